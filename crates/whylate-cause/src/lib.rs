@@ -1,0 +1,1 @@
+//! Gaps and evidence, resolved into parts and causes.

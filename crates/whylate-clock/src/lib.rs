@@ -1,0 +1,1 @@
+//! Tick counters, their calibration, and their relation to wall time.

@@ -1,0 +1,1 @@
+//! The gap loop, its rings and drains, and the noise injector.

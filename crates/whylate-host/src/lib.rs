@@ -1,0 +1,1 @@
+//! The host: fingerprint, CPU sets, guards that restore, and the journal.

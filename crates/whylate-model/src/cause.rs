@@ -1,0 +1,248 @@
+//! Parts and causes of gaps.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Event, Softirq};
+use crate::gap::RseqWord;
+use crate::units::{CpuId, Nanos, Pid, Ticks, TicksDelta};
+
+/// What took a stretch of a gap.
+///
+/// Two stretches belong to the same cause when they are equal: thread ids are left out where the
+/// report adds up over threads of one name.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Cause {
+    /// A hard interrupt: a vector of the processor or a device's handler.
+    Interrupt {
+        /// `local_timer`, `reschedule`, `virtio1-req.0`, ...
+        name: String,
+    },
+    /// A softirq.
+    Softirq {
+        /// Which.
+        vector: Softirq,
+    },
+    /// Another thread had the CPU.
+    Thread {
+        /// Name of the thread.
+        comm: String,
+        /// Class of its priority.
+        class: PriorityClass,
+    },
+    /// The page-fault handler.
+    PageFault,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// A signal was delivered.
+    Signal {
+        /// Number of the signal.
+        signal: i32,
+    },
+    /// From the start of the gap to the first event in it: entry code, unseen work before it.
+    EntryResidual,
+    /// Between two events of one gap.
+    InnerResidual,
+    /// From the last event to the end of the gap.
+    ExitResidual,
+    /// No kernel event at all, on a virtual machine.
+    Host,
+    /// No kernel event at all, on bare metal.
+    Firmware,
+    /// No kernel event was recorded because the trace lost some: nothing is claimed.
+    TraceLost,
+    /// Inferred from evidence B: the thread was switched out, by whom is not known.
+    ContextSwitch,
+    /// Inferred from evidence B: the thread kept the CPU; an interrupt, the host or the firmware.
+    NotSwitched,
+    /// Inferred from evidence B: the CPU changed.
+    Migration,
+    /// Evidence B says neither.
+    Unknown,
+}
+
+/// Class of a thread's priority.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PriorityClass {
+    /// SCHED_DEADLINE, or the kernel's stop class.
+    Deadline,
+    /// SCHED_FIFO or SCHED_RR.
+    RealTime,
+    /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
+    Ordinary,
+    /// The idle thread.
+    Idle,
+}
+
+impl PriorityClass {
+    /// From the priority and thread id in a scheduler event.
+    #[must_use]
+    pub fn from_kernel(prio: i32, pid: Pid) -> Self {
+        match prio {
+            _ if pid.0 == 0 => Self::Idle,
+            ..0 => Self::Deadline,
+            0..100 => Self::RealTime,
+            _ => Self::Ordinary,
+        }
+    }
+}
+
+/// One stretch of a gap. The parts of a gap are ordered, adjacent, and sum to the gap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// Where the stretch begins.
+    pub start: Ticks,
+    /// How long it is.
+    pub length: TicksDelta,
+    /// What took it.
+    pub cause: Cause,
+    /// Who sent the interrupt, where that was recorded.
+    pub sender: Option<Sender>,
+}
+
+/// Who sent an interrupt to a measured CPU.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Sender {
+    /// From which CPU.
+    pub cpu: CpuId,
+    /// From which thread.
+    pub pid: Pid,
+    /// Its name, where known.
+    pub comm: String,
+}
+
+/// The rules of inference; the names are METHOD's.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Rule {
+    /// Thread A, gap, thread B on one CPU: context switch.
+    R1,
+    /// Neither thread ever blocks: the switch was involuntary and includes a timer interrupt.
+    R2,
+    /// Gaps of the highest-priority thread that never blocks: interrupt, softirq, NMI, SMI, host.
+    R3,
+    /// Gap rate differs between idle and loaded: the load causes gaps.
+    R4,
+    /// Late with timer A and not with timer B: timer A is at fault.
+    R5,
+    /// The rseq word.
+    R6,
+    /// The CPU changed: migration.
+    R7,
+    /// No kernel event: host or firmware.
+    R8,
+    /// A periodic cluster: the tick.
+    R9,
+}
+
+/// Lost time added up for one cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CauseTotal {
+    /// The cause.
+    pub cause: Cause,
+    /// CPU, or none for all measured CPUs together.
+    pub cpu: Option<CpuId>,
+    /// Gaps whose largest part this was.
+    pub gaps: u64,
+    /// Parts of any gap that it took.
+    pub parts: u64,
+    /// Time in those parts.
+    pub lost_ns: f64,
+    /// Share of all lost time.
+    pub share_of_lost: f64,
+    /// Share of the elapsed time.
+    pub share_of_elapsed: f64,
+    /// Longest gap whose largest part this was.
+    pub longest: Nanos,
+}
+
+/// How much of the lost time is explained, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Coverage {
+    /// Share of lost time in parts that begin and end with an event.
+    pub by_events: f64,
+    /// Share in residuals beside events.
+    pub by_residuals: f64,
+    /// Share in gaps with no event at all.
+    pub by_nothing: f64,
+}
+
+/// A gap among the longest, with everything known about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorstGap {
+    /// Last reading before the gap.
+    pub start: Ticks,
+    /// Length.
+    pub length: Nanos,
+    /// CPU before.
+    pub cpu_before: CpuId,
+    /// CPU after.
+    pub cpu_after: CpuId,
+    /// The part with the largest share.
+    pub cause: Cause,
+    /// The rule that named it, where no event did.
+    pub rule: Option<Rule>,
+    /// All parts.
+    pub parts: Vec<Part>,
+    /// All events inside the gap, and the sends from other CPUs that led to them.
+    pub events: Vec<Event>,
+    /// Evidence B.
+    pub rseq: RseqWord,
+    /// Involuntary context switches, where read.
+    pub involuntary_switches: Option<u32>,
+}
+
+/// Evidence B judged against evidence A, one row per inferred class.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Validation {
+    /// Gaps in which both say `context switch`.
+    pub switch_as_switch: u64,
+    /// Gaps with a context switch that B took for none.
+    pub switch_as_none: u64,
+    /// Gaps without a context switch that B took for one.
+    pub none_as_switch: u64,
+    /// Gaps in which both say `no context switch`.
+    pub none_as_none: u64,
+    /// Gaps left out because B said neither or the trace lost events.
+    pub undecided: u64,
+}
+
+impl Validation {
+    /// Of the true context switches, the share that evidence B found.
+    #[must_use]
+    pub fn switch_recall(&self) -> Option<f64> {
+        share(self.switch_as_switch, self.switch_as_none)
+    }
+
+    /// Of what evidence B called a context switch, the share that was one.
+    #[must_use]
+    pub fn switch_precision(&self) -> Option<f64> {
+        share(self.switch_as_switch, self.none_as_switch)
+    }
+
+    /// Of the gaps without a switch, the share that evidence B called so.
+    #[must_use]
+    pub fn none_recall(&self) -> Option<f64> {
+        share(self.none_as_none, self.none_as_switch)
+    }
+
+    /// Of what evidence B called no switch, the share that was none.
+    #[must_use]
+    pub fn none_precision(&self) -> Option<f64> {
+        share(self.none_as_none, self.switch_as_none)
+    }
+}
+
+fn share(right: u64, wrong: u64) -> Option<f64> {
+    let all = right + wrong;
+    (all > 0).then(|| right as f64 / all as f64)
+}

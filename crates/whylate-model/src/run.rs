@@ -1,0 +1,384 @@
+//! `run.json`: what was asked, on which host, by which clock, and what came out.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cause::{CauseTotal, Coverage, Rule, Validation, WorstGap};
+use crate::host::Fingerprint;
+use crate::series::Series;
+use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
+use crate::warning::Warning;
+
+/// The format this version writes and the newest it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Version of this format.
+    pub format_version: u32,
+    /// Version of the tool that wrote it.
+    pub tool_version: String,
+    /// The command line.
+    pub command_line: Vec<String>,
+    /// What was asked, in one sentence.
+    pub question: String,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// How far the run came.
+    pub state: RunState,
+    /// The host.
+    pub host: Fingerprint,
+    /// The clock.
+    pub clock: ClockFacts,
+    /// Settings by name, as used (not as asked).
+    pub settings: BTreeMap<String, String>,
+    /// What was measured.
+    pub series: Vec<Series>,
+    /// Gap measurement, one entry per measuring thread.
+    pub gaps: Vec<GapSummary>,
+    /// Lost time by cause.
+    pub causes: Vec<CauseTotal>,
+    /// How much of it is explained.
+    pub coverage: Option<Coverage>,
+    /// The longest gaps.
+    pub worst: Vec<WorstGap>,
+    /// What the evidence was.
+    pub evidence: Evidence,
+    /// Conclusions of the inference rules.
+    pub findings: Vec<Finding>,
+    /// Evidence B against evidence A, where `--validate` asked for it.
+    pub validation: Option<Validation>,
+    /// Self-test with injected interruptions, where asked for.
+    pub selftest: Option<SelfTest>,
+    /// Warnings.
+    pub warnings: Vec<Warning>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Closed segments, oldest first.
+    pub segments: Vec<Segment>,
+}
+
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Being measured, or killed while it was: good up to the last checkpoint.
+    Running,
+    /// Ended by itself.
+    Complete,
+    /// Ended early by the user or by a stated limit; everything collected.
+    Stopped,
+}
+
+/// The clock of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockFacts {
+    /// Kind of counter: `tsc`, `cntvct_el0`, `mock`.
+    pub counter: String,
+    /// Frequency used for every conversion of this run.
+    pub hz: Hertz,
+    /// Bound of its error in parts per million.
+    pub hz_bound_ppm: f64,
+    /// Every source of the frequency there was.
+    pub sources: Vec<FrequencySource>,
+    /// The counter's reading that tables of this run count from.
+    pub epoch: Ticks,
+    /// Relation to wall time at start and end.
+    pub anchors: Vec<Anchor>,
+    /// Cost of one read: smallest.
+    pub read_cost_min_ns: f64,
+    /// Cost of one read: median.
+    pub read_cost_median_ns: f64,
+    /// Smallest step seen.
+    pub resolution_ns: f64,
+    /// Largest bound of the offset between measured CPUs; none with one CPU.
+    pub cross_cpu: Vec<CpuOffset>,
+    /// Cost of recording one gap: median.
+    pub gap_recording_ns: Option<f64>,
+    /// Cost of recording one sample: median.
+    pub sample_recording_ns: Option<f64>,
+}
+
+/// One source of the counter's frequency.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FrequencySource {
+    /// `perf mmap page`, `cpuid 15h`, `cpuid 40000010h`, `cntfrq_el0`, `regression`.
+    pub name: String,
+    /// What it says.
+    pub hz: Hertz,
+    /// Bound of its error, where it states one.
+    pub bound_ppm: Option<f64>,
+    /// Does it rest on something else than the source used?
+    pub independent: bool,
+    /// Difference from the frequency used.
+    pub difference_ppm: f64,
+}
+
+/// A pair of readings, counter and wall clock, and how far apart they may be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Anchor {
+    /// Counter.
+    pub ticks: Ticks,
+    /// `CLOCK_REALTIME`, nanoseconds since 1970.
+    pub realtime_ns: u64,
+    /// `CLOCK_MONOTONIC_RAW`, nanoseconds.
+    pub raw_ns: u64,
+    /// Half the width of the sandwich.
+    pub bound_ns: f64,
+}
+
+/// Offset of one CPU's counter against another's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuOffset {
+    /// The reference.
+    pub reference: CpuId,
+    /// The other.
+    pub cpu: CpuId,
+    /// Other minus reference, in ticks, at the start of the run.
+    pub offset_ticks: i64,
+    /// Bound: two stamps closer than this have no order.
+    pub bound: TicksDelta,
+    /// The offset again at the end of the run.
+    pub offset_ticks_at_end: Option<i64>,
+}
+
+/// The gap measurement of one thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GapSummary {
+    /// CPU the thread was pinned to, or the CPU it began on when floating.
+    pub cpu: CpuId,
+    /// Name of its series.
+    pub series: String,
+    /// Which loop.
+    pub loop_kind: LoopKind,
+    /// Start of the measurement, after the warm-up.
+    pub start: Ticks,
+    /// End.
+    pub end: Ticks,
+    /// Iterations of the loop.
+    pub iterations: u64,
+    /// Threshold in ticks.
+    pub threshold: TicksDelta,
+    /// Where the threshold came from.
+    pub threshold_rule: String,
+    /// Median of the means of gap-free blocks, in ticks.
+    pub period_ticks: f64,
+    /// Spread of those means: p10 and p90, in ticks.
+    pub period_spread_ticks: (f64, f64),
+    /// Gap-free blocks behind the period.
+    pub blocks: u64,
+    /// Gaps seen.
+    pub gaps: u64,
+    /// Gaps seen but not kept one by one.
+    pub dropped: u64,
+    /// Gaps that came with a change of CPU.
+    pub migrations: u64,
+    /// Time in gaps, in ticks.
+    pub gap_ticks: TicksDelta,
+    /// Time recording them, in ticks.
+    pub recording_ticks: TicksDelta,
+    /// Time between pairs, which `pair` does not see; zero for `chain`.
+    pub unseen_ticks: TicksDelta,
+    /// Did the closure hold?
+    pub closure: Closure,
+    /// Gap-free time below the threshold against the period, as a share of elapsed.
+    pub noise_below_threshold: f64,
+    /// Lost time: sum of gap minus period.
+    pub lost: Nanos,
+    /// Lost share of elapsed.
+    pub lost_share: f64,
+    /// 95 % interval of the lost share by block bootstrap over the intervals.
+    pub lost_share_interval: Option<(f64, f64)>,
+    /// Gaps per second of at least 1, 10, 100 and 1000 us, with 95 % intervals.
+    pub rates: Vec<Rate>,
+    /// Time-weighted quantiles: the gap length above which the given share of elapsed was lost.
+    pub time_weighted: Vec<TimeWeighted>,
+    /// Lost time per interval of one second, in nanoseconds.
+    pub interval_lost_ns: Vec<f64>,
+}
+
+/// The closure of one thread's intervals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Closure {
+    /// Ordered, disjoint, inside [start, end], none dropped.
+    Holds,
+    /// It does not, and why.
+    Broken(String),
+    /// Records were dropped: only the sums close.
+    SumsOnly,
+}
+
+/// Which loop measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopKind {
+    /// One read per iteration: Listing 1.2 of the PAM paper, Figure 2 of Hourglass.
+    Chain,
+    /// Two reads back to back: Listing 1.1 of the PAM paper.
+    Pair,
+}
+
+/// A rate with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rate {
+    /// Gaps of at least this length.
+    pub at_least: Nanos,
+    /// How many.
+    pub count: u64,
+    /// Per second.
+    pub per_second: f64,
+    /// 95 % interval per second; with no event the upper end is 3/T.
+    pub interval: (f64, f64),
+}
+
+/// One point of the time-weighted view.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeWeighted {
+    /// Share of the elapsed time spent outside gaps longer than `value`, in percent.
+    pub percent: f64,
+    /// The gap length.
+    pub value: Nanos,
+}
+
+/// What evidence a run had.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Kernel trace (evidence A), where there was one.
+    pub trace: Option<TraceFacts>,
+    /// The rseq word passed its self-test.
+    pub rseq: bool,
+    /// Counters of /proc over the run, by name and CPU.
+    pub proc_deltas: Vec<ProcDelta>,
+    /// Steal time of the measured CPUs over the run.
+    pub steal_ns: Option<f64>,
+    /// System management interrupts over the run, where readable.
+    pub smi_count: Option<u64>,
+}
+
+/// A counter of /proc/interrupts or /proc/softirqs over the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcDelta {
+    /// File and row: `interrupts LOC`, `softirqs NET_RX`.
+    pub name: String,
+    /// CPU.
+    pub cpu: CpuId,
+    /// Increase over the run.
+    pub count: u64,
+}
+
+/// The kernel trace of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TraceFacts {
+    /// `x86-tsc`, `mono_raw`.
+    pub clock: String,
+    /// Event groups that were on.
+    pub events: Vec<String>,
+    /// Event groups that were asked for and do not exist here.
+    pub missing: Vec<String>,
+    /// Events read from measured CPUs.
+    pub events_measured: u64,
+    /// Of those, inside a recorded gap.
+    pub events_in_gaps: u64,
+    /// Events read from other CPUs.
+    pub events_elsewhere: u64,
+    /// Events the kernel lost on measured CPUs.
+    pub lost: u64,
+    /// Lost share of the CPUs with tracing, interleaved with `lost_share_without`.
+    pub lost_share_with: Option<f64>,
+    /// Lost share without tracing.
+    pub lost_share_without: Option<f64>,
+}
+
+/// What a rule concluded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The rule.
+    pub rule: Rule,
+    /// CPU, where it is about one.
+    pub cpu: Option<CpuId>,
+    /// What follows, in one sentence with its numbers.
+    pub text: String,
+    /// Stated confidence.
+    pub confidence: Confidence,
+}
+
+/// How sure a rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// By construction.
+    Certain,
+    /// The evidence supports it and nothing speaks against it.
+    Likely,
+    /// It fits.
+    Possible,
+}
+
+/// The result of `gaps --selftest`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SelfTest {
+    /// One row per kind of interruption.
+    pub kinds: Vec<SelfTestKind>,
+}
+
+/// One kind of injected interruption.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SelfTestKind {
+    /// `fifo preemption`, `ipi`, `page fault`, `signal`, `cpu hog`.
+    pub kind: String,
+    /// How many were injected: a prime.
+    pub injected: u64,
+    /// How many overlap a recorded gap.
+    pub found: u64,
+    /// Gaps ascribed to the injector.
+    pub ascribed: u64,
+    /// Of those, made by it; none where evidence A is missing.
+    pub ascribed_rightly: u64,
+    /// Injected ones whose gap named the right cause.
+    pub named_right: u64,
+    /// Was there evidence A to name causes with?
+    pub with_trace: bool,
+    /// Median of measured minus injected length, where the length is known.
+    pub length_error_ns: Option<f64>,
+    /// p99 of the absolute error.
+    pub length_error_p99_ns: Option<f64>,
+}
+
+/// The verdict on a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Verdict {
+    /// Measured, and the numbers can be trusted as far as their intervals say.
+    Trustworthy,
+    /// A stated limit was exceeded.
+    LimitExceeded {
+        /// Which and by what.
+        what: String,
+    },
+    /// The numbers cannot be trusted.
+    Untrustworthy {
+        /// Why.
+        reasons: Vec<String>,
+    },
+    /// Not known yet: the run has not ended.
+    Pending,
+}
+
+/// A closed segment file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Segment {
+    /// File name in the run directory.
+    pub file: String,
+    /// Rows.
+    pub rows: u64,
+    /// First tick covered.
+    pub from: Ticks,
+    /// Last tick covered.
+    pub to: Ticks,
+    /// Size in bytes.
+    pub bytes: u64,
+}

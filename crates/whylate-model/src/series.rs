@@ -1,0 +1,135 @@
+//! A series: one measured quantity, with everything needed to read its numbers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// One measured quantity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Identifier, also the tag in `histograms.hlog`: `gap-cpu1`, `wake-cpu1`, `udp-rtt-other-core`.
+    pub name: String,
+    /// Row label for people.
+    pub label: String,
+    /// Row of Table 1 of the PAM paper that this repeats, such as `1c`; none otherwise.
+    pub paper_row: Option<String>,
+    /// Vantage point where the clock starts.
+    pub from: String,
+    /// Vantage point where the clock stops.
+    pub to: String,
+    /// The clock.
+    pub clock: String,
+    /// What the number is: `gap`, `dispatch latency`, `rtt`, ...
+    pub definition: Definition,
+    /// Smallest step of the clock behind these values.
+    pub resolution_ns: f64,
+    /// Samples.
+    pub n: u64,
+    /// Samples lost or censored: counted, never dropped unseen.
+    pub lost: u64,
+    /// Exact smallest value.
+    pub min: Option<Nanos>,
+    /// Exact largest value.
+    pub max: Option<Nanos>,
+    /// Mean.
+    pub mean_ns: Option<f64>,
+    /// Quantiles in the one order, each with its interval; unsupported ones say so.
+    pub quantiles: Vec<Quantile>,
+    /// Class by the p99.9 of what was measured.
+    pub class: Option<Class>,
+    /// The value that decided the class.
+    pub class_by: Option<Nanos>,
+    /// The tail: events over 100 us.
+    pub tail: Option<Tail>,
+    /// Both readings of the paper's signal-to-noise ratio.
+    pub snr: Option<Snr>,
+    /// Block series and trend tests.
+    pub stationarity: Option<Stationarity>,
+}
+
+/// What a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Definition {
+    /// Distance of two readings of the counter, every pair counted.
+    ReadDelta,
+    /// Distance above a threshold.
+    Gap,
+    /// Scheduled instant to running.
+    DispatchLatency,
+    /// Actual send to response.
+    RoundTrip,
+}
+
+/// One quantile with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantile {
+    /// In percent: 99.9.
+    pub percent: f64,
+    /// The estimate; none when the sample is too small to have one.
+    pub value: Option<Nanos>,
+    /// Lower end.
+    pub low: Option<Nanos>,
+    /// Upper end; none when the sample does not support one.
+    pub high: Option<Nanos>,
+    /// Effective sample size behind the interval.
+    pub n_eff: f64,
+}
+
+/// The paper's classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// p99.9 below 1 us.
+    Good,
+    /// From 1 us to 100 us.
+    Bad,
+    /// Above 100 us.
+    Ugly,
+}
+
+/// Events over 100 us.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tail {
+    /// How many.
+    pub count: u64,
+    /// Their share of the time that `denominator` names.
+    pub share: f64,
+    /// What the share is a share of.
+    pub denominator: Denominator,
+}
+
+/// What a share of time is a share of: always named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Denominator {
+    /// The elapsed time of the measurement.
+    Elapsed,
+    /// The time inside the pairs of readings, or the sum of the measured latencies.
+    Measured,
+}
+
+/// Signal-to-noise ratio, in both readings of the paper's text.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Snr {
+    /// Events below p99.9 over events above: about 999 by construction, ties apart.
+    pub by_count: Option<f64>,
+    /// Time below p99.9 over time above.
+    pub by_time: Option<f64>,
+}
+
+/// Ten equal blocks of time and two tests for a trend.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stationarity {
+    /// p50 of each block.
+    pub p50: Vec<Option<Nanos>>,
+    /// p99 of each block.
+    pub p99: Vec<Option<Nanos>>,
+    /// Mann-Kendall p-value of the p50 series.
+    pub trend_p50: Option<f64>,
+    /// Mann-Kendall p-value of the p99 series.
+    pub trend_p99: Option<f64>,
+    /// Kruskal-Wallis p-value over the blocks.
+    pub blocks_differ: Option<f64>,
+}

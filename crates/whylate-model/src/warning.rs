@@ -1,0 +1,134 @@
+//! Things the reader of a number must know, each with advice.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{CpuId, Nanos};
+
+/// A warning. One arm per fact; [`Warning::advice`] says what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "warning")]
+pub enum Warning {
+    /// Loop time against the gap-free period is off by more than 1 % of the elapsed time.
+    NoiseBelowThreshold {
+        /// CPU.
+        cpu: CpuId,
+        /// Share of elapsed time, signed.
+        share: f64,
+    },
+    /// Ring overflow: gaps were counted in the histogram but not kept one by one.
+    RecordsDropped {
+        /// CPU.
+        cpu: CpuId,
+        /// How many.
+        dropped: u64,
+    },
+    /// The kernel's trace buffer lost events.
+    TraceLost {
+        /// CPU.
+        cpu: CpuId,
+        /// How many, where the kernel says.
+        events: Option<u64>,
+    },
+    /// Kernel tracing was not available; causes come from evidence B alone.
+    NoKernelTrace {
+        /// Why.
+        reason: String,
+        /// What would make it available.
+        remedy: String,
+    },
+    /// The rseq trick failed its self-test.
+    RseqUnusable {
+        /// Why.
+        reason: String,
+    },
+    /// Only one independent source of the counter's frequency.
+    FrequencyFromRegressionOnly,
+    /// Frequency sources disagree.
+    FrequencyDisagreement {
+        /// Largest difference in parts per million.
+        ppm: f64,
+    },
+    /// A CPU changed under the measurement: offline, or the affinity was changed from outside.
+    HostChanged {
+        /// What changed.
+        what: String,
+    },
+    /// No CPU was left for the main thread.
+    NoHousekeepingCpu,
+    /// Memory could not be locked.
+    MemoryNotLocked {
+        /// Why and what to do.
+        reason: String,
+    },
+    /// A scheduling policy was refused.
+    PolicyRefused {
+        /// Why and what to do.
+        reason: String,
+    },
+    /// RT throttling takes the CPU from a FIFO thread.
+    RtThrottling {
+        /// Runtime the kernel grants per period.
+        runtime: Nanos,
+        /// The period.
+        period: Nanos,
+    },
+    /// The threshold lies close to the loop's own period.
+    ThresholdNearPeriod {
+        /// Threshold.
+        threshold: Nanos,
+        /// Period.
+        period: Nanos,
+    },
+    /// Oldest segments were deleted to stay within the disk bound.
+    SegmentsRotated {
+        /// How many.
+        deleted: u64,
+    },
+    /// The disk filled up or writing failed during the run; summaries go on.
+    WritingFailed {
+        /// The error.
+        reason: String,
+    },
+    /// The run did not end by itself.
+    Interrupted,
+    /// Two runs at once on this machine.
+    AnotherRun {
+        /// Process id of the other.
+        pid: i32,
+    },
+    /// A percentile moves over the run.
+    NotStationary {
+        /// Series.
+        series: String,
+        /// Which test says so.
+        test: String,
+        /// Its p-value.
+        p_value: f64,
+    },
+    /// `/dev/cpu_dma_latency` could not be held.
+    IdleStatesNotHeld {
+        /// Why.
+        reason: String,
+    },
+    /// A guard could not do or undo its change.
+    Guard {
+        /// What happened.
+        what: String,
+    },
+}
+
+impl Warning {
+    /// Does this warning make the result untrustworthy (exit status 4)?
+    #[must_use]
+    pub fn spoils_trust(&self) -> bool {
+        matches!(
+            self,
+            Self::RecordsDropped { .. }
+                | Self::TraceLost { .. }
+                | Self::FrequencyDisagreement { .. }
+                | Self::HostChanged { .. }
+                | Self::WritingFailed { .. }
+        )
+    }
+}

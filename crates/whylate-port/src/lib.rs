@@ -1,0 +1,1 @@
+//! Ports: frames and messages in and out.

@@ -1,0 +1,1 @@
+//! Recording: measuring threads, evidence and checkpoints become one run directory.

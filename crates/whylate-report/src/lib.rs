@@ -1,0 +1,1 @@
+//! Looking at recorded runs: terminal report and exporters.

@@ -1,0 +1,1 @@
+//! Histograms, quantiles with intervals, tests and bootstrap.

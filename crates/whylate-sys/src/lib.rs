@@ -1,0 +1,1 @@
+//! Safe wrappers of the kernel interfaces that whylate uses.

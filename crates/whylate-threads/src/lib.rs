@@ -1,0 +1,1 @@
+//! Thread models and timers.

@@ -1,0 +1,1 @@
+//! Kernel trace formats and ring-buffer pages, parsed into events.

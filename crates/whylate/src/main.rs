@@ -1,0 +1,3 @@
+//! The `whylate` command.
+
+fn main() {}

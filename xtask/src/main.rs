@@ -1,3 +1,78 @@
 //! Checks and chores of this repository.
+//!
+//! `cargo xtask check` keeps what the compiler cannot: the order of the layers, where unsafe may
+//! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
+//! bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests
+//! under qemu-user. `cargo xtask asm NAME` prints the assembly of a hot function.
 
-fn main() {}
+mod aarch64;
+mod asm;
+mod bench;
+mod layers;
+mod layout;
+mod promises;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["check"] => check(),
+        ["bench", options @ ..] => bench::run(&root(), options),
+        ["aarch64"] => aarch64::run(&root()),
+        ["asm", name] => asm::print(&root(), name),
+        _ => {
+            Err(anyhow::anyhow!("usage: cargo xtask check | bench [--quick] | aarch64 | asm NAME"))
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check() -> Result<()> {
+    let root = root();
+    let mut faults = layers::check(&root)?;
+    faults.extend(layout::check(&root)?);
+    faults.extend(promises::check(&root)?);
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    if !faults.is_empty() {
+        bail!("{} faults", faults.len());
+    }
+    println!("layers, layout and promises hold");
+    Ok(())
+}
+
+/// The repository's root: the folder above this crate.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Every file below `folder` with this extension, build output left out.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

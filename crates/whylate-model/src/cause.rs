@@ -102,7 +102,7 @@ pub struct Part {
     pub length: TicksDelta,
     /// What took it.
     pub cause: Cause,
-    /// Who sent the interrupt, where that was recorded.
+    /// Who sent the interrupt or woke the thread, where that was recorded.
     pub sender: Option<Sender>,
 }
 
@@ -117,6 +117,23 @@ pub struct Sender {
     pub pid: Pid,
     /// Its name, where known.
     pub comm: String,
+}
+
+/// How often one sender interrupted a measured CPU, and what that took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SenderTotal {
+    /// Name of the sending thread; empty where it is not known.
+    pub comm: String,
+    /// CPU it sent from.
+    pub from: CpuId,
+    /// Measured CPU it sent to.
+    pub to: CpuId,
+    /// What it caused there: an interrupt, or a thread that it woke.
+    pub cause: Cause,
+    /// How often.
+    pub count: u64,
+    /// Time in the parts that this took.
+    pub lost_ns: f64,
 }
 
 /// The rules of inference; the names are METHOD's.

@@ -190,4 +190,39 @@ impl Softirq {
             other => Self::Unknown(other),
         }
     }
+    /// The number in the event.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Hi => 0,
+            Self::Timer => 1,
+            Self::NetTx => 2,
+            Self::NetRx => 3,
+            Self::Block => 4,
+            Self::IrqPoll => 5,
+            Self::Tasklet => 6,
+            Self::Sched => 7,
+            Self::Hrtimer => 8,
+            Self::Rcu => 9,
+            Self::Unknown(number) => number,
+        }
+    }
+
+    /// The kernel's name in small letters: `net_rx`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hi => "hi",
+            Self::Timer => "timer",
+            Self::NetTx => "net_tx",
+            Self::NetRx => "net_rx",
+            Self::Block => "block",
+            Self::IrqPoll => "irq_poll",
+            Self::Tasklet => "tasklet",
+            Self::Sched => "sched",
+            Self::Hrtimer => "hrtimer",
+            Self::Rcu => "rcu",
+            Self::Unknown(_) => "unknown",
+        }
+    }
 }

@@ -4,13 +4,26 @@
 //! written and read here. Nothing in this crate measures, and nothing needs privilege: any run
 //! directory can be opened on any machine.
 
+mod advice;
 pub mod cause;
+pub mod directory;
+mod error;
 pub mod event;
+mod files;
 pub mod gap;
+pub mod hlog;
 pub mod host;
 pub mod run;
+pub mod segments;
+pub mod schema;
 pub mod series;
+mod text;
 pub mod units;
 pub mod warning;
+mod words;
 
+pub use directory::RunDir;
+pub use error::ModelError;
+pub use hlog::HistogramLog;
+pub use text::{CpuList, Printable};
 pub use units::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{CauseTotal, Coverage, Rule, Validation, WorstGap};
+use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
 use crate::host::Fingerprint;
 use crate::series::Series;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
@@ -45,6 +45,9 @@ pub struct Run {
     pub coverage: Option<Coverage>,
     /// The longest gaps.
     pub worst: Vec<WorstGap>,
+    /// Who sent interrupts and wake-ups to the measured CPUs.
+    #[serde(default)]
+    pub senders: Vec<SenderTotal>,
     /// What the evidence was.
     pub evidence: Evidence,
     /// Conclusions of the inference rules.
@@ -283,6 +286,9 @@ pub struct TraceFacts {
     pub events_measured: u64,
     /// Of those, inside a recorded gap.
     pub events_in_gaps: u64,
+    /// Beside those, inside the recording of a gap, where the loop knows it was not running.
+    #[serde(default)]
+    pub events_in_recording: u64,
     /// Events read from other CPUs.
     pub events_elsewhere: u64,
     /// Events the kernel lost on measured CPUs.
@@ -323,6 +329,9 @@ pub enum Confidence {
 pub struct SelfTest {
     /// One row per kind of interruption.
     pub kinds: Vec<SelfTestKind>,
+    /// Kinds that could not be injected, and why.
+    #[serde(default)]
+    pub skipped: BTreeMap<String, String>,
 }
 
 /// One kind of injected interruption.

@@ -1,1 +1,30 @@
 //! Request and reply over ports: client, reflector, accounting.
+//!
+//! [`ClosedLoop`] sends one request, waits for its reply, and sends the next: the named mode of the
+//! papers' request-reply rows. [`reflect`] is the other end, in a thread, or in a process of its
+//! own ([`ReflectorProcess`], [`reflect_stdin`]). Every request and every message that arrives is
+//! accounted for by its sequence number ([`Accounting`]).
+//!
+//! The latency is the round trip at the socket: from the counter's reading before the sending
+//! system call to the one after the receiving system call that brought the reply, both on the
+//! client's CPU. It is never halved.
+//!
+//! Guarantees: every wait, every count and every buffer is bounded; a request that got no reply in
+//! time stays in the sample as a censored value. Does not draw, does not write files.
+
+pub mod closed_loop;
+mod conversation;
+pub mod error;
+pub mod message;
+pub mod process;
+#[cfg(test)]
+mod proofs;
+pub mod reflect;
+pub mod sequence;
+
+pub use closed_loop::{ClosedLoop, Ended, Interval, Outcome, Placed};
+pub use error::NetError;
+pub use message::{Cookie, ReflectorReport};
+pub use process::{ReflectorProcess, StdinReflector, reflect_stdin};
+pub use reflect::{ReflectEnd, ReflectSummary, Reflector, reflect};
+pub use sequence::{Accounting, SequenceSet};

@@ -1,1 +1,123 @@
-//! Recording: measuring threads, evidence and checkpoints become one run directory.
+//! Recordings: measuring threads, evidence and checkpoints become one run directory.
+//!
+//! A recording opens the clock, reads the host, takes the guards, and finds out whether its
+//! directory can be written, all before anything is measured. It then turns: every 20 ms it
+//! drains rings and trace buffers, names causes, and stores both; at checkpoints it closes
+//! segments and replaces `run.json`, so that a killed run is readable up to there.
+//!
+//! Nothing here draws, and nothing here runs on a measured CPU while another is left.
+
+pub mod actions;
+pub mod checkup;
+pub mod collector;
+pub mod gaps;
+pub mod intervals;
+pub mod kernel_trace;
+pub mod matrix;
+pub mod progress;
+mod scoring;
+pub mod storage;
+pub mod summary;
+pub mod trace_cost;
+pub mod workbench;
+
+use std::path::PathBuf;
+
+use whylate_clock::ClockError;
+use whylate_gap::GapError;
+use whylate_host::HostError;
+use whylate_model::ModelError;
+use whylate_model::run::Run;
+use whylate_sys::SysError;
+use whylate_sys::nanosleep::{Clock, clock_ns};
+
+/// Why a recording could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The host.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The measuring threads.
+    #[error(transparent)]
+    Gap(#[from] GapError),
+    /// The run directory.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A system call.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// The probe of a thread model.
+    #[error(transparent)]
+    Threads(#[from] whylate_threads::ThreadsError),
+    /// The probe of a port.
+    #[error(transparent)]
+    Net(#[from] whylate_net::NetError),
+    /// The self-test needs a CPU to interrupt from.
+    #[error(
+        "the self-test interrupts the measured CPU from another one, and there is none: measure \
+         fewer CPUs than this process may use"
+    )]
+    NoCpuToInjectFrom,
+    /// The check-up's messages need a process of their own.
+    #[error("cannot find this program's own file, which the check-up's messages need: {0}")]
+    NoProgram(std::io::Error),
+}
+
+/// What came of a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// The run, as it is stored.
+    pub run: Run,
+}
+
+/// Undoes what runs that were killed left behind; each line says what was undone or could not be.
+#[must_use]
+pub fn mend_what_dead_runs_left() -> Vec<String> {
+    whylate_host::journal::summary(&whylate_host::journal::recover())
+}
+
+/// A seed nobody chose; it is recorded with the run.
+#[must_use]
+pub fn draw_seed() -> u64 {
+    clock_ns(Clock::Realtime) ^ u64::from(std::process::id()).rotate_left(32)
+}
+
+/// `whylate-20261121-065400` in the current directory, in UTC.
+#[must_use]
+pub fn default_directory() -> PathBuf {
+    PathBuf::from(format!("whylate-{}", stamp(clock_ns(Clock::Realtime) / 1_000_000_000)))
+}
+
+/// Date and time of a number of seconds since 1970, in UTC, as `YYYYMMDD-HHMMSS`.
+///
+/// The days are counted in years that begin in March, so that the leap day is the last one (the
+/// usual civil-from-days arithmetic).
+fn stamp(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stamp;
+
+    #[test]
+    fn stamps_are_utc_dates() {
+        assert_eq!(stamp(0), "19700101-000000");
+        assert_eq!(stamp(951_782_400), "20000229-000000");
+        assert_eq!(stamp(1_795_244_040), "20261121-065400");
+    }
+}

@@ -1,1 +1,36 @@
-//! Histograms, quantiles with intervals, tests and bootstrap.
+//! Histograms, quantiles with intervals, tests and bootstrap: the numbers behind every figure.
+//!
+//! Everything is derived from one store: a [`Histogram`] (or, for a check, the raw samples). The
+//! crate is pure: no I/O, no clock, no unsafe; everything random takes a seed.
+//!
+//! | question | module |
+//! |---|---|
+//! | what was counted | [`histogram`] |
+//! | which percentile, how sure, or refused | [`quantile`] |
+//! | how many independent samples is that worth | [`dependence`] |
+//! | how sure is a statistic of the intervals | [`bootstrap`] |
+//! | what share of events, of time, lies above x | [`weighted`], [`snr`] |
+//! | did it change during the run | [`stationarity`] |
+//! | how often per second, and is that different | [`rate`] |
+//! | Good, Bad or Ugly | [`class`] |
+//!
+//! Percentages (`percent: f64`, 99.9) appear where a person reads them; fractions (`p: f64`,
+//! 0.999) where a formula does.
+
+pub mod bootstrap;
+pub mod class;
+pub mod dependence;
+pub mod histogram;
+pub mod quantile;
+pub mod rate;
+pub mod rng;
+pub mod snr;
+pub mod special;
+pub mod stationarity;
+pub mod weighted;
+
+mod error;
+mod v2;
+
+pub use error::StatsError;
+pub use histogram::Histogram;

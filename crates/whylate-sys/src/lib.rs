@@ -1,1 +1,59 @@
 //! Safe wrappers of the kernel interfaces that whylate uses.
+//!
+//! One file per interface; each names its manual page or kernel header and the capability it may
+//! need. What a call refuses comes back as a [`SysError`] that says why and what to try. The crate
+//! holds no policy: it decides neither what to measure nor what to change.
+
+#![expect(
+    unsafe_code,
+    reason = "system calls, memory maps, signal handlers and the rseq area are reached by pointer"
+)]
+
+pub mod affinity;
+pub mod capability;
+pub mod disk;
+pub mod dma_latency;
+mod error;
+pub mod limits;
+pub mod membarrier;
+pub mod memory;
+pub mod nanosleep;
+pub mod perf_page;
+pub mod process;
+pub mod rseq;
+pub mod sched;
+pub mod signal;
+pub mod switches;
+pub mod thread;
+pub mod timerslack;
+pub mod tracefs;
+
+pub use error::SysError;
+pub use rustix::io::Errno;
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Display;
+
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+    use crate::capability::Cap;
+
+    /// Says why a test checks nothing on this machine.
+    pub(crate) fn skip(reason: &impl Display) {
+        eprintln!("skipped: {reason}");
+    }
+
+    /// Runs `body` on a thread of its own that cannot use `cap`.
+    pub(crate) fn without(cap: Cap, body: impl FnOnce() + Send) {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let mut sets = capabilities(None).unwrap();
+                sets.effective &= !CapabilitySet::from_bits_retain(cap.bit());
+                set_capabilities(None, sets).unwrap();
+                body();
+            });
+            thread.join().unwrap();
+        });
+    }
+}

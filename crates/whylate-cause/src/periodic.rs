@@ -1,0 +1,324 @@
+//! R9: gaps that come at a fixed period: the tick, or a hypervisor's tick.
+//!
+//! A histogram of the differences between starts of gaps shows a period as a peak over what gaps
+//! without any order would give. Differences alone mistake pairs of gaps (a tick and its echo) for
+//! a period, so a gap counts as a member only if it is one of three in a row, each a period from
+//! the next; of the candidates with about the most members the shortest is the period, for its
+//! multiples have as many.
+//!
+//! The share told is corrected for the members that chance would give. Limit: a cluster is found
+//! when it holds a fair part of the gaps; 20 000 gaps in a row are looked at.
+
+use whylate_model::cause::Rule;
+use whylate_model::run::{Confidence, Finding};
+use whylate_model::{CpuId, Hertz, Ticks};
+
+/// Gaps looked at; at a few thousand a second, a tick shows after one second.
+pub const STARTS_MAX: usize = 20_000;
+
+/// Shortest and longest period looked for, ns: 10 kHz to 50 Hz.
+const PERIOD_MIN_NS: f64 = 100_000.0;
+const PERIOD_MAX_NS: f64 = 20_000_000.0;
+
+/// Relative width of a bin of the difference histogram.
+const BIN: f64 = 1.02;
+
+/// A member lies within this share of the period from its place.
+const TOLERANCE: f64 = 0.02;
+
+/// Later gaps that each gap is compared with: bounds the work where gaps are dense.
+const NEIGHBOURS_MAX: usize = 400;
+
+/// Standard deviations a peak must stand above the background.
+const PEAK_MIN: f64 = 6.0;
+
+/// Candidates that are looked at closely, highest peaks first.
+const CANDIDATES_MAX: usize = 12;
+
+/// Candidates with this share of the most members are as good.
+const AS_GOOD: f64 = 0.8;
+
+/// A smaller share of the gaps is not called a cluster, nor are fewer members: bursts of gaps
+/// make some dozens by themselves.
+const SHARE_MIN: f64 = 0.05;
+const MEMBERS_MIN: f64 = 50.0;
+
+/// Tick rates that kernels are built with.
+const TICK_RATES: [u32; 5] = [100, 200, 250, 300, 1000];
+
+/// A period this close to a tick's is one.
+const SAME_PERIOD: f64 = 0.01;
+
+/// Which gaps were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// Gaps with a timer interrupt in them.
+    Timer,
+    /// Gaps with kernel events but no timer interrupt.
+    OtherEvents,
+    /// Gaps without any kernel event, on a virtual machine.
+    NoEventVirtual,
+    /// Gaps without any kernel event, on bare metal.
+    NoEventMetal,
+    /// Gaps of a run without the kernel's trace.
+    Untraced,
+}
+
+/// A periodic cluster.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Periodic {
+    /// The period.
+    pub period_ns: f64,
+    /// Share of the gaps that belong to it, beyond what chance would give.
+    pub share: f64,
+    /// Gaps looked at.
+    pub gaps: usize,
+}
+
+impl Periodic {
+    /// The kernel's tick rate with this period, if it is one.
+    #[must_use]
+    pub fn tick_hz(&self) -> Option<u32> {
+        TICK_RATES
+            .into_iter()
+            .find(|hz| (self.period_ns * f64::from(*hz) / 1e9 - 1.0).abs() <= SAME_PERIOD)
+    }
+}
+
+/// R9: the period of these starts of gaps, in time order, if a cluster of them has one.
+#[must_use]
+pub fn r9_period(starts: &[Ticks], hz: Hertz) -> Option<Periodic> {
+    let starts = &starts[..starts.len().min(STARTS_MAX)];
+    let first = *starts.first()?;
+    let at: Vec<f64> =
+        starts.iter().map(|start| start.since(first).0 as f64 * 1e9 / hz.0).collect();
+    let span = *at.last()?;
+    if span <= 0.0 {
+        return None;
+    }
+    let rate = (at.len() - 1) as f64 / span;
+    let judged: Vec<Periodic> =
+        candidates(&at, rate).into_iter().filter_map(|period| judge(&at, rate, period)).collect();
+    let most = judged.iter().map(|periodic| periodic.share).fold(0.0, f64::max);
+    judged
+        .into_iter()
+        .filter(|periodic| periodic.share >= most * AS_GOOD)
+        .min_by(|a, b| a.period_ns.total_cmp(&b.period_ns))
+}
+
+/// R9 in a sentence.
+#[must_use]
+pub fn r9_finding(periodic: &Periodic, among: Among, cpu: CpuId) -> Finding {
+    let period_ms = periodic.period_ns / 1e6;
+    let tick = periodic.tick_hz();
+    let (what, of) = match (among, tick) {
+        (Among::Timer, Some(_)) => ("the kernel's tick", "gaps with a timer interrupt"),
+        (Among::Timer, None) => ("a timer of the kernel", "gaps with a timer interrupt"),
+        (Among::OtherEvents, _) => ("periodic work of the kernel", "gaps with other events"),
+        (Among::NoEventVirtual, Some(_)) => {
+            ("the hypervisor's tick", "gaps without a kernel event")
+        }
+        (Among::NoEventVirtual, None) => {
+            ("periodic work of the hypervisor", "gaps without a kernel event")
+        }
+        (Among::NoEventMetal, _) => {
+            ("periodic work of the firmware", "gaps without a kernel event")
+        }
+        (Among::Untraced, Some(_)) => ("the kernel's tick or a hypervisor's", "gaps"),
+        (Among::Untraced, None) => ("periodic work", "gaps"),
+    };
+    let rate = tick.map_or_else(String::new, |hz| format!(", {hz} Hz"));
+    let sure = tick.is_some() && (among == Among::Timer || periodic.share >= 0.5);
+    Finding {
+        rule: Rule::R9,
+        cpu: Some(cpu),
+        text: format!(
+            "{:.0} % of {} {of} come every {period_ms:.3} ms{rate}: {what}",
+            periodic.share * 100.0,
+            periodic.gaps
+        ),
+        confidence: if sure { Confidence::Likely } else { Confidence::Possible },
+    }
+}
+
+/// Periods whose difference stands out, with refined values.
+fn candidates(at: &[f64], rate: f64) -> Vec<f64> {
+    let bins = ((PERIOD_MAX_NS / PERIOD_MIN_NS).ln() / BIN.ln()).ceil() as usize;
+    let edge = |bin: usize| PERIOD_MIN_NS * BIN.powi(bin as i32);
+    let mut counts = vec![0_u32; bins + 1];
+    let mut sums = vec![0.0_f64; bins + 1];
+    for (i, start) in at.iter().enumerate() {
+        for later in at[i + 1..].iter().take(NEIGHBOURS_MAX) {
+            let difference = later - start;
+            if difference >= PERIOD_MAX_NS {
+                break;
+            }
+            if difference >= PERIOD_MIN_NS {
+                let bin = ((difference / PERIOD_MIN_NS).ln() / BIN.ln()) as usize;
+                counts[bin.min(bins)] += 1;
+                sums[bin.min(bins)] += difference;
+            }
+        }
+    }
+    // A peak may fall on the edge between two bins: look at neighbours together.
+    let mut peaks: Vec<(f64, f64)> = (0..bins)
+        .filter_map(|bin| {
+            let count = f64::from(counts[bin] + counts[bin + 1]);
+            let expected = at.len() as f64 * rate * (edge(bin + 2) - edge(bin));
+            let above = (count - expected) / (expected + 1.0).sqrt();
+            let centre = (sums[bin] + sums[bin + 1]) / count.max(1.0);
+            (above >= PEAK_MIN).then_some((above, centre))
+        })
+        .collect();
+    peaks.sort_by(|a, b| b.0.total_cmp(&a.0));
+    peaks.truncate(CANDIDATES_MAX);
+    peaks.into_iter().map(|(_, centre)| centre).collect()
+}
+
+/// The share of gaps that have their two neighbours in a period, with the period refined.
+fn judge(at: &[f64], rate: f64, period: f64) -> Option<Periodic> {
+    let period = median_difference(at, period)?;
+    let tolerance = period * TOLERANCE;
+    let near = |place: f64| {
+        let from = at.partition_point(|start| *start < place - tolerance);
+        at.get(from).is_some_and(|start| *start <= place + tolerance)
+    };
+    let is_member = |start: &&f64| {
+        let offset = |periods: f64| near(**start + periods * period);
+        match (offset(-1.0), offset(1.0)) {
+            (true, true) => true,
+            (true, false) => offset(-2.0),
+            (false, true) => offset(2.0),
+            (false, false) => false,
+        }
+    };
+    let members = at.iter().filter(is_member).count() as f64;
+    let n = at.len() as f64;
+    // Gaps without order have a neighbour in a window of twice the tolerance with this chance;
+    // three patterns of two neighbours each make a member.
+    let neighbour = 1.0 - (-2.0 * tolerance * rate).exp();
+    let chance = 1.0 - (1.0 - neighbour * neighbour).powi(3);
+    let share = (members / n - chance) / (1.0 - chance);
+    let noise = (chance * (1.0 - chance) / n).sqrt();
+    let stands_out = members / n > chance + PEAK_MIN * noise;
+    (chance < 0.5 && stands_out && share >= SHARE_MIN && share * n >= MEMBERS_MIN)
+        .then_some(Periodic { period_ns: period, share, gaps: at.len() })
+}
+
+fn median_difference(at: &[f64], period: f64) -> Option<f64> {
+    let width = period * (BIN - 1.0);
+    let mut differences = Vec::new();
+    for (i, start) in at.iter().enumerate() {
+        for later in at[i + 1..].iter().take(NEIGHBOURS_MAX) {
+            let difference = later - start;
+            if difference > period + width {
+                break;
+            }
+            if difference >= period - width {
+                differences.push(difference);
+            }
+        }
+    }
+    let middle = differences.len().checked_sub(1)? / 2;
+    let (_, median, _) = differences.select_nth_unstable_by(middle, f64::total_cmp);
+    Some(*median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HZ: Hertz = Hertz(2.5e9);
+
+    /// A small generator, so that the tests are the same on every run.
+    struct Dice(u64);
+
+    impl Dice {
+        fn unit(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        }
+    }
+
+    fn ticks(mut ns: Vec<f64>) -> Vec<Ticks> {
+        ns.sort_by(f64::total_cmp);
+        ns.into_iter().map(|ns| Ticks(1_000_000 + (ns * 2.5) as u64)).collect()
+    }
+
+    fn disordered(dice: &mut Dice, per_s: f64, span_ns: f64) -> Vec<f64> {
+        let mut at = 0.0;
+        let mut starts = Vec::new();
+        while at < span_ns {
+            at -= dice.unit().max(1e-12).ln() * 1e9 / per_s;
+            starts.push(at);
+        }
+        starts
+    }
+
+    fn tick(dice: &mut Dice, period_ns: f64, jitter_ns: f64, span_ns: f64) -> Vec<f64> {
+        let n = (span_ns / period_ns) as usize;
+        (0..n).map(|k| 7e5 + k as f64 * period_ns + dice.unit() * jitter_ns).collect()
+    }
+
+    #[test]
+    fn a_planted_tick_is_found_among_disordered_gaps_with_its_share() {
+        for (rate, noise) in [(250.0, 450.0), (1000.0, 300.0), (100.0, 100.0), (300.0, 0.1)] {
+            let mut dice = Dice(42);
+            let mut starts = tick(&mut dice, 1e9 / rate, 5e3, 10e9);
+            let planted = starts.len() as f64;
+            starts.extend(disordered(&mut dice, noise, 10e9));
+            let planted = planted / starts.len() as f64;
+            let found = r9_period(&ticks(starts), HZ).expect("a tick");
+            assert_eq!(found.tick_hz(), Some(rate as u32), "{found:?}");
+            assert!((found.share - planted).abs() < 0.1, "{found:?}, planted {planted}");
+        }
+    }
+
+    #[test]
+    fn gaps_without_order_have_no_period() {
+        for seed in 1..20 {
+            let starts = disordered(&mut Dice(seed), 700.0, 10e9);
+            assert_eq!(r9_period(&ticks(starts), HZ), None, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn the_echo_of_each_tick_is_not_taken_for_a_period() {
+        let mut dice = Dice(7);
+        let mut starts = tick(&mut dice, 4e6, 1e3, 10e9);
+        let echoes: Vec<f64> = starts.iter().map(|start| start + 3e5).collect();
+        starts.extend(echoes);
+        let found = r9_period(&ticks(starts), HZ).expect("a tick");
+        assert_eq!(found.tick_hz(), Some(250), "{found:?}");
+    }
+
+    #[test]
+    fn a_period_that_is_no_kernels_tick_is_told_as_it_is() {
+        let starts = tick(&mut Dice(3), 7.3e6, 1e3, 5e9);
+        let found = r9_period(&ticks(starts), HZ).expect("a period");
+        assert_eq!(found.tick_hz(), None);
+        assert!((found.period_ns / 7.3e6 - 1.0).abs() < 0.001, "{found:?}");
+        let finding = r9_finding(&found, Among::NoEventVirtual, CpuId(1));
+        assert_eq!(finding.confidence, Confidence::Possible);
+        assert!(finding.text.contains("hypervisor"), "{}", finding.text);
+    }
+
+    #[test]
+    fn few_gaps_or_none_have_no_period() {
+        assert_eq!(r9_period(&[], HZ), None);
+        assert_eq!(r9_period(&[Ticks(1); 100], HZ), None);
+        let few = tick(&mut Dice(3), 4e6, 0.0, 0.1e9);
+        assert_eq!(r9_period(&ticks(few), HZ), None);
+    }
+
+    #[test]
+    fn the_sentence_names_what_the_gaps_say() {
+        let periodic = Periodic { period_ns: 4e6, share: 0.36, gaps: 1000 };
+        let finding = r9_finding(&periodic, Among::Timer, CpuId(2));
+        assert_eq!(
+            finding.text,
+            "36 % of 1000 gaps with a timer interrupt come every 4.000 ms, 250 Hz: the kernel's tick"
+        );
+        assert_eq!(finding.confidence, Confidence::Likely);
+    }
+}

@@ -1,0 +1,396 @@
+//! The rules of inference R1 to R9, each a function of what it needs and nothing else.
+//!
+//! R1 and R2 live in `switches.rs`, R9 in `periodic.rs`; all are offered here. A rule that does
+//! not apply says nothing. Confidence: `Certain` by construction, `Likely` when the evidence
+//! supports it and nothing speaks against it, `Possible` when it merely fits.
+
+use whylate_model::cause::{Cause, Rule};
+use whylate_model::gap::{Gap, RseqWord};
+use whylate_model::run::{Confidence, Finding};
+use whylate_model::{CpuId, Nanos};
+
+use crate::error::CauseError;
+use crate::evidence_b::Verdict;
+use crate::rate_stub as rate;
+
+pub use crate::periodic::{Among, Periodic, r9_finding, r9_period};
+pub use crate::switches::{Habit, Interval, SwitchCost, r1_findings, r1_switches, r2_involuntary};
+
+/// Two samples differ when chance would make them so in less than one of a hundred cases.
+const P_DIFFER: f64 = 0.01;
+
+/// R5: timer A is late and B is not when A is late at least this many times as often.
+const LATE_RATIO: f64 = 10.0;
+
+/// What is known of a thread's place in the scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Highest priority on its CPU, and it never blocks.
+    HighestNeverBlocks,
+    /// Anything else.
+    Ordinary,
+}
+
+/// R3: gaps of the highest-priority thread that never blocks are interrupts, softirqs, NMIs, SMIs
+/// or the host. `with_thread` is the number of gaps in which the trace shows another thread, none
+/// without a trace; the rule's premise does not hold when there are any.
+#[must_use]
+pub fn r3_highest_priority(
+    standing: Standing,
+    cpu: CpuId,
+    gaps: u64,
+    with_thread: Option<u64>,
+) -> Option<Finding> {
+    if standing != Standing::HighestNeverBlocks || gaps == 0 {
+        return None;
+    }
+    let kinds = "interrupts, softirqs, NMIs, SMIs or the host";
+    let (text, confidence) = match with_thread {
+        None => (
+            format!("all {gaps} gaps are {kinds}: the thread has the highest priority"),
+            Confidence::Likely,
+        ),
+        Some(0) => (
+            format!(
+                "all {gaps} gaps are {kinds}: the thread has the highest priority, and the \
+                     trace shows no other"
+            ),
+            Confidence::Certain,
+        ),
+        Some(with_thread) => (
+            format!(
+                "{with_thread} of {gaps} gaps hold another thread although ours has the highest \
+                 priority: the kernel's own threads, deadline threads or RT throttling"
+            ),
+            Confidence::Certain,
+        ),
+    };
+    Some(Finding { rule: Rule::R3, cpu: Some(cpu), text, confidence })
+}
+
+/// Gaps counted over a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// How many.
+    pub gaps: u64,
+    /// In how long.
+    pub time: Nanos,
+}
+
+impl Counted {
+    fn per_second(&self) -> f64 {
+        self.gaps as f64 / self.seconds()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.time.0 as f64 / 1e9
+    }
+}
+
+/// R4: the gap rate differs between idle and loaded, so the load causes gaps (or keeps some
+/// away). A two-sample test of Poisson rates. Gaps that come in bursts are less independent than
+/// that: the confidence is never more than `Likely`.
+pub fn r4_load(idle: Counted, loaded: Counted) -> Result<Finding, CauseError> {
+    if idle.time.0 == 0 || loaded.time.0 == 0 {
+        return Err(CauseError::EmptySample { what: "the rates of gaps, idle and loaded," });
+    }
+    let p = rate::rates_differ(idle.gaps, idle.seconds(), loaded.gaps, loaded.seconds());
+    let rates = format!(
+        "{:.3} gaps per second idle ({} in {}), {:.3} loaded ({} in {}), p = {p:.2e}",
+        idle.per_second(),
+        idle.gaps,
+        idle.time,
+        loaded.per_second(),
+        loaded.gaps,
+        loaded.time
+    );
+    let (conclusion, confidence) = if p >= P_DIFFER {
+        ("no difference shown", Confidence::Possible)
+    } else if loaded.per_second() > idle.per_second() {
+        ("the load causes gaps", Confidence::Likely)
+    } else {
+        ("gaps are rarer under load", Confidence::Likely)
+    };
+    let text = format!("{conclusion}: {rates}");
+    Ok(Finding { rule: Rule::R4, cpu: None, text, confidence })
+}
+
+/// Does the kernel preempt itself?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preemption {
+    /// PREEMPT or PREEMPT_RT: long stretches without a reaction are rare, so lateness is the
+    /// timer's.
+    Full,
+    /// Voluntary preemption or none: lateness may also be the kernel's.
+    Partial,
+}
+
+impl Preemption {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "fully preemptible",
+            Self::Partial => "not fully preemptible",
+        }
+    }
+}
+
+/// R5: wake-ups are late with timer A and not with timer B: timer A is at fault. `late` is the
+/// lateness from which on a wake-up counts as late. `None` when A is not late or B is, too.
+pub fn r5_timers(
+    (name_a, a): (&str, &[Nanos]),
+    (name_b, b): (&str, &[Nanos]),
+    late: Nanos,
+    preemption: Preemption,
+) -> Result<Option<Finding>, CauseError> {
+    if a.is_empty() || b.is_empty() {
+        return Err(CauseError::EmptySample { what: "the lateness of two timers" });
+    }
+    let count = |sample: &[Nanos]| sample.iter().filter(|lateness| **lateness >= late).count();
+    let (late_a, late_b) = (count(a), count(b));
+    let (share_a, share_b) = (late_a as f64 / a.len() as f64, late_b as f64 / b.len() as f64);
+    let p = rate::rates_differ(late_a as u64, a.len() as f64, late_b as u64, b.len() as f64);
+    if p >= P_DIFFER || share_a < share_b * LATE_RATIO {
+        return Ok(None);
+    }
+    let confidence = match preemption {
+        Preemption::Full => Confidence::Likely,
+        Preemption::Partial => Confidence::Possible,
+    };
+    let text = format!(
+        "timer {name_a} is at fault: {late_a} of {} wake-ups are {late} late or more, with \
+         {name_b} {late_b} of {} (p = {p:.2e}, the kernel is {})",
+        a.len(),
+        b.len(),
+        preemption.name()
+    );
+    Ok(Some(Finding { rule: Rule::R5, cpu: None, text, confidence }))
+}
+
+/// R6: the rseq word. Still set is certain; cleared is confirmed or refuted by the count of
+/// involuntary switches, and says nothing where that was not read.
+#[must_use]
+pub fn r6_rseq_word(gap: &Gap) -> Option<Verdict> {
+    let (cause, confidence) = match (gap.evidence.rseq, gap.evidence.involuntary_switches) {
+        (RseqWord::Set, _) => (Cause::NotSwitched, Confidence::Certain),
+        (RseqWord::Cleared, Some(0)) => (Cause::NotSwitched, Confidence::Likely),
+        (RseqWord::Cleared, Some(_)) => (Cause::ContextSwitch, Confidence::Likely),
+        (RseqWord::Cleared, None) | (RseqWord::Unarmed, _) => return None,
+    };
+    Some(Verdict { cause, rule: Some(Rule::R6), confidence })
+}
+
+/// R7: the CPU changed, so the thread was migrated.
+#[must_use]
+pub fn r7_cpu_changed(gap: &Gap) -> Option<Verdict> {
+    gap.migrated().then_some(Verdict {
+        cause: Cause::Migration,
+        rule: Some(Rule::R7),
+        confidence: Confidence::Certain,
+    })
+}
+
+/// What may bear out that the host or the firmware took time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Corroboration {
+    /// Steal time of the measured CPUs over the run, where readable.
+    pub steal_ns: Option<f64>,
+    /// System management interrupts over the run, where readable.
+    pub smi_count: Option<u64>,
+}
+
+/// R8: `gaps` gaps of `cpu` hold no kernel event, so the host or the firmware took them:
+/// `lost_ns` in all.
+#[must_use]
+pub fn r8_no_kernel_event(
+    virtualised: bool,
+    cpu: CpuId,
+    gaps: u64,
+    lost_ns: f64,
+    beside: Corroboration,
+) -> Option<Finding> {
+    if gaps == 0 {
+        return None;
+    }
+    let lost = Nanos(lost_ns.max(0.0).round() as u64);
+    let (taker, backing, confidence) = if virtualised {
+        match beside.steal_ns {
+            Some(steal) if steal > 0.0 => {
+                ("the host", "steal time was counted", Confidence::Likely)
+            }
+            Some(_) => ("the host", "no steal time was counted", Confidence::Possible),
+            None => ("the host", "steal time is not readable", Confidence::Possible),
+        }
+    } else {
+        match beside.smi_count {
+            Some(0) => ("the hardware", "no SMI was counted", Confidence::Possible),
+            Some(_) => ("the firmware", "SMIs were counted", Confidence::Likely),
+            None => ("firmware or hardware", "the SMI count is not readable", Confidence::Possible),
+        }
+    };
+    let text = format!("{taker} took {gaps} gaps without a kernel event, {lost} in all: {backing}");
+    Some(Finding { rule: Rule::R8, cpu: Some(cpu), text, confidence })
+}
+
+/// How often R6 and R7 said what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// R6: the thread kept the CPU, certainly.
+    pub kept_certain: u64,
+    /// R6: it kept the CPU, by the count of switches.
+    pub kept: u64,
+    /// R6: it was switched out.
+    pub switched: u64,
+    /// R7: it was migrated.
+    pub migrated: u64,
+    /// Neither rule said anything.
+    pub undecided: u64,
+}
+
+impl Tally {
+    /// Counts one gap.
+    pub fn count(&mut self, gap: &Gap) {
+        let verdict = r7_cpu_changed(gap).or_else(|| r6_rseq_word(gap));
+        let slot = match verdict.map(|verdict| (verdict.cause, verdict.confidence)) {
+            Some((Cause::Migration, _)) => &mut self.migrated,
+            Some((Cause::ContextSwitch, _)) => &mut self.switched,
+            Some((_, Confidence::Certain)) => &mut self.kept_certain,
+            Some(_) => &mut self.kept,
+            None => &mut self.undecided,
+        };
+        *slot += 1;
+    }
+
+    /// R6 and R7 in sentences; nothing for a rule that said nothing.
+    #[must_use]
+    pub fn findings(&self, cpu: CpuId) -> Vec<Finding> {
+        let of = self.kept_certain + self.kept + self.switched + self.migrated + self.undecided;
+        let finding = |rule, text, confidence| Finding { rule, cpu: Some(cpu), text, confidence };
+        let mut findings = Vec::new();
+        if self.kept_certain > 0 {
+            let text = format!(
+                "in {} of {of} gaps the thread was not preempted, migrated or signalled: the rseq \
+                 word was still set",
+                self.kept_certain
+            );
+            findings.push(finding(Rule::R6, text, Confidence::Certain));
+        }
+        if self.switched + self.kept > 0 {
+            let text = format!(
+                "in {} gaps with the rseq word cleared the thread was switched out {} times, by \
+                 the kernel's count of switches",
+                self.switched + self.kept,
+                self.switched
+            );
+            findings.push(finding(Rule::R6, text, Confidence::Likely));
+        }
+        if self.migrated > 0 {
+            let text = format!("in {} of {of} gaps the thread was migrated", self.migrated);
+            findings.push(finding(Rule::R7, text, Confidence::Certain));
+        }
+        findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whylate_model::Ticks;
+    use whylate_model::gap::Evidence;
+
+    const CPU: CpuId = CpuId(1);
+
+    #[test]
+    fn r3_speaks_only_for_the_highest_priority_and_admits_when_its_premise_fails() {
+        use Standing::{HighestNeverBlocks, Ordinary};
+        assert_eq!(r3_highest_priority(Ordinary, CPU, 5, Some(0)), None);
+        assert_eq!(r3_highest_priority(HighestNeverBlocks, CPU, 0, Some(0)), None);
+        let says = |with_thread| {
+            let finding = r3_highest_priority(HighestNeverBlocks, CPU, 5, with_thread).unwrap();
+            (finding.confidence, finding.text)
+        };
+        assert_eq!(says(None).0, Confidence::Likely);
+        assert_eq!(says(Some(0)).0, Confidence::Certain);
+        assert!(says(Some(2)).1.starts_with("2 of 5 gaps hold another thread"));
+    }
+
+    #[test]
+    fn r4_blames_the_load_only_for_more_gaps_than_chance_gives() {
+        let counted = |gaps| Counted { gaps, time: Nanos(10 * Nanos::SECOND.0) };
+        let says = |idle, loaded| r4_load(counted(idle), counted(loaded)).unwrap();
+        assert!(says(100, 900).text.starts_with("the load causes gaps"));
+        assert!(says(900, 100).text.starts_with("gaps are rarer under load"));
+        let equal = says(100, 105);
+        assert!(equal.text.starts_with("no difference shown"), "{}", equal.text);
+        assert_eq!(equal.confidence, Confidence::Possible);
+        let nothing = Counted { gaps: 0, time: Nanos(0) };
+        assert!(r4_load(nothing, counted(1)).is_err());
+    }
+
+    #[test]
+    fn r5_blames_the_timer_that_is_late_alone() {
+        let on_time = vec![Nanos(5_000); 1000];
+        let mut late = on_time.clone();
+        late[..60].fill(Nanos(8_000_000));
+        let limit = Nanos(1_000_000);
+        let says = |a: &[Nanos], b: &[Nanos], preemption| {
+            r5_timers(("NATIVE", a), ("HR", b), limit, preemption).unwrap()
+        };
+        let sure = says(&late, &on_time, Preemption::Full).unwrap();
+        assert_eq!(sure.confidence, Confidence::Likely);
+        assert!(sure.text.contains("timer NATIVE is at fault: 60 of 1000"), "{}", sure.text);
+        let less = says(&late, &on_time, Preemption::Partial).unwrap();
+        assert_eq!(less.confidence, Confidence::Possible);
+        assert_eq!(says(&late, &late, Preemption::Full), None);
+        assert_eq!(says(&on_time, &late, Preemption::Full), None);
+        assert_eq!(says(&on_time, &on_time, Preemption::Full), None);
+        assert!(r5_timers(("a", &[]), ("b", &late), limit, Preemption::Full).is_err());
+    }
+
+    #[test]
+    fn r8_says_whether_it_is_borne_out() {
+        let says =
+            |virtualised, beside| r8_no_kernel_event(virtualised, CPU, 3, 5e6, beside).unwrap();
+        let steal = |ns| Corroboration { steal_ns: ns, smi_count: None };
+        let smi = |count| Corroboration { steal_ns: None, smi_count: count };
+        for (finding, start, confidence) in [
+            (says(true, steal(Some(4e6))), "the host took 3 gaps", Confidence::Likely),
+            (says(true, steal(Some(0.0))), "the host took", Confidence::Possible),
+            (says(true, steal(None)), "the host took", Confidence::Possible),
+            (says(false, smi(Some(2))), "the firmware took", Confidence::Likely),
+            (says(false, smi(Some(0))), "the hardware took", Confidence::Possible),
+            (says(false, smi(None)), "firmware or hardware took", Confidence::Possible),
+        ] {
+            assert!(finding.text.starts_with(start), "{}", finding.text);
+            assert!(finding.text.contains("5.00ms in all"), "{}", finding.text);
+            assert_eq!(finding.confidence, confidence);
+        }
+        assert_eq!(r8_no_kernel_event(true, CPU, 0, 0.0, Corroboration::default()), None);
+    }
+
+    #[test]
+    fn r6_and_r7_are_tallied_apart() {
+        let gap = |rseq, switches, cpu_after| Gap {
+            start: Ticks(0),
+            end: Ticks(10),
+            resumed: Ticks(11),
+            cpu_before: CPU,
+            cpu_after,
+            evidence: Evidence { rseq, involuntary_switches: switches, in_recording: false },
+        };
+        let mut tally = Tally::default();
+        for (rseq, switches, cpu) in [
+            (RseqWord::Set, None, CPU),
+            (RseqWord::Cleared, Some(0), CPU),
+            (RseqWord::Cleared, Some(1), CPU),
+            (RseqWord::Cleared, None, CPU),
+            (RseqWord::Cleared, Some(1), CpuId(2)),
+        ] {
+            tally.count(&gap(rseq, switches, cpu));
+        }
+        let expected = Tally { kept_certain: 1, kept: 1, switched: 1, migrated: 1, undecided: 1 };
+        assert_eq!(tally, expected);
+        let rules: Vec<_> = tally.findings(CPU).iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, [Rule::R6, Rule::R6, Rule::R7]);
+        assert!(Tally::default().findings(CPU).is_empty());
+    }
+}

@@ -1,0 +1,230 @@
+//! Who sent an inter-processor interrupt, and who woke the thread that took the CPU.
+//!
+//! Both are recorded where the sender ran, by a trace of all CPUs. An arrival on a measured CPU is
+//! matched with the nearest earlier send to that CPU of the same kind, later than the arrival
+//! before it: what was sent before that has been answered by it. Two stamps of different CPUs have
+//! no order within the bound of their clocks, so a send may lie that much after the arrival.
+//!
+//! No sender is named when the send was recorded on the measured CPU itself while the measuring
+//! thread was current: an interrupt there did it, not the thread.
+//!
+//! Limit: an event tells which thread was current, not whether an interrupt was being served upon
+//! it, so a wake-up by an interrupt on another CPU is ascribed to the thread it interrupted there.
+
+use std::collections::HashMap;
+
+use whylate_model::cause::{Cause, Sender, SenderTotal};
+use whylate_model::event::{Event, EventKind};
+use whylate_model::{CpuId, Nanos, Pid, Ticks};
+
+use crate::context::Context;
+use crate::split::{Arrival, Setting};
+
+/// A send this long before a gap cannot have led to anything in it: an interrupt is pending for
+/// microseconds, and a woken thread waits for the CPU at most for some slices of the scheduler.
+const OLDEST_SEND: Nanos = Nanos(10_000_000);
+
+/// Rows the table of senders keeps; those that come after are counted in one row without a name.
+const ROWS_MAX: usize = 4096;
+
+/// Kinds of inter-processor interrupts that a send can be matched with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Signalling {
+    /// Look at the run queue again.
+    Reschedule,
+    /// Call a function.
+    Call,
+    /// Deferred work, sent by a CPU to itself.
+    Work,
+}
+
+/// A match.
+pub(crate) struct Found {
+    /// Indices of the sends.
+    pub(crate) sends: Vec<usize>,
+    /// Who, unless nobody is to be named.
+    pub(crate) sender: Option<Sender>,
+}
+
+impl Signalling {
+    pub(crate) const KINDS: usize = 3;
+
+    /// From the name of a vector, as x86 and aarch64 call it.
+    #[must_use]
+    pub fn of_vector(name: &str) -> Option<Self> {
+        match name {
+            "reschedule" | "Rescheduling interrupts" => Some(Self::Reschedule),
+            "call_function" | "call_function_single" | "Function call interrupts" => {
+                Some(Self::Call)
+            }
+            "irq_work" | "IRQ work interrupts" => Some(Self::Work),
+            _ => None,
+        }
+    }
+
+    /// What a send event sends to `target`.
+    #[must_use]
+    pub fn of_send(send: &Event, target: CpuId) -> Option<Self> {
+        match &send.kind {
+            EventKind::IpiSend { targets, callback, .. } if targets.contains(&target) => {
+                Some(match callback {
+                    0 => Self::Reschedule,
+                    _ if send.cpu == target => Self::Work,
+                    _ => Self::Call,
+                })
+            }
+            EventKind::CallQueued { target: queued_for, .. } if *queued_for == target => {
+                Some(Self::Call)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Reschedule => 0,
+            Self::Call => 1,
+            Self::Work => 2,
+        }
+    }
+}
+
+/// The CPUs that a send concerns.
+#[must_use]
+pub fn targets(send: &Event) -> &[CpuId] {
+    match &send.kind {
+        EventKind::IpiSend { targets, .. } => targets,
+        EventKind::CallQueued { target, .. } | EventKind::Wakeup { target, .. } => {
+            std::slice::from_ref(target)
+        }
+        _ => &[],
+    }
+}
+
+/// Sends before this moment are too old for a gap that begins at `start`.
+pub(crate) fn oldest(start: Ticks, context: &Context) -> Ticks {
+    Ticks(start.0.saturating_sub(OLDEST_SEND.to_ticks(context.hz).0))
+}
+
+/// The send behind the inter-processor interrupt that arrived with `entry`, later than `after`.
+pub(crate) fn interrupt(
+    setting: &Setting<'_>,
+    entry: &Event,
+    kind: Signalling,
+    after: Ticks,
+) -> Option<Found> {
+    let latest = entry.ticks + setting.context.cross_cpu_bound;
+    let mut sent = None;
+    let mut queued = None;
+    for (index, send) in setting.sends.iter().enumerate() {
+        if send.ticks <= after
+            || send.ticks > latest
+            || Signalling::of_send(send, entry.cpu) != Some(kind)
+        {
+            continue;
+        }
+        let best = match send.kind {
+            EventKind::CallQueued { .. } => &mut queued,
+            _ => &mut sent,
+        };
+        if best.is_none_or(|best: usize| setting.sends[best].ticks <= send.ticks) {
+            *best = Some(index);
+        }
+    }
+    // The queueing of the call is shown beside the send, where it is of the same CPU.
+    let named = sent.or(queued)?;
+    let beside = queued
+        .filter(|&queued| queued != named && setting.sends[queued].cpu == setting.sends[named].cpu);
+    let sends = beside.into_iter().chain([named]).collect();
+    Some(Found { sends, sender: sender(setting, &setting.sends[named], entry.cpu) })
+}
+
+/// The wake-up of thread `pid`, which got the CPU with `switch`.
+pub(crate) fn waker(
+    setting: &Setting<'_>,
+    switch: &Event,
+    pid: Pid,
+    since: Ticks,
+) -> Option<Found> {
+    if pid.0 == 0 {
+        return None;
+    }
+    let latest = switch.ticks + setting.context.cross_cpu_bound;
+    let woke = |send: &Event| {
+        matches!(&send.kind, EventKind::Wakeup { task, target }
+            if task.pid == pid && *target == switch.cpu)
+            && send.ticks >= since
+            && send.ticks <= latest
+    };
+    let (index, send) = setting
+        .sends
+        .iter()
+        .enumerate()
+        .filter(|(_, send)| woke(send))
+        .max_by_key(|(_, send)| send.ticks)?;
+    Some(Found { sends: vec![index], sender: sender(setting, send, switch.cpu) })
+}
+
+fn sender(setting: &Setting<'_>, send: &Event, arrived_on: CpuId) -> Option<Sender> {
+    let by_itself = send.cpu == arrived_on && send.pid == setting.own;
+    (!by_itself).then(|| Sender {
+        cpu: send.cpu,
+        pid: send.pid,
+        comm: setting.context.comm(send.pid),
+    })
+}
+
+/// How often each sender interrupted each measured CPU.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    rows: HashMap<(String, CpuId, CpuId, Cause), Sum>,
+    /// Arrivals that found the table full.
+    beyond: Sum,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    count: u64,
+    lost_ns: f64,
+}
+
+impl Table {
+    /// Adds an arrival that took `lost_ns`.
+    pub fn add(&mut self, arrival: &Arrival, lost_ns: f64) {
+        let sender = &arrival.sender;
+        let key = (sender.comm.clone(), sender.cpu, arrival.cpu, arrival.cause.clone());
+        let full = self.rows.len() >= ROWS_MAX;
+        let sum = match self.rows.get_mut(&key) {
+            Some(sum) => sum,
+            None if full => &mut self.beyond,
+            None => self.rows.entry(key).or_default(),
+        };
+        sum.count += 1;
+        sum.lost_ns += lost_ns;
+    }
+
+    /// Arrivals that are in no row because the table was full, and their lost time in ns.
+    #[must_use]
+    pub fn beyond(&self) -> (u64, f64) {
+        (self.beyond.count, self.beyond.lost_ns)
+    }
+
+    /// The rows, most frequent first.
+    #[must_use]
+    pub fn rows(&self) -> Vec<SenderTotal> {
+        let row = |(key, sum): (&(String, CpuId, CpuId, Cause), &Sum)| SenderTotal {
+            comm: key.0.clone(),
+            from: key.1,
+            to: key.2,
+            cause: key.3.clone(),
+            count: sum.count,
+            lost_ns: sum.lost_ns,
+        };
+        let mut rows: Vec<_> = self.rows.iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &SenderTotal| (row.comm.clone(), row.from, row.to, row.cause.clone());
+            b.count.cmp(&a.count).then_with(|| key(a).cmp(&key(b)))
+        });
+        rows
+    }
+}

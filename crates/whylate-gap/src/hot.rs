@@ -1,0 +1,382 @@
+//! The gap loop and its recording path.
+//!
+//! The loops never allocate, lock, log, format or make a system call; the one exception is stated:
+//! after a gap in which the kernel cleared the rseq word, the recording path asks getrusage how
+//! often the thread was switched out. Recording is timed, is a class of its own, and is never
+//! part of a gap.
+//!
+//! The inner loop of [`chain`] on x86-64 (`cargo xtask asm chain` prints it), 23 ticks an
+//! iteration on a Zen 5 whose back-to-back `rdtsc` takes 23:
+//!
+//! ```text
+//! 0:  rdtsc
+//!     shl   rdx, 32
+//!     or    rax, rdx          ; now
+//!     mov   rcx, rax
+//!     sub   rcx, rbx          ; now - previous
+//!     cmp   rcx, r13          ; threshold
+//!     jg    gap               ; the one predictable branch
+//!     mov   rbx, rax
+//!     dec   rbp
+//!     jne   0b
+//! ```
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use whylate_clock::Counter;
+use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::{CpuId, Ticks, TicksDelta};
+use whylate_sys::rseq::RseqArea;
+use whylate_sys::switches;
+
+use crate::blocks::Blocks;
+use crate::ring::Producer;
+use crate::table::{Direct, LogLinear};
+use crate::workload::Workload;
+
+/// Gaps found in a row inside one recording before the rest is called recording after all: a
+/// calibrated cost that is too low must not keep the thread here for ever.
+const RECORDINGS_IN_A_ROW: u32 = 16;
+
+/// Counters of one measuring thread, written by it alone, readable by all.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// First reading of the measurement proper.
+    pub start: AtomicU64,
+    /// Latest reading at the end of a block.
+    pub now: AtomicU64,
+    /// Iterations in completed blocks.
+    pub iterations: AtomicU64,
+    /// Gaps seen.
+    pub gaps: AtomicU64,
+    /// Gaps seen but not kept one by one.
+    pub dropped: AtomicU64,
+    /// Ticks in gaps.
+    pub gap_ticks: AtomicU64,
+    /// Ticks recording them.
+    pub recording_ticks: AtomicU64,
+    /// Gaps with a change of CPU.
+    pub migrations: AtomicU64,
+    /// Below-threshold ticks inside pairs; `chain` leaves it at zero.
+    pub inside_ticks: AtomicU64,
+    /// End of the first gap above the stop limit; zero while there was none.
+    pub tripped: AtomicU64,
+}
+
+impl Live {
+    /// Back to zero, for the start of the measurement proper.
+    pub fn reset(&self) {
+        let all = [
+            &self.start,
+            &self.now,
+            &self.iterations,
+            &self.gaps,
+            &self.dropped,
+            &self.gap_ticks,
+            &self.recording_ticks,
+            &self.migrations,
+            &self.inside_ticks,
+            &self.tripped,
+        ];
+        all.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+}
+
+#[inline]
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+}
+
+/// Fixed limits of a measurement, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A delta above this is a gap.
+    pub threshold: TicksDelta,
+    /// Calibrated cost of recording without getrusage.
+    pub recording: TicksDelta,
+    /// Calibrated cost of recording with it.
+    pub recording_with_switches: TicksDelta,
+    /// A gap longer than this stops the measurement.
+    pub stop_at: TicksDelta,
+    /// The measurement ends at the first block after this reading.
+    pub end: Ticks,
+}
+
+/// What one thread needs to record gaps.
+pub struct Recorder<'a> {
+    /// Where records go.
+    pub ring: Producer,
+    /// Where gaps go that find the ring full.
+    pub overflow: &'a LogLinear,
+    /// Counters.
+    pub live: &'a Live,
+    /// Set by anyone to end the measurement.
+    pub stop: &'a AtomicBool,
+    /// The rseq word, where its self-test passed.
+    pub rseq: Option<RseqArea>,
+    /// Limits.
+    pub limits: Limits,
+    cpu: CpuId,
+    involuntary: u64,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for the calling thread, which must be the one that measures.
+    pub fn new(
+        ring: Producer,
+        overflow: &'a LogLinear,
+        live: &'a Live,
+        stop: &'a AtomicBool,
+        rseq: Option<RseqArea>,
+        limits: Limits,
+    ) -> Self {
+        Self { ring, overflow, live, stop, rseq, limits, cpu: CpuId(0), involuntary: 0 }
+    }
+
+    /// Takes the state that the next gap is compared with. Call right before a loop.
+    pub fn arm<C: Counter>(&mut self, counter: &mut C) {
+        self.cpu = counter.cpu();
+        self.involuntary = switches::thread_switches().involuntary;
+        if let Some(rseq) = &self.rseq {
+            rseq.arm();
+        }
+    }
+
+    /// Stores the gap from `start` to `end` and returns the reading after it was stored.
+    ///
+    /// A recording that is itself interrupted is cut where its calibrated cost ends; the rest is a
+    /// gap of its own.
+    #[cold]
+    #[inline(never)]
+    pub fn record<C: Counter>(&mut self, counter: &mut C, start: Ticks, end: Ticks) -> Ticks {
+        let mut gap = Gap {
+            start,
+            end,
+            resumed: end,
+            cpu_before: self.cpu,
+            cpu_after: self.cpu,
+            evidence: Evidence::default(),
+        };
+        for _ in 0..RECORDINGS_IN_A_ROW {
+            gap.cpu_after = counter.cpu();
+            self.take_evidence(&mut gap.evidence);
+            let kept = self.ring.has_room();
+            if kept {
+                self.ring.store(&gap);
+            } else {
+                self.overflow.count(gap.length());
+            }
+            let resumed = counter.read();
+            let cost = match gap.evidence.involuntary_switches {
+                Some(_) => self.limits.recording_with_switches,
+                None => self.limits.recording,
+            };
+            let interrupted = resumed.since(gap.end) > cost + self.limits.threshold;
+            let cut = if interrupted { gap.end + cost } else { resumed };
+            if kept {
+                self.ring.publish(cut);
+            }
+            self.account(&gap, cut, kept);
+            if !interrupted {
+                return resumed;
+            }
+            gap.start = cut;
+            gap.end = resumed;
+            gap.evidence = Evidence { in_recording: true, ..Evidence::default() };
+        }
+        add(&self.live.recording_ticks, gap.length().0);
+        gap.end
+    }
+
+    #[inline]
+    fn take_evidence(&mut self, evidence: &mut Evidence) {
+        let word = match &self.rseq {
+            Some(rseq) if rseq.is_set() => RseqWord::Set,
+            Some(rseq) => {
+                rseq.arm();
+                RseqWord::Cleared
+            }
+            None => RseqWord::Unarmed,
+        };
+        evidence.rseq = word;
+        if word != RseqWord::Set {
+            let involuntary = switches::thread_switches().involuntary;
+            evidence.involuntary_switches = Some((involuntary - self.involuntary) as u32);
+            self.involuntary = involuntary;
+        }
+    }
+
+    #[inline]
+    fn account(&mut self, gap: &Gap, recorded_until: Ticks, kept: bool) {
+        add(&self.live.gaps, 1);
+        add(&self.live.dropped, u64::from(!kept));
+        add(&self.live.gap_ticks, gap.length().0);
+        add(&self.live.recording_ticks, recorded_until.since(gap.end).0);
+        add(&self.live.migrations, u64::from(gap.migrated()));
+        self.cpu = gap.cpu_after;
+        if gap.length() > self.limits.stop_at {
+            if self.live.tripped.load(Ordering::Relaxed) == 0 {
+                self.live.tripped.store(gap.end.0, Ordering::Relaxed);
+            }
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn block_done(&self, iterations: u64, now: Ticks) -> bool {
+        add(&self.live.iterations, iterations);
+        self.live.now.store(now.0, Ordering::Relaxed);
+        now >= self.limits.end || self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Plain readings may be executed out of order: a later one can be a few ticks smaller. As signed
+/// numbers such deltas are small and negative, and make no gap.
+#[inline(always)]
+fn exceeds(now: Ticks, before: Ticks, threshold: TicksDelta) -> bool {
+    now.0.wrapping_sub(before.0) as i64 > threshold.0 as i64
+}
+
+/// One reading per iteration (Listing 1.2 of the PAM paper, Figure 2 of Hourglass): nothing that
+/// happens between the first and the last reading is missed.
+#[inline(never)]
+pub fn chain<C: Counter, W: Workload>(
+    counter: &mut C,
+    workload: &mut W,
+    recorder: &mut Recorder,
+    blocks: &Blocks,
+) {
+    recorder.arm(counter);
+    let threshold = recorder.limits.threshold;
+    let mut previous = counter.read();
+    recorder.live.start.store(previous.0, Ordering::Relaxed);
+    loop {
+        let block_start = previous;
+        let mut clean = true;
+        for _ in 0..W::BLOCK {
+            workload.work();
+            let now = counter.read();
+            if exceeds(now, previous, threshold) {
+                previous = recorder.record(counter, previous, now);
+                clean = false;
+            } else {
+                previous = now;
+            }
+        }
+        if clean {
+            blocks.count(previous.since(block_start).0);
+        }
+        if recorder.block_done(W::BLOCK, previous) {
+            return;
+        }
+    }
+}
+
+/// As [`chain`], and every delta is counted.
+#[inline(never)]
+pub fn chain_counting<C: Counter, W: Workload>(
+    counter: &mut C,
+    workload: &mut W,
+    recorder: &mut Recorder,
+    blocks: &Blocks,
+    small: &Direct,
+    large: &LogLinear,
+) {
+    recorder.arm(counter);
+    let threshold = recorder.limits.threshold;
+    let mut previous = counter.read();
+    recorder.live.start.store(previous.0, Ordering::Relaxed);
+    loop {
+        let block_start = previous;
+        let mut clean = true;
+        for _ in 0..W::BLOCK {
+            workload.work();
+            let now = counter.read();
+            let delta = now.since(previous);
+            if !small.count(delta.0) {
+                large.count(delta);
+            }
+            if delta > threshold {
+                previous = recorder.record(counter, previous, now);
+                clean = false;
+            } else {
+                previous = now;
+            }
+        }
+        if clean {
+            blocks.count(previous.since(block_start).0);
+        }
+        if recorder.block_done(W::BLOCK, previous) {
+            return;
+        }
+    }
+}
+
+/// Two ordered readings back to back (Listing 1.1 of the PAM paper): what falls between two pairs
+/// is missed, and how much time that is is counted.
+#[inline(never)]
+pub fn pair<C: Counter, W: Workload>(
+    counter: &mut C,
+    workload: &mut W,
+    recorder: &mut Recorder,
+    blocks: &Blocks,
+) {
+    pair_with(counter, workload, recorder, blocks, |_| {});
+}
+
+/// As [`pair`], and every delta is counted.
+#[inline(never)]
+pub fn pair_counting<C: Counter, W: Workload>(
+    counter: &mut C,
+    workload: &mut W,
+    recorder: &mut Recorder,
+    blocks: &Blocks,
+    small: &Direct,
+    large: &LogLinear,
+) {
+    pair_with(counter, workload, recorder, blocks, |delta| {
+        if !small.count(delta.0) {
+            large.count(delta);
+        }
+    });
+}
+
+#[inline(always)]
+fn pair_with<C: Counter, W: Workload>(
+    counter: &mut C,
+    workload: &mut W,
+    recorder: &mut Recorder,
+    blocks: &Blocks,
+    mut count: impl FnMut(TicksDelta),
+) {
+    recorder.arm(counter);
+    let threshold = recorder.limits.threshold;
+    let (first, _) = counter.read_ordered();
+    recorder.live.start.store(first.0, Ordering::Relaxed);
+    loop {
+        let mut inside = 0;
+        let mut clean = true;
+        let mut last = first;
+        for _ in 0..W::BLOCK {
+            workload.work();
+            let (before, _) = counter.read_ordered();
+            let (after, _) = counter.read_ordered();
+            let delta = after.since(before);
+            count(delta);
+            if delta > threshold {
+                last = recorder.record(counter, before, after);
+                clean = false;
+            } else {
+                inside += delta.0;
+                last = after;
+            }
+        }
+        if clean {
+            blocks.count(inside);
+        }
+        add(&recorder.live.inside_ticks, inside);
+        if recorder.block_done(W::BLOCK, last) {
+            return;
+        }
+    }
+}

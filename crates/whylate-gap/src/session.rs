@@ -1,0 +1,283 @@
+//! A measurement from its threads to its totals.
+//!
+//! [`Session::prepare`] starts the threads and lets them warm up; [`Session::start`] begins the
+//! measurement proper at one common instant; the caller then calls [`Session::drain`] from a CPU
+//! that is not measured until it says that the threads have ended, and [`Session::finish`] gives
+//! the totals. Nothing here analyses a gap.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use whylate_clock::Counter;
+use whylate_model::gap::Gap;
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+
+use crate::GapError;
+use crate::blocks::{Blocks, Period};
+use crate::hot::Live;
+use crate::plan::{Placement, Plan};
+use crate::ring::Consumer;
+use crate::table::{Direct, LogLinear};
+use crate::thread;
+
+/// Threads start the measurement proper this long after [`Session::start`], so that all of them
+/// have heard of it and settled in their loops.
+pub const SETTLE: Nanos = Nanos(20_000_000);
+
+/// A running measurement.
+pub struct Session {
+    threads: Vec<Measuring>,
+    stop: Arc<AtomicBool>,
+    competitors: thread::Competitors,
+    batch: Vec<Gap>,
+}
+
+struct Measuring {
+    facts: ThreadFacts,
+    shared: Arc<Shared>,
+    consumer: Consumer,
+    begin: SyncSender<Begin>,
+    handle: Option<JoinHandle<()>>,
+}
+
+/// What a measuring thread shares with the rest.
+pub(crate) struct Shared {
+    pub(crate) live: Live,
+    pub(crate) overflow: LogLinear,
+    pub(crate) blocks: Blocks,
+    pub(crate) small: Direct,
+    pub(crate) large: LogLinear,
+}
+
+/// The instants of the measurement proper.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begin {
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+}
+
+/// What is known about a measuring thread once it has warmed up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadFacts {
+    /// CPU it is pinned to, or found itself on when floating.
+    pub cpu: CpuId,
+    /// Its thread id.
+    pub tid: Pid,
+    /// Its threshold.
+    pub threshold: TicksDelta,
+    /// The loop's period in the warm-up.
+    pub warmup_period: f64,
+    /// Calibrated cost of recording a gap.
+    pub recording: TicksDelta,
+    /// Calibrated cost of recording a gap after which getrusage is read.
+    pub recording_with_switches: TicksDelta,
+    /// The rseq word passed its self-test.
+    pub rseq: bool,
+    /// What the reader must know.
+    pub warnings: Vec<Warning>,
+}
+
+/// What one thread measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Totals {
+    /// First reading of the measurement proper.
+    pub start: Ticks,
+    /// Last reading.
+    pub end: Ticks,
+    /// Iterations.
+    pub iterations: u64,
+    /// Gaps seen.
+    pub gaps: u64,
+    /// Gaps seen but not kept one by one.
+    pub dropped: u64,
+    /// Gaps with a change of CPU.
+    pub migrations: u64,
+    /// Time in gaps.
+    pub gap_ticks: TicksDelta,
+    /// Time recording them.
+    pub recording_ticks: TicksDelta,
+    /// Time below the threshold inside pairs; zero for `chain`, where it is all the rest.
+    pub inside_ticks: TicksDelta,
+    /// The loop's period; none when no block was without a gap.
+    pub period: Option<Period>,
+    /// End of the first gap above the stop limit.
+    pub tripped: Option<Ticks>,
+}
+
+/// Is the measurement still going on?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Yes.
+    Running,
+    /// All threads have ended and all their records are drained.
+    Ended,
+}
+
+impl Session {
+    /// Starts the threads and waits for their warm-up. `rate` may be a first estimate: it only
+    /// scales the threshold and the warm-up.
+    pub fn prepare<C: Counter + Clone + 'static>(
+        plan: &Plan,
+        counter: &C,
+        rate: Hertz,
+    ) -> Result<Self, GapError> {
+        if plan.placement.threads() == 0 {
+            return Err(GapError::NoCpus);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let competitors = thread::Competitors::start(plan)?;
+        let mut starting = Vec::new();
+        for index in 0..plan.placement.threads() {
+            let (ready, is_ready) = sync_channel(1);
+            let (begin, begins) = sync_channel(1);
+            let task = thread::Task {
+                cpus: plan.placement.of_thread(index).to_vec(),
+                plan: plan.clone(),
+                counter: counter.clone(),
+                rate,
+                stop: Arc::clone(&stop),
+                ready,
+                begins,
+            };
+            let handle = std::thread::Builder::new()
+                .name(format!("gap/{index}"))
+                .spawn(move || task.run())
+                .map_err(GapError::Spawn)?;
+            starting.push((handle, is_ready, begin));
+        }
+        let threads = starting
+            .into_iter()
+            .map(|(handle, is_ready, begin)| warmed_up(handle, &is_ready, begin))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { threads, stop, competitors, batch: Vec::new() })
+    }
+
+    /// Begins the measurement proper on all threads at one instant; returns that instant.
+    ///
+    /// It ends by itself after `duration`, or earlier by [`Session::stop`].
+    pub fn start<C: Counter>(&mut self, counter: &mut C, rate: Hertz, duration: Nanos) -> Ticks {
+        let start = counter.read() + SETTLE.to_ticks(rate);
+        let end = start + duration.to_ticks(rate);
+        for thread in &self.threads {
+            // A thread that has died is found by `drain`.
+            let _ = thread.begin.send(Begin { start, end });
+        }
+        start
+    }
+
+    /// What each thread found in its warm-up, in the order of the plan.
+    pub fn threads(&self) -> impl Iterator<Item = &ThreadFacts> {
+        self.threads.iter().map(|thread| &thread.facts)
+    }
+
+    /// The flag that ends the measurement.
+    #[must_use]
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Hands every record made since the last call to `take`, thread by thread. What a thread
+    /// recorded before its measurement proper began is left out.
+    pub fn drain(&mut self, mut take: impl FnMut(usize, &[Gap])) -> State {
+        let ended =
+            self.threads.iter().all(|t| t.handle.as_ref().is_none_or(JoinHandle::is_finished));
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            self.batch.clear();
+            thread.consumer.drain(&mut self.batch);
+            let start = Ticks(thread.shared.live.start.load(Ordering::Relaxed));
+            if start.0 != 0 {
+                self.batch.retain(|gap| gap.start >= start);
+                take(index, &self.batch);
+            }
+        }
+        if ended { State::Ended } else { State::Running }
+    }
+
+    /// The totals of thread `index` so far: complete after the end, up to the last block before.
+    #[must_use]
+    pub fn totals(&self, index: usize) -> Totals {
+        let shared = &self.threads[index].shared;
+        let live = &shared.live;
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let tripped = read(&live.tripped);
+        Totals {
+            start: Ticks(read(&live.start)),
+            end: Ticks(read(&live.now)),
+            iterations: read(&live.iterations),
+            gaps: read(&live.gaps),
+            dropped: read(&live.dropped),
+            migrations: read(&live.migrations),
+            gap_ticks: TicksDelta(read(&live.gap_ticks)),
+            recording_ticks: TicksDelta(read(&live.recording_ticks)),
+            inside_ticks: TicksDelta(read(&live.inside_ticks)),
+            period: shared.blocks.period(),
+            tripped: (tripped != 0).then_some(Ticks(tripped)),
+        }
+    }
+
+    /// Lengths of the gaps of thread `index` that found the ring full, as (length, count).
+    pub fn dropped(&self, index: usize) -> impl Iterator<Item = (TicksDelta, u64)> + '_ {
+        self.threads[index].shared.overflow.bins()
+    }
+
+    /// Every delta of thread `index` as (ticks, count), ascending; empty unless the plan counts.
+    pub fn deltas(&self, index: usize) -> impl Iterator<Item = (TicksDelta, u64)> + '_ {
+        let shared = &self.threads[index].shared;
+        shared.small.bins().chain(shared.large.bins())
+    }
+
+    /// Ends the measurement now; threads see it at the end of their block.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the threads and says whether one of them panicked.
+    pub fn finish(&mut self) -> Result<(), GapError> {
+        self.stop();
+        self.competitors.stop();
+        let mut result = Ok(());
+        for thread in &mut self.threads {
+            let panicked = thread.handle.take().is_some_and(|handle| handle.join().is_err());
+            if panicked {
+                result = Err(GapError::ThreadDied { cpu: thread.facts.cpu });
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The threads wait for a start that will not come; dropping the senders ends them.
+        self.stop();
+        for thread in &mut self.threads {
+            let (closed, _) = sync_channel(1);
+            thread.begin = closed;
+            if let Some(handle) = thread.handle.take() {
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+/// What a thread sends when its warm-up is over.
+pub(crate) type Ready = Result<(ThreadFacts, Arc<Shared>, Consumer), GapError>;
+
+fn warmed_up(
+    handle: JoinHandle<()>,
+    is_ready: &Receiver<Ready>,
+    begin: SyncSender<Begin>,
+) -> Result<Measuring, GapError> {
+    let (facts, shared, consumer) =
+        is_ready.recv().map_err(|_| GapError::ThreadDied { cpu: CpuId(0) })??;
+    Ok(Measuring { facts, shared, consumer, begin, handle: Some(handle) })
+}
+
+/// Checks that a placement's main thread would not sit on a measured CPU.
+#[must_use]
+pub fn measures(placement: &Placement, cpu: CpuId) -> bool {
+    placement.cpus().contains(&cpu)
+}

@@ -1,0 +1,49 @@
+//! What a measuring thread does between two readings of the clock.
+
+/// Work between two readings. The loops are compiled once for each.
+pub trait Workload {
+    /// Iterations of a block: fewer where an iteration is long, so that stop and end are seen.
+    const BLOCK: u64;
+
+    /// Does the work once.
+    fn work(&mut self);
+}
+
+/// Nothing: the loop only reads the clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nothing;
+
+impl Workload for Nothing {
+    const BLOCK: u64 = 4096;
+
+    #[inline(always)]
+    fn work(&mut self) {}
+}
+
+/// Copies a buffer onto another, so that what evicts the cache shows as a longer iteration.
+#[derive(Debug)]
+pub struct Memmove {
+    from: Box<[u8]>,
+    to: Box<[u8]>,
+}
+
+impl Memmove {
+    /// Two buffers of `bytes` each, touched by the calling thread.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self {
+            from: vec![0xa5; bytes].into_boxed_slice(),
+            to: vec![0x5a; bytes].into_boxed_slice(),
+        }
+    }
+}
+
+impl Workload for Memmove {
+    const BLOCK: u64 = 64;
+
+    #[inline(always)]
+    fn work(&mut self) {
+        self.to.copy_from_slice(std::hint::black_box(&self.from));
+        std::hint::black_box(&mut self.to);
+    }
+}

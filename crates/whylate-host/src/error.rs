@@ -1,0 +1,174 @@
+//! What can go wrong with the host, each with the thing named and a remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+use whylate_model::CpuId;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// Text that is no CPU specification.
+    #[error(
+        "`{text}` names no CPUs: {why}; write numbers and ranges such as `2-5,8`, or `isolated`, \
+         or `cgroup:PATH`"
+    )]
+    NotACpuSpec {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The host has no such CPU.
+    #[error(
+        "cpu {cpu} does not exist: this host has cpus {present}; choose among those online: {online}"
+    )]
+    DoesNotExist {
+        /// The CPU.
+        cpu: CpuId,
+        /// CPUs that exist.
+        present: String,
+        /// CPUs that are online.
+        online: String,
+    },
+    /// The CPU exists and is offline.
+    #[error(
+        "cpu {cpu} is offline: online are {online}; bring it up with \
+         `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online`, or choose another"
+    )]
+    Offline {
+        /// The CPU.
+        cpu: CpuId,
+        /// CPUs that are online.
+        online: String,
+    },
+    /// The kernel would not let this process run there.
+    #[error(
+        "cpu {cpu} is outside the cpuset of this process, which holds {allowed}; start whylate \
+         from a cgroup whose cpuset holds it, or choose another"
+    )]
+    OutsideCpuset {
+        /// The CPU.
+        cpu: CpuId,
+        /// CPUs this process may use.
+        allowed: String,
+    },
+    /// A CPU named more than once.
+    #[error("cpu {cpu} is given twice in `{spec}`; name each CPU once")]
+    Twice {
+        /// The CPU.
+        cpu: CpuId,
+        /// The specification.
+        spec: String,
+    },
+    /// `isolated` on a host without isolated CPUs.
+    #[error(
+        "no online CPU of this host is isolated; boot with `isolcpus=LIST`, make an isolated \
+         cpuset partition, or name the CPUs, such as `--cpus {suggestion}`"
+    )]
+    NoneIsolated {
+        /// A CPU that would do.
+        suggestion: String,
+    },
+    /// No such cgroup.
+    #[error(
+        "cgroup `{path}` was not found; looked for {looked}; `cat /proc/PID/cgroup` shows the path of a process"
+    )]
+    CgroupNotFound {
+        /// As given.
+        path: String,
+        /// Directories that were tried.
+        looked: String,
+    },
+    /// The cgroup exists and nothing says which CPUs it may use.
+    #[error(
+        "cgroup `{path}` has no cpuset, nor has any cgroup above it; enable the controller with \
+         `echo +cpuset > cgroup.subtree_control` in its parent, or name the CPUs"
+    )]
+    CgroupWithoutCpuset {
+        /// As given.
+        path: String,
+    },
+    /// The cgroup's cpuset is empty.
+    #[error("the cpuset of cgroup `{path}` is empty; write CPUs to {file}, or name the CPUs")]
+    CgroupEmpty {
+        /// As given.
+        path: String,
+        /// The file that was read.
+        file: String,
+    },
+    /// The housekeeping CPU is one of the measured.
+    #[error(
+        "cpu {cpu} is measured and cannot do the housekeeping too; take it out of one of the two lists"
+    )]
+    HousekeepingMeasured {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// A file of the host could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of the host says something this version does not understand.
+    #[error("cannot understand {}: {what}", path.display())]
+    NotUnderstood {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// There is nowhere to keep the journal.
+    #[error(
+        "cannot keep a journal of changed settings: {why}; set XDG_RUNTIME_DIR to a directory \
+         that only you can write, and no setting is changed until then"
+    )]
+    NoJournal {
+        /// What was tried and why it failed.
+        why: String,
+    },
+    /// The journal could not be written; the change it announces was not made.
+    #[error("cannot write the journal {}, so nothing was changed: {source}", path.display())]
+    JournalWrite {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A setting could not be written.
+    #[error("cannot write `{value}` to {}: {source}; {remedy}", path.display())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// The value.
+        value: String,
+        /// Why.
+        source: io::Error,
+        /// What to try.
+        remedy: &'static str,
+    },
+    /// A setting was written and reads back as something else.
+    #[error("wrote `{wanted}` to {} and it reads back `{found}`; the kernel did not keep it", path.display())]
+    NotKept {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        wanted: String,
+        /// What it says now.
+        found: String,
+    },
+    /// Every CPU is to be cleared: there is none to move things to.
+    #[error(
+        "cannot clear cpus {cpus}: no other CPU is online to move things to; measure fewer CPUs"
+    )]
+    NowhereToMove {
+        /// The CPUs.
+        cpus: String,
+    },
+    /// A kernel interface refused.
+    #[error(transparent)]
+    Sys(#[from] whylate_sys::SysError),
+}

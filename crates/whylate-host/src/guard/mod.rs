@@ -1,0 +1,69 @@
+//! Changes of the host that last as long as a value.
+//!
+//! A guard writes to the [`Journal`] before it changes anything, reads back what it wrote, says
+//! what it did ([`Guard::describe`]), and takes everything back when it is dropped, also while a
+//! panic unwinds. What somebody else has changed in between is left alone. When the process is
+//! killed, the journal stays and the next start takes the changes back.
+//!
+//! Two runs at once that move the same tasks undo only their own change; what the second found
+//! narrowed by the first stays narrowed when it ends last: see [`crate::another`].
+
+mod changes;
+mod dma_latency;
+mod interrupts;
+mod mask;
+mod rt_throttling;
+mod tasks;
+mod trace_instance;
+
+use whylate_model::warning::Warning;
+
+pub use self::dma_latency::CpuDmaLatency;
+pub use self::interrupts::MovedInterrupts;
+pub use self::rt_throttling::{RtLimits, RtThrottling};
+pub use self::tasks::{MovedTasks, Scope};
+pub use self::trace_instance::TraceInstance;
+#[cfg(doc)]
+use crate::journal::Journal;
+
+/// Something that was changed and will be put back.
+pub trait Guard: Send {
+    /// What was changed and what could not be, a line each, for the user.
+    fn describe(&self) -> Vec<String>;
+
+    /// Takes the change back now and tells what could not be taken back. Dropping does the same and
+    /// prints to stderr; the second time there is nothing to do.
+    fn restore(&mut self) -> Vec<Warning>;
+}
+
+/// Joins names for a line: the first few, then how many more.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut_with_a_count() {
+        let names: Vec<String> = (0..7).map(|n| n.to_string()).collect();
+        assert_eq!(listed(&names[..2]), "0, 1");
+        assert_eq!(listed(&names), "0, 1, 2, 3, 4 and 2 more");
+    }
+
+    #[test]
+    fn guards_can_be_held_together_and_moved_between_threads() {
+        fn held<T: Guard + 'static>() {}
+        held::<MovedTasks>();
+        held::<MovedInterrupts>();
+        held::<TraceInstance>();
+        held::<CpuDmaLatency>();
+        held::<RtThrottling>();
+    }
+}

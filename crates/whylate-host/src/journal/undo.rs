@@ -1,0 +1,476 @@
+//! How one change is taken back.
+//!
+//! Guards and recovery take back by the same code and the same rule: **what somebody else has
+//! changed since is left alone**. So each undo carries the value from before and the value that
+//! whylate wrote, and puts the first back only where it finds the second.
+
+use std::fmt;
+use std::io;
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+use whylate_model::{CpuId, Pid};
+use whylate_sys::Errno;
+use whylate_sys::tracefs::Tracefs;
+
+use crate::cpus;
+use crate::files::trimmed;
+use crate::kernel;
+use crate::tasks::{self, Task};
+
+/// One change and how to take it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "undo")]
+pub enum Undo {
+    /// Remove a private trace instance.
+    RemoveTraceInstance {
+        /// Its name, which begins with `whylate-`.
+        name: String,
+    },
+    /// Write a file of `/proc` or `/sys` back.
+    WriteFile {
+        /// The file.
+        path: String,
+        /// What it said before.
+        value: String,
+        /// What whylate wrote.
+        ours: String,
+    },
+    /// Set the affinity of an interrupt back.
+    SetIrqAffinity {
+        /// Its number.
+        irq: u32,
+        /// Its CPUs before.
+        cpus: Vec<CpuId>,
+        /// The CPUs whylate gave it.
+        ours: Vec<CpuId>,
+    },
+    /// Set the affinity of a task back.
+    SetAffinity {
+        /// The task: a process or a thread.
+        pid: Pid,
+        /// When it started, in clock ticks after boot: ids are used again.
+        start_time: u64,
+        /// Its CPUs before.
+        cpus: Vec<CpuId>,
+        /// The CPUs whylate gave it.
+        ours: Vec<CpuId>,
+    },
+    /// Widen the affinity of tasks that were started by narrowed ones meanwhile, and inherited
+    /// what whylate gave their parents.
+    WidenInheritors {
+        /// The CPUs they inherited.
+        ours: Vec<CpuId>,
+        /// The CPUs their parents had before.
+        cpus: Vec<CpuId>,
+        /// Tasks started before this time inherited from somebody else.
+        since: u64,
+        /// Only children of these processes and their threads, where the move was restricted.
+        only: Option<Vec<Pid>>,
+    },
+    /// Remove an empty directory, such as a cgroup.
+    RemoveDir {
+        /// The directory.
+        path: String,
+    },
+}
+
+/// What came of taking a change back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// As before, and read back.
+    Restored,
+    /// It was as before already.
+    AsBefore,
+    /// Somebody else changed it since: left alone.
+    ChangedSince {
+        /// What it is now.
+        now: String,
+    },
+    /// The thing itself is gone.
+    Gone,
+    /// It could not be taken back.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Outcome {
+    /// Is there nothing left to do about it?
+    #[must_use]
+    pub fn settled(&self) -> bool {
+        !matches!(self, Self::Failed { .. })
+    }
+
+    fn failed(error: &io::Error) -> Self {
+        Self::Failed { why: error.to_string() }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Restored => f.write_str("restored"),
+            Self::AsBefore => f.write_str("is as before"),
+            Self::ChangedSince { now } => {
+                write!(f, "changed to `{now}` by somebody else since: left alone")
+            }
+            Self::Gone => f.write_str("is gone"),
+            Self::Failed { why } => write!(f, "could not be restored: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RemoveTraceInstance { name } => write!(f, "trace instance {name}"),
+            Self::WriteFile { path, value, .. } => write!(f, "{path} (before: `{value}`)"),
+            Self::SetIrqAffinity { irq, cpus, .. } => {
+                write!(f, "affinity of interrupt {irq} (before: {})", cpus::format_list(cpus))
+            }
+            Self::SetAffinity { pid, cpus, .. } => {
+                write!(f, "affinity of task {pid} (before: {})", cpus::format_list(cpus))
+            }
+            Self::WidenInheritors { ours, .. } => {
+                write!(f, "tasks that inherited the affinity {}", cpus::format_list(ours))
+            }
+            Self::RemoveDir { path } => write!(f, "directory {path}"),
+        }
+    }
+}
+
+/// What an undo must know besides itself; read once for many.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    /// CPUs that are online: masks are compared as far as they are.
+    online: Vec<CpuId>,
+    /// The process that made the changes: its own threads and children placed themselves.
+    owner: Pid,
+}
+
+impl Surroundings {
+    pub(crate) fn of(owner: Pid) -> Self {
+        let online = trimmed(Path::new("/sys/devices/system/cpu/online"));
+        let online = online.and_then(|list| cpus::parse_list(&list).ok());
+        Self { online: online.unwrap_or_default(), owner }
+    }
+
+    /// Are these two masks the same, as far as their CPUs are online?
+    fn same(&self, a: &[CpuId], b: &[CpuId]) -> bool {
+        let online = |mask: &[CpuId]| {
+            let mut mask: Vec<CpuId> = mask.to_vec();
+            if !self.online.is_empty() {
+                mask.retain(|cpu| self.online.contains(cpu));
+            }
+            mask.sort_unstable();
+            mask.dedup();
+            mask
+        };
+        online(a) == online(b)
+    }
+}
+
+impl Undo {
+    /// Takes the change back.
+    pub(crate) fn apply(&self, around: &Surroundings) -> Outcome {
+        match self {
+            Self::RemoveTraceInstance { name } => remove_trace_instance(name),
+            Self::WriteFile { path, value, ours } => {
+                restore_file(Path::new(path), value, ours, same_text)
+            }
+            Self::SetIrqAffinity { irq, cpus, ours } => restore_file(
+                &irq_file(*irq),
+                &cpus::format_list(cpus),
+                &cpus::format_list(ours),
+                |a, b| match (cpus::parse_list(a), cpus::parse_list(b)) {
+                    (Ok(a), Ok(b)) => around.same(&a, &b),
+                    _ => a == b,
+                },
+            ),
+            Self::SetAffinity { pid, start_time, cpus, ours } => {
+                if Task::alive(*pid, *start_time) {
+                    restore_affinity(*pid, cpus, ours, around)
+                } else {
+                    Outcome::Gone
+                }
+            }
+            Self::WidenInheritors { ours, cpus, since, only } => {
+                widen_inheritors(ours, cpus, *since, only.as_deref(), around)
+            }
+            Self::RemoveDir { path } => match std::fs::remove_dir(path) {
+                Ok(()) => Outcome::Restored,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
+                Err(error) => Outcome::failed(&error),
+            },
+        }
+    }
+
+    /// Would whylate have written this undo itself? A journal that was tampered with must not make
+    /// a privileged process write anywhere: files lie below `writable`, without detours.
+    pub(crate) fn plausible(&self, writable: &[&str]) -> Result<(), String> {
+        let inside = |path: &str| {
+            let plain = Path::new(path)
+                .components()
+                .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+            if plain && writable.iter().any(|root| Path::new(path).starts_with(root)) {
+                Ok(())
+            } else {
+                Err(format!("{path} lies outside {}", writable.join(", ")))
+            }
+        };
+        match self {
+            Self::RemoveTraceInstance { name } if !is_own_instance(name) => {
+                Err(format!("`{name}` is no trace instance of whylate"))
+            }
+            Self::WriteFile { path, .. } | Self::RemoveDir { path } => inside(path),
+            Self::SetAffinity { pid, .. } if pid.0 <= 0 => Err(format!("{pid} is no task")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where the CPUs of an interrupt are read and written as a list.
+pub(crate) fn irq_file(irq: u32) -> std::path::PathBuf {
+    format!("/proc/irq/{irq}/smp_affinity_list").into()
+}
+
+/// Names of trace instances that whylate makes: `whylate-PID-TAG`.
+pub(crate) fn is_own_instance(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    name.len() < 200 && name.strip_prefix("whylate-").is_some_and(|rest| rest.bytes().all(plain))
+}
+
+/// How often the removal of an instance that is busy is tried again, and how long between: a
+/// reader that is just closing lets go within milliseconds.
+const REMOVALS: u32 = 50;
+const BETWEEN_REMOVALS: std::time::Duration = std::time::Duration::from_millis(20);
+
+fn remove_trace_instance(name: &str) -> Outcome {
+    if !is_own_instance(name) {
+        return Outcome::Failed { why: format!("`{name}` is no trace instance of whylate") };
+    }
+    let tracefs = match Tracefs::open() {
+        Ok(tracefs) => tracefs,
+        Err(error) => return Outcome::Failed { why: error.to_string() },
+    };
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match tracefs.remove_instance(name) {
+            Ok(()) => return Outcome::Restored,
+            Err(error) if error.errno() == Some(Errno::NOENT) => return Outcome::Gone,
+            Err(error) if error.errno() == Some(Errno::BUSY) && attempt < REMOVALS => {
+                std::thread::sleep(BETWEEN_REMOVALS);
+            }
+            Err(error) => return Outcome::Failed { why: error.to_string() },
+        }
+    }
+}
+
+fn restore_file(
+    path: &Path,
+    value: &str,
+    ours: &str,
+    same: impl Fn(&str, &str) -> bool,
+) -> Outcome {
+    let now = || std::fs::read_to_string(path).map(|text| text.trim().to_owned());
+    match now() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Outcome::Gone,
+        Err(error) => return Outcome::failed(&error),
+        Ok(now) if same(&now, value) => return Outcome::AsBefore,
+        Ok(now) if !same(&now, ours) => return Outcome::ChangedSince { now },
+        Ok(_) => {}
+    }
+    if let Err(error) = kernel::write_setting(path, value) {
+        return Outcome::failed(&error);
+    }
+    match now() {
+        Ok(now) if same(&now, value) => Outcome::Restored,
+        Ok(now) => Outcome::Failed { why: format!("wrote `{value}` and it reads back `{now}`") },
+        Err(error) => Outcome::failed(&error),
+    }
+}
+
+/// Do two texts of a setting say the same? White space does not count, nor do the leading zeros
+/// and commas of a CPU mask (`00000000,0000000f`).
+pub(crate) fn same_text(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim(), b.trim());
+    a == b || matches!((mask_digits(a), mask_digits(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// The digits of a text that has the form of a CPU mask: groups of eight after each comma.
+fn mask_digits(text: &str) -> Option<String> {
+    let mut groups = text.split(',');
+    let hex = |group: &str| !group.is_empty() && group.bytes().all(|b| b.is_ascii_hexdigit());
+    let first = groups.next().filter(|group| hex(group) && group.len() <= 8)?;
+    let mut digits = first.to_owned();
+    for group in groups {
+        if !hex(group) || group.len() != 8 {
+            return None;
+        }
+        digits.push_str(group);
+    }
+    Some(digits.trim_start_matches('0').to_ascii_lowercase())
+}
+
+fn restore_affinity(tid: Pid, cpus: &[CpuId], ours: &[CpuId], around: &Surroundings) -> Outcome {
+    match kernel::affinity(tid) {
+        Err(error) if kernel::is_gone(&error) => return Outcome::Gone,
+        Err(error) => return Outcome::failed(&error),
+        Ok(now) if around.same(&now, cpus) => return Outcome::AsBefore,
+        Ok(now) if !around.same(&now, ours) => {
+            return Outcome::ChangedSince { now: cpus::format_list(&now) };
+        }
+        Ok(_) => {}
+    }
+    match kernel::set_affinity(tid, cpus) {
+        Err(error) if kernel::is_gone(&error) => return Outcome::Gone,
+        Err(error) => return Outcome::failed(&error),
+        Ok(()) => {}
+    }
+    match kernel::affinity(tid) {
+        Ok(now) if around.same(&now, cpus) => Outcome::Restored,
+        Ok(now) => Outcome::ChangedSince { now: cpus::format_list(&now) },
+        Err(error) if kernel::is_gone(&error) => Outcome::Gone,
+        Err(error) => Outcome::failed(&error),
+    }
+}
+
+/// A scan that found somebody to widen is repeated, for what they started meanwhile; this often at
+/// most.
+const INHERITOR_SCANS: usize = 4;
+
+fn widen_inheritors(
+    ours: &[CpuId],
+    cpus: &[CpuId],
+    since: u64,
+    only: Option<&[Pid]>,
+    around: &Surroundings,
+) -> Outcome {
+    let mut widened = 0_usize;
+    let mut failed = None;
+    for _ in 0..INHERITOR_SCANS {
+        let before = widened;
+        for (process, task) in tasks::all() {
+            let by_owner = process == around.owner || task.parent == around.owner;
+            let meant =
+                only.is_none_or(|only| only.contains(&process) || only.contains(&task.parent));
+            if by_owner || !meant || task.kernel || task.start_time < since {
+                continue;
+            }
+            let inherited = kernel::affinity(task.tid).is_ok_and(|now| around.same(&now, ours));
+            if !inherited || !Task::alive(task.tid, task.start_time) {
+                continue;
+            }
+            match restore_affinity(task.tid, cpus, ours, around) {
+                Outcome::Restored => widened += 1,
+                Outcome::Failed { why } => failed = Some(format!("task {}: {why}", task.tid)),
+                _ => {}
+            }
+        }
+        if widened == before {
+            break;
+        }
+    }
+    match failed {
+        Some(why) => Outcome::Failed { why },
+        None if widened > 0 => Outcome::Restored,
+        None => Outcome::AsBefore,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> Surroundings {
+        Surroundings::of(Pid(0))
+    }
+
+    #[test]
+    fn file_is_put_back_only_where_it_says_what_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("knob");
+        let undo = Undo::WriteFile {
+            path: path.display().to_string(),
+            value: "950000".to_owned(),
+            ours: "-1".to_owned(),
+        };
+        let after = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            (undo.apply(&here()), std::fs::read_to_string(&path).unwrap())
+        };
+        assert_eq!(after("-1\n"), (Outcome::Restored, "950000".to_owned()));
+        assert_eq!(after("950000\n"), (Outcome::AsBefore, "950000\n".to_owned()));
+        let changed = Outcome::ChangedSince { now: "980000".to_owned() };
+        assert_eq!(after("980000\n"), (changed, "980000\n".to_owned()));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(undo.apply(&here()), Outcome::Gone);
+    }
+
+    #[test]
+    fn masks_are_the_same_whatever_their_zeros_and_commas() {
+        assert!(same_text("3\n", "00000003"));
+        assert!(same_text("00000000,0000000F", "f"));
+        assert!(same_text("0", "00000000,00000000"));
+        assert!(!same_text("1,2", "12"));
+        assert!(!same_text("3", "f"));
+        assert!(!same_text("-1", "1"));
+        assert!(!same_text("", "0"));
+    }
+
+    #[test]
+    fn task_with_another_start_time_is_another_task() {
+        let me = Task::this_process().unwrap();
+        let undo = Undo::SetAffinity {
+            pid: me.tid,
+            start_time: me.start_time + 1,
+            cpus: vec![CpuId(0)],
+            ours: kernel::affinity(me.tid).unwrap(),
+        };
+        assert_eq!(undo.apply(&here()), Outcome::Gone);
+    }
+
+    #[test]
+    fn undos_that_lead_elsewhere_are_not_plausible() {
+        let writable = ["/proc/sys", "/sys"];
+        let file = |path: &str| Undo::WriteFile {
+            path: path.to_owned(),
+            value: String::new(),
+            ours: String::new(),
+        };
+        assert!(file("/proc/sys/kernel/watchdog").plausible(&writable).is_ok());
+        for path in [
+            "/etc/passwd",
+            "/proc/sys/../../etc/passwd",
+            "/sysroot/x",
+            "proc/sys/x",
+            "",
+            "/sys/./../x",
+        ] {
+            assert!(file(path).plausible(&writable).is_err(), "{path}");
+        }
+        for name in ["whylate-../x", "other", "whylate-1/x", "", "whylate-\0"] {
+            let undo = Undo::RemoveTraceInstance { name: name.to_owned() };
+            assert!(undo.plausible(&writable).is_err(), "{name}");
+            assert!(!undo.apply(&here()).settled());
+        }
+        let everybody =
+            Undo::SetAffinity { pid: Pid(-1), start_time: 0, cpus: Vec::new(), ours: Vec::new() };
+        assert!(everybody.plausible(&writable).is_err());
+    }
+
+    #[test]
+    fn directory_is_removed_when_empty_and_kept_when_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("group");
+        std::fs::create_dir_all(path.join("inner")).unwrap();
+        let undo = Undo::RemoveDir { path: path.display().to_string() };
+        assert!(!undo.apply(&here()).settled());
+        std::fs::remove_dir(path.join("inner")).unwrap();
+        assert_eq!(undo.apply(&here()), Outcome::Restored);
+        assert_eq!(undo.apply(&here()), Outcome::Gone);
+    }
+}

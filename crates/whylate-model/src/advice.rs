@@ -1,0 +1,176 @@
+//! What each warning says, and what to do about it.
+
+use std::fmt;
+
+use crate::text::Printable;
+use crate::warning::Warning;
+
+impl fmt::Display for Warning {
+    /// The fact, in one line without a full stop.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoiseBelowThreshold { cpu, share } => {
+                write!(
+                    f,
+                    "CPU {cpu}: noise below the threshold is {:+.2}% of elapsed",
+                    share * 100.0
+                )
+            }
+            Self::RecordsDropped { cpu, dropped } => {
+                write!(f, "CPU {cpu}: {dropped} gaps were counted but not kept one by one")
+            }
+            Self::TraceLost { cpu, events: Some(events) } => {
+                write!(f, "CPU {cpu}: the kernel's trace buffer lost {events} events")
+            }
+            Self::TraceLost { cpu, events: None } => {
+                write!(f, "CPU {cpu}: the kernel's trace buffer lost events, how many is not known")
+            }
+            Self::NoKernelTrace { reason, .. } => {
+                write!(f, "no kernel trace: {}", Printable(reason))
+            }
+            Self::RseqUnusable { reason } => {
+                write!(f, "the rseq word is not usable: {}", Printable(reason))
+            }
+            Self::FrequencyFromRegressionOnly => f.write_str(
+                "the counter's frequency has no source independent of CLOCK_MONOTONIC_RAW",
+            ),
+            Self::FrequencyDisagreement { ppm } => {
+                write!(f, "sources of the counter's frequency differ by {ppm:.3} ppm")
+            }
+            Self::HostChanged { what } => {
+                write!(f, "the host changed during the run: {}", Printable(what))
+            }
+            Self::NoHousekeepingCpu => {
+                f.write_str("no CPU was left for whylate's own work: it ran on a measured one")
+            }
+            Self::MemoryNotLocked { reason } => {
+                write!(f, "memory is not locked: {}", Printable(reason))
+            }
+            Self::PolicyRefused { reason } => {
+                write!(f, "scheduling policy refused: {}", Printable(reason))
+            }
+            Self::RtThrottling { runtime, period } => {
+                write!(f, "real-time throttling: the kernel grants {runtime} in every {period}")
+            }
+            Self::ThresholdNearPeriod { threshold, period } => {
+                write!(f, "the threshold of {threshold} is close to the loop's period of {period}")
+            }
+            Self::SegmentsRotated { deleted } => {
+                write!(f, "{deleted} oldest segments were deleted to stay within the disk bound")
+            }
+            Self::WritingFailed { reason } => {
+                write!(f, "writing failed during the run: {}", Printable(reason))
+            }
+            Self::Interrupted => f.write_str("the run did not end by itself"),
+            Self::AnotherRun { pid } => {
+                write!(f, "another whylate was running on this machine (process {pid})")
+            }
+            Self::NotStationary { series, test, p_value } => {
+                let (series, test) = (Printable(series), Printable(test));
+                write!(f, "{series} moves over the run ({test}, p = {p_value:.2e})")
+            }
+            Self::IdleStatesNotHeld { reason } => {
+                write!(f, "idle states were not held off: {}", Printable(reason))
+            }
+            Self::Guard { what } => write!(f, "a host setting: {}", Printable(what)),
+        }
+    }
+}
+
+impl Warning {
+    /// What it means for the numbers, and what to do.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let advice = match self {
+            Self::NoiseBelowThreshold { share, .. } => noise(*share),
+            Self::RecordsDropped { .. } => {
+                "Sums and histograms hold; the list of gaps and their causes is incomplete. Raise \
+                 --threshold, or give whylate's own work a CPU with --housekeeping."
+            }
+            Self::TraceLost { .. } => {
+                "Causes of gaps on this CPU may be missing or wrong while events were lost. Record \
+                 for a shorter time, under less load, or with a CPU for --housekeeping."
+            }
+            Self::NoKernelTrace { remedy, .. } => {
+                return format!(
+                    "Causes are inferred from what the thread knows by itself: no names, no \
+                     senders. {}",
+                    Printable(remedy)
+                );
+            }
+            Self::RseqUnusable { .. } => {
+                "Whether a gap was a context switch rests on getrusage alone. The word needs glibc \
+                 2.35 and Linux 4.18 or newer, and rseq not turned off in GLIBC_TUNABLES."
+            }
+            Self::FrequencyFromRegressionOnly => {
+                "Durations are as right as the kernel's own clock. Nothing to do, unless they are \
+                 compared with another machine's to better than the bound that is printed."
+            }
+            Self::FrequencyDisagreement { .. } => {
+                "Durations may be off by this much. Look at the sources, and in `dmesg` for an \
+                 unstable counter, before recording again."
+            }
+            Self::HostChanged { .. } => {
+                "Numbers from before and after do not belong together. Keep CPU hotplug, cpusets \
+                 and taskset away from the measured CPUs, and record again."
+            }
+            Self::NoHousekeepingCpu => {
+                "whylate's own work is among the gaps. Leave one CPU out of --cpus, or name one \
+                 with --housekeeping."
+            }
+            Self::MemoryNotLocked { .. } => {
+                "Page faults of whylate itself may be among the gaps. Run `ulimit -l unlimited`, or \
+                 give CAP_IPC_LOCK."
+            }
+            Self::PolicyRefused { .. } => {
+                "The thread ran under the ordinary policy, where others may preempt it. Give \
+                 CAP_SYS_NICE, raise `ulimit -r`, or run as root."
+            }
+            Self::RtThrottling { .. } => {
+                "A FIFO thread that never sleeps is stopped for the rest of each period. Lift it \
+                 with `sysctl kernel.sched_rt_runtime_us=-1` and put it back afterwards."
+            }
+            Self::ThresholdNearPeriod { .. } => {
+                "The loop's own spread is counted as gaps. Raise --threshold, or leave it out to \
+                 have it chosen from the warm-up."
+            }
+            Self::SegmentsRotated { .. } => {
+                "Summaries and histograms cover the whole run; single gaps and events are kept for \
+                 its end only. Raise --max-disk to keep more."
+            }
+            Self::WritingFailed { .. } => {
+                "Summaries cover the whole run; single gaps and events are missing from then on. \
+                 Free some space, or record to another disk with -o."
+            }
+            Self::Interrupted => {
+                "Everything measured until then is here. Rare events had less time to show: compare \
+                 with runs of the same length only."
+            }
+            Self::AnotherRun { .. } => {
+                "Each of the two saw the other's load. Wait for it to end, and record again."
+            }
+            Self::NotStationary { .. } => {
+                "One number for the whole run hides a change. Look at the blocks over time and find \
+                 what changed, or lengthen --warmup until it has settled."
+            }
+            Self::IdleStatesNotHeld { .. } => {
+                "Waking a CPU from an idle state may be in the latencies. Run as root, or allow \
+                 writing to /dev/cpu_dma_latency."
+            }
+            Self::Guard { .. } => {
+                "Check the setting by hand; the next start of whylate puts back what it can."
+            }
+        };
+        advice.to_owned()
+    }
+}
+
+fn noise(share: f64) -> &'static str {
+    if share >= 0.0 {
+        "Interruptions shorter than the threshold took this much, or the CPU's clock speed changed. \
+         Lower --threshold, or fix the frequency, and record again."
+    } else {
+        "The loop ran faster than its own gap-free blocks say: the CPU's clock speed rose. Fix the \
+         frequency, or lengthen --warmup, and record again."
+    }
+}

@@ -1,0 +1,217 @@
+//! A run is a directory: creating it, and reading and writing its `run.json`.
+//!
+//! What stands in the directory under its final name is whole at any time: files are written under
+//! another name, brought down to the disk, and renamed. A directory made by somebody else is read
+//! without trust: sizes are limited, links are not followed, and nothing outside is opened.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{ModelError, quote};
+use crate::files;
+use crate::run::{FORMAT_VERSION, Run, Segment};
+use crate::segments;
+
+/// The file that describes the run.
+pub const RUN_FILE: &str = "run.json";
+
+/// Room that a new run must find on its disk: the first checkpoint of a large run, several times.
+pub const ROOM_BYTES: u64 = 4 << 20;
+
+/// Most bytes of `run.json` that are read or written: 72 hours of 8 CPUs take about 50 MiB, and a
+/// hostile file of this size can make its reader use about a gigabyte.
+pub const RUN_FILE_LIMIT: u64 = 64 << 20;
+
+/// Name of the file that finds out whether there is room.
+const PROBE_FILE: &str = "room.tmp";
+
+/// The directory of one run.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Locked while this process records into the directory.
+    _lock: Option<File>,
+}
+
+impl RunDir {
+    /// Makes the directory of a new run, and finds out now whether it can be written to.
+    ///
+    /// The directory may exist when it is empty. [`ROOM_BYTES`] are written down to the disk and
+    /// removed again, so that a full or read-only disk is found before anything is measured.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, ModelError> {
+        Self::create_with_room(path, ROOM_BYTES)
+    }
+
+    /// As [`RunDir::create`], with the room that the caller expects to need.
+    pub fn create_with_room(path: impl Into<PathBuf>, bytes: u64) -> Result<Self, ModelError> {
+        let path = path.into();
+        let made = make_empty(&path)?;
+        let lock = lock(&path)?;
+        if let Err(error) = find_room(&path, bytes) {
+            if made {
+                // Nothing was measured: leave nothing behind. It is empty, or it stays.
+                let _ = std::fs::remove_dir(&path);
+            }
+            return Err(error);
+        }
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Opens the directory of a recorded run for reading.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, ModelError> {
+        let path = path.into();
+        let metadata = std::fs::metadata(&path).map_err(|why| ModelError::read(&path, why))?;
+        if metadata.is_dir() {
+            Ok(Self { path, _lock: None })
+        } else {
+            Err(ModelError::NotADirectory { path })
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces `run.json` as a whole.
+    ///
+    /// The new content is read back before it takes the old one's place, so that a run that could
+    /// not be read again is refused here: a number that is not finite has no form in JSON.
+    pub fn write_run(&self, run: &Run) -> Result<(), ModelError> {
+        let path = self.path.join(RUN_FILE);
+        let unreadable = |what: String| ModelError::Unreadable { path: path.clone(), what };
+        let mut json = serde_json::to_vec_pretty(run).map_err(|why| unreadable(why.to_string()))?;
+        json.push(b'\n');
+        if json.len() as u64 > RUN_FILE_LIMIT {
+            return Err(unreadable(format!(
+                "{} bytes, and the most is {RUN_FILE_LIMIT}",
+                json.len()
+            )));
+        }
+        let back: Result<Run, _> = serde_json::from_slice(&json);
+        let back = back.map_err(|why| unreadable(at_line(&json, &why)))?;
+        check_names(&path, &back.segments)?;
+        files::replace(&path, &json)
+    }
+
+    /// Reads `run.json`.
+    pub fn read_run(&self) -> Result<Run, ModelError> {
+        let path = self.path.join(RUN_FILE);
+        match files::read_plain(&path, RUN_FILE_LIMIT) {
+            Ok(json) => parse_run(&path, &json),
+            Err(ModelError::Read { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
+                Err(ModelError::NoRun { path: self.path.clone() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads the content of a `run.json`, which `path` names in errors.
+///
+/// Nothing in it is trusted: a content of any kind gives a run or an error.
+pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
+    #[derive(Deserialize)]
+    struct Header {
+        format_version: u32,
+    }
+    let header: Header = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
+    match header.format_version {
+        0 => return Err(ModelError::malformed(path, "there is no format version 0")),
+        found if found > FORMAT_VERSION => {
+            return Err(ModelError::NewerFormat {
+                path: path.to_owned(),
+                found,
+                newest: FORMAT_VERSION,
+            });
+        }
+        _ => {}
+    }
+    let run: Run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
+    check_names(path, &run.segments)?;
+    Ok(run)
+}
+
+fn make_empty(path: &Path) -> Result<bool, ModelError> {
+    let not_written = |why| ModelError::write(path, why);
+    match std::fs::metadata(path) {
+        Ok(metadata) if !metadata.is_dir() => {
+            Err(ModelError::NotADirectory { path: path.to_owned() })
+        }
+        Ok(_) => {
+            let mut entries = std::fs::read_dir(path).map_err(not_written)?;
+            match entries.next() {
+                Some(_) => Err(ModelError::NotEmpty { path: path.to_owned() }),
+                None => Ok(false),
+            }
+        }
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(path).map_err(not_written)?;
+            Ok(true)
+        }
+        Err(why) => Err(not_written(why)),
+    }
+}
+
+/// Two recordings that were started at the same time may both have found the directory empty.
+fn lock(path: &Path) -> Result<Option<File>, ModelError> {
+    let directory = File::open(path).map_err(|why| ModelError::write(path, why))?;
+    match directory.try_lock() {
+        Ok(()) => Ok(Some(directory)),
+        Err(TryLockError::WouldBlock) => Err(ModelError::InUse { path: path.to_owned() }),
+        // Not every file system can lock a directory; then the check for emptiness must do.
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+fn find_room(path: &Path, bytes: u64) -> Result<(), ModelError> {
+    let probe = path.join(PROBE_FILE);
+    let result = files::write_new(&probe, &incompressible(bytes))
+        .and_then(|()| files::sync_directory(path))
+        .map_err(|why| ModelError::Write { path: path.to_owned(), bytes: Some(bytes), why });
+    let _ = std::fs::remove_file(&probe);
+    result
+}
+
+/// Bytes that a file system which compresses or looks for zeros must really store.
+fn incompressible(bytes: u64) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.flatten().take(bytes as usize).collect()
+}
+
+fn check_names(path: &Path, segments: &[Segment]) -> Result<(), ModelError> {
+    match segments.iter().find(|segment| !segments::is_segment_name(&segment.file)) {
+        None => Ok(()),
+        Some(segment) => {
+            Err(ModelError::UnsafeFileName { path: path.to_owned(), file: quote(&segment.file) })
+        }
+    }
+}
+
+fn wrong(path: &Path, json: &[u8], why: &serde_json::Error) -> ModelError {
+    if why.is_eof() {
+        let place = match json.len() {
+            0 => "before its first byte".to_owned(),
+            length => format!("after {length} bytes, in line {}", why.line()),
+        };
+        ModelError::Truncated { path: path.to_owned(), place }
+    } else {
+        ModelError::malformed(path, why.to_string())
+    }
+}
+
+fn at_line(json: &[u8], why: &serde_json::Error) -> String {
+    let line = json.split(|byte| *byte == b'\n').nth(why.line().saturating_sub(1));
+    let line = String::from_utf8_lossy(line.unwrap_or_default());
+    quote(&format!("{}: {why}", line.trim()))
+}

@@ -1,0 +1,282 @@
+//! Columns of a segment: filled row by row, written and read as a whole.
+//!
+//! Unsigned numbers are stored in Parquet's signed types of the same width, bit for bit; the schema
+//! says that they are unsigned.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::RowGroupReader;
+use parquet::file::writer::SerializedRowGroupWriter;
+
+/// Most bytes of one text: the kernel's names have 16, those of interrupt handlers a few more.
+const LONGEST_TEXT: usize = 256;
+
+/// A column with a value in every row.
+pub(super) struct Required<T: DataType> {
+    pub(super) values: Vec<T::T>,
+}
+
+/// A column in which a value may be absent.
+pub(super) struct Optional<T: DataType> {
+    values: Vec<T::T>,
+    present: Vec<i16>,
+}
+
+/// A column of lists of CPU numbers, in which a list may be absent.
+#[derive(Default)]
+pub(super) struct Lists {
+    values: Vec<i32>,
+    depths: Vec<i16>,
+    repeats: Vec<i16>,
+}
+
+/// A column of short texts, each different one kept once.
+#[derive(Default)]
+pub(super) struct Texts {
+    known: HashMap<Box<str>, u32>,
+    texts: Vec<ByteArray>,
+    rows: Vec<Option<u32>>,
+}
+
+// Levels of a list column: absent, empty, with an element.
+const ABSENT: i16 = 0;
+const EMPTY: i16 = 1;
+const ELEMENT: i16 = 2;
+
+impl<T: DataType> Default for Required<T> {
+    fn default() -> Self {
+        Self { values: Vec::new() }
+    }
+}
+
+impl<T: DataType> Default for Optional<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), present: Vec::new() }
+    }
+}
+
+impl<T: DataType> Required<T> {
+    pub(super) fn push(&mut self, value: T::T) {
+        self.values.push(value);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+    }
+
+    pub(super) fn write<W: Write + Send>(&self, group: &mut Group<'_, W>) -> Result<()> {
+        write::<T, W>(group, &self.values, None, None)
+    }
+
+    pub(super) fn read(columns: &mut Columns<'_>) -> Result<Self> {
+        let raw = columns.next::<T>()?;
+        if raw.values.len() != columns.rows {
+            return Err(uneven());
+        }
+        Ok(Self { values: raw.values })
+    }
+}
+
+impl<T: DataType> Optional<T> {
+    pub(super) fn push(&mut self, value: Option<T::T>) {
+        self.present.push(i16::from(value.is_some()));
+        self.values.extend(value);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.present.clear();
+    }
+
+    pub(super) fn write<W: Write + Send>(&self, group: &mut Group<'_, W>) -> Result<()> {
+        write::<T, W>(group, &self.values, Some(&self.present), None)
+    }
+
+    /// One entry per row.
+    pub(super) fn read(columns: &mut Columns<'_>) -> Result<Vec<Option<T::T>>> {
+        let raw = columns.next::<T>()?;
+        let mut values = raw.values.into_iter();
+        let rows: Vec<_> =
+            raw.defined.iter().map(|level| (*level > 0).then(|| values.next()).flatten()).collect();
+        if rows.len() == columns.rows { Ok(rows) } else { Err(uneven()) }
+    }
+}
+
+impl Lists {
+    pub(super) fn push(&mut self, list: Option<impl IntoIterator<Item = u32>>) {
+        let Some(list) = list else {
+            self.depths.push(ABSENT);
+            self.repeats.push(0);
+            return;
+        };
+        let before = self.values.len();
+        for value in list {
+            self.repeats.push(i16::from(self.values.len() > before));
+            self.depths.push(ELEMENT);
+            self.values.push(value.cast_signed());
+        }
+        if self.values.len() == before {
+            self.depths.push(EMPTY);
+            self.repeats.push(0);
+        }
+    }
+
+    /// Elements of all lists.
+    pub(super) fn elements(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.depths.clear();
+        self.repeats.clear();
+    }
+
+    pub(super) fn write<W: Write + Send>(&self, group: &mut Group<'_, W>) -> Result<()> {
+        write::<Int32Type, W>(group, &self.values, Some(&self.depths), Some(&self.repeats))
+    }
+
+    pub(super) fn read(columns: &mut Columns<'_>) -> Result<Vec<Option<Vec<u32>>>> {
+        let raw = columns.next::<Int32Type>()?;
+        let mut values = raw.values.into_iter();
+        let mut rows: Vec<Option<Vec<u32>>> = Vec::new();
+        for (depth, repeat) in raw.defined.iter().zip(&raw.repeated) {
+            if *repeat == 0 {
+                rows.push((*depth >= EMPTY).then(Vec::new));
+            }
+            if *depth == ELEMENT {
+                let list = rows.last_mut().and_then(Option::as_mut).ok_or_else(uneven)?;
+                list.push(values.next().ok_or_else(uneven)?.cast_unsigned());
+            }
+        }
+        if rows.len() == columns.rows { Ok(rows) } else { Err(uneven()) }
+    }
+}
+
+impl Texts {
+    /// Adds a text, or its absence.
+    ///
+    /// A text longer than a reader takes is cut: no name of the kernel is.
+    pub(super) fn push(&mut self, text: Option<&str>) {
+        let row = text.map(|text| {
+            let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
+            if let Some(index) = self.known.get(text) {
+                return *index;
+            }
+            let index = self.texts.len() as u32;
+            self.texts.push(ByteArray::from(text.as_bytes().to_vec()));
+            self.known.insert(text.into(), index);
+            index
+        });
+        self.rows.push(row);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.texts.clear();
+        self.rows.clear();
+    }
+
+    pub(super) fn write<W: Write + Send>(
+        &self,
+        group: &mut Group<'_, W>,
+        presence: Presence,
+    ) -> Result<()> {
+        let values: Vec<ByteArray> =
+            self.rows.iter().flatten().map(|index| self.texts[*index as usize].clone()).collect();
+        match presence {
+            Presence::Always => write::<ByteArrayType, W>(group, &values, None, None),
+            Presence::Sometimes => {
+                let present: Vec<i16> =
+                    self.rows.iter().map(|row| i16::from(row.is_some())).collect();
+                write::<ByteArrayType, W>(group, &values, Some(&present), None)
+            }
+        }
+    }
+
+    pub(super) fn read(
+        columns: &mut Columns<'_>,
+        presence: Presence,
+    ) -> Result<Vec<Option<ByteArray>>> {
+        match presence {
+            Presence::Always => {
+                let column = Required::<ByteArrayType>::read(columns)?;
+                Ok(column.values.into_iter().map(Some).collect())
+            }
+            Presence::Sometimes => Optional::<ByteArrayType>::read(columns),
+        }
+    }
+}
+
+/// Has a text column a value in every row?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    Always,
+    Sometimes,
+}
+
+/// The text behind a value of a text column.
+pub(super) fn text(value: &ByteArray) -> Result<&str> {
+    if value.len() > LONGEST_TEXT {
+        return Err(ParquetError::General(format!(
+            "a text of {} bytes, and the longest has {LONGEST_TEXT}",
+            value.len()
+        )));
+    }
+    value.as_utf8()
+}
+
+/// A row group that is being written.
+pub(super) type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
+
+fn write<T: DataType, W: Write + Send>(
+    group: &mut Group<'_, W>,
+    values: &[T::T],
+    defined: Option<&[i16]>,
+    repeated: Option<&[i16]>,
+) -> Result<()> {
+    let mut column = group.next_column()?.ok_or_else(uneven)?;
+    column.typed::<T>().write_batch(values, defined, repeated)?;
+    column.close()
+}
+
+/// The columns of a row group, read one after another.
+pub(super) struct Columns<'a> {
+    group: &'a dyn RowGroupReader,
+    next: usize,
+    rows: usize,
+}
+
+struct Raw<T> {
+    values: Vec<T>,
+    defined: Vec<i16>,
+    repeated: Vec<i16>,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn new(group: &'a dyn RowGroupReader, rows: usize) -> Self {
+        Self { group, next: 0, rows }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Reads the next column. The caller has compared the schema: the type is right.
+    fn next<T: DataType>(&mut self) -> Result<Raw<T::T>> {
+        let column = self.group.get_column_reader(self.next)?;
+        self.next += 1;
+        let mut reader = get_typed_column_reader::<T>(column);
+        let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        reader.read_records(self.rows, Some(&mut defined), Some(&mut repeated), &mut values)?;
+        Ok(Raw { values, defined, repeated })
+    }
+}
+
+fn uneven() -> ParquetError {
+    ParquetError::General("columns of different length".to_owned())
+}

@@ -1,0 +1,233 @@
+//! Segments: gaps and kernel events one by one, in Parquet files with raw ticks.
+//!
+//! `gaps-0001.parquet`, `events-0001.parquet` and so on. A file that has its final name is whole, at
+//! any time and after any crash: a segment is written under another name, brought down to the disk,
+//! and renamed. Until a segment is full, each checkpoint replaces it by one that holds more, so that
+//! a quiet host does not leave a small file behind every few seconds. When the files reach the bound
+//! on disk space, the oldest are deleted and counted.
+//!
+//! Ticks are those of the run's counter; `clock.hz`, `clock.epoch` and `clock.anchors` in `run.json`
+//! relate them to time. Every file carries the keys `whylate.format_version` and
+//! `whylate.epoch_ticks`. In DuckDB, the ten longest gaps of a run are
+//!
+//! ```sql
+//! SELECT cpu_before, "end" - start AS ticks FROM 'run/gaps-*.parquet' ORDER BY ticks DESC LIMIT 10;
+//! ```
+//!
+//! # Columns of gaps
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `thread` | uint16 | index of the measuring thread, as in `gaps` of `run.json` |
+//! | `start`, `end`, `resumed` | uint64 | ticks: last reading before, first after, first after recording |
+//! | `cpu_before`, `cpu_after` | uint32 | |
+//! | `rseq` | string | `unarmed`, `set`, `cleared` |
+//! | `involuntary_switches` | uint32, nullable | since the gap before, where read |
+//! | `in_recording` | bool | the gap lies inside the recording of the one before it |
+//!
+//! # Columns of events
+//!
+//! | column | type | filled for |
+//! |---|---|---|
+//! | `ticks`, `cpu`, `pid` | uint64, uint32, int32 | all: when, where, the thread that was current |
+//! | `kind` | string | all: `vector_entry`, `switch`, `wakeup`, ... as in `run.json` |
+//! | `name` | string | vectors, handlers, softirqs |
+//! | `number` | int64 | vectors, handlers (the interrupt), softirqs, signals |
+//! | `task_pid`, `task_comm`, `task_prio` | int32, string, int32 | `switch` (who got the CPU), `wakeup`, `migrate`, `signal_generate` (the target; no `task_prio`) |
+//! | `from_pid`, `from_comm`, `from_prio`, `from_runnable` | int32, string, int32, bool | `switch`: who left the CPU |
+//! | `from_cpu` | uint32 | `migrate` |
+//! | `target_cpu` | uint32 | `wakeup`, `migrate`, `call_queued` |
+//! | `target_cpus` | list of uint32 | `ipi_send` |
+//! | `user`, `address`, `ip` | bool, uint64, uint64 | `page_fault` |
+//! | `callsite` | uint64 | `ipi_send`, `call_queued` |
+//! | `function` | uint64 | `ipi_send` (the callback), `call_queued`, `work_start`, `work_end` |
+//! | `duration_ns` | int64 | `nmi` |
+
+mod column;
+mod event_rows;
+mod gap_rows;
+mod pages;
+mod reader;
+mod rows;
+mod stream;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::directory::RunDir;
+use crate::error::ModelError;
+use crate::event::Event;
+use crate::gap::Gap;
+use crate::run::Segment;
+use crate::units::Ticks;
+
+use event_rows::EventRows;
+use gap_rows::GapRows;
+use stream::Stream;
+
+pub use reader::{Survey, decode_events, decode_gaps, read_events, read_gaps, survey};
+
+/// How large segments may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all segments together. The segment that is being filled is never deleted.
+    pub max_bytes: u64,
+    /// Rows of a segment of gaps.
+    pub gap_rows: usize,
+    /// Rows of a segment of events.
+    pub event_rows: usize,
+}
+
+impl Default for Limits {
+    /// 1 GiB; a full segment takes about 6 MiB of memory and one or two MiB on disk.
+    fn default() -> Self {
+        Self { max_bytes: 1 << 30, gap_rows: 1 << 17, event_rows: 1 << 16 }
+    }
+}
+
+impl Limits {
+    /// The usual segments, made smaller where that is needed to stay within `max_bytes`.
+    #[must_use]
+    pub fn within(max_bytes: u64) -> Self {
+        let usual = Self::default();
+        // The segments being filled are outside the bound's reach: keep them to a small part of it.
+        let rows = usize::try_from(max_bytes / (8 * BYTES_PER_ROW)).unwrap_or(usize::MAX);
+        let rows = rows.max(FEWEST_ROWS);
+        Self {
+            max_bytes,
+            gap_rows: usual.gap_rows.min(rows),
+            event_rows: usual.event_rows.min(rows),
+        }
+    }
+}
+
+/// A generous guess of what a row takes on disk.
+const BYTES_PER_ROW: u64 = 64;
+/// Fewer rows in a file would be mostly footer.
+const FEWEST_ROWS: usize = 1 << 10;
+
+/// Writes gaps and events into the segments of a run.
+///
+/// Rows are kept in memory until [`Writer::checkpoint`] or until a segment is full; what was pushed
+/// since then is lost when the process dies. A failure to write, such as a full disk, is an error
+/// once; the writer can be used on. It keeps what it holds for the next checkpoint, and counts what
+/// it can no longer hold.
+pub struct Writer {
+    directory: PathBuf,
+    epoch: Ticks,
+    max_bytes: u64,
+    gaps: Stream<GapRows>,
+    events: Stream<EventRows>,
+    deleted: u64,
+}
+
+impl Writer {
+    /// A writer into the directory of a new run. Nothing is written until the first checkpoint.
+    #[must_use]
+    pub fn new(directory: &RunDir, epoch: Ticks, limits: Limits) -> Self {
+        Self {
+            directory: directory.path().to_owned(),
+            epoch,
+            max_bytes: limits.max_bytes,
+            gaps: Stream::new(limits.gap_rows),
+            events: Stream::new(limits.event_rows),
+            deleted: 0,
+        }
+    }
+
+    /// Adds a gap of the measuring thread with this index.
+    pub fn push_gap(&mut self, thread_index: u16, gap: &Gap) -> Result<(), ModelError> {
+        if self.gaps.push(&(thread_index, *gap)) {
+            self.gaps.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a kernel event.
+    pub fn push_event(&mut self, event: &Event) -> Result<(), ModelError> {
+        if self.events.push(event) {
+            self.events.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Brings everything pushed so far down to the disk.
+    ///
+    /// Returns the segments that are new or hold more than at the last checkpoint. When writing the
+    /// gaps fails, the events are written all the same.
+    pub fn checkpoint(&mut self) -> Result<Vec<Segment>, ModelError> {
+        let gaps = self.gaps.write(&self.directory, self.epoch);
+        let events = self.events.write(&self.directory, self.epoch);
+        gaps?;
+        events?;
+        self.make_room()?;
+        let mut news = self.gaps.take_news();
+        news.extend(self.events.take_news());
+        Ok(news)
+    }
+
+    /// All segments in the directory, oldest first: what `run.json` lists.
+    #[must_use]
+    pub fn segments(&self) -> Vec<Segment> {
+        let mut all: Vec<Segment> = self.gaps.all().chain(self.events.all()).cloned().collect();
+        all.sort_by_key(|segment| (segment.from, segment.to));
+        all
+    }
+
+    /// How many segments were deleted to stay within the bound.
+    #[must_use]
+    pub fn deleted(&self) -> u64 {
+        self.deleted
+    }
+
+    /// Gaps and events that were pushed while nothing could be written, and are lost.
+    #[must_use]
+    pub fn lost_rows(&self) -> u64 {
+        self.gaps.lost() + self.events.lost()
+    }
+
+    /// Deletes the oldest segments of the kind that takes more room, so that a flood of events does
+    /// not drive out the gaps.
+    fn make_room(&mut self) -> Result<(), ModelError> {
+        let (gaps, events) = (&mut self.gaps, &mut self.events);
+        loop {
+            let too_large = gaps.bytes() + events.bytes() > self.max_bytes;
+            let from_events = events.too_many() || (too_large && events.bytes() >= gaps.bytes());
+            let from_gaps = gaps.too_many() || too_large;
+            let directory = &self.directory;
+            let deleted = (from_events && events.delete_oldest(directory)?)
+                || (from_gaps && gaps.delete_oldest(directory)?)
+                || (too_large && events.delete_oldest(directory)?);
+            if !deleted {
+                return Ok(());
+            }
+            self.deleted += 1;
+        }
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("directory", &self.directory)
+            .field("segments", &self.segments())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Can this be the name of a segment? Nothing that has such a name lies outside its directory.
+#[must_use]
+pub fn is_segment_name(name: &str) -> bool {
+    number_of(name).is_some()
+}
+
+/// The kind and number of a segment by its name.
+fn number_of(name: &str) -> Option<(&str, u64)> {
+    let (kind, number) = name.strip_suffix(".parquet")?.split_once('-')?;
+    let kind_fits = (1..=16).contains(&kind.len()) && kind.bytes().all(|c| c.is_ascii_lowercase());
+    let number_fits =
+        (4..=12).contains(&number.len()) && number.bytes().all(|c| c.is_ascii_digit());
+    if kind_fits && number_fits { Some((kind, number.parse().ok()?)) } else { None }
+}

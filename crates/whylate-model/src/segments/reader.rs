@@ -1,0 +1,172 @@
+//! Reading segments back, from directories whole, incomplete or hostile.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::event_rows::EventRows;
+use super::gap_rows::GapRows;
+use super::rows::{Rows, decode};
+use super::{is_segment_name, number_of};
+use crate::directory::RunDir;
+use crate::error::ModelError;
+use crate::event::Event;
+use crate::files;
+use crate::gap::Gap;
+use crate::run::Run;
+use crate::text::Printable;
+
+/// Most bytes of a segment: whylate writes a few MiB.
+const SEGMENT_LIMIT: u64 = 64 << 20;
+
+/// The gaps of a run in the order of its segments, each with the index of its thread.
+///
+/// Reads what is in the directory, whether `run.json` lists it or not; [`survey`] tells what is
+/// missing. A segment that cannot be read is one error, and reading goes on with the next.
+pub fn read_gaps(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<(u16, Gap), ModelError>> + use<>, ModelError> {
+    read::<GapRows>(directory)
+}
+
+/// The kernel events of a run in the order of its segments.
+///
+/// As [`read_gaps`]. Within a segment, events of one CPU are in order; those of different CPUs are
+/// as they were drained.
+pub fn read_events(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<Event, ModelError>> + use<>, ModelError> {
+    read::<EventRows>(directory)
+}
+
+/// The gaps in the content of a segment, which `path` names in errors.
+///
+/// Nothing in it is trusted: a content of any kind gives gaps or an error.
+pub fn decode_gaps(path: &Path, content: Vec<u8>) -> Result<Vec<(u16, Gap)>, ModelError> {
+    decode::<GapRows>(path, content)
+}
+
+/// The events in the content of a segment, as [`decode_gaps`].
+pub fn decode_events(path: &Path, content: Vec<u8>) -> Result<Vec<Event>, ModelError> {
+    decode::<EventRows>(path, content)
+}
+
+/// What a run directory holds beside what its `run.json` says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Survey {
+    /// Segments that are listed and not there.
+    pub missing: Vec<String>,
+    /// Segments that are there and not listed: closed after the last `run.json` was written.
+    pub unlisted: Vec<String>,
+    /// Files that never were finished: the recording was killed, or is still going on.
+    pub unfinished: Vec<String>,
+}
+
+/// Compares the directory with what its `run.json` lists.
+pub fn survey(directory: &RunDir, run: &Run) -> Result<Survey, ModelError> {
+    let unfinished_end = format!(".{}", files::UNFINISHED);
+    let mut there = BTreeSet::new();
+    let mut survey = Survey::default();
+    for name in names(directory.path())? {
+        if name.ends_with(&unfinished_end) {
+            survey.unfinished.push(name);
+        } else if is_segment_name(&name) {
+            there.insert(name);
+        }
+    }
+    let listed: BTreeSet<String> = run.segments.iter().map(|s| s.file.clone()).collect();
+    survey.missing = listed.difference(&there).cloned().collect();
+    survey.unlisted = there.difference(&listed).cloned().collect();
+    survey.unfinished.sort();
+    Ok(survey)
+}
+
+impl Survey {
+    /// Is the directory as its `run.json` says?
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Survey {
+    /// One sentence for each thing that is not as `run.json` says; nothing when all is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = [
+            (
+                &self.missing,
+                "listed in run.json and missing: single gaps or events are not complete",
+            ),
+            (&self.unlisted, "written after the last run.json; they are read all the same"),
+            (&self.unfinished, "never finished, and not read: the recording was killed or goes on"),
+        ];
+        let mut before = "";
+        for (names, fact) in facts {
+            if let Some(first) = names.first() {
+                let others = match names.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                write!(f, "{before}{}{others}: {fact}", Printable(first))?;
+                before = "; ";
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read<R: Rows>(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<R::Row, ModelError>> + use<R>, ModelError> {
+    let files = segments_of(directory.path(), R::KIND)?;
+    Ok(files.into_iter().flat_map(|path| {
+        let rows =
+            files::read_plain(&path, SEGMENT_LIMIT).and_then(|file| decode::<R>(&path, file));
+        match rows {
+            Ok(rows) => Rest::Rows(rows.into_iter()),
+            Err(error) => Rest::Error(Some(error)),
+        }
+    }))
+}
+
+/// What one segment gives: its rows, or one error.
+enum Rest<T> {
+    Rows(std::vec::IntoIter<T>),
+    Error(Option<ModelError>),
+}
+
+impl<T> Iterator for Rest<T> {
+    type Item = Result<T, ModelError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Rows(rows) => rows.next().map(Ok),
+            Self::Error(error) => error.take().map(Err),
+        }
+    }
+}
+
+/// The segments of one kind by their number.
+fn segments_of(directory: &Path, kind: &str) -> Result<Vec<PathBuf>, ModelError> {
+    let mut found: Vec<(u64, String)> = names(directory)?
+        .into_iter()
+        .filter_map(|name| match number_of(&name) {
+            Some((of, number)) if of == kind => Some((number, name)),
+            _ => None,
+        })
+        .collect();
+    found.sort();
+    Ok(found.into_iter().map(|(_, name)| directory.join(name)).collect())
+}
+
+fn names(directory: &Path) -> Result<Vec<String>, ModelError> {
+    let failed = |why| ModelError::read(directory, why);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        // A name that is not text is none of ours.
+        if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,79 @@
+//! Text that comes from outside, and lists, made fit to print.
+
+use std::fmt::{self, Write};
+
+use crate::units::CpuId;
+
+/// Text from the kernel or from a file, safe to print on a terminal.
+///
+/// Thread names and everything in a run directory may hold control characters; they are shown
+/// escaped, so that no escape sequence reaches the terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct Printable<'a>(pub &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            if c.is_control() || is_invisible(c) {
+                write!(f, "{}", c.escape_default())?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Characters that change the direction or the look of the text around them.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A set of CPUs as the kernel writes it: `2-5,8`; `none` when there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuList<'a>(pub &'a [CpuId]);
+
+impl fmt::Display for CpuList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cpus: Vec<u32> = self.0.iter().map(|cpu| cpu.0).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        if cpus.is_empty() {
+            return f.pad("none");
+        }
+        let runs = cpus.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+        let words: Vec<String> = runs
+            .map(|run| match run {
+                [first, .., last] => format!("{first}-{last}"),
+                [only] => only.to_string(),
+                [] => String::new(),
+            })
+            .collect();
+        f.pad(&words.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_print_as_ranges() {
+        for (cpus, text) in [
+            (vec![], "none"),
+            (vec![0], "0"),
+            (vec![2, 3, 4, 5, 8], "2-5,8"),
+            (vec![8, 3, 2, 3], "2-3,8"),
+            (vec![u32::MAX, 0], "0,4294967295"),
+        ] {
+            let cpus: Vec<CpuId> = cpus.into_iter().map(CpuId).collect();
+            assert_eq!(CpuList(&cpus).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        let text = Printable("red\u{1b}[31m\n\u{202e}kworker/0:1 é").to_string();
+        assert_eq!(text, "red\\u{1b}[31m\\n\\u{202e}kworker/0:1 é");
+    }
+}

@@ -1,0 +1,376 @@
+//! Runs, gaps and events to store: one of everything, and any.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use whylate_model::cause::{
+    Cause, CauseTotal, Coverage, Part, PriorityClass, Rule, Sender, SenderTotal, Validation,
+    WorstGap,
+};
+use whylate_model::event::{Event, EventKind, Softirq, Task};
+use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::host::{Fingerprint, Knob};
+use whylate_model::run::{
+    Anchor, ClockFacts, Closure, Confidence, CpuOffset, Evidence as RunEvidence, FORMAT_VERSION,
+    Finding, FrequencySource, GapSummary, LoopKind, ProcDelta, Rate, Run, RunState, Segment,
+    SelfTest, SelfTestKind, TimeWeighted, TraceFacts, Verdict,
+};
+use whylate_model::series::{
+    Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
+};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+
+/// A run with something in every field.
+pub(crate) fn run() -> Run {
+    Run {
+        format_version: FORMAT_VERSION,
+        tool_version: "0.1.0".to_owned(),
+        command_line: vec!["whylate".to_owned(), "gaps".to_owned()],
+        question: "What did a busy thread not get?".to_owned(),
+        seed: u64::MAX,
+        state: RunState::Complete,
+        host: host(),
+        clock: clock(),
+        settings: BTreeMap::from([("threshold".to_owned(), "120ns".to_owned())]),
+        series: vec![series()],
+        gaps: vec![summary()],
+        causes: vec![CauseTotal {
+            cause: Cause::Interrupt { name: "local_timer".to_owned() },
+            cpu: Some(CpuId(1)),
+            gaps: 23,
+            parts: 24,
+            lost_ns: 1234.5,
+            share_of_lost: 0.25,
+            share_of_elapsed: 1e-7,
+            longest: Nanos(2_500),
+        }],
+        coverage: Some(Coverage { by_events: 0.9, by_residuals: 0.075, by_nothing: 0.025 }),
+        worst: vec![worst()],
+        senders: vec![SenderTotal {
+            comm: "ksoftirqd/0".to_owned(),
+            from: CpuId(0),
+            to: CpuId(1),
+            cause: Cause::Softirq { vector: Softirq::NetRx },
+            count: 3,
+            lost_ns: 0.1,
+        }],
+        evidence: evidence(),
+        findings: vec![Finding {
+            rule: Rule::R9,
+            cpu: None,
+            text: "a cluster every 4 ms".to_owned(),
+            confidence: Confidence::Likely,
+        }],
+        validation: Some(Validation { switch_as_switch: 500, ..Validation::default() }),
+        selftest: Some(SelfTest { kinds: vec![selftest_kind()], ..SelfTest::default() }),
+        warnings: warnings(),
+        verdict: Verdict::Untrustworthy { reasons: vec!["records were dropped".to_owned()] },
+        segments: vec![segment("gaps-0001.parquet")],
+    }
+}
+
+pub(crate) fn segment(file: &str) -> Segment {
+    Segment { file: file.to_owned(), rows: 7, from: Ticks(100), to: Ticks(200), bytes: 4096 }
+}
+
+/// One warning of every kind.
+pub(crate) fn warnings() -> Vec<Warning> {
+    let text = || "why".to_owned();
+    vec![
+        Warning::NoiseBelowThreshold { cpu: CpuId(1), share: -0.012 },
+        Warning::RecordsDropped { cpu: CpuId(1), dropped: 9 },
+        Warning::TraceLost { cpu: CpuId(1), events: Some(3) },
+        Warning::TraceLost { cpu: CpuId(1), events: None },
+        Warning::NoKernelTrace { reason: text(), remedy: "Run as root.".to_owned() },
+        Warning::RseqUnusable { reason: text() },
+        Warning::FrequencyFromRegressionOnly,
+        Warning::FrequencyDisagreement { ppm: 12.5 },
+        Warning::HostChanged { what: text() },
+        Warning::NoHousekeepingCpu,
+        Warning::MemoryNotLocked { reason: text() },
+        Warning::PolicyRefused { reason: text() },
+        Warning::RtThrottling { runtime: Nanos(950_000_000), period: Nanos::SECOND },
+        Warning::ThresholdNearPeriod { threshold: Nanos(20), period: Nanos(9) },
+        Warning::SegmentsRotated { deleted: 2 },
+        Warning::WritingFailed { reason: text() },
+        Warning::Interrupted,
+        Warning::AnotherRun { pid: 4321 },
+        Warning::NotStationary { series: text(), test: text(), p_value: 1e-9 },
+        Warning::IdleStatesNotHeld { reason: text() },
+        Warning::Guard { what: text() },
+    ]
+}
+
+fn host() -> Fingerprint {
+    Fingerprint {
+        hostname: "lab1".to_owned(),
+        microcode: Knob::Value("0x1".to_owned()),
+        hypervisor: Some("KVM".to_owned()),
+        cpus_online: vec![CpuId(0), CpuId(1)],
+        memory_bytes: 1 << 34,
+        knobs: BTreeMap::from([("nosmt".to_owned(), Knob::Unknown)]),
+        ..Fingerprint::default()
+    }
+}
+
+fn clock() -> ClockFacts {
+    ClockFacts {
+        counter: "tsc".to_owned(),
+        hz: Hertz(2_596_120_000.125),
+        hz_bound_ppm: 0.01,
+        sources: vec![FrequencySource {
+            name: "regression".to_owned(),
+            hz: Hertz(2_596_120_001.0),
+            bound_ppm: Some(0.02),
+            independent: false,
+            difference_ppm: -0.003,
+        }],
+        epoch: Ticks(1 << 60),
+        anchors: vec![Anchor {
+            ticks: Ticks(1 << 60),
+            realtime_ns: 1_700_000_000_000_000_000,
+            raw_ns: 99,
+            bound_ns: 12.0,
+        }],
+        read_cost_min_ns: 8.1,
+        read_cost_median_ns: 8.9,
+        resolution_ns: 0.4,
+        cross_cpu: vec![CpuOffset {
+            reference: CpuId(0),
+            cpu: CpuId(1),
+            offset_ticks: -17,
+            bound: TicksDelta(90),
+            offset_ticks_at_end: Some(i64::MIN),
+        }],
+        gap_recording_ns: Some(31.0),
+        sample_recording_ns: None,
+    }
+}
+
+fn series() -> Series {
+    Series {
+        name: "gap-cpu1".to_owned(),
+        label: "gaps of CPU 1".to_owned(),
+        paper_row: Some("1c".to_owned()),
+        from: "last reading".to_owned(),
+        to: "first reading".to_owned(),
+        clock: "tsc".to_owned(),
+        definition: Definition::Gap,
+        resolution_ns: 0.4,
+        n: 10_000,
+        lost: 1,
+        min: Some(Nanos(110)),
+        max: Some(Nanos(64_000_000)),
+        mean_ns: Some(1000.25),
+        quantiles: vec![Quantile {
+            percent: 99.9,
+            value: Some(Nanos(1)),
+            low: None,
+            high: None,
+            n_eff: 9999.5,
+        }],
+        class: Some(Class::Ugly),
+        class_by: Some(Nanos(120_000)),
+        tail: Some(Tail { count: 2, share: 0.0065, denominator: Denominator::Elapsed }),
+        snr: Some(Snr { by_count: Some(999.0), by_time: None }),
+        stationarity: Some(Stationarity {
+            p50: vec![Some(Nanos(1)), None],
+            p99: vec![],
+            trend_p50: Some(0.5),
+            trend_p99: None,
+            blocks_differ: Some(1.0),
+        }),
+    }
+}
+
+fn summary() -> GapSummary {
+    GapSummary {
+        cpu: CpuId(1),
+        series: "gap-cpu1".to_owned(),
+        loop_kind: LoopKind::Chain,
+        start: Ticks(1),
+        end: Ticks(2),
+        iterations: 1 << 40,
+        threshold: TicksDelta(312),
+        threshold_rule: "8 x p99.9 of the warm-up".to_owned(),
+        period_ticks: 25.5,
+        period_spread_ticks: (25.4, 25.6),
+        blocks: 1000,
+        gaps: 23,
+        dropped: 0,
+        migrations: 1,
+        gap_ticks: TicksDelta(9),
+        recording_ticks: TicksDelta(8),
+        unseen_ticks: TicksDelta(0),
+        closure: Closure::Broken("two gaps overlap".to_owned()),
+        noise_below_threshold: -0.001,
+        lost: Nanos(77),
+        lost_share: 0.001,
+        lost_share_interval: Some((0.0009, 0.0011)),
+        rates: vec![Rate {
+            at_least: Nanos(1_000),
+            count: 0,
+            per_second: 0.0,
+            interval: (0.0, 0.0499),
+        }],
+        time_weighted: vec![TimeWeighted { percent: 99.9, value: Nanos(0) }],
+        interval_lost_ns: vec![0.0, 1.5, 2e9],
+    }
+}
+
+fn worst() -> WorstGap {
+    WorstGap {
+        start: Ticks(5),
+        length: Nanos(64_000_000),
+        cpu_before: CpuId(1),
+        cpu_after: CpuId(0),
+        cause: Cause::Thread { comm: "stress".to_owned(), class: PriorityClass::RealTime },
+        rule: Some(Rule::R1),
+        parts: vec![Part {
+            start: Ticks(5),
+            length: TicksDelta(100),
+            cause: Cause::EntryResidual,
+            sender: Some(Sender { cpu: CpuId(0), pid: Pid(-1), comm: String::new() }),
+        }],
+        events: vec![Event {
+            ticks: Ticks(6),
+            cpu: CpuId(1),
+            pid: Pid(0),
+            kind: EventKind::SoftirqEntry { vector: Softirq::Unknown(99) },
+        }],
+        rseq: RseqWord::Cleared,
+        involuntary_switches: Some(1),
+    }
+}
+
+fn evidence() -> RunEvidence {
+    RunEvidence {
+        trace: Some(TraceFacts { clock: "x86-tsc".to_owned(), ..TraceFacts::default() }),
+        rseq: true,
+        proc_deltas: vec![ProcDelta { name: "interrupts LOC".to_owned(), cpu: CpuId(1), count: 1 }],
+        steal_ns: Some(0.0),
+        smi_count: None,
+    }
+}
+
+fn selftest_kind() -> SelfTestKind {
+    SelfTestKind {
+        kind: "ipi".to_owned(),
+        injected: 503,
+        found: 503,
+        ascribed: 503,
+        ascribed_rightly: 500,
+        named_right: 499,
+        with_trace: true,
+        length_error_ns: None,
+        length_error_p99_ns: Some(120.0),
+    }
+}
+
+/// Any finite number that JSON can hold.
+pub(crate) fn finite() -> impl Strategy<Value = f64> {
+    proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO
+}
+
+/// Any gap: nothing is assumed of the order of its readings.
+pub(crate) fn any_gap() -> impl Strategy<Value = Gap> {
+    let words = prop_oneof![Just(RseqWord::Unarmed), Just(RseqWord::Set), Just(RseqWord::Cleared)];
+    let evidence = (words, option::of(any::<u32>()), any::<bool>());
+    (any::<[u64; 3]>(), any::<[u32; 2]>(), evidence).prop_map(|(ticks, cpus, evidence)| Gap {
+        start: Ticks(ticks[0]),
+        end: Ticks(ticks[1]),
+        resumed: Ticks(ticks[2]),
+        cpu_before: CpuId(cpus[0]),
+        cpu_after: CpuId(cpus[1]),
+        evidence: Evidence {
+            rseq: evidence.0,
+            involuntary_switches: evidence.1,
+            in_recording: evidence.2,
+        },
+    })
+}
+
+/// A name as long as the kernel's longest.
+fn name() -> impl Strategy<Value = String> {
+    "\\PC{0,15}|[a-z]{1,12}/[0-9]"
+}
+
+fn task() -> impl Strategy<Value = Task> {
+    (any::<i32>(), name(), any::<i32>()).prop_map(|(pid, comm, prio)| Task { pid: Pid(pid), comm, prio })
+}
+
+fn cpu() -> impl Strategy<Value = CpuId> {
+    any::<u32>().prop_map(CpuId)
+}
+
+/// Any event of any kind.
+pub(crate) fn any_event() -> impl Strategy<Value = Event> {
+    let named = (name(), any::<i32>(), 0_u32..20, 0..6_u8).prop_map(|(name, number, vector, kind)| {
+        let softirq = Softirq::from_number(vector);
+        match kind {
+            0 => EventKind::VectorEntry { name, vector: number },
+            1 => EventKind::VectorExit { name, vector: number },
+            2 => EventKind::HandlerEntry { irq: number, name },
+            3 => EventKind::HandlerExit { irq: number },
+            4 => EventKind::SoftirqEntry { vector: softirq },
+            _ => EventKind::SoftirqExit { vector: softirq },
+        }
+    });
+    let scheduling = (task(), task(), cpu(), cpu(), any::<bool>(), 0..4_u8).prop_map(
+        |(one, two, from, to, from_runnable, kind)| match kind {
+            0 => EventKind::Switch { from: one, from_runnable, to: two },
+            1 => EventKind::Wakeup { task: one, target: to },
+            2 => EventKind::Migrate { task: one, from, to },
+            _ => EventKind::SignalGenerate { signal: one.prio, pid: one.pid, comm: one.comm },
+        },
+    );
+    let other = (vec(cpu(), 0..5), any::<[u64; 2]>(), any::<i64>(), any::<bool>(), 0..7_u8).prop_map(
+        |(targets, [a, b], number, user, kind)| match kind {
+            0 => EventKind::PageFault { user, address: a, ip: b },
+            1 => EventKind::Nmi { duration_ns: number },
+            2 => EventKind::SignalDeliver { signal: number as i32 },
+            3 => EventKind::WorkStart { function: a },
+            4 => EventKind::WorkEnd { function: a },
+            5 => EventKind::IpiSend { targets, callsite: a, callback: b },
+            _ => EventKind::CallQueued { target: CpuId(number as u32), callsite: a, function: b },
+        },
+    );
+    let kind = prop_oneof![named, scheduling, other];
+    (any::<u64>(), cpu(), any::<i32>(), kind).prop_map(|(ticks, cpu, pid, kind)| Event {
+        ticks: Ticks(ticks),
+        cpu,
+        pid: Pid(pid),
+        kind,
+    })
+}
+
+/// Runs whose numbers, texts and lists are anything.
+pub(crate) fn any_run() -> impl Strategy<Value = Run> {
+    let texts = vec(any::<String>(), 0..4);
+    let events = vec(any_event(), 0..4);
+    let numbers = vec(finite(), 12);
+    (texts, events, numbers, any::<[u64; 4]>(), vec(option::of(any::<u64>()), 0..9)).prop_map(
+        |(texts, events, numbers, whole, blocks)| {
+            let mut run = run();
+            run.settings.extend(texts.iter().map(|text| (text.clone(), text.clone())));
+            run.verdict = Verdict::Untrustworthy { reasons: texts.clone() };
+            run.warnings.extend(texts.iter().map(|text| Warning::Guard { what: text.clone() }));
+            run.command_line = texts;
+            run.worst[0].events = events;
+            run.seed = whole[0];
+            run.worst[0].length = Nanos(whole[1]);
+            run.clock.epoch = Ticks(whole[2]);
+            run.clock.hz = Hertz(numbers[0]);
+            run.clock.anchors[0].realtime_ns = whole[3];
+            run.causes[0].lost_ns = numbers[1];
+            run.gaps[0].period_spread_ticks = (numbers[2], numbers[3]);
+            run.gaps[0].interval_lost_ns = numbers;
+            let stationarity = run.series[0].stationarity.as_mut().unwrap();
+            stationarity.p50 = blocks.into_iter().map(|block| block.map(Nanos)).collect();
+            run
+        },
+    )
+}

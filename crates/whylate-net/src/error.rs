@@ -1,0 +1,77 @@
+//! What can keep requests from being measured.
+
+use std::path::PathBuf;
+
+use whylate_model::{CpuId, Nanos};
+use whylate_port::PortError;
+use whylate_sys::SysError;
+use whylate_threads::ThreadsError;
+
+use crate::closed_loop::{MAX_DURATION, MAX_REQUESTS, MAX_TIMEOUT, MIN_TIMEOUT};
+use crate::message::{HEADER_BYTES, MAX_BYTES};
+
+/// Why requests could not be measured or answered.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The port failed before anything was measured.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The thread could not be placed.
+    #[error(transparent)]
+    Thread(#[from] ThreadsError),
+    /// The message size is out of range.
+    #[error("a request of {0} bytes is outside {HEADER_BYTES} to {MAX_BYTES}: choose one inside")]
+    Size(usize),
+    /// The timeout is out of range.
+    #[error("a timeout of {0} is outside {MIN_TIMEOUT} to {MAX_TIMEOUT}: choose one inside")]
+    Timeout(Nanos),
+    /// Nothing would be measured, or without end.
+    #[error(
+        "{requests} requests in {duration}: both must be above 0, and at most {MAX_REQUESTS} \
+         and {MAX_DURATION}"
+    )]
+    Length {
+        /// Requests asked for.
+        requests: u64,
+        /// Duration asked for.
+        duration: Nanos,
+    },
+    /// No reflector answered.
+    #[error(
+        "no reflector answered by {backend} ({path}) within {limit}: did it start, \
+         and is it still running?"
+    )]
+    NoReflector {
+        /// The backend of the port.
+        backend: &'static str,
+        /// From where to where.
+        path: String,
+        /// How long it was tried.
+        limit: Nanos,
+    },
+    /// The reflector's process could not be started.
+    #[error("cannot start {exe} as reflector: {source}")]
+    Spawn {
+        /// The program.
+        exe: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The reflector's process could not be put on its CPU.
+    #[error("cannot pin the reflector to cpu {cpu}: {source}")]
+    Pin {
+        /// The CPU.
+        cpu: CpuId,
+        /// The kernel's answer.
+        source: SysError,
+    },
+    /// The reflector's process could not be asked whether it has ended.
+    #[error("cannot wait for the reflector: {source}")]
+    Wait {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The counter cannot be used.
+    #[error(transparent)]
+    Clock(#[from] whylate_clock::ClockError),
+}

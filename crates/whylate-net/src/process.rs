@@ -1,0 +1,121 @@
+//! A reflector in a process of its own.
+//!
+//! The parent starts the program with one end of a socket pair as its standard input; the child
+//! opens that as a port and reflects. Neither outlives the other: the parent kills and reaps its
+//! child, by id, when it lets go of it, and the child looks ten times a second whether its parent
+//! is still there.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use whylate_clock::{Counter, HardwareCounter};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Hertz, Nanos, Pid};
+use whylate_port::{Setup, Wait, inherited};
+use whylate_sys::affinity;
+use whylate_sys::nanosleep::{Clock, clock_ns};
+use whylate_threads::Placement;
+
+use crate::error::NetError;
+use crate::reflect::{ReflectSummary, Reflector, reflect};
+
+/// A process that is ending is asked this often whether it has.
+const ASK_EVERY: Duration = Duration::from_millis(2);
+/// The child finds its counter's frequency in this time. It bounds waits with it and converts no
+/// stamp, so a thousandth more or less does not matter.
+const RATE_TIME: Duration = Duration::from_millis(5);
+
+/// A reflector in a child process, which is killed and reaped when this is dropped.
+#[derive(Debug)]
+pub struct ReflectorProcess {
+    child: Child,
+}
+
+impl ReflectorProcess {
+    /// Starts `exe` with `args`, `end` as its standard input, and its first thread on `cpu`. Its
+    /// standard output goes nowhere; what it says on standard error is seen.
+    ///
+    /// The program is expected to call [`reflect_stdin`]; it pins itself again, and reports what
+    /// it could not do.
+    pub fn spawn<I, S>(exe: &Path, args: I, end: OwnedFd, cpu: CpuId) -> Result<Self, NetError>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let child = Command::new(exe)
+            .args(args)
+            .stdin(Stdio::from(end))
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|source| NetError::Spawn { exe: exe.to_owned(), source })?;
+        // From here on the child is killed and reaped whatever happens.
+        let process = Self { child };
+        affinity::set_of(process.pid(), &[cpu]).map_err(|source| NetError::Pin { cpu, source })?;
+        Ok(process)
+    }
+
+    /// The child's process id.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        Pid(self.child.id() as i32)
+    }
+
+    /// Waits until the child has ended by itself, for `limit` at most; none when it has not.
+    pub fn wait(&mut self, limit: Nanos) -> Result<Option<ExitStatus>, NetError> {
+        let begin = clock_ns(Clock::Monotonic);
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if clock_ns(Clock::Monotonic) - begin < limit.0 => {
+                    thread::sleep(ASK_EVERY);
+                }
+                Ok(status) => return Ok(status),
+                Err(source) => return Err(NetError::Wait { source }),
+            }
+        }
+    }
+}
+
+impl Drop for ReflectorProcess {
+    fn drop(&mut self) {
+        // Both fail only when the child has ended and been reaped: then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a child process reflects on its standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StdinReflector {
+    /// Pinned to this CPU.
+    pub cpu: Option<CpuId>,
+    /// SCHED_FIFO with this priority.
+    pub fifo: Option<u8>,
+    /// How it waits.
+    pub wait: Wait,
+    /// Whom it answers, and how long it waits for anybody.
+    pub reflector: Reflector,
+}
+
+/// The child's part: opens the socket on standard input and reflects until the parent says that it
+/// has finished, or is gone. Gives what was done and what was refused.
+pub fn reflect_stdin(settings: StdinReflector) -> Result<(ReflectSummary, Vec<Warning>), NetError> {
+    let parent = rustix::process::getppid();
+    let (_, warnings) = Placement { cpu: settings.cpu, fifo: settings.fifo }.settle()?;
+    let mut counter = HardwareCounter::open()?;
+    let rate = rough_rate(&mut counter);
+    let mut port = inherited::open_stdin(Setup { counter, rate, wait: settings.wait })?;
+    let mut parent_lives = || rustix::process::getppid() == parent;
+    let summary = reflect(&mut port, settings.reflector, &mut parent_lives)?;
+    Ok((summary, warnings))
+}
+
+fn rough_rate<C: Counter>(counter: &mut C) -> Hertz {
+    let (from, at) = (counter.read(), clock_ns(Clock::Monotonic));
+    thread::sleep(RATE_TIME);
+    let (to, then) = (counter.read(), clock_ns(Clock::Monotonic));
+    Hertz(to.since(from).0.max(1) as f64 * 1e9 / (then - at).max(1) as f64)
+}

@@ -1,0 +1,173 @@
+//! The socket ports over real sockets: pairs in one process, on 127.0.0.1 and ::1 only.
+
+use std::os::fd::OwnedFd;
+
+use whylate_clock::{Counter, HardwareCounter};
+use whylate_model::{Hertz, Nanos};
+use whylate_port::udp::{self, Family};
+use whylate_port::{Port, PortError, Received, Setup, Udp, UnixDatagram, Wait, inherited, unix};
+
+const MS: u64 = 1_000_000;
+const LIMIT: Nanos = Nanos(2_000 * MS);
+
+type Ends = (OwnedFd, OwnedFd);
+
+fn counter() -> Option<HardwareCounter> {
+    HardwareCounter::open().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+}
+
+/// The rate only bounds waits here: right within a factor of a few is enough.
+fn setup(counter: HardwareCounter, wait: Wait) -> Setup<HardwareCounter> {
+    Setup { counter, rate: Hertz(1e9), wait }
+}
+
+/// Every backend there is on this host.
+fn pairs() -> Vec<(&'static str, Ends)> {
+    let mut pairs = vec![
+        ("unix datagram", unix::pair().expect("sockets can be made")),
+        ("udp over ipv4", udp::loopback_pair(Family::V4).expect("sockets can be made")),
+    ];
+    match udp::loopback_pair(Family::V6) {
+        Ok(ends) => pairs.push(("udp over ipv6", ends)),
+        Err(reason) => eprintln!("skipped: {reason}"),
+    }
+    pairs
+}
+
+#[test]
+fn messages_come_whole_unchanged_and_stamped_in_order_by_every_backend_and_wait() {
+    let Some(mut counter) = counter() else { return };
+    for wait in [Wait::Block, Wait::Spin] {
+        for (backend, (here, there)) in pairs() {
+            let mut here = inherited::open(here, setup(counter, wait)).unwrap();
+            let mut there = inherited::open(there, setup(counter, wait)).unwrap();
+            assert_eq!(here.facts().backend, backend);
+            assert_eq!(here.facts().wait, wait);
+            for length in [0, 1, 64, 9_000, 65_507] {
+                let message: Vec<u8> = (0..length).map(|i| i as u8).collect();
+                let mut buffer = vec![0; 70_000];
+                let before = counter.read_ordered().0;
+                let sent = here.send(&message).unwrap();
+                let got = there.receive(&mut buffer, LIMIT).unwrap();
+                let after = counter.read_ordered().0;
+                let Received::Message { length: came, at } = got else { panic!("{got:?}") };
+                assert_eq!(&buffer[..came], message, "{backend} {wait} {length}");
+                assert!(before <= sent && sent <= at && at <= after);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wait_without_a_message_ends_and_says_so() {
+    let Some(mut counter) = counter() else { return };
+    for wait in [Wait::Block, Wait::Spin] {
+        for (backend, (here, _there)) in pairs() {
+            let mut port = inherited::open(here, setup(counter, wait)).unwrap();
+            for limit in [0, 1, 3 * MS] {
+                let before = counter.read_ordered().0;
+                let got = port.receive(&mut [0; 64], Nanos(limit)).unwrap();
+                let Received::Nothing { at } = got else { panic!("{backend} {got:?}") };
+                assert!(at > before);
+                // The setup's rate is 1 GHz, so with spinning the limit is known in ticks.
+                assert!(wait == Wait::Block || at.since(before).0 >= limit);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_with_its_length_and_the_limit() {
+    let Some(counter) = counter() else { return };
+    for (_, (here, _there)) in pairs() {
+        let mut port = inherited::open(here, setup(counter, Wait::Spin)).unwrap();
+        let text = port.send(&vec![0; 65_508]).unwrap_err().to_string();
+        assert!(text.contains("65508") && text.contains("65507"), "{text}");
+    }
+}
+
+#[test]
+fn a_message_longer_than_the_buffer_is_cut_and_its_length_told() {
+    let Some(counter) = counter() else { return };
+    for (backend, (here, there)) in pairs() {
+        let mut here = inherited::open(here, setup(counter, Wait::Block)).unwrap();
+        let mut there = inherited::open(there, setup(counter, Wait::Block)).unwrap();
+        here.send(&[7; 100]).unwrap();
+        let mut buffer = [0; 64];
+        let got = there.receive(&mut buffer, LIMIT).unwrap();
+        assert!(matches!(got, Received::Message { length: 100, .. }), "{backend} {got:?}");
+        assert_eq!(buffer, [7; 64]);
+    }
+}
+
+#[test]
+fn a_closed_other_end_is_told_as_gone_when_sent_to() {
+    let Some(counter) = counter() else { return };
+    for (backend, (here, there)) in pairs() {
+        let mut port = inherited::open(here, setup(counter, Wait::Spin)).unwrap();
+        drop(there);
+        // UDP learns of it from the answer to the first message.
+        let gone = (0..100).any(|_| {
+            let sent = port.send(b"anyone?").map(drop);
+            let got = sent.and_then(|()| port.receive(&mut [0; 64], Nanos(MS)).map(drop));
+            got.is_err_and(|error| error.is_peer_gone())
+        });
+        assert!(gone, "{backend}");
+    }
+}
+
+#[test]
+fn a_queue_that_nobody_reads_ends_the_sending_with_an_error_and_never_hangs() {
+    let Some(counter) = counter() else { return };
+    let (here, _there) = unix::pair().unwrap();
+    let mut port = UnixDatagram::open(here, setup(counter, Wait::Block)).unwrap();
+    let error = (0..100_000).find_map(|_| port.send(&[0; 1024]).err()).unwrap();
+    assert!(matches!(error, PortError::SendTimedOut { .. }), "{error}");
+}
+
+#[test]
+fn udp_takes_nothing_from_a_stranger() {
+    let Some(counter) = counter() else { return };
+    let (here, _there) = udp::loopback_pair(Family::V4).unwrap();
+    let mut port = Udp::open(here, setup(counter, Wait::Block)).unwrap();
+    let own = port.facts().path.split(" -> ").next().unwrap().to_owned();
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.send_to(b"let me in", own).unwrap();
+    let got = port.receive(&mut [0; 64], Nanos(20 * MS)).unwrap();
+    assert!(matches!(got, Received::Nothing { .. }), "{got:?}");
+}
+
+#[test]
+fn facts_are_measured_when_the_port_is_opened() {
+    let Some(counter) = counter() else { return };
+    for (_, (here, _there)) in pairs() {
+        let port = inherited::open(here, setup(counter, Wait::Spin)).unwrap();
+        let stamps = &port.facts().stamps;
+        assert!(stamps.resolution_ns > 0.0 && stamps.resolution_ns.is_finite());
+        assert!(stamps.read_cost_min_ns <= stamps.read_cost_median_ns);
+        assert!(stamps.read_cost_median_ns > 0.0 && stamps.precision_ns >= 0.0);
+        assert!(stamps.source.contains(HardwareCounter::KIND), "{}", stamps.source);
+    }
+}
+
+#[test]
+fn a_descriptor_of_another_kind_is_refused_with_what_it_is() {
+    let Some(counter) = counter() else { return };
+    let file: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
+    let stream: OwnedFd = std::os::unix::net::UnixStream::pair().unwrap().0.into();
+    let unconnected: OwnedFd = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into();
+    for (fd, word) in [(file, "no socket"), (stream, "another type"), (unconnected, "peer")] {
+        let error = inherited::open(fd, setup(counter, Wait::Spin)).err().unwrap();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    let unix = unix::pair().unwrap().0;
+    assert!(Udp::open(unix, setup(counter, Wait::Spin)).is_err());
+}
+
+#[test]
+fn ways_to_wait_are_parsed_and_unknown_ones_named() {
+    for wait in [Wait::Block, Wait::Spin] {
+        assert_eq!(wait.to_string().parse::<Wait>().unwrap(), wait);
+    }
+    assert!("nap".parse::<Wait>().unwrap_err().to_string().contains("nap"));
+}

@@ -1,0 +1,84 @@
+//! The report on a terminal: at most 80 columns, colour never the only sign.
+
+mod causes;
+mod gaps;
+mod selftest;
+mod series;
+mod text;
+mod trust;
+
+use whylate_model::run::{Run, RunState, Verdict};
+
+use text::Page;
+
+/// How the report looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns; lines are wrapped to it.
+    pub width: usize,
+    /// Use colour.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    /// 80 columns without colour.
+    fn default() -> Self {
+        Self { width: 80, colour: false }
+    }
+}
+
+/// The whole report.
+#[must_use]
+pub fn render(run: &Run, style: Style) -> String {
+    let mut page = Page::new(style);
+    head(&mut page, run);
+    series::table(&mut page, run);
+    gaps::sections(&mut page, run);
+    causes::sections(&mut page, run);
+    selftest::sections(&mut page, run);
+    trust::sections(&mut page, run);
+    verdict(&mut page, run);
+    page.finish()
+}
+
+fn head(page: &mut Page, run: &Run) {
+    let host = &run.host;
+    let machine = match &host.hypervisor {
+        Some(name) => format!("virtual machine ({name})"),
+        None => "bare metal".to_owned(),
+    };
+    page.title(&run.question);
+    page.paragraph(&format!(
+        "{}, {}, {} CPUs, {machine}, Linux {}; whylate {}",
+        host.hostname,
+        host.cpu_model,
+        host.cpus_online.len(),
+        host.kernel,
+        run.tool_version,
+    ));
+    match run.state {
+        RunState::Complete => {}
+        RunState::Stopped => page.note("stopped early: everything up to then is here"),
+        RunState::Running => page.note(
+            "this run did not end: it was killed, or is still going on; what follows is its last \
+             checkpoint",
+        ),
+    }
+}
+
+fn verdict(page: &mut Page, run: &Run) {
+    page.blank();
+    match &run.verdict {
+        Verdict::Trustworthy => {
+            page.good("Verdict: trustworthy, as far as the intervals above say.");
+        }
+        Verdict::LimitExceeded { what } => page.bad(&format!("Verdict: limit exceeded: {what}")),
+        Verdict::Untrustworthy { reasons } => {
+            page.bad("Verdict: NOT trustworthy:");
+            for reason in reasons {
+                page.item(reason);
+            }
+        }
+        Verdict::Pending => page.bad("Verdict: none, the run did not end."),
+    }
+}

@@ -1,0 +1,198 @@
+//! Words, lines and tables within a number of columns.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style as Paint};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::Style;
+
+/// A report under construction.
+pub(super) struct Page {
+    style: Style,
+    text: String,
+}
+
+const BOLD: Paint = Paint::new().bold();
+const GREEN: Paint = AnsiColor::Green.on_default();
+const RED: Paint = AnsiColor::Red.on_default();
+const YELLOW: Paint = AnsiColor::Yellow.on_default();
+
+impl Page {
+    pub(super) fn new(style: Style) -> Self {
+        Self { style, text: String::new() }
+    }
+
+    pub(super) fn finish(self) -> String {
+        let lines: Vec<&str> = self.text.lines().map(str::trim_end).collect();
+        let mut text = lines.join("\n");
+        text.push('\n');
+        text
+    }
+
+    pub(super) fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    pub(super) fn title(&mut self, text: &str) {
+        self.wrapped(text, "", "", BOLD);
+    }
+
+    pub(super) fn section(&mut self, text: &str) {
+        self.blank();
+        self.wrapped(text, "", "", BOLD);
+    }
+
+    pub(super) fn paragraph(&mut self, text: &str) {
+        self.wrapped(text, "", "", Paint::new());
+    }
+
+    pub(super) fn item(&mut self, text: &str) {
+        self.wrapped(text, "  - ", "    ", Paint::new());
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        self.wrapped(text, "! ", "  ", YELLOW);
+    }
+
+    pub(super) fn advice(&mut self, text: &str) {
+        self.wrapped(text, "    ", "    ", Paint::new());
+    }
+
+    pub(super) fn good(&mut self, text: &str) {
+        self.wrapped(text, "", "", GREEN);
+    }
+
+    pub(super) fn bad(&mut self, text: &str) {
+        self.wrapped(text, "", "", RED);
+    }
+
+    /// A table whose first column is text and the others numbers, unless `left` names them.
+    pub(super) fn table(&mut self, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(self.style.width as u16)
+            .set_header(head);
+        for row in rows {
+            table.add_row(row);
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            let aligned = index == 0 || left.contains(&index);
+            let side = if aligned { CellAlignment::Left } else { CellAlignment::Right };
+            column.set_cell_alignment(side);
+            column.set_padding((u16::from(index > 0), 1));
+        }
+        let drawn = table.to_string();
+        self.text.push_str(&drawn);
+        self.blank();
+    }
+
+    fn wrapped(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
+        let mut line = first.to_owned();
+        let mut empty = true;
+        for word in text.split_whitespace() {
+            let space = usize::from(!empty);
+            if !empty && line.chars().count() + space + word.chars().count() > self.style.width {
+                self.line(&line, paint);
+                rest.clone_into(&mut line);
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.line(&line, paint);
+    }
+
+    fn line(&mut self, line: &str, paint: Paint) {
+        // Writing to a String cannot fail.
+        let _ = if self.style.colour && paint != Paint::new() {
+            writeln!(self.text, "{paint}{line}{paint:#}")
+        } else {
+            writeln!(self.text, "{line}")
+        };
+    }
+}
+
+/// A share as a percentage with three significant digits: `0.0123%`, `4.50%`, `100%`.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let size = percent.abs();
+    let decimals = match size {
+        _ if size == 0.0 => 0,
+        _ if size >= 99.95 => 0,
+        _ if size >= 9.995 => 1,
+        _ if size >= 0.9995 => 2,
+        _ => (2.0 - size.log10().floor()).clamp(3.0, 6.0) as usize,
+    };
+    format!("{percent:.decimals$}%")
+}
+
+/// A rate per second with three significant digits.
+pub(super) fn rate(per_second: f64) -> String {
+    let decimals = match per_second {
+        99.95.. => 0,
+        9.995.. => 1,
+        0.9995.. => 2,
+        _ => 4,
+    };
+    format!("{per_second:.decimals$}/s")
+}
+
+/// A count with thousands apart: `12 345 678`.
+pub(super) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut spaced = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            spaced.push(' ');
+        }
+        spaced.push(digit);
+    }
+    spaced
+}
+
+/// A count in few columns: `999`, `12.3k`, `4.56M`, `91.4G`.
+pub(super) fn short_count(n: u64) -> String {
+    match n {
+        ..10_000 => n.to_string(),
+        10_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2}M", n as f64 / 1e6),
+        _ => format!("{:.2}G", n as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_three_digits() {
+        for (share, text) in
+            [(0.0, "0%"), (1.0, "100%"), (0.045, "4.50%"), (0.123_4, "12.3%"), (0.000_123, "0.0123%")]
+        {
+            assert_eq!(percent(share), text);
+        }
+    }
+
+    #[test]
+    fn counts_are_spaced_or_short() {
+        assert_eq!(count(1_234_567), "1 234 567");
+        assert_eq!(count(999), "999");
+        assert_eq!(short_count(91_400_000_000), "91.40G");
+        assert_eq!(short_count(12_345), "12.3k");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_page() {
+        let mut page = Page::new(Style { width: 40, colour: false });
+        page.item("many words that do not fit on one line of forty columns, and more of them");
+        let text = page.finish();
+        assert!(text.lines().count() > 1);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    }
+}

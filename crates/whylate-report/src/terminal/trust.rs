@@ -1,0 +1,107 @@
+//! How far the numbers can be trusted: the clock, the evidence, the warnings.
+
+use whylate_model::run::{ClockFacts, Run, TraceFacts};
+
+use super::text::{Page, count, percent};
+
+/// Rows of /proc counters shown.
+const MOST_COUNTERS: usize = 8;
+
+pub(super) fn sections(page: &mut Page, run: &Run) {
+    page.section("How far to trust it");
+    clock(page, &run.clock);
+    match &run.evidence.trace {
+        Some(trace) => evidence_a(page, trace),
+        None => page.item("causes from what the thread knows by itself; no kernel trace"),
+    }
+    let rseq = if run.evidence.rseq { "passed its self-test" } else { "not used" };
+    page.item(&format!("rseq word: {rseq}"));
+    if let Some(steal) = run.evidence.steal_ns {
+        page.item(&format!(
+            "steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick",
+            steal / 1e6
+        ));
+    }
+    if let Some(smi) = run.evidence.smi_count {
+        page.item(&format!("system management interrupts: {smi}"));
+    }
+    counters(page, run);
+    for warning in &run.warnings {
+        page.note(&warning.to_string());
+        page.advice(&warning.advice());
+    }
+}
+
+fn clock(page: &mut Page, clock: &ClockFacts) {
+    page.item(&format!(
+        "clock: {} at {:.6} MHz +- {:.3} ppm; resolution {:.2}ns; one read costs {:.1}ns (min \
+         {:.1}ns)",
+        clock.counter,
+        clock.hz.0 / 1e6,
+        clock.hz_bound_ppm,
+        clock.resolution_ns,
+        clock.read_cost_median_ns,
+        clock.read_cost_min_ns,
+    ));
+    for source in &clock.sources {
+        let independent = if source.independent { "independent" } else { "not independent" };
+        page.item(&format!(
+            "frequency by {}: {:.6} MHz, {:+.3} ppm, {independent}",
+            source.name,
+            source.hz.0 / 1e6,
+            source.difference_ppm,
+        ));
+    }
+    for offset in &clock.cross_cpu {
+        page.item(&format!(
+            "CPU {} against CPU {}: {:+} ticks +- {} ({:.0}ns): closer stamps have no order",
+            offset.cpu,
+            offset.reference,
+            offset.offset_ticks,
+            offset.bound.0,
+            offset.bound.0 as f64 * 1e9 / clock.hz.0,
+        ));
+    }
+    if let Some(cost) = clock.gap_recording_ns {
+        page.item(&format!("recording one gap costs {cost:.0}ns (median), outside the gap"));
+    }
+}
+
+fn evidence_a(page: &mut Page, trace: &TraceFacts) {
+    let inside = match trace.events_measured {
+        0 => "none".to_owned(),
+        all => percent(trace.events_in_gaps as f64 / all as f64),
+    };
+    page.item(&format!(
+        "kernel trace on clock {}: {} events of measured CPUs, {inside} inside recorded gaps, {} \
+         lost; {} events elsewhere",
+        trace.clock,
+        count(trace.events_measured),
+        trace.lost,
+        count(trace.events_elsewhere),
+    ));
+    if let (Some(with), Some(without)) = (trace.lost_share_with, trace.lost_share_without) {
+        page.item(&format!(
+            "tracing itself: lost share {} with, {} without, interleaved",
+            percent(with),
+            percent(without),
+        ));
+    }
+    if !trace.missing.is_empty() {
+        page.item(&format!("not on this kernel: {}", trace.missing.join(", ")));
+    }
+}
+
+fn counters(page: &mut Page, run: &Run) {
+    let mut deltas: Vec<_> = run.evidence.proc_deltas.iter().filter(|delta| delta.count > 0).collect();
+    deltas.sort_by_key(|delta| std::cmp::Reverse(delta.count));
+    if deltas.is_empty() {
+        return;
+    }
+    let words: Vec<String> = deltas
+        .iter()
+        .take(MOST_COUNTERS)
+        .map(|delta| format!("{} {} (CPU {})", count(delta.count), delta.name, delta.cpu))
+        .collect();
+    page.item(&format!("/proc counted: {}", words.join(", ")));
+}

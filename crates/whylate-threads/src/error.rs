@@ -1,0 +1,59 @@
+//! What can keep a thread from being measured.
+
+use whylate_model::{CpuId, Nanos};
+use whylate_sys::SysError;
+
+use crate::lat_abs;
+
+/// Why a thread could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadsError {
+    /// The period lies outside what a sleeping thread can follow or a user can wait for.
+    #[error(
+        "period {0} is outside {min} to {max}: choose one inside",
+        min = lat_abs::MIN_PERIOD,
+        max = lat_abs::MAX_PERIOD
+    )]
+    Period(Nanos),
+    /// Not one activation fits.
+    #[error("duration {duration} is shorter than the period {period}: nothing would be measured")]
+    DurationShorterThanPeriod {
+        /// Duration asked for.
+        duration: Nanos,
+        /// Period asked for.
+        period: Nanos,
+    },
+    /// Warm-up and duration together are beyond any sensible run.
+    #[error(
+        "a run of {0} in all is longer than {max}: choose a shorter one",
+        max = lat_abs::MAX_LENGTH
+    )]
+    TooLong(Nanos),
+    /// The thread could not be put on its CPU.
+    #[error("cannot pin the measuring thread to cpu {cpu}: {source}")]
+    Pin {
+        /// The CPU.
+        cpu: CpuId,
+        /// The kernel's answer.
+        source: SysError,
+    },
+    /// The kernel said yes and did something else.
+    #[error(
+        "the measuring thread was pinned to cpu {cpu} but may run on {allowed:?}: \
+         is something else changing affinities?"
+    )]
+    PinNotKept {
+        /// The CPU asked for.
+        cpu: CpuId,
+        /// Where the thread may run.
+        allowed: Vec<CpuId>,
+    },
+    /// A timer failed.
+    #[error("timer {timer} failed: {source}")]
+    Timer {
+        /// Which.
+        timer: &'static str,
+        /// The kernel's answer.
+        source: SysError,
+    },
+}

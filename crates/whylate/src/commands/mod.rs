@@ -1,0 +1,118 @@
+//! One file per command.
+
+mod checkup;
+mod gaps;
+mod reflect;
+mod report;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use whylate_model::directory::RunDir;
+use whylate_model::run::{Run, RunState, Verdict};
+use whylate_record::{Recorded, progress::Progress};
+use whylate_report::Style;
+
+use crate::cli::{Cli, Command, Common, Format};
+use crate::stopping::Stopping;
+
+/// Exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Could not measure.
+    CouldNotMeasure = 1,
+    /// A stated limit was exceeded.
+    LimitExceeded = 3,
+    /// The result is not trustworthy.
+    NotTrustworthy = 4,
+    /// Second Ctrl-C.
+    Abandoned = 130,
+}
+
+/// Runs what the command line asks for.
+pub fn run(cli: Cli) -> Result<Exit> {
+    match cli.command {
+        None => checkup::run(&cli.checkup),
+        Some(Command::Gaps(options)) => gaps::run(&options),
+        Some(Command::Report(options)) => report::run(&options),
+        Some(Command::ReflectStdin(options)) => reflect::run(&options),
+    }
+}
+
+/// What every recording needs before it begins: a seed, a directory, a host left in order.
+struct Beginning {
+    seed: u64,
+    directory: RunDir,
+    path: PathBuf,
+}
+
+fn begin(common: &Common, progress: &mut dyn Progress) -> Result<Beginning> {
+    for line in whylate_record::mend_what_dead_runs_left() {
+        progress.say(&line);
+    }
+    let seed = common.seed.unwrap_or_else(whylate_record::draw_seed);
+    let path = common.output.clone().unwrap_or_else(whylate_record::default_directory);
+    let directory = RunDir::create(&path)?;
+    Ok(Beginning { seed, directory, path })
+}
+
+/// Prints what was recorded and judges it.
+fn conclude(recorded: &Recorded, path: &std::path::Path, format: Format, stopping: &Stopping) -> Result<Exit> {
+    if stopping.twice() {
+        return Ok(Exit::Abandoned);
+    }
+    print(&recorded.run, format)?;
+    if format == Format::Text {
+        anstream::println!("\nRun directory: {}", path.display());
+    }
+    Ok(exit(&recorded.run))
+}
+
+fn print(run: &Run, format: Format) -> Result<()> {
+    match format {
+        Format::Text => {
+            let style = Style { colour: colour(), ..Style::default() };
+            anstream::print!("{}", whylate_report::render(run, style));
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(run).context("cannot write the run as JSON")?;
+            anstream::println!("{text}");
+        }
+    }
+    Ok(())
+}
+
+/// Colour only where a terminal shows it and the user has not said no.
+fn colour() -> bool {
+    use std::io::IsTerminal;
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
+}
+
+fn exit(run: &Run) -> Exit {
+    match (&run.verdict, run.state) {
+        (Verdict::LimitExceeded { .. }, _) => Exit::LimitExceeded,
+        (Verdict::Untrustworthy { .. }, _) => Exit::NotTrustworthy,
+        _ => Exit::Done,
+    }
+}
+
+/// A tenth of the time, for `--quick`.
+fn quick(time: whylate_model::Nanos, quick: bool) -> whylate_model::Nanos {
+    if quick { whylate_model::Nanos(time.0 / 10) } else { time }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_is_a_tenth() {
+        let minute = whylate_model::Nanos(60_000_000_000);
+        assert_eq!(quick(minute, true).0, 6_000_000_000);
+        assert_eq!(quick(minute, false), minute);
+        assert_ne!(RunState::Running, RunState::Complete);
+    }
+}

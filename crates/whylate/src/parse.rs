@@ -1,0 +1,134 @@
+//! Words of the command line that become checked values once, here.
+
+use std::num::NonZeroU32;
+
+use whylate_model::Nanos;
+
+/// The longest measurement that makes sense: the tick counter of a 5 GHz machine and the interval
+/// logs are good for it with room to spare.
+const LONGEST: Nanos = Nanos(366 * 24 * 3600 * 1_000_000_000);
+
+/// A duration with its unit: `60s`, `1.5ms`, `72h`, `250us`, `800ns`, `3m`.
+pub fn duration(text: &str) -> Result<Nanos, String> {
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a duration: write it as 60s, 1.5ms or 72h"))?;
+    let scale = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        "d" => 86_400e9,
+        "" => return Err(format!("`{text}` has no unit: write {text}s, {text}ms or {text}us")),
+        _ => return Err(format!("`{unit}` is not a unit of time: use ns, us, ms, s, m, h or d")),
+    };
+    let nanos = value * scale;
+    if nanos > LONGEST.0 as f64 {
+        return Err(format!("`{text}` is longer than the 366 days that a run may take"));
+    }
+    Ok(Nanos(nanos.round() as u64))
+}
+
+/// A duration of a measurement: long enough to measure anything at all.
+pub fn measuring_time(text: &str) -> Result<Nanos, String> {
+    /// Below this no interval, no quantile and no closure means anything.
+    const SHORTEST: Nanos = Nanos(10_000_000);
+    let nanos = duration(text)?;
+    if nanos < SHORTEST {
+        return Err(format!("`{text}` is too short to measure anything: the least is {SHORTEST}"));
+    }
+    Ok(nanos)
+}
+
+/// A duration above zero.
+pub fn limit(text: &str) -> Result<Nanos, String> {
+    match duration(text)? {
+        Nanos(0) => Err("zero is no limit: leave the option out or give a time".to_owned()),
+        nanos => Ok(nanos),
+    }
+}
+
+/// A size with its unit: `64KiB`, `1MiB`, `16k`, `8G`.
+pub fn size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let value: u64 =
+        number.parse().map_err(|_| format!("`{text}` is not a size: write it as 64KiB or 2GiB"))?;
+    let scale: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return Err(format!("`{unit}` is not a unit of size: use KiB, MiB or GiB")),
+    };
+    value.checked_mul(scale).ok_or_else(|| format!("`{text}` does not fit into 64 bits"))
+}
+
+/// What the loop does between readings: `none` or `memmove:SIZE`.
+pub fn work(text: &str) -> Result<whylate_gap::Work, String> {
+    /// More than any cache of today, and two of them still fit into a small machine's memory.
+    const LARGEST: u64 = 1 << 30;
+    match text.split_once(':') {
+        None if text == "none" => Ok(whylate_gap::Work::Nothing),
+        Some(("memmove", text)) => match size(text)? {
+            0 => Err("memmove of nothing is no work: give a size such as memmove:64KiB".to_owned()),
+            bytes if bytes > LARGEST => Err(format!("memmove:{text} is larger than 1GiB")),
+            bytes => Ok(whylate_gap::Work::Memmove { bytes: bytes as usize }),
+        },
+        _ => Err(format!("`{text}` is not a workload: use none or memmove:SIZE")),
+    }
+}
+
+/// A real-time priority from 1 to 98: 99 is left to the kernel's migration and watchdog threads.
+pub fn priority(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(priority @ 1..=98) => Ok(priority),
+        _ => Err(format!("`{text}` is not a real-time priority: use 1 to 98")),
+    }
+}
+
+/// A count above zero that is not absurd.
+pub fn count(text: &str) -> Result<NonZeroU32, String> {
+    match text.parse::<NonZeroU32>() {
+        Ok(count) if count.get() <= 4096 => Ok(count),
+        _ => Err(format!("`{text}` is not a count from 1 to 4096")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_carry_their_unit() {
+        for (text, ns) in
+            [("1ns", 1), ("1.5us", 1_500), ("2ms", 2_000_000), ("3m", 180_000_000_000)]
+        {
+            assert_eq!(duration(text), Ok(Nanos(ns)), "{text}");
+        }
+        for text in ["", "s", "5", "-1s", "1.2.3s", "4 s", "7parsecs", "nan", "inf s", "10000d"] {
+            assert!(duration(text).is_err(), "{text} was taken for a duration");
+        }
+    }
+
+    #[test]
+    fn a_measurement_is_neither_nothing_nor_ten_years() {
+        for text in ["0s", "1ns", "3650d"] {
+            assert!(measuring_time(text).is_err(), "{text} was taken for a measuring time");
+        }
+    }
+
+    #[test]
+    fn sizes_and_workloads_are_checked() {
+        assert_eq!(size("64KiB"), Ok(65_536));
+        assert_eq!(work("memmove:1k"), Ok(whylate_gap::Work::Memmove { bytes: 1024 }));
+        for text in ["memmove", "memmove:", "memmove:0", "memmove:9999G", "sort"] {
+            assert!(work(text).is_err(), "{text} was taken for a workload");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The order of the layers: a crate imports only from rows above its own.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+/// The rows of ARCHITECTURE.md, top to bottom.
+const ORDER: [&str; 14] = [
+    "whylate-stats",
+    "whylate-model",
+    "whylate-sys",
+    "whylate-clock",
+    "whylate-host",
+    "whylate-trace",
+    "whylate-gap",
+    "whylate-cause",
+    "whylate-threads",
+    "whylate-port",
+    "whylate-net",
+    "whylate-record",
+    "whylate-report",
+    "whylate",
+];
+
+/// Crates that never touch the outside world, so that they replay any recorded run.
+const PURE: [&str; 3] = ["whylate-stats", "whylate-trace", "whylate-cause"];
+const OUTSIDE: [&str; 5] = ["std::fs", "std::net", "std::process", "rustix::", "libc::"];
+
+pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for (row, name) in ORDER.iter().enumerate() {
+        let manifest = root.join("crates").join(name).join("Cargo.toml");
+        let text =
+            std::fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+        let normal = text.split("[dev-dependencies]").next().unwrap_or("");
+        for line in normal.lines() {
+            let Some(imported) = line.split(['.', ' ', '=']).next() else { continue };
+            let Some(imported_row) = ORDER.iter().position(|known| *known == imported) else {
+                continue;
+            };
+            if imported_row >= row && !line.starts_with("name") {
+                faults.push(format!("{name} imports {imported}, which stands below it"));
+            }
+        }
+    }
+    for entry in std::fs::read_dir(root.join("crates"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !ORDER.contains(&name.as_str()) {
+            faults.push(format!("{name} has no row in the order of layers"));
+        }
+    }
+    for name in PURE {
+        for path in crate::files(&root.join("crates").join(name).join("src"), "rs")? {
+            let text = std::fs::read_to_string(&path)?;
+            let code = text.split("#[cfg(test)]").next().unwrap_or("");
+            let outside = OUTSIDE.iter().filter(|word| code.contains(**word));
+            faults.extend(outside.map(|word| format!("{} uses {word}", path.display())));
+        }
+    }
+    Ok(faults)
+}

@@ -1,0 +1,95 @@
+//! How files look: where unsafe may stand, what a hot path may not do, how long a file may grow.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+const UNSAFE_CRATES: [&str; 3] = ["whylate-sys", "whylate-clock", "whylate-port"];
+const BANNED_FILES: [&str; 4] = ["utils.rs", "common.rs", "helpers.rs", "manager.rs"];
+/// A file above this has to be argued for, by an entry in [`LONG`].
+const LONGEST: usize = 600;
+/// Long files and why they are.
+const LONG: [(&str, &str); 0] = [];
+
+/// Words that a hot path may not hold: allocation, locks, formatting, logging, floating point.
+const HOT_BANNED: [&str; 16] = [
+    "Box::",
+    "Vec::",
+    "vec!",
+    "String",
+    "format!",
+    "println!",
+    "Mutex",
+    "RwLock",
+    "lock()",
+    "tracing::",
+    "f64",
+    "f32",
+    ".clone()",
+    "collect()",
+    "Instant",
+    "SystemTime",
+];
+
+pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let folders = ["crates", "tests", "xtask"].map(|folder| root.join(folder));
+    for path in folders
+        .iter()
+        .map(|folder| crate::files(folder, "rs"))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .flatten()
+    {
+        let text = std::fs::read_to_string(&path)?;
+        let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        faults.extend(file(&shown, &text));
+    }
+    Ok(faults)
+}
+
+fn file(path: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if BANNED_FILES.contains(&name) {
+        faults.push(format!("{path}: a file is named for what it holds"));
+    }
+    let opening = text.lines().find(|line| !line.starts_with("#!") && !line.is_empty());
+    if !opening.is_some_and(|line| line.starts_with("//!")) {
+        faults.push(format!("{path}: opens without //! (what it is, guarantees, does not do)"));
+    }
+    let lines = text.lines().count();
+    if lines > LONGEST && !LONG.iter().any(|(long, _)| path == *long) {
+        faults.push(format!("{path}: {lines} lines, more than {LONGEST}"));
+    }
+    let may_be_unsafe =
+        UNSAFE_CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
+    let code = || text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    if !may_be_unsafe && code().any(|line| line.contains("unsafe {") || line.contains("unsafe fn"))
+    {
+        faults.push(format!("{path}: unsafe code stands in {} only", UNSAFE_CRATES.join(", ")));
+    }
+    if name == "hot.rs" {
+        for word in HOT_BANNED {
+            if code().any(|line| line.contains(word)) {
+                faults.push(format!("{path}: {word} on a hot path"));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file;
+
+    #[test]
+    fn faults_of_a_file_are_found() {
+        assert!(file("crates/whylate-gap/src/ring.rs", "//! A ring.\n").is_empty());
+        assert_eq!(file("crates/whylate-gap/src/utils.rs", "//! x\n").len(), 1);
+        assert_eq!(file("crates/whylate-gap/src/ring.rs", "fn a() {}\n").len(), 1);
+        assert_eq!(file("crates/whylate-gap/src/hot.rs", "//! x\nlet v = vec![1];\n").len(), 1);
+        assert_eq!(file("crates/whylate-gap/src/ring.rs", "//! x\nunsafe { a() }\n").len(), 1);
+        assert!(file("crates/whylate-sys/src/a.rs", "//! x\nunsafe { a() }\n").is_empty());
+    }
+}

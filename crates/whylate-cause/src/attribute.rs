@@ -404,13 +404,12 @@ impl Attributor {
         let mut sends = self.sends_to(gap.cpu_before, gap);
         if gap.migrated() {
             sends.extend(self.sends_to(gap.cpu_after, gap));
+            sends.sort_by_key(|send| send.ticks);
         }
         let setting = Setting { context: &self.context, own, sends: &sends, lost };
         let split = split::split(gap, &events, &setting);
         let sends = split.sends.iter().map(|&index| sends[index].clone()).collect();
-        for event in &events {
-            self.answered(event);
-        }
+        self.answered(&events);
         let basis = if lost.is_empty() { Basis::Trace } else { Basis::TraceWithLosses };
         let switched = lost.is_empty().then(|| {
             events
@@ -444,14 +443,23 @@ impl Attributor {
         queue.range(from..to).cloned().collect()
     }
 
-    /// The sends that this arrival has answered lead to nothing any more.
-    fn answered(&mut self, event: &Event) {
-        let EventKind::VectorEntry { name, .. } = &event.kind else { return };
-        let Some(kind) = Signalling::of_vector(name) else { return };
-        if let Some(queue) = self.sends.get_mut(&event.cpu) {
-            queue.retain(|send| {
-                send.ticks > event.ticks || Signalling::of_send(send, event.cpu) != Some(kind)
-            });
+    /// The sends that arrivals among these events have answered lead to nothing any more.
+    fn answered(&mut self, events: &[Event]) {
+        let mut last = BTreeMap::<CpuId, [Option<Ticks>; Signalling::KINDS]>::new();
+        for event in events {
+            if let EventKind::VectorEntry { name, .. } = &event.kind
+                && let Some(kind) = Signalling::of_vector(name)
+            {
+                last.entry(event.cpu).or_default()[kind.index()] = Some(event.ticks);
+            }
+        }
+        for (cpu, last) in last {
+            if let Some(queue) = self.sends.get_mut(&cpu) {
+                queue.retain(|send| {
+                    let kind = Signalling::of_send(send, cpu);
+                    kind.and_then(|kind| last[kind.index()]).is_none_or(|last| send.ticks > last)
+                });
+            }
         }
     }
 

@@ -95,12 +95,6 @@ impl Context {
         self.threads.iter().find(|thread| thread.index == index)
     }
 
-    /// Is this one of the measuring threads?
-    #[must_use]
-    pub fn is_own(&self, pid: Pid) -> bool {
-        self.threads.iter().any(|thread| thread.pid == pid)
-    }
-
     /// Remembers a name, as read from /proc.
     pub fn learn_name(&mut self, pid: Pid, comm: &str) {
         self.remember(pid, comm, None);

@@ -23,7 +23,6 @@ mod overlay;
 pub mod periodic;
 #[cfg(test)]
 mod planted;
-mod rate_stub;
 pub mod rules;
 pub mod senders;
 pub mod split;

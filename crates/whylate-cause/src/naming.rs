@@ -36,6 +36,19 @@ pub fn is_named_by_events(cause: &Cause) -> bool {
     )
 }
 
+/// Name under which threads and interrupts are added up that found a list of names full.
+pub const OTHERS: &str = "(others)";
+
+/// The same kind of cause under the name [`OTHERS`]; names are all that can be endless.
+#[must_use]
+pub fn without_name(cause: &Cause) -> Cause {
+    match cause {
+        Cause::Thread { class, .. } => Cause::Thread { comm: OTHERS.to_owned(), class: *class },
+        Cause::Interrupt { .. } => Cause::Interrupt { name: OTHERS.to_owned() },
+        other => other.clone(),
+    }
+}
+
 /// The cause of a gap with these parts; `Unknown` when there are none.
 #[must_use]
 pub fn cause(parts: &[Part], context: &Context) -> Cause {

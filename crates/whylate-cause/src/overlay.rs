@@ -24,33 +24,36 @@ pub(crate) enum Claim {
     Named(Cause, Option<Sender>),
 }
 
-/// Lays `[from, to)` with `claim` over the pieces that `over` accepts.
+/// Lays `[from, to)` with `claim` over the pieces that `over` accepts. Pieces must be ordered.
 pub(crate) fn lay(
     pieces: &mut Vec<Piece>,
     (from, to): (Ticks, Ticks),
     (claim, id): (&Claim, u32),
     over: impl Fn(&Claim) -> bool,
 ) {
-    if from >= to || !pieces.iter().any(|piece| piece.start < to && from < piece.end) {
+    let first = pieces.partition_point(|piece| piece.end <= from);
+    let last = pieces.partition_point(|piece| piece.start < to);
+    if from >= to || first >= last {
         return;
     }
-    let mut laid = Vec::with_capacity(pieces.len() + 2);
-    for piece in pieces.drain(..) {
-        let start = piece.start.max(from);
-        let end = piece.end.min(to);
-        if start >= end || !over(&piece.claim) {
-            laid.push(piece);
+    let mut laid = Vec::with_capacity(last - first + 2);
+    for piece in &pieces[first..last] {
+        if !over(&piece.claim) {
+            laid.push(piece.clone());
             continue;
         }
+        let (start, end) = (piece.start.max(from), piece.end.min(to));
         if piece.start < start {
             laid.push(Piece { end: start, ..piece.clone() });
         }
-        laid.push(Piece { start, end, claim: claim.clone(), id });
+        if start < end {
+            laid.push(Piece { start, end, claim: claim.clone(), id });
+        }
         if end < piece.end {
-            laid.push(Piece { start: end, ..piece });
+            laid.push(Piece { start: end, ..piece.clone() });
         }
     }
-    *pieces = laid;
+    pieces.splice(first..last, laid);
 }
 
 #[cfg(test)]

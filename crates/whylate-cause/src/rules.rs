@@ -8,10 +8,10 @@ use whylate_model::cause::{Cause, Rule};
 use whylate_model::gap::{Gap, RseqWord};
 use whylate_model::run::{Confidence, Finding};
 use whylate_model::{CpuId, Nanos};
+use whylate_stats::rate;
 
 use crate::error::CauseError;
 use crate::evidence_b::Verdict;
-use crate::rate_stub as rate;
 
 pub use crate::periodic::{Among, Periodic, r9_finding, r9_period};
 pub use crate::switches::{Habit, Interval, SwitchCost, r1_findings, r1_switches, r2_involuntary};

@@ -18,13 +18,18 @@ use whylate_model::event::{Event, EventKind};
 use whylate_model::{CpuId, Nanos, Pid, Ticks};
 
 use crate::context::Context;
+use crate::naming;
 use crate::split::{Arrival, Setting};
 
 /// A send this long before a gap cannot have led to anything in it: an interrupt is pending for
 /// microseconds, and a woken thread waits for the CPU at most for some slices of the scheduler.
 const OLDEST_SEND: Nanos = Nanos(10_000_000);
 
-/// Rows the table of senders keeps; those that come after are counted in one row without a name.
+/// Sends that are looked at for one arrival: bounds the work in a gap of seconds.
+const SENDS_TRIED: usize = 4096;
+
+/// Rows the table of senders keeps; senders that come after are counted together for each pair
+/// of CPUs.
 const ROWS_MAX: usize = 4096;
 
 /// Kinds of inter-processor interrupts that a send can be matched with.
@@ -113,22 +118,18 @@ pub(crate) fn interrupt(
     kind: Signalling,
     after: Ticks,
 ) -> Option<Found> {
-    let latest = entry.ticks + setting.context.cross_cpu_bound;
     let mut sent = None;
     let mut queued = None;
-    for (index, send) in setting.sends.iter().enumerate() {
-        if send.ticks <= after
-            || send.ticks > latest
-            || Signalling::of_send(send, entry.cpu) != Some(kind)
-        {
-            continue;
+    for (index, send) in nearest_first(setting, entry.ticks) {
+        if send.ticks <= after || (sent.is_some() && queued.is_some()) {
+            break;
         }
-        let best = match send.kind {
-            EventKind::CallQueued { .. } => &mut queued,
-            _ => &mut sent,
-        };
-        if best.is_none_or(|best: usize| setting.sends[best].ticks <= send.ticks) {
-            *best = Some(index);
+        if Signalling::of_send(send, entry.cpu) == Some(kind) {
+            let nearest = match send.kind {
+                EventKind::CallQueued { .. } => &mut queued,
+                _ => &mut sent,
+            };
+            nearest.get_or_insert(index);
         }
     }
     // The queueing of the call is shown beside the send, where it is of the same CPU.
@@ -149,20 +150,21 @@ pub(crate) fn waker(
     if pid.0 == 0 {
         return None;
     }
-    let latest = switch.ticks + setting.context.cross_cpu_bound;
     let woke = |send: &Event| {
         matches!(&send.kind, EventKind::Wakeup { task, target }
             if task.pid == pid && *target == switch.cpu)
-            && send.ticks >= since
-            && send.ticks <= latest
     };
-    let (index, send) = setting
-        .sends
-        .iter()
-        .enumerate()
-        .filter(|(_, send)| woke(send))
-        .max_by_key(|(_, send)| send.ticks)?;
+    let (index, send) = nearest_first(setting, switch.ticks)
+        .take_while(|(_, send)| send.ticks >= since)
+        .find(|(_, send)| woke(send))?;
     Some(Found { sends: vec![index], sender: sender(setting, send, switch.cpu) })
+}
+
+/// The sends that may have led to something at `at`, the nearest first.
+fn nearest_first<'a>(setting: &Setting<'a>, at: Ticks) -> impl Iterator<Item = (usize, &'a Event)> {
+    let latest = at + setting.context.cross_cpu_bound;
+    let to = setting.sends.partition_point(|send| send.ticks <= latest);
+    setting.sends[..to].iter().enumerate().rev().take(SENDS_TRIED)
 }
 
 fn sender(setting: &Setting<'_>, send: &Event, arrived_on: CpuId) -> Option<Sender> {
@@ -178,8 +180,6 @@ fn sender(setting: &Setting<'_>, send: &Event, arrived_on: CpuId) -> Option<Send
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     rows: HashMap<(String, CpuId, CpuId, Cause), Sum>,
-    /// Arrivals that found the table full.
-    beyond: Sum,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -193,20 +193,14 @@ impl Table {
     pub fn add(&mut self, arrival: &Arrival, lost_ns: f64) {
         let sender = &arrival.sender;
         let key = (sender.comm.clone(), sender.cpu, arrival.cpu, arrival.cause.clone());
-        let full = self.rows.len() >= ROWS_MAX;
-        let sum = match self.rows.get_mut(&key) {
-            Some(sum) => sum,
-            None if full => &mut self.beyond,
-            None => self.rows.entry(key).or_default(),
+        let key = if self.rows.len() < ROWS_MAX || self.rows.contains_key(&key) {
+            key
+        } else {
+            (naming::OTHERS.to_owned(), key.1, key.2, naming::without_name(&key.3))
         };
+        let sum = self.rows.entry(key).or_default();
         sum.count += 1;
         sum.lost_ns += lost_ns;
-    }
-
-    /// Arrivals that are in no row because the table was full, and their lost time in ns.
-    #[must_use]
-    pub fn beyond(&self) -> (u64, f64) {
-        (self.beyond.count, self.beyond.lost_ns)
     }
 
     /// The rows, most frequent first.
@@ -226,5 +220,50 @@ impl Table {
             b.count.cmp(&a.count).then_with(|| key(a).cmp(&key(b)))
         });
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whylate_model::TicksDelta;
+
+    #[test]
+    fn a_full_table_counts_further_senders_together() {
+        let mut table = Table::default();
+        let arrivals = ROWS_MAX as i32 + 100;
+        for pid in 0..arrivals {
+            let sender = Sender { cpu: CpuId(0), pid: Pid(pid), comm: format!("sender-{pid}") };
+            let cause = Cause::Interrupt { name: "reschedule".to_owned() };
+            let length = TicksDelta(10);
+            table.add(&Arrival { cause, sender, cpu: CpuId(1), length }, 5.0);
+        }
+        let rows = table.rows();
+        assert_eq!(rows.len(), ROWS_MAX + 1);
+        assert_eq!((rows[0].comm.as_str(), rows[0].count), (naming::OTHERS, 100));
+        assert!((rows[0].lost_ns - 500.0).abs() < 1e-9);
+        assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), arrivals as u64);
+    }
+
+    #[test]
+    fn vectors_and_sends_are_of_the_kind_the_kernel_means() {
+        let send = |cpu, callback| Event {
+            ticks: Ticks(0),
+            cpu: CpuId(cpu),
+            pid: Pid(1),
+            kind: EventKind::IpiSend { targets: vec![CpuId(2)], callsite: 0, callback },
+        };
+        assert_eq!(Signalling::of_send(&send(0, 0), CpuId(2)), Some(Signalling::Reschedule));
+        assert_eq!(Signalling::of_send(&send(0, 9), CpuId(2)), Some(Signalling::Call));
+        assert_eq!(Signalling::of_send(&send(2, 9), CpuId(2)), Some(Signalling::Work));
+        assert_eq!(Signalling::of_send(&send(0, 9), CpuId(3)), None);
+        for (name, kind) in [
+            ("reschedule", Some(Signalling::Reschedule)),
+            ("Function call interrupts", Some(Signalling::Call)),
+            ("irq_work", Some(Signalling::Work)),
+            ("local_timer", None),
+        ] {
+            assert_eq!(Signalling::of_vector(name), kind);
+        }
     }
 }

@@ -38,7 +38,8 @@ pub struct Setting<'a> {
     pub context: &'a Context,
     /// The measuring thread whose gap it is.
     pub own: Pid,
-    /// Sends and wake-ups of any CPU, from the trace of all CPUs, not answered before the gap.
+    /// Sends and wake-ups of any CPU, from the trace of all CPUs, in time order, not answered
+    /// before the gap.
     pub sends: &'a [Event],
     /// Where the trace of the gap's CPUs lost events.
     pub lost: &'a [Span],
@@ -119,7 +120,6 @@ pub fn split(gap: &Gap, events: &[Event], setting: &Setting<'_>) -> Split {
     let path = Path::of(gap, &events, setting.own);
     let Walked { mut pieces, mut sends, landed } = path.walk(gap, setting);
     let followed: Vec<&Event> = path.before.iter().chain(&path.after).copied().collect();
-    lay_nmis(&mut pieces, &followed, setting.context);
     let residuals = Residuals::of(&followed, setting.context);
     lay_losses(&mut pieces, &lost);
     sends.sort_unstable();
@@ -204,23 +204,13 @@ fn moved_at(gap: &Gap, events: &[&Event], own: Pid) -> Ticks {
 }
 
 /// When what an event records began: an NMI is stamped at its end.
-fn began(event: &Event, context: &Context) -> Ticks {
+pub(crate) fn began(event: &Event, context: &Context) -> Ticks {
     match event.kind {
         EventKind::Nmi { duration_ns } => {
             let took = Nanos(u64::try_from(duration_ns).unwrap_or(0)).to_ticks(context.hz);
             Ticks(event.ticks.0.saturating_sub(took.0))
         }
         _ => event.ticks,
-    }
-}
-
-/// NMIs interrupt anything and nothing interrupts them, so they are laid over all else.
-fn lay_nmis(pieces: &mut Vec<Piece>, events: &[&Event], context: &Context) {
-    let mut id = u32::MAX;
-    for event in events.iter().filter(|event| matches!(event.kind, EventKind::Nmi { .. })) {
-        let from = began(event, context);
-        lay(pieces, (from, event.ticks), (&Claim::Named(Cause::Nmi, None), id), |_| true);
-        id -= 1;
     }
 }
 

@@ -239,6 +239,14 @@ mod tests {
     }
 
     #[test]
+    fn a_dense_cluster_far_above_the_shortest_is_not_the_cost_of_switching() {
+        let mut gaps = vec![1_000, 1_500, 2_200];
+        gaps.extend((0..90).map(|i| 15_000 + i));
+        let (a, b) = turns(&gaps);
+        assert_eq!(r1_switches(&a, &b).unwrap().unwrap().expected, None);
+    }
+
+    #[test]
     fn threads_that_ran_at_the_same_time_did_not_share_a_cpu() {
         let a = [Interval { start: Ticks(0), end: Ticks(100) }];
         let b = [Interval { start: Ticks(50), end: Ticks(150) }];

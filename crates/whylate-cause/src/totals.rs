@@ -23,11 +23,8 @@ use crate::senders::Table;
 use crate::worst::Worst;
 
 /// Causes kept per CPU. Threads with ever new names would make them endless: those that come
-/// after are added up under [`OTHERS`].
+/// after are added up under [`naming::OTHERS`].
 const CAUSES_MAX: usize = 4096;
-
-/// Name of the threads and interrupts that found the list of causes full.
-pub const OTHERS: &str = "(others)";
 
 /// Adds up attributed gaps.
 #[derive(Debug, Clone)]
@@ -252,19 +249,10 @@ impl Sums {
     fn sum_of(&mut self, cause: &Cause) -> &mut Sum {
         if !self.causes.contains_key(cause) {
             let full = self.causes.len() >= CAUSES_MAX;
-            let key = if full { beyond(cause) } else { cause.clone() };
+            let key = if full { naming::without_name(cause) } else { cause.clone() };
             return self.causes.entry(key).or_default();
         }
         self.causes.entry(cause.clone()).or_default()
-    }
-}
-
-/// The cause under which one is added up when the list is full: only names are endless.
-fn beyond(cause: &Cause) -> Cause {
-    match cause {
-        Cause::Thread { class, .. } => Cause::Thread { comm: OTHERS.to_owned(), class: *class },
-        Cause::Interrupt { .. } => Cause::Interrupt { name: OTHERS.to_owned() },
-        other => other.clone(),
     }
 }
 

@@ -15,9 +15,9 @@ use whylate_model::cause::{Cause, PriorityClass, Sender};
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::{CpuId, Pid, Ticks};
 
-use crate::overlay::{Claim, Piece};
+use crate::overlay::{Claim, Piece, lay};
 use crate::senders::{self, Found, Signalling};
-use crate::split::Setting;
+use crate::split::{self, Setting};
 
 /// A handler on the stack.
 #[derive(Debug, Clone)]
@@ -56,6 +56,8 @@ pub(crate) struct Walk<'a> {
     setting: &'a Setting<'a>,
     end: Ticks,
     cursor: Ticks,
+    /// Since when the walk follows this CPU.
+    here_since: Ticks,
     current: Current,
     stack: Vec<Frame>,
     /// Frames of our own thread while another is current.
@@ -90,6 +92,7 @@ impl<'a> Walk<'a> {
             setting,
             end,
             cursor: start,
+            here_since: start,
             current: Current::Own,
             stack: Vec::new(),
             parked: Vec::new(),
@@ -140,11 +143,15 @@ impl<'a> Walk<'a> {
             EventKind::SignalDeliver { signal } => {
                 self.raise(FrameKind::Signal, Cause::Signal { signal: *signal });
             }
-            // An NMI is stamped at its end and interrupts anything: it is laid over the pieces
-            // afterwards. The others are points in time: they say that the kernel was there, and
-            // who was current.
-            EventKind::Nmi { .. }
-            | EventKind::Wakeup { .. }
+            // Stamped at its end; it interrupts anything and nothing interrupts it.
+            EventKind::Nmi { .. } => {
+                let from = split::began(event, self.setting.context).max(self.here_since);
+                let nmi = Claim::Named(Cause::Nmi, None);
+                let id = self.fresh_id();
+                lay(&mut self.pieces, (from, self.cursor), (&nmi, id), |_| true);
+            }
+            // Points in time: they say that the kernel was there, and who was current.
+            EventKind::Wakeup { .. }
             | EventKind::Migrate { .. }
             | EventKind::SignalGenerate { .. }
             | EventKind::WorkStart { .. }
@@ -157,6 +164,7 @@ impl<'a> Walk<'a> {
     /// Our thread was moved to another CPU at `at`; `next` is the first event there.
     pub(crate) fn moved(&mut self, at: Ticks, next: Option<&Event>) {
         self.advance(at);
+        self.here_since = self.cursor;
         self.park();
         let Some(next) = next else {
             self.resume_own();
@@ -257,7 +265,13 @@ impl<'a> Walk<'a> {
             let Claim::Named(named, _) = &mut frame.claim else { return };
             *named = cause;
             let (id, claim) = (frame.id, frame.claim.clone());
-            for piece in self.pieces.iter_mut().rev().filter(|piece| piece.id == id) {
+            for piece in self
+                .pieces
+                .iter_mut()
+                .rev()
+                .take_while(|piece| piece.id >= id)
+                .filter(|piece| piece.id == id)
+            {
                 piece.claim = claim.clone();
             }
         } else {

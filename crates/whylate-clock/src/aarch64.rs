@@ -2,7 +2,7 @@
 //!
 //! Its rate is constant by architecture, also in low-power states. Its step is not one
 //! nanosecond: the counter often moves at 24 to 100 MHz only, also where it is scaled to count
-//! nanoseconds; [`crate::cost::resolution_ticks`] says what it does here, and no gap shorter than that
+//! nanoseconds. [`crate::cost::resolution_ticks`] says what it does here; no gap shorter than that
 //! can be seen.
 #![expect(clippy::inline_always, reason = "a call would cost as much as the read itself")]
 

@@ -23,7 +23,7 @@ use whylate_model::warning::Warning;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 
 use crate::fit::{self, Fit};
-pub use crate::kernel::{KernelRaw, KernelView, RawClock};
+use crate::kernel::{KernelRaw, KernelView, RawClock};
 use crate::sandwich::{Narrowest, Sandwich};
 use crate::sources::{DISAGREEMENT_PPM, REGRESSION, References};
 use crate::{ClockError, Counter, HardwareCounter, cost};
@@ -79,8 +79,9 @@ impl<C: Counter, R: RawClock> Calibrator<C, R> {
         self
     }
 
-    /// Takes one sample, in about a microsecond. To be called again and again during the run, about ten
-    /// times a second at most, from a CPU that is not measured.
+    /// Takes one sample, in about a microsecond. To be called again and again during the run, some
+    /// times a second, from a CPU that is not measured: drift and scatter show only if samples are
+    /// spread over the run.
     pub fn sample(&mut self) {
         self.take(TRIES);
     }
@@ -177,7 +178,8 @@ pub struct Jitter {
     /// How far the curve passes outside of the sandwich that it misses by most; 0 when one smooth
     /// curve explains all of them.
     pub beyond_sandwiches_ns: f64,
-    /// The same to the far side of the sandwich: no reading that was kept is further from the curve.
+    /// The same to the far side of the sandwich: no reading that was kept lies further from the
+    /// curve.
     pub at_most_ns: f64,
 }
 

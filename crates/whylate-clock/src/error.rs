@@ -42,9 +42,9 @@ pub enum ClockError {
     NoRdtscp,
     /// The register that numbers CPUs does not say what the kernel says.
     #[error(
-        "cannot use the time-stamp counter: `{instruction}` calls this CPU {read}, the kernel calls \
-         it {kernel}; the hypervisor does not keep the TSC_AUX register, so migrations could not \
-         be seen"
+        "cannot use the time-stamp counter: `{instruction}` calls this CPU {read}, the kernel \
+         calls it {kernel}; the hypervisor does not keep the TSC_AUX register, so migrations \
+         could not be seen; run on a hypervisor that does, or on the host itself"
     )]
     WrongCpuNumber {
         /// The instruction that was asked.

@@ -33,8 +33,8 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Takes the first anchor and measures read cost, resolution, and the offset of each of `cpus` against
-    /// the first of them. CPUs that could not be compared are among [`Observer::problems`].
+    /// Takes the first anchor and measures read cost, resolution, and the offset of each of `cpus`
+    /// against the first of them. CPUs that could not be compared are in [`Observer::problems`].
     ///
     /// Takes some milliseconds for each CPU, and half a second for one that is kept busy by
     /// something else. No measurement should be under way on these CPUs.

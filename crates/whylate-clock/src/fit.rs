@@ -1,10 +1,10 @@
 //! Slope of the raw clock over the counter, with a bound that does not rest on luck.
 //!
 //! A sandwich says that the raw clock stood between two values when the counter was read: its
-//! middle is wrong by at most half its width, and half a step of the counter. A slope fitted by least squares is a weighted sum of
-//! the middles, so its error is at most the sum of the weights' sizes times the half-widths. That
-//! is a bound, not a standard error: nothing is assumed about how the errors are distributed or
-//! whether they depend on each other.
+//! middle is wrong by at most half its width, and half a step of the counter. A slope fitted by
+//! least squares is a weighted sum of the middles, so its error is at most the sum of the weights'
+//! sizes times the half-widths. That is a bound, not a standard error: nothing is assumed about how
+//! the errors are distributed or whether they depend on each other.
 //!
 //! Two things can make it wrong, and both are measured. The frequency may drift: with enough
 //! sandwiches a parabola is fitted, and the bound covers its slope from one end of the run to the
@@ -12,8 +12,8 @@
 //! then some middle lies further from the fit than its half-width, and twice the largest such
 //! excess is added to every half-width.
 //!
-//! What it does not see: a wander with more than two or three turns in the run that stays inside
-//! the sandwiches, some tens of nanoseconds.
+//! What it does not see: a wander that turns many times in the run and stays inside the sandwiches,
+//! some tens of nanoseconds; and any scatter when there are only two or three sandwiches.
 
 use whylate_model::TicksDelta;
 
@@ -151,8 +151,8 @@ fn has_room_for_drift(points: &[Point]) -> bool {
 }
 
 /// Polynomials of degree 0, 1 and 2 that are orthogonal over the points, each point weighted by
-/// the inverse square of its half-width: wide sandwiches hardly count. None counts for more than one
-/// of half the median width, lest a single one that is narrow by a fault of the clock rule the fit.
+/// the inverse square of its half-width: wide sandwiches hardly count. None counts for more than
+/// one of half the median width, lest one that is narrow by a fault of the clock rule the fit.
 struct Basis {
     weights: Vec<f64>,
     centre: f64,

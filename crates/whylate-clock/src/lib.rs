@@ -35,7 +35,7 @@ use whylate_model::{CpuId, Ticks};
 pub use aarch64::HardwareCounter;
 pub use calibrate::{Calibration, Calibrator};
 pub use error::ClockError;
-pub use kernel::{KernelRaw, RawClock};
+pub use kernel::{KernelRaw, KernelView, RawClock};
 pub use mock::MockCounter;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::HardwareCounter;

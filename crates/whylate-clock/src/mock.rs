@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
+use whylate_stats::rng::Rng;
 
 use crate::Counter;
 use crate::kernel::RawClock;
@@ -80,7 +81,7 @@ pub struct MockCounter {
     period: Vec<u64>,
     phase: usize,
     jitter: u64,
-    random: SplitMix,
+    random: Rng,
     cpu: CpuId,
     gaps: Arc<[PlantedGap]>,
     next_gap: usize,
@@ -97,7 +98,7 @@ impl MockCounter {
             period: vec![25],
             phase: 0,
             jitter: 0,
-            random: SplitMix(0),
+            random: Rng::new(0),
             cpu: CpuId(0),
             gaps: Arc::new([]),
             next_gap: 0,
@@ -136,7 +137,7 @@ impl MockCounter {
     #[must_use]
     pub fn with_jitter(mut self, ticks: TicksDelta, seed: u64) -> Self {
         self.jitter = ticks.0;
-        self.random = SplitMix(seed);
+        self.random = Rng::new(seed);
         self
     }
 
@@ -186,7 +187,7 @@ impl MockCounter {
             noise_ns: 0.0,
             noise_seed: 0,
             outlier: None,
-            random: SplitMix(!self.random.0),
+            random: Rng::new(0),
         }
     }
 
@@ -220,7 +221,7 @@ impl Clone for MockCounter {
             period: self.period.clone(),
             phase: self.phase,
             jitter: self.jitter,
-            random: self.random,
+            random: self.random.clone(),
             cpu: self.cpu,
             gaps: Arc::clone(&self.gaps),
             next_gap: self.next_gap,
@@ -266,7 +267,7 @@ pub struct MockRawClock {
     noise_ns: f64,
     noise_seed: u64,
     outlier: Option<Outlier>,
-    random: SplitMix,
+    random: Rng,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -291,8 +292,8 @@ impl MockRawClock {
         self
     }
 
-    /// Readings are off by up to so many nanoseconds to either side: all by the same in a stretch of
-    /// [`NOISE_STRETCH`] ticks, so that no sandwich shows it.
+    /// Readings are off by up to so many nanoseconds to either side: all by the same in a stretch
+    /// of [`NOISE_STRETCH`] ticks, so that no sandwich shows it.
     #[must_use]
     pub fn with_noise(mut self, ns: f64) -> Self {
         self.noise_ns = ns;
@@ -309,14 +310,9 @@ impl MockRawClock {
     /// Draws everything random from another seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
-        self.random = SplitMix(seed);
+        self.random = Rng::new(seed);
         self.noise_seed = seed;
         self
-    }
-
-    fn stretch(&self, read_at: u64) -> SplitMix {
-        let mut seed = SplitMix(self.noise_seed ^ (read_at / NOISE_STRETCH));
-        SplitMix(seed.next())
     }
 }
 
@@ -333,7 +329,8 @@ impl RawClock for MockRawClock {
         };
         let read_at = self.now.load(Ordering::Relaxed) + held_before + before;
         self.now.store(read_at + cost - before + held_after, Ordering::Relaxed);
-        let noise = self.noise_ns * (2.0 * self.stretch(read_at).unit() - 1.0);
+        let mut stretch = Rng::stream(self.noise_seed, read_at / NOISE_STRETCH);
+        let noise = self.noise_ns * (2.0 * stretch.unit() - 1.0);
         self.offset_ns + (self.truth.nanos_at(Ticks(read_at)) + noise).max(0.0) as u64
     }
 
@@ -341,30 +338,6 @@ impl RawClock for MockRawClock {
         let now = Ticks(self.now.load(Ordering::Relaxed));
         let then = self.truth.ticks_at(self.truth.nanos_at(now) + duration.0 as f64);
         self.now.store(then.0.max(now.0), Ordering::Relaxed);
-    }
-}
-
-/// Steele, Lea and Flood's splittable generator: one addition and two multiplications a number.
-#[derive(Debug, Clone, Copy)]
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`, which is not zero.
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// A number in [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -66,17 +66,12 @@ pub fn parse_list(text: &str) -> Result<Vec<CpuId>, HostError> {
     }
     let mut list = Vec::new();
     for item in text.split(',') {
-        let (first, last) = match item.split_once('-') {
-            Some((first, last)) => (number(text, first)?, number(text, last)?),
-            None => {
-                let only = number(text, item)?;
-                (only, only)
-            }
-        };
-        if first > last {
-            return Err(not_a_spec(text, &format!("the range {first}-{last} runs backwards")));
+        let (from, to) = item.split_once('-').unwrap_or((item, item));
+        let (from, to) = (number(text, from)?, number(text, to)?);
+        if from > to {
+            return Err(not_a_spec(text, &format!("the range {from}-{to} runs backwards")));
         }
-        list.extend((first..=last).map(CpuId));
+        list.extend((from..=to).map(CpuId));
         if list.len() > MAX_CPU as usize + 1 {
             return Err(not_a_spec(text, "it names more CPUs than any kernel has"));
         }
@@ -252,10 +247,10 @@ fn cgroup_cpus(root: &Path, path: &Path) -> Result<Vec<CpuId>, HostError> {
     // As a directory of its own, then below each mount; the mount bounds the way up.
     let direct = under(root, &as_text);
     let mount_of = |dir: &Path| mounts.iter().find(|mount| dir.starts_with(mount)).cloned();
-    if path.is_absolute() {
-        if let Some(mount) = mount_of(&direct) {
-            found.push((direct, mount));
-        }
+    if path.is_absolute()
+        && let Some(mount) = mount_of(&direct)
+    {
+        found.push((direct, mount));
     }
     found.extend(mounts.iter().map(|mount| (under(mount, &as_text), mount.clone())));
     found.retain(|(dir, _)| {
@@ -375,7 +370,7 @@ mod tests {
             assert!(message.contains(part), "{text}: {message}");
             assert!(message.contains("2-5,8"), "no remedy: {message}");
         }
-        let many = vec!["0-65535"; 3].join(",");
+        let many = ["0-65535"; 3].join(",");
         assert!(many.parse::<CpuSpec>().unwrap_err().to_string().contains("more CPUs"));
     }
 

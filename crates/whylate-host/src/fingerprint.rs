@@ -131,10 +131,9 @@ fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
 
 /// Where the kernel itself knows what it runs on.
 fn named_by_kernel(root: &Path) -> Option<String> {
-    if let Some(kind) = trimmed(&under(root, "/sys/hypervisor/type")) {
-        if !kind.is_empty() && kind != "none" {
-            return Some(if kind == "xen" { "Xen".to_owned() } else { kind });
-        }
+    let kind = trimmed(&under(root, "/sys/hypervisor/type"));
+    if let Some(kind) = kind.filter(|kind| !kind.is_empty() && kind != "none") {
+        return Some(if kind == "xen" { "Xen".to_owned() } else { kind });
     }
     let compatible = under(root, "/proc/device-tree/hypervisor/compatible");
     if let Some(kind) = trimmed(&compatible) {

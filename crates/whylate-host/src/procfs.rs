@@ -195,6 +195,8 @@ fn no_header(path: &Path) -> HostError {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -292,11 +294,11 @@ mod tests {
     fn tables_of_a_thousand_cpus_are_read() {
         let mut text = String::new();
         for cpu in 0..1024 {
-            text.push_str(&format!(" CPU{cpu}"));
+            let _ = write!(text, " CPU{cpu}");
         }
         text.push_str("\nLOC:");
         for cpu in 0..1024 {
-            text.push_str(&format!(" {cpu}"));
+            let _ = write!(text, " {cpu}");
         }
         text.push_str("   Local timer interrupts\n");
         let table = Table::parse(&text).unwrap();

@@ -98,10 +98,10 @@ impl HostWatch {
 
     fn poll_clock(&mut self, changes: &mut Vec<String>) {
         let now = text(&self.clock_file).ok();
-        if let (Some(before), Some(now)) = (&self.clock, &now) {
-            if before != now {
-                changes.push(format!("clock source from {} to {}", before.trim(), now.trim()));
-            }
+        if let (Some(before), Some(now)) = (&self.clock, &now)
+            && before != now
+        {
+            changes.push(format!("clock source from {} to {}", before.trim(), now.trim()));
         }
         if now.is_some() {
             self.clock = now;

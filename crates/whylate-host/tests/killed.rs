@@ -3,6 +3,8 @@
 //! The test runs itself again as a child that takes guards and is then killed without a chance to
 //! drop them. The child moves only a process that the test started.
 
+#![expect(clippy::unwrap_used, reason = "what a test calls is part of the test")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -199,7 +199,7 @@ fn check_names(path: &Path, segments: &[Segment]) -> Result<(), ModelError> {
 }
 
 fn wrong(path: &Path, json: &[u8], why: &serde_json::Error) -> ModelError {
-    if why.is_eof() {
+    if why.is_eof() || is_at_end(json, why) {
         let place = match json.len() {
             0 => "before its first byte".to_owned(),
             length => format!("after {length} bytes, in line {}", why.line()),
@@ -208,6 +208,14 @@ fn wrong(path: &Path, json: &[u8], why: &serde_json::Error) -> ModelError {
     } else {
         ModelError::malformed(path, why.to_string())
     }
+}
+
+/// Is the error at the very end? What is left of a number or word there is an error of its own.
+fn is_at_end(json: &[u8], why: &serde_json::Error) -> bool {
+    let last_line = json.split(|byte| *byte == b'\n').enumerate().last();
+    last_line.is_some_and(|(index, line)| {
+        why.is_syntax() && why.line() == index + 1 && why.column() >= line.len()
+    })
 }
 
 fn at_line(json: &[u8], why: &serde_json::Error) -> String {

@@ -6,6 +6,9 @@
 //! encoding, deflated, in base64. HistogramLogAnalyzer, the `hdrhistogram` packages of other
 //! languages and `HistogramLogProcessor` read it. The maximum is in nanoseconds, as the values are.
 //!
+//! The encoding holds bins only. A comment before the line, which other readers skip, holds what
+//! they do not: `#[Exact: min=110 max=64000012 sum=64003211 saturated=0]`.
+//!
 //! A line is written at once: a recording that is killed leaves whole lines, and a disk that is full
 //! leaves the log as it was before the line that did not fit.
 
@@ -18,7 +21,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use whylate_stats::histogram::Histogram;
+use whylate_stats::histogram::{Exact, Histogram};
 
 use crate::directory::RunDir;
 use crate::error::{ModelError, quote};
@@ -28,6 +31,11 @@ use crate::units::Nanos;
 /// The file in the run directory.
 pub const HISTOGRAM_FILE: &str = "histograms.hlog";
 
+/// Begin of the comment with the exact values of the histogram in the next line.
+const EXACT: &str = "#[Exact: ";
+/// The line that names the fields of those below it.
+const LEGEND: &str = "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\
+                      \"Interval_Compressed_Histogram\"\n";
 /// Marks a deflated V2 histogram.
 const DEFLATED: u32 = 0x1c84_9314;
 /// Most bytes of a line: a histogram with all its bins in use takes a tenth of it.
@@ -68,6 +76,8 @@ pub struct Intervals {
     lines: BufReader<File>,
     line: Vec<u8>,
     number: u64,
+    /// From the comment before the line.
+    exact: Option<Exact>,
     ended: bool,
 }
 
@@ -86,7 +96,7 @@ impl RunDir {
     pub fn histograms(&self) -> Result<Intervals, ModelError> {
         let path = self.path().join(HISTOGRAM_FILE);
         let lines = BufReader::new(files::open_plain(&path)?);
-        Ok(Intervals { path, lines, line: Vec::new(), number: 0, ended: false })
+        Ok(Intervals { path, lines, line: Vec::new(), number: 0, exact: None, ended: false })
     }
 
     /// All histograms of a recorded run: tag, start and length in seconds, histogram.
@@ -129,16 +139,14 @@ impl HistogramLog {
         if !(is_seconds(start) && is_seconds(length)) {
             return Err(ModelError::BadInterval { tag: quote(tag), start, length });
         }
-        let mut line = String::new();
-        if !self.begun {
-            line.push_str(
-                "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\
-                 \"Interval_Compressed_Histogram\"\n",
-            );
-        }
+        let legend = if self.begun { "" } else { LEGEND };
+        let exact = histogram.exact().map_or(String::new(), |exact| {
+            let Exact { min_ns, max_ns, sum_ns, saturated } = exact;
+            format!("{EXACT}min={min_ns} max={max_ns} sum={sum_ns} saturated={saturated}]\n")
+        });
         let max = histogram.max().unwrap_or(0);
         let encoded = STANDARD.encode(deflate(&histogram.to_v2()));
-        line.push_str(&format!("Tag={tag},{start:.6},{length:.6},{max}.000,{encoded}\n"));
+        let line = format!("{legend}{exact}Tag={tag},{start:.6},{length:.6},{max}.000,{encoded}\n");
         self.write(line.as_bytes())?;
         self.begun = true;
         Ok(())
@@ -179,11 +187,12 @@ impl Iterator for Intervals {
                 }
             }
             let line = self.line.trim_ascii_end();
-            if !(line.is_empty() || line.starts_with(b"#") || line.starts_with(b"\"")) {
-                let wrong = |what| {
-                    ModelError::malformed(&self.path, format!("line {}: {what}", self.number))
-                };
-                return Some(parse(line).map_err(wrong));
+            let wrong =
+                |what| ModelError::malformed(&self.path, format!("line {}: {what}", self.number));
+            if line.starts_with(EXACT.as_bytes()) {
+                self.exact = parse_exact(line);
+            } else if !(line.is_empty() || line.starts_with(b"#") || line.starts_with(b"\"")) {
+                return Some(parse(line, self.exact.take()).map_err(wrong));
             }
         }
         None
@@ -212,14 +221,14 @@ impl Intervals {
     }
 }
 
-/// Reads one line of a log, without its end.
+/// Reads one line of a log, without its end; `path` names the log in errors.
 ///
 /// Nothing in it is trusted: a content of any kind gives an interval or says what is wrong.
 pub fn parse_line(path: &Path, line: &[u8]) -> Result<Interval, ModelError> {
-    parse(line).map_err(|what| ModelError::malformed(path, what))
+    parse(line, None).map_err(|what| ModelError::malformed(path, what))
 }
 
-fn parse(line: &[u8]) -> Result<Interval, String> {
+fn parse(line: &[u8], exact: Option<Exact>) -> Result<Interval, String> {
     let line = str::from_utf8(line).map_err(|_| "not text".to_owned())?;
     let (tag, rest) = match line.strip_prefix("Tag=") {
         Some(rest) => rest.split_once(',').ok_or("a tag and nothing else")?,
@@ -229,18 +238,34 @@ fn parse(line: &[u8]) -> Result<Interval, String> {
         return Err("a tag that cannot be one".to_owned());
     }
     let fields: Vec<&str> = rest.splitn(4, ',').collect();
-    let [start, length, max, encoded] = fields[..] else {
+    // The maximum is for people; the exact one is in the comment.
+    let [start, length, _max, encoded] = fields[..] else {
         return Err("fewer fields than a histogram has".to_owned());
     };
-    let max = max.strip_suffix(".000").unwrap_or(max);
     let bytes = STANDARD.decode(encoded).map_err(|why| format!("histogram: {why}"))?;
-    let histogram = Histogram::from_v2(&inflate(&bytes)?).map_err(|why| why.to_string())?;
-    let _ = max;
+    let mut histogram = Histogram::from_v2(&inflate(&bytes)?).map_err(|why| why.to_string())?;
+    if let Some(exact) = exact {
+        histogram.set_exact(exact).map_err(|why| why.to_string())?;
+    }
     Ok(Interval {
         tag: tag.to_owned(),
         start_s: seconds(start)?,
         length_s: seconds(length)?,
         histogram,
+    })
+}
+
+/// The exact values in the comment before a line. A comment that is not as whylate writes it may be
+/// anybody's, and says nothing.
+fn parse_exact(line: &[u8]) -> Option<Exact> {
+    let values = str::from_utf8(line).ok()?.strip_prefix(EXACT)?.strip_suffix(']')?;
+    let mut values = values.split(' ');
+    let mut value = |name: &str| values.next()?.strip_prefix(name)?.strip_prefix('=');
+    Some(Exact {
+        min_ns: value("min")?.parse().ok()?,
+        max_ns: value("max")?.parse().ok()?,
+        sum_ns: value("sum")?.parse().ok()?,
+        saturated: value("saturated")?.parse().ok()?,
     })
 }
 

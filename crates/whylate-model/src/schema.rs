@@ -6,6 +6,10 @@
 use crate::run::Run;
 
 /// The schema as JSON text.
+///
+/// # Panics
+///
+/// Never: a schema is made of strings, numbers and lists, and JSON has them all.
 #[must_use]
 pub fn of_run() -> String {
     let schema = schemars::schema_for!(Run);

@@ -166,12 +166,10 @@ impl fmt::Display for Nanos {
             1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
             _ => (ns as f64 / 1e9, "s"),
         };
-        let decimals = if value < 9.995 {
-            2
-        } else if value < 99.95 {
-            1
-        } else {
-            0
+        let decimals = match value {
+            ..9.995 => 2,
+            ..99.95 => 1,
+            _ => 0,
         };
         f.pad(&format!("{value:.decimals$}{unit}"))
     }

@@ -199,9 +199,10 @@ mod tests {
             .collect()
     }
 
-    fn receive(port: &mut dyn Port) -> Option<Vec<u8>> {
+    fn ask(port: &mut Box<dyn Port>, request: &[u8], limit_ns: u64) -> Option<Vec<u8>> {
+        port.send(request).unwrap();
         let mut buffer = vec![0; 2_000];
-        match port.receive(&mut buffer, Nanos(50_000_000)).unwrap() {
+        match port.receive(&mut buffer, Nanos(limit_ns)).unwrap() {
             Received::Message { length, .. } => Some(buffer[..length].to_vec()),
             Received::Nothing { .. } => None,
         }
@@ -257,20 +258,22 @@ mod tests {
             thread::scope(|scope| {
                 let reflector =
                     scope.spawn(move || reflect(&mut there, Reflector::default(), &mut || true));
-                let mut ask = |request: &[u8]| {
-                    here.send(request).unwrap();
-                    receive(&mut here)
+                let unanswered = |here: &mut _, request: &[u8], why| {
+                    assert_eq!(ask(here, request, 30_000_000), None, "{why}");
                 };
-                assert_eq!(ask(&message(Kind::Probe, 1)), None, "nobody has greeted yet");
-                assert_eq!(ask(b"hello?"), None);
-                assert_eq!(ask(&message(Kind::Hello, 1)).unwrap(), message(Kind::Welcome, 1));
-                assert_eq!(ask(&message(Kind::Hello, 2)), None, "another client");
-                assert_eq!(ask(&message(Kind::Probe, 2)), None);
-                assert_eq!(ask(&message(Kind::Reply, 1)), None, "answers are not answered");
-                assert_eq!(ask(&[0x55; 1_500]), None);
-                assert_eq!(ask(&message(Kind::Probe, 1)).unwrap(), message(Kind::Reply, 1));
-                assert_eq!(ask(&message(Kind::End, 2)), None, "others cannot end it");
-                let farewell = ask(&message(Kind::End, 1)).unwrap();
+                let answer = |here: &mut _, kind| {
+                    ask(here, &message(kind, 1), 20_000_000_000).expect("an answer")
+                };
+                unanswered(&mut here, &message(Kind::Probe, 1), "nobody has greeted yet");
+                unanswered(&mut here, b"hello?", "not well-formed");
+                assert_eq!(answer(&mut here, Kind::Hello), message(Kind::Welcome, 1));
+                unanswered(&mut here, &message(Kind::Hello, 2), "another client");
+                unanswered(&mut here, &message(Kind::Probe, 2), "another client");
+                unanswered(&mut here, &message(Kind::Reply, 1), "answers are not answered");
+                unanswered(&mut here, &[0x55; 1_500], "not well-formed");
+                assert_eq!(answer(&mut here, Kind::Probe), message(Kind::Reply, 1));
+                unanswered(&mut here, &message(Kind::End, 2), "others cannot end it");
+                let farewell = answer(&mut here, Kind::End);
                 let report = ReflectorReport::parse(&farewell).unwrap();
                 let summary = reflector.join().unwrap().unwrap();
                 assert_eq!((summary.echoed, summary.foreign), (1, 7));

@@ -35,7 +35,10 @@ fn child_reflects_on_stdin() {
         reflector: Reflector { cookie: None, idle: Nanos(60 * SECOND.0) },
     };
     match reflect_stdin(settings) {
-        Ok((summary, _)) => assert_eq!(summary.why, ReflectEnd::ToldTo),
+        // Stopped when its parent has died, which one test lets happen.
+        Ok((summary, _)) => {
+            assert!(matches!(summary.why, ReflectEnd::ToldTo | ReflectEnd::Stopped));
+        }
         Err(NetError::Port(error)) => eprintln!("skipped: {error}"),
         Err(error) => panic!("{error}"),
     }
@@ -129,7 +132,7 @@ fn a_child_killed_in_the_middle_ends_the_run_and_loses_nothing_measured_before()
     });
     let Ended::Failed(error) = &outcome.why else { panic!("{:?}", outcome.why) };
     assert!(error.is_peer_gone(), "{error}");
-    assert!(outcome.service.len() > 0);
+    assert!(!outcome.service.is_empty());
     assert!(outcome.adds_up(), "{outcome:?}");
 }
 

@@ -1,6 +1,8 @@
 //! The socket ports over real sockets: pairs in one process, on 127.0.0.1 and ::1 only.
 
 use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
 
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::{Hertz, Nanos};
@@ -123,6 +125,25 @@ fn a_queue_that_nobody_reads_ends_the_sending_with_an_error_and_never_hangs() {
     let mut port = UnixDatagram::open(here, setup(counter, Wait::Block)).unwrap();
     let error = (0..100_000).find_map(|_| port.send(&[0; 1024]).err()).unwrap();
     assert!(matches!(error, PortError::SendTimedOut { .. }), "{error}");
+}
+
+#[test]
+fn a_sender_waits_while_the_other_end_catches_up() {
+    const COUNT: usize = 200;
+    let Some(counter) = counter() else { return };
+    let (here, there) = unix::pair().unwrap();
+    let mut here = UnixDatagram::open(here, setup(counter, Wait::Block)).unwrap();
+    let mut there = UnixDatagram::open(there, setup(counter, Wait::Block)).unwrap();
+    thread::scope(|scope| {
+        let sender = scope.spawn(move || (0..COUNT).all(|_| here.send(&[1; 64]).is_ok()));
+        // The kernel's queue for a Unix datagram socket is far shorter than what is sent.
+        thread::sleep(Duration::from_millis(20));
+        let came = (0..COUNT)
+            .filter(|_| matches!(there.receive(&mut [0; 64], LIMIT), Ok(Received::Message { .. })))
+            .count();
+        assert_eq!(came, COUNT);
+        assert!(sender.join().unwrap());
+    });
 }
 
 #[test]

@@ -312,12 +312,21 @@ mod tests {
                 let stop = AtomicBool::new(false);
                 std::thread::scope(|scope| {
                     scope.spawn(|| preempt(&stop));
+                    // Also when an assertion fails, else the scope would wait for ever.
+                    let _end = StopAtEnd(&stop);
                     let preempted = count_preemptions(&area);
-                    stop.store(true, Ordering::Relaxed);
                     assert!(preempted >= 10, "preempted {preempted} times: nothing was tested");
                 });
             });
         });
+    }
+
+    struct StopAtEnd<'a>(&'a AtomicBool);
+
+    impl Drop for StopAtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Wakes often: as a real-time thread where that is allowed, so that each wake preempts.

@@ -9,9 +9,9 @@ use crate::error::TraceError;
 use crate::format::Field;
 
 /// Events were lost before this page.
-const MISSED: u64 = 1 << 31;
+const MISSED: u32 = 1 << 31;
 /// Their number is stored behind the data.
-const MISSED_STORED: u64 = 1 << 30;
+const MISSED_STORED: u32 = 1 << 30;
 /// The most that a sub-buffer can hold: 128 system pages of 64 KiB.
 const LARGEST_PAGE: usize = 128 << 16;
 /// Bits of time in the first word of a record.
@@ -134,9 +134,11 @@ impl<'a> Records<'a> {
         }
         let stamp = unsigned(page, layout.stamp_offset, 8).ok_or(truncated.clone())?;
         let commit = unsigned(page, layout.commit_offset, layout.commit_size).ok_or(truncated)?;
-        let flags = commit & (MISSED | MISSED_STORED);
-        let length = usize::try_from(commit & !flags).unwrap_or(usize::MAX);
-        if length > LARGEST_PAGE.max(page.len()) {
+        // The kernel adds the flags as a negative `int`, which sets the upper half of a long too.
+        let (upper, word) = ((commit >> 32) as u32, commit as u32);
+        let flags = word & (MISSED | MISSED_STORED);
+        let length = (word & !flags) as usize;
+        if length > LARGEST_PAGE || (upper != 0 && (upper != u32::MAX || word & MISSED == 0)) {
             return Err(TraceError::PageDamaged {
                 offset: layout.commit_offset,
                 why: "more data than the largest sub-buffer holds",
@@ -164,21 +166,6 @@ impl<'a> Records<'a> {
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.stamp
-    }
-
-    /// The next record with data, or what ends the page.
-    fn step(&mut self) -> Option<Result<Record<'a>, TraceError>> {
-        while self.at < self.committed {
-            match self.one() {
-                Ok(None) => {}
-                Ok(Some(record)) => return Some(Ok(record)),
-                Err(error) => {
-                    self.finish();
-                    return Some(Err(error));
-                }
-            }
-        }
-        None
     }
 
     /// Takes the record at `at`, and gives it back where it has data.
@@ -263,7 +250,17 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step()
+        while self.at < self.committed {
+            match self.one() {
+                Ok(None) => {}
+                Ok(Some(record)) => return Some(Ok(record)),
+                Err(error) => {
+                    self.finish();
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
     }
 }
 

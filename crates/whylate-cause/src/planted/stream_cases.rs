@@ -11,8 +11,9 @@ use super::{CPU, Dice, OWN, Script, context, gap, hog, interrupt, own, task, thr
 use crate::attribute::{Attributed, Attributor, Basis, EventCounts, Limits};
 use crate::context::{Context, Measured, Placement};
 use crate::error::CauseError;
+use crate::naming::OTHERS;
 use crate::rules::{Corroboration, Standing};
-use crate::totals::{Beside, OTHERS, Totals};
+use crate::totals::{Beside, Totals};
 use crate::validate;
 
 const OTHER_CPU: CpuId = CpuId(3);
@@ -420,6 +421,25 @@ fn a_send_that_an_earlier_gap_answered_names_nobody_in_a_later_one() {
     let mut arrivals = Vec::new();
     attributor.finish(&mut |gap| arrivals.push(gap.arrivals.len()));
     assert_eq!(arrivals, [1, 0]);
+}
+
+#[test]
+fn sends_of_several_cpus_may_come_one_cpu_after_the_other() {
+    let mut attributor = Attributor::new(context(true), Limits::default());
+    attributor.trace_cpu(CPU);
+    let sent = |ticks, cpu| {
+        let kind = EventKind::IpiSend { targets: vec![CPU], callsite: 1, callback: 0 };
+        Event { ticks: Ticks(ticks), cpu: CpuId(cpu), pid: Pid(55), kind }
+    };
+    attributor.push_sends([sent(5_050, 0)]);
+    attributor.push_sends([sent(2_050, 1)]);
+    let script =
+        Script::new().vector("reschedule", 2_100, 2_200).vector("reschedule", 5_100, 5_200);
+    attributor.push_events(CPU, script.events);
+    attributor.push_gaps(0, &[gap(2_000, 3_000), gap(5_000, 6_000)]).unwrap();
+    let mut from = Vec::new();
+    attributor.finish(&mut |gap| from.push(gap.arrivals[0].sender.cpu.0));
+    assert_eq!(from, [1, 0]);
 }
 
 #[test]

@@ -154,7 +154,7 @@ mod tests {
         let unwound = std::panic::catch_unwind(AssertUnwindSafe(move || {
             changes.write(&knob, "0", "").unwrap();
             assert_eq!(says(&knob), "0");
-            std::panic::panic_any(knob);
+            std::panic::resume_unwind(Box::new(knob));
         }));
         let knob = unwound.unwrap_err().downcast::<std::path::PathBuf>().unwrap();
         assert_eq!(says(&knob), "1");
@@ -182,6 +182,16 @@ mod tests {
         assert!(format!("{warnings:?}").contains("changed to `c`"), "{warnings:?}");
         assert_eq!(says(&knob), "c");
         assert_eq!(changes.restore(), []);
+    }
+
+    #[test]
+    fn setting_is_not_touched_when_the_journal_cannot_be_written() {
+        let (dir, journal, knob) = bed("a");
+        std::fs::remove_dir_all(dir.path().join("journals")).unwrap();
+        let mut changes = Changes::new(&journal);
+        let error = changes.write(&knob, "b", "").unwrap_err();
+        assert!(matches!(error, HostError::JournalWrite { .. }), "{error}");
+        assert_eq!(says(&knob), "a");
     }
 
     #[test]

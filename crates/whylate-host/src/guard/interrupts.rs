@@ -1,7 +1,7 @@
 //! Moving interrupts off the measured CPUs.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use whylate_model::CpuId;
 use whylate_model::warning::Warning;
@@ -161,7 +161,7 @@ fn all() -> Vec<u32> {
     irqs
 }
 
-fn write_and_read_back(file: &PathBuf, ours: &[CpuId], cpus: &[CpuId]) -> io::Result<()> {
+fn write_and_read_back(file: &Path, ours: &[CpuId], cpus: &[CpuId]) -> io::Result<()> {
     kernel::write_setting(file, &format_list(ours))?;
     let now = trimmed(file).and_then(|list| parse_list(&list).ok());
     if now.is_some_and(|now| !now.iter().any(|cpu| cpus.contains(cpu))) {

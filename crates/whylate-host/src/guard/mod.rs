@@ -39,11 +39,11 @@ pub trait Guard: Send {
 /// Joins names for a line: the first few, then how many more.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 5;
-    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN {
-        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    let first = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
-    text
 }
 
 #[cfg(test)]

@@ -266,7 +266,7 @@ mod tests {
 
     /// A shell of this test, which starts what it is told to start; gone with the value.
     struct Shell {
-        shell: Child,
+        process: Child,
         out: BufReader<ChildStdout>,
         children: Vec<Pid>,
     }
@@ -274,18 +274,18 @@ mod tests {
     impl Shell {
         fn start() -> Self {
             let mut command = Command::new("sh");
-            let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            let out = BufReader::new(shell.stdout.take().unwrap());
-            Self { shell, out, children: Vec::new() }
+            let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let out = BufReader::new(process.stdout.take().unwrap());
+            Self { process, out, children: Vec::new() }
         }
 
         fn pid(&self) -> Pid {
-            Pid(self.shell.id() as i32)
+            Pid(self.process.id() as i32)
         }
 
         /// Starts a process in the shell and returns its id.
         fn begin(&mut self) -> Pid {
-            let input = self.shell.stdin.as_mut().unwrap();
+            let input = self.process.stdin.as_mut().unwrap();
             input.write_all(b"sleep 600 >/dev/null 2>&1 & echo $!\n").unwrap();
             let mut line = String::new();
             self.out.read_line(&mut line).unwrap();
@@ -297,18 +297,18 @@ mod tests {
 
     impl Drop for Shell {
         fn drop(&mut self) {
-            let input = self.shell.stdin.as_mut().unwrap();
+            let input = self.process.stdin.as_mut().unwrap();
             for child in &self.children {
                 // Not reaped before the shell ends, so the id is still that of its child.
                 let _ = writeln!(input, "kill {child}");
             }
             let _ = writeln!(input, "exit");
-            let _ = self.shell.wait();
+            let _ = self.process.wait();
         }
     }
 
     struct Bed {
-        _dir: tempfile::TempDir,
+        dir: tempfile::TempDir,
         journal: Journal,
         /// The CPU that is measured, and the affinity everything here begins with.
         measured: CpuId,
@@ -324,7 +324,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
         let measured = before[before.len() - 1];
-        Some(Bed { _dir: dir, journal, measured, before })
+        Some(Bed { dir, journal, measured, before })
     }
 
     fn affinity(pid: Pid) -> Vec<CpuId> {
@@ -349,6 +349,17 @@ mod tests {
             assert_eq!(affinity(pid), bed.before);
         }
         assert_eq!(bed.journal.entries(), []);
+    }
+
+    #[test]
+    fn tasks_stay_when_the_journal_cannot_be_written() {
+        let Some(bed) = bed() else { return };
+        let shell = Shell::start();
+        std::fs::remove_dir_all(bed.dir.path().join("journals")).unwrap();
+        let scope = Scope::Only(vec![shell.pid()]);
+        let error = MovedTasks::away_from(&bed.journal, &[bed.measured], &scope).unwrap_err();
+        assert!(matches!(error, HostError::JournalWrite { .. }), "{error}");
+        assert_eq!(affinity(shell.pid()), bed.before);
     }
 
     #[test]

@@ -18,7 +18,10 @@ pub struct TraceInstance {
 }
 
 impl TraceInstance {
-    /// Creates the instance. `tag` tells several of one process apart: letters, digits, `-`, `_`.
+    /// Creates the instance. `tag` tells several of one process apart.
+    ///
+    /// # Panics
+    /// When `tag` has other characters than letters, digits, `-` and `_`.
     pub fn create(journal: &Journal, tracefs: &Tracefs, tag: &str) -> Result<Self, HostError> {
         let name = format!("whylate-{}-{tag}", journal.owner());
         assert!(is_own_instance(&name), "invariant: tags are plain words, chosen in the code");

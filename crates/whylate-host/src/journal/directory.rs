@@ -85,11 +85,9 @@ pub(crate) fn open(path: &Path, make: bool) -> io::Result<File> {
 pub(crate) fn names(directory: &File) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(directory)? {
-        if let Ok(name) = entry?.file_name().to_str() {
-            if name != "." && name != ".." {
-                names.push(name.to_owned());
-            }
-        }
+        let entry = entry?;
+        let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."));
+        names.extend(name.map(str::to_owned));
         if names.len() >= MAX_FILES {
             break;
         }

@@ -14,6 +14,7 @@ mod undo;
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -115,19 +116,21 @@ impl Journal {
 
     /// Announces a change. Make it only when this returned `Ok`: then the entry is on disk.
     pub fn record(&self, undo: Undo) -> Result<EntryId, HostError> {
-        let ids = self.record_all(vec![undo])?;
-        Ok(*ids.first().expect("invariant: one entry per undo"))
+        self.append(vec![undo]).map(|ids| EntryId(ids.start))
     }
 
     /// Announces several changes with one write. They are undone last first.
     pub fn record_all(&self, undos: Vec<Undo>) -> Result<Vec<EntryId>, HostError> {
+        self.append(undos).map(|ids| ids.map(EntryId).collect())
+    }
+
+    fn append(&self, undos: Vec<Undo>) -> Result<Range<u64>, HostError> {
         let mut inner = self.inner();
         let kept = inner.record.entries.len();
-        let first = inner.next;
-        let ids: Vec<EntryId> = (first..).take(undos.len()).map(EntryId).collect();
-        let entries = ids.iter().zip(undos).map(|(&id, undo)| Entry { id, undo });
+        let ids = inner.next..inner.next + undos.len() as u64;
+        let entries = ids.clone().zip(undos).map(|(id, undo)| Entry { id: EntryId(id), undo });
         inner.record.entries.extend(entries);
-        inner.next = first + ids.len() as u64;
+        inner.next = ids.end;
         match inner.write() {
             Ok(()) => Ok(ids),
             Err(error) => {

@@ -84,15 +84,16 @@ pub fn recover_in(path: &Path, writable: &[&str]) -> Vec<Recovered> {
     };
     let mut recovered = Vec::new();
     for name in names {
-        let unfinished = name.strip_suffix(".new").and_then(FileName::parse);
-        if let Some(file) = unfinished {
-            if !Task::alive(file.pid, file.start_time) {
-                let _ = rustix::fs::unlinkat(&directory, &name, AtFlags::empty());
-            }
-        } else if let Some(file) = FileName::parse(&name) {
-            if !Task::alive(file.pid, file.start_time) {
-                recovered.extend(of_dead(&directory, path, file, writable));
-            }
+        let whole = name.strip_suffix(".new");
+        let Some(file) = FileName::parse(whole.unwrap_or(&name)) else { continue };
+        if Task::alive(file.pid, file.start_time) {
+            continue;
+        }
+        if whole.is_some() {
+            // It died while it wrote; the list before stands.
+            let _ = rustix::fs::unlinkat(&directory, &name, AtFlags::empty());
+        } else {
+            recovered.extend(of_dead(&directory, path, file, writable));
         }
     }
     recovered
@@ -286,7 +287,7 @@ mod tests {
         }
 
         /// A journal of a process that does not live: no process has this start time.
-        fn dead(&self, undos: Vec<Undo>) -> Record {
+        fn dead(undos: Vec<Undo>) -> Record {
             let numbered = (0..).map(EntryId).zip(undos);
             Record {
                 format: FORMAT,
@@ -313,7 +314,7 @@ mod tests {
     fn changes_of_a_dead_process_are_undone_last_first_and_told() {
         let bed = Bed::new();
         let undos = vec![bed.knob("a", "ours"), bed.knob("b", "somebody"), bed.knob("c", "ours")];
-        let path = bed.put(&bed.dead(undos.clone()));
+        let path = bed.put(&Bed::dead(undos.clone()));
         let recovered = bed.recover();
         let told: Vec<&What> = recovered.iter().map(|one| &one.what).collect();
         let expected: Vec<What> = undos.into_iter().rev().map(What::Change).collect();
@@ -344,7 +345,7 @@ mod tests {
             ours: "ours".to_owned(),
         };
         std::fs::write(bed.dir.path().join("secret"), "ours").unwrap();
-        let path = bed.put(&bed.dead(vec![bed.knob("a", "ours"), elsewhere.clone()]));
+        let path = bed.put(&Bed::dead(vec![bed.knob("a", "ours"), elsewhere.clone()]));
         let recovered = bed.recover();
         assert_eq!(recovered.len(), 2);
         assert!(recovered[0].to_string().contains("not followed"), "{}", recovered[0]);
@@ -358,7 +359,7 @@ mod tests {
     #[test]
     fn cut_and_hostile_journals_are_set_aside_and_told_once() {
         let bed = Bed::new();
-        let whole = serde_json::to_string(&bed.dead(vec![bed.knob("a", "ours")])).unwrap();
+        let whole = serde_json::to_string(&Bed::dead(vec![bed.knob("a", "ours")])).unwrap();
         let name = "1-18446744073709551615.json";
         let deep = "[".repeat(100_000);
         for text in [
@@ -395,7 +396,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
         check();
         let outside = bed.dir.path().join("outside.json");
-        let record = bed.dead(vec![bed.knob("a", "ours")]);
+        let record = Bed::dead(vec![bed.knob("a", "ours")]);
         std::fs::write(&outside, serde_json::to_vec(&record).unwrap()).unwrap();
         std::os::unix::fs::symlink(&outside, &path).unwrap();
         check();
@@ -407,7 +408,7 @@ mod tests {
     #[test]
     fn journals_of_another_boot_version_or_container_undo_nothing() {
         let bed = Bed::new();
-        let mut record = bed.dead(vec![bed.knob("a", "ours")]);
+        let mut record = Bed::dead(vec![bed.knob("a", "ours")]);
         record.boot_id = "another".to_owned();
         let path = bed.put(&record);
         assert_eq!(bed.recover(), []);

@@ -38,7 +38,7 @@ pub(super) struct Lists {
 #[derive(Default)]
 pub(super) struct Texts {
     known: HashMap<Box<str>, u32>,
-    texts: Vec<ByteArray>,
+    distinct: Vec<ByteArray>,
     rows: Vec<Option<u32>>,
 }
 
@@ -163,12 +163,12 @@ impl Texts {
     /// A text longer than a reader takes is cut: no name of the kernel is.
     pub(super) fn push(&mut self, text: Option<&str>) {
         let row = text.map(|text| {
-            let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
+            let text = cut(text);
             if let Some(index) = self.known.get(text) {
                 return *index;
             }
-            let index = self.texts.len() as u32;
-            self.texts.push(ByteArray::from(text.as_bytes().to_vec()));
+            let index = self.distinct.len() as u32;
+            self.distinct.push(ByteArray::from(text.as_bytes().to_vec()));
             self.known.insert(text.into(), index);
             index
         });
@@ -177,7 +177,7 @@ impl Texts {
 
     pub(super) fn clear(&mut self) {
         self.known.clear();
-        self.texts.clear();
+        self.distinct.clear();
         self.rows.clear();
     }
 
@@ -186,8 +186,12 @@ impl Texts {
         group: &mut Group<'_, W>,
         presence: Presence,
     ) -> Result<()> {
-        let values: Vec<ByteArray> =
-            self.rows.iter().flatten().map(|index| self.texts[*index as usize].clone()).collect();
+        let values: Vec<ByteArray> = self
+            .rows
+            .iter()
+            .flatten()
+            .map(|index| self.distinct[*index as usize].clone())
+            .collect();
         match presence {
             Presence::Always => write::<ByteArrayType, W>(group, &values, None, None),
             Presence::Sometimes => {
@@ -228,6 +232,12 @@ pub(super) fn text(value: &ByteArray) -> Result<&str> {
         )));
     }
     value.as_utf8()
+}
+
+/// The longest text that a reader takes from the beginning of this one.
+fn cut(text: &str) -> &str {
+    let end = (0..=LONGEST_TEXT.min(text.len())).rfind(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// A row group that is being written.

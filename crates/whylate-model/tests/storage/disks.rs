@@ -19,8 +19,8 @@ fn kind_of(error: &ModelError) -> Option<ErrorKind> {
 
 #[test]
 fn a_disk_without_room_is_found_before_measuring() {
-    let test = "a_disk_without_room_is_found_before_measuring";
-    let Some(disk) = SmallDisk::mount(test, 1 << 20) else { return };
+    let name = "a_disk_without_room_is_found_before_measuring";
+    let Some(disk) = SmallDisk::mount(name, 1 << 20) else { return };
     let path = disk.path().join("run");
     let error = RunDir::create(&path).unwrap_err();
     assert_eq!(kind_of(&error), Some(ErrorKind::StorageFull), "{error}");
@@ -32,8 +32,8 @@ fn a_disk_without_room_is_found_before_measuring() {
 
 #[test]
 fn a_read_only_disk_is_found_before_measuring() {
-    let test = "a_read_only_disk_is_found_before_measuring";
-    let Some(disk) = SmallDisk::mount(test, 1 << 20) else { return };
+    let name = "a_read_only_disk_is_found_before_measuring";
+    let Some(disk) = SmallDisk::mount(name, 1 << 20) else { return };
     let empty = disk.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     disk.make_read_only();
@@ -55,8 +55,8 @@ fn a_file_system_that_takes_no_files_is_found_before_measuring() {
 
 #[test]
 fn a_disk_that_fills_up_loses_nothing_once_there_is_room_again() {
-    let test = "a_disk_that_fills_up_loses_nothing_once_there_is_room_again";
-    let Some(disk) = SmallDisk::mount(test, 2 << 20) else { return };
+    let name = "a_disk_that_fills_up_loses_nothing_once_there_is_room_again";
+    let Some(disk) = SmallDisk::mount(name, 2 << 20) else { return };
     let directory = RunDir::create_with_room(disk.path().join("run"), 1 << 16).unwrap();
     let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
     let mut log = directory.histogram_log().unwrap();
@@ -99,8 +99,8 @@ fn a_disk_that_fills_up_loses_nothing_once_there_is_room_again() {
 
 #[test]
 fn what_a_full_disk_cannot_take_is_counted() {
-    let test = "what_a_full_disk_cannot_take_is_counted";
-    let Some(disk) = SmallDisk::mount(test, 1 << 20) else { return };
+    let name = "what_a_full_disk_cannot_take_is_counted";
+    let Some(disk) = SmallDisk::mount(name, 1 << 20) else { return };
     let directory = RunDir::create_with_room(disk.path().join("run"), 0).unwrap();
     let limits = Limits { gap_rows: 100, ..Limits::default() };
     let mut writer = Writer::new(&directory, Ticks(0), limits);

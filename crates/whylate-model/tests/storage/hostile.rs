@@ -118,7 +118,7 @@ fn links_pipes_and_directories_are_not_files_of_a_run() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, &run_file, mode).unwrap();
     let (done, wait) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(directory.read_run()));
+    std::thread::spawn(move || done.send(directory.read_run().map(drop)));
     let result = wait.recv_timeout(Duration::from_secs(60)).expect("reading a pipe never ended");
     assert!(matches!(result, Err(ModelError::NotAPlainFile { .. })));
 
@@ -164,7 +164,10 @@ fn every_truncation_of_a_segment_is_refused() {
         assert!(decode_gaps(path, gaps[..length].to_vec()).is_err(), "{length} bytes of gaps");
     }
     for length in 0..events.len() {
-        assert!(decode_events(path, events[..length].to_vec()).is_err(), "{length} bytes of events");
+        assert!(
+            decode_events(path, events[..length].to_vec()).is_err(),
+            "{length} bytes of events"
+        );
     }
     assert_eq!(decode_gaps(path, gaps.clone()).unwrap().len(), 40);
     assert_eq!(decode_events(path, events.clone()).unwrap().len(), 40);

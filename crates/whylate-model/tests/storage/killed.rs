@@ -61,7 +61,8 @@ fn every_file_of_a_killed_recording_is_whole() {
         for (number, (_, gap)) in gaps.iter().enumerate() {
             assert_eq!(*gap, gap_at(number as u64));
         }
-        let listed: u64 = run.segments.iter().filter(|s| s.file.starts_with('g')).map(|s| s.rows).sum();
+        let listed: u64 =
+            run.segments.iter().filter(|s| s.file.starts_with('g')).map(|s| s.rows).sum();
         assert!(gaps.len() as u64 >= listed && listed > 0);
         assert!(read_events(&directory).unwrap().all(|event| event.is_ok()));
         for interval in directory.histograms().unwrap() {

@@ -119,7 +119,9 @@ fn every_warning_says_what_it_means_and_what_to_do() {
         let (fact, advice) = (warning.to_string(), warning.advice());
         assert!(!fact.is_empty() && !fact.ends_with('.') && !fact.contains('\n'), "{fact}");
         assert!(advice.ends_with('.') && advice.len() > 30, "{fact}: {advice}");
-        assert!(advice.chars().next().unwrap().is_ascii_uppercase() || advice.starts_with("whylate"));
+        assert!(
+            advice.chars().next().unwrap().is_ascii_uppercase() || advice.starts_with("whylate")
+        );
     }
     let hostile = Warning::HostChanged { what: "\u{1b}[2J".to_owned() };
     assert!(!hostile.to_string().contains('\u{1b}'));

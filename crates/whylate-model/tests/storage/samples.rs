@@ -299,7 +299,11 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn task() -> impl Strategy<Value = Task> {
-    (any::<i32>(), name(), any::<i32>()).prop_map(|(pid, comm, prio)| Task { pid: Pid(pid), comm, prio })
+    (any::<i32>(), name(), any::<i32>()).prop_map(|(pid, comm, prio)| Task {
+        pid: Pid(pid),
+        comm,
+        prio,
+    })
 }
 
 fn cpu() -> impl Strategy<Value = CpuId> {
@@ -308,17 +312,18 @@ fn cpu() -> impl Strategy<Value = CpuId> {
 
 /// Any event of any kind.
 pub(crate) fn any_event() -> impl Strategy<Value = Event> {
-    let named = (name(), any::<i32>(), 0_u32..20, 0..6_u8).prop_map(|(name, number, vector, kind)| {
-        let softirq = Softirq::from_number(vector);
-        match kind {
-            0 => EventKind::VectorEntry { name, vector: number },
-            1 => EventKind::VectorExit { name, vector: number },
-            2 => EventKind::HandlerEntry { irq: number, name },
-            3 => EventKind::HandlerExit { irq: number },
-            4 => EventKind::SoftirqEntry { vector: softirq },
-            _ => EventKind::SoftirqExit { vector: softirq },
-        }
-    });
+    let named =
+        (name(), any::<i32>(), 0_u32..20, 0..6_u8).prop_map(|(name, number, vector, kind)| {
+            let softirq = Softirq::from_number(vector);
+            match kind {
+                0 => EventKind::VectorEntry { name, vector: number },
+                1 => EventKind::VectorExit { name, vector: number },
+                2 => EventKind::HandlerEntry { irq: number, name },
+                3 => EventKind::HandlerExit { irq: number },
+                4 => EventKind::SoftirqEntry { vector: softirq },
+                _ => EventKind::SoftirqExit { vector: softirq },
+            }
+        });
     let scheduling = (task(), task(), cpu(), cpu(), any::<bool>(), 0..4_u8).prop_map(
         |(one, two, from, to, from_runnable, kind)| match kind {
             0 => EventKind::Switch { from: one, from_runnable, to: two },
@@ -327,8 +332,8 @@ pub(crate) fn any_event() -> impl Strategy<Value = Event> {
             _ => EventKind::SignalGenerate { signal: one.prio, pid: one.pid, comm: one.comm },
         },
     );
-    let other = (vec(cpu(), 0..5), any::<[u64; 2]>(), any::<i64>(), any::<bool>(), 0..7_u8).prop_map(
-        |(targets, [a, b], number, user, kind)| match kind {
+    let other = (vec(cpu(), 0..5), any::<[u64; 2]>(), any::<i64>(), any::<bool>(), 0..7_u8)
+        .prop_map(|(targets, [a, b], number, user, kind)| match kind {
             0 => EventKind::PageFault { user, address: a, ip: b },
             1 => EventKind::Nmi { duration_ns: number },
             2 => EventKind::SignalDeliver { signal: number as i32 },
@@ -336,8 +341,7 @@ pub(crate) fn any_event() -> impl Strategy<Value = Event> {
             4 => EventKind::WorkEnd { function: a },
             5 => EventKind::IpiSend { targets, callsite: a, callback: b },
             _ => EventKind::CallQueued { target: CpuId(number as u32), callsite: a, function: b },
-        },
-    );
+        });
     let kind = prop_oneof![named, scheduling, other];
     (any::<u64>(), cpu(), any::<i32>(), kind).prop_map(|(ticks, cpu, pid, kind)| Event {
         ticks: Ticks(ticks),

@@ -1,7 +1,5 @@
 //! Files reached from an open folder by relative names that cannot leave it.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Component, Path};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +10,10 @@ use crate::SysError;
 
 /// The longest text that is read: `available_filter_functions` has some 5 MiB, and the text of a
 /// full buffer must not fill memory.
-const LONGEST_TEXT: u64 = 64 << 20;
+const LONGEST_TEXT: usize = 64 << 20;
+/// What one read asks for. Some files answer once and are then at their end, whatever was asked
+/// for: `events/header_page` and its like are far shorter than this.
+const CHUNK: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -36,14 +37,20 @@ impl Folder {
 
     pub(super) fn read(&self, rel: &str) -> Result<String, SysError> {
         let what = || format!("read {}", self.path(rel));
-        let file = File::from(self.open(rel, OFlags::RDONLY | OFlags::NONBLOCK, "read")?);
+        let file = self.open(rel, OFlags::RDONLY | OFlags::NONBLOCK, "read")?;
         let mut bytes = Vec::new();
-        file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes).map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            SysError::advised("read", what(), errno, advice(errno))
-        })?;
-        if bytes.len() as u64 > LONGEST_TEXT {
-            return Err(SysError::invalid(what(), "it is longer than 64 MiB"));
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut chunk[..])) {
+                Ok(0) => break,
+                Ok(length) => bytes.extend_from_slice(&chunk[..length]),
+                Err(errno) => {
+                    return Err(SysError::advised("read", what(), errno, advice(errno)));
+                }
+            }
+            if bytes.len() > LONGEST_TEXT {
+                return Err(SysError::invalid(what(), "it is longer than 64 MiB"));
+            }
         }
         Ok(String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))

@@ -13,7 +13,7 @@ use crate::SysError;
 /// A read hands over one sub-buffer and takes it out of the trace. One that the kernel is still
 /// filling is handed over as far as it is filled, and what it held is taken too: nothing comes
 /// twice, and nothing is held back until a page is full. The header's commit field says how much of
-/// it counts; the bytes after that are left over from earlier.
+/// it counts; the bytes after that mean nothing, though the read returns them too.
 #[derive(Debug)]
 pub struct RawPipe {
     file: OwnedFd,

@@ -85,6 +85,15 @@ fn what_is_written_to_an_instance_is_read_back_and_the_machine_keeps_its_own() {
 }
 
 #[test]
+fn files_come_whole_whether_short_or_long() {
+    let Some(tracefs) = tracefs() else { return };
+    let header = tracefs.read("events/header_page").unwrap();
+    assert!(header.contains("timestamp") && header.contains("data;"), "{header}");
+    let events = tracefs.read("available_events").unwrap();
+    assert!(events.len() > 16 << 10 && events.ends_with('\n'), "{} bytes", events.len());
+}
+
+#[test]
 fn names_cannot_leave_tracefs() {
     let Some(tracefs) = tracefs() else { return };
     for rel in ["/etc/passwd", "../etc/passwd", "instances/../../x", "", "."] {

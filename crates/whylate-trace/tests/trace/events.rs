@@ -145,7 +145,7 @@ fn wake_ups_and_migrations_name_the_thread_and_the_cpus() {
 fn page_faults_say_in_which_mode_and_where() {
     let values = [("address", Number(0x7f74_0cc0_0000)), ("ip", Number(-2_118_697_960))];
     let expected =
-        |user| EventKind::PageFault { user, address: 0x7f74_0cc0_0000, ip: 0xffff_ffff_81b7_5418 };
+        |user| EventKind::PageFault { user, address: 0x7f74_0cc0_0000, ip: 0xffff_ffff_81b7_3c18 };
     let format = recorded_format!("exceptions/page_fault_user");
     assert_eq!(kind_of("exceptions", &format, &values), expected(true));
     let format = recorded_format!("exceptions/page_fault_kernel");
@@ -210,7 +210,7 @@ fn a_queued_call_names_the_cpu_and_the_function() {
 
 #[test]
 fn text_that_lies_relative_to_its_field_is_found() {
-    let text = include_str!("data/events/irq/irq_handler_entry/format")
+    let text = include_str!("../data/events/irq/irq_handler_entry/format")
         .replace("__data_loc", "__rel_loc")
         // One field more, so that the pointer is not the last.
         .replace("\n\nprint", "\n\tfield:int more;\toffset:16;\tsize:4;\tsigned:1;\n\nprint");

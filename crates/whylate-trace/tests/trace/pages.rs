@@ -8,6 +8,9 @@ use crate::builder::{
     HEADER_PAGE, PageBuilder, Value::Number, decode, decoder, layout, record, recorded_format,
 };
 
+/// The first word of a record that was taken back, 5 ticks after the one before.
+const DISCARDED: u32 = 0x1d | 0x05 << 5;
+
 /// Stamps and data of the records of a page, and the error that ended it.
 fn records(page: &[u8]) -> (Vec<(u64, Vec<u8>)>, Option<TraceError>) {
     let mut found = Vec::new();
@@ -104,8 +107,8 @@ fn a_time_extend_adds_its_59_bits() {
 #[test]
 fn an_absolute_stamp_replaces_the_lowest_59_bits() {
     let high = 0b1_0110_u64 << 59;
-    let page = PageBuilder::new(high | 500).event(1, b"a").time_stamp(900).event(2, b"b").page();
-    assert_eq!(stamps(&page), [high | 501, high | 902]);
+    let page = PageBuilder::new(high + 500).event(1, b"a").time_stamp(900).event(2, b"b").page();
+    assert_eq!(stamps(&page), [high + 501, high + 902]);
 }
 
 #[test]
@@ -208,7 +211,8 @@ fn a_larger_sub_buffer_is_read_with_its_own_layout() {
     for _ in 0..600 {
         builder = builder.event(1, &[1; 100]);
     }
-    let found = Records::new(&layout, &builder.short()).unwrap();
+    let page = builder.short();
+    let found = Records::new(&layout, &page).unwrap();
     assert_eq!(found.map(Result::unwrap).count(), 600);
 }
 
@@ -245,6 +249,25 @@ fn a_page_of_ones_is_damaged() {
 }
 
 #[test]
+fn the_upper_half_of_the_commit_word_is_the_sign_of_its_flags_or_damage() {
+    let page = PageBuilder::new(0).event(3, b"a").missed_count(9).page();
+    assert_eq!(&page[12..16], [0xff; 4]);
+    let mut unsigned = page.clone();
+    unsigned[12..16].fill(0);
+    assert_eq!(records(&unsigned), records(&page));
+    let missed = Records::new(&layout(), &unsigned).unwrap().missed();
+    assert_eq!(missed, Missed::Count(9));
+    for (upper, flags) in [(0xfe, 0xc0), (0x01, 0x80), (0xff, 0x40), (0xff, 0x00)] {
+        let mut bad = page.clone();
+        bad[15] = upper;
+        bad[11] = flags;
+        let (found, error) = records(&bad);
+        assert_eq!(found, []);
+        assert!(matches!(error, Some(TraceError::PageDamaged { offset: 8, .. })), "{error:?}");
+    }
+}
+
+#[test]
 fn a_length_beyond_the_page_ends_it_with_an_error_where_it_is() {
     let word = u32::to_le_bytes;
     for (bad, at) in [
@@ -254,9 +277,9 @@ fn a_length_beyond_the_page_ends_it_with_an_error_where_it_is() {
         ([word(0), word(6)], 28),
         ([word(0), word(0)], 28),
         ([word(0), word(12)], 28),
-        ([word(29 | 5 << 5), word(u32::MAX - 3)], 28),
-        ([word(29 | 5 << 5), word(0)], 28),
-        ([word(29 | 5 << 5), word(3)], 28),
+        ([word(DISCARDED), word(u32::MAX - 3)], 28),
+        ([word(DISCARDED), word(0)], 28),
+        ([word(DISCARDED), word(3)], 28),
         // A short form that is longer than the rest.
         ([word(28), word(0)], 28),
     ] {
@@ -268,7 +291,7 @@ fn a_length_beyond_the_page_ends_it_with_an_error_where_it_is() {
             "{bad:?}: {error:?}"
         );
     }
-    for kind in [0, 29 | 5 << 5, 30, 31] {
+    for kind in [0, DISCARDED, 30, 31] {
         let page = PageBuilder::new(0).event(1, b"good").raw(&word(kind)).page();
         let (found, error) = records(&page);
         assert_eq!(found.len(), 1, "a record without its second word");

@@ -1,6 +1,6 @@
 //! Pages recorded on a 6.18 kernel, beside the kernel's own text of them.
 //!
-//! `data/record.py` recorded them, and says how.
+//! `tests/data/record.py` recorded them, and says how.
 
 use whylate_model::CpuId;
 use whylate_trace::format::EventFormat;
@@ -21,8 +21,8 @@ macro_rules! page {
     ($name:literal, $cpu:literal, $missed:expr) => {
         Page {
             cpu: CpuId($cpu),
-            bytes: include_bytes!(concat!("data/", $name, ".bin")),
-            text: include_str!(concat!("data/", $name, ".txt")),
+            bytes: include_bytes!(concat!("../data/", $name, ".bin")),
+            text: include_str!(concat!("../data/", $name, ".txt")),
             missed: $missed,
         }
     };
@@ -31,8 +31,8 @@ macro_rules! page {
 pub(crate) const PAGES: &[Page] = &[
     page!("page-1-cpu1", 1, Missed::None),
     page!("page-2-cpu1", 1, Missed::None),
-    page!("page-3-cpu1", 1, Missed::None),
-    page!("page-4-cpu0", 0, Missed::None),
+    page!("page-3-cpu1", 1, Missed::Count(7_365)),
+    page!("page-4-cpu0", 0, Missed::Unknown),
 ];
 
 /// A decoder of all events that were recorded.
@@ -47,7 +47,7 @@ pub(crate) fn decoder() -> Decoder {
 macro_rules! formats {
     ($($system:literal: $($event:literal)*;)*) => {
         &[$($(
-            ($system, include_str!(concat!("data/events/", $system, "/", $event, "/format"))),
+            ($system, include_str!(concat!("../data/events/", $system, "/", $event, "/format"))),
         )*)*]
     };
 }

@@ -7,7 +7,7 @@ use whylate_trace::page::PageLayout;
 use whylate_trace::{Decoder, PageSummary, TraceError};
 
 /// The layout of a 64-bit kernel with pages of 4 KiB.
-pub(crate) const HEADER_PAGE: &str = include_str!("data/events/header_page");
+pub(crate) const HEADER_PAGE: &str = include_str!("../data/events/header_page");
 /// The CPU that all hand-built pages come from.
 pub(crate) const CPU: CpuId = CpuId(3);
 
@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 4096;
 macro_rules! recorded_format {
     ($name:literal) => {
         whylate_trace::format::EventFormat::parse(include_str!(concat!(
-            "data/events/",
+            "../data/events/",
             $name,
             "/format"
         )))
@@ -52,7 +52,7 @@ pub(crate) fn decode(
 pub(crate) struct PageBuilder {
     stamp: u64,
     data: Vec<u8>,
-    flags: u64,
+    flags: i32,
     behind: Vec<u8>,
 }
 
@@ -113,12 +113,12 @@ impl PageBuilder {
     }
 
     pub(crate) fn missed(mut self) -> Self {
-        self.flags = 1 << 31;
+        self.flags = i32::MIN;
         self
     }
 
     pub(crate) fn missed_count(mut self, count: u64) -> Self {
-        self.flags = 3 << 30;
+        self.flags = i32::MIN + (1 << 30);
         self.behind = count.to_le_bytes().to_vec();
         self
     }
@@ -126,7 +126,9 @@ impl PageBuilder {
     /// Up to the last byte that means something.
     pub(crate) fn short(&self) -> Vec<u8> {
         let mut page = self.stamp.to_le_bytes().to_vec();
-        page.extend_from_slice(&(self.data.len() as u64 | self.flags).to_le_bytes());
+        // The kernel adds the flags as an `int`, which is negative.
+        let commit = self.data.len() as i64 + i64::from(self.flags);
+        page.extend_from_slice(&commit.to_le_bytes());
         assert_eq!(page.len(), HEADER_BYTES);
         page.extend_from_slice(&self.data);
         page.extend_from_slice(&self.behind);

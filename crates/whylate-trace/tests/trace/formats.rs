@@ -9,7 +9,7 @@ use crate::builder::recorded_format;
 fn a_recorded_format_is_read_with_all_its_fields() {
     let format = recorded_format!("sched/sched_migrate_task");
     assert_eq!(format.name, "sched_migrate_task");
-    let text = include_str!("data/events/sched/sched_migrate_task/format");
+    let text = include_str!("../data/events/sched/sched_migrate_task/format");
     assert!(text.contains(&format!("ID: {}\n", format.id)));
     let fields: Vec<_> = format
         .fields
@@ -90,10 +90,8 @@ fn what_is_wrong_with_a_format_is_said_with_its_line() {
 fn a_format_without_bounds_is_refused() {
     let long = "x".repeat(2 << 20);
     assert!(matches!(EventFormat::parse(&long), Err(TraceError::FormatTooLong { .. })));
-    let mut many = "name: x\nID: 1\n".to_owned();
-    for number in 0..1000 {
-        many += &format!("\tfield:int f{number};\toffset:8;\tsize:4;\tsigned:1;\n");
-    }
+    let field = |number| format!("\tfield:int f{number};\toffset:8;\tsize:4;\tsigned:1;\n");
+    let many = "name: x\nID: 1\n".to_owned() + &(0..1000).map(field).collect::<String>();
     assert!(matches!(
         EventFormat::parse(&many),
         Err(TraceError::FormatMalformed { line: 515, .. })

@@ -1,0 +1,28 @@
+//! Any bytes, taken for each of the files of a run directory, give content or an error.
+//!
+//! The first byte chooses the file, so that one corpus serves all of them.
+
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use whylate_model::directory::parse_run;
+use whylate_model::hlog::parse_line;
+use whylate_model::segments::{decode_events, decode_gaps};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, content)) = data.split_first() else { return };
+    let path = Path::new("fuzzed");
+    let error = match choice % 4 {
+        0 => parse_run(path, content).err(),
+        1 => parse_line(path, content).err(),
+        2 => decode_gaps(path, content.to_vec()).err(),
+        _ => decode_events(path, content.to_vec()).err(),
+    };
+    if let Some(error) = error {
+        let text = error.to_string();
+        assert!(text.len() < 1_000, "an endless message");
+        assert!(text.chars().all(|c| !c.is_control()), "a message that is not safe to print");
+    }
+});

@@ -68,7 +68,7 @@ pub(crate) struct Walk<'a> {
     next_id: u32,
     /// Sends before this are too old to have led to anything here.
     since: Ticks,
-    /// When each kind of inter-processor interrupt last arrived in this gap.
+    /// When each kind of inter-processor interrupt last arrived on this CPU in this gap.
     arrived: [Option<Ticks>; Signalling::KINDS],
     /// Indices of the sends that were found to have led to something here.
     used: Vec<usize>,
@@ -118,7 +118,10 @@ impl<'a> Walk<'a> {
         match &event.kind {
             EventKind::VectorEntry { name, .. } => self.enter_vector(name, event),
             EventKind::VectorExit { name, .. } => {
-                let found = |kind: &FrameKind| matches!(kind, FrameKind::Vector { name: open, .. } if open == name);
+                let found = |kind: &FrameKind| match kind {
+                    FrameKind::Vector { name: open, .. } => open == name,
+                    _ => false,
+                };
                 self.leave(found, || Cause::Interrupt { name: name.clone() });
             }
             EventKind::HandlerEntry { irq, name } => self.enter_handler(*irq, name),
@@ -165,6 +168,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn moved(&mut self, at: Ticks, next: Option<&Event>) {
         self.advance(at);
         self.here_since = self.cursor;
+        self.arrived = [None; Signalling::KINDS];
         self.park();
         let Some(next) = next else {
             self.resume_own();

@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn an_odd_step_now_and_then_does_not_change_the_resolution() {
         let odd = |i: u64| PlantedGap {
-            at: Ticks(i * 60_000),
-            length: TicksDelta(1_234_567 + i),
+            at: Ticks((i + 1) * 60_000),
+            length: TicksDelta(12_345 + i),
             new_cpu: None,
         };
         let mut counter =

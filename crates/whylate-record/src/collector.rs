@@ -81,6 +81,15 @@ pub struct Wanted {
     pub keep_all: bool,
 }
 
+/// The longest gaps are stored in `run.json` with their events: more of them would make it hard to
+/// read, and they are all in the segments.
+const LIMITS: Limits = Limits {
+    events_per_cpu: 65_536,
+    gaps_per_thread: 65_536,
+    sends_per_cpu: 16_384,
+    events_per_gap: 128,
+};
+
 /// Attributed gaps kept for a self-test: it takes seconds, and a noisy machine makes 10 000 a
 /// second.
 const MOST_KEPT: usize = 1_000_000;
@@ -95,7 +104,7 @@ impl Collector {
             rate: wanted.rate,
             interval,
             threads,
-            attributor: Attributor::new(context, Limits::default()),
+            attributor: Attributor::new(context, LIMITS),
             causes: CauseTotals::new(wanted.worst),
             validation: wanted.validate.then(Validation::default),
             closed: Vec::new(),

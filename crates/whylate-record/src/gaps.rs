@@ -88,9 +88,21 @@ pub fn record(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
+    let (run, storage) = record_open(request, directory, stop, progress)?;
+    storage.conclude(&run)?;
+    Ok(Recorded { run })
+}
+
+/// As [`record`], and leaves the directory open for what else belongs to the run.
+pub(crate) fn record_open(
+    request: &Request,
+    directory: RunDir,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<(Run, Storage), RecordError> {
     let mut recording = Recording::begin(request, directory, progress)?;
     recording.measure(stop, progress)?;
-    recording.conclude(progress)
+    Ok(recording.conclude(progress))
 }
 
 struct Recording<'a> {
@@ -287,7 +299,7 @@ impl<'a> Recording<'a> {
         self.storage.checkpoint(&run);
     }
 
-    fn conclude(mut self, progress: &mut dyn Progress) -> Result<Recorded, RecordError> {
+    fn conclude(mut self, progress: &mut dyn Progress) -> (Run, Storage) {
         if self.request.lock_memory {
             // Harmless where it was never locked.
             let _ = memory::unlock_all();
@@ -307,8 +319,7 @@ impl<'a> Recording<'a> {
         let state = if ended_early { RunState::Stopped } else { RunState::Complete };
         self.storage.close();
         let run = self.run(state, facts);
-        self.storage.conclude(&run)?;
-        Ok(Recorded { run })
+        (run, self.storage)
     }
 
     /// The run as it stands.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use whylate_model::{Nanos, TicksDelta};
+use whylate_stats::Histogram;
 
 /// Intervals kept; even, so that they pair up.
 pub const MOST: usize = 240;
@@ -25,6 +26,14 @@ pub struct Interval {
     pub lost_ns: f64,
     /// Lengths in nanoseconds and their counts.
     pub lengths: BTreeMap<u64, u64>,
+}
+
+impl Interval {
+    /// The values of a histogram as an interval, nothing of them lost time.
+    #[must_use]
+    pub fn of(histogram: &Histogram) -> Self {
+        Self { lost_ns: 0.0, lengths: histogram.bins().collect() }
+    }
 }
 
 impl Intervals {

@@ -55,6 +55,9 @@ pub enum RecordError {
     /// The probe of a port.
     #[error(transparent)]
     Net(#[from] whylate_net::NetError),
+    /// A port.
+    #[error(transparent)]
+    Port(#[from] whylate_port::PortError),
     /// The self-test needs a CPU to interrupt from.
     #[error(
         "the self-test interrupts the measured CPU from another one, and there is none: measure \

@@ -12,6 +12,7 @@ use whylate_model::segments::{self, Writer};
 use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
 use whylate_stats::Histogram;
+use whylate_sys::nanosleep::{Clock, clock_ns};
 
 /// Disk bound and time between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,8 @@ pub(crate) struct Storage {
 impl Storage {
     pub(crate) fn open(directory: RunDir, epoch: Ticks, limits: Limits) -> Result<Self, ModelError> {
         let segments = Writer::new(&directory, epoch, segments::Limits::within(limits.max_bytes));
-        let log = directory.histogram_log()?;
+        let mut log = directory.histogram_log()?;
+        log.set_base_time(Nanos(clock_ns(Clock::Realtime)))?;
         let next_checkpoint = limits.checkpoint;
         Ok(Self { directory, segments, log, limits, next_checkpoint, failure: None })
     }

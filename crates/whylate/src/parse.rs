@@ -9,7 +9,7 @@ use whylate_model::Nanos;
 const LONGEST: Nanos = Nanos(366 * 24 * 3600 * 1_000_000_000);
 
 /// A duration with its unit: `60s`, `1.5ms`, `72h`, `250us`, `800ns`, `3m`.
-pub fn duration(text: &str) -> Result<Nanos, String> {
+pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let value: f64 = number
@@ -34,7 +34,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
 }
 
 /// A duration of a measurement: long enough to measure anything at all.
-pub fn measuring_time(text: &str) -> Result<Nanos, String> {
+pub(crate) fn measuring_time(text: &str) -> Result<Nanos, String> {
     /// Below this no interval, no quantile and no closure means anything.
     const SHORTEST: Nanos = Nanos(10_000_000);
     let nanos = duration(text)?;
@@ -45,7 +45,7 @@ pub fn measuring_time(text: &str) -> Result<Nanos, String> {
 }
 
 /// A duration above zero.
-pub fn limit(text: &str) -> Result<Nanos, String> {
+pub(crate) fn limit(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos(0) => Err("zero is no limit: leave the option out or give a time".to_owned()),
         nanos => Ok(nanos),
@@ -53,7 +53,7 @@ pub fn limit(text: &str) -> Result<Nanos, String> {
 }
 
 /// A size with its unit: `64KiB`, `1MiB`, `16k`, `8G`.
-pub fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let value: u64 =
@@ -70,7 +70,7 @@ pub fn size(text: &str) -> Result<u64, String> {
 }
 
 /// What the loop does between readings: `none` or `memmove:SIZE`.
-pub fn work(text: &str) -> Result<whylate_gap::Work, String> {
+pub(crate) fn work(text: &str) -> Result<whylate_gap::Work, String> {
     /// More than any cache of today, and two of them still fit into a small machine's memory.
     const LARGEST: u64 = 1 << 30;
     match text.split_once(':') {
@@ -85,7 +85,7 @@ pub fn work(text: &str) -> Result<whylate_gap::Work, String> {
 }
 
 /// A real-time priority from 1 to 98: 99 is left to the kernel's migration and watchdog threads.
-pub fn priority(text: &str) -> Result<u8, String> {
+pub(crate) fn priority(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(priority @ 1..=98) => Ok(priority),
         _ => Err(format!("`{text}` is not a real-time priority: use 1 to 98")),
@@ -93,7 +93,7 @@ pub fn priority(text: &str) -> Result<u8, String> {
 }
 
 /// A count above zero that is not absurd.
-pub fn count(text: &str) -> Result<NonZeroU32, String> {
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     match text.parse::<NonZeroU32>() {
         Ok(count) if count.get() <= 4096 => Ok(count),
         _ => Err(format!("`{text}` is not a count from 1 to 4096")),

@@ -1,14 +1,13 @@
 //! How far a measurement is, on stderr: a bar on a terminal, a heartbeat line off it.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use whylate_model::Nanos;
 use whylate_record::progress::{Progress, Step};
 
 /// Shows the steps of a recording.
-pub struct Shown {
+pub(crate) struct Shown {
     bar: Option<ProgressBar>,
     heartbeat: Nanos,
     last_beat: Nanos,
@@ -17,7 +16,7 @@ pub struct Shown {
 impl Shown {
     /// A bar on a terminal, otherwise a line each `heartbeat`.
     #[must_use]
-    pub fn new(heartbeat: Nanos) -> Self {
+    pub(crate) fn new(heartbeat: Nanos) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(4));
@@ -59,6 +58,3 @@ impl Drop for Shown {
         }
     }
 }
-
-/// How often a recording reports a step.
-pub const STEP: Duration = Duration::from_millis(200);

@@ -11,19 +11,19 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Exit status after the second Ctrl-C.
-pub const SECOND_CTRL_C: i32 = 130;
+pub(crate) const SECOND_CTRL_C: i32 = 130;
 
 /// What Ctrl-C has asked for so far.
 #[derive(Debug, Clone, Default)]
-pub struct Stopping {
+pub(crate) struct Stopping {
     /// Set by the first: measure no longer.
-    pub stop: Arc<AtomicBool>,
+    pub(crate) stop: Arc<AtomicBool>,
     twice: Arc<AtomicBool>,
 }
 
 impl Stopping {
     /// Begins to listen, on a thread of its own that only sleeps.
-    pub fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         let stopping = Self::default();
         let listening = stopping.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -41,7 +41,7 @@ impl Stopping {
 
     /// Was it asked for twice?
     #[must_use]
-    pub fn twice(&self) -> bool {
+    pub(crate) fn twice(&self) -> bool {
         self.twice.load(Ordering::Relaxed)
     }
 }

@@ -19,7 +19,8 @@ use whylate_trace::{
 
 use crate::rendering::assert_same;
 
-const TICK_CLOCK: &str = if cfg!(target_arch = "x86_64") { "x86-tsc" } else { "mono_raw" };
+/// A clock whose stamps the kernel prints as they are; those of nanoseconds it prints rounded.
+const CLOCK: &str = if cfg!(target_arch = "x86_64") { "x86-tsc" } else { "counter" };
 
 /// The trace files, or `None` with a printed reason.
 fn tracefs() -> Option<Tracefs> {
@@ -56,7 +57,7 @@ impl Trace {
         // From here on dropping it removes the instance.
         let layout = PageLayout::parse(&tracefs.read("events/header_page").unwrap()).unwrap();
         let mut trace = Self { tracefs, instance, decoder: Decoder::new(layout), cpus };
-        let common = [("tracing_on", "0"), ("trace_clock", TICK_CLOCK), ("options/fields", "1")];
+        let common = [("tracing_on", "0"), ("trace_clock", CLOCK), ("options/fields", "1")];
         for (file, value) in common.iter().chain(settings) {
             if let Err(error) = trace.instance.write(file, value) {
                 eprintln!("skipped: {error}");

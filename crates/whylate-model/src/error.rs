@@ -172,11 +172,13 @@ impl ModelError {
 
 /// A piece of a file's content that is safe to print and not endless.
 pub(crate) fn quote(text: &str) -> String {
-    let mut quoted: String = text.chars().take(LONGEST_QUOTE).collect();
-    if quoted.len() < text.len() {
+    let head: String = text.chars().take(LONGEST_QUOTE).collect();
+    let escaped = Printable(&head).to_string();
+    let mut quoted: String = escaped.chars().take(LONGEST_QUOTE).collect();
+    if quoted.len() < escaped.len() || head.len() < text.len() {
         quoted.push_str("...");
     }
-    Printable(&quoted).to_string()
+    quoted
 }
 
 /// Why a write failed and what to do about it.

@@ -33,6 +33,9 @@ const WAKE_PERIOD: Nanos = Nanos(1_000_000);
 /// Priority of the woken thread where SCHED_FIFO is allowed; the convention of the field's tools.
 const WAKE_PRIORITY: u8 = 80;
 
+/// The time ends a row of messages, not their number.
+const MOST_REQUESTS: u64 = 1_000_000_000;
+
 /// How long each part takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
@@ -188,7 +191,7 @@ impl Checkup<'_> {
         let policy = if measured.facts.seat.fifo.is_some() { "FIFO" } else { "not FIFO" };
         let mut description = Description {
             name: "wake".to_owned(),
-            label: format!("timer wake-up, {policy}"),
+            label: format!("wake-up, {policy}"),
             paper_row: None,
             from: "scheduled instant of the timer",
             to: "first reading of the woken thread",
@@ -201,7 +204,7 @@ impl Checkup<'_> {
         self.add(&outcome.raw, &raw, model.interval, &description);
         if outcome.skipped > 0 {
             description.name = "wake-corrected".to_owned();
-            description.label = format!("  with the {} skipped ones", outcome.skipped);
+            description.label = format!("  and {} skipped", outcome.skipped);
             self.add(&outcome.corrected, &corrected, model.interval, &description);
         }
         Ok(())
@@ -231,8 +234,8 @@ impl Checkup<'_> {
         paper_row: Option<&'static str>,
     ) -> Result<(), RecordError> {
         let (name, label) = match way {
-            Way::Unix => ("unix", format!("message to a process, {place}")),
-            Way::Udp => ("udp", format!("UDP round trip, {place}")),
+            Way::Unix => ("unix", format!("message, {place}")),
+            Way::Udp => ("udp", format!("UDP, {place}")),
         };
         self.step(&label, self.request.times.message);
         let (near, far) = match way {
@@ -245,7 +248,7 @@ impl Checkup<'_> {
         let reflector =
             ReflectorProcess::spawn(&self.request.program, arguments, far, reflector_cpu)?;
         let closed_loop = ClosedLoop {
-            requests: u64::MAX >> 16,
+            requests: MOST_REQUESTS,
             duration: self.request.times.message,
             interval: Nanos(self.request.times.message.0 / 10),
             ..ClosedLoop::new(self.rate)

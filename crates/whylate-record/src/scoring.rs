@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use whylate_cause::Attributed;
 use whylate_gap::Session;
 use whylate_gap::inject::{self, Injected, Kind, Outcome, Target};
-use whylate_model::cause::Cause;
+use whylate_model::cause::{Cause, Part, Sender};
 use whylate_model::run::{SelfTest, SelfTestKind};
-use whylate_model::{Hertz, Nanos, Pid, Ticks, TicksDelta};
+use whylate_model::{Hertz, Nanos, Pid, Ticks};
 
 use crate::collector::Collector;
 use crate::gaps::Request;
@@ -68,9 +68,17 @@ impl Injector {
         let sender = Pid(self.sender.load(Ordering::Relaxed));
         let judge = Judge { found, sender, with_trace, rate };
         let mut test = SelfTest::default();
+        let everything: Vec<Injected> = outcomes
+            .iter()
+            .flat_map(|outcome| match outcome {
+                Outcome::Made(injected) => injected.as_slice(),
+                Outcome::Skipped(..) => &[],
+            })
+            .copied()
+            .collect();
         for outcome in &outcomes {
             match outcome {
-                Outcome::Made(injected) => test.kinds.extend(judge.kind(injected)),
+                Outcome::Made(injected) => test.kinds.extend(judge.kind(injected, &everything)),
                 Outcome::Skipped(kind, why) => {
                     test.skipped.insert(kind.name().to_owned(), why.to_string());
                 }
@@ -89,12 +97,15 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn kind(&self, injected: &[Injected]) -> Option<SelfTestKind> {
+    /// One kind, with everything that was injected of any kind beside it: what one kind did on the
+    /// way to its interruption is no false alarm of another's.
+    fn kind(&self, injected: &[Injected], everything: &[Injected]) -> Option<SelfTestKind> {
         let kind = injected.first()?.kind;
         let shortest = SHORTEST_JUDGED.to_ticks(self.rate);
         let judged: Vec<&Injected> = injected
             .iter()
             .filter(|one| !kind.length_known() || one.end.since(one.start) >= shortest)
+            .filter(|one| self.was_delivered(one))
             .collect();
         let (mut found, mut named_right, mut errors) = (0, 0, Vec::new());
         for one in &judged {
@@ -103,7 +114,7 @@ impl Judge<'_> {
                 continue;
             }
             found += 1;
-            named_right += u64::from(overlapping.iter().any(|gap| self.ascribes(gap, kind)));
+            named_right += u64::from(self.named_right(&overlapping, one));
             if let ([only], true) = (overlapping.as_slice(), kind.length_known()) {
                 let made = one.end.since(one.start).0 as f64;
                 errors.push((only.gap.length().0 as f64 - made) * 1e9 / self.rate.0);
@@ -113,7 +124,7 @@ impl Judge<'_> {
             self.found.iter().filter(|gap| self.ascribes(gap, kind)).collect();
         let rightly = ascribed
             .iter()
-            .filter(|gap| injected.iter().any(|one| overlap(gap, one) > TicksDelta(0)))
+            .filter(|gap| everything.iter().any(|one| acted_in(gap, one)))
             .count();
         errors.sort_by(f64::total_cmp);
         let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
@@ -131,15 +142,59 @@ impl Judge<'_> {
         })
     }
 
+    /// A membarrier interrupts the CPUs that run a thread of this process. Where the trace shows
+    /// that another thread had the CPU all the while, nothing was interrupted.
+    fn was_delivered(&self, one: &Injected) -> bool {
+        let covers = |part: &Part| part.start <= one.start && part.start + part.length >= one.end;
+        let switched_out =
+            |part: &Part| matches!(part.cause, Cause::Thread { .. }) && covers(part);
+        one.kind != Kind::Ipi
+            || !self
+                .overlapping(one.start, one.end)
+                .iter()
+                .any(|attributed| attributed.parts.iter().any(switched_out))
+    }
+
     /// Gaps that overlap the interval.
     fn overlapping(&self, start: Ticks, end: Ticks) -> Vec<&Attributed> {
         let first = self.found.partition_point(|gap| gap.gap.end <= start);
         self.found[first..].iter().take_while(|gap| gap.gap.start < end).copied().collect()
     }
 
+    /// Is the stretch of the injection named after the injector?
+    ///
+    /// The gap around it may well be longer and named after somebody else who took more of it. Where
+    /// our code stamped both ends, the cause with the largest share of the stretch must be ours;
+    /// where only the sender's stamps are known, an interrupt of ours must lie in it.
+    fn named_right(&self, overlapping: &[&Attributed], one: &Injected) -> bool {
+        let mut shares: Vec<(bool, u64)> = Vec::new();
+        for attributed in overlapping {
+            for part in &attributed.parts {
+                let end = (part.start + part.length).min(one.end);
+                let length = end.since(part.start.max(one.start)).0;
+                let ours = self.is_ours(&part.cause, part.sender.as_ref(), one.kind);
+                match shares.iter_mut().find(|(is_ours, _)| *is_ours == ours) {
+                    Some((_, sum)) => *sum += length,
+                    None => shares.push((ours, length)),
+                }
+            }
+        }
+        let of = |ours: bool| shares.iter().find(|(is, _)| *is == ours).map_or(0, |(_, sum)| *sum);
+        if one.kind.length_known() { of(true) > of(false) } else { of(true) > 0 }
+    }
+
     /// Is this gap named after the injector?
     fn ascribes(&self, attributed: &Attributed, kind: Kind) -> bool {
-        match (&attributed.cause, kind) {
+        let of_ours = |part: &&Part| part.cause == attributed.cause;
+        attributed
+            .parts
+            .iter()
+            .filter(of_ours)
+            .any(|part| self.is_ours(&part.cause, part.sender.as_ref(), kind))
+    }
+
+    fn is_ours(&self, cause: &Cause, sender: Option<&Sender>, kind: Kind) -> bool {
+        match (cause, kind) {
             (Cause::Thread { comm, .. }, Kind::FifoPreemption | Kind::CpuHog) => {
                 Some(comm.as_str()) == kind.thread_name()
             }
@@ -147,16 +202,16 @@ impl Judge<'_> {
             (Cause::PageFault, Kind::PageFault) => true,
             (Cause::Interrupt { name }, Kind::Ipi) => {
                 name.starts_with("call_function")
-                    && attributed.arrivals.iter().any(|arrival| arrival.sender.pid == self.sender)
+                    && sender.is_some_and(|sender| sender.pid == self.sender)
             }
             _ => false,
         }
     }
 }
 
-fn overlap(attributed: &Attributed, one: &Injected) -> TicksDelta {
-    let start = attributed.gap.start.max(one.start);
-    attributed.gap.end.min(one.end).since(start)
+/// Did the injector act for this one within the gap?
+fn acted_in(attributed: &Attributed, one: &Injected) -> bool {
+    attributed.gap.start < one.end && one.since < attributed.gap.end
 }
 
 fn order_statistic(sorted: &[f64], share: f64) -> Option<f64> {

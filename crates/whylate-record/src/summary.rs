@@ -137,7 +137,7 @@ pub fn gap_series(thread: &Thread, totals: &Totals, summary: &GapSummary, settin
     let class_by = decides.map(|point| point.value);
     let mut series = of_histogram(&thread.lengths, whole, &Description {
         name: summary.series.clone(),
-        label: format!("gaps of a busy thread, CPU {}", thread.facts.cpu),
+        label: format!("gaps, CPU {}", thread.facts.cpu),
         paper_row: None,
         from: "last reading before the gap",
         to: "first reading after it",
@@ -298,7 +298,7 @@ pub fn delta_description(setting: &Setting, cpu: whylate_model::CpuId) -> Descri
     let pair = setting.plan.loop_kind == LoopKind::Pair;
     Description {
         name: format!("delta-cpu{cpu}"),
-        label: format!("two readings of the counter, CPU {cpu}"),
+        label: format!("two reads, CPU {cpu}"),
         paper_row: pair.then_some("1c"),
         from: "a reading of the counter",
         to: "the next reading",

@@ -26,3 +26,6 @@ pub use decoder::{Decoder, PageSummary};
 pub use error::TraceError;
 pub use page::Missed;
 pub use wanted::{wanted_elsewhere, wanted_on_measured};
+
+#[cfg(test)]
+mod tests;

@@ -85,13 +85,14 @@ pub(super) fn inject(
     while let Some(length) = pacer.next(SPIN.0, SPIN.1) {
         SPIN_TICKS.store(length.0, Ordering::Relaxed);
         ENDED.store(0, Ordering::Relaxed);
+        let since = counter.read();
         if let (Kind::PageFault, Some(pages)) = (kind, PAGES_TO_TOUCH.get()) {
             pages.drop_pages().map_err(fail)?;
         }
         signal::send_to_thread(process::pid(), target.tid, number).map_err(fail)?;
         let Some((start, end)) = answer(counter, pacer) else { break };
         let asked = if kind == Kind::Signal { length } else { TicksDelta(0) };
-        injected.push(Injected { kind, start, end, asked });
+        injected.push(Injected { kind, since, start, end, asked });
     }
     Ok(injected)
 }

@@ -94,6 +94,9 @@ impl Kind {
 pub struct Injected {
     /// How.
     pub kind: Kind,
+    /// When the injector began to act for it: sending a signal, dropping pages and waking a thread
+    /// interrupt the CPU, too.
+    pub since: Ticks,
     /// First instant known to belong to it, or the sender's stamp before sending.
     pub start: Ticks,
     /// Last instant known to belong to it, or the sender's stamp after it was served.
@@ -198,7 +201,7 @@ fn ipis(counter: &mut HardwareCounter, pacer: &mut Pacer) -> Result<Vec<Injected
         let start = counter.read();
         membarrier::private_expedited().map_err(fail)?;
         let end = counter.read();
-        injected.push(Injected { kind: Kind::Ipi, start, end, asked: TicksDelta(0) });
+        injected.push(Injected { kind: Kind::Ipi, since: start, start, end, asked: TicksDelta(0) });
     }
     Ok(injected)
 }

@@ -31,6 +31,7 @@ pub(super) fn inject(
     };
     let (ask, asked) = sync_channel::<TicksDelta>(1);
     let (tell, told) = sync_channel(1);
+    let mut clock = counter;
     let worker = Worker { kind, cpu: target.cpu, counter, asked, tell };
     let handle = std::thread::Builder::new()
         .name(name.to_owned())
@@ -39,11 +40,13 @@ pub(super) fn inject(
     let mut injected = Vec::with_capacity(pacer.left);
     let result = told.recv().unwrap_or(Ok(None)).and_then(|_| {
         while let Some(length) = pacer.next(shortest, longest) {
+            let since = clock.read();
             // The worker lives as long as this sender; it answers each length once.
             if ask.send(length).is_err() {
                 break;
             }
-            injected.extend(told.recv().unwrap_or(Ok(None))?);
+            let made = told.recv().unwrap_or(Ok(None))?;
+            injected.extend(made.map(|made| Injected { since, ..made }));
         }
         Ok(())
     });
@@ -73,7 +76,7 @@ impl Worker {
             while end.since(start) < length {
                 end = self.counter.read();
             }
-            let injected = Injected { kind: self.kind, start, end, asked: length };
+            let injected = Injected { kind: self.kind, since: start, start, end, asked: length };
             if self.tell.send(Ok(Some(injected))).is_err() {
                 return;
             }

@@ -276,20 +276,26 @@ mod tests {
             let mut command = Command::new("sh");
             let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let out = BufReader::new(process.stdout.take().unwrap());
-            Self { process, out, children: Vec::new() }
+            let mut started = Self { process, out, children: Vec::new() };
+            // It answers: so it is the shell by now, and no longer a copy of this test.
+            assert_eq!(started.ask("echo here"), "here");
+            started
         }
 
         fn pid(&self) -> Pid {
             Pid(self.process.id() as i32)
         }
 
-        /// Starts a process in the shell and returns its id.
-        fn begin(&mut self) -> Pid {
-            let input = self.process.stdin.as_mut().unwrap();
-            input.write_all(b"sleep 600 >/dev/null 2>&1 & echo $!\n").unwrap();
+        fn ask(&mut self, command: &str) -> String {
+            writeln!(self.process.stdin.as_mut().unwrap(), "{command}").unwrap();
             let mut line = String::new();
             self.out.read_line(&mut line).unwrap();
-            let child = Pid(line.trim().parse().unwrap());
+            line.trim().to_owned()
+        }
+
+        /// Starts a process in the shell and returns its id.
+        fn begin(&mut self) -> Pid {
+            let child = Pid(self.ask("sleep 600 >/dev/null 2>&1 & echo $!").parse().unwrap());
             self.children.push(child);
             child
         }

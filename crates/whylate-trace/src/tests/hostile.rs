@@ -1,13 +1,13 @@
 //! Bytes that no kernel wrote: never a panic, never an endless loop, never an event made of nothing.
 
+use crate::format::EventFormat;
+use crate::page::{PageLayout, Records};
+use crate::{Decoder, PageSummary};
 use proptest::prelude::*;
 use whylate_model::event::Event;
-use whylate_trace::format::EventFormat;
-use whylate_trace::page::{PageLayout, Records};
-use whylate_trace::{Decoder, PageSummary};
 
-use crate::builder::{CPU, HEADER_PAGE, layout};
-use crate::recorded::{PAGES, decoder};
+use super::builder::{CPU, HEADER_PAGE, layout};
+use super::recorded::{PAGES, decoder};
 
 /// Decodes, and checks what holds for any bytes.
 fn check(decoder: &Decoder, page: &[u8]) -> Result<(), TestCaseError> {

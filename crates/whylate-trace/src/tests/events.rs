@@ -1,11 +1,11 @@
 //! Every kind of event, from records built by their formats.
 
+use crate::format::EventFormat;
+use crate::{Decoder, TraceError, wanted_elsewhere, wanted_on_measured};
 use whylate_model::event::{EventKind, Softirq, Task};
 use whylate_model::{CpuId, Pid, Ticks};
-use whylate_trace::format::EventFormat;
-use whylate_trace::{Decoder, TraceError, wanted_elsewhere, wanted_on_measured};
 
-use crate::builder::{
+use super::builder::{
     CPU, PageBuilder, Value, Value::Bytes, Value::Number, decode, decoder, layout, record,
     recorded_format,
 };
@@ -210,7 +210,7 @@ fn a_queued_call_names_the_cpu_and_the_function() {
 
 #[test]
 fn text_that_lies_relative_to_its_field_is_found() {
-    let text = include_str!("../data/events/irq/irq_handler_entry/format")
+    let text = include_str!("../../tests/data/events/irq/irq_handler_entry/format")
         .replace("__data_loc", "__rel_loc")
         // One field more, so that the pointer is not the last.
         .replace("\n\nprint", "\n\tfield:int more;\toffset:16;\tsize:4;\tsigned:1;\n\nprint");

@@ -1,10 +1,10 @@
 //! Pages and their records: every record type, lost events, damage.
 
+use crate::page::{PageLayout, Records};
+use crate::{Missed, PageSummary, TraceError};
 use whylate_model::Ticks;
-use whylate_trace::page::{PageLayout, Records};
-use whylate_trace::{Missed, PageSummary, TraceError};
 
-use crate::builder::{
+use super::builder::{
     HEADER_PAGE, PageBuilder, Value::Number, decode, decoder, layout, record, recorded_format,
 };
 
@@ -317,7 +317,7 @@ fn events_that_were_not_registered_are_counted() {
     let (result, events) = decode(&decoder("irq", &known), &page);
     let expected = PageSummary { events: 1, unknown_events: 2, ..PageSummary::default() };
     assert_eq!((result, events.len()), (Ok(expected), 1));
-    let nothing = whylate_trace::Decoder::new(layout());
+    let nothing = crate::Decoder::new(layout());
     let (result, _) = decode(&nothing, &page);
     assert_eq!(result, Ok(PageSummary { unknown_events: 3, ..PageSummary::default() }));
 }

@@ -2,17 +2,17 @@
 //!
 //! `tests/data/record.py` recorded them, and says how.
 
+use crate::format::EventFormat;
+use crate::{Decoder, Missed};
 use whylate_model::CpuId;
-use whylate_trace::format::EventFormat;
-use whylate_trace::{Decoder, Missed};
 
-use crate::builder::layout;
-use crate::rendering::assert_same;
+use super::builder::layout;
+use super::rendering::assert_same;
 
 /// A recorded page.
-pub(crate) struct Page {
-    pub(crate) cpu: CpuId,
-    pub(crate) bytes: &'static [u8],
+pub(super) struct Page {
+    pub(super) cpu: CpuId,
+    pub(super) bytes: &'static [u8],
     text: &'static str,
     missed: Missed,
 }
@@ -21,14 +21,14 @@ macro_rules! page {
     ($name:literal, $cpu:literal, $missed:expr) => {
         Page {
             cpu: CpuId($cpu),
-            bytes: include_bytes!(concat!("../data/", $name, ".bin")),
-            text: include_str!(concat!("../data/", $name, ".txt")),
+            bytes: include_bytes!(concat!("../../tests/data/", $name, ".bin")),
+            text: include_str!(concat!("../../tests/data/", $name, ".txt")),
             missed: $missed,
         }
     };
 }
 
-pub(crate) const PAGES: &[Page] = &[
+pub(super) const PAGES: &[Page] = &[
     page!("page-1-cpu1", 1, Missed::None),
     page!("page-2-cpu1", 1, Missed::None),
     page!("page-3-cpu1", 1, Missed::Count(7_365)),
@@ -36,7 +36,7 @@ pub(crate) const PAGES: &[Page] = &[
 ];
 
 /// A decoder of all events that were recorded.
-pub(crate) fn decoder() -> Decoder {
+pub(super) fn decoder() -> Decoder {
     let mut decoder = Decoder::new(layout());
     for (system, text) in FORMATS {
         decoder.register(system, &EventFormat::parse(text).unwrap()).unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn decoder() -> Decoder {
 macro_rules! formats {
     ($($system:literal: $($event:literal)*;)*) => {
         &[$($(
-            ($system, include_str!(concat!("../data/events/", $system, "/", $event, "/format"))),
+            ($system, include_str!(concat!("../../tests/data/events/", $system, "/", $event, "/format"))),
         )*)*]
     };
 }

@@ -1,15 +1,15 @@
 //! The texts of `events/*/*/format`.
 
-use whylate_trace::TraceError;
-use whylate_trace::format::{EventFormat, Storage};
+use crate::TraceError;
+use crate::format::{EventFormat, Storage};
 
-use crate::builder::recorded_format;
+use super::builder::recorded_format;
 
 #[test]
 fn a_recorded_format_is_read_with_all_its_fields() {
     let format = recorded_format!("sched/sched_migrate_task");
     assert_eq!(format.name, "sched_migrate_task");
-    let text = include_str!("../data/events/sched/sched_migrate_task/format");
+    let text = include_str!("../../tests/data/events/sched/sched_migrate_task/format");
     assert!(text.contains(&format!("ID: {}\n", format.id)));
     let fields: Vec<_> = format
         .fields

@@ -2,6 +2,7 @@
 //!
 //! Skipped where tracefs cannot be reached. The instances made here are removed again.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::process::Command;
 use std::thread;
@@ -22,15 +23,17 @@ use crate::rendering::assert_same;
 /// A clock whose stamps the kernel prints as they are; those of nanoseconds it prints rounded.
 const CLOCK: &str = if cfg!(target_arch = "x86_64") { "x86-tsc" } else { "counter" };
 
-/// The trace files, or `None` with a printed reason.
+/// Reports a test as skipped; with `WHYLATE_TESTS_REQUIRE=everything` that is a failure.
+fn skip<T>(reason: &impl Display) -> Option<T> {
+    eprintln!("skipped: {reason}");
+    let required = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|what| what == "everything");
+    assert!(!required, "this may not be skipped here: {reason}");
+    None
+}
+
+/// The trace files; only who may write there may make an instance.
 fn tracefs() -> Option<Tracefs> {
-    match Tracefs::open() {
-        Ok(tracefs) => Some(tracefs),
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
+    Tracefs::open().map_or_else(|error| skip(&error), Some)
 }
 
 /// A trace instance with all wanted events, which is removed in the end.
@@ -48,10 +51,7 @@ impl Trace {
         let name = format!("whylate-trace-test-{name}-{}", std::process::id());
         let instance = match tracefs.create_instance(&name) {
             Ok(instance) => instance,
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                return None;
-            }
+            Err(error) => return skip(&error),
         };
         let cpus = affinity::get();
         // From here on dropping it removes the instance.
@@ -60,8 +60,7 @@ impl Trace {
         let common = [("tracing_on", "0"), ("trace_clock", CLOCK), ("options/fields", "1")];
         for (file, value) in common.iter().chain(settings) {
             if let Err(error) = trace.instance.write(file, value) {
-                eprintln!("skipped: {error}");
-                return None;
+                return skip(&error);
             }
         }
         // Only the instance's own file knows the size of the instance's sub-buffers.

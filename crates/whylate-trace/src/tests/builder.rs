@@ -1,15 +1,15 @@
 //! Builds pages and records as the kernel would, from formats rather than from the decoder.
 
+use crate::format::{EventFormat, Storage};
+use crate::page::PageLayout;
+use crate::{Decoder, PageSummary, TraceError};
 use whylate_model::CpuId;
 use whylate_model::event::Event;
-use whylate_trace::format::{EventFormat, Storage};
-use whylate_trace::page::PageLayout;
-use whylate_trace::{Decoder, PageSummary, TraceError};
 
 /// The layout of a 64-bit kernel with pages of 4 KiB.
-pub(crate) const HEADER_PAGE: &str = include_str!("../data/events/header_page");
+pub(super) const HEADER_PAGE: &str = include_str!("../../tests/data/events/header_page");
 /// The CPU that all hand-built pages come from.
-pub(crate) const CPU: CpuId = CpuId(3);
+pub(super) const CPU: CpuId = CpuId(3);
 
 const HEADER_BYTES: usize = 16;
 const PAGE_BYTES: usize = 4096;
@@ -17,28 +17,28 @@ const PAGE_BYTES: usize = 4096;
 /// The recorded format of an event.
 macro_rules! recorded_format {
     ($name:literal) => {
-        whylate_trace::format::EventFormat::parse(include_str!(concat!(
-            "../data/events/",
+        crate::format::EventFormat::parse(include_str!(concat!(
+            "../../tests/data/events/",
             $name,
             "/format"
         )))
         .unwrap()
     };
 }
-pub(crate) use recorded_format;
+pub(super) use recorded_format;
 
-pub(crate) fn layout() -> PageLayout {
+pub(super) fn layout() -> PageLayout {
     PageLayout::parse(HEADER_PAGE).unwrap()
 }
 
 /// A decoder that knows one event.
-pub(crate) fn decoder(system: &str, format: &EventFormat) -> Decoder {
+pub(super) fn decoder(system: &str, format: &EventFormat) -> Decoder {
     let mut decoder = Decoder::new(layout());
     decoder.register(system, format).unwrap();
     decoder
 }
 
-pub(crate) fn decode(
+pub(super) fn decode(
     decoder: &Decoder,
     page: &[u8],
 ) -> (Result<PageSummary, TraceError>, Vec<Event>) {
@@ -49,7 +49,7 @@ pub(crate) fn decode(
 
 /// A page that is being written.
 #[derive(Debug, Clone)]
-pub(crate) struct PageBuilder {
+pub(super) struct PageBuilder {
     stamp: u64,
     data: Vec<u8>,
     flags: i32,
@@ -57,12 +57,12 @@ pub(crate) struct PageBuilder {
 }
 
 impl PageBuilder {
-    pub(crate) fn new(stamp: u64) -> Self {
+    pub(super) fn new(stamp: u64) -> Self {
         Self { stamp, data: Vec::new(), flags: 0, behind: Vec::new() }
     }
 
     /// A record in the short form where it fits, as the kernel chooses.
-    pub(crate) fn event(mut self, delta: u32, record: &[u8]) -> Self {
+    pub(super) fn event(mut self, delta: u32, record: &[u8]) -> Self {
         let words = record.len().div_ceil(4);
         if !(1..=28).contains(&words) {
             return self.long_event(delta, record);
@@ -73,27 +73,27 @@ impl PageBuilder {
     }
 
     /// A record in the long form, with its length in a word of its own.
-    pub(crate) fn long_event(mut self, delta: u32, record: &[u8]) -> Self {
+    pub(super) fn long_event(mut self, delta: u32, record: &[u8]) -> Self {
         self.head(0, delta);
         self.word(record.len().next_multiple_of(4) as u32 + 4);
         self.put(record);
         self
     }
 
-    pub(crate) fn time_extend(mut self, delta: u64) -> Self {
+    pub(super) fn time_extend(mut self, delta: u64) -> Self {
         self.head(30, (delta & 0x7ff_ffff) as u32);
         self.word((delta >> 27) as u32);
         self
     }
 
-    pub(crate) fn time_stamp(mut self, stamp: u64) -> Self {
+    pub(super) fn time_stamp(mut self, stamp: u64) -> Self {
         self.head(31, (stamp & 0x7ff_ffff) as u32);
         self.word((stamp >> 27) as u32);
         self
     }
 
     /// A record of `bytes` data that was written and taken back.
-    pub(crate) fn discarded(mut self, delta: u32, bytes: usize) -> Self {
+    pub(super) fn discarded(mut self, delta: u32, bytes: usize) -> Self {
         self.head(29, delta);
         self.word(bytes as u32);
         self.data.resize(self.data.len() + bytes - 4, 0xee);
@@ -101,30 +101,30 @@ impl PageBuilder {
     }
 
     /// The mark that nothing follows.
-    pub(crate) fn end(mut self) -> Self {
+    pub(super) fn end(mut self) -> Self {
         self.head(29, 0);
         self
     }
 
     /// Any bytes in place of a record.
-    pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
+    pub(super) fn raw(mut self, bytes: &[u8]) -> Self {
         self.data.extend_from_slice(bytes);
         self
     }
 
-    pub(crate) fn missed(mut self) -> Self {
+    pub(super) fn missed(mut self) -> Self {
         self.flags = i32::MIN;
         self
     }
 
-    pub(crate) fn missed_count(mut self, count: u64) -> Self {
+    pub(super) fn missed_count(mut self, count: u64) -> Self {
         self.flags = i32::MIN + (1 << 30);
         self.behind = count.to_le_bytes().to_vec();
         self
     }
 
     /// Up to the last byte that means something.
-    pub(crate) fn short(&self) -> Vec<u8> {
+    pub(super) fn short(&self) -> Vec<u8> {
         let mut page = self.stamp.to_le_bytes().to_vec();
         // The kernel adds the flags as an `int`, which is negative.
         let commit = self.data.len() as i64 + i64::from(self.flags);
@@ -136,7 +136,7 @@ impl PageBuilder {
     }
 
     /// As it comes from the kernel.
-    pub(crate) fn page(&self) -> Vec<u8> {
+    pub(super) fn page(&self) -> Vec<u8> {
         let mut page = self.short();
         assert!(page.len() <= PAGE_BYTES, "{} bytes are more than a page", page.len());
         page.resize(PAGE_BYTES, 0);
@@ -159,13 +159,13 @@ impl PageBuilder {
 }
 
 /// A value of a field.
-pub(crate) enum Value<'a> {
+pub(super) enum Value<'a> {
     Number(i64),
     Bytes(&'a [u8]),
 }
 
 /// A record of `format` by thread 77 with these values; all other fields are zero.
-pub(crate) fn record(format: &EventFormat, values: &[(&str, Value<'_>)]) -> Vec<u8> {
+pub(super) fn record(format: &EventFormat, values: &[(&str, Value<'_>)]) -> Vec<u8> {
     let length = format.fields.iter().map(|field| field.offset + field.size).max().unwrap();
     let mut record = vec![0; (length as usize).next_multiple_of(4)];
     let common =

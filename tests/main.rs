@@ -1,1 +1,15 @@
-//! Integration tests, one file per subject.
+//! Integration tests of the whole tool, one file per subject.
+//!
+//! They run the program as a user would and judge what it stored. Numbers are compared inside one
+//! run only: counts, closures and ratios, never absolute times. What a test needs and the machine
+//! lacks is named by [`needs`]; nothing is passed over in silence.
+
+mod checkup;
+mod cli;
+mod endurance;
+mod faults;
+mod figures;
+mod hot_path;
+mod needs;
+mod program;
+mod report;

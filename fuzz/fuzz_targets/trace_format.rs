@@ -11,11 +11,9 @@ use whylate_trace::Decoder;
 use whylate_trace::format::EventFormat;
 use whylate_trace::page::PageLayout;
 
-const HEADER_PAGE: &str =
-    include_str!("../../crates/whylate-trace/tests/data/events/header_page");
-const SYSTEMS: &[&str] = &[
-    "irq_vectors", "irq", "sched", "exceptions", "nmi", "signal", "workqueue", "ipi", "csd",
-];
+const HEADER_PAGE: &str = include_str!("../../crates/whylate-trace/tests/data/events/header_page");
+const SYSTEMS: &[&str] =
+    &["irq_vectors", "irq", "sched", "exceptions", "nmi", "signal", "workqueue", "ipi", "csd"];
 
 fuzz_target!(|data: &[u8]| {
     let mut parts = data.splitn(3, |byte| *byte == 0);

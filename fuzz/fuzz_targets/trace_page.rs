@@ -23,8 +23,7 @@ macro_rules! formats {
     };
 }
 
-const HEADER_PAGE: &str =
-    include_str!("../../crates/whylate-trace/tests/data/events/header_page");
+const HEADER_PAGE: &str = include_str!("../../crates/whylate-trace/tests/data/events/header_page");
 const FORMATS: &[(&str, &str)] = formats! {
     "csd": "csd_queue_cpu";
     "exceptions": "page_fault_kernel" "page_fault_user";

@@ -41,7 +41,7 @@ const RECORDINGS_IN_A_ROW: u32 = 16;
 /// Counters of one measuring thread, written by it alone, readable by all.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// First reading of the measurement proper.
+    /// First reading of the loop; zero before.
     pub start: AtomicU64,
     /// Latest reading at the end of a block.
     pub now: AtomicU64,
@@ -61,25 +61,6 @@ pub struct Live {
     pub inside_ticks: AtomicU64,
     /// End of the first gap above the stop limit; zero while there was none.
     pub tripped: AtomicU64,
-}
-
-impl Live {
-    /// Back to zero, for the start of the measurement proper.
-    pub fn reset(&self) {
-        let all = [
-            &self.start,
-            &self.now,
-            &self.iterations,
-            &self.gaps,
-            &self.dropped,
-            &self.gap_ticks,
-            &self.recording_ticks,
-            &self.migrations,
-            &self.inside_ticks,
-            &self.tripped,
-        ];
-        all.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
-    }
 }
 
 #[inline]

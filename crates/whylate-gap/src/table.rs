@@ -27,6 +27,7 @@ pub struct Direct {
     bins: Box<[AtomicU64; DIRECT]>,
 }
 
+#[expect(clippy::unnecessary_box_returns, reason = "up to 330 kB, too much for a stack")]
 fn zeros<const N: usize>() -> Box<[AtomicU64; N]> {
     let bins: Box<[AtomicU64]> = (0..N).map(|_| AtomicU64::new(0)).collect();
     let Ok(bins) = bins.try_into() else { unreachable!("invariant: N bins were made") };
@@ -69,6 +70,7 @@ impl Default for Direct {
 impl Direct {
     /// Counts `value` if it is small enough; says whether it was.
     #[inline(always)]
+    #[must_use]
     pub fn count(&self, value: u64) -> bool {
         match self.bins.get(value as usize) {
             Some(bin) => {

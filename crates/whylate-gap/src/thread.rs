@@ -69,13 +69,14 @@ impl<C: Counter + Clone> Task<C> {
         }
         let Ok(begin) = self.begins.recv() else { return };
         let stop = Arc::clone(&self.stop);
-        let mut recorder =
-            Recorder::new(producer, &shared.overflow, &shared.live, &stop, rseq, limits);
+        let (settling, unseen) = (Scratch::new::<W>(1.0), Live::default());
+        let mut recorder = Recorder::new(producer, &settling.large, &unseen, &stop, rseq, limits);
         // Runs in the loop to be measured until the common start, so that nothing is cold then.
+        // Nobody looks at these counters: what the drain sees as started is what is measured.
         recorder.limits.end = begin.start;
-        let scratch = Scratch::new::<W>(1.0);
-        self.measure(workload, &mut recorder, &scratch.blocks, &scratch.small, &scratch.large);
-        shared.live.reset();
+        self.measure(workload, &mut recorder, &settling.blocks, &settling.small, &settling.large);
+        recorder.live = &shared.live;
+        recorder.overflow = &shared.overflow;
         recorder.limits.end = begin.end;
         recorder.limits.stop_at = stop_at;
         self.measure(workload, &mut recorder, &shared.blocks, &shared.small, &shared.large);

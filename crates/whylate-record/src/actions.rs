@@ -43,9 +43,12 @@ impl FromStr for Action {
             ("trace-off", None) => Ok(Self::TraceOff),
             ("snapshot", None) => Ok(Self::Snapshot),
             ("marker", text) => Ok(Self::Marker(text.unwrap_or("whylate: threshold").to_owned())),
-            ("command", Some(line)) if !line.trim().is_empty() => Ok(Self::Command(line.to_owned())),
-            ("signal", Some(rest)) => parse_signal(rest)
-                .ok_or_else(|| format!("`signal:{rest}` is not signal:NUMBER:PID with a PID above 1")),
+            ("command", Some(line)) if !line.trim().is_empty() => {
+                Ok(Self::Command(line.to_owned()))
+            }
+            ("signal", Some(rest)) => parse_signal(rest).ok_or_else(|| {
+                format!("`signal:{rest}` is not signal:NUMBER:PID with a PID above 1")
+            }),
             _ => Err(format!(
                 "`{text}` is not an action: use trace-off, marker[:TEXT], snapshot, \
                  signal:NUMBER:PID or command:LINE"
@@ -130,7 +133,8 @@ mod tests {
         assert_eq!(read("marker:here: now"), Ok(Action::Marker("here: now".to_owned())));
         assert_eq!(read("signal:10:4242"), Ok(Action::Signal { number: 10, pid: Pid(4242) }));
         assert_eq!(read("command:true"), Ok(Action::Command("true".to_owned())));
-        for text in ["", "trace", "signal:10", "signal:10:1", "signal:0:7", "command:", "command: "] {
+        for text in ["", "trace", "signal:10", "signal:10:1", "signal:0:7", "command:", "command: "]
+        {
             assert!(read(text).is_err(), "{text} was taken for an action");
         }
     }

@@ -111,7 +111,8 @@ pub fn record(
     let gaps_request = gaps_request(request);
     let (run, storage) = gaps::record_open(&gaps_request, directory, stop, progress)?;
     let counter = HardwareCounter::open()?;
-    let mut checkup = Checkup { request, counter, rate: run.clock.hz, run, storage, stop, progress };
+    let mut checkup =
+        Checkup { request, counter, rate: run.clock.hz, run, storage, stop, progress };
     checkup.deltas(&gaps_request)?;
     checkup.wake()?;
     checkup.messages()?;
@@ -203,7 +204,7 @@ impl Checkup<'_> {
         let outcome = measured.outcome;
         self.add(&outcome.raw, &raw, model.interval, &description);
         if outcome.skipped > 0 {
-            description.name = "wake-corrected".to_owned();
+            "wake-corrected".clone_into(&mut description.name);
             description.label = format!("  and {} skipped", outcome.skipped);
             self.add(&outcome.corrected, &corrected, model.interval, &description);
         }
@@ -243,8 +244,7 @@ impl Checkup<'_> {
             Way::Udp => udp::loopback_pair(udp::Family::V4)?,
         };
         let mut port = self.port(way, near)?;
-        let arguments =
-            ["reflect-stdin".to_owned(), "--cpu".to_owned(), reflector_cpu.to_string()];
+        let arguments = ["reflect-stdin".to_owned(), "--cpu".to_owned(), reflector_cpu.to_string()];
         let reflector =
             ReflectorProcess::spawn(&self.request.program, arguments, far, reflector_cpu)?;
         let closed_loop = ClosedLoop {

@@ -114,8 +114,12 @@ impl Collector {
 
     /// The events of these CPUs, and the sends of those, will come.
     pub fn expect_trace(&mut self, measured: &[CpuId], senders: &[CpuId]) {
-        measured.iter().for_each(|cpu| self.attributor.trace_cpu(*cpu));
-        senders.iter().for_each(|cpu| self.attributor.trace_sends(*cpu));
+        for cpu in measured {
+            self.attributor.trace_cpu(*cpu);
+        }
+        for cpu in senders {
+            self.attributor.trace_sends(*cpu);
+        }
     }
 
     /// Takes everything that threads and kernel have recorded since the last call. `keep_gap` and
@@ -286,7 +290,7 @@ impl Thread {
         closed: &mut Vec<ClosedInterval>,
     ) {
         let lengths = std::mem::replace(&mut self.interval_log.lengths, Histogram::new());
-        if lengths.len() > 0 {
+        if !lengths.is_empty() {
             let length = interval.to_nanos(rate);
             let start = Nanos(self.interval_log.index.saturating_mul(length.0));
             closed.push(ClosedInterval { thread, start, length, lengths });

@@ -8,9 +8,9 @@ use std::time::Duration;
 use whylate_cause::rules::{Corroboration, Standing};
 use whylate_cause::totals::Beside;
 use whylate_cause::{Context, Measured, Placement as CausePlacement};
+use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_gap::{Placement, Plan, Policy, Session, State};
-use whylate_clock::facts::RecordingCost;
 use whylate_host::guard::{Guard, MovedInterrupts, MovedTasks, Scope};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
@@ -46,6 +46,7 @@ const NEAR_PERIOD: f64 = 3.0;
 
 /// What is asked.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub struct Request {
     /// How to measure.
     pub plan: Plan,
@@ -156,13 +157,17 @@ impl<'a> Recording<'a> {
             None => None,
         };
         let session = Session::prepare(&request.plan, &workbench.counter, workbench.rate)?;
-        let mut collector = Collector::new(&session, context(&session, &workbench, request), &Wanted {
-            rate: workbench.rate,
-            interval: Intervals::width_for(request.duration),
-            worst: request.worst,
-            validate: request.validate && trace.is_some(),
-            keep_all: request.selftest,
-        });
+        let mut collector = Collector::new(
+            &session,
+            context(&session, &workbench, request),
+            &Wanted {
+                rate: workbench.rate,
+                interval: Intervals::width_for(request.duration),
+                worst: request.worst,
+                validate: request.validate && trace.is_some(),
+                keep_all: request.selftest,
+            },
+        );
         if trace.is_some() {
             collector.expect_trace(&measured, &online);
         }
@@ -263,7 +268,8 @@ impl<'a> Recording<'a> {
             self.warnings.push(warning);
         }
         let gaps: u64 = self.collector.threads().iter().map(|thread| thread.lengths.len()).sum();
-        let longest = self.collector.threads().iter().filter_map(|thread| thread.lengths.max()).max();
+        let longest =
+            self.collector.threads().iter().filter_map(|thread| thread.lengths.max()).max();
         progress.step(&Step {
             what: "gaps".to_owned(),
             elapsed,
@@ -283,7 +289,9 @@ impl<'a> Recording<'a> {
         if let Some(trace) = &self.trace {
             trace.switch(false);
         }
-        let over = |thread: &&crate::collector::Thread| thread.lengths.max().is_some_and(|max| max > limit.0);
+        let over = |thread: &&crate::collector::Thread| {
+            thread.lengths.max().is_some_and(|max| max > limit.0)
+        };
         let Some(thread) = self.collector.threads().iter().find(over) else { return };
         let trigger =
             Trigger { length: Nanos(thread.lengths.max().unwrap_or(0)), cpu: thread.facts.cpu };
@@ -396,8 +404,7 @@ impl<'a> Recording<'a> {
         evidence.trace = facts.map(|mut facts| {
             let counts = self.collector.attributor().event_counts();
             facts.events_in_gaps = counts.values().map(|count| count.inside).sum();
-            facts.events_measured =
-                counts.values().map(|count| count.inside + count.outside).sum();
+            facts.events_measured = counts.values().map(|count| count.inside + count.outside).sum();
             facts.events_in_recording = counts.values().map(|count| count.in_recording).sum();
             if let Some(cost) = &self.trace_cost {
                 facts.lost_share_with = Some(cost.with);

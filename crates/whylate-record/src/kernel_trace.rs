@@ -75,11 +75,7 @@ struct Source {
 
 impl KernelTrace {
     /// Opens both instances, with their events on. `online` are all CPUs of the machine.
-    pub fn start(
-        journal: &Journal,
-        measured: &[CpuId],
-        online: &[CpuId],
-    ) -> Result<Self, NoTrace> {
+    pub fn start(journal: &Journal, measured: &[CpuId], online: &[CpuId]) -> Result<Self, NoTrace> {
         let tracefs = Tracefs::open().map_err(|error| NoTrace {
             reason: error.to_string(),
             remedy: "run as root (CAP_SYS_ADMIN), or mount tracefs at /sys/kernel/tracing and let \
@@ -89,8 +85,12 @@ impl KernelTrace {
         let clocks = tracefs.read("trace_clock").map_err(cannot("read trace_clock"))?;
         if !clocks.split(['[', ']', ' ', '\n']).any(|clock| clock == TICK_CLOCK) {
             return Err(NoTrace {
-                reason: format!("this kernel has no trace clock {TICK_CLOCK} (it has {})", clocks.trim()),
-                remedy: "boot a kernel with that clock; until then causes come from evidence B".to_owned(),
+                reason: format!(
+                    "this kernel has no trace clock {TICK_CLOCK} (it has {})",
+                    clocks.trim()
+                ),
+                remedy: "boot a kernel with that clock; until then causes come from evidence B"
+                    .to_owned(),
             });
         }
         let mut facts = TraceFacts { clock: TICK_CLOCK.to_owned(), ..TraceFacts::default() };
@@ -206,11 +206,8 @@ impl Opening<'_> {
         facts: &mut TraceFacts,
     ) -> Result<Side, NoTrace> {
         let (tracefs, online) = (self.tracefs, self.online);
-        let guard =
-            TraceInstance::create(self.journal, tracefs, tag).map_err(|error| NoTrace {
-                reason: error.to_string(),
-                remedy: NEEDS.to_owned(),
-            })?;
+        let guard = TraceInstance::create(self.journal, tracefs, tag)
+            .map_err(|error| NoTrace { reason: error.to_string(), remedy: NEEDS.to_owned() })?;
         let instance = guard.instance();
         let write = |file: &str, value: &str| {
             instance.write(file, value).map_err(cannot(&format!("write {value} to {file}")))
@@ -222,7 +219,8 @@ impl Opening<'_> {
             write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &BUFFER_KIB.to_string())?;
         }
         write("tracing_cpumask", &mask(traced, online))?;
-        let header = tracefs.read("events/header_page").map_err(cannot("read events/header_page"))?;
+        let header =
+            instance.read("events/header_page").map_err(cannot("read events/header_page"))?;
         let layout = PageLayout::parse(&header).map_err(|error| unknown_format(&error))?;
         let mut decoder = Decoder::new(layout);
         for (system, event) in wanted {

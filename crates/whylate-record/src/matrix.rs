@@ -19,6 +19,7 @@ const PRIORITY: u8 = 50;
 
 /// One cell: how it differs from a plain thread.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "the paper's matrix is one of yes and no")]
 struct Cell {
     name: &'static str,
     pinned: bool,
@@ -28,8 +29,14 @@ struct Cell {
     moved: bool,
 }
 
-const PLAIN: Cell =
-    Cell { name: "floating", pinned: false, locked: false, fifo: false, shared: false, moved: false };
+const PLAIN: Cell = Cell {
+    name: "floating",
+    pinned: false,
+    locked: false,
+    fifo: false,
+    shared: false,
+    moved: false,
+};
 
 /// From the worst practice to the best, one step at a time.
 const CELLS: [Cell; 8] = [
@@ -53,7 +60,7 @@ const CELLS: [Cell; 8] = [
 /// Records every cell for the request's duration.
 pub fn record(
     request: &Request,
-    directory: RunDir,
+    directory: &RunDir,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
@@ -111,7 +118,7 @@ impl Cell {
 fn labelled(mut run: Run, cell: &str) -> Run {
     for series in &mut run.series {
         series.name = format!("{cell}-{}", series.name);
-        series.label = cell.to_owned();
+        cell.clone_into(&mut series.label);
     }
     for gaps in &mut run.gaps {
         gaps.series = format!("{cell}-{}", gaps.series);

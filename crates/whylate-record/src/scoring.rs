@@ -122,10 +122,8 @@ impl Judge<'_> {
         }
         let ascribed: Vec<&&Attributed> =
             self.found.iter().filter(|gap| self.ascribes(gap, kind)).collect();
-        let rightly = ascribed
-            .iter()
-            .filter(|gap| everything.iter().any(|one| acted_in(gap, one)))
-            .count();
+        let rightly =
+            ascribed.iter().filter(|gap| everything.iter().any(|one| acted_in(gap, one))).count();
         errors.sort_by(f64::total_cmp);
         let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         absolute.sort_by(f64::total_cmp);
@@ -146,8 +144,7 @@ impl Judge<'_> {
     /// that another thread had the CPU all the while, nothing was interrupted.
     fn was_delivered(&self, one: &Injected) -> bool {
         let covers = |part: &Part| part.start <= one.start && part.start + part.length >= one.end;
-        let switched_out =
-            |part: &Part| matches!(part.cause, Cause::Thread { .. }) && covers(part);
+        let switched_out = |part: &Part| matches!(part.cause, Cause::Thread { .. }) && covers(part);
         one.kind != Kind::Ipi
             || !self
                 .overlapping(one.start, one.end)

@@ -4,8 +4,8 @@
 //! not cost what is still being measured, so summaries go on and the run says what is missing.
 
 use whylate_model::directory::RunDir;
-use whylate_model::gap::Gap;
 use whylate_model::event::Event;
+use whylate_model::gap::Gap;
 use whylate_model::hlog::HistogramLog;
 use whylate_model::run::{Run, Segment};
 use whylate_model::segments::{self, Writer};
@@ -34,7 +34,11 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    pub(crate) fn open(directory: RunDir, epoch: Ticks, limits: Limits) -> Result<Self, ModelError> {
+    pub(crate) fn open(
+        directory: RunDir,
+        epoch: Ticks,
+        limits: Limits,
+    ) -> Result<Self, ModelError> {
         let segments = Writer::new(&directory, epoch, segments::Limits::within(limits.max_bytes));
         let mut log = directory.histogram_log()?;
         log.set_base_time(Nanos(clock_ns(Clock::Realtime)))?;

@@ -17,14 +17,8 @@ use crate::collector::Thread;
 use crate::intervals::Interval;
 
 /// Gap lengths that rates are given for.
-const RATES_AT_LEAST: [Nanos; 6] = [
-    Nanos(1_000),
-    Nanos(2_000),
-    Nanos(10_000),
-    Nanos(50_000),
-    Nanos(100_000),
-    Nanos(1_000_000),
-];
+const RATES_AT_LEAST: [Nanos; 6] =
+    [Nanos(1_000), Nanos(2_000), Nanos(10_000), Nanos(50_000), Nanos(100_000), Nanos(1_000_000)];
 /// Shares of the elapsed time for the time-weighted view, in percent.
 const TIME_WEIGHTED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// Above this an event belongs to the tail that the PAM paper calls the Ugly.
@@ -121,7 +115,8 @@ fn time_weighted(lengths: &Histogram, elapsed: Nanos) -> Vec<TimeWeighted> {
     TIME_WEIGHTED
         .iter()
         .map(|percent| {
-            let value = weighted::time_weighted_percentile(lengths.bins(), elapsed.0 as f64, *percent);
+            let value =
+                weighted::time_weighted_percentile(lengths.bins(), elapsed.0 as f64, *percent);
             TimeWeighted { percent: *percent, value: Nanos(value.unwrap_or(0)) }
         })
         .collect()
@@ -130,22 +125,31 @@ fn time_weighted(lengths: &Histogram, elapsed: Nanos) -> Vec<TimeWeighted> {
 /// The series of a thread's gaps. Its class is by the time-weighted p99.9: the length of gaps
 /// above which a thousandth of the elapsed time was lost.
 #[must_use]
-pub fn gap_series(thread: &Thread, totals: &Totals, summary: &GapSummary, setting: &Setting) -> Series {
+pub fn gap_series(
+    thread: &Thread,
+    totals: &Totals,
+    summary: &GapSummary,
+    setting: &Setting,
+) -> Series {
     let elapsed = totals.end.since(totals.start).to_nanos(setting.rate);
     let whole = thread.intervals.whole(totals.end.since(totals.start));
     let decides = summary.time_weighted.iter().find(|point| (point.percent - 99.9).abs() < 1e-9);
     let class_by = decides.map(|point| point.value);
-    let mut series = of_histogram(&thread.lengths, whole, &Description {
-        name: summary.series.clone(),
-        label: format!("gaps, CPU {}", thread.facts.cpu),
-        paper_row: None,
-        from: "last reading before the gap",
-        to: "first reading after it",
-        clock: setting.counter.to_owned(),
-        definition: Definition::Gap,
-        resolution_ns: setting.resolution_ns,
-        lost: 0,
-    });
+    let mut series = of_histogram(
+        &thread.lengths,
+        whole,
+        &Description {
+            name: summary.series.clone(),
+            label: format!("gaps, CPU {}", thread.facts.cpu),
+            paper_row: None,
+            from: "last reading before the gap",
+            to: "first reading after it",
+            clock: setting.counter.to_owned(),
+            definition: Definition::Gap,
+            resolution_ns: setting.resolution_ns,
+            lost: 0,
+        },
+    );
     series.class = class_by.map(|value| classify(value.0));
     series.class_by = class_by;
     series.tail = Some(tail(&thread.lengths, elapsed.0 as f64, Denominator::Elapsed));
@@ -192,9 +196,15 @@ pub struct Description {
 
 /// A series from its histogram and its intervals of time, which may be empty.
 #[must_use]
-pub fn of_histogram(values: &Histogram, intervals: &[Interval], description: &Description) -> Series {
-    let quantiles: Vec<Quantile> =
-        quantile::PERCENTS.iter().map(|percent| one_quantile(values, intervals, *percent)).collect();
+pub fn of_histogram(
+    values: &Histogram,
+    intervals: &[Interval],
+    description: &Description,
+) -> Series {
+    let quantiles: Vec<Quantile> = quantile::PERCENTS
+        .iter()
+        .map(|percent| one_quantile(values, intervals, *percent))
+        .collect();
     let p999 = quantiles.iter().find(|q| (q.percent - 99.9).abs() < 1e-9).and_then(|q| q.value);
     let sum = values.mean().unwrap_or(0.0) * values.len() as f64;
     Series {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use whylate_clock::calibrate::Calibrator;
+use whylate_clock::HardwareCounter;
 use whylate_clock::KernelRaw;
 use whylate_clock::calibrate::Calibration;
+use whylate_clock::calibrate::Calibrator;
 use whylate_clock::facts::{Observer, RecordingCost};
-use whylate_clock::HardwareCounter;
 use whylate_host::guard::{CpuDmaLatency, Guard, RtThrottling};
 use whylate_host::journal::Journal;
 use whylate_host::procfs::{Interrupts, Softirqs, Steal};
@@ -95,11 +95,8 @@ impl Workbench {
         if let (true, Some(limits)) = (need.real_time, RtThrottling::detect(root)) {
             warnings.extend(limits.warning());
         }
-        let idle_states = if need.hold_idle_states {
-            hold_idle_states(&mut warnings, progress)
-        } else {
-            None
-        };
+        let idle_states =
+            if need.hold_idle_states { hold_idle_states(&mut warnings, progress) } else { None };
         let mut calibrator = Calibrator::of_this_host(counter);
         let calibration = calibrator.quick()?;
         let compared: Vec<CpuId> =

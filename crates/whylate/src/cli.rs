@@ -98,6 +98,7 @@ pub(crate) struct Checkup {
 /// Limits: a gap shorter than the threshold is not seen one by one; it is counted as noise below
 /// the threshold.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Gaps {
     /// Common options.
     #[command(flatten)]

@@ -20,7 +20,9 @@ impl Shown {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(4));
-            if let Ok(style) = ProgressStyle::with_template("{msg:28} {bar:30} {pos}/{len}s {prefix}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{msg:28} {bar:30} {pos}/{len}s {prefix}")
+            {
                 bar.set_style(style);
             }
             bar
@@ -31,13 +33,16 @@ impl Shown {
 
 impl Progress for Shown {
     fn step(&mut self, step: &Step) {
-        let (done, all) = (step.elapsed.0 / Nanos::SECOND.0, step.duration.0.div_ceil(Nanos::SECOND.0));
+        let (done, all) =
+            (step.elapsed.0 / Nanos::SECOND.0, step.duration.0.div_ceil(Nanos::SECOND.0));
         if let Some(bar) = &self.bar {
             bar.set_length(all);
             bar.set_position(done.min(all));
             bar.set_message(step.what.clone());
             bar.set_prefix(step.so_far.clone());
-        } else if step.elapsed.0 >= self.last_beat.0 + self.heartbeat.0 || step.elapsed.0 < self.last_beat.0 {
+        } else if step.elapsed.0 >= self.last_beat.0 + self.heartbeat.0
+            || step.elapsed.0 < self.last_beat.0
+        {
             self.last_beat = step.elapsed;
             anstream::eprintln!("{}: {done}s of {all}s, {}", step.what, step.so_far);
         }

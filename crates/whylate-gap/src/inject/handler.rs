@@ -38,7 +38,7 @@ pub(super) fn signal_to_fault() -> i32 {
 
 extern "C" fn spin(_: i32) {
     let Some(counter) = COUNTER.get() else { return };
-    let mut counter = counter.clone();
+    let mut counter = *counter;
     let start = counter.read();
     let length = TicksDelta(SPIN_TICKS.load(Ordering::Relaxed));
     let mut end = start;
@@ -51,7 +51,7 @@ extern "C" fn spin(_: i32) {
 
 extern "C" fn fault(_: i32) {
     let (Some(counter), Some(pages)) = (COUNTER.get(), PAGES_TO_TOUCH.get()) else { return };
-    let mut counter = counter.clone();
+    let mut counter = *counter;
     let start = counter.read();
     pages.touch_all();
     let end = counter.read();
@@ -71,7 +71,7 @@ pub(super) fn inject(
         return Err(GapError::InjectorBusy);
     }
     let _release = Release;
-    COUNTER.get_or_init(|| counter.clone());
+    COUNTER.get_or_init(|| *counter);
     let (number, handler): (i32, extern "C" fn(i32)) = match kind {
         Kind::PageFault => (signal_to_fault(), fault),
         _ => (signal_to_spin(), spin),

@@ -152,7 +152,7 @@ pub fn run(
             let mut pacer = Pacer { rng: &mut rng, rate, left: count(kind), stop };
             let made = match kind {
                 Kind::FifoPreemption | Kind::CpuHog => {
-                    preempt::inject(kind, target, counter.clone(), &mut pacer)
+                    preempt::inject(kind, target, counter, &mut pacer)
                 }
                 Kind::Ipi => ipis(&mut counter, &mut pacer),
                 Kind::Signal | Kind::PageFault => {

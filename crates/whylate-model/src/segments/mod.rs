@@ -46,6 +46,7 @@
 mod column;
 mod event_rows;
 mod gap_rows;
+mod guarded;
 mod pages;
 mod reader;
 mod rows;

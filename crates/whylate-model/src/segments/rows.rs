@@ -15,6 +15,7 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
 use super::column::{Columns, Group};
+use super::guarded::guarded;
 use super::pages;
 use crate::error::ModelError;
 use crate::run::FORMAT_VERSION;
@@ -87,7 +88,7 @@ pub(super) fn decode<R: Rows>(
     let file = Bytes::from(file);
     let broken = |why: ParquetError| ModelError::malformed(path, why.to_string());
     pages::check_frame(path, &file)?;
-    let reader = SerializedFileReader::new(file.clone()).map_err(broken)?;
+    let reader = guarded(|| SerializedFileReader::new(file.clone())).map_err(broken)?;
     check_version(path, reader.metadata())?;
     let expected = schema::<R>().map_err(broken)?;
     if *reader.metadata().file_metadata().schema() != *expected {
@@ -97,11 +98,15 @@ pub(super) fn decode<R: Rows>(
         ));
     }
     pages::check_columns(reader.metadata(), &file).map_err(broken)?;
+    guarded(|| read_groups::<R>(&reader)).map_err(broken)
+}
+
+fn read_groups<R: Rows>(reader: &SerializedFileReader<Bytes>) -> Result<Vec<R::Row>> {
     let mut rows = Vec::new();
     for index in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(index).map_err(broken)?;
+        let group = reader.get_row_group(index)?;
         let count = group.metadata().num_rows() as usize;
-        rows.append(&mut R::read(&mut Columns::new(&*group, count)).map_err(broken)?);
+        rows.append(&mut R::read(&mut Columns::new(&*group, count))?);
     }
     Ok(rows)
 }

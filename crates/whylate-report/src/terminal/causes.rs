@@ -121,13 +121,7 @@ fn worst_row(run: &Run, gap: &WorstGap) -> Vec<String> {
         Some(rule) => format!("{} ({rule:?})", gap.cause),
         None => gap.cause.to_string(),
     };
-    vec![
-        format!("{:.6}s", at.0 as f64 / 1e9),
-        gap.length.to_string(),
-        cpu,
-        cause,
-        words.join(", "),
-    ]
+    vec![format!("{:.6}s", at.0 as f64 / 1e9), gap.length.to_string(), cpu, cause, words.join(", ")]
 }
 
 fn findings(page: &mut Page, run: &Run) {

@@ -26,9 +26,9 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
 fn row(run: &Run, gaps: &GapSummary) -> Vec<String> {
     let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
     let period_ns = gaps.period_ticks * 1e9 / run.clock.hz.0;
-    let interval = gaps.lost_share_interval.map_or("-".to_owned(), |(low, high)| {
-        format!("{} .. {}", percent(low), percent(high))
-    });
+    let interval = gaps
+        .lost_share_interval
+        .map_or("-".to_owned(), |(low, high)| format!("{} .. {}", percent(low), percent(high)));
     vec![
         gaps.cpu.to_string(),
         elapsed.to_string(),
@@ -79,7 +79,8 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
         Closure::Broken(why) => format!("THE CLOSURE IS BROKEN: {why}"),
     };
     let recording = gaps.recording_ticks.to_nanos(run.clock.hz);
-    let each = recording.0.checked_div(gaps.gaps).map_or("-".to_owned(), |ns| Nanos(ns).to_string());
+    let each =
+        recording.0.checked_div(gaps.gaps).map_or("-".to_owned(), |ns| Nanos(ns).to_string());
     let unseen = match gaps.unseen_ticks.to_nanos(run.clock.hz) {
         Nanos(0) => String::new(),
         unseen => format!(", {unseen} between pairs not seen"),

@@ -12,14 +12,24 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
         let head = ["kind", "injected", "recall", "precision", "named", "length error (p99)"];
         page.table(&head, &rows, &[]);
         if test.kinds.iter().any(|kind| !kind.with_trace) {
-            page.paragraph("Without the kernel's trace nothing could be named, and precision is not known.");
+            page.paragraph(
+                "Without the kernel's trace nothing could be named, and precision is not known.",
+            );
         }
     }
     if let Some(validation) = &run.validation {
         page.section("Evidence B judged by evidence A");
         page.table(&["", "truth: switch", "truth: none"], &matrix(validation), &[]);
-        page.item(&judged("context switch", validation.switch_recall(), validation.switch_precision()));
-        page.item(&judged("no context switch", validation.none_recall(), validation.none_precision()));
+        page.item(&judged(
+            "context switch",
+            validation.switch_recall(),
+            validation.switch_precision(),
+        ));
+        page.item(&judged(
+            "no context switch",
+            validation.none_recall(),
+            validation.none_precision(),
+        ));
     }
 }
 

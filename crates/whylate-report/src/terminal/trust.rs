@@ -93,7 +93,8 @@ fn evidence_a(page: &mut Page, trace: &TraceFacts) {
 }
 
 fn counters(page: &mut Page, run: &Run) {
-    let mut deltas: Vec<_> = run.evidence.proc_deltas.iter().filter(|delta| delta.count > 0).collect();
+    let mut deltas: Vec<_> =
+        run.evidence.proc_deltas.iter().filter(|delta| delta.count > 0).collect();
     deltas.sort_by_key(|delta| std::cmp::Reverse(delta.count));
     if deltas.is_empty() {
         return;

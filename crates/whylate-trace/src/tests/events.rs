@@ -157,6 +157,13 @@ fn a_non_maskable_interrupt_says_how_long_it_took() {
     let format = recorded_format!("nmi/nmi_handler");
     let kind = kind_of("nmi", &format, &[("delta_ns", Number(2_345)), ("handled", Number(1))]);
     assert_eq!(kind, EventKind::Nmi { duration_ns: 2_345 });
+    // A clock that stepped back makes it negative, in a field of whatever size.
+    for size in [1, 2, 4, 8] {
+        let mut format = format.clone();
+        format.fields.iter_mut().find(|field| field.name == "delta_ns").unwrap().size = size;
+        let kind = kind_of("nmi", &format, &[("delta_ns", Number(-7))]);
+        assert_eq!(kind, EventKind::Nmi { duration_ns: -7 });
+    }
 }
 
 #[test]

@@ -126,12 +126,13 @@ fn an_absolute_stamp_that_wrapped_around_goes_forward() {
 fn stamps_that_go_back_are_given_as_they_are_and_counted() {
     let format = recorded_format!("irq/softirq_entry");
     let data = record(&format, &[("vec", Number(1))]);
-    let page = PageBuilder::new(1_000).event(50, &data).time_stamp(1_020).event(0, &data);
-    let page = page.event(10, &data).time_stamp(990).event(0, &data).event(1, &data).page();
+    // Behind the page's stamp, and behind the event before.
+    let page = PageBuilder::new(1_000).time_stamp(990).event(0, &data).event(60, &data);
+    let page = page.time_stamp(1_020).event(0, &data).event(10, &data).page();
     let (result, events) = decode(&decoder("irq", &format), &page);
-    assert_eq!(result, Ok(PageSummary { events: 5, backwards: 2, ..PageSummary::default() }));
+    assert_eq!(result, Ok(PageSummary { events: 4, backwards: 2, ..PageSummary::default() }));
     let stamps: Vec<Ticks> = events.iter().map(|event| event.ticks).collect();
-    assert_eq!(stamps, [1_050, 1_020, 1_030, 990, 991].map(Ticks));
+    assert_eq!(stamps, [990, 1_050, 1_020, 1_030].map(Ticks));
 }
 
 #[test]
@@ -290,6 +291,12 @@ fn a_length_beyond_the_page_ends_it_with_an_error_where_it_is() {
             matches!(error, Some(TraceError::PageDamaged { offset, .. }) if offset == at),
             "{bad:?}: {error:?}"
         );
+    }
+    for kind in [0, DISCARDED] {
+        let page = PageBuilder::new(0).event(1, b"good").raw(&[word(kind), word(6)].concat());
+        let (found, error) = records(&page.event(1, b"more").event(1, b"more").page());
+        assert_eq!(found.len(), 1, "a length that is no number of words");
+        assert!(matches!(error, Some(TraceError::PageDamaged { offset: 28, .. })), "{error:?}");
     }
     for kind in [0, DISCARDED, 30, 31] {
         let page = PageBuilder::new(0).event(1, b"good").raw(&word(kind)).page();

@@ -24,7 +24,7 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = request(options, measured, housekeeping, seed);
     let recorded = if options.matrix {
-        matrix::record(&request, directory, &stopping.stop, &mut progress)?
+        matrix::record(&request, &directory, &stopping.stop, &mut progress)?
     } else {
         record(&request, directory, &stopping.stop, &mut progress)?
     };

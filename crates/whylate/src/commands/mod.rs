@@ -60,7 +60,12 @@ fn begin(common: &Common, progress: &mut dyn Progress) -> Result<Beginning> {
 }
 
 /// Prints what was recorded and judges it.
-fn conclude(recorded: &Recorded, path: &std::path::Path, format: Format, stopping: &Stopping) -> Result<Exit> {
+fn conclude(
+    recorded: &Recorded,
+    path: &std::path::Path,
+    format: Format,
+    stopping: &Stopping,
+) -> Result<Exit> {
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }

@@ -1,1 +1,0 @@
-fn main(){ let t=whylate_sys::tracefs::Tracefs::open().unwrap(); println!("{:?}",t.place()); let s=t.read("events/header_page"); println!("{s:?}"); println!("{:?}", whylate_trace::page::PageLayout::parse(&s.unwrap())); println!("{:?}", t.instances()); }

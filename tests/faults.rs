@@ -1,0 +1,408 @@
+//! Bad input and faults: the error names the thing and the remedy, and nothing is lost.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use whylate_model::directory::RunDir;
+use whylate_model::run::{FORMAT_VERSION, Run, RunState, Verdict};
+use whylate_model::segments;
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Pid};
+use whylate_sys::tracefs::Tracefs;
+use whylate_sys::{affinity, signal};
+
+use crate::needs;
+use crate::program::{self, Started, until, whylate};
+
+/// The user and group `nobody`.
+const NOBODY: u32 = 65_534;
+const SIGINT: i32 = 2;
+
+/// Runs and expects an error that holds each of the words.
+fn refused(words: &str, output: &Output, wanted: &[&str]) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    // One space for each line break: where lines break is not what is judged here.
+    let flat = error.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(matches!(output.status.code(), Some(1 | 2)), "whylate {words}: {:?}", output.status);
+    for word in wanted {
+        assert!(flat.contains(word), "whylate {words}: no `{word}` in: {flat}");
+    }
+}
+
+fn gaps_refused(words: &str, wanted: &[&str]) {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let mut command = whylate(["gaps"]);
+    command.args(words.split_whitespace()).arg("-o").arg(&directory);
+    refused(words, &command.output().unwrap(), wanted);
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_named_with_those_that_are() {
+    let _alone = program::alone();
+    gaps_refused("--cpus 4095", &["4095", "does not exist", "choose"]);
+}
+
+#[test]
+fn a_cpu_given_twice_is_named() {
+    let _alone = program::alone();
+    gaps_refused("--cpus 1,1", &["cpu 1", "twice", "once"]);
+}
+
+#[test]
+fn words_that_are_no_cpus_are_answered_with_some_that_are() {
+    let _alone = program::alone();
+    gaps_refused("--cpus all", &["all", "`2-5,8`"]);
+    gaps_refused("--cpus cgroup:/no/such/group", &["/no/such/group", "not found"]);
+}
+
+#[test]
+fn isolated_cpus_are_asked_for_where_there_are_none() {
+    let _alone = program::alone();
+    let isolated = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    if !isolated.trim().is_empty() {
+        return needs::missing("this host has isolated CPUs");
+    }
+    gaps_refused("--cpus isolated", &["isolated", "isolcpus", "--cpus"]);
+}
+
+#[test]
+fn durations_that_measure_nothing_or_for_ever_are_refused() {
+    let _alone = program::alone();
+    gaps_refused("--duration 0s", &["0s", "too short", "10"]);
+    gaps_refused("--duration 1ns", &["1ns", "too short", "10"]);
+    gaps_refused("--duration 3650d", &["3650d", "366 days"]);
+    gaps_refused("--warmup 0s", &["--warmup", "too short"]);
+}
+
+#[test]
+fn a_threshold_below_the_loops_own_period_is_refused() {
+    let _alone = program::alone();
+    let words = "--threshold 1ns --duration 1s --warmup 200ms";
+    gaps_refused(words, &["threshold", "period", "larger --threshold"]);
+}
+
+#[test]
+fn a_directory_in_use_is_left_as_it_is() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let theirs = home.path().join("thesis.txt");
+    std::fs::write(&theirs, "theirs").unwrap();
+    let output = whylate(["gaps", "--duration", "1s", "-o"]).arg(home.path()).output().unwrap();
+    refused("-o FULL", &output, &["not empty", "-o"]);
+    assert_eq!(std::fs::read_to_string(theirs).unwrap(), "theirs");
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+}
+
+/// A file system of its own, unmounted with the guard.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(options: &str) -> Option<Self> {
+        let home = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(home.path());
+        let mounted = mount.status().is_ok_and(|status| status.success());
+        if !mounted {
+            needs::missing("no tmpfs can be mounted");
+        }
+        mounted.then_some(Self(home))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_found_before_measuring() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let Some(disk) = Mounted::new("size=64k") else { return };
+    std::fs::write(disk.0.path().join("filler"), vec![1; 64 << 10]).unwrap();
+    let run = disk.0.path().join("run");
+    let output = whylate(["gaps", "--duration", "60s", "-o"]).arg(&run).output().unwrap();
+    refused("-o FULL DISK", &output, &["run", "cannot write"]);
+}
+
+#[test]
+fn a_read_only_directory_is_found_before_measuring() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let Some(disk) = Mounted::new("ro") else { return };
+    let run = disk.0.path().join("run");
+    let output = whylate(["gaps", "--duration", "60s", "-o"]).arg(&run).output().unwrap();
+    refused("-o READ-ONLY", &output, &["run", "cannot write", "ead-only"]);
+}
+
+#[test]
+fn a_damaged_run_is_refused_with_what_is_wrong_with_it() {
+    let _alone = program::alone();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps/run.json");
+    let whole = std::fs::read_to_string(example).unwrap();
+    let mut newer: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    newer["format_version"] = (FORMAT_VERSION + 1).into();
+    let deep = "[".repeat(200_000);
+    let cases: [(&str, String, &[&str]); 5] = [
+        ("truncated", whole[..whole.len() / 2].to_owned(), &["truncated", "copy it again"]),
+        ("newer", newer.to_string(), &["format version", "update"]),
+        ("deep", deep, &["run.json"]),
+        ("words", "\u{1b}]0;owned\u{7}".to_owned(), &["run.json", "not written by whylate"]),
+        ("empty", String::new(), &["run.json"]),
+    ];
+    for (name, json, wanted) in cases {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("run.json"), json).unwrap();
+        let output = whylate(["report"]).arg(home.path()).output().unwrap();
+        refused(name, &output, wanted);
+        assert!(!program::said(&output).contains('\u{1b}'), "{name}: the file's escapes came out");
+    }
+}
+
+#[test]
+fn a_report_on_nothing_says_that_there_is_no_run() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let output = whylate(["report"]).arg(home.path()).output().unwrap();
+    refused("report EMPTY", &output, &["no run", "run.json", "name the directory"]);
+    let output = whylate(["report"]).arg(home.path().join("absent")).output().unwrap();
+    refused("report ABSENT", &output, &["absent"]);
+}
+
+/// Runs as a user without any privilege.
+fn unprivileged(words: &str) -> Run {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let program: PathBuf = home.path().join("whylate");
+    std::fs::copy(program::path(), &program).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let theirs = home.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut command = Command::new(program);
+    command.args(words.split_whitespace()).arg("-o").arg(theirs.join("run"));
+    command.uid(NOBODY).gid(NOBODY).env_remove("XDG_RUNTIME_DIR").current_dir(&theirs);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    program::read(&theirs.join("run"))
+}
+
+#[test]
+fn without_privilege_gaps_are_measured_and_the_missing_capability_is_named() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let run = unprivileged("gaps --fifo --duration 2s --warmup 200ms");
+    assert!(run.gaps.iter().all(|summary| summary.gaps > 0), "no gap was found");
+    assert!(run.evidence.trace.is_none() && run.evidence.rseq, "{:?}", run.evidence);
+    assert!(!run.causes.is_empty(), "nothing was inferred");
+    let texts: Vec<String> =
+        run.warnings.iter().map(|warning| format!("{warning} {}", warning.advice())).collect();
+    let told = |wanted: fn(&Warning) -> bool, word: &str| {
+        let found = run.warnings.iter().position(wanted);
+        assert!(found.is_some_and(|index| texts[index].contains(word)), "{word}: {texts:#?}");
+    };
+    told(|warning| matches!(warning, Warning::NoKernelTrace { .. }), "CAP_");
+    told(|warning| matches!(warning, Warning::PolicyRefused { .. }), "CAP_SYS_NICE");
+}
+
+#[test]
+fn two_runs_at_once_both_end_and_one_knows_of_the_other() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let start = |name: &str| {
+        let words = ["gaps", "--duration", "3s", "--warmup", "200ms", "--format", "json", "-o"];
+        let mut command = whylate(words);
+        command.arg(home.path().join(name)).stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null());
+        Started(command.spawn().unwrap())
+    };
+    let mut first = start("first");
+    first.measuring_thread();
+    let mut second = start("second");
+    assert_eq!((first.status(), second.status()), (Some(0), Some(0)));
+    let warned = |name: &str, other: Pid| {
+        let run = program::read(&home.path().join(name));
+        run.warnings.iter().any(|w| matches!(w, Warning::AnotherRun { pid } if *pid == other.0))
+    };
+    assert!(warned("second", first.pid()) || warned("first", second.pid()));
+}
+
+/// Starts `gaps` for a minute into `directory` and waits for its measuring thread.
+fn measuring(directory: &Path, words: &str) -> (Started, Pid) {
+    let mut command = whylate("gaps --duration 60s --warmup 200ms".split_whitespace());
+    command.args(words.split_whitespace()).arg("-o").arg(directory);
+    let started = Started::new(command);
+    let thread = started.measuring_thread();
+    (started, thread)
+}
+
+/// Waits until a checkpoint holds some gaps.
+fn checkpointed(directory: &Path) -> Run {
+    until("a checkpoint holds gaps", || {
+        let run = RunDir::open(directory).ok()?.read_run().ok()?;
+        let stored = run.segments.iter().any(|s| s.file.starts_with("gaps") && s.rows > 0);
+        (stored && run.gaps.first().is_some_and(|summary| summary.gaps > 0)).then_some(run)
+    })
+}
+
+#[test]
+fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_up() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let (mut started, _) = measuring(&directory, "--checkpoint 500ms");
+    checkpointed(&directory);
+    std::thread::sleep(Duration::from_millis(700));
+    started.0.kill().unwrap();
+    started.status();
+
+    let run = program::read(&directory);
+    assert_eq!((run.state, &run.verdict), (RunState::Running, &Verdict::Pending));
+    let report = whylate(["report"]).arg(&directory).output().unwrap();
+    assert!(report.status.success(), "{}", program::said(&report));
+    let stored = RunDir::open(&directory).unwrap();
+    let survey = segments::survey(&stored, &run).unwrap();
+    assert!(survey.is_complete(), "{survey:?}");
+    for file in std::fs::read_dir(&directory).unwrap().flatten() {
+        let path = file.path();
+        if path.extension() == Some(OsStr::new("parquet")) {
+            let content = std::fs::read(&path).unwrap();
+            let name = file.file_name().into_string().unwrap();
+            let rows = if name.starts_with("gaps") {
+                segments::decode_gaps(&path, content).unwrap().len()
+            } else {
+                segments::decode_events(&path, content).unwrap().len()
+            };
+            assert!(rows > 0, "{name} is empty");
+        }
+    }
+    leaves_no_instance(started.pid());
+}
+
+fn leaves_no_instance(dead: Pid) {
+    if !needs::root() {
+        return;
+    }
+    let Some(tracefs) = needs::tracefs() else { return };
+    let left = |tracefs: &Tracefs| {
+        let of_the_dead = format!("whylate-{dead}-");
+        tracefs.instances().unwrap().iter().filter(|name| name.starts_with(&of_the_dead)).count()
+    };
+    assert!(left(&tracefs) > 0, "the killed run had no trace instance to leave behind");
+    program::record("gaps --duration 500ms --warmup 200ms", 0);
+    assert_eq!(left(&tracefs), 0, "trace instances of the dead run are left");
+}
+
+#[test]
+fn an_affinity_changed_from_outside_is_noticed() {
+    let _alone = program::alone();
+    let Some(cpus) = needs::cpus(2) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let words = format!("--duration 4s --cpus {}", cpus[1]);
+    let mut command = whylate(["gaps", "--warmup", "200ms", "-o"]);
+    command.arg(&directory).args(words.split_whitespace());
+    let mut started = Started::new(command);
+    let thread = started.measuring_thread();
+    checkpoint_exists(&directory);
+    affinity::set_of(thread, &cpus[..1]).unwrap();
+    assert_eq!(started.status(), Some(4));
+    let run = program::read(&directory);
+    assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
+    assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }), "{:?}", run.verdict);
+}
+
+/// The first checkpoint is written when the measurement proper begins.
+fn checkpoint_exists(directory: &Path) {
+    until("the measurement begins", || directory.join("run.json").exists().then_some(()));
+    std::thread::sleep(Duration::from_millis(500));
+}
+
+#[test]
+fn a_gap_above_the_stop_limit_ends_the_run_and_runs_the_command() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let (directory, touched) = (home.path().join("run"), home.path().join("touched"));
+    let action = format!("command:touch {}", touched.display());
+    let words = ["gaps", "--duration", "60s", "--warmup", "200ms", "--threshold-stop", "1us"];
+    let mut command = whylate(words);
+    command.arg("--on-threshold").arg(action).arg("-o").arg(&directory);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
+    let run = program::read(&directory);
+    assert_eq!(run.state, RunState::Stopped);
+    assert!(matches!(run.verdict, Verdict::LimitExceeded { .. }), "{:?}", run.verdict);
+    assert!(touched.exists(), "the command was not run");
+    let over = run.series.iter().filter_map(|series| series.max).any(|max| max.0 > 1_000);
+    assert!(over, "the gap that stopped the run is not in it");
+}
+
+#[test]
+fn one_ctrl_c_ends_the_measurement_and_reports_it() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let (started, _) = measuring(&directory, "--format json");
+    checkpoint_exists(&directory);
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    let output = finished(started);
+    assert_eq!(output.status.code(), Some(0));
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["state"], "stopped");
+    let run = program::read(&directory);
+    assert_eq!(run.state, RunState::Stopped);
+    assert!(run.warnings.contains(&Warning::Interrupted));
+}
+
+#[test]
+fn a_second_ctrl_c_gives_up_the_report() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let (started, _) = measuring(&directory, "--format json");
+    checkpoint_exists(&directory);
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    // Two of the same that are pending at once are one.
+    std::thread::sleep(Duration::from_millis(5));
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    let output = finished(started);
+    assert_eq!(output.status.code(), Some(130));
+    assert!(output.stdout.is_empty(), "the report was printed all the same");
+}
+
+/// Output and status, read to the end while the program ends.
+fn finished(mut started: Started) -> Output {
+    use std::io::Read;
+    let mut stdout = Vec::new();
+    started.0.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+    Output { status: started.0.wait().unwrap(), stdout, stderr: Vec::new() }
+}
+
+#[test]
+fn the_hosts_settings_are_put_back_after_a_run() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let Some(cpus) = needs::cpus(2) else { return };
+    let defaults = || std::fs::read_to_string("/proc/irq/default_smp_affinity").unwrap();
+    let (before, affinity) = (defaults(), affinity::get_of(Pid(1)).unwrap());
+    let words = format!(
+        "gaps --cpus {} --move-tasks --move-interrupts --duration 1s --warmup 200ms",
+        CpuId(cpus[1].0)
+    );
+    program::record(&words, 0);
+    assert_eq!((defaults(), affinity::get_of(Pid(1)).unwrap()), (before, affinity));
+}

@@ -1,0 +1,120 @@
+//! The program under test: built once, run one at a time.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use whylate_model::directory::RunDir;
+use whylate_model::run::Run;
+
+/// Held by every test that starts the program: two at once would measure each other.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The program, built with the profile that these tests were built with.
+pub(crate) fn path() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let this = std::env::current_exe().unwrap();
+        let profile = this.parent().and_then(Path::parent).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "whylate", "--locked", "--target-dir"]);
+        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the program does not build");
+        profile.join("whylate")
+    })
+}
+
+/// The program with words to run it by, and nothing of the caller's terminal.
+pub(crate) fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(path());
+    command.args(words).env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// What a run left.
+pub(crate) struct Recorded {
+    pub(crate) directory: PathBuf,
+    pub(crate) run: Run,
+    pub(crate) output: Output,
+    _home: TempDir,
+}
+
+/// Runs `whylate WORDS -o DIR`, which must end with `status`.
+pub(crate) fn record(words: &str, status: i32) -> Recorded {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let output = whylate(words.split_whitespace()).arg("-o").arg(&directory).output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "whylate {words}: {}", said(&output));
+    let run = read(&directory);
+    Recorded { directory, run, output, _home: home }
+}
+
+/// The stored run.
+pub(crate) fn read(directory: &Path) -> Run {
+    RunDir::open(directory).unwrap().read_run().unwrap()
+}
+
+/// Everything the program said, for messages.
+pub(crate) fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// A started program that is ended with the test.
+pub(crate) struct Started(pub(crate) Child);
+
+impl Started {
+    pub(crate) fn new(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> whylate_model::Pid {
+        whylate_model::Pid(self.0.id() as i32)
+    }
+
+    /// Waits for the end and returns the exit status.
+    pub(crate) fn status(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
+    /// Waits until the measuring thread runs; returns its thread id.
+    pub(crate) fn measuring_thread(&self) -> whylate_model::Pid {
+        let tasks = format!("/proc/{}/task", self.0.id());
+        let found = until("the measuring thread runs", || {
+            std::fs::read_dir(&tasks).ok()?.flatten().find_map(|task| {
+                let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+                let number = task.file_name().to_str()?.parse().ok()?;
+                (name.trim_end() == "gap/0").then_some(number)
+            })
+        });
+        whylate_model::Pid(found)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for something to come true.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

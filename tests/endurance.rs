@@ -24,7 +24,8 @@ const HZ: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * HZ;
 /// A reading each 2 ms of simulated time.
 const PERIOD: u64 = HZ / 500;
-/// Gaps come in one half of each minute, so that blocks without a gap are left.
+/// Gaps come in the second half of each minute: blocks without a gap are left, and the loop is
+/// between two simulated hours when no gap is.
 const MINUTE: u64 = 60 * HZ;
 const GAPS_IN_A_MINUTE: u64 = 150;
 /// Bytes of all segments, as `--max-disk` bounds them.
@@ -89,8 +90,9 @@ fn memory_and_disk_stay_flat_over_three_days_and_nothing_is_lost() {
 fn plant() -> Vec<PlantedGap> {
     let mut random = Rng::new(72);
     let step = MINUTE / 2 / GAPS_IN_A_MINUTE;
-    (0..HOURS * 60 - 1)
-        .flat_map(|minute| (0..GAPS_IN_A_MINUTE).map(move |gap| minute * MINUTE + (gap + 1) * step))
+    (0..HOURS * 60)
+        .map(|minute| minute * MINUTE + MINUTE / 2)
+        .flat_map(|half| (0..GAPS_IN_A_MINUTE).map(move |gap| half + gap * step))
         .map(|at| PlantedGap {
             at: Ticks(at),
             length: TicksDelta(PERIOD * 3 + random.below(step / 2)),

@@ -239,13 +239,11 @@ fn two_runs_at_once_both_end_and_one_knows_of_the_other() {
     assert!(warned("second", first.pid()) || warned("first", second.pid()));
 }
 
-/// Starts `gaps` for a minute into `directory` and waits for its measuring thread.
-fn measuring(directory: &Path, words: &str) -> (Started, Pid) {
+/// Starts `gaps` for a minute into `directory`.
+fn measuring(directory: &Path, words: &str) -> Started {
     let mut command = whylate("gaps --duration 60s --warmup 200ms".split_whitespace());
     command.args(words.split_whitespace()).arg("-o").arg(directory);
-    let started = Started::new(command);
-    let thread = started.measuring_thread();
-    (started, thread)
+    Started::new(command)
 }
 
 /// Waits until a checkpoint holds some gaps.
@@ -262,7 +260,7 @@ fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let (mut started, _) = measuring(&directory, "--checkpoint 500ms");
+    let mut started = measuring(&directory, "--checkpoint 500ms");
     checkpointed(&directory);
     std::thread::sleep(Duration::from_millis(700));
     started.0.kill().unwrap();
@@ -315,8 +313,9 @@ fn an_affinity_changed_from_outside_is_noticed() {
     let mut command = whylate(["gaps", "--warmup", "200ms", "-o"]);
     command.arg(&directory).args(words.split_whitespace());
     let mut started = Started::new(command);
-    let thread = started.measuring_thread();
+    // The threads that compared the cost of tracing have ended by then.
     checkpoint_exists(&directory);
+    let thread = started.measuring_thread();
     affinity::set_of(thread, &cpus[..1]).unwrap();
     assert_eq!(started.status(), Some(4));
     let run = program::read(&directory);
@@ -354,7 +353,7 @@ fn one_ctrl_c_ends_the_measurement_and_reports_it() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let (started, _) = measuring(&directory, "--format json");
+    let started = measuring(&directory, "--format json");
     checkpoint_exists(&directory);
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = finished(started);
@@ -371,7 +370,7 @@ fn a_second_ctrl_c_gives_up_the_report() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let (started, _) = measuring(&directory, "--format json");
+    let started = measuring(&directory, "--format json");
     checkpoint_exists(&directory);
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     // Two of the same that are pending at once are one.

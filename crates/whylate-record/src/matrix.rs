@@ -88,7 +88,8 @@ pub fn record(
             }
         });
     }
-    let Some(run) = whole else { unreachable!("invariant: the first cell is always measured") };
+    let Some(mut run) = whole else { unreachable!("invariant: the first cell is always measured") };
+    run.question = format!("{} One row for each way to run.", request.question);
     directory.write_run(&run)?;
     Ok(Recorded { run })
 }

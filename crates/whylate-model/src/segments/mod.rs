@@ -110,9 +110,10 @@ const FEWEST_ROWS: usize = 1 << 10;
 /// Writes gaps and events into the segments of a run.
 ///
 /// Rows are kept in memory until [`Writer::checkpoint`] or until a segment is full; what was pushed
-/// since then is lost when the process dies. A failure to write, such as a full disk, is an error
-/// once; the writer can be used on. It keeps what it holds for the next checkpoint, and counts what
-/// it can no longer hold.
+/// since then is lost when the process dies. A failure to write, such as a full disk, is an error,
+/// and the writer can be used on: it keeps what it holds and tries again at the next checkpoint.
+/// Once the segment is full, what is pushed meanwhile is counted and not kept, without a further
+/// error.
 pub struct Writer {
     directory: PathBuf,
     epoch: Ticks,

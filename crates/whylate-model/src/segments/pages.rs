@@ -71,9 +71,12 @@ fn check_column(column: &ColumnChunkMetaData, file: &[u8]) -> Result<i64> {
     }
     let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let range = usize::try_from(start).ok().zip(usize::try_from(column.compressed_size()).ok());
-    let mut rest = range
-        .and_then(|(start, length)| file.get(start..start.checked_add(length)?))
-        .ok_or_else(|| damaged("a column outside the file"))?;
+    let pages = range.and_then(|(start, length)| file.get(start..start.checked_add(length)?));
+    check_pages(pages.ok_or_else(|| damaged("a column outside the file"))?)
+}
+
+/// Walks the pages of one column; returns their uncompressed size.
+fn check_pages(mut rest: &[u8]) -> Result<i64> {
     let mut dictionary = false;
     let (mut uncompressed, mut values) = (0_i64, 0_i64);
     while !rest.is_empty() {
@@ -246,4 +249,89 @@ impl Thrift<'_> {
 
 fn damaged(what: &str) -> ParquetError {
     ParquetError::General(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HUGE: i64 = i32::MAX as i64;
+
+    // Types of the compact protocol.
+    const I32: u8 = 0x05;
+    const TEXT: u8 = 0x08;
+    const LIST: u8 = 0x09;
+    const STRUCTURE: u8 = 0x0c;
+
+    fn zigzag(value: i64) -> Vec<u8> {
+        let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+        let mut bytes = Vec::new();
+        while rest > 0x7f {
+            bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+        bytes
+    }
+
+    /// A page header and as many bytes of content as it states.
+    fn page(kind: i64, uncompressed: i64, compressed: i64, values: i64, encoding: i64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for value in [kind, uncompressed, compressed] {
+            bytes.push(1 << 4 | I32);
+            bytes.extend(zigzag(value));
+        }
+        let step = if kind == PageHeader::DICTIONARY { 4 } else { 2 };
+        bytes.push(step << 4 | STRUCTURE);
+        for value in [values, encoding] {
+            bytes.push(1 << 4 | I32);
+            bytes.extend(zigzag(value));
+        }
+        bytes.extend([0, 0]);
+        bytes.extend(std::iter::repeat_n(0xaa, compressed.clamp(0, 1000) as usize));
+        bytes
+    }
+
+    fn dictionary() -> Vec<u8> {
+        page(PageHeader::DICTIONARY, 20, 10, 3, PageHeader::PLAIN)
+    }
+
+    fn data(encoding: i64) -> Vec<u8> {
+        page(PageHeader::DATA, 30, 10, 7, encoding)
+    }
+
+    #[test]
+    fn pages_as_whylate_writes_them_go_through() {
+        let pages = [dictionary(), data(PageHeader::RLE_DICTIONARY), data(PageHeader::PLAIN)];
+        assert_eq!(check_pages(&pages.concat()).ok(), Some(80));
+        assert_eq!(check_pages(&data(PageHeader::DELTA_BINARY_PACKED)).ok(), Some(30));
+        assert_eq!(check_pages(&[]).ok(), Some(0));
+    }
+
+    #[test]
+    fn pages_that_would_take_too_much_or_panic_are_refused() {
+        let nested = [[1 << 4 | STRUCTURE].repeat(50), vec![0; 51]].concat();
+        let cases = [
+            ("a large dictionary", page(PageHeader::DICTIONARY, 20, 10, HUGE, PageHeader::PLAIN)),
+            ("a large page", page(PageHeader::DATA, HUGE, 10, 7, PageHeader::PLAIN)),
+            ("many values", page(PageHeader::DATA, 30, 10, HUGE, PageHeader::PLAIN)),
+            ("a negative size", page(PageHeader::DATA, -1, 10, 7, PageHeader::PLAIN)),
+            ("a negative length", page(PageHeader::DATA, 30, -10, 7, PageHeader::PLAIN)),
+            ("a page beyond its column", page(PageHeader::DATA, 30, 5000, 7, PageHeader::PLAIN)),
+            ("no dictionary", data(PageHeader::RLE_DICTIONARY)),
+            ("two dictionaries", [dictionary(), dictionary()].concat()),
+            ("an unknown encoding", data(77)),
+            ("a page of version 2", page(3, 30, 10, 7, PageHeader::PLAIN)),
+            ("an empty header", vec![0]),
+            ("an endless number", vec![0xff; 64]),
+            ("deep nesting", nested),
+            ("a list", vec![1 << 4 | LIST, 0xf5, 0xff, 0xff, 0x7f]),
+            ("a text beyond the end", vec![1 << 4 | TEXT, 0xff, 0xff, 0x7f]),
+        ];
+        for (what, pages) in cases {
+            assert!(check_pages(&pages).is_err(), "{what} went through");
+        }
+        let many: Vec<u8> = (0..5).flat_map(|_| page(0, 30 << 20, 10, 7, 0)).collect();
+        assert!(check_pages(&many).is_err(), "150 MiB in one column went through");
+    }
 }

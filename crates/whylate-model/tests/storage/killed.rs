@@ -1,6 +1,6 @@
 //! A recording that is killed: what was measured up to the last checkpoint is readable.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use whylate_model::segments::{Limits, Writer, read_events, read_gaps, survey};
@@ -34,12 +34,13 @@ fn every_file_of_a_killed_recording_is_whole() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("run");
     for attempt in 0..3 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--ignored", "killed::endless_recording"])
             .env(PLACE, &path)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
+            .map(Recording)
             .unwrap();
         // Killed at another point each time, but not before there is anything to look at.
         let enough = || segment_files_of(&path).len() > 4 + attempt * 3;
@@ -49,8 +50,7 @@ fn every_file_of_a_killed_recording_is_whole() {
             }
             std::thread::sleep(Duration::from_millis(10 + attempt as u64));
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
         assert!(enough(), "the recording did not come far enough to be killed");
 
         let directory = RunDir::open(&path).unwrap();
@@ -69,6 +69,16 @@ fn every_file_of_a_killed_recording_is_whole() {
             assert_eq!(interval.unwrap().histogram.len(), 1);
         }
         std::fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+/// A recording that is killed when dropped, whatever becomes of the test.
+struct Recording(Child);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

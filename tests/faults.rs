@@ -286,10 +286,10 @@ fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_
             assert!(rows > 0, "{name} is empty");
         }
     }
-    leaves_no_instance(started.pid());
+    the_next_start_removes_the_instance(started.pid());
 }
 
-fn leaves_no_instance(dead: Pid) {
+fn the_next_start_removes_the_instance(dead: Pid) {
     if !needs::root() {
         return;
     }

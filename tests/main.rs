@@ -4,6 +4,8 @@
 //! run only: counts, closures and ratios, never absolute times. What a test needs and the machine
 //! lacks is named by [`needs`]; nothing is passed over in silence.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
 mod checkup;
 mod cli;
 mod endurance;

@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use whylate_model::CpuId;
 use whylate_sys::affinity;
@@ -13,8 +13,8 @@ use whylate_sys::tracefs::Tracefs;
 
 /// Share of all CPUs that other processes may use while names of gaps are judged.
 const QUIET: f64 = 0.1;
-/// How long to wait for it.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Looks of a second each to wait for it.
+const PATIENCE: u32 = 20;
 
 /// Says that a test is left out, or fails where nothing may be.
 pub(crate) fn missing(reason: &str) {
@@ -54,19 +54,17 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 
 /// A machine on which nobody else is busy, so that what was planted is most of what is found.
 pub(crate) fn quiet() -> bool {
-    let begin = Instant::now();
-    loop {
+    let mut share = 0.0;
+    for _ in 0..PATIENCE {
         let before = Busy::now();
         std::thread::sleep(Duration::from_secs(1));
-        let share = before.share_until_now();
+        share = before.share_until_now();
         if share < QUIET {
             return true;
         }
-        if begin.elapsed() > PATIENCE {
-            missing(&format!("other processes use {:.0}% of this machine", share * 100.0));
-            return false;
-        }
     }
+    missing(&format!("other processes use {:.0}% of this machine", share * 100.0));
+    false
 }
 
 /// Time that all CPUs together were busy, less what ended children of this process used.

@@ -51,13 +51,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), ModelError> {
     let unfinished = unfinished_name(path);
     let bytes = Some(content.len() as u64);
     let failed = |why| ModelError::Write { path: path.to_owned(), bytes, why };
-    write_new(&unfinished, content).and_then(|()| std::fs::rename(&unfinished, path)).map_err(
-        |why| {
-            // What is left of it is worthless and takes up room on what may be a full disk.
-            let _ = std::fs::remove_file(&unfinished);
-            failed(why)
-        },
-    )?;
+    let written = write_new(&unfinished, content);
+    if let Err(why) = written.and_then(|()| std::fs::rename(&unfinished, path)) {
+        // What is left of it is worthless and takes up room on what may be a full disk.
+        let _ = std::fs::remove_file(&unfinished);
+        return Err(failed(why));
+    }
     sync_directory(path.parent().unwrap_or(Path::new("."))).map_err(failed)
 }
 

@@ -9,7 +9,10 @@ const BANNED_FILES: [&str; 4] = ["utils.rs", "common.rs", "helpers.rs", "manager
 /// A file above this has to be argued for, by an entry in [`LONG`].
 const LONGEST: usize = 600;
 /// Long files and why they are.
-const LONG: [(&str, &str); 0] = [];
+const LONG: [(&str, &str); 1] = [(
+    "crates/whylate-cause/src/planted/stream_cases.rs",
+    "one case after another, each with its planted truth beside it",
+)];
 
 /// Words that a hot path may not hold: allocation, locks, formatting, logging, floating point.
 const HOT_BANNED: [&str; 16] = [
@@ -62,8 +65,9 @@ fn file(path: &str, text: &str) -> Vec<String> {
     if lines > LONGEST && !LONG.iter().any(|(long, _)| path == *long) {
         faults.push(format!("{path}: {lines} lines, more than {LONGEST}"));
     }
-    let may_be_unsafe =
-        UNSAFE_CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
+    // This file's own words are no unsafe code.
+    let may_be_unsafe = path.starts_with("xtask/")
+        || UNSAFE_CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
     let code = || text.lines().filter(|line| !line.trim_start().starts_with("//"));
     if !may_be_unsafe && code().any(|line| line.contains("unsafe {") || line.contains("unsafe fn"))
     {
@@ -89,7 +93,10 @@ mod tests {
         assert_eq!(file("crates/whylate-gap/src/utils.rs", "//! x\n").len(), 1);
         assert_eq!(file("crates/whylate-gap/src/ring.rs", "fn a() {}\n").len(), 1);
         assert_eq!(file("crates/whylate-gap/src/hot.rs", "//! x\nlet v = vec![1];\n").len(), 1);
-        assert_eq!(file("crates/whylate-gap/src/ring.rs", "//! x\nunsafe { a() }\n").len(), 1);
+        assert_eq!(
+            file("crates/whylate-gap/src/ring.rs", "//! x\nlet b = unsafe { a() };\n").len(),
+            1
+        );
         assert!(file("crates/whylate-sys/src/a.rs", "//! x\nunsafe { a() }\n").is_empty());
     }
 }

@@ -166,8 +166,8 @@ mod tests {
             cpu_after: CpuId(n as u32 % 5),
             evidence: Evidence {
                 rseq: [RseqWord::Unarmed, RseqWord::Set, RseqWord::Cleared][n as usize % 3],
-                involuntary_switches: (n % 2 == 0).then_some(n as u32),
-                in_recording: n % 11 == 0,
+                involuntary_switches: n.is_multiple_of(2).then_some(n as u32),
+                in_recording: n.is_multiple_of(11),
             },
         }
     }
@@ -183,7 +183,9 @@ mod tests {
         let mut out = Vec::new();
         for round in 0..5 {
             let sent: Vec<Gap> = (round * 1000..round * 1000 + 777).map(gap).collect();
-            sent.iter().for_each(|gap| push(&mut producer, gap));
+            for gap in &sent {
+                push(&mut producer, gap);
+            }
             out.clear();
             assert_eq!(consumer.drain(&mut out), sent.len());
             assert_eq!(out, sent);

@@ -5,7 +5,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use whylate_model::CpuId;
 use whylate_sys::affinity;
@@ -13,8 +12,6 @@ use whylate_sys::tracefs::Tracefs;
 
 /// Share of all CPUs that other processes may use while names of gaps are judged.
 const QUIET: f64 = 0.1;
-/// Looks of a second each to wait for it.
-const PATIENCE: u32 = 20;
 
 /// Says that a test is left out, or fails where nothing may be.
 pub(crate) fn missing(reason: &str) {
@@ -50,21 +47,6 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     given(found.is_some(), &format!("{name} is not installed"));
     found
-}
-
-/// A machine on which nobody else is busy, so that what was planted is most of what is found.
-pub(crate) fn quiet() -> bool {
-    let mut share = 0.0;
-    for _ in 0..PATIENCE {
-        let before = Busy::now();
-        std::thread::sleep(Duration::from_secs(1));
-        share = before.share_until_now();
-        if share < QUIET {
-            return true;
-        }
-    }
-    missing(&format!("other processes use {:.0}% of this machine", share * 100.0));
-    false
 }
 
 /// Time that all CPUs together were busy, less what ended children of this process used.

@@ -13,6 +13,8 @@ run:
 
 test: deps
 	WHYLATE_TESTS_REQUIRE=$(if $(CI),everything,nothing) $(CARGO) test --locked --workspace --no-fail-fast
+	$(CARGO) build --locked --package whylate
+	$(CARGO) xtask bench --test
 	$(CARGO) xtask aarch64
 
 bench: deps

@@ -25,9 +25,7 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => bench::run(&root(), options),
         ["aarch64"] => aarch64::run(&root()),
         ["asm", name] => asm::print(&root(), name),
-        _ => {
-            Err(anyhow::anyhow!("usage: cargo xtask check | bench [--quick] | aarch64 | asm NAME"))
-        }
+        _ => Err(anyhow::anyhow!("usage: cargo xtask check | bench [--test] | aarch64 | asm NAME")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,92 @@
+//! The loops on a mock counter: planted gaps are recorded once each, with their length and their CPU,
+//! and what finds the ring full is counted, not lost.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use whylate_clock::MockCounter;
+use whylate_clock::mock::PlantedGap;
+use whylate_gap::blocks::Blocks;
+use whylate_gap::hot::{Limits, Live, Recorder, chain};
+use whylate_gap::ring::{CAPACITY, Consumer, ring};
+use whylate_gap::table::LogLinear;
+use whylate_gap::workload::Nothing;
+use whylate_model::gap::Gap;
+use whylate_model::{CpuId, Hertz, Ticks, TicksDelta};
+
+const PERIOD: u64 = 25;
+
+struct Outcome {
+    live: Live,
+    overflow: LogLinear,
+    blocks: Blocks,
+    consumer: Consumer,
+}
+
+/// Runs the chain loop over the planted gaps until `end`.
+fn run(gaps: Vec<PlantedGap>, end: Ticks) -> Outcome {
+    let counter = MockCounter::new(Hertz(2.5e9)).starting_at(Ticks(1)).with_period(&[PERIOD]);
+    let mut counter = counter.with_gaps(gaps);
+    let (producer, consumer) = ring();
+    let (live, overflow) = (Live::default(), LogLinear::default());
+    let blocks = Blocks::new(4096, PERIOD as f64);
+    let stop = AtomicBool::new(false);
+    let limits = Limits {
+        threshold: TicksDelta(250),
+        recording: TicksDelta(1_000),
+        recording_with_switches: TicksDelta(1_000),
+        stop_at: TicksDelta(u64::MAX),
+        end,
+    };
+    let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);
+    chain(&mut counter, &mut Nothing, &mut recorder, &blocks);
+    drop(recorder);
+    Outcome { live, overflow, blocks, consumer }
+}
+
+fn planted(count: u64, apart: u64) -> Vec<PlantedGap> {
+    let length = |n: u64| TicksDelta(1_000 + n % 500);
+    let gap = |n: u64| PlantedGap { at: Ticks(n * apart), length: length(n), new_cpu: None };
+    (1..=count).map(gap).collect()
+}
+
+#[test]
+fn each_planted_gap_is_recorded_once_with_its_length() {
+    let gaps = planted(1_009, 50_000);
+    let mut outcome = run(gaps.clone(), Ticks(60_000_000));
+    let mut found: Vec<Gap> = Vec::new();
+    outcome.consumer.drain(&mut found);
+    assert_eq!(found.len(), gaps.len());
+    for (gap, planted) in found.iter().zip(&gaps) {
+        // The loop's own iteration is in the delta.
+        assert_eq!(gap.length(), TicksDelta(planted.length.0 + PERIOD));
+    }
+    let period = outcome.blocks.period().expect("most blocks hold no gap");
+    assert!((period.median - PERIOD as f64).abs() < 0.01, "{period:?}");
+}
+
+#[test]
+fn gap_with_a_change_of_cpu_is_kept_and_marked() {
+    let length = TicksDelta(90_000);
+    let moved = PlantedGap { at: Ticks(1_000_000), length, new_cpu: Some(CpuId(7)) };
+    let mut outcome = run(vec![moved], Ticks(5_000_000));
+    let mut found = Vec::new();
+    outcome.consumer.drain(&mut found);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].migrated());
+    assert_eq!(found[0].cpu_after, CpuId(7));
+    assert_eq!(outcome.live.migrations.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn what_finds_the_ring_full_is_in_the_histogram_and_counted() {
+    let more = 5_003;
+    let count = CAPACITY as u64 + more;
+    let mut outcome = run(planted(count, 5_000), Ticks((count + 100) * 5_000));
+    let mut kept = Vec::new();
+    outcome.consumer.drain(&mut kept);
+    let in_histogram: u64 = outcome.overflow.bins().map(|(_, count)| count).sum();
+    assert_eq!(kept.len(), CAPACITY);
+    assert_eq!(outcome.live.dropped.load(Ordering::Relaxed), more);
+    assert_eq!(in_histogram, more);
+    assert_eq!(outcome.live.gaps.load(Ordering::Relaxed), count);
+}

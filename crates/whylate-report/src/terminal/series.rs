@@ -23,6 +23,7 @@ pub(super) fn table(page: &mut Page, run: &Run) {
         }
     }
     intervals(page, run);
+    over_time(page, run);
 }
 
 fn row(series: &Series) -> Vec<String> {
@@ -108,6 +109,38 @@ fn intervals(page: &mut Page, run: &Run) {
     page.blank();
     let head = ["95 % intervals", "p50", "p99", "p99.9", "n_eff p99.9"];
     page.table(&head, &rows, &[]);
+}
+
+/// Signal-to-noise in both readings, and ten blocks of time with the tests for a trend.
+fn over_time(page: &mut Page, run: &Run) {
+    for series in &run.series {
+        let mut words = Vec::new();
+        if let Some(snr) = series.snr {
+            let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |r| format!("{r:.1}"));
+            words.push(format!(
+                "below p99.9 over above: {} by count (999 by construction), {} by time",
+                ratio(snr.by_count),
+                ratio(snr.by_time),
+            ));
+        }
+        if let Some(blocks) = &series.stationarity {
+            let list = |values: &[Option<Nanos>]| {
+                let shown = values.iter().map(|v| v.map_or("-".to_owned(), |v| v.to_string()));
+                shown.collect::<Vec<_>>().join(" ")
+            };
+            let p = |value: Option<f64>| value.map_or("-".to_owned(), |p| format!("{p:.3}"));
+            words.push(format!(
+                "p50 of ten blocks {} (trend p={}), p99 {} (trend p={})",
+                list(&blocks.p50),
+                p(blocks.trend_p50),
+                list(&blocks.p99),
+                p(blocks.trend_p99),
+            ));
+        }
+        if !words.is_empty() {
+            page.item(&format!("{}: {}", series.label, words.join("; ")));
+        }
+    }
 }
 
 fn interval(series: &Series, percent: f64) -> String {

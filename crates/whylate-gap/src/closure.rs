@@ -76,15 +76,15 @@ impl Check {
 
 /// Loop time below the threshold against the period, as a signed share of elapsed.
 ///
-/// What is left of it after the iterations' own period is noise too short to be a gap.
+/// What is left of it after the iterations' own `period_ticks` is noise too short to be a gap. None
+/// while nothing was measured.
 #[must_use]
-pub fn noise_below_threshold(totals: &Totals) -> Option<f64> {
-    let period = totals.period?.median;
+pub fn noise_below_threshold(totals: &Totals, period_ticks: f64) -> Option<f64> {
     let elapsed = totals.end.since(totals.start).0 as f64;
     let quiet = (totals.iterations - totals.gaps.min(totals.iterations)) as f64;
     let inside = match totals.inside_ticks {
         TicksDelta(0) => elapsed - (totals.gap_ticks + totals.recording_ticks).0 as f64,
         inside => inside.0 as f64,
     };
-    (elapsed > 0.0).then(|| (inside - quiet * period) / elapsed)
+    (elapsed > 0.0).then(|| (inside - quiet * period_ticks) / elapsed)
 }

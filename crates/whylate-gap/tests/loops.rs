@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_clock::MockCounter;
 use whylate_clock::mock::PlantedGap;
+use whylate_gap::Totals;
 use whylate_gap::blocks::Blocks;
+use whylate_gap::closure::noise_below_threshold;
 use whylate_gap::hot::{Limits, Live, Recorder, chain};
 use whylate_gap::ring::{CAPACITY, Consumer, ring};
 use whylate_gap::table::LogLinear;
@@ -89,4 +91,31 @@ fn what_finds_the_ring_full_is_in_the_histogram_and_counted() {
     assert_eq!(outcome.live.dropped.load(Ordering::Relaxed), more);
     assert_eq!(in_histogram, more);
     assert_eq!(outcome.live.gaps.load(Ordering::Relaxed), count);
+}
+
+#[test]
+fn noise_too_short_to_be_a_gap_is_found_as_its_share_of_the_time() {
+    // 100 ticks in every 10 000, below the threshold of 250: one part in a hundred.
+    let short = (1..6_000).map(|n| PlantedGap {
+        at: Ticks(n * 10_000),
+        length: TicksDelta(100),
+        new_cpu: None,
+    });
+    let live = run(short.collect(), Ticks(60_000_000)).live;
+    assert_eq!(live.gaps.load(Ordering::Relaxed), 0);
+    let totals = Totals {
+        start: Ticks(live.start.load(Ordering::Relaxed)),
+        end: Ticks(live.now.load(Ordering::Relaxed)),
+        iterations: live.iterations.load(Ordering::Relaxed),
+        gaps: 0,
+        dropped: 0,
+        migrations: 0,
+        gap_ticks: TicksDelta(0),
+        recording_ticks: TicksDelta(0),
+        inside_ticks: TicksDelta(0),
+        period: None,
+        tripped: None,
+    };
+    let noise = noise_below_threshold(&totals, PERIOD as f64).expect("time has passed");
+    assert!((noise - 0.01).abs() < 0.0002, "{noise}");
 }

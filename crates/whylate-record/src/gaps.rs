@@ -283,20 +283,17 @@ impl<'a> Recording<'a> {
     /// Notices the gap that stopped the measurement and does what was asked.
     fn react(&mut self, progress: &mut dyn Progress) {
         let Some(limit) = self.request.plan.stop_at else { return };
-        let threads = 0..self.collector.threads().len();
-        let tripped = threads.map(|index| self.session.totals(index)).any(|t| t.tripped.is_some());
-        if !tripped {
+        let mut threads = self.collector.threads().iter().enumerate();
+        let Some((_, thread)) =
+            threads.find(|(index, _)| self.session.totals(*index).tripped.is_some())
+        else {
             return;
-        }
+        };
         if let Some(trace) = &self.trace {
             trace.switch(false);
         }
-        let over = |thread: &&crate::collector::Thread| {
-            thread.lengths.max().is_some_and(|max| max > limit.0)
-        };
-        let Some(thread) = self.collector.threads().iter().find(over) else { return };
-        let trigger =
-            Trigger { length: Nanos(thread.lengths.max().unwrap_or(0)), cpu: thread.facts.cpu };
+        let length = Nanos(thread.lengths.max().unwrap_or(0)).max(limit);
+        let trigger = Trigger { length, cpu: thread.facts.cpu };
         self.tripped = Some(trigger);
         for failed in actions::perform(&self.request.on_threshold, trigger) {
             progress.say(&format!("could not act on the threshold: {failed}"));

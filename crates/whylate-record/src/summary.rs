@@ -49,6 +49,9 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
     let elapsed_ticks = totals.end.since(totals.start);
     let elapsed = elapsed_ticks.to_nanos(rate);
     let period = totals.period;
+    // A run without one quiet block is held against the warm-up's period: its noise is then large
+    // and warned about, where a zero would be invented.
+    let period_ticks = period.map_or(thread.facts.warmup_period, |period| period.median);
     let lost_share = thread.lost_ns / (elapsed.0 as f64).max(1.0);
     let width_ns = thread.intervals.width().to_nanos(rate).0 as f64;
     let whole = thread.intervals.whole(elapsed_ticks);
@@ -62,7 +65,7 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
         iterations: totals.iterations,
         threshold: thread.facts.threshold,
         threshold_rule: setting.plan.threshold.rule(),
-        period_ticks: period.map_or(thread.facts.warmup_period, |period| period.median),
+        period_ticks,
         period_spread_ticks: period.map_or((0.0, 0.0), |period| (period.p10, period.p90)),
         blocks: period.map_or(0, |period| period.blocks),
         gaps: totals.gaps,
@@ -72,7 +75,7 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
         recording_ticks: totals.recording_ticks,
         unseen_ticks: unseen(totals, setting.plan.loop_kind),
         closure: thread.check.verdict(totals),
-        noise_below_threshold: closure::noise_below_threshold(totals).unwrap_or(0.0),
+        noise_below_threshold: closure::noise_below_threshold(totals, period_ticks).unwrap_or(0.0),
         lost: Nanos(thread.lost_ns.round() as u64),
         lost_share,
         lost_share_interval: lost_interval(&shares, setting.seed),

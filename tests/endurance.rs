@@ -1,25 +1,31 @@
 //! Three days of measurement, by a clock that runs through them as fast as it can be read.
+//!
+//! The loop, its ring, and everything a recording keeps in memory and on disk are the real ones.
 
 use std::sync::atomic::AtomicBool;
 
+use whylate_cause::rules::{Corroboration, Standing};
+use whylate_cause::totals::Beside;
+use whylate_cause::{Context, Measured, Placement as Freedom};
 use whylate_clock::mock::{MockCounter, PlantedGap};
-use whylate_gap::Totals;
 use whylate_gap::blocks::Blocks;
-use whylate_gap::closure::Check;
 use whylate_gap::hot::{self, Limits, Live, Recorder};
 use whylate_gap::ring;
 use whylate_gap::table::LogLinear;
 use whylate_gap::workload::{Nothing, Workload};
+use whylate_gap::{Placement, Plan, Policy, ThreadFacts, Threshold, Totals, Work};
 use whylate_model::directory::RunDir;
-use whylate_model::run::Closure;
-use whylate_model::segments::{self, Writer};
-use whylate_model::{Hertz, Ticks, TicksDelta};
-use whylate_stats::histogram::Histogram;
+use whylate_model::run::{Closure, GapSummary, LoopKind};
+use whylate_model::segments::{self, StoredGap, Writer};
+use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+use whylate_record::collector::{Collector, Wanted};
+use whylate_record::summary::{self, Setting};
 use whylate_stats::rng::Rng;
 
 use crate::program;
 
 const HOURS: u64 = 72;
+const CPU: CpuId = CpuId(0);
 const HZ: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * HZ;
 /// A reading each 2 ms of simulated time.
@@ -27,11 +33,14 @@ const PERIOD: u64 = HZ / 500;
 /// Gaps come in the second half of each minute: blocks without a gap are left, and the loop is
 /// between two simulated hours when no gap is.
 const MINUTE: u64 = 60 * HZ;
-const GAPS_IN_A_MINUTE: u64 = 150;
+const GAPS_IN_A_MINUTE: u64 = 300;
 /// Bytes of all segments, as `--max-disk` bounds them.
 const DISK: u64 = 4 << 20;
-/// What the process may grow by between the second simulated hour and the last.
+/// What the process may grow by between the second simulated hour and the last: bins that were not
+/// hit before. Kept one by one, the lengths of these gaps would take 40 MiB.
 const GROWTH_KIB: u64 = 8 << 10;
+/// Hours between two looks at the numbers, as at a checkpoint.
+const LOOK_EVERY: u64 = 12;
 
 #[test]
 fn memory_and_disk_stay_flat_over_three_days_and_nothing_is_lost() {
@@ -54,36 +63,133 @@ fn memory_and_disk_stay_flat_over_three_days_and_nothing_is_lost() {
         end: Ticks(0),
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);
-    let (mut check, mut batch, mut found) = (Check::default(), Vec::new(), 0);
+    let mut collector = Collector::of_threads([facts()], context(), &wanted());
+    let (mut batch, mut found, mut named) = (Vec::new(), 0, 0);
     let mut resident = Vec::new();
     for hour in 1..=HOURS {
         recorder.limits.end = Ticks(hour * HOUR);
         hot::chain(&mut counter, &mut Nothing, &mut recorder, &blocks);
+        let totals = totals(&live, &blocks, counter.last());
         batch.clear();
         found += consumer.drain(&mut batch);
-        let mut lengths = Histogram::new();
-        for gap in &batch {
-            check.push(gap);
-            writer.push_gap(0, gap).unwrap();
-            lengths.record(gap.length().0);
+        collector.take(0, &totals, &batch, |gap| {
+            named += 1;
+            let cause = Some(gap.cause.to_string().into());
+            writer.push_gap(&StoredGap { thread: 0, gap: gap.gap, cause }).unwrap();
+        });
+        for closed in collector.take_closed() {
+            let [start, length] = [closed.start, closed.length].map(|time| time.0 as f64 / 1e9);
+            log.append("gap-cpu0", &closed.lengths, start, length).unwrap();
         }
         writer.checkpoint().unwrap();
-        log.append("gap-cpu0", &lengths, (hour * 3600) as f64, 3600.0).unwrap();
         log.sync().unwrap();
         let on_disk: u64 = writer.segments().iter().map(|segment| segment.bytes).sum();
         assert!(on_disk <= DISK, "hour {hour}: {on_disk} bytes of segments");
+        if hour == 1 || hour % LOOK_EVERY == 0 {
+            let summary = look(&collector, &totals);
+            assert_eq!(summary.gaps, collector.threads()[0].lengths.len(), "hour {hour}");
+            assert!(summary.lost_share_interval.is_some(), "hour {hour}");
+        }
         resident.push(resident_kib());
     }
     let totals = totals(&live, &blocks, counter.last());
     assert_eq!(found, planted.len(), "gaps found against gaps planted");
     assert_eq!((totals.gaps, totals.dropped), (planted.len() as u64, 0));
-    assert_eq!(writer.lost_rows(), 0);
+    assert_eq!((named, writer.lost_rows()), (planted.len(), 0), "gaps with a cause");
     assert!(writer.deleted() > 0, "the bound of the disk was never reached");
-    assert_eq!(check.verdict(&totals), Closure::Holds);
     let (early, last) = (resident[1], resident[resident.len() - 1]);
     assert!(last <= early + GROWTH_KIB, "resident KiB by the hour: {resident:?}");
     let period = totals.period.expect("half of the time is free of gaps").median;
     assert!((period / PERIOD as f64 - 1.0).abs() < 0.001, "period {period} ticks");
+    let summary = look(&collector, &totals);
+    assert_eq!(summary.closure, Closure::Holds);
+    let taken: u64 = planted.iter().map(|gap| gap.length.0).sum();
+    let off = summary.lost.0 as f64 / taken as f64 - 1.0;
+    assert!(off.abs() < 0.001, "lost time is off by {off}");
+    // 72 hours in intervals of a second would be 259 200 of them.
+    assert!(summary.interval_lost_ns.len() <= 240, "{}", summary.interval_lost_ns.len());
+}
+
+/// Everything that a checkpoint makes of what was collected.
+fn look(collector: &Collector, totals: &Totals) -> GapSummary {
+    let plan = plan();
+    let setting = Setting {
+        plan: &plan,
+        rate: Hertz(HZ as f64),
+        resolution_ns: 1.0,
+        counter: "mock",
+        seed: 1,
+    };
+    let thread = &collector.threads()[0];
+    let summary = summary::gaps(thread, totals, &setting);
+    let series = summary::gap_series(thread, totals, &summary, &setting);
+    assert_eq!(series.n, summary.gaps);
+    let stationarity = series.stationarity.expect("more than ten intervals");
+    assert!(stationarity.p50.iter().all(Option::is_some), "{stationarity:?}");
+    let context = collector.attributor().context();
+    let elapsed = Nanos(totals.end.since(totals.start).0);
+    let causes = collector.causes().summary(context, &[(CPU, elapsed)]);
+    let gaps: u64 = causes.causes.iter().filter(|of| of.cpu.is_none()).map(|of| of.gaps).sum();
+    assert_eq!(gaps, summary.gaps, "gaps with a cause");
+    let beside = Beside {
+        standing: Standing::Ordinary,
+        corroboration: Corroboration { steal_ns: None, smi_count: None },
+    };
+    let findings = collector.causes().findings(context, beside);
+    assert!(findings.len() < 100, "{findings:?}");
+    summary
+}
+
+fn facts() -> ThreadFacts {
+    ThreadFacts {
+        cpu: CPU,
+        fifo: None,
+        tid: Pid(1),
+        threshold: TicksDelta(PERIOD * 2),
+        warmup_period: PERIOD as f64,
+        plain_period: None,
+        recording: TicksDelta(PERIOD),
+        recording_with_switches: TicksDelta(PERIOD),
+        rseq: false,
+        warnings: Vec::new(),
+    }
+}
+
+fn context() -> Context {
+    let mut context = Context::new(true, Hertz(HZ as f64));
+    context.threads.push(Measured {
+        index: 0,
+        pid: Pid(1),
+        cpu: CPU,
+        placement: Freedom::Pinned,
+        period_ticks: PERIOD as f64,
+    });
+    context
+}
+
+fn wanted() -> Wanted {
+    Wanted {
+        rate: Hertz(HZ as f64),
+        interval: Nanos::SECOND,
+        worst: 10,
+        validate: false,
+        keep_all: false,
+        counting: false,
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        placement: Placement::Pinned(vec![CPU]),
+        loop_kind: LoopKind::Chain,
+        counting: false,
+        work: Work::Nothing,
+        threshold: Threshold::Automatic,
+        warmup: Nanos(0),
+        policy: Policy::Ordinary,
+        competitors: 0,
+        stop_at: None,
+    }
 }
 
 /// Gaps of three periods and more, well apart from each other.
@@ -105,7 +211,7 @@ fn totals(live: &Live, blocks: &Blocks, end: Ticks) -> Totals {
     let read =
         |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     Totals {
-        start: Ticks(0),
+        start: Ticks(PERIOD),
         end,
         iterations: read(&live.iterations),
         gaps: read(&live.gaps),

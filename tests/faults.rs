@@ -39,6 +39,7 @@ fn gaps_refused(words: &str, wanted: &[&str]) {
     let mut command = whylate(["gaps"]);
     command.args(words.split_whitespace()).arg("-o").arg(&directory);
     refused(words, &command.output().unwrap(), wanted);
+    assert!(!directory.exists(), "whylate {words}: measured nothing and left a directory behind");
 }
 
 #[test]
@@ -99,10 +100,10 @@ fn a_directory_in_use_is_left_as_it_is() {
 }
 
 /// A file system of its own, unmounted with the guard.
-struct Mounted(tempfile::TempDir);
+pub(crate) struct Mounted(pub(crate) tempfile::TempDir);
 
 impl Mounted {
-    fn new(options: &str) -> Option<Self> {
+    pub(crate) fn new(options: &str) -> Option<Self> {
         let home = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(home.path());
@@ -218,7 +219,7 @@ fn without_privilege_gaps_are_measured_and_the_missing_capability_is_named() {
 }
 
 #[test]
-fn two_runs_at_once_both_end_and_one_knows_of_the_other() {
+fn two_runs_at_once_both_end_and_know_of_each_other() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let start = |name: &str| {
@@ -231,23 +232,25 @@ fn two_runs_at_once_both_end_and_one_knows_of_the_other() {
     let mut first = start("first");
     first.measuring_thread();
     let mut second = start("second");
+    second.measuring_thread();
     assert_eq!((first.status(), second.status()), (Some(0), Some(0)));
     let warned = |name: &str, other: Pid| {
         let run = program::read(&home.path().join(name));
         run.warnings.iter().any(|w| matches!(w, Warning::AnotherRun { pid } if *pid == other.0))
     };
-    assert!(warned("second", first.pid()) || warned("first", second.pid()));
+    assert!(warned("second", first.pid()), "the second does not know of the first");
+    assert!(warned("first", second.pid()), "the first does not know of the second");
 }
 
 /// Starts `gaps` for a minute into `directory`.
-fn measuring(directory: &Path, words: &str) -> Started {
+pub(crate) fn measuring(directory: &Path, words: &str) -> Started {
     let mut command = whylate("gaps --duration 60s --warmup 200ms".split_whitespace());
     command.args(words.split_whitespace()).arg("-o").arg(directory);
     Started::new(command)
 }
 
 /// Waits until a checkpoint holds some gaps.
-fn checkpointed(directory: &Path) -> Run {
+pub(crate) fn checkpointed(directory: &Path) -> Run {
     until("a checkpoint holds gaps", || {
         let run = RunDir::open(directory).ok()?.read_run().ok()?;
         let stored = run.segments.iter().any(|s| s.file.starts_with("gaps") && s.rows > 0);
@@ -373,8 +376,8 @@ fn a_second_ctrl_c_gives_up_the_report() {
     let started = measuring(&directory, "--format json");
     checkpoint_exists(&directory);
     signal::send_to_process(started.pid(), SIGINT).unwrap();
-    // Two of the same that are pending at once are one.
-    std::thread::sleep(Duration::from_millis(5));
+    // Closer than 10 ms they would be one.
+    std::thread::sleep(Duration::from_millis(15));
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = finished(started);
     assert_eq!(output.status.code(), Some(130));
@@ -382,7 +385,7 @@ fn a_second_ctrl_c_gives_up_the_report() {
 }
 
 /// Output and status, read to the end while the program ends.
-fn finished(mut started: Started) -> Output {
+pub(crate) fn finished(mut started: Started) -> Output {
     use std::io::Read;
     let mut stdout = Vec::new();
     started.0.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();

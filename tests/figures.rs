@@ -167,7 +167,7 @@ fn injected_interruptions_are_named_right_with_the_kernels_trace() {
             return;
         }
         let before = Busy::now();
-        faults = named_wrongly(&program::record(SELFTEST, 0).run);
+        faults = named_wrongly(&judged().run);
         if !before.disturbed() {
             return assert!(faults.is_empty(), "{faults:#?}");
         }
@@ -290,7 +290,12 @@ fn plain() -> &'static Recorded {
 /// One self-test for all who judge it.
 fn selftest() -> &'static Recorded {
     static RUN: OnceLock<Recorded> = OnceLock::new();
-    RUN.get_or_init(|| program::record(SELFTEST, 0))
+    RUN.get_or_init(judged)
+}
+
+/// A self-test; on a busy machine its own verdict may be that names were wrong.
+fn judged() -> Recorded {
+    program::record_ending(SELFTEST, &[0, 4])
 }
 
 #[test]

@@ -6,12 +6,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+mod browser;
+mod cgroup;
 mod checkup;
+mod chromium;
 mod cli;
+mod compare;
+mod directories;
+mod disturbed;
+mod doctor;
 mod endurance;
 mod faults;
 mod figures;
 mod hot_path;
+mod merge;
 mod needs;
+mod planted;
 mod program;
 mod report;
+mod report_page;
+mod two_cpus;

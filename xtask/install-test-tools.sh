@@ -9,6 +9,7 @@ need() { # program package
 }
 
 need oslat rt-tests
+need chromium chromium
 need qemu-aarch64 qemu-user
 need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || missing="$missing libc6-dev-arm64-cross"

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use whylate_model::cause::{Cause, Part, Rule};
 use whylate_model::event::{Event, EventKind};
 use whylate_model::gap::Gap;
+use whylate_model::run::Shed;
 use whylate_model::{CpuId, Pid, Ticks};
 
 use crate::context::{Context, Measured, Placement};
@@ -54,21 +55,6 @@ impl Default for Limits {
             events_per_gap: 4_096,
         }
     }
-}
-
-/// What the limits cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shed {
-    /// Sends dropped before they could be matched.
-    pub sends: u64,
-    /// Gaps taken apart before their events were complete.
-    pub gaps_forced: u64,
-    /// Events that were not handed out with their gap.
-    pub events_cut: u64,
-    /// Gaps that came out of order.
-    pub gaps_disordered: u64,
-    /// Events of CPUs that were not announced as traced; not used.
-    pub foreign: u64,
 }
 
 /// What a gap was named by.

@@ -95,6 +95,13 @@ impl Context {
         self.threads.iter().find(|thread| thread.index == index)
     }
 
+    /// The period of a thread's loop, as far as it is known by now.
+    pub fn learn_period(&mut self, index: u16, period_ticks: f64) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.index == index) {
+            thread.period_ticks = period_ticks;
+        }
+    }
+
     /// Remembers a name, as read from /proc.
     pub fn learn_name(&mut self, pid: Pid, comm: &str) {
         self.remember(pid, comm, None);

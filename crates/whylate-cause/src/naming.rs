@@ -7,9 +7,9 @@
 //! it necessary, and on a virtual machine it is often larger than the handler itself: without the
 //! refinement, timer interrupts there would be called entry residuals.
 //!
-//! Above that limit METHOD's plain rule holds again: a gap of 60 ms that ends with a timer
-//! interrupt of 10 us was not taken by the timer. On a virtual machine it is the host's way to
-//! stop a CPU; the tick that came due meanwhile fires when it goes on.
+//! Above that limit a residual is no longer the price of an event beside it ([`unclaimed`]): a gap
+//! of 60 ms that ends with a timer interrupt of 10 us was not taken by the timer. It is the host's
+//! way to stop a CPU; the tick that came due meanwhile fires when it goes on.
 
 use whylate_model::TicksDelta;
 use whylate_model::cause::{Cause, Part};
@@ -34,6 +34,23 @@ pub fn is_named_by_events(cause: &Cause) -> bool {
             | Cause::Nmi
             | Cause::Signal { .. }
     )
+}
+
+/// What a residual of this length is.
+///
+/// Up to the limit it is what it is called. Above it nothing ran there that the kernel records, so
+/// it is what a gap without any event is (R8). On bare metal only before the first event: behind
+/// one the kernel may do work for the thread that it records nowhere, such as moving its pages.
+#[must_use]
+pub fn unclaimed(residual: Cause, length: TicksDelta, context: &Context) -> Cause {
+    if length <= context.residual_limit {
+        return residual;
+    }
+    match (context.virtualised, &residual) {
+        (true, _) => Cause::Host,
+        (false, Cause::EntryResidual) => Cause::Firmware,
+        (false, _) => residual,
+    }
 }
 
 /// Name under which threads and interrupts are added up that found a list of names full.
@@ -109,6 +126,20 @@ mod tests {
     fn a_residual_over_the_limit_still_has_to_be_the_largest() {
         let parts = [part(60_000, Cause::ExitResidual), part(70_000, timer())];
         assert_eq!(cause(&parts, &virtual_machine()), timer());
+    }
+
+    #[test]
+    fn a_long_residual_is_the_hosts_and_on_bare_metal_the_firmwares_before_the_first_event() {
+        let (metal, guest) = (Context::new(false, Hertz(1e9)), virtual_machine());
+        let named =
+            |residual: Cause, length, on: &Context| unclaimed(residual, TicksDelta(length), on);
+        for residual in [Cause::EntryResidual, Cause::InnerResidual, Cause::ExitResidual] {
+            assert_eq!(named(residual.clone(), 50_000, &guest), residual);
+            assert_eq!(named(residual.clone(), 50_001, &guest), Cause::Host);
+            assert_eq!(named(residual.clone(), 10_000, &metal), residual);
+        }
+        assert_eq!(named(Cause::EntryResidual, 10_001, &metal), Cause::Firmware);
+        assert_eq!(named(Cause::ExitResidual, 10_001, &metal), Cause::ExitResidual);
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! without any order would give. Differences alone mistake pairs of gaps (a tick and its echo) for
 //! a period, so a gap counts as a member only if it is one of three in a row, each a period from
 //! the next; of the candidates with about the most members the shortest is the period, for its
-//! multiples have as many.
+//! multiples have as many. Each candidate's own divisors and multiples are looked at, too: a thread
+//! that is switched out at every third tick has gaps three ticks apart, and they are the tick's.
 //!
-//! The share told is corrected for the members that chance would give. Limit: a cluster is found
-//! when it holds a fair part of the gaps; 20 000 gaps in a row are looked at.
+//! The share told is corrected for the members that chance would give. A period that is no tick's
+//! is told only when it holds half of the gaps: beats of two trains, and bursts, hold some. Limit:
+//! the first 20 000 gaps are looked at, and the sentence says so when there are more.
 
 use whylate_model::cause::Rule;
 use whylate_model::run::{Confidence, Finding};
@@ -38,16 +40,30 @@ const CANDIDATES_MAX: usize = 12;
 /// Candidates with this share of the most members are as good.
 const AS_GOOD: f64 = 0.8;
 
-/// A smaller share of the gaps is not called a cluster, nor are fewer members: bursts of gaps
-/// make some dozens by themselves.
-const SHARE_MIN: f64 = 0.05;
+/// The same for a tick's: work after every third tick has more members at three ticks.
+const AS_GOOD_FOR_TICK: f64 = 0.4;
+
+/// A smaller share of the gaps is not told as a period: beats, bursts and slices of time were seen
+/// to hold up to a fifth at periods that mean nothing.
+const SHARE_MIN: f64 = 0.5;
+
+/// The same for the tick of a kernel, of which there are five and which is known to be there.
+const SHARE_MIN_OF_TICK: f64 = 0.2;
+
+/// Fewer members are no cluster: bursts of gaps make some dozens by themselves.
 const MEMBERS_MIN: f64 = 50.0;
+
+/// A period is held against its parts and multiples up to so many.
+const MULTIPLES_MAX: u32 = 5;
+
+/// Gaps this many ticks apart are still looked at as the tick's.
+const TICKS_APART_MAX: f64 = 16.0;
 
 /// Tick rates that kernels are built with.
 const TICK_RATES: [u32; 5] = [100, 200, 250, 300, 1000];
 
-/// A period this close to a tick's is one.
-const SAME_PERIOD: f64 = 0.01;
+/// A period this close to a tick's is one. Medians over hundreds of gaps are closer.
+const SAME_PERIOD: f64 = 0.003;
 
 /// Which gaps were looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +89,8 @@ pub struct Periodic {
     pub share: f64,
     /// Gaps looked at.
     pub gaps: usize,
+    /// Gaps come whole numbers of periods apart, rather than one.
+    pub skips: bool,
 }
 
 impl Periodic {
@@ -97,18 +115,67 @@ pub fn r9_period(starts: &[Ticks], hz: Hertz) -> Option<Periodic> {
         return None;
     }
     let rate = (at.len() - 1) as f64 / span;
-    let judged: Vec<Periodic> =
-        candidates(&at, rate).into_iter().filter_map(|period| judge(&at, rate, period)).collect();
-    let most = judged.iter().map(|periodic| periodic.share).fold(0.0, f64::max);
-    judged
+    let judged: Vec<Periodic> = with_parts_and_multiples(&candidates(&at, rate))
         .into_iter()
-        .filter(|periodic| periodic.share >= most * AS_GOOD)
-        .min_by(|a, b| a.period_ns.total_cmp(&b.period_ns))
+        .filter_map(|period| judge(&at, rate, period))
+        .collect();
+    let most = judged.iter().map(|periodic| periodic.share).fold(0.0, f64::max);
+    let is_as_good = |periodic: &Periodic| {
+        let least = if periodic.tick_hz().is_some() { AS_GOOD_FOR_TICK } else { AS_GOOD };
+        periodic.share >= most * least
+    };
+    let shortest =
+        judged.into_iter().filter(is_as_good).min_by(|a, b| a.period_ns.total_cmp(&b.period_ns))?;
+    let found = ticks_apart(&at, &shortest).unwrap_or(shortest);
+    let least = if found.tick_hz().is_some() { SHARE_MIN_OF_TICK } else { SHARE_MIN };
+    (found.share >= least).then_some(found)
 }
 
-/// R9 in a sentence.
+/// The candidates themselves, and what they may be parts or multiples of.
+fn with_parts_and_multiples(candidates: &[f64]) -> Vec<f64> {
+    let others = |period: &f64| {
+        let period = *period;
+        let factors = (2..=MULTIPLES_MAX).flat_map(|n| [f64::from(n), 1.0 / f64::from(n)]);
+        factors.map(move |factor| period * factor)
+    };
+    let within = |period: &f64| (PERIOD_MIN_NS..PERIOD_MAX_NS).contains(period);
+    let all = candidates.iter().copied().chain(candidates.iter().flat_map(others));
+    all.filter(within).collect()
+}
+
+/// The slowest tick of which nearly all gaps come whole numbers apart, where `period` is such a
+/// number of ticks: what happens at ticks and skips some comes at a multiple, but is the tick's.
+fn ticks_apart(at: &[f64], period: &Periodic) -> Option<Periodic> {
+    if period.tick_hz().is_some() {
+        return None;
+    }
+    TICK_RATES.into_iter().map(|hz| 1e9 / f64::from(hz)).find_map(|tick| {
+        let ticks = period.period_ns / tick;
+        let whole = ticks.round();
+        let is_multiple =
+            (2.0..=TICKS_APART_MAX).contains(&whole) && (ticks / whole - 1.0).abs() <= SAME_PERIOD;
+        // The tick as it ticks here, not as it is built.
+        let tick = period.period_ns / whole;
+        let is_whole = |pair: &[f64]| {
+            let apart = (pair[1] - pair[0]) / tick;
+            apart.round() >= 1.0 && (apart - apart.round()).abs() <= TOLERANCE
+        };
+        let whole = at.windows(2).filter(|pair| is_multiple && is_whole(pair)).count() as f64;
+        let chance = 2.0 * TOLERANCE;
+        let share = (whole / (at.len() - 1) as f64 - chance) / (1.0 - chance);
+        (share >= SHARE_MIN.max(period.share * AS_GOOD)).then_some(Periodic {
+            period_ns: tick,
+            share,
+            gaps: at.len(),
+            skips: true,
+        })
+    })
+}
+
+/// R9 in a sentence. `all` is the number of such gaps there were: of more than were looked at, the
+/// first ones are spoken of.
 #[must_use]
-pub fn r9_finding(periodic: &Periodic, among: Among, cpu: CpuId) -> Finding {
+pub fn r9_finding(periodic: &Periodic, among: Among, cpu: CpuId, all: u64) -> Finding {
     let period_ms = periodic.period_ns / 1e6;
     let tick = periodic.tick_hz();
     let (what, of) = match (among, tick) {
@@ -129,13 +196,17 @@ pub fn r9_finding(periodic: &Periodic, among: Among, cpu: CpuId) -> Finding {
     };
     let rate = tick.map_or_else(String::new, |hz| format!(", {hz} Hz"));
     let sure = tick.is_some() && (among == Among::Timer || periodic.share >= 0.5);
+    let looked_at = match periodic.gaps {
+        gaps if all > gaps as u64 => format!("the first {gaps} of {all}"),
+        gaps => gaps.to_string(),
+    };
+    let every = if periodic.skips { "at multiples of" } else { "every" };
     Finding {
         rule: Rule::R9,
         cpu: Some(cpu),
         text: format!(
-            "{:.0} % of {} {of} come every {period_ms:.3} ms{rate}: {what}",
+            "{:.0} % of {looked_at} {of} come {every} {period_ms:.3} ms{rate}: {what}",
             periodic.share * 100.0,
-            periodic.gaps
         ),
         confidence: if sure { Confidence::Likely } else { Confidence::Possible },
     }
@@ -201,8 +272,12 @@ fn judge(at: &[f64], rate: f64, period: f64) -> Option<Periodic> {
     let share = (members / n - chance) / (1.0 - chance);
     let noise = (chance * (1.0 - chance) / n).sqrt();
     let stands_out = members / n > chance + PEAK_MIN * noise;
-    (chance < 0.5 && stands_out && share >= SHARE_MIN && share * n >= MEMBERS_MIN)
-        .then_some(Periodic { period_ns: period, share, gaps: at.len() })
+    (chance < 0.5 && stands_out && share * n >= MEMBERS_MIN).then_some(Periodic {
+        period_ns: period,
+        share,
+        gaps: at.len(),
+        skips: false,
+    })
 }
 
 fn median_difference(at: &[f64], period: f64) -> Option<f64> {
@@ -298,7 +373,7 @@ mod tests {
         let found = r9_period(&ticks(starts), HZ).expect("a period");
         assert_eq!(found.tick_hz(), None);
         assert!((found.period_ns / 7.3e6 - 1.0).abs() < 0.001, "{found:?}");
-        let finding = r9_finding(&found, Among::NoEventVirtual, CpuId(1));
+        let finding = r9_finding(&found, Among::NoEventVirtual, CpuId(1), 684);
         assert_eq!(finding.confidence, Confidence::Possible);
         assert!(finding.text.contains("hypervisor"), "{}", finding.text);
     }
@@ -313,12 +388,71 @@ mod tests {
 
     #[test]
     fn the_sentence_names_what_the_gaps_say() {
-        let periodic = Periodic { period_ns: 4e6, share: 0.36, gaps: 1000 };
-        let finding = r9_finding(&periodic, Among::Timer, CpuId(2));
+        let periodic = Periodic { period_ns: 4e6, share: 0.36, gaps: 1000, skips: false };
+        let finding = r9_finding(&periodic, Among::Timer, CpuId(2), 1000);
         assert_eq!(
             finding.text,
             "36 % of 1000 gaps with a timer interrupt come every 4.000 ms, 250 Hz: the kernel's tick"
         );
         assert_eq!(finding.confidence, Confidence::Likely);
+        let skipping = Periodic { skips: true, ..periodic };
+        assert_eq!(
+            r9_finding(&skipping, Among::Timer, CpuId(2), 4_000_000).text,
+            "36 % of the first 1000 of 4000000 gaps with a timer interrupt come at multiples of \
+             4.000 ms, 250 Hz: the kernel's tick"
+        );
+    }
+
+    /// A thread that is switched out at a tick and comes back at another: gaps are mostly three
+    /// ticks apart, sometimes two or five.
+    #[test]
+    fn gaps_some_ticks_apart_are_the_ticks_and_no_period_of_their_own() {
+        let mut dice = Dice(11);
+        let (mut at, mut starts) = (7e5, Vec::new());
+        for _ in 0..1_000 {
+            let ticks = match dice.unit() {
+                x if x < 0.05 => 2.0,
+                x if x < 0.1 => 5.0,
+                _ => 3.0,
+            };
+            at += ticks * 4e6;
+            starts.push(at + dice.unit() * 5e3);
+        }
+        let found = r9_period(&ticks(starts), HZ).expect("the tick");
+        assert_eq!(found.tick_hz(), Some(250), "{found:?}");
+        assert!(found.skips && found.share > 0.9, "{found:?}");
+    }
+
+    #[test]
+    fn the_tick_is_found_however_often_its_multiples_stand_out() {
+        // Work after every third tick makes the multiple the higher peak.
+        let mut dice = Dice(12);
+        let mut starts = tick(&mut dice, 4e6, 5e3, 10e9);
+        for later in [2e5, 5e5, 9e5, 1.4e6] {
+            starts.extend(tick(&mut dice, 12e6, 5e3, 10e9).iter().map(|start| start + later));
+        }
+        let found = r9_period(&ticks(starts), HZ).expect("a tick");
+        assert_eq!(found.tick_hz(), Some(250), "{found:?}");
+    }
+
+    #[test]
+    fn beats_and_a_minority_at_some_period_are_not_told() {
+        for (period, planted, noise) in [(9.681e6, 0.1, 500.0), (2.64e5, 0.19, 3_000.0)] {
+            for seed in 1..6 {
+                let mut dice = Dice(seed);
+                let mut starts = disordered(&mut dice, noise, 5e9);
+                let wanted = (starts.len() as f64 * planted / (1.0 - planted)) as usize;
+                let mut train = tick(&mut dice, period, 1e3, 5e9);
+                train.truncate(wanted);
+                starts.extend(train);
+                assert_eq!(r9_period(&ticks(starts), HZ), None, "{period} ns, seed {seed}");
+            }
+        }
+        // Two trains whose beat comes round every 9.68 ms.
+        let mut dice = Dice(21);
+        let mut starts = tick(&mut dice, 4.4e6, 1e3, 10e9);
+        starts.extend(tick(&mut dice, 8.07e6, 1e3, 10e9));
+        starts.extend(disordered(&mut dice, 300.0, 10e9));
+        assert_eq!(r9_period(&ticks(starts), HZ), None);
     }
 }

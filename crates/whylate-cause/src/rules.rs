@@ -22,18 +22,23 @@ const P_DIFFER: f64 = 0.01;
 /// R5: timer A is late and B is not when A is late at least this many times as often.
 const LATE_RATIO: f64 = 10.0;
 
+/// R8: steal time bears a loss out when it makes up at least this part of it. (It is counted in
+/// whole clock ticks, and what a hypervisor takes in shorter pieces it need not count.)
+const BORNE_OUT: f64 = 0.5;
+
 /// What is known of a thread's place in the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Highest priority on its CPU, and it never blocks.
-    HighestNeverBlocks,
+    /// Under SCHED_FIFO at this priority, as read back, and it never blocks.
+    RealTime(u8),
     /// Anything else.
     Ordinary,
 }
 
 /// R3: gaps of the highest-priority thread that never blocks are interrupts, softirqs, NMIs, SMIs
-/// or the host. `with_thread` is the number of gaps in which the trace shows another thread, none
-/// without a trace; the rule's premise does not hold when there are any.
+/// or the host. `with_thread` is the number of gaps in which the trace shows another thread, or in
+/// which the thread itself counted a switch; none where neither looked. The rule's premise does not
+/// hold when there are any.
 #[must_use]
 pub fn r3_highest_priority(
     standing: Standing,
@@ -41,26 +46,19 @@ pub fn r3_highest_priority(
     gaps: u64,
     with_thread: Option<u64>,
 ) -> Option<Finding> {
-    if standing != Standing::HighestNeverBlocks || gaps == 0 {
-        return None;
-    }
+    let (Standing::RealTime(priority), 1..) = (standing, gaps) else { return None };
+    let ours = format!("the thread runs under SCHED_FIFO {priority} and never blocks");
     let kinds = "interrupts, softirqs, NMIs, SMIs or the host";
     let (text, confidence) = match with_thread {
-        None => (
-            format!("all {gaps} gaps are {kinds}: the thread has the highest priority"),
-            Confidence::Likely,
-        ),
+        None => (format!("all {gaps} gaps are {kinds}: {ours}"), Confidence::Possible),
         Some(0) => (
-            format!(
-                "all {gaps} gaps are {kinds}: the thread has the highest priority, and the \
-                     trace shows no other"
-            ),
+            format!("all {gaps} gaps are {kinds}: {ours}, and the trace shows no other"),
             Confidence::Certain,
         ),
         Some(with_thread) => (
             format!(
-                "{with_thread} of {gaps} gaps hold another thread although ours has the highest \
-                 priority: the kernel's own threads, deadline threads or RT throttling"
+                "{with_thread} of {gaps} gaps hold another thread although {ours}: one of higher \
+                 priority, the kernel's own, or RT throttling"
             ),
             Confidence::Certain,
         ),
@@ -192,14 +190,14 @@ pub fn r7_cpu_changed(gap: &Gap) -> Option<Verdict> {
 /// What may bear out that the host or the firmware took time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Corroboration {
-    /// Steal time of the measured CPUs over the run, where readable.
+    /// Steal time of the measured CPUs together while they were measured, where readable.
     pub steal_ns: Option<f64>,
     /// System management interrupts over the run, where readable.
     pub smi_count: Option<u64>,
 }
 
-/// R8: `gaps` gaps of `cpu` hold no kernel event, so the host or the firmware took them:
-/// `lost_ns` in all.
+/// R8: no kernel event accounts for `gaps` gaps of `cpu`, so the host or the firmware took them;
+/// those and what they took of other gaps lost `lost_ns` in all.
 #[must_use]
 pub fn r8_no_kernel_event(
     virtualised: bool,
@@ -215,19 +213,34 @@ pub fn r8_no_kernel_event(
     let (taker, backing, confidence) = if virtualised {
         match beside.steal_ns {
             Some(steal) if steal > 0.0 => {
-                ("the host", "steal time was counted", Confidence::Likely)
+                let (counted, part) = (Nanos(steal.round() as u64), steal / lost_ns.max(1.0));
+                if part >= BORNE_OUT {
+                    let backing = format!("{counted} of steal time were counted meanwhile");
+                    ("the host", backing, Confidence::Likely)
+                } else {
+                    let backing = format!(
+                        "{counted} of steal time were counted meanwhile, {:.0}% of that",
+                        100.0 * part
+                    );
+                    ("the host", backing, Confidence::Possible)
+                }
             }
-            Some(_) => ("the host", "no steal time was counted", Confidence::Possible),
-            None => ("the host", "steal time is not readable", Confidence::Possible),
+            Some(_) => ("the host", "no steal time was counted".to_owned(), Confidence::Possible),
+            None => ("the host", "steal time is not readable".to_owned(), Confidence::Possible),
         }
     } else {
         match beside.smi_count {
-            Some(0) => ("the hardware", "no SMI was counted", Confidence::Possible),
-            Some(_) => ("the firmware", "SMIs were counted", Confidence::Likely),
-            None => ("firmware or hardware", "the SMI count is not readable", Confidence::Possible),
+            Some(0) => ("the hardware", "no SMI was counted".to_owned(), Confidence::Possible),
+            Some(_) => ("the firmware", "SMIs were counted".to_owned(), Confidence::Likely),
+            None => {
+                let backing = "the SMI count is not readable".to_owned();
+                ("firmware or hardware", backing, Confidence::Possible)
+            }
         }
     };
-    let text = format!("{taker} took {gaps} gaps without a kernel event, {lost} in all: {backing}");
+    let text = format!(
+        "{taker} took {gaps} gaps that no kernel event accounts for, {lost} in all: {backing}"
+    );
     Some(Finding { rule: Rule::R8, cpu: Some(cpu), text, confidence })
 }
 
@@ -301,14 +314,14 @@ mod tests {
 
     #[test]
     fn r3_speaks_only_for_the_highest_priority_and_admits_when_its_premise_fails() {
-        use Standing::{HighestNeverBlocks, Ordinary};
+        use Standing::{Ordinary, RealTime};
         assert_eq!(r3_highest_priority(Ordinary, CPU, 5, Some(0)), None);
-        assert_eq!(r3_highest_priority(HighestNeverBlocks, CPU, 0, Some(0)), None);
+        assert_eq!(r3_highest_priority(RealTime(50), CPU, 0, Some(0)), None);
         let says = |with_thread| {
-            let finding = r3_highest_priority(HighestNeverBlocks, CPU, 5, with_thread).unwrap();
+            let finding = r3_highest_priority(RealTime(50), CPU, 5, with_thread).unwrap();
             (finding.confidence, finding.text)
         };
-        assert_eq!(says(None).0, Confidence::Likely);
+        assert_eq!(says(None).0, Confidence::Possible);
         assert_eq!(says(Some(0)).0, Confidence::Certain);
         assert!(says(Some(2)).1.starts_with("2 of 5 gaps hold another thread"));
     }
@@ -354,6 +367,8 @@ mod tests {
         let smi = |count| Corroboration { steal_ns: None, smi_count: count };
         for (finding, start, confidence) in [
             (says(true, steal(Some(4e6))), "the host took 3 gaps", Confidence::Likely),
+            (says(true, steal(Some(2.6e6))), "the host took", Confidence::Likely),
+            (says(true, steal(Some(1.2e6))), "the host took", Confidence::Possible),
             (says(true, steal(Some(0.0))), "the host took", Confidence::Possible),
             (says(true, steal(None)), "the host took", Confidence::Possible),
             (says(false, smi(Some(2))), "the firmware took", Confidence::Likely),
@@ -364,6 +379,8 @@ mod tests {
             assert!(finding.text.contains("5.00ms in all"), "{}", finding.text);
             assert_eq!(finding.confidence, confidence);
         }
+        let a_quarter = says(true, steal(Some(1.2e6))).text;
+        assert!(a_quarter.ends_with("1.20ms of steal time were counted meanwhile, 24% of that"));
         assert_eq!(r8_no_kernel_event(true, CPU, 0, 0.0, Corroboration::default()), None);
     }
 

@@ -17,6 +17,8 @@
 //!   A thread that moves away and back within one gap is followed on the first CPU only.
 //! - A stretch that nobody claims is `TraceLost` where the trace lost events, and so is a whole
 //!   gap without any event if the trace lost some anywhere in it.
+//! - A residual that is too long to be the price of the event beside it is what a gap without any
+//!   event is ([`naming::unclaimed`]).
 //! - A gap without any event whose CPU changed, or of which the thread itself counted an
 //!   involuntary switch, is named by that evidence, not as the host's.
 
@@ -125,9 +127,13 @@ pub fn split(gap: &Gap, events: &[Event], setting: &Setting<'_>) -> Split {
     sends.sort_unstable();
     sends.dedup();
     let arrivals = arrivals(&pieces, &landed);
-    let parts = merge(pieces, &residuals);
+    let mut parts = merge(pieces, &residuals);
+    for part in parts.iter_mut().filter(|part| naming::is_residual(&part.cause)) {
+        part.cause = naming::unclaimed(part.cause.clone(), part.length, setting.context);
+    }
     let cause = naming::cause(&parts, setting.context);
-    Split { parts, cause, rule: None, arrivals, sends }
+    let rule = matches!(cause, Cause::Host | Cause::Firmware).then_some(Rule::R8);
+    Split { parts, cause, rule, arrivals, sends }
 }
 
 /// A gap in which the kernel recorded nothing.

@@ -9,15 +9,16 @@
 //! the one a floating thread began on. Memory is bounded by the constants below.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use whylate_model::cause::{Cause, CauseTotal, Coverage, SenderTotal, WorstGap};
 use whylate_model::run::Finding;
-use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
+use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 
 use crate::attribute::{Attributed, Basis};
 use crate::context::Context;
 use crate::naming;
-use crate::periodic::{self, Among};
+use crate::periodic::{self, Among, Periodic};
 use crate::rules::{self, Corroboration, Standing, Tally};
 use crate::senders::Table;
 use crate::worst::Worst;
@@ -66,22 +67,48 @@ struct Sums {
     traced: u64,
     with_thread: u64,
     without_event: u64,
-    starts: BTreeMap<Kind, Vec<Ticks>>,
+    starts: BTreeMap<Kind, Starts>,
+}
+
+/// Where gaps of one kind began.
+#[derive(Debug, Clone, Default)]
+struct Starts {
+    /// The first ones.
+    first: Vec<Ticks>,
+    /// How many there were.
+    all: u64,
+    /// What R9 makes of them once no more are kept: a look takes a good part of a second.
+    judged: OnceLock<Option<Periodic>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     gaps: u64,
     parts: u64,
-    lost_ns: f64,
+    loss: Loss,
     longest: TicksDelta,
+}
+
+/// Ticks of gaps, and of how many gaps: each of them holds one period of the loop, which is known
+/// for good only at the end.
+#[derive(Debug, Clone, Copy, Default)]
+struct Loss {
+    ticks: f64,
+    gaps: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Covered {
-    events: f64,
-    residuals: f64,
-    nothing: f64,
+    events: Loss,
+    residuals: Loss,
+    nothing: Loss,
+}
+
+/// What turns ticks of one CPU into lost time.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    period_ticks: f64,
+    hz: Hertz,
 }
 
 /// What a gap holds, for R9.
@@ -104,17 +131,9 @@ impl Totals {
     pub fn add(&mut self, gap: &Attributed, context: &Context) {
         let measured = context.thread(gap.thread);
         let cpu = measured.map_or(gap.gap.cpu_before, |measured| measured.cpu);
-        let period = measured.map_or(0.0, |measured| measured.period_ticks);
-        let length = gap.gap.length().0 as f64;
-        // Nanoseconds lost per tick of the gap.
-        let scale = if length > 0.0 {
-            (length - period).max(0.0) / length * 1e9 / context.hz.0
-        } else {
-            0.0
-        };
-        self.cpus.entry(cpu).or_default().add(gap, scale);
+        self.cpus.entry(cpu).or_default().add(gap);
         for arrival in &gap.arrivals {
-            self.senders.add(arrival, arrival.length.0 as f64 * scale);
+            self.senders.add(arrival, arrival.length.0 as f64 * 1e9 / context.hz.0);
         }
         self.worst.offer(gap);
     }
@@ -124,38 +143,49 @@ impl Totals {
     #[must_use]
     pub fn summary(&self, context: &Context, elapsed: &[(CpuId, Nanos)]) -> Summary {
         let hz = context.hz;
-        let mut overall = BTreeMap::<&Cause, Sum>::new();
-        for (cause, sum) in self.cpus.values().flat_map(|sums| &sums.causes) {
-            overall.entry(cause).or_default().add(sum);
+        let mut overall = BTreeMap::<&Cause, (Sum, f64)>::new();
+        for (cpu, sums) in &self.cpus {
+            let scale = Scale::of(*cpu, context);
+            for (cause, sum) in &sums.causes {
+                let (whole, lost_ns) = overall.entry(cause).or_default();
+                whole.add(sum);
+                *lost_ns += sum.loss.ns(scale);
+            }
         }
         let all: u64 = elapsed.iter().map(|(_, time)| time.0).sum();
-        let lost: f64 = overall.values().map(|sum| sum.lost_ns).sum();
-        let row = |cause: &Cause, cpu, sum: &Sum, lost: f64, elapsed: u64| CauseTotal {
-            cause: cause.clone(),
-            cpu,
-            gaps: sum.gaps,
-            parts: sum.parts,
-            lost_ns: sum.lost_ns,
-            share_of_lost: share(sum.lost_ns, lost),
-            share_of_elapsed: share(sum.lost_ns, elapsed as f64),
-            longest: sum.longest.to_nanos(hz),
-        };
-        let mut causes: Vec<CauseTotal> =
-            overall.iter().map(|(cause, sum)| row(cause, None, sum, lost, all)).collect();
+        let lost: f64 = overall.values().map(|(_, lost_ns)| lost_ns).sum();
+        let row =
+            |cause: &Cause, cpu, (sum, lost_ns): (&Sum, f64), lost: f64, elapsed: u64| CauseTotal {
+                cause: cause.clone(),
+                cpu,
+                gaps: sum.gaps,
+                parts: sum.parts,
+                lost_ns,
+                share_of_lost: share(lost_ns, lost),
+                share_of_elapsed: share(lost_ns, elapsed as f64),
+                longest: sum.longest.to_nanos(hz),
+            };
+        let mut causes: Vec<CauseTotal> = overall
+            .iter()
+            .map(|(cause, (sum, ns))| row(cause, None, (sum, *ns), lost, all))
+            .collect();
         sort(&mut causes);
         for (cpu, sums) in &self.cpus {
             let time: u64 =
                 elapsed.iter().filter(|(of, _)| of == cpu).map(|(_, time)| time.0).sum();
-            let lost = sums.causes.values().map(|sum| sum.lost_ns).sum();
-            let rows = sums.causes.iter();
-            let mut rows: Vec<_> =
-                rows.map(|(cause, sum)| row(cause, Some(*cpu), sum, lost, time)).collect();
+            let scale = Scale::of(*cpu, context);
+            let lost = sums.causes.values().map(|sum| sum.loss.ns(scale)).sum();
+            let rows = sums
+                .causes
+                .iter()
+                .map(|(cause, sum)| row(cause, Some(*cpu), (sum, sum.loss.ns(scale)), lost, time));
+            let mut rows: Vec<_> = rows.collect();
             sort(&mut rows);
             causes.append(&mut rows);
         }
         Summary {
             causes,
-            coverage: self.coverage(),
+            coverage: self.coverage(context),
             worst: self.worst.list(hz),
             senders: self.senders.rows(),
         }
@@ -166,7 +196,8 @@ impl Totals {
     pub fn findings(&self, context: &Context, beside: Beside) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (cpu, sums) in &self.cpus {
-            let with_thread = (sums.traced > 0).then_some(sums.with_thread);
+            let counted = (sums.tally.switched > 0).then_some(sums.tally.switched);
+            let with_thread = (sums.traced > 0).then_some(sums.with_thread).or(counted);
             findings.extend(rules::r3_highest_priority(
                 beside.standing,
                 *cpu,
@@ -174,7 +205,8 @@ impl Totals {
                 with_thread,
             ));
             findings.extend(sums.tally.findings(*cpu));
-            let lost_to = |cause| sums.causes.get(&cause).map_or(0.0, |sum: &Sum| sum.lost_ns);
+            let scale = Scale::of(*cpu, context);
+            let lost_to = |cause| sums.causes.get(&cause).map_or(0.0, |sum| sum.loss.ns(scale));
             findings.extend(rules::r8_no_kernel_event(
                 context.virtualised,
                 *cpu,
@@ -183,21 +215,22 @@ impl Totals {
                 beside.corroboration,
             ));
             for (kind, starts) in &sums.starts {
-                let mut starts = starts.clone();
-                starts.sort_unstable();
                 let among = kind.among(context.virtualised);
                 findings.extend(
-                    rules::r9_period(&starts, context.hz)
-                        .map(|found| rules::r9_finding(&found, among, *cpu)),
+                    starts
+                        .period(context.hz)
+                        .map(|found| rules::r9_finding(&found, among, *cpu, starts.all)),
                 );
             }
         }
         findings
     }
 
-    fn coverage(&self) -> Option<Coverage> {
-        let sum =
-            |of: fn(&Covered) -> f64| self.cpus.values().map(|sums| of(&sums.covered)).sum::<f64>();
+    fn coverage(&self, context: &Context) -> Option<Coverage> {
+        let sum = |of: fn(&Covered) -> Loss| -> f64 {
+            let cpus = self.cpus.iter();
+            cpus.map(|(cpu, sums)| of(&sums.covered).ns(Scale::of(*cpu, context))).sum()
+        };
         let (events, residuals) = (sum(|c| c.events), sum(|c| c.residuals));
         let nothing = sum(|c| c.nothing);
         let all = events + residuals + nothing;
@@ -210,23 +243,21 @@ impl Totals {
 }
 
 impl Sums {
-    fn add(&mut self, gap: &Attributed, scale: f64) {
-        let has_event = gap.parts.iter().any(|part| {
-            naming::is_named_by_events(&part.cause) || naming::is_residual(&part.cause)
-        });
+    fn add(&mut self, gap: &Attributed) {
         for part in &gap.parts {
-            let lost = part.length.0 as f64 * scale;
+            let ticks = part.length.0 as f64;
+            let loss = Loss { ticks, gaps: ticks / gap.gap.length().0 as f64 };
             let sum = self.sum_of(&part.cause);
             sum.parts += 1;
-            sum.lost_ns += lost;
+            sum.loss.add(loss);
             let covered = &mut self.covered;
-            *if naming::is_named_by_events(&part.cause) {
-                &mut covered.events
-            } else if has_event {
-                &mut covered.residuals
+            if naming::is_named_by_events(&part.cause) {
+                covered.events.add(loss);
+            } else if naming::is_residual(&part.cause) {
+                covered.residuals.add(loss);
             } else {
-                &mut covered.nothing
-            } += lost;
+                covered.nothing.add(loss);
+            }
         }
         let sum = self.sum_of(&gap.cause);
         sum.gaps += 1;
@@ -240,8 +271,9 @@ impl Sums {
         self.without_event += u64::from(matches!(gap.cause, Cause::Host | Cause::Firmware));
         if let Some(kind) = Kind::of(gap) {
             let starts = self.starts.entry(kind).or_default();
-            if starts.len() < periodic::STARTS_MAX {
-                starts.push(gap.gap.start);
+            starts.all += 1;
+            if starts.first.len() < periodic::STARTS_MAX {
+                starts.first.push(gap.gap.start);
             }
         }
     }
@@ -256,12 +288,45 @@ impl Sums {
     }
 }
 
+impl Starts {
+    fn period(&self, hz: Hertz) -> Option<Periodic> {
+        let judge = || {
+            let mut sorted = self.first.clone();
+            sorted.sort_unstable();
+            rules::r9_period(&sorted, hz)
+        };
+        if self.first.len() < periodic::STARTS_MAX {
+            return judge();
+        }
+        *self.judged.get_or_init(judge)
+    }
+}
+
 impl Sum {
     fn add(&mut self, other: &Self) {
         self.gaps += other.gaps;
         self.parts += other.parts;
-        self.lost_ns += other.lost_ns;
+        self.loss.add(other.loss);
         self.longest = self.longest.max(other.longest);
+    }
+}
+
+impl Loss {
+    fn add(&mut self, other: Self) {
+        self.ticks += other.ticks;
+        self.gaps += other.gaps;
+    }
+
+    fn ns(self, scale: Scale) -> f64 {
+        (self.ticks - self.gaps * scale.period_ticks).max(0.0) * 1e9 / scale.hz.0
+    }
+}
+
+impl Scale {
+    fn of(cpu: CpuId, context: &Context) -> Self {
+        let measured = context.threads.iter().find(|thread| thread.cpu == cpu);
+        let period_ticks = measured.map_or(0.0, |measured| measured.period_ticks);
+        Self { period_ticks, hz: context.hz }
     }
 }
 

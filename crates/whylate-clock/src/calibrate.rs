@@ -18,7 +18,7 @@
 //! and says nothing about true seconds; then no source is independent of it, and
 //! [`Calibration::regression_only`] says so.
 
-use whylate_model::run::FrequencySource;
+use whylate_model::run::{Drift, FrequencySource};
 use whylate_model::warning::Warning;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 
@@ -160,15 +160,6 @@ pub struct Calibration {
     pub regression_only: bool,
     /// What the kernel counts time by.
     pub kernel: KernelView,
-}
-
-/// A steady change of the frequency.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drift {
-    /// Parts per million per second.
-    pub ppm_per_s: f64,
-    /// Bound of its error.
-    pub bound_ppm_per_s: f64,
 }
 
 /// Scatter of the sandwiches round the fitted curve. Scatter inside a sandwich's width cannot be

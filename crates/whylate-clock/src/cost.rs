@@ -1,5 +1,6 @@
 //! What one read of a counter costs, and the smallest step it shows.
 
+use std::collections::BTreeMap;
 use std::hint;
 
 use whylate_model::{Nanos, TicksDelta};
@@ -21,12 +22,27 @@ const BLOCKS: usize = 1_001;
 /// Blocks behind the check for trapping: few, because each read may cost microseconds.
 const TRAP_BLOCKS: usize = 31;
 
-/// Blocks behind the resolution: few of them are hit by a change of CPU or an odd step.
-const STEP_BLOCKS: usize = 301;
+/// Readings behind the resolution: thousands of distances, in a few milliseconds.
+const STEP_READS: u32 = 20_000;
 
-/// A counter that shows the same value twice in at least one of so many reads is slower than its
-/// reads.
-const STANDS_STILL: u32 = 100;
+/// The pauses between them take up to so many turns, so that distances are of many lengths.
+const LONGEST_PAUSE: u32 = 64;
+
+/// What shows in fewer than this share of the distances is a change of CPU or an odd step.
+const ODD: f64 = 0.01;
+
+/// A clock steps by T when this share of its distances are multiples of T.
+const MULTIPLES: f64 = 0.95;
+
+/// They are multiples within so many ticks: two readings rounded to whole ticks, and one more for
+/// processors that add a tick so that no two readings are equal.
+const ROUNDING: f64 = 2.0;
+
+/// A multiple of a step below this is hardly told from any other number.
+const SHORTEST_STEP: u64 = 16;
+
+/// Steps are made of the shortest distances; so many of them are tried.
+const SHORTEST_TRIED: usize = 24;
 
 /// Cost of one plain read, in ticks, over blocks of reads back to back.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,39 +69,112 @@ pub fn read_cost<C: Counter>(counter: &mut C) -> ReadCost {
     ReadCost { min_ticks: means[0], median_ticks: means[BLOCKS / 2] }
 }
 
-/// The smallest step of the counter, in ticks, and at least 1.
+/// The smallest step of the counter, in whole ticks, and at least 1.
 ///
-/// A counter that is slower than its reads is often seen to stand still, and its step is then the
-/// smallest distance that is not 0. One that is faster shows its step as the largest number that
-/// divides all distances, of which the median over blocks of reads is taken. This is not always
-/// 1: a processor was seen whose counter moves by 26 every 10 ns, and by 1 for a second `rdtsc` in
-/// the same 10 ns so that no two are equal.
+/// Distances of ordered readings are held against multiples of a step, which need not be a whole
+/// number of ticks: a processor was seen whose counter is one of 10 ns, times 24.45, and shows
+/// distances of 24, 25, 49, 73, 74 and 98 ticks. Their common divisor is 1, and their step is 24.
+/// On another it moves by 26 every 10 ns, and by 1 for a second reading in the same 10 ns.
+///
+/// Where the distances are multiples of nothing as large, the counter is as fine as its smallest
+/// distance if it is slower than its reads, which is then 0 most of the time, and as fine as their
+/// common divisor if it is faster.
 pub fn resolution_ticks<C: Counter>(counter: &mut C) -> TicksDelta {
-    let mut divisors = Vec::with_capacity(STEP_BLOCKS);
-    let (mut still, mut smallest) = (0, u64::MAX);
-    let mut previous = counter.read_ordered().0;
-    for _ in 0..STEP_BLOCKS {
-        let mut divisor = 0;
-        for pause in 0..BLOCK {
-            // Distances that were all alike would be taken for the step.
-            for _ in 0..pause % 7 {
+    let distances = Distances::of(counter);
+    let step = distances.step().unwrap_or_else(|| distances.divisor());
+    TicksDelta(step.max(1))
+}
+
+/// Distances of readings and how often each was seen, odd ones left out.
+struct Distances {
+    counts: BTreeMap<u64, u32>,
+}
+
+impl Distances {
+    fn of<C: Counter>(counter: &mut C) -> Self {
+        let mut counts = BTreeMap::new();
+        let mut previous = counter.read_ordered().0;
+        for turn in 0..STEP_READS {
+            // Distances that were all alike would be taken for the step. The number is prime to
+            // the longest pause, so that all pauses come, in no simple order.
+            for pause in 0..turn.wrapping_mul(37) % LONGEST_PAUSE {
                 hint::black_box(pause);
             }
             let now = counter.read_ordered().0;
-            let step = now.since(previous).0;
-            still += u32::from(now == previous);
-            if step > 0 {
-                smallest = smallest.min(step);
-            }
-            divisor = greatest_common_divisor(divisor, step);
+            *counts.entry(now.since(previous).0).or_default() += 1;
             previous = now;
         }
-        divisors.push(divisor);
+        // Times that the thread was interrupted say nothing of the step, and weigh most in a fit.
+        let odd = (f64::from(STEP_READS) * ODD) as u32;
+        let mut longest = u64::MAX;
+        let mut left = odd;
+        for (distance, count) in counts.iter().rev() {
+            if *count > left {
+                break;
+            }
+            left -= count;
+            longest = distance.saturating_sub(1);
+        }
+        counts.retain(|distance, _| *distance <= longest);
+        Self { counts }
     }
-    divisors.sort_unstable();
-    let slower_than_reads = still >= STEP_BLOCKS as u32 * BLOCK / STANDS_STILL;
-    let step = if slower_than_reads { smallest } else { divisors[STEP_BLOCKS / 2] };
-    TicksDelta(if step == u64::MAX { 1 } else { step.max(1) })
+
+    /// The largest step that the distances are multiples of.
+    fn step(&self) -> Option<u64> {
+        let shortest = || {
+            let long_enough = self.counts.keys().filter(|distance| **distance >= SHORTEST_STEP);
+            long_enough.take(SHORTEST_TRIED)
+        };
+        let mut candidates: Vec<f64> = shortest()
+            .flat_map(|distance| {
+                (1..=distance / SHORTEST_STEP).map(move |of| *distance as f64 / of as f64)
+            })
+            .collect();
+        candidates.sort_by(|a, b| b.total_cmp(a));
+        let found = candidates.into_iter().find_map(|candidate| self.refined(candidate))?;
+        // As it shows, in whole ticks: the smallest distance of one step, or the step cut off.
+        let one = self.counts.range((found - ROUNDING).ceil() as u64..=found as u64);
+        let most = one.clone().map(|(_, count)| *count).max();
+        let shown = one.filter(|(_, count)| Some(**count) == most).map(|(distance, _)| *distance);
+        Some(shown.min().unwrap_or(found as u64))
+    }
+
+    /// The step near `candidate` that fits best, if nearly all distances are its multiples.
+    fn refined(&self, candidate: f64) -> Option<f64> {
+        let mut step = candidate;
+        // A small error of the step is a large one of its multiples: the near ones first.
+        for reach in [2.0, 8.0, 32.0, f64::INFINITY] {
+            let (mut up, mut down) = (0.0, 0.0);
+            for (distance, count) in &self.counts {
+                let multiple = (*distance as f64 / step).round();
+                if (1.0..=reach).contains(&multiple) && is_multiple(*distance, step) {
+                    up += f64::from(*count) * multiple * *distance as f64;
+                    down += f64::from(*count) * multiple * multiple;
+                }
+            }
+            if down > 0.0 {
+                step = up / down;
+            }
+        }
+        let all: u32 = self.counts.values().sum();
+        let fit = |distance: &u64| is_multiple(*distance, step);
+        let fitting: u32 = self.counts.iter().filter(|(d, _)| fit(d)).map(|(_, n)| n).sum();
+        let moves = self.counts.keys().any(|distance| *distance as f64 > ROUNDING);
+        let fits = moves && f64::from(fitting) >= f64::from(all) * MULTIPLES;
+        (fits && step >= SHORTEST_STEP as f64).then_some(step)
+    }
+
+    fn divisor(&self) -> u64 {
+        let all: u32 = self.counts.values().sum();
+        let common = |count: u32| f64::from(count) >= f64::from(all) * ODD;
+        let mut moved =
+            self.counts.iter().filter(|(distance, count)| **distance > 0 && common(**count));
+        if self.counts.get(&0).is_some_and(|still| common(*still)) {
+            return moved.next().map_or(1, |(smallest, _)| *smallest);
+        }
+        // Distances that spread over more ticks than there are readings for are of a fine counter.
+        moved.map(|(distance, _)| *distance).reduce(greatest_common_divisor).unwrap_or(1)
+    }
 }
 
 /// Refuses a counter whose reads are trapped.
@@ -114,6 +203,11 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+fn is_multiple(distance: u64, step: f64) -> bool {
+    let distance = distance as f64;
+    (distance - (distance / step).round() * step).abs() <= ROUNDING
+}
+
 #[cfg(test)]
 mod tests {
     use whylate_model::{Hertz, Ticks};
@@ -137,20 +231,56 @@ mod tests {
         assert_eq!(cost, ReadCost { min_ticks: 25.0, median_ticks: 25.0 });
     }
 
+    fn resolution_of(pattern: &[u64]) -> TicksDelta {
+        resolution_ticks(&mut MockCounter::new(RATE).with_period(pattern))
+    }
+
+    /// Distances of a counter that steps by `step` ticks, rounded to whole ones, when it is read
+    /// every so many ticks.
+    fn scaled(step: f64, reads: impl Iterator<Item = f64>) -> Vec<u64> {
+        let (mut at, mut shown, mut distances) = (0.0, 0, Vec::new());
+        for after in reads {
+            at += after;
+            let now = ((at / step).floor() * step).round() as u64;
+            distances.push(now - shown);
+            shown = now;
+        }
+        distances
+    }
+
     #[test]
-    fn resolution_of_a_fast_counter_is_the_common_divisor_of_its_steps() {
-        let steps =
-            |pattern: &[u64]| resolution_ticks(&mut MockCounter::new(RATE).with_period(pattern));
-        assert_eq!(steps(&[36, 54, 72]), TicksDelta(18));
-        assert_eq!(steps(&[25, 26]), TicksDelta(1));
+    fn resolution_of_a_ten_nanosecond_counter_in_finer_ticks_is_its_step() {
+        assert_eq!(resolution_of(&[24, 25]), TicksDelta(24), "as plain reads show it");
+        assert_eq!(resolution_of(&[24, 25, 49, 73, 74, 98]), TicksDelta(24));
+        assert_eq!(
+            resolution_of(&[49, 73, 74, 98, 122, 123, 147]),
+            TicksDelta(24),
+            "never one step"
+        );
+        assert_eq!(resolution_of(&[1, 25, 26, 1, 51]), TicksDelta(25), "one tick tells two apart");
+        let mut dice = whylate_stats::rng::Rng::new(5);
+        for step in [24.45, 26.0, 31.25, 100.0 / 3.0] {
+            let reads = (0..5_000).map(|_| 30.0 + dice.unit() * 120.0);
+            let found = resolution_of(&scaled(step, reads)).0;
+            assert!(found == step as u64, "{step} ticks: found {found}");
+        }
+    }
+
+    #[test]
+    fn resolution_of_a_counter_finer_than_its_reads_is_a_tick_or_the_common_divisor() {
+        assert_eq!(resolution_of(&[36, 54, 72]), TicksDelta(18));
+        assert_eq!(resolution_of(&[25, 27, 30, 32, 35, 38, 41, 60, 66, 83]), TicksDelta(1));
+        assert_eq!(resolution_of(&[24, 26, 30, 34, 44, 50, 62, 70]), TicksDelta(2));
+        let mut dice = whylate_stats::rng::Rng::new(6);
+        let reads: Vec<u64> = (0..5_000).map(|_| 30 + dice.below(120)).collect();
+        assert_eq!(resolution_of(&reads), TicksDelta(1));
     }
 
     #[test]
     fn resolution_of_a_slow_counter_is_the_step_it_shows() {
-        let steps =
-            |pattern: &[u64]| resolution_ticks(&mut MockCounter::new(RATE).with_period(pattern));
-        assert_eq!(steps(&[0, 0, 40]), TicksDelta(40));
-        assert_eq!(steps(&[0, 41, 0, 42]), TicksDelta(41), "a scaled counter steps unevenly");
+        assert_eq!(resolution_of(&[0, 0, 40]), TicksDelta(40));
+        assert_eq!(resolution_of(&[0, 41, 0, 42]), TicksDelta(41), "a scaled counter is uneven");
+        assert_eq!(resolution_of(&[0, 0, 1, 0, 1, 2]), TicksDelta(1));
     }
 
     #[test]

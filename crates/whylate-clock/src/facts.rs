@@ -96,6 +96,8 @@ impl Observer {
             hz,
             hz_bound_ppm: calibration.bound_ppm,
             sources: calibration.sources.clone(),
+            drift: calibration.drift,
+            jitter_ns: Some(calibration.jitter.at_most_ns),
             epoch: self.epoch,
             anchors: anchors.collect(),
             read_cost_min_ns: ns(self.read_cost.min_ticks, hz),

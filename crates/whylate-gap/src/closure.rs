@@ -74,6 +74,12 @@ impl Check {
     }
 }
 
+/// Lost time: of each gap, what is more than one period of the loop.
+#[must_use]
+pub fn lost_ticks(totals: &Totals, period_ticks: f64) -> f64 {
+    (totals.gap_ticks.0 as f64 - totals.gaps as f64 * period_ticks).max(0.0)
+}
+
 /// Loop time below the threshold against the period, as a signed share of elapsed.
 ///
 /// What is left of it after the iterations' own `period_ticks` is noise too short to be a gap. None

@@ -228,30 +228,7 @@ pub fn chain<C: Counter, W: Workload>(
     recorder: &mut Recorder,
     blocks: &Blocks,
 ) {
-    recorder.arm(counter);
-    let threshold = recorder.limits.threshold;
-    let mut previous = counter.read();
-    recorder.live.start.store(previous.0, Ordering::Relaxed);
-    loop {
-        let block_start = previous;
-        let mut clean = true;
-        for _ in 0..W::BLOCK {
-            workload.work();
-            let now = counter.read();
-            if exceeds(now, previous, threshold) {
-                previous = recorder.record(counter, previous, now);
-                clean = false;
-            } else {
-                previous = now;
-            }
-        }
-        if clean {
-            blocks.count(previous.since(block_start).0);
-        }
-        if recorder.block_done(W::BLOCK, previous) {
-            return;
-        }
-    }
+    chain_with(counter, workload, recorder, blocks, |_| {});
 }
 
 /// As [`chain`], and every delta is counted.
@@ -264,6 +241,21 @@ pub fn chain_counting<C: Counter, W: Workload>(
     small: &Direct,
     large: &LogLinear,
 ) {
+    chain_with(counter, workload, recorder, blocks, |delta| {
+        if !small.count(delta.0) {
+            large.count(delta);
+        }
+    });
+}
+
+#[inline(always)]
+fn chain_with<C: Counter, W: Workload>(
+    counter: &mut C,
+    workload: &mut W,
+    recorder: &mut Recorder,
+    blocks: &Blocks,
+    mut count: impl FnMut(TicksDelta),
+) {
     recorder.arm(counter);
     let threshold = recorder.limits.threshold;
     let mut previous = counter.read();
@@ -274,11 +266,8 @@ pub fn chain_counting<C: Counter, W: Workload>(
         for _ in 0..W::BLOCK {
             workload.work();
             let now = counter.read();
-            let delta = now.since(previous);
-            if !small.count(delta.0) {
-                large.count(delta);
-            }
-            if delta > threshold {
+            count(now.since(previous));
+            if exceeds(now, previous, threshold) {
                 previous = recorder.record(counter, previous, now);
                 clean = false;
             } else {

@@ -27,6 +27,9 @@ pub use threshold::Threshold;
 /// Why gaps could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum GapError {
+    /// The user gave up before anything was measured.
+    #[error("stopped in the warm-up: nothing was measured")]
+    Stopped,
     /// The plan names no CPU.
     #[error("no CPU to measure on: name at least one with --cpus")]
     NoCpus,
@@ -50,7 +53,7 @@ pub enum GapError {
     /// No block of the warm-up was without a gap.
     #[error(
         "CPU {cpu} was never quiet for {iterations} iterations in the whole warm-up, so the loop's \
-         period is not known: give a larger --threshold or a quieter CPU"
+         period is not known: give a longer --warmup, a smaller --workload or a quieter CPU"
     )]
     NeverQuiet {
         /// CPU.

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use whylate_clock::Counter;
 use whylate_model::gap::Gap;
@@ -62,14 +63,18 @@ pub(crate) struct Begin {
 /// What is known about a measuring thread once it has warmed up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadFacts {
-    /// CPU it is pinned to, or found itself on when floating.
+    /// CPU it was pinned to, or found itself on when floating.
     pub cpu: CpuId,
+    /// Its SCHED_FIFO priority as read back; none under SCHED_OTHER, also when FIFO was refused.
+    pub fifo: Option<u8>,
     /// Its thread id.
     pub tid: Pid,
     /// Its threshold.
     pub threshold: TicksDelta,
     /// The loop's period in the warm-up.
     pub warmup_period: f64,
+    /// The same without counting, where the plan counts every delta.
+    pub plain_period: Option<f64>,
     /// Calibrated cost of recording a gap.
     pub recording: TicksDelta,
     /// Calibrated cost of recording a gap after which getrusage is read.
@@ -107,6 +112,14 @@ pub struct Totals {
     pub tripped: Option<Ticks>,
 }
 
+impl Totals {
+    /// Time from the first reading to the last; zero before the first.
+    #[must_use]
+    pub fn elapsed(&self) -> TicksDelta {
+        if self.start.0 == 0 { TicksDelta(0) } else { self.end.since(self.start) }
+    }
+}
+
 /// Is the measurement still going on?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -123,6 +136,16 @@ impl Session {
         plan: &Plan,
         counter: &C,
         rate: Hertz,
+    ) -> Result<Self, GapError> {
+        Self::prepare_unless(plan, counter, rate, &AtomicBool::new(false))
+    }
+
+    /// As [`Session::prepare`], and gives up with [`GapError::Stopped`] when `given_up` is set.
+    pub fn prepare_unless<C: Counter + Clone + 'static>(
+        plan: &Plan,
+        counter: &C,
+        rate: Hertz,
+        given_up: &AtomicBool,
     ) -> Result<Self, GapError> {
         if plan.placement.threads() == 0 {
             return Err(GapError::NoCpus);
@@ -148,11 +171,15 @@ impl Session {
                 .map_err(GapError::Spawn)?;
             starting.push((handle, is_ready, begin));
         }
-        let threads = starting
-            .into_iter()
-            .map(|(handle, is_ready, begin)| warmed_up(handle, &is_ready, begin))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { threads, stop, competitors, batch: Vec::new() })
+        let mut session = Self { threads: Vec::new(), stop, competitors, batch: Vec::new() };
+        for (handle, is_ready, begin) in starting {
+            let measuring = warmed_up(handle, &is_ready, begin, given_up, &session.stop)?;
+            session.threads.push(measuring);
+        }
+        if given_up.load(Ordering::Relaxed) {
+            return Err(GapError::Stopped);
+        }
+        Ok(session)
     }
 
     /// Begins the measurement proper on all threads at one instant; returns that instant.
@@ -266,14 +293,32 @@ impl Drop for Session {
 /// What a thread sends when its warm-up is over.
 pub(crate) type Ready = Result<(ThreadFacts, Arc<Shared>, Consumer), GapError>;
 
+/// Time between two looks at whether the user has given up.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 fn warmed_up(
     handle: JoinHandle<()>,
     is_ready: &Receiver<Ready>,
     begin: SyncSender<Begin>,
+    given_up: &AtomicBool,
+    stop: &AtomicBool,
 ) -> Result<Measuring, GapError> {
-    let (facts, shared, consumer) =
-        is_ready.recv().map_err(|_| GapError::ThreadDied { cpu: CpuId(0) })??;
-    Ok(Measuring { facts, shared, consumer, begin, handle: Some(handle) })
+    loop {
+        match is_ready.recv_timeout(PATIENCE) {
+            Ok(ready) => {
+                let (facts, shared, consumer) = ready?;
+                return Ok(Measuring { facts, shared, consumer, begin, handle: Some(handle) });
+            }
+            Err(RecvTimeoutError::Timeout) if given_up.load(Ordering::Relaxed) => {
+                stop.store(true, Ordering::Relaxed);
+                return Err(GapError::Stopped);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(GapError::ThreadDied { cpu: CpuId(0) });
+            }
+        }
+    }
 }
 
 /// Checks that a placement's main thread would not sit on a measured CPU.

@@ -29,6 +29,9 @@ const RECORDINGS_TO_CALIBRATE: usize = 64;
 /// themselves interrupted lie above it.
 const RECORDING_QUANTILE: f64 = 0.95;
 
+/// From here on one copy takes as long as a block of short ones.
+const LONG_COPY: usize = 1 << 20;
+
 pub(crate) struct Task<C> {
     pub(crate) cpus: Vec<CpuId>,
     pub(crate) plan: Plan,
@@ -43,7 +46,10 @@ impl<C: Counter + Clone> Task<C> {
     pub(crate) fn run(self) {
         match self.plan.work {
             Work::Nothing => self.run_with(&mut Nothing),
-            Work::Memmove { bytes } => self.run_with(&mut Memmove::new(bytes)),
+            Work::Memmove { bytes } if bytes < LONG_COPY => {
+                self.run_with(&mut Memmove::<16>::new(bytes));
+            }
+            Work::Memmove { bytes } => self.run_with(&mut Memmove::<1>::new(bytes)),
         }
     }
 
@@ -103,6 +109,15 @@ impl<C: Counter + Clone> Task<C> {
         }
     }
 
+    /// The CPU it was pinned to, wherever somebody may have moved it; that of a floating thread is
+    /// the one it is on.
+    fn home(&mut self) -> CpuId {
+        match self.cpus[..] {
+            [only] => only,
+            _ => self.counter.cpu(),
+        }
+    }
+
     fn set_up(&mut self) -> Result<SetUp, GapError> {
         affinity::set(&self.cpus).map_err(|source| GapError::Affinity {
             cpus: self.cpus.iter().map(CpuId::to_string).collect::<Vec<_>>().join(","),
@@ -110,11 +125,18 @@ impl<C: Counter + Clone> Task<C> {
         })?;
         memory::prefault_stack();
         let mut warnings = Vec::new();
-        if let Policy::Fifo(priority) = self.plan.policy
-            && let Err(refusal) = sched::set_fifo(priority)
-        {
-            warnings.push(Warning::PolicyRefused { reason: refusal.to_string() });
-        }
+        let fifo = match self.plan.policy {
+            Policy::Ordinary => None,
+            Policy::Fifo(priority) => sched::set_fifo(priority)
+                .inspect_err(|refusal| {
+                    warnings.push(Warning::PolicyRefused { reason: refusal.to_string() });
+                })
+                .ok()
+                .and_then(|()| match sched::policy() {
+                    sched::Policy::Fifo(granted) => Some(granted),
+                    _ => None,
+                }),
+        };
         let rseq = RseqArea::of_thread()
             .map_err(|refusal| refusal.to_string())
             .and_then(|area| selftest_rseq::check(&mut self.counter, self.rate, area));
@@ -123,7 +145,7 @@ impl<C: Counter + Clone> Task<C> {
                 warnings.push(Warning::RseqUnusable { reason: reason.clone() });
             })
             .ok();
-        Ok(SetUp { rseq, warnings })
+        Ok(SetUp { fifo, rseq, warnings })
     }
 
     /// Half of the warm-up counts deltas to find the threshold; the other half runs with that
@@ -133,7 +155,7 @@ impl<C: Counter + Clone> Task<C> {
         workload: &mut W,
         set_up: SetUp,
     ) -> Result<Warmed, GapError> {
-        let SetUp { rseq, warnings } = set_up;
+        let SetUp { fifo, rseq, warnings } = set_up;
         let (producer, mut consumer) = ring::ring();
         let half = Nanos(self.plan.warmup.0 / 2).to_ticks(self.rate);
         let scratch = Scratch::new::<W>(1024.0);
@@ -161,6 +183,7 @@ impl<C: Counter + Clone> Task<C> {
         recorder.limits.end = self.counter.read() + half;
         self.measure(workload, &mut recorder, &scratch.blocks, &scratch.small, &scratch.large);
         let period = scratch.blocks.period().or(deltas.blocks.period());
+        let plain_period = self.plain_period(workload, &mut recorder, half);
         let Some(Period { median: warmup_period, .. }) = period else {
             return Err(GapError::NeverQuiet { cpu: self.counter.cpu(), iterations: W::BLOCK });
         };
@@ -180,10 +203,12 @@ impl<C: Counter + Clone> Task<C> {
             upper_quantile(costs.collect())
         };
         let facts = ThreadFacts {
-            cpu: self.counter.cpu(),
+            cpu: self.home(),
+            fifo,
             tid: process::tid(),
             threshold,
             warmup_period,
+            plain_period,
             recording: cost(false).or(cost(true)).unwrap_or(TicksDelta(0)),
             recording_with_switches: cost(true).or(cost(false)).unwrap_or(TicksDelta(0)),
             rseq: recorder.rseq.is_some(),
@@ -198,6 +223,25 @@ impl<C: Counter + Clone> Task<C> {
         });
         let Recorder { ring: producer, rseq, .. } = recorder;
         Ok(Warmed { facts, shared, consumer, producer, rseq })
+    }
+
+    /// The loop's period without counting, in a quarter of the warm-up's time on top of it: what
+    /// counting costs is the difference.
+    fn plain_period<W: Workload>(
+        &mut self,
+        workload: &mut W,
+        recorder: &mut Recorder,
+        half: TicksDelta,
+    ) -> Option<f64> {
+        if !self.plan.counting {
+            return None;
+        }
+        let plain = Scratch::new::<W>(1024.0);
+        recorder.limits.end = self.counter.read() + TicksDelta(half.0 / 2);
+        self.plan.counting = false;
+        self.measure(workload, recorder, &plain.blocks, &plain.small, &plain.large);
+        self.plan.counting = true;
+        plain.blocks.period().map(|period| period.median)
     }
 
     /// Records gaps that are none, as many as are missing to know the cost of recording, half of
@@ -221,6 +265,7 @@ impl<C: Counter + Clone> Task<C> {
 }
 
 struct SetUp {
+    fifo: Option<u8>,
     rseq: Option<RseqArea>,
     warnings: Vec<Warning>,
 }

@@ -21,13 +21,15 @@ impl Workload for Nothing {
 }
 
 /// Copies a buffer onto another, so that what evicts the cache shows as a longer iteration.
+///
+/// A block is a few of these: 64 copies of 64 KiB were never free of gaps on a busy machine.
 #[derive(Debug)]
-pub struct Memmove {
+pub struct Memmove<const COPIES_IN_A_BLOCK: u64> {
     from: Box<[u8]>,
     to: Box<[u8]>,
 }
 
-impl Memmove {
+impl<const COPIES_IN_A_BLOCK: u64> Memmove<COPIES_IN_A_BLOCK> {
     /// Two buffers of `bytes` each, touched by the calling thread.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
@@ -38,8 +40,8 @@ impl Memmove {
     }
 }
 
-impl Workload for Memmove {
-    const BLOCK: u64 = 64;
+impl<const COPIES_IN_A_BLOCK: u64> Workload for Memmove<COPIES_IN_A_BLOCK> {
+    const BLOCK: u64 = COPIES_IN_A_BLOCK;
 
     #[inline(always)]
     fn work(&mut self) {

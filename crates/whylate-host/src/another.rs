@@ -1,15 +1,24 @@
 //! Other whylate runs on this host.
 //!
 //! Two measurements at once disturb each other, and each would see the other's guards as changes
-//! from outside. Runs are found by their journals: those of this user, alive, and not this process.
+//! from outside. Runs of this user are found by their journals; those of others, whose journals are
+//! private, by their measuring threads, whose names anybody may read. A process that is being born
+//! or dies meanwhile may be missed: a recording looks more than once.
 
 use std::path::Path;
+use std::{fs, process};
 
 use whylate_model::Pid;
 use whylate_model::warning::Warning;
 
+use crate::files::{trimmed, under};
 use crate::journal::{FileName, candidates, names, open_directory};
 use crate::tasks::Task;
+
+/// Name of the program's processes.
+const PROGRAM: &str = "whylate";
+/// How the names of measuring threads begin.
+const MEASURING: &str = "gap/";
 
 /// Process ids of other runs of this user, ascending.
 #[must_use]
@@ -21,10 +30,36 @@ pub fn running() -> Vec<Pid> {
     found
 }
 
-/// [`running`] as warnings of a run.
+/// Process ids of processes below `root` that have measuring threads, of any user, ascending;
+/// without this process.
+#[must_use]
+pub fn measuring(root: &Path) -> Vec<Pid> {
+    let numbers = |directory: &Path| -> Vec<i32> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let name = |of: &str| trimmed(&under(root, &format!("/proc/{of}/comm"))).unwrap_or_default();
+    let mut found: Vec<Pid> = numbers(&under(root, "/proc"))
+        .into_iter()
+        .filter(|pid| *pid != process::id() as i32 && name(&pid.to_string()) == PROGRAM)
+        .filter(|pid| {
+            let tasks = numbers(&under(root, &format!("/proc/{pid}/task")));
+            tasks.iter().any(|tid| name(&format!("{pid}/task/{tid}")).starts_with(MEASURING))
+        })
+        .map(Pid)
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Other runs, found either way, as warnings of a run.
 #[must_use]
 pub fn warnings() -> Vec<Warning> {
-    running().into_iter().map(|pid| Warning::AnotherRun { pid: pid.0 }).collect()
+    let mut pids = running();
+    pids.extend(measuring(Path::new("/")));
+    pids.sort_unstable();
+    pids.dedup();
+    pids.into_iter().map(|pid| Warning::AnotherRun { pid: pid.0 }).collect()
 }
 
 /// Other runs that keep their journal in `directory`.
@@ -45,6 +80,22 @@ pub fn running_in(directory: &Path) -> Vec<Pid> {
 mod tests {
     use super::*;
     use crate::journal::Journal;
+
+    #[test]
+    fn runs_of_anybody_are_known_by_their_measuring_threads() {
+        let tree = crate::tree::Tree::empty();
+        for (pid, program, thread) in [
+            (11, "whylate", "gap/0"),
+            (12, "whylate", "whylate"),
+            (13, "sleep", "gap/0"),
+            (14, "whylate", "gap/1"),
+        ] {
+            tree.file(&format!("/proc/{pid}/comm"), &format!("{program}\n"))
+                .file(&format!("/proc/{pid}/task/{pid}/comm"), &format!("{program}\n"))
+                .file(&format!("/proc/{pid}/task/{}/comm", pid + 100), &format!("{thread}\n"));
+        }
+        assert_eq!(measuring(tree.root()), [Pid(11), Pid(14)]);
+    }
 
     #[test]
     fn others_that_live_are_found_and_neither_the_dead_nor_this_process() {

@@ -120,7 +120,8 @@ pub fn allowed(topology: &Topology) -> Result<Vec<CpuId>, HostError> {
 }
 
 /// The CPUs that `spec` means on this host, checked: each exists, is online, is in `allowed` (see
-/// [`allowed`]) and is named once. Isolated CPUs that are offline are left out.
+/// [`allowed`]) and is named once. Isolated CPUs that are offline are left out. Those of a cgroup
+/// need not be in `allowed`: the measurement goes there.
 pub fn resolve(
     spec: &CpuSpec,
     topology: &Topology,
@@ -140,6 +141,7 @@ pub fn resolve(
         }
         CpuSpec::Cgroup(path) => cgroup_cpus(topology.root(), path)?,
     };
+    let allowed = if matches!(spec, CpuSpec::Cgroup(_)) { topology.online() } else { allowed };
     for (at, &cpu) in list.iter().enumerate() {
         check(cpu, topology, allowed)?;
         if list[..at].contains(&cpu) {
@@ -149,18 +151,21 @@ pub fn resolve(
     Ok(list)
 }
 
-/// A CPU for everything that is not measuring; `None` when every CPU this process may use is
-/// measured.
+/// The CPUs for everything that is not measuring: one, or all that the user `wanted`; none when
+/// every CPU this process may use is measured.
 ///
 /// It is never a measured CPU, and no SMT sibling of one while another CPU exists; when only
-/// siblings are left it is one of them (ask [`Topology::share_core`]). CPUs that are not isolated
-/// come first. `wanted` is the user's choice and is checked instead; its first CPU is taken.
+/// siblings are left it is one of them (ask [`Topology::share_core`]). Those in `own`, the affinity
+/// that this process was started with, come before the rest of `allowed`, and CPUs that are not
+/// isolated before those that are. `wanted` is the user's choice and is checked instead: it may lie
+/// anywhere in `allowed`.
 pub fn housekeeping(
     measured: &[CpuId],
     wanted: Option<&[CpuId]>,
     topology: &Topology,
     allowed: &[CpuId],
-) -> Result<Option<CpuId>, HostError> {
+    own: &[CpuId],
+) -> Result<Vec<CpuId>, HostError> {
     if let Some(wanted) = wanted {
         for &cpu in wanted {
             check(cpu, topology, allowed)?;
@@ -168,8 +173,8 @@ pub fn housekeeping(
                 return Err(HostError::HousekeepingMeasured { cpu });
             }
         }
-        if let Some(&first) = wanted.first() {
-            return Ok(Some(first));
+        if !wanted.is_empty() {
+            return Ok(wanted.to_vec());
         }
     }
     let beside = |cpu: CpuId| measured.iter().any(|&other| topology.share_core(cpu, other));
@@ -178,7 +183,41 @@ pub fn housekeeping(
         .iter()
         .copied()
         .filter(|cpu| allowed.contains(cpu) && !measured.contains(cpu));
-    Ok(free.min_by_key(|&cpu| (beside(cpu), topology.isolated().contains(&cpu), cpu)))
+    let last = |cpu| (beside(cpu), !own.contains(&cpu), topology.isolated().contains(&cpu), cpu);
+    Ok(free.min_by_key(|&cpu| last(cpu)).into_iter().collect())
+}
+
+/// The CPU for the other end of a conversation with `cpu`, and how the two lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opposite {
+    /// A CPU of another core.
+    OtherCore(CpuId),
+    /// No other core is to be had: this is another thread of the same one.
+    Sibling(CpuId),
+}
+
+/// Chooses the CPU opposite `cpu` among `allowed`: of another core if there is one, in `own` (see
+/// [`housekeeping`]) before outside of it, none of `busy` while another is free, isolated ones last.
+#[must_use]
+pub fn opposite(
+    cpu: CpuId,
+    topology: &Topology,
+    allowed: &[CpuId],
+    own: &[CpuId],
+    busy: &[CpuId],
+) -> Option<Opposite> {
+    let online = topology.online().iter().copied();
+    let others = online.filter(|other| *other != cpu && allowed.contains(other));
+    let last = |other: CpuId| {
+        let isolated = topology.isolated().contains(&other);
+        (topology.share_core(cpu, other), !own.contains(&other), isolated, busy.contains(&other))
+    };
+    let chosen = others.min_by_key(|&other| (last(other), other))?;
+    Some(if topology.share_core(cpu, chosen) {
+        Opposite::Sibling(chosen)
+    } else {
+        Opposite::OtherCore(chosen)
+    })
 }
 
 fn check(cpu: CpuId, topology: &Topology, allowed: &[CpuId]) -> Result<(), HostError> {
@@ -470,35 +509,71 @@ mod tests {
     fn housekeeping_avoids_measured_cpus_then_their_siblings_then_isolated_ones() {
         let (_tree, topology) = smt();
         let all = topology.online().to_vec();
-        let choose = |measured: &[u32]| housekeeping(&ids(measured), None, &topology, &all);
-        assert_eq!(choose(&[1, 2]).unwrap(), Some(CpuId(0)));
-        assert_eq!(choose(&[0]).unwrap(), Some(CpuId(1)));
+        let choose = |measured: &[u32]| housekeeping(&ids(measured), None, &topology, &all, &all);
+        assert_eq!(choose(&[1, 2]).unwrap(), ids(&[0]));
+        assert_eq!(choose(&[0]).unwrap(), ids(&[1]));
         // 4 is the sibling of 0, 5 of 1; 3 has a core of its own.
-        assert_eq!(choose(&[0, 1]).unwrap(), Some(CpuId(3)));
+        assert_eq!(choose(&[0, 1]).unwrap(), ids(&[3]));
         // Only isolated CPUs have a core without measurement.
-        assert_eq!(choose(&[0, 1, 3]).unwrap(), Some(CpuId(2)));
+        assert_eq!(choose(&[0, 1, 3]).unwrap(), ids(&[2]));
         // Only siblings of measured CPUs are left.
-        assert_eq!(choose(&[0, 1, 2, 3]).unwrap(), Some(CpuId(4)));
-        assert_eq!(choose(&[0, 1, 2, 3, 4, 5, 6]).unwrap(), None);
+        assert_eq!(choose(&[0, 1, 2, 3]).unwrap(), ids(&[4]));
+        assert_eq!(choose(&[0, 1, 2, 3, 4, 5, 6]).unwrap(), []);
     }
 
     #[test]
     fn housekeeping_stays_inside_the_cpuset() {
         let (_tree, topology) = smt();
-        let chosen = housekeeping(&ids(&[1]), None, &topology, &ids(&[1, 5])).unwrap();
-        assert_eq!(chosen, Some(CpuId(5)));
-        assert_eq!(housekeeping(&ids(&[1]), None, &topology, &ids(&[1])).unwrap(), None);
+        let choose = |allowed: &[u32]| {
+            housekeeping(&ids(&[1]), None, &topology, &ids(allowed), &ids(allowed)).unwrap()
+        };
+        assert_eq!(choose(&[1, 5]), ids(&[5]));
+        assert_eq!(choose(&[1]), []);
+    }
+
+    #[test]
+    fn housekeeping_leaves_the_own_affinity_only_when_nothing_is_free_in_it() {
+        let (_tree, topology) = smt();
+        let all = topology.online().to_vec();
+        let choose = |own: &[u32], wanted: Option<&[CpuId]>| {
+            housekeeping(&ids(&[1]), wanted, &topology, &all, &ids(own)).unwrap()
+        };
+        // Started on the measured CPU alone: the cpuset has others.
+        assert_eq!(choose(&[1], None), ids(&[0]));
+        assert_eq!(choose(&[1], Some(&ids(&[3]))), ids(&[3]));
+        assert_eq!(choose(&[1, 3], None), ids(&[3]));
+        // 5 is the sibling of 1.
+        assert_eq!(choose(&[1, 5], None), ids(&[0]));
     }
 
     #[test]
     fn wanted_housekeeping_cpus_are_checked() {
         let (_tree, topology) = smt();
         let all = topology.online().to_vec();
-        let ask = |wanted: &[u32]| housekeeping(&ids(&[1]), Some(&ids(wanted)), &topology, &all);
-        assert_eq!(ask(&[5, 0]).unwrap(), Some(CpuId(5)));
+        let ask =
+            |wanted: &[u32]| housekeeping(&ids(&[1]), Some(&ids(wanted)), &topology, &all, &all);
+        assert_eq!(ask(&[5, 0]).unwrap(), ids(&[5, 0]), "all of them are used");
         assert!(matches!(ask(&[1]), Err(HostError::HousekeepingMeasured { cpu: CpuId(1) })));
         assert!(matches!(ask(&[7]), Err(HostError::Offline { .. })));
         assert!(matches!(ask(&[8]), Err(HostError::DoesNotExist { .. })));
+    }
+
+    #[test]
+    fn the_cpu_opposite_is_of_another_core_and_a_sibling_is_called_one() {
+        let (_tree, topology) = smt();
+        let all = topology.online().to_vec();
+        let choose = |allowed: &[u32], busy: &[u32]| {
+            opposite(CpuId(0), &topology, &ids(allowed), &all, &ids(busy))
+        };
+        // 4 is the sibling of 0 and comes before 5 in number.
+        assert_eq!(choose(&[0, 4, 5], &[]), Some(Opposite::OtherCore(CpuId(5))));
+        assert_eq!(choose(&[0, 1, 3, 4], &[1]), Some(Opposite::OtherCore(CpuId(3))));
+        assert_eq!(choose(&[0, 1, 4], &[1]), Some(Opposite::OtherCore(CpuId(1))));
+        assert_eq!(choose(&[0, 2, 3], &[]), Some(Opposite::OtherCore(CpuId(3))), "2 is isolated");
+        assert_eq!(choose(&[0, 4], &[]), Some(Opposite::Sibling(CpuId(4))));
+        assert_eq!(choose(&[0], &[]), None);
+        let within = opposite(CpuId(0), &topology, &all, &ids(&[0, 5]), &[]);
+        assert_eq!(within, Some(Opposite::OtherCore(CpuId(5))), "the own affinity comes first");
     }
 
     #[test]

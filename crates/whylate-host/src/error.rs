@@ -168,6 +168,29 @@ pub enum HostError {
         /// The CPUs.
         cpus: String,
     },
+    /// The root of a host cannot be read at all.
+    #[error(
+        "cannot look at {}: {source}; name a directory that holds `proc` and `sys` of the host",
+        path.display()
+    )]
+    Root {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The fingerprint of a recording could not be kept for the next look at the host.
+    #[error(
+        "cannot remember this recording in {}: {source}; set XDG_STATE_HOME to a directory that \
+         can be written, or doctor will not tell what changed since",
+        path.display()
+    )]
+    NotRemembered {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A kernel interface refused.
     #[error(transparent)]
     Sys(#[from] whylate_sys::SysError),

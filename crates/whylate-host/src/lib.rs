@@ -11,6 +11,7 @@
 
 pub mod another;
 pub mod cpus;
+pub mod doctor;
 mod error;
 mod files;
 pub mod fingerprint;
@@ -18,6 +19,7 @@ pub mod guard;
 pub mod journal;
 mod kernel;
 mod knobs;
+pub mod last_run;
 pub mod names;
 pub mod procfs;
 pub mod smi;

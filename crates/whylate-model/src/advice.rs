@@ -25,8 +25,16 @@ impl fmt::Display for Warning {
             Self::TraceLost { cpu, events: None } => {
                 write!(f, "CPU {cpu}: the kernel's trace buffer lost events, how many is not known")
             }
+            Self::CausesIncomplete { gaps_forced, sends } => write!(
+                f,
+                "{gaps_forced} gaps were named before all their events had come, and {sends} or \
+                 more senders of interrupts and wake-ups were lost"
+            ),
             Self::NoKernelTrace { reason, .. } => {
                 write!(f, "no kernel trace: {}", Printable(reason))
+            }
+            Self::NoSenders { reason, .. } => {
+                write!(f, "senders of interrupts are not recorded: {}", Printable(reason))
             }
             Self::RseqUnusable { reason } => {
                 write!(f, "the rseq word is not usable: {}", Printable(reason))
@@ -72,6 +80,19 @@ impl fmt::Display for Warning {
             Self::IdleStatesNotHeld { reason } => {
                 write!(f, "idle states were not held off: {}", Printable(reason))
             }
+            Self::ActionFailed { what } => {
+                write!(f, "not done at the stop limit: {}", Printable(what))
+            }
+            Self::PartEndedEarly { part, reason } => {
+                write!(f, "{} ended before its time: {}", Printable(part), Printable(reason))
+            }
+            Self::PartLeftOut { part, reason } => {
+                write!(f, "{} was left out: {}", Printable(part), Printable(reason))
+            }
+            Self::WokeEarly { early, of, earliest } => write!(
+                f,
+                "{early} of {of} wake-ups were stamped before their instant, by {earliest} at most"
+            ),
             Self::Guard { what } => write!(f, "a host setting: {}", Printable(what)),
         }
     }
@@ -81,7 +102,17 @@ impl Warning {
     /// What it means for the numbers, and what to do.
     #[must_use]
     pub fn advice(&self) -> String {
-        let advice = match self {
+        let advice = self.meaning();
+        match self {
+            Self::NoSenders { remedy, .. } | Self::NoKernelTrace { remedy, .. } => {
+                format!("{advice} {}", Printable(remedy))
+            }
+            _ => advice.to_owned(),
+        }
+    }
+
+    fn meaning(&self) -> &'static str {
+        match self {
             Self::NoiseBelowThreshold { share, .. } => noise(*share),
             Self::RecordsDropped { .. } => {
                 "Sums and histograms hold; the list of gaps and their causes is incomplete. Raise \
@@ -91,12 +122,15 @@ impl Warning {
                 "Causes of gaps on this CPU may be missing or wrong while events were lost. Record \
                  for a shorter time, under less load, or with a CPU for --housekeeping."
             }
-            Self::NoKernelTrace { remedy, .. } => {
-                return format!(
-                    "Causes are inferred from what the thread knows by itself: no names, no \
-                     senders. {}",
-                    Printable(remedy)
-                );
+            Self::CausesIncomplete { .. } => {
+                "Such gaps are called `trace lost`, and senders may be missing. Give the drain a \
+                 CPU of its own with --housekeeping, or measure fewer CPUs at once."
+            }
+            Self::NoSenders { .. } => {
+                "Gaps are named after interrupts and threads, without who sent or woke them."
+            }
+            Self::NoKernelTrace { .. } => {
+                "Causes are inferred from what the thread knows by itself: no names, no senders."
             }
             Self::RseqUnusable { .. } => {
                 "Whether a gap was a context switch rests on getrusage alone. The word needs glibc \
@@ -157,11 +191,25 @@ impl Warning {
                 "Waking a CPU from an idle state may be in the latencies. Run as root, or allow \
                  writing to /dev/cpu_dma_latency."
             }
+            Self::ActionFailed { .. } => {
+                "The gap and its evidence are in this run all the same; the action can be tried by \
+                 hand."
+            }
+            Self::PartEndedEarly { .. } => {
+                "What it measured until then is printed, and holds for that time only. Find out what \
+                 ended it, and record again."
+            }
+            Self::PartLeftOut { .. } => {
+                "Nothing is known about it. Remove the reason, and record again, if it is wanted."
+            }
+            Self::WokeEarly { .. } => {
+                "They count as 0. Within the bound of the clocks' relation that is its error; beyond \
+                 it the timer fires early, and short latencies of this row mean little."
+            }
             Self::Guard { .. } => {
                 "Check the setting by hand; the next start of whylate puts back what it can."
             }
-        };
-        advice.to_owned()
+        }
     }
 }
 

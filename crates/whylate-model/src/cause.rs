@@ -189,7 +189,8 @@ pub struct Coverage {
     pub by_events: f64,
     /// Share in residuals beside events.
     pub by_residuals: f64,
-    /// Share in gaps with no event at all.
+    /// Share in gaps with no event at all, and in stretches of others too long to be the price of
+    /// the event beside them.
     pub by_nothing: f64,
 }
 

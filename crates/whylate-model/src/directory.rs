@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::error::{ModelError, quote};
 use crate::files;
+use crate::hlog;
 use crate::run::{FORMAT_VERSION, Run, Segment};
 use crate::segments;
 
@@ -25,6 +26,9 @@ pub const ROOM_BYTES: u64 = 4 << 20;
 /// hostile file of this size can make its reader use about a gigabyte.
 pub const RUN_FILE_LIMIT: u64 = 64 << 20;
 
+/// Most series, and most measuring threads: eight of each on the largest machines that there are.
+const MOST_ROWS: usize = 65_536;
+
 /// Name of the file that finds out whether there is room.
 const PROBE_FILE: &str = "room.tmp";
 
@@ -32,8 +36,37 @@ const PROBE_FILE: &str = "room.tmp";
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    /// Made by this process: its caller found no directory there.
+    made: bool,
     /// Locked while this process records into the directory.
     _lock: Option<File>,
+}
+
+/// Room on a disk, held by a file without a name; see [`RunDir::reserve`].
+#[derive(Debug)]
+#[expect(dead_code, reason = "held for what closing it gives back")]
+pub struct Reserve(File);
+
+/// Takes a new run's directory away again as long as it holds no run.
+#[derive(Debug)]
+pub struct Undo {
+    path: PathBuf,
+    made: bool,
+}
+
+impl Undo {
+    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made. A directory with a
+    /// `run.json`, or with anything else in it, stays.
+    pub fn remove(self) {
+        if self.path.join(RUN_FILE).exists() {
+            return;
+        }
+        // What cannot be removed stays: the error of the measurement is what the user is told.
+        let _ = std::fs::remove_file(self.path.join(hlog::HISTOGRAM_FILE));
+        if self.made {
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
 }
 
 impl RunDir {
@@ -57,7 +90,7 @@ impl RunDir {
             }
             return Err(error);
         }
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, made, _lock: lock })
     }
 
     /// Opens the directory of a recorded run for reading.
@@ -65,10 +98,23 @@ impl RunDir {
         let path = path.into();
         let metadata = std::fs::metadata(&path).map_err(|why| ModelError::read(&path, why))?;
         if metadata.is_dir() {
-            Ok(Self { path, _lock: None })
+            Ok(Self { path, made: false, _lock: None })
         } else {
             Err(ModelError::NotADirectory { path })
         }
+    }
+
+    /// What takes the directory away again when nothing comes to be measured.
+    #[must_use]
+    pub fn undo(&self) -> Undo {
+        Undo { path: self.path.clone(), made: self.made }
+    }
+
+    /// Room for the last `run.json` of a recording, kept until the value goes: a disk that fills up
+    /// meanwhile does not take it. None where the file system cannot promise room.
+    #[must_use]
+    pub fn reserve(&self) -> Option<Reserve> {
+        files::nameless(&self.path, ROOM_BYTES).map(Reserve)
     }
 
     /// Where it is.
@@ -133,7 +179,29 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
     }
     let run: Run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
     check_names(path, &run.segments)?;
+    check_sense(path, &run)?;
     Ok(run)
+}
+
+/// What everything that draws or judges relies on.
+fn check_sense(path: &Path, run: &Run) -> Result<(), ModelError> {
+    let hz = run.clock.hz.0;
+    if !(hz.is_finite() && hz > 0.0) {
+        return Err(ModelError::malformed(path, format!("a clock of {hz} Hz is none")));
+    }
+    if let Some(gaps) = run.gaps.iter().find(|gaps| gaps.end < gaps.start) {
+        return Err(ModelError::malformed(
+            path,
+            format!("the measurement of CPU {} ends before it starts", gaps.cpu),
+        ));
+    }
+    for (what, rows) in [("series", run.series.len()), ("measuring threads", run.gaps.len())] {
+        if rows > MOST_ROWS {
+            let what = format!("{rows} {what}, and the most is {MOST_ROWS}");
+            return Err(ModelError::malformed(path, what));
+        }
+    }
+    Ok(())
 }
 
 fn make_empty(path: &Path) -> Result<bool, ModelError> {

@@ -71,6 +71,16 @@ pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// A file of so many bytes in the directory that has no name and goes with its value; none where
+/// the file system does not promise room.
+pub(crate) fn nameless(directory: &Path, bytes: u64) -> Option<File> {
+    let path = directory.join(format!("reserve.{UNFINISHED}"));
+    let file = File::create_new(&path).ok()?;
+    std::fs::remove_file(&path).ok()?;
+    let room = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes);
+    room.is_ok().then_some(file)
+}
+
 /// Makes names in the directory last.
 pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     match File::open(path)?.sync_all() {

@@ -9,6 +9,8 @@
 //! The encoding holds bins only. A comment before the line, which other readers skip, holds what
 //! they do not: `#[Exact: min=110 max=64000012 sum=64003211 saturated=0]`.
 //!
+//! In a merged run the tag is `series@12`, with the index of the recording it comes from.
+//!
 //! A line is written at once: a recording that is killed leaves whole lines, and a disk that is full
 //! leaves the log as it was before the line that did not fit.
 
@@ -59,6 +61,8 @@ pub struct HistogramLog {
 pub struct Interval {
     /// The series.
     pub tag: String,
+    /// Index of the recording it comes from, in the log of a merged run.
+    pub origin: Option<u32>,
     /// Begin of the interval in seconds after the log's base time.
     pub start_s: f64,
     /// Its length in seconds.
@@ -247,8 +251,10 @@ fn parse(line: &[u8], exact: Option<Exact>) -> Result<Interval, String> {
     if let Some(exact) = exact {
         histogram.set_exact(exact).map_err(|why| why.to_string())?;
     }
+    let (series, origin) = split_tag(tag);
     Ok(Interval {
-        tag: tag.to_owned(),
+        tag: series.to_owned(),
+        origin,
         start_s: seconds(start)?,
         length_s: seconds(length)?,
         histogram,
@@ -267,6 +273,23 @@ fn parse_exact(line: &[u8]) -> Option<Exact> {
         sum_ns: value("sum")?.parse().ok()?,
         saturated: value("saturated")?.parse().ok()?,
     })
+}
+
+/// The tag of a series of one of the recordings that a merged run is made of: `gap-cpu1@12`.
+#[must_use]
+pub fn tag_of(series: &str, origin: u32) -> String {
+    format!("{series}@{origin}")
+}
+
+/// The series, and the origin that [`tag_of`] put behind it.
+fn split_tag(tag: &str) -> (&str, Option<u32>) {
+    match tag.rsplit_once('@') {
+        Some((series, number)) if !series.is_empty() => match number.parse() {
+            Ok(origin) => (series, Some(origin)),
+            Err(_) => (tag, None),
+        },
+        _ => (tag, None),
+    }
 }
 
 fn is_tag(tag: &str) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::difference::Difference;
 use crate::units::CpuId;
 
 /// What identifies a host for the purpose of comparing numbers.

@@ -6,13 +6,16 @@
 
 mod advice;
 pub mod cause;
+pub mod difference;
 pub mod directory;
+pub mod doctor;
 mod error;
 pub mod event;
 mod files;
 pub mod gap;
 pub mod hlog;
 pub mod host;
+pub mod origin;
 pub mod run;
 pub mod schema;
 pub mod segments;

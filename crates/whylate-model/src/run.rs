@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
 use crate::host::Fingerprint;
+use crate::origin::Origin;
 use crate::series::Series;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use crate::warning::Warning;
@@ -62,6 +63,18 @@ pub struct Run {
     pub verdict: Verdict,
     /// Closed segments, oldest first.
     pub segments: Vec<Segment>,
+    /// The recordings that this run is the sum of; empty for a recording. Ticks of this file are
+    /// then nanoseconds, but for those inside the origins and in the segments.
+    #[serde(default)]
+    pub origins: Vec<Origin>,
+}
+
+impl Run {
+    /// Is it the sum of several recordings? Raw ticks are then read with the clocks of its origins.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        !self.origins.is_empty()
+    }
 }
 
 /// How far a run came.
@@ -87,6 +100,12 @@ pub struct ClockFacts {
     pub hz_bound_ppm: f64,
     /// Every source of the frequency there was.
     pub sources: Vec<FrequencySource>,
+    /// How the frequency moved over the run, where that could be told.
+    #[serde(default)]
+    pub drift: Option<Drift>,
+    /// No reading behind the frequency lies further from its course.
+    #[serde(default)]
+    pub jitter_ns: Option<f64>,
     /// The counter's reading that tables of this run count from.
     pub epoch: Ticks,
     /// Relation to wall time at start and end.
@@ -105,6 +124,20 @@ pub struct ClockFacts {
     pub sample_recording_ns: Option<f64>,
 }
 
+impl ClockFacts {
+    /// `CLOCK_REALTIME` at `at`, in nanoseconds since 1970, by the nearest anchor; none without one.
+    #[must_use]
+    pub fn realtime_ns(&self, at: Ticks) -> Option<u64> {
+        let anchor = self.anchors.iter().min_by_key(|anchor| anchor.ticks.0.abs_diff(at.0))?;
+        let distance = TicksDelta(at.0.abs_diff(anchor.ticks.0)).to_nanos(self.hz).0;
+        if at < anchor.ticks {
+            anchor.realtime_ns.checked_sub(distance)
+        } else {
+            anchor.realtime_ns.checked_add(distance)
+        }
+    }
+}
+
 /// One source of the counter's frequency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FrequencySource {
@@ -118,6 +151,15 @@ pub struct FrequencySource {
     pub independent: bool,
     /// Difference from the frequency used.
     pub difference_ppm: f64,
+}
+
+/// A steady change of the frequency.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// Parts per million per second.
+    pub ppm_per_s: f64,
+    /// Bound of its error.
+    pub bound_ppm_per_s: f64,
 }
 
 /// A pair of readings, counter and wall clock, and how far apart they may be.
@@ -195,10 +237,16 @@ pub struct GapSummary {
     pub lost_share: f64,
     /// 95 % interval of the lost share by block bootstrap over the intervals.
     pub lost_share_interval: Option<(f64, f64)>,
-    /// Gaps per second of at least 1, 10, 100 and 1000 us, with 95 % intervals.
+    /// What counting every delta adds to the loop, where every delta is counted.
+    #[serde(default)]
+    pub counting: Option<CountingCost>,
+    /// Gaps per second of at least the usual lengths, with 95 % intervals.
     pub rates: Vec<Rate>,
     /// Time-weighted quantiles: the gap length above which the given share of elapsed was lost.
     pub time_weighted: Vec<TimeWeighted>,
+    /// Share of time in gaps of at least 1, 10, 100 and 1000 us.
+    #[serde(default)]
+    pub time_shares: Vec<TimeShare>,
     /// Lost time per interval of one second, in nanoseconds.
     pub interval_lost_ns: Vec<f64>,
 }
@@ -234,7 +282,8 @@ pub struct Rate {
     pub count: u64,
     /// Per second.
     pub per_second: f64,
-    /// 95 % interval per second; with no event the upper end is 3/T.
+    /// 95 % interval per second, by block bootstrap over the intervals of time and never narrower
+    /// than that of independent events; with no event the upper end is 3/T.
     pub interval: (f64, f64),
 }
 
@@ -247,6 +296,27 @@ pub struct TimeWeighted {
     pub value: Nanos,
 }
 
+/// Share of time in gaps of at least a length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeShare {
+    /// The length.
+    pub at_least: Nanos,
+    /// Share of the elapsed time.
+    pub of_elapsed: f64,
+    /// Share of the time inside the readings: the elapsed time without recording and without what
+    /// falls between pairs.
+    pub of_inside: f64,
+}
+
+/// The cost of counting every delta, from the warm-up: its parts share the host's state.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountingCost {
+    /// Period of the loop when it counts, in ticks.
+    pub period_with: f64,
+    /// Period of the same loop when it does not.
+    pub period_without: f64,
+}
+
 /// What evidence a run had.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
@@ -254,6 +324,10 @@ pub struct Evidence {
     pub trace: Option<TraceFacts>,
     /// The rseq word passed its self-test.
     pub rseq: bool,
+    /// The time that the counters below cover: the measurement, without set-up and warm-up before
+    /// it. None where it is not known.
+    #[serde(default)]
+    pub counted_over: Option<Nanos>,
     /// Counters of /proc over the run, by name and CPU.
     pub proc_deltas: Vec<ProcDelta>,
     /// Steal time of the measured CPUs over the run.
@@ -291,12 +365,70 @@ pub struct TraceFacts {
     pub events_in_recording: u64,
     /// Events read from other CPUs.
     pub events_elsewhere: u64,
-    /// Events the kernel lost on measured CPUs.
+    /// Events the kernel lost on measured CPUs: at least so many.
     pub lost: u64,
+    /// The same by CPU, for those that lost any.
+    #[serde(default)]
+    pub losses: Vec<TraceLoss>,
+    /// Events lost where senders of interrupts and wake-ups are recorded: at least so many.
+    #[serde(default)]
+    pub lost_elsewhere: u64,
+    /// What the bounds of the attribution's memory cost.
+    #[serde(default)]
+    pub shed: Shed,
     /// Lost share of the CPUs with tracing, interleaved with `lost_share_without`.
     pub lost_share_with: Option<f64>,
     /// Lost share without tracing.
     pub lost_share_without: Option<f64>,
+    /// The difference between the two, from pairs of slices.
+    #[serde(default)]
+    pub lost_share_difference: Option<PairedDifference>,
+}
+
+/// A difference between neighbouring slices of time, with and without something.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairedDifference {
+    /// Pairs.
+    pub pairs: u64,
+    /// Mean of with minus without.
+    pub mean: f64,
+    /// 95 % interval of the mean: Student's t over the pairs.
+    pub interval: (f64, f64),
+}
+
+impl PairedDifference {
+    /// Is a difference shown, or may it be none?
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.interval.0 > 0.0 || self.interval.1 < 0.0
+    }
+}
+
+/// Events that the kernel's trace lost on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceLoss {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// At least so many.
+    pub events: u64,
+    /// Exactly so many: the kernel gave a number each time.
+    pub exactly: bool,
+}
+
+/// What the bounds of the attribution's memory cost. Gaps they touch are named `trace lost`, not
+/// the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Shed {
+    /// Sends of interrupts and wake-ups dropped before they could be matched.
+    pub sends: u64,
+    /// Gaps taken apart before their events were complete.
+    pub gaps_forced: u64,
+    /// Events left out of the worst gaps' lists; their parts are worked out from all of them.
+    pub events_cut: u64,
+    /// Gaps that came out of order.
+    pub gaps_disordered: u64,
+    /// Events of CPUs that were not traced; not used.
+    pub foreign: u64,
 }
 
 /// What a rule concluded.

@@ -1,5 +1,7 @@
 //! A series: one measured quantity, with everything needed to read its numbers.
 
+pub mod summary;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,17 +30,20 @@ pub struct Series {
     pub n: u64,
     /// Samples lost or censored: counted, never dropped unseen.
     pub lost: u64,
+    /// Samples of which only a lower bound is known.
+    #[serde(default)]
+    pub censored: Option<Censored>,
     /// Exact smallest value.
     pub min: Option<Nanos>,
-    /// Exact largest value.
+    /// Exact largest value; none when samples are censored.
     pub max: Option<Nanos>,
-    /// Mean.
+    /// Mean; none when samples are censored.
     pub mean_ns: Option<f64>,
     /// Quantiles in the one order, each with its interval; unsupported ones say so.
     pub quantiles: Vec<Quantile>,
     /// Class by the p99.9 of what was measured.
     pub class: Option<Class>,
-    /// The value that decided the class.
+    /// The value that decided the class: the p99.9, or a lower bound of it that leaves no other.
     pub class_by: Option<Nanos>,
     /// The tail: events over 100 us.
     pub tail: Option<Tail>,
@@ -60,6 +65,16 @@ pub enum Definition {
     DispatchLatency,
     /// Actual send to response.
     RoundTrip,
+}
+
+/// Samples that were given up: they stay in the sample, and all that is known of them is that they
+/// are larger than this. Quantiles that fall among them have no value and no upper end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Censored {
+    /// How many.
+    pub count: u64,
+    /// What each of them exceeds.
+    pub above: Nanos,
 }
 
 /// One quantile with its 95 % interval.

@@ -30,11 +30,25 @@ pub enum Warning {
         /// How many, where the kernel says.
         events: Option<u64>,
     },
+    /// Gaps had to be named before all their events had come, or senders were lost.
+    CausesIncomplete {
+        /// Gaps taken apart too early.
+        gaps_forced: u64,
+        /// Sends of interrupts and wake-ups lost: at least so many.
+        sends: u64,
+    },
     /// Kernel tracing was not available; causes come from evidence B alone.
     NoKernelTrace {
         /// Why.
         reason: String,
         /// What would make it available.
+        remedy: String,
+    },
+    /// Interrupts and wake-ups are recorded, and who sent them is not.
+    NoSenders {
+        /// Why.
+        reason: String,
+        /// What would make them available.
         remedy: String,
     },
     /// The rseq trick failed its self-test.
@@ -111,6 +125,34 @@ pub enum Warning {
         /// Why.
         reason: String,
     },
+    /// Something that was to be done at the first gap above the stop limit was not.
+    ActionFailed {
+        /// What, and why.
+        what: String,
+    },
+    /// A part of the recording ended before its time: what it had measured until then is kept.
+    PartEndedEarly {
+        /// Which part.
+        part: String,
+        /// Why.
+        reason: String,
+    },
+    /// A part of the recording was left out.
+    PartLeftOut {
+        /// Which part.
+        part: String,
+        /// Why.
+        reason: String,
+    },
+    /// Wake-ups were stamped before the instant they were scheduled for; they count as 0.
+    WokeEarly {
+        /// How many.
+        early: u64,
+        /// Of how many.
+        of: u64,
+        /// The earliest came this much too early.
+        earliest: Nanos,
+    },
     /// A guard could not do or undo its change.
     Guard {
         /// What happened.
@@ -128,6 +170,7 @@ impl Warning {
                 | Self::TraceLost { .. }
                 | Self::FrequencyDisagreement { .. }
                 | Self::HostChanged { .. }
+                | Self::PartEndedEarly { .. }
                 | Self::WritingFailed { .. }
         )
     }

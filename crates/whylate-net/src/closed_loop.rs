@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use whylate_model::warning::Warning;
-use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_model::{CpuId, Hertz, Nanos, Ticks};
 use whylate_port::{Port, PortError, PortFacts};
 use whylate_stats::histogram::Histogram;
 use whylate_sys::switches::{Switches, thread_switches};
+use whylate_threads::ThreadsError;
 use whylate_threads::placement::{Placement, Seat};
 
 use crate::conversation::{Conversation, Exchange, Scale};
@@ -32,6 +33,8 @@ pub const MAX_DURATION: Nanos = Nanos(30 * 86_400 * 1_000_000_000);
 pub const MIN_TIMEOUT: Nanos = Nanos(10_000);
 /// Above this a lost message holds a run up for minutes.
 pub const MAX_TIMEOUT: Nanos = Nanos(60_000_000_000);
+/// Name of the client's thread, as `ps -L` shows it.
+pub const THREAD_NAME: &str = "client/0";
 /// Shorter intervals are taken as this: each has a histogram.
 const MIN_INTERVAL: Nanos = Nanos(1_000_000);
 
@@ -67,6 +70,8 @@ pub struct Outcome {
     pub censored: u64,
     /// Requests that were waiting for their reply when the run was stopped: in no histogram.
     pub abandoned: u64,
+    /// Requests after which the thread was on another CPU than the one it was pinned to.
+    pub elsewhere: u64,
     /// What became of every request and every message.
     pub accounting: Accounting,
     /// From a reply to the next send: what recording a sample and making the next message cost.
@@ -168,17 +173,28 @@ impl ClosedLoop {
         watch: &mut (dyn FnMut(Interval) + Send),
     ) -> Result<Placed, NetError> {
         let body = || {
-            let (seat, warnings) = placement.settle()?;
+            let (seat, mut warnings) = placement.settle()?;
             let before = thread_switches();
-            let outcome = self.run(port, stop, watch)?;
+            let outcome = self.run_on(seat.cpu, port, stop, watch)?;
             let after = thread_switches();
             let switches = Switches {
                 voluntary: after.voluntary.saturating_sub(before.voluntary),
                 involuntary: after.involuntary.saturating_sub(before.involuntary),
             };
+            if let (1.., Some(cpu)) = (outcome.elsewhere, seat.cpu) {
+                let what = format!(
+                    "after {} requests the client pinned to cpu {cpu} was on another cpu",
+                    outcome.elsewhere
+                );
+                warnings.push(Warning::HostChanged { what });
+            }
             Ok(Placed { outcome, seat, switches, warnings })
         };
-        thread::scope(|scope| scope.spawn(body).join().unwrap_or_else(|panic| resume_unwind(panic)))
+        thread::scope(|scope| {
+            let named = thread::Builder::new().name(THREAD_NAME.to_owned());
+            let client = named.spawn_scoped(scope, body).map_err(ThreadsError::Spawn)?;
+            client.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 
     /// Measures on the calling thread, until requests or time are used up or `stop` is set. Calls
@@ -189,11 +205,23 @@ impl ClosedLoop {
         stop: &AtomicBool,
         watch: &mut dyn FnMut(Interval),
     ) -> Result<Outcome, NetError> {
+        self.run_on(None, port, stop, watch)
+    }
+
+    /// As [`ClosedLoop::run`], and counts requests after which the thread is not where it was
+    /// `pinned` to.
+    fn run_on<P: Port + ?Sized>(
+        &self,
+        pinned: Option<CpuId>,
+        port: &mut P,
+        stop: &AtomicBool,
+        watch: &mut dyn FnMut(Interval),
+    ) -> Result<Outcome, NetError> {
         self.check()?;
         let scale = Scale::new(self.rate);
         let facts = port.facts().clone();
         let mut talk = Conversation::new(port, scale, self.cookie, self.bytes);
-        let mut record = Record::new(scale, self);
+        let mut record = Record::new(scale, self, pinned);
         let why = if talk.greet(stop)? {
             self.measure(&mut talk, &mut record, stop, watch)
         } else {
@@ -209,6 +237,7 @@ impl ClosedLoop {
             service: record.service,
             censored: record.censored,
             abandoned: record.abandoned,
+            elsewhere: record.elsewhere,
             accounting: talk.set().counts(),
             turnaround: record.turnaround,
             started: record.started,
@@ -244,6 +273,7 @@ impl ClosedLoop {
             if stop.load(Ordering::Relaxed) {
                 return Ended::Stopped;
             }
+            record.look_where_we_are();
             let before = talk.set().next();
             match talk.probe(self.timeout, stop) {
                 Ok(Exchange::Answered { sent, replied }) => record.answered(sent, replied, watch),
@@ -289,13 +319,15 @@ struct Record {
     turnaround: Histogram,
     censored: u64,
     abandoned: u64,
+    pinned: Option<CpuId>,
+    elsewhere: u64,
     started: Option<Ticks>,
     ended: Option<Ticks>,
     open: Option<(Interval, Ticks)>,
 }
 
 impl Record {
-    fn new(scale: Scale, settings: &ClosedLoop) -> Self {
+    fn new(scale: Scale, settings: &ClosedLoop, pinned: Option<CpuId>) -> Self {
         Self {
             scale,
             timeout: settings.timeout,
@@ -305,9 +337,20 @@ impl Record {
             turnaround: Histogram::new(),
             censored: 0,
             abandoned: 0,
+            pinned,
+            elsewhere: 0,
             started: None,
             ended: None,
             open: None,
+        }
+    }
+
+    /// Between two requests: a thread that is moved away measures another CPU.
+    #[inline]
+    fn look_where_we_are(&mut self) {
+        if let Some(CpuId(pinned)) = self.pinned {
+            let here = rustix::thread::sched_getcpu();
+            self.elsewhere += u64::from(here != pinned as usize);
         }
     }
 

@@ -174,8 +174,10 @@ mod tests {
 
     use whylate_clock::HardwareCounter;
     use whylate_model::Hertz;
+    use whylate_model::warning::Warning;
     use whylate_port::udp::{Family, loopback_pair};
     use whylate_port::{Setup, Wait, inherited, unix};
+    use whylate_sys::affinity;
     use whylate_threads::Placement;
 
     use super::*;
@@ -299,6 +301,32 @@ mod tests {
                 assert_eq!(summary.why, ReflectEnd::Idle);
             }
         }
+    }
+
+    #[test]
+    fn a_client_that_is_moved_to_another_cpu_is_told() {
+        let cpus = affinity::get();
+        let [here, elsewhere, ..] = cpus[..] else { return eprintln!("skipped: one CPU only") };
+        let Some([mut near, mut far]) = ports(Wait::Block).into_iter().next() else { return };
+        thread::scope(|scope| {
+            scope.spawn(move || reflect(&mut far, Reflector::default(), &mut || true));
+            let settings = ClosedLoop {
+                requests: 2_000,
+                warmup_requests: 0,
+                timeout: Nanos(20_000_000_000),
+                duration: Nanos(60_000_000_000),
+                interval: Nanos(1_000_000),
+                ..ClosedLoop::new(Hertz(1e9))
+            };
+            let (stop, placement) =
+                (AtomicBool::new(false), Placement { cpu: Some(here), fifo: None });
+            let mut move_away = |_| affinity::set(&[elsewhere]).unwrap();
+            let placed = settings.run_placed(placement, &mut near, &stop, &mut move_away).unwrap();
+            let moved = placed.outcome.elsewhere;
+            assert!(moved > 0 && moved < 2_000, "{moved}");
+            let told = |w: &Warning| matches!(w, Warning::HostChanged { .. }) && w.spoils_trust();
+            assert!(placed.warnings.iter().any(told), "{:?}", placed.warnings);
+        });
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is done at the first gap above the stop limit.
 //!
-//! Order matters: tracing goes off first, so that the buffers keep what led to the gap.
+//! Order matters: the marker and the snapshot need a trace that still runs, and come first; then
+//! tracing goes off, so that the buffers keep what led to the gap; the rest can wait.
 
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -76,7 +77,12 @@ pub struct Trigger {
 #[must_use]
 pub fn perform(actions: &[Action], trigger: Trigger) -> Vec<String> {
     let mut ordered: Vec<&Action> = actions.iter().collect();
-    ordered.sort_by_key(|action| !matches!(action, Action::TraceOff));
+    ordered.sort_by_key(|action| match action {
+        Action::Marker(_) => 0,
+        Action::Snapshot => 1,
+        Action::TraceOff => 2,
+        Action::Signal { .. } | Action::Command(_) => 3,
+    });
     ordered.into_iter().filter_map(|action| one(action, trigger).err()).collect()
 }
 

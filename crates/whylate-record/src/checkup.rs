@@ -3,38 +3,39 @@
 //! Rows in the layout of Table 1 of the PAM paper: two readings of the counter (1c), gaps of a
 //! busy thread with their causes, timer wake-ups, messages between two processes on the same and on
 //! another core (2a, 2b), and UDP round trips.
+//!
+//! One workbench stands under all parts: guards are held, the host is watched, and the recording's
+//! own thread stays on its housekeeping CPU from the first part to the last. A part that cannot be
+//! measured is left out by name, and costs no other part.
 
-use std::os::fd::OwnedFd;
+mod alone;
+mod attend;
+mod messages;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use whylate_clock::{Counter, HardwareCounter};
-use whylate_gap::{Placement as GapPlacement, Plan, Policy, Session, State, Threshold, Work};
+use whylate_clock::facts::RecordingCost;
+use whylate_gap::{Placement as GapPlacement, Plan, Policy, Threshold, Work};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{LoopKind, Run, RunState};
-use whylate_model::series::{Definition, Series};
+use whylate_model::series::{Censored, Series};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Hertz, Nanos};
-use whylate_net::{ClosedLoop, ReflectorProcess};
-use whylate_port::port::{Setup, Wait};
-use whylate_port::{Port, udp, unix};
+use whylate_model::{CpuId, Nanos};
 use whylate_stats::Histogram;
-use whylate_threads::{ClockNanosleep, LatAbs, Placement};
+use whylate_sys::memory;
 
 use crate::gaps::{self, Request as GapsRequest};
 use crate::intervals::Interval;
-use crate::progress::{Progress, Step};
+use crate::progress::Progress;
 use crate::storage::{self, Storage};
-use crate::summary::{self, Description, Setting};
+use crate::summary::{self, Description};
+use crate::verdict::verdict;
+use crate::workbench::Workbench;
 use crate::{RecordError, Recorded};
 
-/// Distance of two timer wake-ups.
-const WAKE_PERIOD: Nanos = Nanos(1_000_000);
-/// Priority of the woken thread where SCHED_FIFO is allowed; the convention of the field's tools.
-const WAKE_PRIORITY: u8 = 80;
-
-/// The time ends a row of messages, not their number.
-const MOST_REQUESTS: u64 = 1_000_000_000;
+/// Intervals of time of a part, from which its trend and its effective sample size are computed.
+const PARTS_OF_TIME: u64 = 10;
 
 /// How long each part takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub struct Request {
     pub cpu: CpuId,
     /// How long each part takes.
     pub times: Times,
-    /// CPU of the recording's own thread, where the user chose one.
+    /// CPUs of the recording's own thread, where the user chose some.
     pub housekeeping: Option<Vec<CpuId>>,
     /// Hold `/dev/cpu_dma_latency` at 0.
     pub hold_idle_states: bool,
@@ -109,179 +110,39 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let gaps_request = gaps_request(request);
-    let (run, storage) = gaps::record_open(&gaps_request, directory, stop, progress)?;
-    let counter = HardwareCounter::open()?;
-    let mut checkup =
-        Checkup { request, counter, rate: run.clock.hz, run, storage, stop, progress };
-    checkup.deltas(&gaps_request)?;
-    checkup.wake()?;
-    checkup.messages()?;
-    checkup.conclude()
+    let (run, storage, bench) = gaps::record_open(&gaps_request, directory, stop, progress)?;
+    // The gap part has said what is to be said when this is refused.
+    let _ = memory::lock_all();
+    let sample_recording_ns = None;
+    let mut checkup = Checkup { request, bench, run, storage, stop, progress, sample_recording_ns };
+    checkup.part("two readings of the counter", |checkup| checkup.deltas(&gaps_request));
+    checkup.part("timer wake-ups", Checkup::wake);
+    checkup.messages();
+    Ok(checkup.conclude())
 }
 
 struct Checkup<'a> {
     request: &'a Request,
-    counter: HardwareCounter,
-    rate: Hertz,
+    bench: Workbench,
     run: Run,
     storage: Storage,
     stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
-}
-
-/// Which way a message goes.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    Unix,
-    Udp,
+    sample_recording_ns: Option<f64>,
 }
 
 impl Checkup<'_> {
-    /// Every delta of two readings back to back: the paper's row 1c.
-    fn deltas(&mut self, gaps_request: &GapsRequest) -> Result<(), RecordError> {
+    /// Measures one part. A failure is that part's alone.
+    fn part(&mut self, what: &str, measure: impl FnOnce(&mut Self) -> Result<(), RecordError>) {
         if self.stopped() {
-            return Ok(());
+            return;
         }
-        self.step("two readings of the counter", self.request.times.deltas);
-        let mut plan = gaps_request.plan.clone();
-        plan.loop_kind = LoopKind::Pair;
-        plan.counting = true;
-        let mut session = Session::prepare(&plan, &self.counter, self.rate)?;
-        session.start(&mut self.counter, self.rate, self.request.times.deltas);
-        while session.drain(|_, _| {}) == State::Running {
-            if self.stopped() {
-                session.stop();
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+        if let Err(error) = measure(self)
+            && !self.stopped()
+        {
+            let (part, reason) = (what.to_owned(), error.to_string());
+            self.warn(Warning::PartLeftOut { part, reason });
         }
-        session.finish()?;
-        let setting = Setting {
-            plan: &plan,
-            rate: self.rate,
-            resolution_ns: self.run.clock.resolution_ns,
-            counter: HardwareCounter::KIND,
-            seed: self.request.seed,
-        };
-        let description = summary::delta_description(&setting, self.request.cpu);
-        let series = summary::delta_series(session.deltas(0), &description, self.rate);
-        self.run.series.insert(0, series);
-        Ok(())
-    }
-
-    fn wake(&mut self) -> Result<(), RecordError> {
-        if self.stopped() {
-            return Ok(());
-        }
-        self.step("timer wake-ups", self.request.times.wake);
-        let model = LatAbs::new(WAKE_PERIOD, self.request.times.wake);
-        let placement = Placement { cpu: Some(self.request.cpu), fifo: Some(WAKE_PRIORITY) };
-        let (mut raw, mut corrected) = (Vec::new(), Vec::new());
-        let measured = whylate_threads::run(
-            &model,
-            placement,
-            self.counter,
-            ClockNanosleep::default(),
-            self.stop,
-            &mut |interval| {
-                raw.push(interval.raw);
-                corrected.push(interval.corrected);
-            },
-        )?;
-        self.run.warnings.extend(measured.warnings);
-        self.run.clock.sample_recording_ns = Some(measured.facts.sample_recording_ns);
-        let policy = if measured.facts.seat.fifo.is_some() { "FIFO" } else { "not FIFO" };
-        let mut description = Description {
-            name: "wake".to_owned(),
-            label: format!("wake-up, {policy}"),
-            paper_row: None,
-            from: "scheduled instant of the timer",
-            to: "first reading of the woken thread",
-            clock: format!("{}, tied to {}", HardwareCounter::KIND, measured.facts.timer.clock),
-            definition: Definition::DispatchLatency,
-            resolution_ns: self.run.clock.resolution_ns + measured.facts.relation.bound_ns(),
-            lost: measured.facts.dropped,
-        };
-        let outcome = measured.outcome;
-        self.add(&outcome.raw, &raw, model.interval, &description);
-        if outcome.skipped > 0 {
-            "wake-corrected".clone_into(&mut description.name);
-            description.label = format!("  and {} skipped", outcome.skipped);
-            self.add(&outcome.corrected, &corrected, model.interval, &description);
-        }
-        Ok(())
-    }
-
-    fn messages(&mut self) -> Result<(), RecordError> {
-        let here = self.request.cpu;
-        let other = self.other_cpu();
-        let mut rows = vec![(Way::Unix, here, "same core", Some("2a"))];
-        rows.extend(other.map(|cpu| (Way::Unix, cpu, "other core", Some("2b"))));
-        rows.push((Way::Udp, here, "same core", None));
-        rows.extend(other.map(|cpu| (Way::Udp, cpu, "other core", None)));
-        for (way, cpu, place, paper_row) in rows {
-            if self.stopped() {
-                break;
-            }
-            self.message(way, cpu, place, paper_row)?;
-        }
-        Ok(())
-    }
-
-    fn message(
-        &mut self,
-        way: Way,
-        reflector_cpu: CpuId,
-        place: &str,
-        paper_row: Option<&'static str>,
-    ) -> Result<(), RecordError> {
-        let (name, label) = match way {
-            Way::Unix => ("unix", format!("message, {place}")),
-            Way::Udp => ("udp", format!("UDP, {place}")),
-        };
-        self.step(&label, self.request.times.message);
-        let (near, far) = match way {
-            Way::Unix => unix::pair()?,
-            Way::Udp => udp::loopback_pair(udp::Family::V4)?,
-        };
-        let mut port = self.port(way, near)?;
-        let arguments = ["reflect-stdin".to_owned(), "--cpu".to_owned(), reflector_cpu.to_string()];
-        let reflector =
-            ReflectorProcess::spawn(&self.request.program, arguments, far, reflector_cpu)?;
-        let closed_loop = ClosedLoop {
-            requests: MOST_REQUESTS,
-            duration: self.request.times.message,
-            interval: Nanos(self.request.times.message.0 / 10),
-            ..ClosedLoop::new(self.rate)
-        };
-        let mut intervals = Vec::new();
-        let placement = Placement { cpu: Some(self.request.cpu), fifo: None };
-        let placed = closed_loop.run_placed(placement, &mut port, self.stop, &mut |interval| {
-            intervals.push(interval.service);
-        })?;
-        drop(reflector);
-        self.run.warnings.extend(placed.warnings);
-        let outcome = placed.outcome;
-        let description = Description {
-            name: format!("{name}-{}", place.replace(' ', "-")),
-            label,
-            paper_row,
-            from: "before the sending system call",
-            to: "after the receiving system call",
-            clock: HardwareCounter::KIND.to_owned(),
-            definition: Definition::RoundTrip,
-            resolution_ns: self.run.clock.resolution_ns,
-            lost: outcome.accounting.lost + outcome.abandoned,
-        };
-        self.add(&outcome.service, &intervals, closed_loop.interval, &description);
-        Ok(())
-    }
-
-    fn port(&self, way: Way, end: OwnedFd) -> Result<Box<dyn Port>, RecordError> {
-        let setup = Setup { counter: self.counter, rate: self.rate, wait: Wait::Block };
-        Ok(match way {
-            Way::Unix => Box::new(unix::UnixDatagram::open(end, setup)?),
-            Way::Udp => Box::new(udp::Udp::open(end, setup)?),
-        })
     }
 
     /// Adds a series with its intervals of time, to the run and to the histogram log.
@@ -291,45 +152,68 @@ impl Checkup<'_> {
         by_time: &[Histogram],
         width: Nanos,
         description: &Description,
+        censored: Option<Censored>,
     ) {
+        if values.is_empty() {
+            return;
+        }
         for (index, histogram) in by_time.iter().enumerate() {
             let start = Nanos(index as u64 * width.0);
             self.storage.interval(&description.name, histogram, start, width);
         }
         let intervals: Vec<Interval> = by_time.iter().map(Interval::of).collect();
-        let series: Series = summary::of_histogram(values, &intervals, description);
+        let mut series: Series = summary::of_histogram(values, &intervals, description);
+        if let Some(censored) = censored {
+            series.censor(values, censored);
+        }
         self.run.series.push(series);
-    }
-
-    /// Another CPU for the far end: the one the recording itself runs on.
-    fn other_cpu(&self) -> Option<CpuId> {
-        whylate_sys::affinity::get().into_iter().find(|cpu| *cpu != self.request.cpu)
-    }
-
-    fn step(&mut self, what: &str, duration: Nanos) {
-        let what = what.to_owned();
-        self.progress.step(&Step { what, elapsed: Nanos(0), duration, so_far: String::new() });
     }
 
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn conclude(mut self) -> Result<Recorded, RecordError> {
+    fn conclude(mut self) -> Recorded {
+        // Harmless where it was never locked.
+        let _ = memory::unlock_all();
+        let mut clock = self.bench.final_clock_facts(RecordingCost::default());
+        clock.gap_recording_ns = self.run.clock.gap_recording_ns;
+        clock.sample_recording_ns = self.sample_recording_ns;
+        self.run.clock = clock;
+        let counted = self.bench.evidence();
+        let evidence = &mut self.run.evidence;
+        evidence.counted_over = counted.counted_over;
+        evidence.proc_deltas = counted.proc_deltas;
+        (evidence.steal_ns, evidence.smi_count) = (counted.steal_ns, counted.smi_count);
+        self.storage.close();
+        let mut found = self.bench.warnings.clone();
+        found.extend(self.storage.warnings());
+        found.extend(whylate_host::another::warnings());
         if self.stopped() {
             self.run.state = RunState::Stopped;
-            if !self.run.warnings.contains(&Warning::Interrupted) {
-                self.run.warnings.push(Warning::Interrupted);
-            }
+            found.push(Warning::Interrupted);
         }
-        self.storage.close();
-        self.storage.conclude(&self.run)?;
-        Ok(Recorded { run: self.run })
+        judge(&mut self.run, found);
+        self.storage.conclude(&mut self.run);
+        Recorded { run: self.run }
     }
+}
+
+/// Adds what was found at the end, and judges the run with all that any part has found.
+fn judge(run: &mut Run, found: Vec<Warning>) {
+    // The clock was judged anew, over all parts.
+    run.warnings.retain(|warning| !matches!(warning, Warning::FrequencyDisagreement { .. }));
+    for warning in found {
+        if !run.warnings.contains(&warning) {
+            run.warnings.push(warning);
+        }
+    }
+    run.verdict = verdict(run.state, &run.gaps, &run.warnings, run.selftest.as_ref(), None);
 }
 
 fn gaps_request(request: &Request) -> GapsRequest {
     GapsRequest {
+        cgroup: None,
         plan: Plan {
             placement: GapPlacement::Pinned(vec![request.cpu]),
             loop_kind: LoopKind::Chain,
@@ -359,5 +243,46 @@ fn gaps_request(request: &Request) -> GapsRequest {
             "What does this host do to a thread, a wake-up, a message? A check-up of CPU {}.",
             request.cpu
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::run::Verdict;
+
+    use super::*;
+
+    /// A recorded run with nothing left that could be doubted.
+    fn recorded() -> Run {
+        let json = include_str!("../../../tests/runs/gaps/run.json");
+        let mut run: Run = serde_json::from_str(json).unwrap();
+        run.warnings.clear();
+        run.gaps.clear();
+        (run.state, run.verdict) = (RunState::Complete, Verdict::Trustworthy);
+        run
+    }
+
+    #[test]
+    fn a_warning_found_after_the_gap_part_reaches_the_verdict() {
+        let mut run = recorded();
+        judge(&mut run, vec![Warning::Interrupted]);
+        assert_eq!(run.verdict, Verdict::Trustworthy);
+        // Found by a later part, and put beside those of the gap part.
+        let moved = Warning::HostChanged { what: "the woken thread was moved".to_owned() };
+        run.warnings.push(moved.clone());
+        judge(&mut run, Vec::new());
+        let reasons = vec![moved.to_string()];
+        assert_eq!(run.verdict, Verdict::Untrustworthy { reasons });
+    }
+
+    #[test]
+    fn the_clock_of_the_end_takes_the_place_of_that_of_the_gap_part() {
+        let mut run = recorded();
+        let apart = |ppm| Warning::FrequencyDisagreement { ppm };
+        judge(&mut run, vec![apart(900.0)]);
+        judge(&mut run, vec![apart(700.0), apart(700.0)]);
+        assert_eq!(run.warnings, [apart(700.0)]);
+        judge(&mut run, Vec::new());
+        assert_eq!((run.warnings, run.verdict), (vec![], Verdict::Trustworthy));
     }
 }

@@ -5,20 +5,25 @@
 use std::collections::BTreeMap;
 
 use whylate_cause::attribute::Limits;
-use whylate_cause::{Attributed, Attributor, Context, Totals as CauseTotals, validate};
+use whylate_cause::{Attributed, Attributor, Context, Placement, Totals as CauseTotals, validate};
 use whylate_gap::closure::Check;
-use whylate_gap::{Session, ThreadFacts};
+use whylate_gap::{Session, ThreadFacts, Totals};
 use whylate_model::cause::Validation;
 use whylate_model::event::Event;
 use whylate_model::gap::Gap;
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
+use crate::deltas::Deltas;
 use crate::intervals::Intervals;
 use crate::kernel_trace::KernelTrace;
 
 /// One measuring thread's share.
 pub struct Thread {
+    /// Name of its series, and tag in the histogram log.
+    pub series: String,
+    /// The same for people.
+    pub label: String,
     /// What it found in its warm-up.
     pub facts: ThreadFacts,
     /// Order and disjointness of its records.
@@ -27,10 +32,10 @@ pub struct Thread {
     pub lengths: Histogram,
     /// Costs of recording in nanoseconds.
     pub recording: Histogram,
-    /// Time lost, in nanoseconds.
-    pub lost_ns: f64,
     /// By interval of time.
     pub intervals: Intervals,
+    /// Every delta by interval of time, in a counting run.
+    pub deltas: Option<Deltas>,
     start: Option<Ticks>,
     dropped_seen: BTreeMap<TicksDelta, u64>,
     dropped_count: u64,
@@ -79,6 +84,8 @@ pub struct Wanted {
     pub validate: bool,
     /// Keep every attributed gap, for the self-test.
     pub keep_all: bool,
+    /// Every delta is counted.
+    pub counting: bool,
 }
 
 /// The longest gaps are stored in `run.json` with their events: more of them would make it hard to
@@ -98,8 +105,30 @@ impl Collector {
     /// A collector for the session's threads.
     #[must_use]
     pub fn new(session: &Session, context: Context, wanted: &Wanted) -> Self {
+        Self::of_threads(session.threads().cloned(), context, wanted)
+    }
+
+    /// A collector for threads with these facts, whose records somebody else drains.
+    #[must_use]
+    pub fn of_threads(
+        threads: impl IntoIterator<Item = ThreadFacts>,
+        context: Context,
+        wanted: &Wanted,
+    ) -> Self {
         let interval = wanted.interval.to_ticks(wanted.rate);
-        let threads = session.threads().map(|facts| Thread::new(facts.clone(), interval)).collect();
+        let threads = threads.into_iter().enumerate();
+        let threads = threads
+            .map(|(index, facts)| {
+                let placement = context.thread(index as u16).map(|thread| thread.placement);
+                let mut thread = Thread::new(facts, interval);
+                thread.deltas = wanted.counting.then(|| Deltas::new(interval, wanted.rate));
+                if placement == Some(Placement::Floating) {
+                    thread.series = format!("gap-thread{index}");
+                    thread.label = format!("gaps, floating thread {index}");
+                }
+                thread
+            })
+            .collect();
         Self {
             rate: wanted.rate,
             interval,
@@ -122,58 +151,95 @@ impl Collector {
         }
     }
 
-    /// Takes everything that threads and kernel have recorded since the last call. `keep_gap` and
-    /// `keep_event` see each record once, to store it.
+    /// Takes everything that threads and kernel have recorded since the last call. `keep_event`
+    /// sees each event once, and `keep_gap` each gap once its cause is known, to store them.
     pub fn turn(
         &mut self,
         session: &mut Session,
         trace: Option<&mut KernelTrace>,
         now: Ticks,
-        mut keep_gap: impl FnMut(usize, &Gap),
+        keep_gap: impl FnMut(&Attributed),
         mut keep_event: impl FnMut(&Event),
     ) -> whylate_gap::State {
         // Read before the rings are drained: every gap before these readings is then in them.
         let ran: Vec<_> = (0..self.threads.len()).map(|index| session.totals(index)).collect();
-        let (rate, interval) = (self.rate, self.interval);
-        let (threads, attributor, closed) =
-            (&mut self.threads, &mut self.attributor, &mut self.closed);
-        for (index, totals) in ran.iter().enumerate().filter(|(_, totals)| totals.start.0 != 0) {
-            threads[index].begin(attributor, index, totals.start);
+        for (index, totals) in ran.iter().enumerate() {
+            self.begin(index, totals);
         }
-        let state = session.drain(|index, gaps| {
-            let (Some(first), thread) = (gaps.first(), &mut threads[index]) else { return };
-            thread.begin(attributor, index, first.start);
-            for gap in gaps {
-                thread.take(index, gap, rate, interval, closed);
-                keep_gap(index, gap);
-            }
-            // The attribution knows these threads: both were made from one list.
-            let _ = attributor.push_gaps(index as u16, gaps);
-        });
-        for (index, totals) in ran.iter().enumerate().filter(|(_, totals)| totals.start.0 != 0) {
-            let _ = self.attributor.ran_until(index as u16, totals.end);
+        let state = session.drain(|index, gaps| self.take_gaps(index, gaps));
+        for (index, totals) in ran.iter().enumerate() {
+            self.ran_until(index, totals, || session.dropped(index).collect());
             let thread = &mut self.threads[index];
-            thread.take_dropped(session, index, totals.dropped, totals.end, rate);
-            thread.intervals.reach(totals.end.since(totals.start));
+            if let Some(deltas) = &mut thread.deltas {
+                deltas.look(totals.elapsed(), session.deltas(index));
+            }
         }
         if let Some(trace) = trace {
             let attributor = &mut self.attributor;
-            trace.poll(now, rate, attributor, &mut keep_event);
+            trace.poll(now, self.rate, attributor, &mut keep_event);
         }
-        self.name_causes(false);
+        self.name_causes(false, keep_gap);
         state
     }
 
+    /// As [`Collector::turn`] for the one thread `index`, with records that were drained elsewhere
+    /// after `totals` were read, and without a trace.
+    pub fn take(
+        &mut self,
+        index: usize,
+        totals: &Totals,
+        gaps: &[Gap],
+        keep_gap: impl FnMut(&Attributed),
+    ) {
+        self.begin(index, totals);
+        self.take_gaps(index, gaps);
+        self.ran_until(index, totals, BTreeMap::new);
+        self.name_causes(false, keep_gap);
+    }
+
     /// Takes what is left after the threads have ended.
-    pub fn finish(&mut self, session: &Session) {
+    pub fn finish(&mut self, session: &Session, keep_gap: impl FnMut(&Attributed)) {
         for index in 0..self.threads.len() {
             let totals = session.totals(index);
             let _ = self.attributor.end(index as u16, totals.end);
             let thread = &mut self.threads[index];
-            thread.take_dropped(session, index, totals.dropped, totals.end, self.rate);
+            let table = || session.dropped(index).collect();
+            thread.take_dropped(totals.dropped, table, totals.end, self.rate);
             thread.close_interval(index, self.rate, self.interval, &mut self.closed);
         }
-        self.name_causes(true);
+        self.name_causes(true, keep_gap);
+    }
+
+    /// A thread has no begin until it is known to measure.
+    fn begin(&mut self, index: usize, totals: &Totals) {
+        if totals.start.0 != 0 {
+            self.threads[index].begin(&mut self.attributor, index, totals.start);
+        }
+    }
+
+    fn take_gaps(&mut self, index: usize, gaps: &[Gap]) {
+        let (Some(first), thread) = (gaps.first(), &mut self.threads[index]) else { return };
+        thread.begin(&mut self.attributor, index, first.start);
+        for gap in gaps {
+            thread.take(index, gap, self.rate, self.interval, &mut self.closed);
+        }
+        // The attribution knows these threads: both were made from one list.
+        let _ = self.attributor.push_gaps(index as u16, gaps);
+    }
+
+    fn ran_until(
+        &mut self,
+        index: usize,
+        totals: &Totals,
+        dropped: impl FnOnce() -> BTreeMap<TicksDelta, u64>,
+    ) {
+        if totals.start.0 == 0 {
+            return;
+        }
+        let _ = self.attributor.ran_until(index as u16, totals.end);
+        let thread = &mut self.threads[index];
+        thread.take_dropped(totals.dropped, dropped, totals.end, self.rate);
+        thread.intervals.reach(totals.end.since(totals.start));
     }
 
     /// Intervals closed since the last call.
@@ -191,6 +257,13 @@ impl Collector {
     #[must_use]
     pub fn attributor(&self) -> &Attributor {
         &self.attributor
+    }
+
+    /// Lost time of a gap is its length less the loop's period over the whole run, by thread.
+    pub fn learn_periods(&mut self, periods: &[(u16, f64)]) {
+        for (index, period_ticks) in periods {
+            self.attributor.context_mut().learn_period(*index, *period_ticks);
+        }
     }
 
     /// Lost time by cause.
@@ -211,7 +284,7 @@ impl Collector {
         self.watched.as_deref().unwrap_or_default()
     }
 
-    fn name_causes(&mut self, all: bool) {
+    fn name_causes(&mut self, all: bool, mut keep_gap: impl FnMut(&Attributed)) {
         let mut ready = Vec::new();
         let mut take = |attributed: Attributed| ready.push(attributed);
         if all {
@@ -220,6 +293,7 @@ impl Collector {
             self.attributor.drain(&mut take);
         }
         for attributed in ready {
+            keep_gap(&attributed);
             self.causes.add(&attributed, self.attributor.context());
             if let Some(validation) = &mut self.validation {
                 validate::count(validation, &attributed);
@@ -234,12 +308,14 @@ impl Collector {
 impl Thread {
     fn new(facts: ThreadFacts, interval: TicksDelta) -> Self {
         Self {
+            series: format!("gap-cpu{}", facts.cpu),
+            label: format!("gaps, CPU {}", facts.cpu),
             facts,
             check: Check::default(),
             lengths: Histogram::new(),
             recording: Histogram::new(),
-            lost_ns: 0.0,
             intervals: Intervals::new(interval),
+            deltas: None,
             start: None,
             dropped_seen: BTreeMap::new(),
             dropped_count: 0,
@@ -275,11 +351,10 @@ impl Thread {
 
     fn count(&mut self, length: TicksDelta, times: u64, offset: TicksDelta, rate: Hertz) {
         let length_ns = length.to_nanos(rate).0;
-        let lost = (length.0 as f64 - self.facts.warmup_period).max(0.0) * 1e9 / rate.0;
         self.lengths.record_n(length_ns, times);
         self.interval_log.lengths.record_n(length_ns, times);
-        self.lost_ns += lost * times as f64;
-        self.intervals.add(offset, length_ns, times, lost * times as f64);
+        let bin = Nanos(self.lengths.bin_of(length_ns));
+        self.intervals.add(offset, length, bin, times);
     }
 
     fn close_interval(
@@ -301,9 +376,8 @@ impl Thread {
     /// seen to be there.
     fn take_dropped(
         &mut self,
-        session: &Session,
-        index: usize,
         dropped: u64,
+        table: impl FnOnce() -> BTreeMap<TicksDelta, u64>,
         now: Ticks,
         rate: Hertz,
     ) {
@@ -312,7 +386,7 @@ impl Thread {
         }
         self.dropped_count = dropped;
         let offset = now.since(self.start.unwrap_or(now));
-        let table: BTreeMap<TicksDelta, u64> = session.dropped(index).collect();
+        let table = table();
         for (length, count) in &table {
             let new = count - self.dropped_seen.get(length).copied().unwrap_or(0);
             if new > 0 {

@@ -2,7 +2,8 @@
 
 mod preparation;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,26 +12,28 @@ use whylate_cause::totals::Beside;
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_gap::{Placement, Plan, Policy, Session, State};
-use whylate_host::guard::{MovedInterrupts, MovedTasks};
+use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
-use whylate_model::run::{
-    Closure, Evidence, FORMAT_VERSION, Finding, Run, RunState, SelfTest, TraceFacts, Verdict,
-};
+use whylate_model::run::{Evidence, FORMAT_VERSION, Finding, Run, RunState, SelfTest, TraceFacts};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_stats::histogram::Histogram;
 use whylate_sys::memory;
 
-use preparation::{context, move_interrupts, move_tasks, open_trace, settings};
+use preparation::{
+    context, enter_cgroup, leave_cgroup, move_interrupts, move_tasks, open_trace, settings,
+};
 
 use crate::actions::{self, Action, Trigger};
 use crate::collector::{Collector, Wanted};
+use crate::deltas::Deltas;
 use crate::intervals::Intervals;
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::summary::{self, Setting};
+use crate::verdict::{Exceeded, verdict};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded, scoring, trace_cost};
 
@@ -54,6 +57,8 @@ pub struct Request {
     pub plan: Plan,
     /// For how long.
     pub duration: Nanos,
+    /// The cgroup to measure in, where one was named.
+    pub cgroup: Option<PathBuf>,
     /// CPU of the recording's own thread, where the user chose one.
     pub housekeeping: Option<Vec<CpuId>>,
     /// Lock all memory.
@@ -91,19 +96,26 @@ pub fn record(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
-    let (run, storage) = record_open(request, directory, stop, progress)?;
-    storage.conclude(&run)?;
+    let (mut run, mut storage, _bench) = record_open(request, directory, stop, progress)?;
+    storage.conclude(&mut run);
     Ok(Recorded { run })
 }
 
-/// As [`record`], and leaves the directory open for what else belongs to the run.
+/// As [`record`], and leaves the directory and the workbench for what else belongs to the run.
 pub(crate) fn record_open(
     request: &Request,
     directory: RunDir,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
-) -> Result<(Run, Storage), RecordError> {
-    let mut recording = Recording::begin(request, directory, progress)?;
+) -> Result<(Run, Storage, Workbench), RecordError> {
+    let undo = directory.undo();
+    let mut recording = match Recording::begin(request, directory, stop, progress) {
+        Ok(recording) => recording,
+        Err(error) => {
+            undo.remove();
+            return Err(error);
+        }
+    };
     recording.measure(stop, progress)?;
     Ok(recording.conclude(progress))
 }
@@ -122,14 +134,16 @@ struct Recording<'a> {
     stopped: bool,
     selftest: Option<SelfTest>,
     // Last, so that the host is restored when everything above has ended.
-    _moved_tasks: Option<MovedTasks>,
-    _moved_interrupts: Option<MovedInterrupts>,
+    moved_tasks: Option<MovedTasks>,
+    moved_interrupts: Option<MovedInterrupts>,
+    _inside: Option<InsideCgroup>,
 }
 
 impl<'a> Recording<'a> {
     fn begin(
         request: &'a Request,
         directory: RunDir,
+        stop: &AtomicBool,
         progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let measured = request.plan.placement.cpus().to_vec();
@@ -140,7 +154,7 @@ impl<'a> Recording<'a> {
             real_time: matches!(request.plan.policy, Policy::Fifo(_)),
         };
         let workbench = Workbench::set_up(&need, progress)?;
-        if request.selftest && workbench.housekeeping.is_none() {
+        if request.selftest && workbench.housekeeping.is_empty() {
             return Err(RecordError::NoCpuToInjectFrom);
         }
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
@@ -154,11 +168,20 @@ impl<'a> Recording<'a> {
         }
         let online = workbench.topology.online().to_vec();
         let mut trace = open_trace(request, &workbench, &mut warnings);
+        if request.validate && trace.is_none() {
+            progress.say("no kernel trace, so there is nothing to judge evidence B against");
+        }
+        let mut inside = enter_cgroup(request, &mut warnings, progress)?;
         let trace_cost = match &mut trace {
             Some(trace) => trace_cost::compare(request, &workbench, trace)?,
             None => None,
         };
-        let session = Session::prepare(&request.plan, &workbench.counter, workbench.rate)?;
+        progress.step(&Step::of("warm-up", request.plan.warmup));
+        let session =
+            Session::prepare_unless(&request.plan, &workbench.counter, workbench.rate, stop)?;
+        if let Some(inside) = &mut inside {
+            leave_cgroup(inside, &workbench, &mut warnings);
+        }
         let mut collector = Collector::new(
             &session,
             context(&session, &workbench, request),
@@ -168,6 +191,7 @@ impl<'a> Recording<'a> {
                 worst: request.worst,
                 validate: request.validate && trace.is_some(),
                 keep_all: request.selftest,
+                counting: request.plan.counting,
             },
         );
         if trace.is_some() {
@@ -175,11 +199,12 @@ impl<'a> Recording<'a> {
         }
         let watched: Vec<Watched> = session
             .threads()
-            .map(|facts| match &request.plan.placement {
-                Placement::Pinned(_) => Watched { tid: facts.tid, cpus: vec![facts.cpu] },
-                Placement::Floating { allowed, .. } => {
-                    Watched { tid: facts.tid, cpus: allowed.clone() }
-                }
+            .map(|facts| Watched {
+                tid: facts.tid,
+                cpus: match &request.plan.placement {
+                    Placement::Pinned(_) => vec![facts.cpu],
+                    Placement::Floating { allowed, .. } => allowed.clone(),
+                },
             })
             .collect();
         let watch = HostWatch::start(Path::new("/"), &measured, &watched);
@@ -196,8 +221,9 @@ impl<'a> Recording<'a> {
             tripped: None,
             stopped: false,
             selftest: None,
-            _moved_tasks: moved_tasks,
-            _moved_interrupts: moved_interrupts,
+            moved_tasks,
+            moved_interrupts,
+            _inside: inside,
         })
     }
 
@@ -208,6 +234,7 @@ impl<'a> Recording<'a> {
     ) -> Result<(), RecordError> {
         let rate = self.workbench.rate;
         let start = self.session.start(&mut self.workbench.counter, rate, self.request.duration);
+        self.workbench.measurement_begins();
         let injector = scoring::Injector::start(self.request, &self.session, &self.workbench);
         self.checkpoint(RunState::Running);
         let armed = self.request.plan.stop_at.is_some();
@@ -233,12 +260,13 @@ impl<'a> Recording<'a> {
             turns = turns.wrapping_add(1);
             std::thread::sleep(if armed { TURN_ARMED } else { TURN });
         }
+        self.workbench.measurement_ends();
         self.react(progress);
         self.session.finish()?;
         // Events still on their way are in the buffers by now.
         std::thread::sleep(TURN);
         self.turn();
-        self.collector.finish(&self.session);
+        self.collector.finish(&self.session, |gap| self.storage.gap(gap));
         if let Some(injector) = injector {
             self.selftest = Some(injector.judge(&self.collector, self.trace.is_some(), rate));
         }
@@ -253,12 +281,12 @@ impl<'a> Recording<'a> {
             &mut self.session,
             self.trace.as_mut(),
             now,
-            |thread, gap| storage.borrow_mut().gap(thread, gap),
+            |gap| storage.borrow_mut().gap(gap),
             |event| storage.borrow_mut().event(event),
         );
         for closed in self.collector.take_closed() {
-            let tag = format!("gap-cpu{}", self.collector.threads()[closed.thread].facts.cpu);
-            self.storage.interval(&tag, &closed.lengths, closed.start, closed.length);
+            let tag = &self.collector.threads()[closed.thread].series;
+            self.storage.interval(tag, &closed.lengths, closed.start, closed.length);
         }
         state
     }
@@ -280,6 +308,15 @@ impl<'a> Recording<'a> {
         });
     }
 
+    /// Others may have begun after us, and ended before we do.
+    fn look_for_others(&mut self) {
+        for warning in whylate_host::another::warnings() {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
+
     /// Notices the gap that stopped the measurement and does what was asked.
     fn react(&mut self, progress: &mut dyn Progress) {
         let Some(limit) = self.request.plan.stop_at else { return };
@@ -297,16 +334,17 @@ impl<'a> Recording<'a> {
         self.tripped = Some(trigger);
         for failed in actions::perform(&self.request.on_threshold, trigger) {
             progress.say(&format!("could not act on the threshold: {failed}"));
-            self.warnings.push(Warning::Guard { what: failed });
+            self.warnings.push(Warning::ActionFailed { what: failed });
         }
     }
 
     fn checkpoint(&mut self, state: RunState) {
+        self.look_for_others();
         let run = self.run(state, None);
         self.storage.checkpoint(&run);
     }
 
-    fn conclude(mut self, progress: &mut dyn Progress) -> (Run, Storage) {
+    fn conclude(mut self, progress: &mut dyn Progress) -> (Run, Storage, Workbench) {
         if self.request.lock_memory {
             // Harmless where it was never locked.
             let _ = memory::unlock_all();
@@ -326,7 +364,7 @@ impl<'a> Recording<'a> {
         let state = if ended_early { RunState::Stopped } else { RunState::Complete };
         self.storage.close();
         let run = self.run(state, facts);
-        (run, self.storage)
+        (run, self.storage, self.workbench)
     }
 
     /// The run as it stands.
@@ -341,15 +379,18 @@ impl<'a> Recording<'a> {
         let mut series = Vec::new();
         let mut gaps = Vec::new();
         let mut recording = Histogram::new();
+        let mut periods = Vec::new();
         for (index, thread) in self.collector.threads().iter().enumerate() {
             let totals = self.session.totals(index);
             if totals.start == Ticks(0) {
                 continue;
             }
             let summary = summary::gaps(thread, &totals, &setting);
+            periods.push((index as u16, summary.period_ticks));
             if self.request.plan.counting {
                 series.push(summary::delta_series(
                     self.session.deltas(index),
+                    thread.deltas.as_ref().map(Deltas::intervals),
                     &summary::delta_description(&setting, thread.facts.cpu),
                     self.workbench.rate,
                 ));
@@ -365,11 +406,15 @@ impl<'a> Recording<'a> {
         };
         let elapsed: Vec<(CpuId, Nanos)> =
             gaps.iter().map(|g| (g.cpu, g.end.since(g.start).to_nanos(clock.hz))).collect();
+        self.collector.learn_periods(&periods);
         let context = self.collector.attributor().context();
         let causes = self.collector.causes().summary(context, &elapsed);
         let evidence = self.evidence(ended_trace);
         let findings = self.findings(&evidence);
-        let warnings = self.all_warnings(&gaps, &evidence);
+        let mut warnings = self.all_warnings(&gaps, &evidence);
+        warnings.extend(summary::not_stationary(&series));
+        let exceeded =
+            self.tripped.zip(self.request.plan.stop_at).map(|(by, limit)| Exceeded { by, limit });
         Run {
             format_version: FORMAT_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -379,9 +424,9 @@ impl<'a> Recording<'a> {
             state,
             host: self.workbench.fingerprint.clone(),
             clock,
-            settings: settings(self.request, &self.workbench),
+            settings: self.settings(),
             series,
-            verdict: self.verdict(state, &gaps, &warnings),
+            verdict: verdict(state, &gaps, &warnings, self.selftest.as_ref(), exceeded),
             gaps,
             causes: causes.causes,
             coverage: causes.coverage,
@@ -393,21 +438,35 @@ impl<'a> Recording<'a> {
             selftest: self.selftest.clone(),
             warnings,
             segments: self.storage.segments(),
+            origins: Vec::new(),
         }
+    }
+
+    /// Settings as used and read back.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = settings(self.request, &self.workbench, self.collector.threads());
+        let tasks = self.moved_tasks.as_ref().map(Guard::describe);
+        let interrupts = self.moved_interrupts.as_ref().map(Guard::describe);
+        for (name, said) in [("move tasks", tasks), ("move interrupts", interrupts)] {
+            settings.extend(said.map(|lines| (name.to_owned(), lines.join("; "))));
+        }
+        settings
     }
 
     fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {
         let mut evidence = self.workbench.evidence();
         evidence.rseq = self.collector.threads().iter().all(|thread| thread.facts.rseq);
-        let facts = ended_trace.or_else(|| self.trace.as_ref().map(|t| t.facts().clone()));
+        let facts = ended_trace.or_else(|| self.trace.as_ref().map(KernelTrace::facts));
         evidence.trace = facts.map(|mut facts| {
             let counts = self.collector.attributor().event_counts();
             facts.events_in_gaps = counts.values().map(|count| count.inside).sum();
             facts.events_measured = counts.values().map(|count| count.inside + count.outside).sum();
             facts.events_in_recording = counts.values().map(|count| count.in_recording).sum();
+            facts.shed = self.collector.attributor().shed();
             if let Some(cost) = &self.trace_cost {
                 facts.lost_share_with = Some(cost.with);
                 facts.lost_share_without = Some(cost.without);
+                facts.lost_share_difference = cost.difference;
             }
             facts
         });
@@ -415,9 +474,10 @@ impl<'a> Recording<'a> {
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
-        let standing = match self.request.plan.policy {
-            Policy::Fifo(_) => Standing::HighestNeverBlocks,
-            Policy::Ordinary => Standing::Ordinary,
+        let granted = self.collector.threads().iter().map(|thread| thread.facts.fifo);
+        let standing = match granted.min().flatten() {
+            Some(priority) => Standing::RealTime(priority),
+            None => Standing::Ordinary,
         };
         let corroboration =
             Corroboration { steal_ns: evidence.steal_ns, smi_count: evidence.smi_count };
@@ -431,7 +491,11 @@ impl<'a> Recording<'a> {
         evidence: &Evidence,
     ) -> Vec<Warning> {
         let mut warnings = self.warnings.clone();
-        warnings.extend(self.workbench.warnings.iter().cloned());
+        // Where FIFO was refused, its throttling takes nothing.
+        let real_time = self.collector.threads().iter().any(|thread| thread.facts.fifo.is_some());
+        let of_host = self.workbench.warnings.iter().cloned();
+        warnings
+            .extend(of_host.filter(|w| real_time || !matches!(w, Warning::RtThrottling { .. })));
         warnings.extend(self.storage.warnings());
         for thread in self.collector.threads() {
             warnings.extend(thread.facts.warnings.iter().cloned());
@@ -453,11 +517,16 @@ impl<'a> Recording<'a> {
                 });
             }
         }
-        if let Some(trace) = evidence.trace.as_ref().filter(|trace| trace.lost > 0) {
-            for cpu in self.request.plan.placement.cpus() {
-                let known = self.trace.as_ref().and_then(|trace| trace.lost().get(cpu).copied());
-                let events = known.or(Some(trace.lost));
-                warnings.push(Warning::TraceLost { cpu: *cpu, events });
+        if let Some(trace) = &evidence.trace {
+            warnings.extend(trace.losses.iter().map(|loss| Warning::TraceLost {
+                cpu: loss.cpu,
+                events: loss.exactly.then_some(loss.events),
+            }));
+            if trace.shed.sends + trace.shed.gaps_forced + trace.lost_elsewhere > 0 {
+                warnings.push(Warning::CausesIncomplete {
+                    gaps_forced: trace.shed.gaps_forced,
+                    sends: trace.shed.sends + trace.lost_elsewhere,
+                });
             }
         }
         if self.stopped {
@@ -470,30 +539,5 @@ impl<'a> Recording<'a> {
             }
         }
         unique
-    }
-
-    fn verdict(
-        &self,
-        state: RunState,
-        gaps: &[whylate_model::run::GapSummary],
-        warnings: &[Warning],
-    ) -> Verdict {
-        if state == RunState::Running {
-            return Verdict::Pending;
-        }
-        let mut reasons: Vec<String> =
-            warnings.iter().filter(|w| w.spoils_trust()).map(ToString::to_string).collect();
-        for summary in gaps {
-            if let Closure::Broken(why) = &summary.closure {
-                reasons.push(format!("the closure of CPU {} is broken: {why}", summary.cpu));
-            }
-        }
-        match (&self.tripped, self.request.plan.stop_at) {
-            (Some(trigger), Some(limit)) => Verdict::LimitExceeded {
-                what: format!("a gap of {} on CPU {}, limit {limit}", trigger.length, trigger.cpu),
-            },
-            _ if reasons.is_empty() => Verdict::Trustworthy,
-            _ => Verdict::Untrustworthy { reasons },
-        }
     }
 }

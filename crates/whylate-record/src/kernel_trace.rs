@@ -10,14 +10,17 @@ use whylate_cause::Attributor;
 use whylate_host::guard::{Guard, TraceInstance};
 use whylate_host::journal::Journal;
 use whylate_model::event::Event;
-use whylate_model::run::TraceFacts;
+use whylate_model::run::{TraceFacts, TraceLoss};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Ticks};
 use whylate_sys::tracefs::{RawPipe, Tracefs};
 use whylate_trace::{Decoder, Missed, format::EventFormat, page::PageLayout};
 
-/// Buffer of each traced CPU. At 60 bytes an event it holds 70 000; it is emptied every 20 ms.
+/// Buffer of each measured CPU. At 60 bytes an event it holds 70 000; it is emptied every 20 ms.
 const BUFFER_KIB: u32 = 4096;
+/// Buffer of each CPU whose sends are recorded, which are all CPUs of the machine: at 60 bytes an
+/// event 8 000, or 400 000 a second.
+const SENDERS_BUFFER_KIB: u32 = 512;
 /// Buffer of CPUs that are not traced.
 const IDLE_BUFFER_KIB: u32 = 4;
 /// Pages read from one CPU in one turn: more would keep the recording from its other work.
@@ -53,8 +56,10 @@ enum Origin {
 pub struct KernelTrace {
     measured: Side,
     elsewhere: Option<Side>,
+    /// Why senders are not recorded.
+    without_senders: Option<NoTrace>,
     facts: TraceFacts,
-    lost: BTreeMap<CpuId, u64>,
+    lost: BTreeMap<CpuId, Lost>,
     page: Vec<u8>,
 }
 
@@ -94,15 +99,26 @@ impl KernelTrace {
                     .to_owned(),
             });
         }
+        if !whylate_sys::namespace::is_first_of_pids() {
+            return Err(NoTrace {
+                reason: "this process is in a PID namespace of its own, and the kernel's trace \
+                         has other thread ids"
+                    .to_owned(),
+                remedy: "start it in the host's namespace (docker run --pid=host)".to_owned(),
+            });
+        }
         let mut facts = TraceFacts { clock: TICK_CLOCK.to_owned(), ..TraceFacts::default() };
         let here = whylate_trace::wanted_on_measured();
         let opening = Opening { journal, tracefs: &tracefs, online };
         let measured = opening.side(Origin::Measured, "gaps", measured, here, &mut facts)?;
         let everywhere = whylate_trace::wanted_elsewhere();
-        let elsewhere =
-            opening.side(Origin::Elsewhere, "senders", online, everywhere, &mut facts).ok();
+        let elsewhere = opening.side(Origin::Elsewhere, "senders", online, everywhere, &mut facts);
+        let (elsewhere, without_senders) = match elsewhere {
+            Ok(side) => (Some(side), None),
+            Err(no) => (None, Some(no)),
+        };
         let page = vec![0; measured.page_bytes()];
-        Ok(Self { measured, elsewhere, facts, lost: BTreeMap::new(), page })
+        Ok(Self { measured, elsewhere, without_senders, facts, lost: BTreeMap::new(), page })
     }
 
     /// Gives every event recorded so far to the attribution, and says up to which tick each CPU is
@@ -131,10 +147,14 @@ impl KernelTrace {
                         attributor.push_sends(events);
                     }
                 }
-                if drained.lost > 0 && side.origin == Origin::Measured {
-                    self.facts.lost += drained.lost;
-                    *self.lost.entry(source.cpu).or_default() += drained.lost;
-                    attributor.events_lost(source.cpu, source.seen, now);
+                match side.origin {
+                    _ if drained.lost.events == 0 => {}
+                    Origin::Measured => {
+                        self.facts.lost += drained.lost.events;
+                        self.lost.entry(source.cpu).or_default().add(drained.lost);
+                        attributor.events_lost(source.cpu, source.seen, now);
+                    }
+                    Origin::Elsewhere => self.facts.lost_elsewhere += drained.lost.events,
                 }
                 source.seen = last.unwrap_or(source.seen);
                 if drained.exhausted {
@@ -156,16 +176,21 @@ impl KernelTrace {
         }
     }
 
-    /// What the trace was so far.
+    /// Why senders of interrupts and wake-ups are not recorded, where they are not.
     #[must_use]
-    pub fn facts(&self) -> &TraceFacts {
-        &self.facts
+    pub fn without_senders(&self) -> Option<&NoTrace> {
+        self.without_senders.as_ref()
     }
 
-    /// Events lost on measured CPUs. `u64::MAX` where the kernel did not say how many.
+    /// What the trace was so far.
     #[must_use]
-    pub fn lost(&self) -> &BTreeMap<CpuId, u64> {
-        &self.lost
+    pub fn facts(&self) -> TraceFacts {
+        let losses = self.lost.iter().map(|(cpu, lost)| TraceLoss {
+            cpu: *cpu,
+            events: lost.events,
+            exactly: !lost.unknown,
+        });
+        TraceFacts { losses: losses.collect(), ..self.facts.clone() }
     }
 
     /// Throws away what was recorded so far.
@@ -180,13 +205,38 @@ impl KernelTrace {
     /// Ends the trace, removes both instances, and says what could not be removed.
     #[must_use]
     pub fn finish(self) -> (TraceFacts, Vec<Warning>) {
+        let facts = self.facts();
         let mut left = Vec::new();
         for mut side in [Some(self.measured), self.elsewhere].into_iter().flatten() {
             // An instance cannot be removed while one of its files is open.
             side.sources.clear();
             left.extend(side.instance.restore());
         }
-        (self.facts, left)
+        (facts, left)
+    }
+}
+
+/// Events that the kernel lost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lost {
+    /// At least so many.
+    events: u64,
+    /// At least once the kernel gave no number.
+    unknown: bool,
+}
+
+impl Lost {
+    fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.unknown |= other.unknown;
+    }
+
+    fn of(missed: Missed) -> Self {
+        match missed {
+            Missed::None => Self::default(),
+            Missed::Count(events) => Self { events, unknown: false },
+            Missed::Unknown => Self { events: 1, unknown: true },
+        }
     }
 }
 
@@ -216,8 +266,12 @@ impl Opening<'_> {
         write("tracing_on", "0")?;
         write("trace_clock", TICK_CLOCK)?;
         write("buffer_size_kb", &IDLE_BUFFER_KIB.to_string())?;
+        let buffer_kib = match origin {
+            Origin::Measured => BUFFER_KIB,
+            Origin::Elsewhere => SENDERS_BUFFER_KIB,
+        };
         for cpu in traced {
-            write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &BUFFER_KIB.to_string())?;
+            write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &buffer_kib.to_string())?;
         }
         write("tracing_cpumask", &mask(traced, online))?;
         let header =
@@ -258,7 +312,7 @@ impl Side {
 }
 
 struct Drained {
-    lost: u64,
+    lost: Lost,
     exhausted: bool,
 }
 
@@ -268,17 +322,13 @@ fn drain(
     page: &mut [u8],
     events: &mut Vec<Event>,
 ) -> Drained {
-    let mut drained = Drained { lost: 0, exhausted: false };
+    let mut drained = Drained { lost: Lost::default(), exhausted: false };
     for _ in 0..PAGES_A_TURN {
         match source.pipe.read(page) {
             Ok(Some(bytes)) => match decoder.decode(&page[..bytes], source.cpu, events) {
-                Ok(summary) => match summary.missed {
-                    Missed::None => {}
-                    Missed::Count(count) => drained.lost += count,
-                    Missed::Unknown => drained.lost += 1,
-                },
+                Ok(summary) => drained.lost.add(Lost::of(summary.missed)),
                 // A page that cannot be read is lost events, number unknown.
-                Err(_) => drained.lost += 1,
+                Err(_) => drained.lost.add(Lost::of(Missed::Unknown)),
             },
             Ok(None) => {
                 drained.exhausted = true;

@@ -10,15 +10,17 @@
 pub mod actions;
 pub mod checkup;
 pub mod collector;
+pub mod deltas;
 pub mod gaps;
 pub mod intervals;
 pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
-mod scoring;
+pub mod scoring;
 pub mod storage;
 pub mod summary;
 pub mod trace_cost;
+mod verdict;
 pub mod workbench;
 
 use std::path::PathBuf;
@@ -64,6 +66,9 @@ pub enum RecordError {
          fewer CPUs than this process may use"
     )]
     NoCpuToInjectFrom,
+    /// A thread could not be made.
+    #[error("cannot start a thread: {0}; raise `ulimit -u`, or end other programs")]
+    NoThread(std::io::Error),
     /// The check-up's messages need a process of their own.
     #[error("cannot find this program's own file, which the check-up's messages need: {0}")]
     NoProgram(std::io::Error),

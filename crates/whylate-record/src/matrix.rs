@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_gap::{Placement, Policy};
 use whylate_model::directory::RunDir;
-use whylate_model::run::Run;
+use whylate_model::run::{Run, Verdict};
 
 use crate::gaps::{self, Request};
 use crate::progress::Progress;
@@ -65,33 +65,46 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let mut whole: Option<Run> = None;
-    for cell in CELLS {
+    for (number, cell) in CELLS.into_iter().enumerate() {
         if stop.load(Ordering::Relaxed) && whole.is_some() {
             break;
         }
-        progress.say(&format!("cell {}", cell.name));
+        progress.say(&format!("cell {} of {}: {}", number + 1, CELLS.len(), cell.name));
         let below = RunDir::create(directory.path().join(cell.name))?;
-        let Recorded { run } = gaps::record(&cell.of(request), below, stop, progress)?;
-        let mut run = labelled(run, cell.name);
-        whole = Some(match whole {
-            None => run,
-            Some(mut whole) => {
-                whole.series.append(&mut run.series);
-                whole.gaps.append(&mut run.gaps);
-                run.warnings.retain(|warning| !whole.warnings.contains(warning));
-                whole.warnings.append(&mut run.warnings);
-                whole.state = run.state;
-                if whole.verdict == whylate_model::run::Verdict::Trustworthy {
-                    whole.verdict = run.verdict;
-                }
-                whole
+        let run = match gaps::record(&cell.of(request), below, stop, progress) {
+            Ok(Recorded { run }) => labelled(run, cell.name),
+            Err(_) if whole.is_some() && stop.load(Ordering::Relaxed) => break,
+            Err(error) => {
+                directory.undo().remove();
+                return Err(error);
             }
-        });
+        };
+        let so_far = match whole {
+            None => Run {
+                question: format!("{} One row for each way to run.", request.question),
+                ..run
+            },
+            Some(whole) => with(whole, run),
+        };
+        // After each cell, so that a killed matrix can be read as far as it came.
+        directory.write_run(&so_far)?;
+        whole = Some(so_far);
     }
-    let Some(mut run) = whole else { unreachable!("invariant: the first cell is always measured") };
-    run.question = format!("{} One row for each way to run.", request.question);
-    directory.write_run(&run)?;
+    let Some(run) = whole else { unreachable!("invariant: the first cell is always measured") };
     Ok(Recorded { run })
+}
+
+/// The matrix so far and one cell more.
+fn with(mut whole: Run, mut cell: Run) -> Run {
+    whole.series.append(&mut cell.series);
+    whole.gaps.append(&mut cell.gaps);
+    cell.warnings.retain(|warning| !whole.warnings.contains(warning));
+    whole.warnings.append(&mut cell.warnings);
+    whole.state = cell.state;
+    if whole.verdict == Verdict::Trustworthy {
+        whole.verdict = cell.verdict;
+    }
+    whole
 }
 
 impl Cell {

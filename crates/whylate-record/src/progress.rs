@@ -15,6 +15,14 @@ pub struct Step {
     pub so_far: String,
 }
 
+impl Step {
+    /// The beginning of something that takes so long.
+    #[must_use]
+    pub fn of(what: &str, duration: Nanos) -> Self {
+        Self { what: what.to_owned(), elapsed: Nanos(0), duration, so_far: String::new() }
+    }
+}
+
 /// Someone who wants to know. Called from the recording's own thread, never from a measured one.
 pub trait Progress {
     /// A step was made.

@@ -16,7 +16,7 @@ use crate::gaps::Request;
 use crate::workbench::Workbench;
 
 /// Injections are judged where they are at least this long, or of a length not known.
-const SHORTEST_JUDGED: Nanos = Nanos(2_000);
+pub const SHORTEST_JUDGED: Nanos = Nanos(2_000);
 
 /// A running injector.
 pub(crate) struct Injector {
@@ -33,7 +33,7 @@ impl Injector {
         workbench: &Workbench,
     ) -> Option<Self> {
         let (Some(facts), Some(from), true) =
-            (session.threads().next(), workbench.housekeeping, request.selftest)
+            (session.threads().next(), workbench.housekeeping.first().copied(), request.selftest)
         else {
             return None;
         };

@@ -1,14 +1,15 @@
 //! A recording's files: segments, histogram log, `run.json`.
 //!
-//! Before the measurement every failure is an error. During it none is: a disk that fills up must
-//! not cost what is still being measured, so summaries go on and the run says what is missing.
+//! Before the measurement every failure is an error. From then on none is: a disk that fills up must
+//! not cost what is being measured, so summaries go on, the run says what is missing, and it is
+//! printed even where it could not be stored.
 
-use whylate_model::directory::RunDir;
+use whylate_cause::Attributed;
+use whylate_model::directory::{Reserve, RunDir};
 use whylate_model::event::Event;
-use whylate_model::gap::Gap;
 use whylate_model::hlog::HistogramLog;
-use whylate_model::run::{Run, Segment};
-use whylate_model::segments::{self, Writer};
+use whylate_model::run::{Run, Segment, Verdict};
+use whylate_model::segments::{self, StoredGap, Writer};
 use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
 use whylate_stats::Histogram;
@@ -31,6 +32,7 @@ pub(crate) struct Storage {
     limits: Limits,
     next_checkpoint: Nanos,
     failure: Option<String>,
+    reserve: Option<Reserve>,
 }
 
 impl Storage {
@@ -43,11 +45,16 @@ impl Storage {
         let mut log = directory.histogram_log()?;
         log.set_base_time(Nanos(clock_ns(Clock::Realtime)))?;
         let next_checkpoint = limits.checkpoint;
-        Ok(Self { directory, segments, log, limits, next_checkpoint, failure: None })
+        let reserve = directory.reserve();
+        Ok(Self { directory, segments, log, limits, next_checkpoint, failure: None, reserve })
     }
 
-    pub(crate) fn gap(&mut self, thread: usize, gap: &Gap) {
-        let result = self.segments.push_gap(thread as u16, gap);
+    pub(crate) fn gap(&mut self, attributed: &Attributed) {
+        let result = self.segments.push_gap(&StoredGap {
+            thread: attributed.thread,
+            gap: attributed.gap,
+            cause: Some(attributed.cause.to_string().into()),
+        });
         self.note(result);
     }
 
@@ -85,9 +92,18 @@ impl Storage {
         self.note(result);
     }
 
-    /// Writes the run for good; here a failure is an error again.
-    pub(crate) fn conclude(&self, run: &Run) -> Result<(), ModelError> {
-        self.directory.write_run(run)
+    /// Writes the run for good, into the room that was kept for it. When even that fails, the run in
+    /// memory says so and is no longer to be trusted; the last checkpoint stays on the disk.
+    pub(crate) fn conclude(&mut self, run: &mut Run) {
+        self.reserve = None;
+        let Err(error) = self.directory.write_run(run) else { return };
+        let warning = Warning::WritingFailed { reason: error.to_string() };
+        let reason = warning.to_string();
+        run.warnings.push(warning);
+        match &mut run.verdict {
+            Verdict::Untrustworthy { reasons } => reasons.push(reason),
+            verdict => *verdict = Verdict::Untrustworthy { reasons: vec![reason] },
+        }
     }
 
     pub(crate) fn segments(&self) -> Vec<Segment> {

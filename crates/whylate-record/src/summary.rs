@@ -4,29 +4,20 @@
 
 use whylate_gap::closure;
 use whylate_gap::{Plan, Totals};
-use whylate_model::run::{GapSummary, LoopKind, Rate, TimeWeighted};
-use whylate_model::series::{
-    Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
-};
+use whylate_model::run::{CountingCost, GapSummary, LoopKind, Rate};
+use whylate_model::series::summary::{self, Identity};
+use whylate_model::series::{Definition, Series, Stationarity};
+use whylate_model::warning::Warning;
 use whylate_model::{Hertz, Nanos, TicksDelta};
-use whylate_stats::bootstrap::{block_bootstrap, mean};
 use whylate_stats::histogram::Histogram;
-use whylate_stats::{class, dependence, quantile, rate, snr, stationarity, weighted};
+use whylate_stats::{bootstrap, dependence, rate, stationarity};
 
 use crate::collector::Thread;
-use crate::intervals::Interval;
+use crate::intervals::{Interval, Load};
 
-/// Gap lengths that rates are given for.
-const RATES_AT_LEAST: [Nanos; 6] =
-    [Nanos(1_000), Nanos(2_000), Nanos(10_000), Nanos(50_000), Nanos(100_000), Nanos(1_000_000)];
-/// Shares of the elapsed time for the time-weighted view, in percent.
-const TIME_WEIGHTED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
-/// Above this an event belongs to the tail that the PAM paper calls the Ugly.
-const UGLY: Nanos = Nanos(100_000);
-/// Resamples of the bootstrap: enough for two digits of a 95 % interval.
-const RESAMPLES: u32 = 2_000;
-/// Blocks for the tests of stationarity.
-const BLOCKS: usize = 10;
+/// A run whose percentiles do not move is called moving in one of so many cases, by all tests of
+/// the run together.
+const FALSE_ALARMS: f64 = 0.01;
 
 /// What the summary of a thread needs beside the thread.
 pub struct Setting<'a> {
@@ -52,13 +43,19 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
     // A run without one quiet block is held against the warm-up's period: its noise is then large
     // and warned about, where a zero would be invented.
     let period_ticks = period.map_or(thread.facts.warmup_period, |period| period.median);
-    let lost_share = thread.lost_ns / (elapsed.0 as f64).max(1.0);
+    let lost_ns = closure::lost_ticks(totals, period_ticks) * 1e9 / rate.0;
+    let lost_share = lost_ns / (elapsed.0 as f64).max(1.0);
     let width_ns = thread.intervals.width().to_nanos(rate).0 as f64;
-    let whole = thread.intervals.whole(elapsed_ticks);
-    let shares: Vec<f64> = whole.iter().map(|interval| interval.lost_ns / width_ns).collect();
+    let loads = thread.intervals.loads(elapsed_ticks);
+    let interval_lost_ns: Vec<f64> =
+        loads.iter().map(|load| load.lost_ns(period_ticks, rate)).collect();
+    let unseen_ticks = unseen(totals, setting.plan.loop_kind);
+    let inside = elapsed_ticks - totals.recording_ticks - unseen_ticks;
+    let without = thread.facts.plain_period.filter(|_| setting.plan.counting);
+    let shares: Vec<f64> = interval_lost_ns.iter().map(|lost| lost / width_ns).collect();
     GapSummary {
         cpu: thread.facts.cpu,
-        series: format!("gap-cpu{}", thread.facts.cpu),
+        series: thread.series.clone(),
         loop_kind: setting.plan.loop_kind,
         start: totals.start,
         end: totals.end,
@@ -73,15 +70,20 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
         migrations: totals.migrations,
         gap_ticks: totals.gap_ticks,
         recording_ticks: totals.recording_ticks,
-        unseen_ticks: unseen(totals, setting.plan.loop_kind),
+        unseen_ticks,
         closure: thread.check.verdict(totals),
         noise_below_threshold: closure::noise_below_threshold(totals, period_ticks).unwrap_or(0.0),
-        lost: Nanos(thread.lost_ns.round() as u64),
+        lost: Nanos(lost_ns.round() as u64),
         lost_share,
         lost_share_interval: lost_interval(&shares, setting.seed),
-        rates: RATES_AT_LEAST.iter().map(|at| rate_of(&thread.lengths, *at, elapsed)).collect(),
-        time_weighted: time_weighted(&thread.lengths, elapsed),
-        interval_lost_ns: whole.iter().map(|interval| interval.lost_ns).collect(),
+        counting: without.map(|period_without| CountingCost {
+            period_with: thread.facts.warmup_period,
+            period_without,
+        }),
+        rates: rates(thread, elapsed, loads, setting.seed),
+        time_weighted: summary::time_weighted(&thread.lengths, elapsed),
+        time_shares: summary::time_shares(&thread.lengths, elapsed, inside.to_nanos(rate)),
+        interval_lost_ns,
     }
 }
 
@@ -103,26 +105,20 @@ fn lost_interval(shares: &[f64], seed: u64) -> Option<(f64, f64)> {
     if shares.len() < FEWEST_INTERVALS {
         return None;
     }
-    let interval = block_bootstrap(shares, mean, seed, RESAMPLES);
-    interval.is_bounded().then_some((interval.low, interval.high))
+    let interval = bootstrap::of_mean(shares, seed);
+    interval.is_bounded().then_some((interval.low.max(0.0), interval.high.min(1.0)))
 }
 
-fn rate_of(lengths: &Histogram, at_least: Nanos, elapsed: Nanos) -> Rate {
-    let count = lengths.count_at_least(at_least.0);
-    let seconds = (elapsed.0 as f64 / 1e9).max(1e-9);
-    let interval = rate::poisson_interval(count, seconds);
-    Rate { at_least, count, per_second: count as f64 / seconds, interval }
-}
-
-fn time_weighted(lengths: &Histogram, elapsed: Nanos) -> Vec<TimeWeighted> {
-    TIME_WEIGHTED
-        .iter()
-        .map(|percent| {
-            let value =
-                weighted::time_weighted_percentile(lengths.bins(), elapsed.0 as f64, *percent);
-            TimeWeighted { percent: *percent, value: Nanos(value.unwrap_or(0)) }
-        })
-        .collect()
+/// Rates whose intervals know that gaps come in bursts.
+fn rates(thread: &Thread, elapsed: Nanos, loads: &[Load], seed: u64) -> Vec<Rate> {
+    let mut rates = summary::rates(&thread.lengths, elapsed);
+    let loads = if loads.len() < FEWEST_INTERVALS { &[] } else { loads };
+    let seconds = elapsed.0 as f64 / 1e9;
+    for (index, of) in rates.iter_mut().enumerate() {
+        let counts: Vec<u64> = loads.iter().map(|load| load.at_least[index]).collect();
+        of.interval = rate::clustered_interval(of.count, seconds, &counts, seed);
+    }
+    rates
 }
 
 /// The series of a thread's gaps. Its class is by the time-weighted p99.9: the length of gaps
@@ -135,15 +131,13 @@ pub fn gap_series(
     setting: &Setting,
 ) -> Series {
     let elapsed = totals.end.since(totals.start).to_nanos(setting.rate);
-    let whole = thread.intervals.whole(totals.end.since(totals.start));
-    let decides = summary.time_weighted.iter().find(|point| (point.percent - 99.9).abs() < 1e-9);
-    let class_by = decides.map(|point| point.value);
+    let tables = thread.intervals.tables(totals.end.since(totals.start));
     let mut series = of_histogram(
         &thread.lengths,
-        whole,
+        tables,
         &Description {
             name: summary.series.clone(),
-            label: format!("gaps, CPU {}", thread.facts.cpu),
+            label: thread.label.clone(),
             paper_row: None,
             from: "last reading before the gap",
             to: "first reading after it",
@@ -153,17 +147,17 @@ pub fn gap_series(
             lost: 0,
         },
     );
-    series.class = class_by.map(|value| classify(value.0));
-    series.class_by = class_by;
-    series.tail = Some(tail(&thread.lengths, elapsed.0 as f64, Denominator::Elapsed));
+    series.weigh_by_time(&thread.lengths, elapsed, &summary.time_weighted);
     series
 }
 
-/// The series of every delta of a counting run, without intervals of time: the paper's own table
-/// row. Time shares are over the time inside the readings.
+/// The series of every delta of a counting run: the paper's own table row. Time shares are over the
+/// time inside the readings. Without `intervals` of time nothing is known of how the deltas depend
+/// on each other, and quantiles have no interval: that of 10^8 independent readings is none.
 #[must_use]
 pub fn delta_series(
     deltas: impl Iterator<Item = (TicksDelta, u64)>,
+    intervals: Option<&[Interval]>,
     description: &Description,
     rate: Hertz,
 ) -> Series {
@@ -171,7 +165,7 @@ pub fn delta_series(
     for (delta, count) in deltas {
         lengths.record_n(delta.to_nanos(rate).0, count);
     }
-    of_histogram(&lengths, &[], description)
+    summarised(&lengths, intervals.filter(|of| of.len() >= FEWEST_INTERVALS), description)
 }
 
 /// How a series is to be read.
@@ -204,13 +198,15 @@ pub fn of_histogram(
     intervals: &[Interval],
     description: &Description,
 ) -> Series {
-    let quantiles: Vec<Quantile> = quantile::PERCENTS
-        .iter()
-        .map(|percent| one_quantile(values, intervals, *percent))
-        .collect();
-    let p999 = quantiles.iter().find(|q| (q.percent - 99.9).abs() < 1e-9).and_then(|q| q.value);
-    let sum = values.mean().unwrap_or(0.0) * values.len() as f64;
-    Series {
+    summarised(values, Some(intervals), description)
+}
+
+fn summarised(
+    values: &Histogram,
+    intervals: Option<&[Interval]>,
+    description: &Description,
+) -> Series {
+    let identity = Identity {
         name: description.name.clone(),
         label: description.label.clone(),
         paper_row: description.paper_row.map(str::to_owned),
@@ -219,89 +215,67 @@ pub fn of_histogram(
         clock: description.clock.clone(),
         definition: description.definition,
         resolution_ns: description.resolution_ns,
-        n: values.len(),
         lost: description.lost,
-        min: values.min().map(Nanos),
-        max: values.max().map(Nanos),
-        mean_ns: values.mean(),
-        class: p999.map(|value| classify(value.0)),
-        class_by: p999,
-        quantiles,
-        tail: Some(tail(values, sum, Denominator::Measured)),
-        snr: Some(Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) }),
-        stationarity: stationary(intervals),
+    };
+    let known = intervals.unwrap_or_default();
+    let n_eff = |percent: f64| effective_n(values, known, percent);
+    let mut series = Series::summarise(identity, values, n_eff, stationary(known));
+    if intervals.is_none() {
+        for quantile in &mut series.quantiles {
+            (quantile.low, quantile.high, quantile.n_eff) = (None, None, 0.0);
+        }
     }
+    series
 }
 
-fn one_quantile(values: &Histogram, intervals: &[Interval], percent: f64) -> Quantile {
-    let n = values.len();
+fn effective_n(values: &Histogram, intervals: &[Interval], percent: f64) -> f64 {
     let exceedances: Vec<(u64, u64)> = match values.value_at(percent) {
-        Some(at) => intervals.iter().map(|interval| exceed(interval, at)).collect(),
+        Some(at) => {
+            let bin = Nanos(values.bin_of(at));
+            intervals.iter().map(|interval| (interval.above(bin), interval.len())).collect()
+        }
         None => Vec::new(),
     };
-    let n_eff = dependence::effective_n(n, &exceedances);
-    let estimate = quantile::estimate(values, percent, n_eff);
-    Quantile {
-        percent,
-        value: estimate.value.map(Nanos),
-        low: estimate.low.map(Nanos),
-        high: estimate.high.map(Nanos),
-        n_eff,
-    }
-}
-
-fn exceed(interval: &Interval, at: u64) -> (u64, u64) {
-    let above = interval.lengths.range(at + 1..).map(|(_, count)| count).sum();
-    (above, interval.lengths.values().sum())
-}
-
-fn classify(p999_ns: u64) -> Class {
-    match class::class(p999_ns) {
-        class::Class::Good => Class::Good,
-        class::Class::Bad => Class::Bad,
-        class::Class::Ugly => Class::Ugly,
-    }
-}
-
-fn tail(values: &Histogram, denominator_ns: f64, denominator: Denominator) -> Tail {
-    let share = values.sum_above(UGLY.0) as f64 / denominator_ns.max(1.0);
-    Tail { count: values.count_above(UGLY.0), share, denominator }
+    dependence::effective_n(values.len(), &exceedances)
 }
 
 /// Ten equal blocks of time; none when there are fewer intervals than that.
 fn stationary(intervals: &[Interval]) -> Option<Stationarity> {
-    if intervals.len() < BLOCKS {
+    if intervals.len() < stationarity::BLOCKS {
         return None;
     }
-    let per_block = intervals.len() / BLOCKS;
-    let blocks: Vec<Histogram> = (0..BLOCKS)
-        .map(|block| {
-            let mut sum = Histogram::new();
-            for interval in &intervals[block * per_block..(block + 1) * per_block] {
-                interval.lengths.iter().for_each(|(value, count)| sum.record_n(*value, *count));
-            }
-            sum
-        })
-        .collect();
-    let at = |percent: f64| -> Vec<Option<Nanos>> {
-        blocks.iter().map(|block| quantile_if_supported(block, percent)).collect()
-    };
-    let (p50, p99) = (at(50.0), at(99.0));
-    let trend = |series: &[Option<Nanos>]| {
-        let values: Option<Vec<f64>> = series.iter().map(|v| v.map(|v| v.0 as f64)).collect();
-        values.map(|values| stationarity::mann_kendall(&values).p_value)
-    };
-    Some(Stationarity {
-        trend_p50: trend(&p50),
-        trend_p99: trend(&p99),
-        blocks_differ: Some(stationarity::kruskal_wallis_of_histograms(&blocks).p_value),
-        p50,
-        p99,
-    })
+    let mut blocks = vec![Histogram::new(); stationarity::BLOCKS];
+    for (number, interval) in intervals.iter().enumerate() {
+        let block = stationarity::block_of(number, intervals.len(), stationarity::BLOCKS);
+        interval.bins().for_each(|(value, count)| blocks[block].record_n(value, count));
+    }
+    Some(summary::stationarity(&blocks))
 }
 
-fn quantile_if_supported(block: &Histogram, percent: f64) -> Option<Nanos> {
-    quantile::estimate(block, percent, block.len() as f64).value.map(Nanos)
+/// Which percentiles move over the run, by their trends over ten blocks. The limit is that of one
+/// test over the number of tests (Bonferroni): a run of many series has many of them, and one in
+/// twenty of those would cry wolf. The test over all values of the blocks is not judged: it takes
+/// them as independent, and gaps are not.
+#[must_use]
+pub fn not_stationary(series: &[Series]) -> Vec<Warning> {
+    let tests: Vec<(&Series, &str, f64)> = series
+        .iter()
+        .filter_map(|of| of.stationarity.as_ref().map(|found| (of, found)))
+        .flat_map(|(of, found)| {
+            [("trend of the p50", found.trend_p50), ("trend of the p99", found.trend_p99)]
+                .map(|(test, p_value)| (of, test, p_value))
+        })
+        .filter_map(|(of, test, p_value)| p_value.map(|p_value| (of, test, p_value)))
+        .collect();
+    let limit = FALSE_ALARMS / (tests.len() as f64).max(1.0);
+    let beyond = tests.into_iter().filter(|(_, _, p_value)| *p_value < limit);
+    beyond
+        .map(|(of, test, p_value)| Warning::NotStationary {
+            series: of.label.clone(),
+            test: format!("{test} over ten blocks"),
+            p_value,
+        })
+        .collect()
 }
 
 /// The series of every delta of a counting run on `cpu`: row 1c of the paper's table when the loop
@@ -319,5 +293,71 @@ pub fn delta_description(setting: &Setting, cpu: whylate_model::CpuId) -> Descri
         definition: Definition::ReadDelta,
         resolution_ns: setting.resolution_ns,
         lost: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_stats::rng::Rng;
+
+    use super::*;
+
+    fn description(label: &str) -> Description {
+        Description {
+            name: label.to_owned(),
+            label: label.to_owned(),
+            paper_row: None,
+            from: "scheduled instant",
+            to: "running",
+            clock: "mock".to_owned(),
+            definition: Definition::DispatchLatency,
+            resolution_ns: 1.0,
+            lost: 0,
+        }
+    }
+
+    /// 30 intervals of 1000 values around 1 us, `drift` ns longer from each to the next.
+    fn series(label: &str, drift: u64, seed: u64) -> Series {
+        let mut dice = Rng::new(seed);
+        let mut all = Histogram::new();
+        let intervals: Vec<Interval> = (0..30)
+            .map(|number| {
+                let value = |dice: &mut Rng| 1_000 + number * drift + dice.below(500);
+                let histogram: Histogram = (0..1_000).map(|_| value(&mut dice)).collect();
+                all.add(&histogram);
+                Interval::of(&histogram)
+            })
+            .collect();
+        of_histogram(&all, &intervals, &description(label))
+    }
+
+    #[test]
+    fn a_percentile_that_moves_is_warned_of_and_none_that_stands_is() {
+        let warnings = not_stationary(&[series("moves", 20, 1), series("stands", 0, 2)]);
+        let named = |warning: &Warning| matches!(warning, Warning::NotStationary { series, .. } if series == "moves");
+        assert_eq!(warnings.len(), 2, "p50 and p99: {warnings:?}");
+        assert!(warnings.iter().all(named), "{warnings:?}");
+    }
+
+    #[test]
+    fn many_series_that_stand_still_cry_wolf_no_more_often_than_one() {
+        let alarms = (0..24u64).filter(|run| {
+            let many: Vec<Series> =
+                (0..8).map(|cpu| series("stands", 0, run * 100 + cpu)).collect();
+            !not_stationary(&many).is_empty()
+        });
+        assert!(alarms.count() <= 2, "of 24 runs of 16 tests each at 1 %");
+    }
+
+    #[test]
+    fn all_intervals_are_in_the_ten_blocks() {
+        // 19 intervals, of which nine had no block when each block had one.
+        let quiet = Histogram::from_iter([100u64; 50]);
+        let loud = Histogram::from_iter([900u64; 50]);
+        let intervals: Vec<Interval> =
+            (0..19).map(|number| Interval::of(if number < 10 { &quiet } else { &loud })).collect();
+        let found = stationary(&intervals).expect("19 intervals");
+        assert_eq!(found.p50.first(), Some(&Some(Nanos(100))));
+        assert_eq!(found.p50.last(), Some(&Some(Nanos(900))));
     }
 }

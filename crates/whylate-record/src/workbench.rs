@@ -1,12 +1,17 @@
 //! What every recording stands on: the clock opened, the host read, the guards taken.
+//!
+//! Guards and the place of the calling thread last as long as the workbench: a recording of several
+//! parts keeps one for all of them. Counters of /proc are taken where the measurement says that it
+//! begins and ends, so that set-up and warm-up are not among them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use whylate_clock::HardwareCounter;
 use whylate_clock::KernelRaw;
 use whylate_clock::calibrate::Calibration;
 use whylate_clock::calibrate::Calibrator;
 use whylate_clock::facts::{Observer, RecordingCost};
+use whylate_clock::{Counter, HardwareCounter};
 use whylate_host::guard::{CpuDmaLatency, Guard, RtThrottling};
 use whylate_host::journal::Journal;
 use whylate_host::procfs::{Interrupts, Softirqs, Steal};
@@ -14,9 +19,9 @@ use whylate_host::smi::SmiCounts;
 use whylate_host::topology::Topology;
 use whylate_host::{another, cpus, fingerprint};
 use whylate_model::host::Fingerprint;
-use whylate_model::run::{ClockFacts, Evidence};
+use whylate_model::run::{ClockFacts, Evidence, ProcDelta};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Hertz};
+use whylate_model::{CpuId, Hertz, Nanos, Ticks};
 use whylate_sys::affinity;
 
 use crate::RecordError;
@@ -31,7 +36,7 @@ const MOST_OFFSETS: usize = 16;
 pub struct Need {
     /// CPUs that will be measured.
     pub measured: Vec<CpuId>,
-    /// CPU for the recording's own thread, where the user chose one.
+    /// CPUs for the recording's own thread, where the user chose some.
     pub housekeeping: Option<Vec<CpuId>>,
     /// Hold `/dev/cpu_dma_latency` at 0.
     pub hold_idle_states: bool,
@@ -49,8 +54,9 @@ pub struct Workbench {
     pub fingerprint: Fingerprint,
     /// CPUs and cores.
     pub topology: Topology,
-    /// CPU of the recording's own thread; none when all are measured.
-    pub housekeeping: Option<CpuId>,
+    /// CPUs of the recording's own thread: one, or all that the user chose; none when all are
+    /// measured.
+    pub housekeeping: Vec<CpuId>,
     /// What the reader must know.
     pub warnings: Vec<Warning>,
     /// Where changes to the host are noted before they are made.
@@ -60,13 +66,21 @@ pub struct Workbench {
     measured: Vec<CpuId>,
     calibrator: Calibrator<HardwareCounter, KernelRaw>,
     calibration: Calibration,
-    before: Counters,
+    stretches: Vec<Stretch>,
+    allowed: Vec<CpuId>,
     own_affinity: Vec<CpuId>,
     _idle_states: Option<CpuDmaLatency>,
 }
 
+/// A stretch of measurement. One without an end is still going on.
+struct Stretch {
+    before: Counters,
+    after: Option<Counters>,
+}
+
 /// Counters of /proc at one instant.
 struct Counters {
+    at: Ticks,
     interrupts: Option<Interrupts>,
     softirqs: Option<Softirqs>,
     steal: Option<Steal>,
@@ -80,17 +94,20 @@ impl Workbench {
         let mut counter = HardwareCounter::open()?;
         let topology = Topology::read(root)?;
         let own_affinity = affinity::get();
+        let allowed = cpus::allowed(&topology)?;
         let housekeeping = cpus::housekeeping(
             &need.measured,
             need.housekeeping.as_deref(),
             &topology,
+            &allowed,
             &own_affinity,
         )?;
         let journal = Journal::open()?;
         let mut warnings = another::warnings();
-        match housekeeping {
-            Some(cpu) => affinity::set(&[cpu])?,
-            None => warnings.push(Warning::NoHousekeepingCpu),
+        if housekeeping.is_empty() {
+            warnings.push(Warning::NoHousekeepingCpu);
+        } else {
+            affinity::set(&housekeeping)?;
         }
         if let (true, Some(limits)) = (need.real_time, RtThrottling::detect(root)) {
             warnings.extend(limits.warning());
@@ -100,7 +117,7 @@ impl Workbench {
         let mut calibrator = Calibrator::of_this_host(counter);
         let calibration = calibrator.quick()?;
         let compared: Vec<CpuId> =
-            need.measured.iter().copied().chain(housekeeping).take(MOST_OFFSETS + 1).collect();
+            need.measured.iter().chain(&housekeeping).copied().take(MOST_OFFSETS + 1).collect();
         let observer = Observer::start(&mut counter, &compared);
         Ok(Self {
             rate: calibration.hz,
@@ -113,7 +130,8 @@ impl Workbench {
             measured: need.measured.clone(),
             calibrator,
             calibration,
-            before: Counters::read(&need.measured),
+            stretches: Vec::new(),
+            allowed,
             own_affinity,
             _idle_states: idle_states,
             counter,
@@ -147,6 +165,8 @@ impl Workbench {
     /// nothing is being measured any more.
     pub fn final_clock_facts(&mut self, recording: RecordingCost) -> ClockFacts {
         if let Ok(calibration) = self.calibrator.so_far() {
+            // Only the last word on the clock counts.
+            self.warnings.retain(|w| !matches!(w, Warning::FrequencyDisagreement { .. }));
             self.warnings.extend(calibration.warnings());
             self.calibration = calibration;
         }
@@ -163,27 +183,37 @@ impl Workbench {
         facts
     }
 
-    /// What /proc counted on the measured CPUs since the set-up.
+    /// A measurement begins: what /proc counts from here on belongs to it.
+    pub fn measurement_begins(&mut self) {
+        let before = Counters::read(&mut self.counter, &self.measured);
+        self.stretches.push(Stretch { before, after: None });
+    }
+
+    /// The measurement that began last has ended.
+    pub fn measurement_ends(&mut self) {
+        let after = Counters::read(&mut self.counter, &self.measured);
+        if let Some(open) = self.stretches.last_mut().filter(|stretch| stretch.after.is_none()) {
+            open.after = Some(after);
+        }
+    }
+
+    /// What /proc counted on the measured CPUs while something was measured: the sum of all
+    /// measurements that have begun.
     #[must_use]
     pub fn evidence(&self) -> Evidence {
-        let after = Counters::read(&self.measured);
-        let cpus = &self.measured;
-        let mut proc_deltas = Vec::new();
-        if let (Some(before), Some(after)) = (&self.before.interrupts, &after.interrupts) {
-            proc_deltas.extend(before.delta(after, cpus));
-        }
-        if let (Some(before), Some(after)) = (&self.before.softirqs, &after.softirqs) {
-            proc_deltas.extend(before.delta(after, cpus));
-        }
-        let steal = self.before.steal.as_ref().zip(after.steal.as_ref());
-        let smi = self.before.smi.as_ref().zip(after.smi.as_ref());
-        Evidence {
-            trace: None,
-            rseq: false,
-            proc_deltas,
-            steal_ns: steal.and_then(|(before, after)| before.delta_ns(after, cpus)),
-            smi_count: smi.and_then(|(before, after)| before.delta(after)),
-        }
+        let mut counter = self.counter;
+        let now = Counters::read(&mut counter, &self.measured);
+        let stretches = self.stretches.iter().map(|Stretch { before, after }| {
+            before.until(after.as_ref().unwrap_or(&now), &self.measured, self.rate)
+        });
+        stretches.reduce(sum).unwrap_or_default()
+    }
+
+    /// The CPU for the other end of messages from `cpu`: none when there is no other.
+    #[must_use]
+    pub fn opposite(&self, cpu: CpuId) -> Option<cpus::Opposite> {
+        let (allowed, own) = (&self.allowed, &self.own_affinity);
+        cpus::opposite(cpu, &self.topology, allowed, own, &self.housekeeping)
     }
 }
 
@@ -195,14 +225,52 @@ impl Drop for Workbench {
 }
 
 impl Counters {
-    fn read(cpus: &[CpuId]) -> Self {
+    fn read(counter: &mut HardwareCounter, cpus: &[CpuId]) -> Self {
         let root = Path::new("/");
         Self {
+            at: counter.read(),
             interrupts: Interrupts::read(root).ok(),
             softirqs: Softirqs::read(root).ok(),
             steal: Steal::read(root).ok(),
             smi: SmiCounts::read(root, cpus),
         }
+    }
+
+    fn until(&self, after: &Self, cpus: &[CpuId], rate: Hertz) -> Evidence {
+        let mut proc_deltas = Vec::new();
+        if let (Some(before), Some(after)) = (&self.interrupts, &after.interrupts) {
+            proc_deltas.extend(before.delta(after, cpus));
+        }
+        if let (Some(before), Some(after)) = (&self.softirqs, &after.softirqs) {
+            proc_deltas.extend(before.delta(after, cpus));
+        }
+        let steal = self.steal.as_ref().zip(after.steal.as_ref());
+        let smi = self.smi.as_ref().zip(after.smi.as_ref());
+        Evidence {
+            trace: None,
+            rseq: false,
+            counted_over: Some(after.at.since(self.at).to_nanos(rate)),
+            proc_deltas,
+            steal_ns: steal.and_then(|(before, after)| before.delta_ns(after, cpus)),
+            smi_count: smi.and_then(|(before, after)| before.delta(after)),
+        }
+    }
+}
+
+/// Two stretches together. What one of them does not know is not known of both.
+fn sum(first: Evidence, second: Evidence) -> Evidence {
+    let mut counts: BTreeMap<(String, CpuId), u64> = BTreeMap::new();
+    for delta in first.proc_deltas.into_iter().chain(second.proc_deltas) {
+        *counts.entry((delta.name, delta.cpu)).or_default() += delta.count;
+    }
+    let deltas = counts.into_iter().map(|((name, cpu), count)| ProcDelta { name, cpu, count });
+    Evidence {
+        trace: None,
+        rseq: false,
+        counted_over: first.counted_over.zip(second.counted_over).map(|(a, b)| Nanos(a.0 + b.0)),
+        proc_deltas: deltas.collect(),
+        steal_ns: first.steal_ns.zip(second.steal_ns).map(|(a, b)| a + b),
+        smi_count: first.smi_count.zip(second.smi_count).map(|(a, b)| a + b),
     }
 }
 
@@ -219,5 +287,112 @@ fn hold_idle_states(
             warnings.push(CpuDmaLatency::not_held(&error));
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use whylate_sys::nanosleep::{Clock, clock_ns};
+
+    use super::*;
+    use crate::progress::Silent;
+
+    fn bench(measured: CpuId) -> Option<Workbench> {
+        let need = Need {
+            measured: vec![measured],
+            housekeeping: None,
+            hold_idle_states: false,
+            real_time: false,
+        };
+        Workbench::set_up(&need, &mut Silent)
+            .inspect_err(|reason| eprintln!("skipped: {reason}"))
+            .ok()
+    }
+
+    /// Interrupts of the timer on this CPU by now: where the kernel counts them under this name.
+    fn of_timer(evidence: &Evidence) -> Option<u64> {
+        let is_timer = |delta: &&ProcDelta| delta.name == "interrupts LOC";
+        evidence.proc_deltas.iter().find(is_timer).map(|delta| delta.count)
+    }
+
+    fn now() -> u64 {
+        clock_ns(Clock::MonotonicRaw)
+    }
+
+    /// Keeps a CPU busy, so that its timer ticks.
+    fn spin(cpu: CpuId, length: Duration) {
+        let burning = std::thread::spawn(move || {
+            let _ = affinity::set(&[cpu]);
+            let until = now() + length.as_nanos() as u64;
+            while now() < until {
+                std::hint::spin_loop();
+            }
+        });
+        burning.join().unwrap();
+    }
+
+    #[test]
+    fn counters_cover_the_measurements_and_nothing_between_them() {
+        let cpus = affinity::get();
+        let measured = *cpus.last().unwrap();
+        let Some(mut bench) = bench(measured) else { return };
+        assert_eq!(bench.evidence(), Evidence::default(), "nothing is measured yet");
+        spin(measured, Duration::from_millis(400));
+        let from = now();
+        bench.measurement_begins();
+        spin(measured, Duration::from_millis(200));
+        bench.measurement_ends();
+        let at_most = now() - from;
+        let first = bench.evidence();
+        spin(measured, Duration::from_millis(400));
+        assert_eq!(bench.evidence(), first, "an end is an end");
+        bench.measurement_begins();
+        spin(measured, Duration::from_millis(200));
+        bench.measurement_ends();
+        let both = bench.evidence();
+        let over = |evidence: &Evidence| evidence.counted_over.unwrap().0;
+        // A thousandth for the two clocks.
+        assert!(over(&first) >= 199_800_000, "{first:?}");
+        assert!(over(&first) <= at_most + at_most / 1_000, "{first:?} in {at_most}");
+        assert!(over(&both) >= over(&first) + 199_800_000, "{both:?}");
+        if let (Some(first), Some(both)) = (of_timer(&first), of_timer(&both)) {
+            assert!(both > first, "{first} {both}");
+        }
+    }
+
+    #[test]
+    fn sums_hold_only_what_both_know() {
+        let delta = |cpu, count| ProcDelta { name: "softirqs RCU".to_owned(), cpu, count };
+        let of = |deltas: &[ProcDelta], smi_count| Evidence {
+            counted_over: Some(Nanos(5)),
+            proc_deltas: deltas.to_vec(),
+            steal_ns: Some(10.0),
+            smi_count,
+            ..Evidence::default()
+        };
+        let one = of(&[delta(CpuId(0), 1), delta(CpuId(1), 2)], Some(3));
+        let other = of(&[delta(CpuId(1), 5)], None);
+        let expected = Evidence {
+            counted_over: Some(Nanos(10)),
+            proc_deltas: vec![delta(CpuId(0), 1), delta(CpuId(1), 7)],
+            steal_ns: Some(20.0),
+            smi_count: None,
+            ..Evidence::default()
+        };
+        assert_eq!(sum(one, other), expected);
+    }
+
+    #[test]
+    fn the_calling_thread_keeps_house_until_the_workbench_goes() {
+        let before = affinity::get();
+        let Some(bench) = bench(before[0]) else { return };
+        if !bench.housekeeping.is_empty() {
+            assert_eq!(affinity::get(), bench.housekeeping);
+            assert!(!bench.housekeeping.contains(&before[0]));
+        }
+        drop(bench);
+        assert_eq!(affinity::get(), before);
     }
 }

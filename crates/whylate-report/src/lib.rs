@@ -1,8 +1,18 @@
 //! Looking at recorded runs.
 //!
-//! Everything here works from a [`Run`](whylate_model::run::Run) alone: no privilege, no clock, not
-//! the machine that made it. Nothing here measures.
+//! Everything here works from a [`Run`](whylate_model::run::Run) and its directory alone: no
+//! privilege, no clock, not the machine that made it. Nothing here measures.
 
+pub mod compare;
+pub mod html;
+pub mod merge;
+pub mod svg;
 pub mod terminal;
+pub mod timeline;
 
-pub use terminal::{Style, render};
+mod error;
+mod sentence;
+
+pub use error::ReportError;
+pub use sentence::answer;
+pub use terminal::{Percentiles, Style, render};

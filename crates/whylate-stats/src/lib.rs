@@ -12,6 +12,8 @@
 //! | what share of events, of time, lies above x | [`weighted`], [`snr`] |
 //! | did it change during the run | [`stationarity`] |
 //! | how often per second, and is that different | [`rate`] |
+//! | by how much does one side differ, and is it chance | [`sample`], [`difference`], [`rank_test`] |
+//! | how far may a mean of few runs lie off | [`student`] |
 //! | Good, Bad or Ugly | [`class`] |
 //!
 //! Percentages (`percent: f64`, 99.9) appear where a person reads them; fractions (`p: f64`,
@@ -20,13 +22,18 @@
 pub mod bootstrap;
 pub mod class;
 pub mod dependence;
+pub mod difference;
 pub mod histogram;
 pub mod quantile;
+pub mod rank_test;
 pub mod rate;
 pub mod rng;
+pub mod sample;
+pub mod share;
 pub mod snr;
 pub mod special;
 pub mod stationarity;
+pub mod student;
 pub mod weighted;
 
 mod error;

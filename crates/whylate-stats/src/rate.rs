@@ -1,6 +1,6 @@
 //! Rates of rare events: exact intervals, none seen included, and are two rates different.
 
-use crate::special;
+use crate::{bootstrap, special};
 
 /// What may lie outside on each side of a 95 % interval.
 const TAIL: f64 = 0.025;
@@ -27,6 +27,28 @@ pub fn poisson_interval(count: u64, time: f64) -> (f64, f64) {
     let low = mean_with(count as f64, |mean| special::poisson(mean, count - 1).upper - TAIL);
     let high = mean_with(count as f64, |mean| TAIL - special::poisson(mean, count).lower);
     (low / time, high / time)
+}
+
+/// The 95 % interval of a rate whose events may come in bursts: `count` in `time`, of which
+/// `by_interval` are those of equal intervals of time in order.
+///
+/// Block bootstrap of the mean over the intervals ([`bootstrap::of_mean`]), and to each side at
+/// least as wide as [`poisson_interval`]: intervals that happen to be more even than chance allows
+/// are no evidence of regularity. That one it is, too, when no event was seen, and when there are
+/// fewer than two intervals: nothing is known of bursts then.
+#[must_use]
+pub fn clustered_interval(count: u64, time: f64, by_interval: &[u64], seed: u64) -> (f64, f64) {
+    let (low, high) = poisson_interval(count, time);
+    let counts: Vec<f64> = by_interval.iter().map(|count| *count as f64).collect();
+    let mean = bootstrap::mean(&counts);
+    let clustered = bootstrap::of_mean(&counts, seed);
+    if count == 0 || !clustered.is_bounded() || mean <= 0.0 || !high.is_finite() {
+        return (low, high);
+    }
+    // What lies beyond the last whole interval is in the rate, and takes its spread from the rest.
+    let rate = count as f64 / time;
+    let end = |of_mean: f64| (rate * of_mean / mean).max(0.0);
+    (low.min(end(clustered.low)), high.max(end(clustered.high)))
 }
 
 /// Rule R4: the two-sided p-value of "both rates are equal", given counts over times.
@@ -75,6 +97,20 @@ mod tests {
         let (low, high) = poisson_interval(0, 60.0);
         assert_eq!(low, 0.0);
         assert!(high < 3.0 / 60.0 && high > 2.99 / 60.0, "{high}");
+    }
+
+    #[test]
+    fn bursts_widen_the_interval_and_evenness_does_not_narrow_it() {
+        let bursts: Vec<u64> = (0..60).map(|n| if n % 10 == 3 { 500 } else { 0 }).collect();
+        let (low, high) = clustered_interval(3_000, 60.0, &bursts, 1);
+        let (poisson_low, poisson_high) = poisson_interval(3_000, 60.0);
+        assert!(low < 25.0 && high > 80.0, "{low}..{high}");
+        assert!(
+            low >= 0.0
+                && (poisson_low, poisson_high) == clustered_interval(3_000, 60.0, &[50; 60], 1)
+        );
+        assert_eq!(clustered_interval(0, 60.0, &[0; 60], 1), poisson_interval(0, 60.0));
+        assert_eq!(clustered_interval(7, 60.0, &[7], 1), poisson_interval(7, 60.0));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub enum ThreadsError {
         max = lat_abs::MAX_LENGTH
     )]
     TooLong(Nanos),
+    /// The thread could not be made.
+    #[error("cannot start the measuring thread: {0}; raise `ulimit -u`, or end other programs")]
+    Spawn(std::io::Error),
     /// The thread could not be put on its CPU.
     #[error("cannot pin the measuring thread to cpu {cpu}: {source}")]
     Pin {

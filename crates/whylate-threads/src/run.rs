@@ -26,6 +26,9 @@ use crate::timer::{Timer, TimerFacts};
 /// The collecting side looks this often.
 const COLLECT_EVERY: Duration = Duration::from_millis(20);
 
+/// Name of the measuring thread, as `ps -L` shows it.
+pub const THREAD_NAME: &str = "model/0";
+
 /// What a run leaves behind.
 #[derive(Debug)]
 pub struct Measured<O> {
@@ -83,7 +86,8 @@ pub fn run<M: Model, C: Counter, T: Timer>(
     let ended = thread::scope(|scope| {
         let (to_us, from_thread) = mpsc::sync_channel(1);
         let body = move || measure(model, placement, counter, timer, stop, &to_us);
-        let thread = scope.spawn(body);
+        let named = thread::Builder::new().name(THREAD_NAME.to_owned());
+        let thread = named.spawn_scoped(scope, body).map_err(ThreadsError::Spawn)?;
         // An error here means that the thread failed before it had a ring: join tells why.
         if let Ok(mut consumer) = from_thread.recv() {
             while !thread.is_finished() {

@@ -23,6 +23,9 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
         "m" | "min" => 60e9,
         "h" => 3600e9,
         "d" => 86_400e9,
+        "" if value == 0.0 => {
+            return Err("zero is no time: write it as 60s, 1.5ms or 72h".to_owned());
+        }
         "" => return Err(format!("`{text}` has no unit: write {text}s, {text}ms or {text}us")),
         _ => return Err(format!("`{unit}` is not a unit of time: use ns, us, ms, s, m, h or d")),
     };
@@ -33,10 +36,11 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     Ok(Nanos(nanos.round() as u64))
 }
 
+/// Below this no interval, no quantile and no closure means anything.
+pub(crate) const SHORTEST: Nanos = Nanos(10_000_000);
+
 /// A duration of a measurement: long enough to measure anything at all.
 pub(crate) fn measuring_time(text: &str) -> Result<Nanos, String> {
-    /// Below this no interval, no quantile and no closure means anything.
-    const SHORTEST: Nanos = Nanos(10_000_000);
     let nanos = duration(text)?;
     if nanos < SHORTEST {
         return Err(format!("`{text}` is too short to measure anything: the least is {SHORTEST}"));
@@ -49,6 +53,26 @@ pub(crate) fn limit(text: &str) -> Result<Nanos, String> {
     match duration(text)? {
         Nanos(0) => Err("zero is no limit: leave the option out or give a time".to_owned()),
         nanos => Ok(nanos),
+    }
+}
+
+/// Time between two things that a recording does now and then.
+pub(crate) fn beat(text: &str) -> Result<Nanos, String> {
+    /// More often than this, and the recording would do little else.
+    const SHORTEST: Nanos = Nanos(100_000_000);
+    match duration(text)? {
+        nanos if nanos < SHORTEST => Err(format!("`{text}` is too often: the least is {SHORTEST}")),
+        nanos => Ok(nanos),
+    }
+}
+
+/// A bound on disk space.
+pub(crate) fn disk(text: &str) -> Result<u64, String> {
+    /// Below this not even the segments being filled have room.
+    const LEAST: u64 = 1 << 20;
+    match size(text)? {
+        bytes if bytes < LEAST => Err(format!("`{text}` is too little disk: the least is 1MiB")),
+        bytes => Ok(bytes),
     }
 }
 

@@ -177,7 +177,7 @@ fn every_planted_interruption_is_found_and_named_whatever_the_batches() {
         let all = counts(&attributor);
         let events: usize = lanes.iter().map(|lane| lane.events.len()).sum();
         assert_eq!(all, EventCounts { inside: events as u64, ..EventCounts::default() });
-        assert_eq!(attributor.shed(), crate::attribute::Shed::default());
+        assert_eq!(attributor.shed(), whylate_model::run::Shed::default());
     }
 }
 
@@ -317,7 +317,7 @@ fn the_rules_for_one_thread_speak_of_a_run() {
     }
     attributor.finish(&mut |gap| totals.add(&gap, &context));
     let corroboration = Corroboration { steal_ns: Some(1.0), smi_count: None };
-    let beside = Beside { standing: Standing::HighestNeverBlocks, corroboration };
+    let beside = Beside { standing: Standing::RealTime(50), corroboration };
     let findings = totals.findings(&context, beside);
     let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, [Rule::R3, Rule::R6, Rule::R8, Rule::R9], "{findings:#?}");

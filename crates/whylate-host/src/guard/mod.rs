@@ -8,6 +8,7 @@
 //! Two runs at once that move the same tasks undo only their own change; what the second found
 //! narrowed by the first stays narrowed when it ends last: see [`crate::another`].
 
+mod cgroup;
 mod changes;
 mod dma_latency;
 mod interrupts;
@@ -18,6 +19,7 @@ mod trace_instance;
 
 use whylate_model::warning::Warning;
 
+pub use self::cgroup::InsideCgroup;
 pub use self::dma_latency::CpuDmaLatency;
 pub use self::interrupts::MovedInterrupts;
 pub use self::rt_throttling::{RtLimits, RtThrottling};
@@ -60,6 +62,7 @@ mod tests {
     #[test]
     fn guards_can_be_held_together_and_moved_between_threads() {
         fn held<T: Guard + 'static>() {}
+        held::<InsideCgroup>();
         held::<MovedTasks>();
         held::<MovedInterrupts>();
         held::<TraceInstance>();

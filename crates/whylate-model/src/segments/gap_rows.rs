@@ -1,17 +1,17 @@
 //! Gaps as rows: the layout of `gaps-0001.parquet`.
 
+use std::collections::HashSet;
 use std::io::Write;
+use std::sync::Arc;
 
-use parquet::data_type::{BoolType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, Int32Type, Int64Type};
 use parquet::errors::Result;
 
+use super::StoredGap;
 use super::column::{Columns, Group, Optional, Presence, Required, Texts, text};
 use super::rows::{Rows, bad_value};
 use crate::gap::{Evidence, Gap, RseqWord};
 use crate::units::{CpuId, Ticks};
-
-/// A gap with the index of the measuring thread that saw it.
-pub(super) type GapRow = (u16, Gap);
 
 #[derive(Default)]
 pub(super) struct GapRows {
@@ -24,10 +24,11 @@ pub(super) struct GapRows {
     rseq: Texts,
     involuntary_switches: Optional<Int32Type>,
     in_recording: Required<BoolType>,
+    cause: Texts,
 }
 
 impl Rows for GapRows {
-    type Row = GapRow;
+    type Row = StoredGap;
 
     const KIND: &'static str = "gaps";
 
@@ -41,12 +42,14 @@ impl Rows for GapRows {
         REQUIRED BYTE_ARRAY rseq (STRING);
         OPTIONAL INT32 involuntary_switches (INTEGER(32, false));
         REQUIRED BOOLEAN in_recording;
+        OPTIONAL BYTE_ARRAY cause (STRING);
     }";
 
     const RISING: &'static [&'static str] = &["start", "end", "resumed"];
 
-    fn push(&mut self, (thread, gap): &GapRow) {
+    fn push(&mut self, StoredGap { thread, gap, cause }: &StoredGap) {
         self.thread.push(i32::from(*thread));
+        self.cause.push(cause.as_deref());
         self.start.push(gap.start.0.cast_signed());
         self.end.push(gap.end.0.cast_signed());
         self.resumed.push(gap.resumed.0.cast_signed());
@@ -61,7 +64,7 @@ impl Rows for GapRows {
         self.thread.values.len()
     }
 
-    fn span((_, gap): &GapRow) -> (Ticks, Ticks) {
+    fn span(StoredGap { gap, .. }: &StoredGap) -> (Ticks, Ticks) {
         (gap.start, gap.end.max(gap.resumed))
     }
 
@@ -75,6 +78,7 @@ impl Rows for GapRows {
         self.rseq.clear();
         self.involuntary_switches.clear();
         self.in_recording.clear();
+        self.cause.clear();
     }
 
     fn write<W: Write + Send>(&self, group: &mut Group<'_, W>) -> Result<()> {
@@ -86,10 +90,11 @@ impl Rows for GapRows {
         self.cpu_after.write(group)?;
         self.rseq.write(group, Presence::Always)?;
         self.involuntary_switches.write(group)?;
-        self.in_recording.write(group)
+        self.in_recording.write(group)?;
+        self.cause.write(group, Presence::Sometimes)
     }
 
-    fn read(columns: &mut Columns<'_>) -> Result<Vec<GapRow>> {
+    fn read(columns: &mut Columns<'_>) -> Result<Vec<StoredGap>> {
         let thread = Required::<Int32Type>::read(columns)?.values;
         let start = Required::<Int64Type>::read(columns)?.values;
         let end = Required::<Int64Type>::read(columns)?.values;
@@ -99,6 +104,8 @@ impl Rows for GapRows {
         let rseq = Texts::read(columns, Presence::Always)?;
         let involuntary_switches = Optional::<Int32Type>::read(columns)?;
         let in_recording = Required::<BoolType>::read(columns)?.values;
+        let cause = Texts::read(columns, Presence::Sometimes)?;
+        let mut names = Names::default();
         (0..columns.rows())
             .map(|row| {
                 let thread = u16::try_from(thread[row]).map_err(|_| bad_value("thread"))?;
@@ -114,9 +121,26 @@ impl Rows for GapRows {
                         in_recording: in_recording[row],
                     },
                 };
-                Ok((thread, gap))
+                let cause = cause[row].as_ref().map(|name| names.shared(name)).transpose()?;
+                Ok(StoredGap { thread, gap, cause })
             })
             .collect()
+    }
+}
+
+/// The few names that the many gaps of a segment share.
+#[derive(Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    fn shared(&mut self, name: &ByteArray) -> Result<Arc<str>> {
+        let name = text(name)?;
+        if let Some(known) = self.0.get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let shared: Arc<str> = name.into();
+        self.0.insert(Arc::clone(&shared));
+        Ok(shared)
     }
 }
 

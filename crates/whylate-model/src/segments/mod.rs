@@ -11,7 +11,8 @@
 //! `whylate.epoch_ticks`. In DuckDB, the ten longest gaps of a run are
 //!
 //! ```sql
-//! SELECT cpu_before, "end" - start AS ticks FROM 'run/gaps-*.parquet' ORDER BY ticks DESC LIMIT 10;
+//! SELECT cause, cpu_before, "end" - start AS ticks FROM 'run/gaps-*.parquet'
+//! ORDER BY ticks DESC LIMIT 10;
 //! ```
 //!
 //! # Columns of gaps
@@ -24,6 +25,7 @@
 //! | `rseq` | string | `unarmed`, `set`, `cleared` |
 //! | `involuntary_switches` | uint32, nullable | since the gap before, where read |
 //! | `in_recording` | bool | the gap lies inside the recording of the one before it |
+//! | `cause` | string, nullable | what the gap is named after, as in reports |
 //!
 //! # Columns of events
 //!
@@ -47,6 +49,7 @@ mod column;
 mod event_rows;
 mod gap_rows;
 mod guarded;
+mod import;
 mod pages;
 mod reader;
 mod rows;
@@ -54,6 +57,7 @@ mod stream;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::directory::RunDir;
 use crate::error::ModelError;
@@ -66,7 +70,20 @@ use event_rows::EventRows;
 use gap_rows::GapRows;
 use stream::Stream;
 
+pub use import::{import, kind_of};
 pub use reader::{Survey, decode_events, decode_gaps, read_events, read_gaps, survey};
+
+/// A gap as a segment holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredGap {
+    /// Index of the measuring thread that saw it, as in `gaps` of `run.json`.
+    pub thread: u16,
+    /// The gap.
+    pub gap: Gap,
+    /// What it is named after, as a [`Cause`](crate::cause::Cause) reads in reports; none where
+    /// nobody looked.
+    pub cause: Option<Arc<str>>,
+}
 
 /// How large segments may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,9 +154,9 @@ impl Writer {
         }
     }
 
-    /// Adds a gap of the measuring thread with this index.
-    pub fn push_gap(&mut self, thread_index: u16, gap: &Gap) -> Result<(), ModelError> {
-        if self.gaps.push(&(thread_index, *gap)) {
+    /// Adds a gap.
+    pub fn push_gap(&mut self, gap: &StoredGap) -> Result<(), ModelError> {
+        if self.gaps.push(gap) {
             self.gaps.write(&self.directory, self.epoch)?;
             self.make_room()?;
         }

@@ -7,25 +7,24 @@ use std::path::{Path, PathBuf};
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
 use super::rows::{Rows, decode};
-use super::{is_segment_name, number_of};
+use super::{StoredGap, is_segment_name, number_of};
 use crate::directory::RunDir;
 use crate::error::ModelError;
 use crate::event::Event;
 use crate::files;
-use crate::gap::Gap;
 use crate::run::Run;
 use crate::text::Printable;
 
 /// Most bytes of a segment: whylate writes a few MiB.
-const SEGMENT_LIMIT: u64 = 64 << 20;
+pub(super) const SEGMENT_LIMIT: u64 = 64 << 20;
 
-/// The gaps of a run in the order of its segments, each with the index of its thread.
+/// The gaps of a run in the order of its segments.
 ///
 /// Reads what is in the directory, whether `run.json` lists it or not; [`survey`] tells what is
 /// missing. A segment that cannot be read is one error, and reading goes on with the next.
 pub fn read_gaps(
     directory: &RunDir,
-) -> Result<impl Iterator<Item = Result<(u16, Gap), ModelError>> + use<>, ModelError> {
+) -> Result<impl Iterator<Item = Result<StoredGap, ModelError>> + use<>, ModelError> {
     read::<GapRows>(directory)
 }
 
@@ -42,7 +41,7 @@ pub fn read_events(
 /// The gaps in the content of a segment, which `path` names in errors.
 ///
 /// Nothing in it is trusted: a content of any kind gives gaps or an error.
-pub fn decode_gaps(path: &Path, content: Vec<u8>) -> Result<Vec<(u16, Gap)>, ModelError> {
+pub fn decode_gaps(path: &Path, content: Vec<u8>) -> Result<Vec<StoredGap>, ModelError> {
     decode::<GapRows>(path, content)
 }
 

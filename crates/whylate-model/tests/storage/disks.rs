@@ -64,7 +64,7 @@ fn a_disk_that_fills_up_loses_nothing_once_there_is_room_again() {
     histogram.record(1_234);
 
     for number in 0..1_000 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     writer.checkpoint().unwrap();
     directory.write_run(&run()).unwrap();
@@ -72,7 +72,7 @@ fn a_disk_that_fills_up_loses_nothing_once_there_is_room_again() {
 
     let filler = disk.fill();
     for number in 1_000..60_000 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     let error = writer.checkpoint().unwrap_err();
     assert_eq!(kind_of(&error), Some(ErrorKind::StorageFull), "{error}");
@@ -107,15 +107,15 @@ fn what_a_full_disk_cannot_take_is_counted() {
     let filler = disk.fill();
     let mut errors = 0;
     for number in 0..350 {
-        errors += u32::from(writer.push_gap(0, &gap_at(number)).is_err());
+        errors += u32::from(writer.push_gap(&gap_at(number)).is_err());
     }
     assert_eq!(errors, 1, "a failure is told once, then counted");
     assert_eq!(writer.lost_rows(), 250);
     std::fs::remove_file(filler).unwrap();
     writer.checkpoint().unwrap();
-    writer.push_gap(0, &gap_at(350)).unwrap();
+    writer.push_gap(&gap_at(350)).unwrap();
     writer.checkpoint().unwrap();
-    let starts: Vec<u64> = read_gaps(&directory).unwrap().map(|g| g.unwrap().1.start.0).collect();
-    let expected: Vec<u64> = (0..100).chain([350]).map(|n| gap_at(n).start.0).collect();
+    let starts: Vec<u64> = read_gaps(&directory).unwrap().map(|g| g.unwrap().gap.start.0).collect();
+    let expected: Vec<u64> = (0..100).chain([350]).map(|n| gap_at(n).gap.start.0).collect();
     assert_eq!(starts, expected);
 }

@@ -148,7 +148,7 @@ fn whole_segments() -> (Vec<u8>, Vec<u8>) {
     let directory = RunDir::create_with_room(place.path().join("run"), 0).unwrap();
     let mut writer = Writer::new(&directory, Ticks(5), whylate_model::segments::Limits::default());
     for number in 0..40 {
-        writer.push_gap(number as u16, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
         writer.push_event(&event_of(number)).unwrap();
     }
     writer.checkpoint().unwrap();

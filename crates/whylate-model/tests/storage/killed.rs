@@ -17,16 +17,16 @@ fn what_was_pushed_before_a_checkpoint_survives_a_writer_that_never_closes() {
     let directory = RunDir::create_with_room(place.path().join("run"), 0).unwrap();
     let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
     for number in 0..100 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     writer.checkpoint().unwrap();
     for number in 100..150 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     drop(writer);
     let back: Vec<_> = read_gaps(&directory).unwrap().map(Result::unwrap).collect();
     assert_eq!(back.len(), 100);
-    assert_eq!(back[99].1, gap_at(99));
+    assert_eq!(back[99], gap_at(99));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn every_file_of_a_killed_recording_is_whole() {
         let survey = survey(&directory, &run).unwrap();
         assert_eq!(survey.missing, [""; 0], "run.json lists what is not there");
         let gaps: Vec<_> = read_gaps(&directory).unwrap().map(Result::unwrap).collect();
-        for (number, (_, gap)) in gaps.iter().enumerate() {
+        for (number, gap) in gaps.iter().enumerate() {
             assert_eq!(*gap, gap_at(number as u64));
         }
         let listed: u64 =
@@ -100,7 +100,7 @@ fn endless_recording() {
     let mut log = directory.histogram_log().unwrap();
     let mut run = run();
     for number in 0.. {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
         writer.push_event(&event_of(number)).unwrap();
         if number % 10 == 0 {
             let mut histogram = whylate_stats::histogram::Histogram::new();

@@ -12,13 +12,16 @@ use whylate_model::cause::{
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::gap::{Evidence, Gap, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
+use whylate_model::origin::{Origin, Share};
 use whylate_model::run::{
-    Anchor, ClockFacts, Closure, Confidence, CpuOffset, Evidence as RunEvidence, FORMAT_VERSION,
-    Finding, FrequencySource, GapSummary, LoopKind, ProcDelta, Rate, Run, RunState, Segment,
-    SelfTest, SelfTestKind, TimeWeighted, TraceFacts, Verdict,
+    Anchor, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
+    Evidence as RunEvidence, FORMAT_VERSION, Finding, FrequencySource, GapSummary, LoopKind,
+    ProcDelta, Rate, Run, RunState, Segment, SelfTest, SelfTestKind, TimeShare, TimeWeighted,
+    TraceFacts, Verdict,
 };
+use whylate_model::segments::StoredGap;
 use whylate_model::series::{
-    Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
+    Censored, Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
 };
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
@@ -69,6 +72,36 @@ pub(crate) fn run() -> Run {
         warnings: warnings(),
         verdict: Verdict::Untrustworthy { reasons: vec!["records were dropped".to_owned()] },
         segments: vec![segment("gaps-0001.parquet")],
+        origins: vec![origin()],
+    }
+}
+
+fn origin() -> Origin {
+    Origin {
+        directory: "host-1/monday".to_owned(),
+        tool_version: "0.1.0".to_owned(),
+        command_line: vec!["whylate".to_owned()],
+        question: "What did it not get?".to_owned(),
+        seed: 3,
+        state: RunState::Stopped,
+        host: host(),
+        clock: clock(),
+        settings: BTreeMap::from([("loop".to_owned(), "chain".to_owned())]),
+        series: vec![Share {
+            series: "gap".to_owned(),
+            recorded_as: "gap-cpu1".to_owned(),
+            n: 12,
+            p50: Some(Nanos(120)),
+            p99: None,
+            p999: None,
+            max: Some(Nanos(64_000_000)),
+            elapsed: Some(Nanos::SECOND),
+            lost_share: Some(0.064),
+        }],
+        worst: vec![worst()],
+        warnings: vec![Warning::Interrupted],
+        verdict: Verdict::Pending,
+        segments: vec![segment("gaps-0002.parquet")],
     }
 }
 
@@ -84,6 +117,9 @@ pub(crate) fn warnings() -> Vec<Warning> {
         Warning::RecordsDropped { cpu: CpuId(1), dropped: 9 },
         Warning::TraceLost { cpu: CpuId(1), events: Some(3) },
         Warning::TraceLost { cpu: CpuId(1), events: None },
+        Warning::NoSenders { reason: "busy".to_owned(), remedy: "Wait until it has ended.".to_owned() },
+        Warning::ActionFailed { what: "marker: not permitted".to_owned() },
+        Warning::CausesIncomplete { gaps_forced: 2, sends: 3 },
         Warning::NoKernelTrace { reason: text(), remedy: "Run as root.".to_owned() },
         Warning::RseqUnusable { reason: text() },
         Warning::FrequencyFromRegressionOnly,
@@ -138,6 +174,8 @@ fn clock() -> ClockFacts {
         read_cost_min_ns: 8.1,
         read_cost_median_ns: 8.9,
         resolution_ns: 0.4,
+        drift: Some(Drift { ppm_per_s: 0.01, bound_ppm_per_s: 0.002 }),
+        jitter_ns: Some(12.5),
         cross_cpu: vec![CpuOffset {
             reference: CpuId(0),
             cpu: CpuId(1),
@@ -162,6 +200,7 @@ fn series() -> Series {
         resolution_ns: 0.4,
         n: 10_000,
         lost: 1,
+        censored: Some(Censored { count: 1, above: Nanos(1_000_000_000) }),
         min: Some(Nanos(110)),
         max: Some(Nanos(64_000_000)),
         mean_ns: Some(1000.25),
@@ -217,6 +256,8 @@ fn summary() -> GapSummary {
             interval: (0.0, 0.0499),
         }],
         time_weighted: vec![TimeWeighted { percent: 99.9, value: Nanos(0) }],
+        time_shares: vec![TimeShare { at_least: Nanos(1_000), of_elapsed: 0.1, of_inside: 0.2 }],
+        counting: Some(CountingCost { period_with: 45.0, period_without: 25.5 }),
         interval_lost_ns: vec![0.0, 1.5, 2e9],
     }
 }
@@ -250,6 +291,7 @@ fn evidence() -> RunEvidence {
     RunEvidence {
         trace: Some(TraceFacts { clock: "x86-tsc".to_owned(), ..TraceFacts::default() }),
         rseq: true,
+        counted_over: Some(Nanos(16_000_000_000)),
         proc_deltas: vec![ProcDelta { name: "interrupts LOC".to_owned(), cpu: CpuId(1), count: 1 }],
         steal_ns: Some(0.0),
         smi_count: None,
@@ -276,7 +318,7 @@ pub(crate) fn finite() -> impl Strategy<Value = f64> {
 }
 
 /// Any gap: nothing is assumed of the order of its readings.
-pub(crate) fn any_gap() -> impl Strategy<Value = Gap> {
+fn any_gap() -> impl Strategy<Value = Gap> {
     let words = prop_oneof![Just(RseqWord::Unarmed), Just(RseqWord::Set), Just(RseqWord::Cleared)];
     let evidence = (words, option::of(any::<u32>()), any::<bool>());
     (any::<[u64; 3]>(), any::<[u32; 2]>(), evidence).prop_map(|(ticks, cpus, evidence)| Gap {
@@ -290,6 +332,15 @@ pub(crate) fn any_gap() -> impl Strategy<Value = Gap> {
             involuntary_switches: evidence.1,
             in_recording: evidence.2,
         },
+    })
+}
+
+/// Any gap with its thread, and a cause or none.
+pub(crate) fn any_stored_gap() -> impl Strategy<Value = StoredGap> {
+    (any::<u16>(), any_gap(), option::of(name())).prop_map(|(thread, gap, cause)| StoredGap {
+        thread,
+        gap,
+        cause: cause.map(Into::into),
     })
 }
 
@@ -367,7 +418,7 @@ pub(crate) fn any_run() -> impl Strategy<Value = Run> {
             run.seed = whole[0];
             run.worst[0].length = Nanos(whole[1]);
             run.clock.epoch = Ticks(whole[2]);
-            run.clock.hz = Hertz(numbers[0]);
+            run.clock.hz = Hertz(numbers[0].abs().max(f64::MIN_POSITIVE));
             run.clock.anchors[0].realtime_ns = whole[3];
             run.causes[0].lost_ns = numbers[1];
             run.gaps[0].period_spread_ticks = (numbers[2], numbers[3]);

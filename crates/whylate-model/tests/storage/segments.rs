@@ -6,21 +6,23 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::gap::Gap;
-use whylate_model::segments::{Limits, Writer, read_events, read_gaps, survey};
+use whylate_model::segments::{Limits, StoredGap, Writer, read_events, read_gaps, survey};
 use whylate_model::{CpuId, Pid, RunDir, Ticks};
 
-use crate::samples::{any_event, any_gap, run};
+use crate::samples::{any_event, any_stored_gap, run};
 
 /// A gap that tells by its ticks which one it is.
-pub(crate) fn gap_at(number: u64) -> Gap {
-    Gap {
+pub(crate) fn gap_at(number: u64) -> StoredGap {
+    let gap = Gap {
         start: Ticks(1_000 + number * 100),
         end: Ticks(1_050 + number * 100),
         resumed: Ticks(1_060 + number * 100),
         cpu_before: CpuId(1),
         cpu_after: CpuId((number % 2) as u32),
         evidence: whylate_model::gap::Evidence::default(),
-    }
+    };
+    let cause = (!number.is_multiple_of(3)).then(|| format!("interrupt {}", number % 3).into());
+    StoredGap { thread: (number % 4) as u16, gap, cause }
 }
 
 /// An event that tells by its ticks which one it is, of a kind that changes with the number.
@@ -55,22 +57,22 @@ fn new_run() -> (tempfile::TempDir, RunDir) {
 }
 
 fn starts(directory: &RunDir) -> Vec<u64> {
-    read_gaps(directory).unwrap().map(|gap| gap.unwrap().1.start.0).collect()
+    read_gaps(directory).unwrap().map(|gap| gap.unwrap().gap.start.0).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn any_gaps_and_events_come_back_as_they_were_pushed(
-        gaps in vec((any::<u16>(), any_gap()), 0..40),
+        gaps in vec(any_stored_gap(), 0..40),
         events in vec(any_event(), 0..40),
         rows in 1_usize..20,
     ) {
         let (_place, directory) = new_run();
         let limits = Limits { gap_rows: rows, event_rows: rows, ..Limits::default() };
         let mut writer = Writer::new(&directory, Ticks(7), limits);
-        for (thread, gap) in &gaps {
-            writer.push_gap(*thread, gap).unwrap();
+        for gap in &gaps {
+            writer.push_gap(gap).unwrap();
         }
         for event in &events {
             writer.push_event(event).unwrap();
@@ -89,7 +91,7 @@ fn checkpoints_fill_one_segment_until_it_is_full() {
     let limits = Limits { gap_rows: 10, ..Limits::default() };
     let mut writer = Writer::new(&directory, Ticks(0), limits);
     for number in 0..25 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
         if number % 4 == 3 {
             writer.checkpoint().unwrap();
         }
@@ -101,11 +103,11 @@ fn checkpoints_fill_one_segment_until_it_is_full() {
     let rows: Vec<_> = segments.iter().map(|s| (s.file.as_str(), s.rows)).collect();
     let expected = [("gaps-0001.parquet", 10), ("gaps-0002.parquet", 10), ("gaps-0003.parquet", 5)];
     assert_eq!(rows, expected);
-    assert_eq!((segments[1].from, segments[1].to), (gap_at(10).start, gap_at(19).resumed));
+    assert_eq!((segments[1].from, segments[1].to), (gap_at(10).gap.start, gap_at(19).gap.resumed));
     for (segment, file) in segments.iter().zip(segment_files(&directory)) {
         assert_eq!(segment.bytes, std::fs::metadata(file).unwrap().len());
     }
-    assert_eq!(starts(&directory), (0..25).map(|n| gap_at(n).start.0).collect::<Vec<_>>());
+    assert_eq!(starts(&directory), (0..25).map(|n| gap_at(n).gap.start.0).collect::<Vec<_>>());
 }
 
 #[test]
@@ -114,7 +116,7 @@ fn the_oldest_segments_are_deleted_and_counted_at_the_disk_bound() {
     let limits = Limits { max_bytes: 40_000, gap_rows: 100, event_rows: 100 };
     let mut writer = Writer::new(&directory, Ticks(0), limits);
     for number in 0..5_000 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     writer.checkpoint().unwrap();
     let files = segment_files(&directory);
@@ -125,7 +127,10 @@ fn the_oldest_segments_are_deleted_and_counted_at_the_disk_bound() {
     assert_eq!(writer.segments().len(), files.len());
     assert_eq!(writer.lost_rows(), 0);
     let first = writer.deleted() * 100;
-    assert_eq!(starts(&directory), (first..5_000).map(|n| gap_at(n).start.0).collect::<Vec<_>>());
+    assert_eq!(
+        starts(&directory),
+        (first..5_000).map(|n| gap_at(n).gap.start.0).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -134,7 +139,7 @@ fn a_flood_of_events_does_not_drive_out_the_gaps() {
     let limits = Limits { max_bytes: 100_000, gap_rows: 100, event_rows: 100 };
     let mut writer = Writer::new(&directory, Ticks(0), limits);
     for number in 0..300 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     for number in 0..10_000 {
         writer.push_event(&event_of(number)).unwrap();
@@ -174,7 +179,7 @@ fn a_damaged_segment_is_one_error_and_the_others_are_read() {
     let limits = Limits { gap_rows: 10, ..Limits::default() };
     let mut writer = Writer::new(&directory, Ticks(0), limits);
     for number in 0..30 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     let second = &segment_files(&directory)[1];
     let content = std::fs::read(second).unwrap();
@@ -192,7 +197,7 @@ fn a_survey_tells_what_is_missing_unlisted_and_unfinished() {
     let mut writer = Writer::new(&directory, Ticks(0), limits);
     let mut run = run();
     for number in 0..30 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     run.segments = writer.segments();
     assert!(survey(&directory, &run).unwrap().is_complete());
@@ -215,10 +220,10 @@ fn segments_are_read_by_number_not_by_name() {
     let limits = Limits { gap_rows: 1, ..Limits::default() };
     let mut writer = Writer::new(&directory, Ticks(0), limits);
     for number in 0..3 {
-        writer.push_gap(0, &gap_at(number)).unwrap();
+        writer.push_gap(&gap_at(number)).unwrap();
     }
     let name = |number: &str| directory.path().join(format!("gaps-{number}.parquet"));
     std::fs::rename(name("0001"), name("9999")).unwrap();
     std::fs::rename(name("0002"), name("10000")).unwrap();
-    assert_eq!(starts(&directory), [2, 0, 1].map(|n| gap_at(n).start.0));
+    assert_eq!(starts(&directory), [2, 0, 1].map(|n| gap_at(n).gap.start.0));
 }

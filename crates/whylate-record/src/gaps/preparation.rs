@@ -2,14 +2,21 @@
 //! interrupts, the context of the attribution, and the settings for the record.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use whylate_cause::{Context, Measured, Placement as CausePlacement};
 use whylate_gap::{Placement, Session};
-use whylate_host::guard::{Guard, MovedInterrupts, MovedTasks, Scope};
+use whylate_host::cpus;
+use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks, Scope};
+use whylate_host::topology::Topology;
 use whylate_model::warning::Warning;
+use whylate_model::{CpuList, TicksDelta};
+use whylate_sys::affinity;
 
 use super::Request;
-use crate::kernel_trace::KernelTrace;
+use crate::RecordError;
+use crate::collector::Thread;
+use crate::kernel_trace::{KernelTrace, NoTrace};
 use crate::progress::Progress;
 use crate::workbench::Workbench;
 
@@ -22,14 +29,60 @@ pub(super) fn open_trace(
         return None;
     }
     let (measured, online) = (request.plan.placement.cpus(), workbench.topology.online());
-    KernelTrace::start(&workbench.journal, measured, online)
-        .inspect_err(|no| {
-            warnings.push(Warning::NoKernelTrace {
-                reason: no.reason.clone(),
-                remedy: no.remedy.clone(),
-            });
-        })
-        .ok()
+    match KernelTrace::start(&workbench.journal, measured, online) {
+        Ok(trace) => {
+            let no_senders = trace.without_senders().cloned();
+            warnings.extend(
+                no_senders.map(|NoTrace { reason, remedy }| Warning::NoSenders { reason, remedy }),
+            );
+            Some(trace)
+        }
+        Err(NoTrace { reason, remedy }) => {
+            warnings.push(Warning::NoKernelTrace { reason, remedy });
+            None
+        }
+    }
+}
+
+/// Enters the cgroup that was named. One that this process may not enter is only a warning as long
+/// as its CPUs can be measured from outside.
+pub(super) fn enter_cgroup(
+    request: &Request,
+    warnings: &mut Vec<Warning>,
+    progress: &mut dyn Progress,
+) -> Result<Option<InsideCgroup>, RecordError> {
+    let Some(path) = &request.cgroup else { return Ok(None) };
+    match InsideCgroup::enter(Path::new("/"), path) {
+        Ok(inside) => {
+            inside.describe().iter().for_each(|line| progress.say(line));
+            Ok(Some(inside))
+        }
+        Err(error) => {
+            let topology = Topology::read(Path::new("/"))?;
+            let allowed = cpus::allowed(&topology)?;
+            if !request.plan.placement.cpus().iter().all(|cpu| allowed.contains(cpu)) {
+                return Err(error.into());
+            }
+            let what = format!("measuring on the CPUs of the cgroup, but not inside it: {error}");
+            progress.say(&what);
+            warnings.push(Warning::Guard { what });
+            Ok(None)
+        }
+    }
+}
+
+/// The measuring threads have begun inside; this thread goes back to its own work where it can.
+pub(super) fn leave_cgroup(
+    inside: &mut InsideCgroup,
+    workbench: &Workbench,
+    warnings: &mut Vec<Warning>,
+) {
+    warnings.extend(inside.threads_are_made());
+    // A change of cpuset has changed the affinity, too.
+    let home = &workbench.housekeeping;
+    if !home.is_empty() && affinity::set(home).is_err() {
+        warnings.push(Warning::NoHousekeepingCpu);
+    }
 }
 
 pub(super) fn move_tasks(
@@ -42,7 +95,12 @@ pub(super) fn move_tasks(
     let moved = request
         .move_tasks
         .then(|| MovedTasks::away_from(&workbench.journal, cpus, &Scope::Everything))?;
-    told(moved, warnings, progress)
+    let guard = told(moved, warnings, progress)?;
+    if guard.moved() == 0 && guard.refused() > 0 {
+        let what = format!("no task was moved off: {} refused", guard.refused());
+        warnings.push(Warning::Guard { what });
+    }
+    Some(guard)
 }
 
 pub(super) fn move_interrupts(
@@ -55,7 +113,12 @@ pub(super) fn move_interrupts(
     let moved = request
         .move_interrupts
         .then(|| MovedInterrupts::away_from(&workbench.journal, cpus, None))?;
-    told(moved, warnings, progress)
+    let guard = told(moved, warnings, progress)?;
+    if guard.moved().is_empty() && guard.refused() > 0 {
+        let what = format!("no interrupt was moved off: {} refused", guard.refused());
+        warnings.push(Warning::Guard { what });
+    }
+    Some(guard)
 }
 
 /// A guard that was taken says what it changed; one that was not becomes a warning.
@@ -93,6 +156,10 @@ pub(super) fn context(session: &Session, workbench: &Workbench, request: &Reques
             period_ticks: facts.warmup_period,
         })
         .collect();
+    // Between two CPUs neither of which is the reference, both offsets count.
+    let offsets = workbench.observer.offsets().iter();
+    let furthest = offsets.map(|offset| offset.offset_ticks.unsigned_abs() + offset.bound.0).max();
+    context.cross_cpu_bound = TicksDelta(2 * furthest.unwrap_or(0));
     for (pid, name) in whylate_host::names::threads() {
         context.learn_name(pid, &name);
     }
@@ -100,8 +167,23 @@ pub(super) fn context(session: &Session, workbench: &Workbench, request: &Reques
 }
 
 /// Settings as used, for the record.
-pub(super) fn settings(request: &Request, workbench: &Workbench) -> BTreeMap<String, String> {
+pub(super) fn settings(
+    request: &Request,
+    workbench: &Workbench,
+    threads: &[Thread],
+) -> BTreeMap<String, String> {
+    let granted: Vec<String> = threads
+        .iter()
+        .map(|thread| match thread.facts.fifo {
+            Some(priority) => format!("SCHED_FIFO {priority}"),
+            None => "SCHED_OTHER".to_owned(),
+        })
+        .collect();
     let plan = &request.plan;
+    let house = match workbench.housekeeping.as_slice() {
+        [] => "none left".to_owned(),
+        cpus => CpuList(cpus).to_string(),
+    };
     let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let entries = [
         ("duration", request.duration.to_string()),
@@ -109,14 +191,14 @@ pub(super) fn settings(request: &Request, workbench: &Workbench) -> BTreeMap<Str
         ("placement", format!("{:?}", plan.placement)),
         ("loop", format!("{:?}", plan.loop_kind)),
         ("work", format!("{:?}", plan.work)),
-        ("policy", format!("{:?}", plan.policy)),
+        ("policy", granted.join(", ")),
         ("counting", yes_no(plan.counting)),
         ("competitors", plan.competitors.to_string()),
         ("lock memory", yes_no(request.lock_memory)),
         ("hold idle states", yes_no(request.hold_idle_states)),
-        ("move tasks", yes_no(request.move_tasks)),
-        ("move interrupts", yes_no(request.move_interrupts)),
-        ("housekeeping", workbench.housekeeping.map_or("none left".to_owned(), |c| c.to_string())),
+        ("move tasks", "no".to_owned()),
+        ("move interrupts", "no".to_owned()),
+        ("housekeeping", house),
     ];
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

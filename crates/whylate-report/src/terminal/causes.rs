@@ -1,8 +1,9 @@
 //! Who took the lost time.
 
-use whylate_model::Nanos;
-use whylate_model::cause::{CauseTotal, WorstGap};
+use whylate_model::cause::{Cause, CauseTotal, WorstGap};
+use whylate_model::event::EventKind;
 use whylate_model::run::{Confidence, Run};
+use whylate_model::{Nanos, TicksDelta};
 
 use super::text::{Page, count, percent};
 
@@ -18,7 +19,8 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
         page.section("Who took it");
         table(page, run);
     }
-    if let Some(coverage) = run.coverage {
+    // Without a trace nobody looked for events, and none of them is the host's for that.
+    if let (Some(coverage), Some(_)) = (run.coverage, &run.evidence.trace) {
         page.paragraph(&format!(
             "Of the lost time {} is explained by events, {} lies in residuals beside events, {} \
              has no event.",
@@ -101,27 +103,68 @@ fn worst(page: &mut Page, run: &Run) {
 }
 
 fn worst_row(run: &Run, gap: &WorstGap) -> Vec<String> {
-    let at = gap.start.since(run.clock.epoch).to_nanos(run.clock.hz);
+    let start = run.gaps.iter().map(|gaps| gaps.start).min().unwrap_or(run.clock.epoch);
+    let at = gap.start.since(start).to_nanos(run.clock.hz);
+    let mut at = format!("{:.6}s", at.0 as f64 / 1e9);
+    if let Some(wall) = run.clock.realtime_ns(gap.start) {
+        at = format!("{at} {}", time_of_day(wall));
+    }
     let cpu = if gap.cpu_before == gap.cpu_after {
         gap.cpu_before.to_string()
     } else {
         format!("{} to {}", gap.cpu_before, gap.cpu_after)
     };
-    let mut parts: Vec<_> = gap.parts.iter().collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.length));
+    let parts = by_cause(gap);
     let mut words: Vec<String> = parts
         .iter()
         .take(MOST_PARTS)
-        .map(|part| format!("{} {}", part.cause, part.length.to_nanos(run.clock.hz)))
+        .map(|(cause, length, times)| {
+            let who = who(gap, cause);
+            let times = if *times > 1 { format!(" x{times}") } else { String::new() };
+            format!("{cause}{who}{times} {}", length.to_nanos(run.clock.hz))
+        })
         .collect();
     if parts.len() > MOST_PARTS {
-        words.push(format!("and {} more", parts.len() - MOST_PARTS));
+        words.push(format!("and {} causes more", parts.len() - MOST_PARTS));
     }
     let cause = match gap.rule {
         Some(rule) => format!("{} ({rule:?})", gap.cause),
         None => gap.cause.to_string(),
     };
-    vec![format!("{:.6}s", at.0 as f64 / 1e9), gap.length.to_string(), cpu, cause, words.join(", ")]
+    vec![at, gap.length.to_string(), cpu, cause, words.join(", ")]
+}
+
+/// The parts of a gap by cause, with how often it came, the longest first.
+fn by_cause(gap: &WorstGap) -> Vec<(&Cause, TicksDelta, u32)> {
+    let mut sums: Vec<(&Cause, TicksDelta, u32)> = Vec::new();
+    for part in &gap.parts {
+        match sums.iter_mut().find(|(cause, ..)| *cause == &part.cause) {
+            Some((_, length, times)) => {
+                *length = *length + part.length;
+                *times += 1;
+            }
+            None => sums.push((&part.cause, part.length, 1)),
+        }
+    }
+    sums.sort_by_key(|(_, length, _)| std::cmp::Reverse(*length));
+    sums
+}
+
+/// Which thread of that name it was, where the gap's own events tell: its id and priority.
+fn who(gap: &WorstGap, cause: &Cause) -> String {
+    let Cause::Thread { comm, .. } = cause else { return String::new() };
+    let switched_to = gap.events.iter().find_map(|event| match &event.kind {
+        EventKind::Switch { to, .. } if to.comm == *comm => Some(to),
+        _ => None,
+    });
+    switched_to.map_or(String::new(), |task| format!(" pid {} prio {}", task.pid, task.prio))
+}
+
+/// `CLOCK_REALTIME` as the time of day in UTC.
+fn time_of_day(realtime_ns: u64) -> String {
+    let ms = realtime_ns / 1_000_000 % 86_400_000;
+    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", ms % 1_000)
 }
 
 fn findings(page: &mut Page, run: &Run) {

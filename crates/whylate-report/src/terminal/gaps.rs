@@ -1,7 +1,7 @@
 //! What busy threads did not get.
 
-use whylate_model::Nanos;
-use whylate_model::run::{Closure, GapSummary, LoopKind, Run};
+use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Run, TimeShare};
+use whylate_model::{Hertz, Nanos};
 
 use super::text::{Page, count, percent, rate};
 
@@ -18,6 +18,7 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
          short to be a gap, as a share of the elapsed time.",
     );
     rates(page, run);
+    time_shares(page, run);
     for gaps in &run.gaps {
         details(page, run, gaps);
     }
@@ -68,6 +69,35 @@ fn rates(page: &mut Page, run: &Run) {
     }
 }
 
+/// The time-weighted view: two rows for each CPU, for a share of time names its denominator.
+fn time_shares(page: &mut Page, run: &Run) {
+    let Some(first) = run.gaps.iter().find(|gaps| !gaps.time_shares.is_empty()) else { return };
+    let lengths: Vec<Nanos> = first.time_shares.iter().map(|share| share.at_least).collect();
+    let mut head = vec!["share of time in gaps of at least".to_owned()];
+    head.extend(lengths.iter().map(ToString::to_string));
+    let cells = |gaps: &GapSummary, of: &str, share: fn(&TimeShare) -> f64| {
+        let mut cells = vec![format!("CPU {}, of the {of}", gaps.cpu)];
+        cells.extend(lengths.iter().map(|length| {
+            let found = gaps.time_shares.iter().find(|share| share.at_least == *length);
+            found.map_or("-".to_owned(), |found| percent(share(found)))
+        }));
+        cells
+    };
+    let rows: Vec<Vec<String>> = run
+        .gaps
+        .iter()
+        .flat_map(|gaps| {
+            [
+                cells(gaps, "elapsed time", |share| share.of_elapsed),
+                cells(gaps, "time inside readings", |share| share.of_inside),
+            ]
+        })
+        .collect();
+    page.blank();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    page.table(&head, &rows, &[]);
+}
+
 fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
     let kind = match gaps.loop_kind {
         LoopKind::Chain => "chain",
@@ -85,10 +115,11 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
         Nanos(0) => String::new(),
         unseen => format!(", {unseen} between pairs not seen"),
     };
+    let counting = gaps.counting.map_or(String::new(), |cost| counting(cost, run.clock.hz));
     page.item(&format!(
         "CPU {}: {kind} loop, {} iterations, period {:.2} ticks ({:.2} .. {:.2} over {} quiet \
          blocks), threshold {}; {closure}; {} migrations, {} records dropped, {recording} spent \
-         recording ({each} a gap){unseen}",
+         recording ({each} a gap){unseen}{counting}",
         gaps.cpu,
         count(gaps.iterations),
         gaps.period_ticks,
@@ -99,4 +130,63 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
         gaps.migrations,
         gaps.dropped,
     ));
+}
+
+/// What `--distribution` costs, in the words of the sentence it ends.
+fn counting(cost: CountingCost, hz: Hertz) -> String {
+    let ns = |ticks: f64| ticks * 1e9 / hz.0;
+    format!(
+        "; counting every delta costs {:.1}ns an iteration ({:.1}ns with it, {:.1}ns without, in \
+         the warm-up)",
+        ns(cost.period_with - cost.period_without),
+        ns(cost.period_with),
+        ns(cost.period_without),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::run::TimeShare;
+
+    use super::*;
+    use crate::terminal::Style;
+
+    fn drawn(gaps: impl Fn(&mut GapSummary)) -> String {
+        let mut run = crate::timeline::tests::recorded();
+        run.gaps.iter_mut().for_each(gaps);
+        let mut page = Page::new(Style::default());
+        sections(&mut page, &run);
+        page.finish()
+    }
+
+    /// The text without its line breaks.
+    fn words(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn shares_of_time_are_told_over_both_denominators() {
+        let share = |at_least, of_elapsed, of_inside| TimeShare { at_least, of_elapsed, of_inside };
+        let text = drawn(|gaps| {
+            gaps.time_shares =
+                vec![share(Nanos(1_000), 0.045, 0.09), share(Nanos(1_000_000), 0.001, 0.002)];
+        });
+        for wanted in ["1.00us", "1.00ms", "of the elapsed time", "of the time inside readings"] {
+            assert!(text.contains(wanted), "no {wanted} in {text}");
+        }
+        for wanted in ["4.50%", "9.00%", "0.100%", "0.200%"] {
+            assert!(text.contains(wanted), "no {wanted} in {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn the_cost_of_counting_is_told_where_every_delta_was_counted() {
+        let with = drawn(|gaps| {
+            gaps.counting = Some(CountingCost { period_with: 46.0, period_without: 28.0 });
+        });
+        assert!(words(&with).contains("counting every delta costs"), "{with}");
+        let without = drawn(|gaps| gaps.counting = None);
+        assert!(!words(&without).contains("counting every delta"), "{without}");
+    }
 }

@@ -1,15 +1,21 @@
 //! The report on a terminal: at most 80 columns, colour never the only sign.
 
 mod causes;
+pub mod compare;
+pub mod doctor;
 mod gaps;
+mod origins;
+mod percentiles;
 mod selftest;
 mod series;
 mod text;
-mod trust;
+pub(crate) mod trust;
 
 use whylate_model::run::{Run, RunState, Verdict};
 
+pub use percentiles::Percentiles;
 use text::Page;
+pub(crate) use text::{count, percent, rate};
 
 /// How the report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,12 +24,14 @@ pub struct Style {
     pub width: usize,
     /// Use colour.
     pub colour: bool,
+    /// Columns of the table of series.
+    pub percentiles: Percentiles,
 }
 
 impl Default for Style {
     /// 80 columns without colour.
     fn default() -> Self {
-        Self { width: 80, colour: false }
+        Self { width: 80, colour: false, percentiles: Percentiles::default() }
     }
 }
 
@@ -32,11 +40,15 @@ impl Default for Style {
 pub fn render(run: &Run, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
-    series::table(&mut page, run);
+    series::table(&mut page, run, style.percentiles);
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);
     selftest::sections(&mut page, run);
-    trust::sections(&mut page, run);
+    if run.is_merged() {
+        origins::sections(&mut page, run);
+    } else {
+        trust::sections(&mut page, run);
+    }
     verdict(&mut page, run);
     page.finish()
 }
@@ -48,6 +60,7 @@ fn head(page: &mut Page, run: &Run) {
         None => "bare metal".to_owned(),
     };
     page.title(&run.question);
+    page.paragraph(&crate::answer(run));
     page.paragraph(&format!(
         "{}, {}, {} CPUs, {machine}, Linux {}; whylate {}",
         host.hostname,
@@ -56,6 +69,9 @@ fn head(page: &mut Page, run: &Run) {
         host.kernel,
         run.tool_version,
     ));
+    if run.command_line.iter().any(|word| word == "--quick") {
+        page.note("a quick run: a tenth of the usual time, so less is known about the tail");
+    }
     match run.state {
         RunState::Complete => {}
         RunState::Stopped => page.note("stopped early: everything up to then is here"),

@@ -11,6 +11,9 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
         let rows: Vec<Vec<String>> = test.kinds.iter().map(row).collect();
         let head = ["kind", "injected", "recall", "precision", "named", "length error (p99)"];
         page.table(&head, &rows, &[]);
+        for (kind, reason) in &test.skipped {
+            page.item(&format!("{kind}: not injected: {reason}"));
+        }
         if test.kinds.iter().any(|kind| !kind.with_trace) {
             page.paragraph(
                 "Without the kernel's trace nothing could be named, and precision is not known.",

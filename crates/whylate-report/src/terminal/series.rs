@@ -4,35 +4,37 @@ use whylate_model::Nanos;
 use whylate_model::run::Run;
 use whylate_model::series::{Class, Denominator, Quantile, Series};
 
+use super::Percentiles;
 use super::text::{Page, percent, short_count};
 
-/// Quantiles of the table's columns, in percent.
-const COLUMNS: [f64; 3] = [50.0, 99.0, 99.9];
-
-pub(super) fn table(page: &mut Page, run: &Run) {
+pub(super) fn table(page: &mut Page, run: &Run, percentiles: Percentiles) {
     if run.series.is_empty() {
         return;
     }
-    let rows: Vec<Vec<String>> = run.series.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = run.series.iter().map(|series| row(series, percentiles)).collect();
     page.blank();
-    let head = ["", "min", "p50", "p99", "p99.9", "max", "n", "class"];
-    page.table(&head, &rows, &[7]);
+    let columns: Vec<String> =
+        percentiles.percents().map(|percent| format!("p{percent}")).collect();
+    let mut head = vec!["", "min"];
+    head.extend(columns.iter().map(String::as_str));
+    head.extend(["max", "n", "class"]);
+    page.table(&head, &rows, &[head.len() - 1]);
     for series in &run.series {
         if let Some(text) = footnote(series) {
             page.item(&text);
         }
     }
-    intervals(page, run);
+    intervals(page, run, percentiles, &columns);
     over_time(page, run);
 }
 
-fn row(series: &Series) -> Vec<String> {
+fn row(series: &Series, percentiles: Percentiles) -> Vec<String> {
     let label = match &series.paper_row {
         Some(row) => format!("{} [{row}]", series.label),
         None => series.label.clone(),
     };
     let mut cells = vec![label, value(series, series.min)];
-    cells.extend(COLUMNS.iter().map(|percent| quantile(series, *percent)));
+    cells.extend(percentiles.percents().map(|percent| quantile(series, percent)));
     cells.push(value(series, series.max));
     cells.push(short_count(series.n));
     cells.push(series.class.map_or("-", class).to_owned());
@@ -89,17 +91,21 @@ fn footnote(series: &Series) -> Option<String> {
     (!words.is_empty()).then(|| format!("{}: {}", series.label, words.join("; ")))
 }
 
-fn intervals(page: &mut Page, run: &Run) {
+fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[String]) {
     let rows: Vec<Vec<String>> = run
         .series
         .iter()
         .filter(|series| !series.quantiles.is_empty())
         .map(|series| {
             let mut cells = vec![series.label.clone()];
-            cells.extend(COLUMNS.iter().map(|percent| interval(series, *percent)));
-            cells.push(
-                find(series, 99.9).map_or("-".to_owned(), |q| short_count(q.n_eff.round() as u64)),
-            );
+            cells.extend(percentiles.percents().map(|percent| interval(series, percent)));
+            cells.push(find(series, 99.9).map_or(
+                "-".to_owned(),
+                |quantile| match quantile.n_eff {
+                    _ if is_dependence_unknown(quantile) => "not known".to_owned(),
+                    n_eff => short_count(n_eff.round() as u64),
+                },
+            ));
             cells
         })
         .collect();
@@ -107,7 +113,9 @@ fn intervals(page: &mut Page, run: &Run) {
         return;
     }
     page.blank();
-    let head = ["95 % intervals", "p50", "p99", "p99.9", "n_eff p99.9"];
+    let mut head = vec!["95 % intervals"];
+    head.extend(columns.iter().map(String::as_str));
+    head.push("n_eff p99.9");
     page.table(&head, &rows, &[]);
 }
 
@@ -143,11 +151,17 @@ fn over_time(page: &mut Page, run: &Run) {
     }
 }
 
+/// There are samples, and nothing was learned of how they depend on each other.
+fn is_dependence_unknown(quantile: &Quantile) -> bool {
+    quantile.value.is_some() && quantile.n_eff <= 0.0
+}
+
 fn interval(series: &Series, percent: f64) -> String {
     let Some(quantile) = find(series, percent) else { return "-".to_owned() };
     match (quantile.low, quantile.high) {
         (Some(low), Some(high)) => format!("{low} .. {high}"),
         (Some(low), None) => format!("{low} .. >max"),
+        _ if is_dependence_unknown(quantile) => "not known".to_owned(),
         _ => "n too small".to_owned(),
     }
 }

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style as Paint};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use whylate_model::Printable;
+
 use super::Style;
 
 /// A report under construction.
@@ -59,6 +61,22 @@ impl Page {
         self.wrapped(text, "    ", "    ", Paint::new());
     }
 
+    /// A line for a shell, which can be taken from the page as it is: a backslash ends a line that
+    /// goes on.
+    pub(super) fn command(&mut self, text: &str) {
+        let mut line = "    $".to_owned();
+        for word in text.split_whitespace() {
+            if line.chars().count() + 1 + word.chars().count() + 2 > self.style.width {
+                line.push_str(" \\");
+                self.line(&line, Paint::new());
+                "       ".clone_into(&mut line);
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        self.line(&line, Paint::new());
+    }
+
     pub(super) fn good(&mut self, text: &str) {
         self.wrapped(text, "", "", GREEN);
     }
@@ -76,7 +94,7 @@ impl Page {
             .set_width(self.style.width as u16)
             .set_header(head);
         for row in rows {
-            table.add_row(row);
+            table.add_row(row.iter().map(|cell| Printable(cell).to_string()));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
             let aligned = index == 0 || left.contains(&index);
@@ -90,9 +108,12 @@ impl Page {
     }
 
     fn wrapped(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
+        // Whatever a run directory holds: no control character reaches the terminal.
+        let text = Printable(text).to_string();
         let mut line = first.to_owned();
         let mut empty = true;
-        for word in text.split_whitespace() {
+        let most = self.style.width.saturating_sub(rest.len().max(first.len())).max(1);
+        for word in text.split_whitespace().flat_map(|word| pieces(word, most)) {
             let space = usize::from(!empty);
             if !empty && line.chars().count() + space + word.chars().count() > self.style.width {
                 self.line(&line, paint);
@@ -102,7 +123,7 @@ impl Page {
             if !empty {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
             empty = false;
         }
         self.line(&line, paint);
@@ -118,8 +139,14 @@ impl Page {
     }
 }
 
+/// A word that is longer than a line, in pieces that are not.
+fn pieces(word: &str, most: usize) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(most).map(|piece| piece.iter().collect()).collect()
+}
+
 /// A share as a percentage with three significant digits: `0.0123%`, `4.50%`, `100%`.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let size = percent.abs();
     let decimals = match size {
@@ -133,7 +160,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A rate per second with three significant digits.
-pub(super) fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     let decimals = match per_second {
         99.95.. => 0,
         9.995.. => 1,
@@ -144,7 +171,7 @@ pub(super) fn rate(per_second: f64) -> String {
 }
 
 /// A count with thousands apart: `12 345 678`.
-pub(super) fn count(n: u64) -> String {
+pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut spaced = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -192,9 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_goes_on_says_so_to_the_shell() {
+        let mut page = Page::new(Style { width: 30, ..Style::default() });
+        page.command("for f in /sys/a/b /sys/c/d; do echo 1 > $f; done");
+        let text = page.finish();
+        assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
+        let joined = text.replace("\\\n", " ");
+        let words: Vec<&str> = joined.split_whitespace().skip(1).collect();
+        assert_eq!(words.join(" "), "for f in /sys/a/b /sys/c/d; do echo 1 > $f; done");
+    }
+
+    #[test]
     fn no_line_is_longer_than_the_page() {
-        let mut page = Page::new(Style { width: 40, colour: false });
+        let mut page = Page::new(Style { width: 40, ..Style::default() });
         page.item("many words that do not fit on one line of forty columns, and more of them");
+        page.note(&"x".repeat(100));
         let text = page.finish();
         assert!(text.lines().count() > 1);
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");

@@ -52,6 +52,12 @@ fn clock(page: &mut Page, clock: &ClockFacts) {
             source.difference_ppm,
         ));
     }
+    if let Some(drift) = clock.drift {
+        page.item(&format!(
+            "drift of the frequency: {:+.4} +- {:.4} ppm per second",
+            drift.ppm_per_s, drift.bound_ppm_per_s
+        ));
+    }
     for offset in &clock.cross_cpu {
         page.item(&format!(
             "CPU {} against CPU {}: {:+} ticks +- {} ({:.0}ns): closer stamps have no order",
@@ -80,15 +86,32 @@ fn evidence_a(page: &mut Page, trace: &TraceFacts) {
         trace.lost,
         count(trace.events_elsewhere),
     ));
+    if trace.lost_elsewhere > 0 {
+        page.item(&format!("of the senders' events {} or more were lost", trace.lost_elsewhere));
+    }
     if let (Some(with), Some(without)) = (trace.lost_share_with, trace.lost_share_without) {
         page.item(&format!(
-            "tracing itself: lost share {} with, {} without, interleaved",
+            "tracing itself: lost share {} with, {} without, interleaved{}",
             percent(with),
             percent(without),
+            difference(trace),
         ));
     }
     if !trace.missing.is_empty() {
         page.item(&format!("not on this kernel: {}", trace.missing.join(", ")));
+    }
+}
+
+/// What tracing costs by the pairs, or that they do not show it; empty where there are none.
+pub(crate) fn difference(trace: &TraceFacts) -> String {
+    let Some(found) = trace.lost_share_difference else { return String::new() };
+    let (low, high) = found.interval;
+    let points = |share: f64| format!("{:+.3}", share * 100.0);
+    let (low, mean, high) = (points(low), points(found.mean), points(high));
+    if found.is_shown() {
+        format!("; difference {mean} points ({low} .. {high} at 95 %, {} pairs)", found.pairs)
+    } else {
+        format!("; no difference shown ({low} .. {high} points at 95 %, {} pairs)", found.pairs)
     }
 }
 
@@ -105,4 +128,28 @@ fn counters(page: &mut Page, run: &Run) {
         .map(|delta| format!("{} {} (CPU {})", count(delta.count), delta.name, delta.cpu))
         .collect();
     page.item(&format!("/proc counted: {}", words.join(", ")));
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::run::PairedDifference;
+
+    use super::*;
+
+    #[test]
+    fn the_cost_of_tracing_is_a_difference_with_its_interval_or_not_shown() {
+        let told = |mean: f64, interval| {
+            let found = PairedDifference { pairs: 20, mean, interval };
+            difference(&TraceFacts { lost_share_difference: Some(found), ..TraceFacts::default() })
+        };
+        assert_eq!(
+            told(0.004, (0.003, 0.005)),
+            "; difference +0.400 points (+0.300 .. +0.500 at 95 %, 20 pairs)"
+        );
+        assert_eq!(
+            told(-0.002, (-0.006, 0.002)),
+            "; no difference shown (-0.600 .. +0.200 points at 95 %, 20 pairs)"
+        );
+        assert_eq!(difference(&TraceFacts::default()), "");
+    }
 }

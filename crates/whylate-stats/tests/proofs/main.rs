@@ -6,4 +6,5 @@ mod pooling;
 mod reading;
 mod simulation;
 mod special_functions;
+mod two_samples;
 mod vectors;

@@ -1,10 +1,10 @@
 //! Do the intervals hold what they promise? Samples whose truth is known, drawn with fixed seeds.
 
 use whylate_stats::Histogram;
-use whylate_stats::bootstrap::{block_bootstrap, mean};
+use whylate_stats::bootstrap::{block_bootstrap, mean, of_mean};
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::quantile::{estimate, ranks};
-use whylate_stats::rate::{poisson_interval, rates_differ};
+use whylate_stats::rate::{clustered_interval, poisson_interval, rates_differ};
 use whylate_stats::rng::Rng;
 use whylate_stats::stationarity::{kruskal_wallis, mann_kendall};
 
@@ -92,6 +92,81 @@ fn poisson_intervals_cover_the_rate() {
         });
         assert!(covered >= 0.93, "rate {rate}: {covered}");
     }
+}
+
+/// Bursts that come at random and last `lasting` intervals on average, with `events` in each.
+struct Bursts {
+    intervals: usize,
+    per_interval: f64,
+    lasting: f64,
+    events: f64,
+}
+
+impl Bursts {
+    fn counts(&self, rng: &mut Rng) -> Vec<u64> {
+        let end = self.intervals as f64;
+        let mut counts = vec![0; self.intervals];
+        // From so early that what still lasts at the start is there.
+        let mut at = -8.0 * self.lasting;
+        while at < end {
+            at += rng.exponential(1.0 / self.per_interval);
+            let over = at + rng.exponential(self.lasting);
+            let mut event = at;
+            loop {
+                event += rng.exponential(self.lasting / self.events);
+                if event >= over {
+                    break;
+                }
+                if (0.0..end).contains(&event) {
+                    counts[event as usize] += 1;
+                }
+            }
+        }
+        counts
+    }
+}
+
+#[test]
+fn rate_intervals_of_events_in_bursts_cover_the_rate() {
+    let of = |intervals, per_interval, lasting, events| Bursts {
+        intervals,
+        per_interval,
+        lasting,
+        events,
+    };
+    for bursts in [
+        of(30, 2.0, 0.05, 5.0),
+        of(30, 0.5, 0.1, 10.0),
+        of(240, 0.1, 1.0, 50.0),
+        of(240, 0.05, 4.0, 200.0),
+    ] {
+        let rate = bursts.per_interval * bursts.events;
+        let cover = |interval: fn(&[u64]) -> (f64, f64)| {
+            share_of_trials(200, 61, |rng| {
+                let (low, high) = interval(&bursts.counts(rng));
+                low <= rate && rate <= high
+            })
+        };
+        let clustered =
+            cover(|counts| clustered_interval(counts.iter().sum(), counts.len() as f64, counts, 5));
+        let poisson = cover(|counts| poisson_interval(counts.iter().sum(), counts.len() as f64));
+        // Two standard deviations of 200 trials are 3 %.
+        assert!((0.91..=0.995).contains(&clustered), "{} intervals: {clustered}", bursts.intervals);
+        assert!(poisson < 0.7, "{} intervals: {poisson} by Poisson", bursts.intervals);
+    }
+}
+
+#[test]
+fn studentised_intervals_cover_the_mean_of_skewed_blocks() {
+    let cover = |interval: fn(&[f64], u64) -> whylate_stats::bootstrap::Interval| {
+        share_of_trials(400, 8, |rng| {
+            let blocks: Vec<f64> = (0..30).map(|_| rng.exponential(1.0).powi(2)).collect();
+            interval(&blocks, rng.next_u64()).contains(2.0)
+        })
+    };
+    let percentile = cover(|blocks, seed| block_bootstrap(blocks, mean, seed, 400));
+    let studentised = cover(of_mean);
+    assert!(studentised >= 0.91 && studentised > percentile + 0.03, "{studentised} {percentile}");
 }
 
 #[test]

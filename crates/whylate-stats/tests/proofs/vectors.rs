@@ -20,7 +20,7 @@ impl Row<'_> {
         (!cell.is_empty()).then(|| cell.parse().unwrap_or_else(|_| panic!("not a number: {cell}")))
     }
 
-    fn text(&self, column: usize) -> &str {
+    pub(crate) fn text(&self, column: usize) -> &str {
         self.0[column]
     }
 }

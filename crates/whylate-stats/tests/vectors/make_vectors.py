@@ -235,6 +235,35 @@ def trends(rng):
     write("mann_kendall.csv", "series,s,p,tau", rows)
 
 
+# --- two samples ----------------------------------------------------------------------------------
+
+def mann_whitney(rng):
+    """Binned samples: values with counts, as the product has them."""
+    cases = [([1, 2, 3], [4, 5, 6]), ([1, 1, 2], [1, 2, 2]), ([5], [7]), ([3, 3, 3], [3, 3, 3, 3]),
+             ([9] * 40 + [10] * 3, [9] * 30 + [10] * 20)]
+    for shift in [0, 1, 4]:
+        cases.append((list(rng.integers(0, 30, 80)), list(rng.integers(0, 30, 50) + shift)))
+        cases.append((list(rng.exponential(500, 200).astype(int)),
+                      list(rng.exponential(500 + 100 * shift, 300).astype(int))))
+    rows = []
+    for first, second in cases:
+        first, second = [[int(v) for v in side] for side in (first, second)]
+        # SciPy's statistic is that of its first argument: pairs in which that one is larger.
+        found = stats.mannwhitneyu(second, first, alternative="two-sided", method="asymptotic",
+                                   use_continuity=True)
+        p = 1.0 if math.isnan(found.pvalue) else found.pvalue
+        cell = [" ".join(f"{v}x{side.count(v)}" for v in sorted(set(side)))
+                for side in (first, second)]
+        rows.append((*cell, found.statistic, p))
+    write("mann_whitney.csv", "first,second,u,p", rows)
+
+
+def student():
+    rows = [(df, stats.t.ppf(0.975, df), t, 2 * stats.t.sf(t, df))
+            for df in [1, 2, 3.7, 4, 9, 30, 1e6] for t in [0.1, 1.0, 2.5, 12.0]]
+    write("student.csv", "degrees,critical,t,p", rows)
+
+
 def main():
     order_statistics()
     smallest()
@@ -245,6 +274,8 @@ def main():
     rng = numpy.random.default_rng(20170330)
     kruskal(rng)
     trends(rng)
+    mann_whitney(rng)
+    student()
 
 
 if __name__ == "__main__":

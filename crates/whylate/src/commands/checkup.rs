@@ -1,7 +1,7 @@
 //! `whylate` without a command: the one-minute check-up.
 
 use anyhow::Result;
-use whylate_model::Nanos;
+use whylate_model::{CpuId, CpuList, Nanos};
 use whylate_record::RecordError;
 use whylate_record::checkup::{Request, Times, record};
 
@@ -10,7 +10,7 @@ use crate::cli::Checkup;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// A line off a terminal for each part, which takes seconds.
+/// Off a terminal each part is announced; only the longest ones last for another line.
 const HEARTBEAT: Nanos = Nanos(10_000_000_000);
 
 pub(super) fn run(options: &Checkup) -> Result<Exit> {
@@ -18,9 +18,7 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
     let mut progress = Shown::new(HEARTBEAT);
     let measured = gaps::measured(options.cpu.as_deref())?;
     let housekeeping = gaps::housekeeping(options.common.housekeeping.as_deref())?;
-    let Some(cpu) = measured.last().copied() else {
-        anyhow::bail!("no CPU to check up: name one with --cpu")
-    };
+    let cpu = one_of(options.cpu.as_deref(), &measured)?;
     let program = std::env::current_exe().map_err(RecordError::NoProgram)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request {
@@ -35,5 +33,36 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
     };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
-    conclude(&recorded, &path, options.common.format, &stopping)
+    conclude(&recorded, &path, &options.common, &stopping)
+}
+
+/// The CPU to check up: the one that was named, or the last of those that could be.
+fn one_of(words: Option<&str>, measured: &[CpuId]) -> Result<CpuId> {
+    match (words, measured) {
+        (Some(words), [_, _, ..]) => anyhow::bail!(
+            "--cpu {words} names {} CPUs ({}), and the check-up is of one: name one of them, or \
+             measure them all with `whylate gaps --cpus {words}`",
+            measured.len(),
+            CpuList(measured)
+        ),
+        (_, [.., last]) => Ok(*last),
+        (_, []) => anyhow::bail!("no CPU to check up: name one with --cpu"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cpus_than_one_are_refused_and_none_is_left_out_silently() {
+        let ids = |list: &[u32]| list.iter().copied().map(CpuId).collect::<Vec<_>>();
+        assert_eq!(one_of(Some("3"), &ids(&[3])).unwrap(), CpuId(3));
+        assert_eq!(one_of(None, &ids(&[1, 2, 3])).unwrap(), CpuId(3), "nobody named any");
+        let refused = one_of(Some("0-1"), &ids(&[0, 1])).unwrap_err().to_string();
+        for word in ["--cpu 0-1", "2 CPUs", "whylate gaps --cpus 0-1"] {
+            assert!(refused.contains(word), "{refused}");
+        }
+        assert!(one_of(None, &[]).unwrap_err().to_string().contains("--cpu"));
+    }
 }

@@ -1,6 +1,6 @@
 //! `whylate gaps`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use whylate_gap::{Placement, Plan, Policy, Threshold};
@@ -9,10 +9,12 @@ use whylate_host::topology::Topology;
 use whylate_model::run::LoopKind;
 use whylate_model::{CpuId, CpuList, Nanos};
 use whylate_record::gaps::{Request, record};
-use whylate_record::{matrix, storage};
+use whylate_record::{matrix, scoring, storage};
+use whylate_sys::affinity;
 
 use super::{Beginning, Exit, begin, conclude, quick};
 use crate::cli::{Gaps, Loop};
+use crate::parse;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -20,31 +22,60 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
     let stopping = Stopping::listen()?;
     let mut progress = Shown::new(options.heartbeat);
     let measured = measured(options.cpus.as_deref())?;
+    let cgroup = cgroup(options.cpus.as_deref())?;
     let housekeeping = housekeeping(options.common.housekeeping.as_deref())?;
+    if options.selftest && measured.len() > 1 {
+        anyhow::bail!("the self-test interrupts one CPU: name it, such as --cpus {}", measured[0]);
+    }
+    if options.selftest && options.threshold.is_some_and(|given| given > scoring::SHORTEST_JUDGED) {
+        anyhow::bail!(
+            "the self-test plants interruptions from {} on, which a larger --threshold would not see",
+            scoring::SHORTEST_JUDGED
+        );
+    }
+    if options.common.quick && quick(options.duration, true) < parse::SHORTEST {
+        anyhow::bail!(
+            "a tenth of {} is too short to measure anything: give --duration {} or leave --quick out",
+            options.duration,
+            whylate_model::Nanos(10 * parse::SHORTEST.0)
+        );
+    }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
-    let request = request(options, measured, housekeeping, seed);
+    let request = Request { cgroup, ..request(options, measured, housekeeping, seed) };
     let recorded = if options.matrix {
         matrix::record(&request, &directory, &stopping.stop, &mut progress)?
     } else {
         record(&request, directory, &stopping.stop, &mut progress)?
     };
     drop(progress);
-    conclude(&recorded, &path, options.common.format, &stopping)
+    conclude(&recorded, &path, &options.common, &stopping)
 }
 
-/// The CPUs that the words mean; by default all that this process may use but the first, which is
-/// left for everything else.
+/// The CPUs that the words mean; by default those of the affinity that this process was started
+/// with but the first, which is left for everything else.
 pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
     let topology = Topology::read(Path::new("/"))?;
-    let allowed = cpus::allowed(&topology)?;
-    match words {
-        Some(words) => {
-            let spec: CpuSpec = words.parse()?;
-            Ok(cpus::resolve(&spec, &topology, &allowed)?)
-        }
-        None if allowed.len() > 1 => Ok(allowed[1..].to_vec()),
-        None => Ok(allowed),
+    if let Some(words) = words {
+        let (spec, allowed): (CpuSpec, _) = (words.parse()?, cpus::allowed(&topology)?);
+        return Ok(cpus::resolve(&spec, &topology, &allowed)?);
     }
+    Ok(all_but_the_first(affinity::get()))
+}
+
+fn all_but_the_first(mut cpus: Vec<CpuId>) -> Vec<CpuId> {
+    if cpus.len() > 1 {
+        cpus.remove(0);
+    }
+    cpus
+}
+
+/// The cgroup that the words name, to measure inside of.
+fn cgroup(words: Option<&str>) -> Result<Option<PathBuf>> {
+    let spec = words.map(str::parse).transpose()?;
+    Ok(spec.and_then(|spec| match spec {
+        CpuSpec::Cgroup(path) => Some(path),
+        CpuSpec::List(_) | CpuSpec::Isolated => None,
+    }))
 }
 
 pub(super) fn housekeeping(words: Option<&str>) -> Result<Option<Vec<CpuId>>> {
@@ -58,10 +89,12 @@ fn request(
     seed: u64,
 ) -> Request {
     let duration = quick(options.duration, options.common.quick);
-    let question = format!(
-        "What did a busy thread on CPU {} not get in {duration}, and who took it?",
-        CpuList(&measured)
-    );
+    let cpus = CpuList(&measured);
+    let question = if options.selftest {
+        format!("Is each interruption planted on CPU {cpus} found and named?")
+    } else {
+        format!("What did a busy thread on CPU {cpus} not get in {duration}, and who took it?")
+    };
     let placement = match options.floating {
         Some(threads) => Placement::Floating { threads: threads.get(), allowed: measured },
         None => Placement::Pinned(measured),
@@ -82,6 +115,7 @@ fn request(
             stop_at: options.threshold_stop,
         },
         duration: if options.selftest { SELFTEST } else { duration },
+        cgroup: None,
         housekeeping,
         lock_memory: !options.no_mlock,
         hold_idle_states: !options.common.no_dma_latency,
@@ -101,3 +135,16 @@ fn request(
 
 /// A self-test ends when everything is injected; this is for the case that it never is.
 const SELFTEST: Nanos = Nanos(120_000_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_words_the_affinity_is_measured_but_its_first_cpu() {
+        let ids = |list: &[u32]| list.iter().copied().map(CpuId).collect::<Vec<_>>();
+        assert_eq!(all_but_the_first(ids(&[2, 3, 5])), ids(&[3, 5]));
+        assert_eq!(all_but_the_first(ids(&[7])), ids(&[7]), "the only one there is");
+        assert_eq!(measured(None).unwrap(), all_but_the_first(affinity::get()));
+    }
+}

@@ -1,7 +1,10 @@
 //! One file per command.
 
 mod checkup;
+mod compare;
+mod doctor;
 mod gaps;
+mod merge;
 mod reflect;
 mod report;
 
@@ -11,7 +14,7 @@ use anyhow::{Context, Result};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
 use whylate_record::{Recorded, progress::Progress};
-use whylate_report::Style;
+use whylate_report::{Percentiles, Style};
 
 use crate::cli::{Cli, Command, Common, Format};
 use crate::stopping::Stopping;
@@ -37,7 +40,10 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         None => checkup::run(&cli.checkup),
         Some(Command::Gaps(options)) => gaps::run(&options),
+        Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Report(options)) => report::run(&options),
+        Some(Command::Compare(options)) => compare::run(&options),
+        Some(Command::Merge(options)) => merge::run(&options),
         Some(Command::ReflectStdin(options)) => reflect::run(&options),
     }
 }
@@ -63,23 +69,29 @@ fn begin(common: &Common, progress: &mut dyn Progress) -> Result<Beginning> {
 fn conclude(
     recorded: &Recorded,
     path: &std::path::Path,
-    format: Format,
+    common: &Common,
     stopping: &Stopping,
 ) -> Result<Exit> {
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }
-    print(&recorded.run, format)?;
-    if format == Format::Text {
+    print(&recorded.run, common.format, common.percentiles)?;
+    if common.format == Format::Text {
         anstream::println!("\nRun directory: {}", path.display());
+    }
+    // The run is stored and printed: without its page it is as good as before.
+    let page = RunDir::open(path).map_err(Into::into);
+    if let Err(error) = page.and_then(|run| whylate_report::html::write(&run, &recorded.run)) {
+        anstream::eprintln!("{error}");
     }
     Ok(exit(&recorded.run))
 }
 
-fn print(run: &Run, format: Format) -> Result<()> {
+fn print(run: &Run, format: Format, percentiles: Option<Percentiles>) -> Result<()> {
     match format {
         Format::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
+            let percentiles = percentiles.unwrap_or_default();
+            let style = Style { colour: colour(), percentiles, ..Style::default() };
             anstream::print!("{}", whylate_report::render(run, style));
         }
         Format::Json => {

@@ -1,88 +1,13 @@
-//! The command line: every flag documented once, here.
+//! `whylate gaps`.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use whylate_gap::Work;
 use whylate_model::Nanos;
 
+use super::Common;
 use crate::parse;
-
-/// Measures where the microseconds of this machine go, names what took them, and says how far each
-/// number can be trusted.
-///
-/// Without a command: a check-up of one minute. It measures what a busy thread, a timer wake-up, a
-/// message between two processes and a UDP round trip experience on this host, where the lost time
-/// went, and writes a run directory.
-#[derive(Debug, Parser)]
-#[command(version, propagate_version = true, disable_help_subcommand = true)]
-pub(crate) struct Cli {
-    /// The question to answer; none for the check-up.
-    #[command(subcommand)]
-    pub(crate) command: Option<Command>,
-    /// Options of the check-up.
-    #[command(flatten)]
-    pub(crate) checkup: Checkup,
-}
-
-/// A question.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// What did a busy thread not get, and who took it (per CPU, per cause)
-    Gaps(Box<Gaps>),
-    /// Look at a recorded run
-    Report(Report),
-    /// Answers probes on the socket that is its standard input
-    #[command(hide = true)]
-    ReflectStdin(ReflectStdin),
-}
-
-/// Options that every measuring command has.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Common {
-    /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
-    pub(crate) output: Option<PathBuf>,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Seed of everything random; the default is drawn and recorded
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// CPUs for everything that is not measured, such as the drain of the rings
-    #[arg(long, value_name = "CPUS")]
-    pub(crate) housekeeping: Option<String>,
-    /// Measure a tenth as long; the report says so
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
-    pub(crate) no_dma_latency: bool,
-    /// Do not use the kernel's tracing, only what a thread can know by itself
-    #[arg(long)]
-    pub(crate) no_trace: bool,
-}
-
-/// How to print a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A report of at most 80 columns.
-    Text,
-    /// The run as it is stored in run.json.
-    Json,
-}
-
-/// Options of the check-up.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Checkup {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
-    /// The CPU to check up [default: the last one this process may use]
-    #[arg(long, value_name = "CPU")]
-    pub(crate) cpu: Option<String>,
-}
 
 /// What did a busy thread not get, and who took it.
 ///
@@ -103,7 +28,8 @@ pub(crate) struct Gaps {
     /// Common options.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// CPUs to measure: 2-5,8 or `isolated` or cgroup:PATH [default: all but one]
+    /// CPUs to measure: 2-5,8 or `isolated`, or cgroup:PATH to measure inside a cgroup [default:
+    /// all but one]
     #[arg(long, value_name = "CPUS", help_heading = "What to measure")]
     pub(crate) cpus: Option<String>,
     /// How long to measure
@@ -127,11 +53,13 @@ pub(crate) struct Gaps {
     /// Count every delta, not only gaps, for min/p50/p99/p99.9/max over all readings
     #[arg(long, help_heading = "What to measure")]
     pub(crate) distribution: bool,
-    /// Interrupt the measured CPU in known ways and judge whether each was found and named
-    #[arg(long, help_heading = "What to measure")]
+    /// Interrupt one measured CPU in known ways and judge whether each was found and named; ends
+    /// when all is injected
+    #[arg(long, help_heading = "What to measure",
+          conflicts_with_all = ["floating", "workload", "loop_kind", "quick", "duration", "share"])]
     pub(crate) selftest: bool,
     /// Measure pinned and floating, FIFO or not, mlock or not, alone and sharing, one after another
-    #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating"])]
+    #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "fifo", "share", "no_mlock", "move_tasks", "move_interrupts"])]
     pub(crate) matrix: bool,
 
     /// Let N threads float over the CPUs instead of pinning one to each
@@ -170,15 +98,15 @@ pub(crate) struct Gaps {
     pub(crate) worst: NonZeroU32,
 
     /// Disk bound of the gap and event segments; the oldest are deleted
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse::size,
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse::disk,
           help_heading = "Long runs")]
     pub(crate) max_disk: u64,
     /// A line on stderr this often
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::limit,
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::beat,
           help_heading = "Long runs")]
     pub(crate) heartbeat: Nanos,
     /// Close segments and write run.json this often
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::limit,
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat,
           help_heading = "Long runs")]
     pub(crate) checkpoint: Nanos,
 }
@@ -190,29 +118,4 @@ pub(crate) enum Loop {
     Chain,
     /// Two readings back to back.
     Pair,
-}
-
-/// Look at a recorded run.
-///
-/// Needs no privilege and not the machine that made it.
-///
-/// Example: whylate report whylate-20261121-070000
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Report {
-    /// Run directory
-    pub(crate) run: PathBuf,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-}
-
-/// The other end of the check-up's messages.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ReflectStdin {
-    /// CPU to run on.
-    #[arg(long)]
-    pub(crate) cpu: u32,
-    /// How to wait for a message: block or spin.
-    #[arg(long, default_value = "block")]
-    pub(crate) wait: whylate_port::Wait,
 }

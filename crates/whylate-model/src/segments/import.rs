@@ -1,0 +1,46 @@
+//! Taking over the segments of another directory, for a run that is the sum of several.
+
+use super::event_rows::EventRows;
+use super::gap_rows::GapRows;
+use super::reader::SEGMENT_LIMIT;
+use super::rows::{Rows, decode};
+use super::{is_segment_name, number_of};
+use crate::directory::RunDir;
+use crate::error::{ModelError, quote};
+use crate::files;
+use crate::run::Segment;
+
+/// Copies a segment into another run's directory under the next `number` of its kind.
+///
+/// The content stays as it is, raw ticks and the epoch that they count from included. It is decoded
+/// first: what cannot be read is an error and is not copied. A segment of a kind that this version
+/// does not know is an error, too.
+pub fn import(
+    from: &RunDir,
+    segment: &Segment,
+    into: &RunDir,
+    number: u64,
+) -> Result<Segment, ModelError> {
+    let path = from.path().join(&segment.file);
+    let unsafe_name =
+        || ModelError::UnsafeFileName { path: path.clone(), file: quote(&segment.file) };
+    if !is_segment_name(&segment.file) {
+        return Err(unsafe_name());
+    }
+    let content = files::read_plain(&path, SEGMENT_LIMIT)?;
+    let (kind, _) = number_of(&segment.file).ok_or_else(unsafe_name)?;
+    let rows = match kind {
+        GapRows::KIND => decode::<GapRows>(&path, content.clone())?.len(),
+        EventRows::KIND => decode::<EventRows>(&path, content.clone())?.len(),
+        _ => return Err(ModelError::malformed(&path, "a kind of segment that is not known")),
+    };
+    let file = format!("{kind}-{number:04}.parquet");
+    files::replace(&into.path().join(&file), &content)?;
+    Ok(Segment { file, rows: rows as u64, bytes: content.len() as u64, ..segment.clone() })
+}
+
+/// The kind of a segment by its name: `gaps` or `events`.
+#[must_use]
+pub fn kind_of(segment: &Segment) -> Option<&str> {
+    number_of(&segment.file).map(|(kind, _)| kind)
+}

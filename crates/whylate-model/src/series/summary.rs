@@ -1,0 +1,317 @@
+//! From a histogram to the numbers that are printed: one way for recordings and for sums of them.
+//!
+//! Every number of a series comes from one histogram; how many independent samples that is worth
+//! is for the caller to say, who has the intervals of time. What is not known is absent.
+
+use whylate_stats::histogram::Histogram;
+use whylate_stats::{class, quantile, rate, snr, stationarity, weighted};
+
+use super::{Censored, Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail};
+use crate::run::{Rate, TimeShare, TimeWeighted};
+use crate::units::Nanos;
+
+/// Above this an event belongs to the tail that the PAM paper calls the Ugly.
+pub const UGLY: Nanos = Nanos(class::UGLY_ABOVE_NS);
+
+/// Gap lengths that rates are given for.
+pub const RATES_AT_LEAST: [Nanos; 6] =
+    [Nanos(1_000), Nanos(2_000), Nanos(10_000), Nanos(50_000), Nanos(100_000), Nanos(1_000_000)];
+
+/// Gap lengths that shares of time are given for.
+const TIME_AT_LEAST: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000)];
+
+/// Shares of the elapsed time for the time-weighted view, in percent.
+const TIME_WEIGHTED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// The percentile that decides the class.
+const DECIDES: f64 = 99.9;
+
+/// What a series is, apart from its numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity {
+    /// Identifier and tag.
+    pub name: String,
+    /// For people.
+    pub label: String,
+    /// Row of the paper's table.
+    pub paper_row: Option<String>,
+    /// Where the clock starts.
+    pub from: String,
+    /// Where it stops.
+    pub to: String,
+    /// The clock.
+    pub clock: String,
+    /// What the number is.
+    pub definition: Definition,
+    /// Smallest step of the clock.
+    pub resolution_ns: f64,
+    /// Samples lost or censored.
+    pub lost: u64,
+}
+
+impl Series {
+    /// The series of these values. `n_eff` says, for each percentage, how many independent samples
+    /// they are worth. Shares of time are over the sum of the values.
+    #[must_use]
+    pub fn summarise(
+        identity: Identity,
+        values: &Histogram,
+        n_eff: impl Fn(f64) -> f64,
+        stationarity: Option<Stationarity>,
+    ) -> Self {
+        let quantiles = quantile::PERCENTS.map(|percent| one(values, percent, n_eff(percent)));
+        let decides = deciding(&quantiles);
+        let sum = values.mean().unwrap_or(0.0) * values.len() as f64;
+        Self {
+            name: identity.name,
+            label: identity.label,
+            paper_row: identity.paper_row,
+            from: identity.from,
+            to: identity.to,
+            clock: identity.clock,
+            definition: identity.definition,
+            resolution_ns: identity.resolution_ns,
+            n: values.len(),
+            lost: identity.lost,
+            censored: None,
+            min: values.min().map(Nanos),
+            max: values.max().map(Nanos),
+            mean_ns: values.mean(),
+            class: decides.map(classify),
+            class_by: decides,
+            quantiles: quantiles.to_vec(),
+            tail: Some(tail(values, sum, Denominator::Measured)),
+            snr: Some(Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) }),
+            stationarity,
+        }
+    }
+
+    /// Of the `values` that this series was made of, the largest `censored.count` are only known to
+    /// be larger than `censored.above`. What rests on them is taken back: it is not known.
+    pub fn censor(&mut self, values: &Histogram, censored: Censored) {
+        let Some(first) = (values.len() + 1).checked_sub(censored.count) else { return };
+        let Some(reached) = values.rank_value(first) else { return };
+        self.censored = Some(censored);
+        (self.max, self.mean_ns) = (None, None);
+        if let Some(snr) = &mut self.snr {
+            snr.by_time = None;
+        }
+        let among = |value: &Option<Nanos>| value.is_some_and(|value| value.0 >= reached);
+        for quantile in &mut self.quantiles {
+            if among(&quantile.value) {
+                quantile.value = None;
+                quantile.low = quantile.low.map(|low| low.min(censored.above));
+            }
+            if among(&quantile.high) {
+                quantile.high = None;
+            }
+        }
+        if among(&self.min) {
+            self.min = None;
+        }
+        if among(&self.class_by) {
+            self.class_by = (censored.above > UGLY).then_some(censored.above);
+            self.class = self.class_by.map(classify);
+        }
+    }
+
+    /// Gaps: the class is by the time-weighted p99.9, and shares are of the elapsed time.
+    pub fn weigh_by_time(&mut self, values: &Histogram, elapsed: Nanos, weighted: &[TimeWeighted]) {
+        let decides = at(weighted.iter().map(|point| (point.percent, Some(point.value))));
+        self.class = decides.map(classify);
+        self.class_by = decides;
+        self.tail = Some(tail(values, elapsed.0 as f64, Denominator::Elapsed));
+    }
+}
+
+/// How often per second gaps of the usual lengths came.
+#[must_use]
+pub fn rates(lengths: &Histogram, elapsed: Nanos) -> Vec<Rate> {
+    let seconds = (elapsed.0 as f64 / 1e9).max(1e-9);
+    let rate = |at_least: &Nanos| {
+        let count = lengths.count_at_least(at_least.0);
+        let interval = rate::poisson_interval(count, seconds);
+        Rate { at_least: *at_least, count, per_second: count as f64 / seconds, interval }
+    };
+    RATES_AT_LEAST.iter().map(rate).collect()
+}
+
+/// The time-weighted view: empty when no time passed.
+#[must_use]
+pub fn time_weighted(lengths: &Histogram, elapsed: Nanos) -> Vec<TimeWeighted> {
+    let point = |percent: &f64| {
+        let value = weighted::time_weighted_percentile(lengths.bins(), elapsed.0 as f64, *percent);
+        value.map(|value| TimeWeighted { percent: *percent, value: Nanos(value) })
+    };
+    TIME_WEIGHTED.iter().filter_map(point).collect()
+}
+
+/// The share of time spent in gaps of at least the usual lengths, over both denominators: the
+/// elapsed time, and the time inside the readings. Empty when there is neither.
+#[must_use]
+pub fn time_shares(lengths: &Histogram, elapsed: Nanos, inside: Nanos) -> Vec<TimeShare> {
+    if elapsed.0 == 0 || inside.0 == 0 {
+        return Vec::new();
+    }
+    let share = |at_least: &Nanos| {
+        let time = lengths.sum_above(at_least.0 - 1) as f64;
+        TimeShare {
+            at_least: *at_least,
+            of_elapsed: time / elapsed.0 as f64,
+            of_inside: time / inside.0 as f64,
+        }
+    };
+    TIME_AT_LEAST.iter().map(share).collect()
+}
+
+/// The tests for a change over time, from equal blocks of time.
+#[must_use]
+pub fn stationarity(blocks: &[Histogram]) -> Stationarity {
+    let at = |percent: f64| -> Vec<Option<Nanos>> {
+        let supported = |block: &Histogram| {
+            quantile::estimate(block, percent, block.len() as f64).value.map(Nanos)
+        };
+        blocks.iter().map(supported).collect()
+    };
+    let (p50, p99) = (at(50.0), at(99.0));
+    let trend = |series: &[Option<Nanos>]| {
+        let values: Option<Vec<f64>> = series.iter().map(|v| v.map(|v| v.0 as f64)).collect();
+        values.map(|values| stationarity::mann_kendall(&values).p_value)
+    };
+    Stationarity {
+        trend_p50: trend(&p50),
+        trend_p99: trend(&p99),
+        blocks_differ: Some(stationarity::kruskal_wallis_of_histograms(blocks).p_value),
+        p50,
+        p99,
+    }
+}
+
+fn one(values: &Histogram, percent: f64, n_eff: f64) -> Quantile {
+    let estimate = quantile::estimate(values, percent, n_eff);
+    Quantile {
+        percent,
+        value: estimate.value.map(Nanos),
+        low: estimate.low.map(Nanos),
+        high: estimate.high.map(Nanos),
+        n_eff,
+    }
+}
+
+/// What decides the class: the p99.9, or, where the sample does not bound it from above, the lower
+/// end of its interval when that is Ugly already: the whole interval then lies in one class.
+fn deciding(quantiles: &[Quantile]) -> Option<Nanos> {
+    let decides = quantiles.iter().find(|q| (q.percent - DECIDES).abs() < 1e-9)?;
+    decides.value.or(decides.low.filter(|low| *low > UGLY))
+}
+
+fn at(mut points: impl Iterator<Item = (f64, Option<Nanos>)>) -> Option<Nanos> {
+    points.find(|(percent, _)| (percent - DECIDES).abs() < 1e-9).and_then(|(_, value)| value)
+}
+
+fn classify(p999: Nanos) -> Class {
+    match class::class(p999.0) {
+        class::Class::Good => Class::Good,
+        class::Class::Bad => Class::Bad,
+        class::Class::Ugly => Class::Ugly,
+    }
+}
+
+fn tail(values: &Histogram, denominator_ns: f64, denominator: Denominator) -> Tail {
+    let share = values.sum_above(UGLY.0) as f64 / denominator_ns.max(1.0);
+    Tail { count: values.count_above(UGLY.0), share, denominator }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity() -> Identity {
+        Identity {
+            name: "wake-cpu1".to_owned(),
+            label: "wake-up".to_owned(),
+            paper_row: None,
+            from: "scheduled instant".to_owned(),
+            to: "running".to_owned(),
+            clock: "tsc".to_owned(),
+            definition: Definition::DispatchLatency,
+            resolution_ns: 1.0,
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_absent() {
+        assert_eq!(time_weighted(&Histogram::new(), Nanos(0)), []);
+        for n in 0..3u64 {
+            let values: Histogram = (0..n).collect();
+            let series = Series::summarise(identity(), &values, |_| n as f64, None);
+            assert!(series.quantiles.iter().all(|q| q.value.is_none()), "{n}");
+            assert_eq!((series.class, series.max.is_some()), (None, n > 0));
+        }
+    }
+
+    #[test]
+    fn an_interval_without_an_upper_end_has_a_class_when_it_lies_in_one() {
+        let ugly: Histogram = (0..2_000).map(|n| if n % 50 == 0 { 300_000 } else { 900 }).collect();
+        let series = Series::summarise(identity(), &ugly, |_| 2_000.0, None);
+        let p999 = series.quantiles.iter().find(|q| (q.percent - 99.9).abs() < 1e-9).unwrap();
+        assert!(p999.value.is_none() && p999.high.is_none(), "{p999:?}");
+        assert_eq!((series.class, series.class_by), (Some(Class::Ugly), p999.low));
+        // The same lower end below the limit leaves two classes.
+        let open: Histogram = (0..2_000).map(|n| if n % 50 == 0 { 90_000 } else { 900 }).collect();
+        let series = Series::summarise(identity(), &open, |_| 2_000.0, None);
+        assert_eq!((series.class, series.class_by), (None, None));
+    }
+
+    #[test]
+    fn what_was_given_up_is_neither_maximum_nor_quantile() {
+        let above = Nanos(1_000_000_000);
+        let answered = 9_970u64;
+        let values = || {
+            let mut values: Histogram = (1..=answered).collect();
+            values.record_n(above.0, 30);
+            values
+        };
+        let mut series = Series::summarise(identity(), &values(), |_| 1e4, None);
+        assert_eq!((series.max, series.class), (Some(above), Some(Class::Ugly)));
+        series.censor(&values(), Censored { count: 30, above });
+        assert_eq!((series.max, series.mean_ns), (None, None));
+        assert_eq!((series.class, series.class_by), (Some(Class::Ugly), Some(above)));
+        for quantile in &series.quantiles {
+            let known = quantile.percent < 99.5;
+            assert_eq!(quantile.value.is_some(), known, "{quantile:?}");
+            assert_eq!(quantile.high.is_some(), known, "{quantile:?}");
+            assert!(quantile.value.is_none_or(|value| value.0 <= answered), "{quantile:?}");
+        }
+    }
+
+    #[test]
+    fn shares_of_time_name_both_denominators() {
+        let mut lengths = Histogram::new();
+        lengths.record_n(999, 7);
+        lengths.record_n(1_000, 100);
+        lengths.record_n(2_000_000, 1);
+        // A loop in pairs: half of 100 ms is between the readings.
+        let shares = time_shares(&lengths, Nanos(100_000_000), Nanos(50_000_000));
+        let found: Vec<(u64, f64, f64)> =
+            shares.iter().map(|s| (s.at_least.0, s.of_elapsed, s.of_inside)).collect();
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-3;
+        assert_eq!(found.len(), 4);
+        assert!(near(found[0].1, 0.021) && near(found[0].2, 0.042), "{found:?}");
+        for (_, of_elapsed, of_inside) in &found[1..] {
+            assert!(near(*of_elapsed, 0.02) && near(*of_inside, 0.04), "{found:?}");
+        }
+        assert_eq!(time_shares(&lengths, Nanos(0), Nanos(0)), []);
+    }
+
+    #[test]
+    fn equal_samples_have_equal_quantiles() {
+        let mut values = Histogram::new();
+        values.record_n(9, 100_000);
+        let series = Series::summarise(identity(), &values, |_| 1e5, None);
+        let supported: Vec<_> = series.quantiles.iter().filter_map(|q| q.value).collect();
+        assert_eq!(supported, [Nanos(9); 5]);
+        assert_eq!(series.class, Some(Class::Good));
+    }
+}

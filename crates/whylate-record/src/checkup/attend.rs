@@ -1,0 +1,80 @@
+//! Looking after the host while a part of the check-up is measured.
+//!
+//! The part runs on a thread of its own; this one, on its housekeeping CPU, looks ten times a
+//! second whether the host has changed under it, takes sandwiches for the calibration, and says how
+//! far the part is. What is counted on the measured CPU is counted for that stretch.
+
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use whylate_clock::Counter;
+use whylate_host::watch::{HostWatch, Watched};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos};
+
+use super::Checkup;
+use crate::RecordError;
+use crate::progress::Step;
+
+/// Time between two looks. Each takes some 50 us of a CPU that may hold the other end of the
+/// messages: more of them would reach its p99.9.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A part, and what must not change while it is measured.
+pub(super) struct Part<'a> {
+    pub(super) what: &'a str,
+    pub(super) duration: Nanos,
+    /// CPUs that take part.
+    pub(super) cpus: &'a [CpuId],
+    /// Threads and processes that must stay where they are.
+    pub(super) watched: &'a [Watched],
+}
+
+impl Checkup<'_> {
+    /// Does `work` on a thread of its own and looks after the host meanwhile.
+    pub(super) fn attend<T: Send>(
+        &mut self,
+        part: &Part<'_>,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, RecordError> {
+        let mut watch = HostWatch::start(Path::new("/"), part.cpus, part.watched);
+        self.progress.step(&Step::of(part.what, part.duration));
+        let rate = self.bench.rate;
+        let began = self.bench.counter.read();
+        self.bench.measurement_begins();
+        let done = thread::scope(|scope| {
+            let waiting = thread::current();
+            let worker = thread::Builder::new().name("whylate-part".to_owned());
+            let worker = worker.spawn_scoped(scope, move || {
+                let done = work();
+                waiting.unpark();
+                done
+            })?;
+            while !worker.is_finished() {
+                thread::park_timeout(LOOK_EVERY);
+                self.bench.sample();
+                self.look(&mut watch);
+                let elapsed = self.bench.counter.read().since(began).to_nanos(rate);
+                self.progress.step(&Step { elapsed, ..Step::of(part.what, part.duration) });
+            }
+            Ok(worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        self.bench.measurement_ends();
+        self.look(&mut watch);
+        done.map_err(RecordError::NoThread)
+    }
+
+    fn look(&mut self, watch: &mut HostWatch) {
+        for warning in watch.poll() {
+            self.warn(warning);
+        }
+    }
+
+    /// A warning of a part, told at once.
+    pub(super) fn warn(&mut self, warning: Warning) {
+        self.progress.say(&warning.to_string());
+        self.run.warnings.push(warning);
+    }
+}

@@ -1,0 +1,171 @@
+//! What the reader of a comparison must know, each with advice.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use whylate_model::Printable;
+
+use super::Side;
+
+/// A caution. One arm per fact; [`Caution::advice`] says what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "caution")]
+pub enum Caution {
+    /// The sides ran on different kinds of processors.
+    OtherArchitecture {
+        /// Of A.
+        before: String,
+        /// Of B.
+        after: String,
+    },
+    /// Different versions of the tool recorded the sides.
+    OtherVersion {
+        /// Of A.
+        before: String,
+        /// Of B.
+        after: String,
+    },
+    /// A run is not trustworthy by its own verdict.
+    NotTrustworthy {
+        /// Its directory.
+        directory: String,
+        /// Why.
+        reasons: Vec<String>,
+    },
+    /// A run did not end by itself.
+    Unfinished {
+        /// Its directory.
+        directory: String,
+    },
+    /// The runs of one side were made on hosts that differ.
+    MixedSide {
+        /// Which side.
+        side: Side,
+        /// In what.
+        fields: Vec<String>,
+    },
+    /// A side has few intervals of time.
+    FewIntervals {
+        /// The series.
+        series: String,
+        /// How many the side with fewer has.
+        intervals: usize,
+    },
+    /// The measuring times of the sides differ: the maximum grows with them.
+    OtherDuration {
+        /// The series.
+        series: String,
+        /// Of A, in seconds.
+        before_s: f64,
+        /// Of B, in seconds.
+        after_s: f64,
+    },
+    /// The histogram log holds less than the run counted.
+    Incomplete {
+        /// The directory.
+        directory: String,
+        /// The series.
+        series: String,
+        /// Samples in the log.
+        have: u64,
+        /// Samples counted.
+        counted: u64,
+    },
+    /// A file could not be read to its end.
+    Damaged {
+        /// What the reader says.
+        what: String,
+    },
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherArchitecture { before, after } => {
+                write!(
+                    f,
+                    "the architecture differs: {} and {}",
+                    Printable(before),
+                    Printable(after)
+                )
+            }
+            Self::OtherVersion { before, after } => write!(
+                f,
+                "whylate {} recorded A and {} recorded B",
+                Printable(before),
+                Printable(after)
+            ),
+            Self::NotTrustworthy { directory, reasons } => {
+                write!(f, "`{}` is not trustworthy", Printable(directory))?;
+                let mut before = ": ";
+                for reason in reasons {
+                    write!(f, "{before}{}", Printable(reason))?;
+                    before = "; ";
+                }
+                Ok(())
+            }
+            Self::Unfinished { directory } => {
+                write!(f, "`{}` did not end by itself", Printable(directory))
+            }
+            Self::MixedSide { side, fields } => {
+                let fields: Vec<String> =
+                    fields.iter().map(|field| Printable(field).to_string()).collect();
+                write!(f, "the runs of side {side:?} differ in {}", fields.join(", "))
+            }
+            Self::FewIntervals { series, intervals } => {
+                write!(f, "{}: one side has only {intervals} intervals of time", Printable(series))
+            }
+            Self::OtherDuration { series, before_s, after_s } => write!(
+                f,
+                "{}: A was measured for {before_s:.1}s and B for {after_s:.1}s",
+                Printable(series)
+            ),
+            Self::Incomplete { directory, series, have, counted } => write!(
+                f,
+                "`{}`: the histograms of {} hold {have} of {counted} samples",
+                Printable(directory),
+                Printable(series)
+            ),
+            Self::Damaged { what } => f.write_str(what),
+        }
+    }
+}
+
+impl Caution {
+    /// What it means for the comparison, and what to do.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::OtherArchitecture { .. } => {
+                "The difference is one of two machines, not of one change on a machine."
+            }
+            Self::OtherVersion { .. } => {
+                "A change of the tool may be a part of the difference. Record both sides with one \
+                 version."
+            }
+            Self::NotTrustworthy { .. } => {
+                "What spoiled the run may be the difference. Record it again."
+            }
+            Self::Unfinished { .. } => {
+                "What it holds is compared; rare events had less time to show."
+            }
+            Self::MixedSide { .. } => {
+                "The spread between runs holds what these differences do. Record all runs of a \
+                 side on one host in one state, in turns with the other side: A B A B."
+            }
+            Self::FewIntervals { .. } => {
+                "Samples are taken as independent where blocks of time are too few, and intervals \
+                 may be too narrow. Record for longer, or several runs a side."
+            }
+            Self::OtherDuration { .. } => {
+                "Quantiles, shares and rates can be compared; the maximum grows with the time."
+            }
+            Self::Incomplete { .. } => {
+                "Only what the log holds is compared. Copy the directory again from where it was \
+                 recorded."
+            }
+            Self::Damaged { .. } => "What stands before the damage is compared.",
+        }
+    }
+}

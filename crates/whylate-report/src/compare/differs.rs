@@ -1,0 +1,47 @@
+//! What differs between two runs beside their numbers: the host, the tool, the settings.
+
+use std::collections::BTreeSet;
+
+use whylate_model::Printable;
+use whylate_model::difference::{Difference, UNKNOWN};
+use whylate_model::run::Run;
+
+use super::load::Loaded;
+
+/// Settings that say where, not how: they differ from run to run and explain nothing.
+const PASSED_OVER: [&str; 1] = ["seed"];
+
+/// Between the first run of A and the first of B.
+pub(super) fn between(a: &[Loaded], b: &[Loaded]) -> Vec<Difference> {
+    match (a.first(), b.first()) {
+        (Some(a), Some(b)) => of(&a.run, &b.run),
+        _ => Vec::new(),
+    }
+}
+
+/// Names of what differs among the runs of one side.
+pub(super) fn within(runs: &[Loaded]) -> Vec<String> {
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let differing = others.iter().flat_map(|other| of(&first.run, &other.run));
+    let names: BTreeSet<String> = differing.map(|difference| difference.name).collect();
+    names.into_iter().collect()
+}
+
+fn of(a: &Run, b: &Run) -> Vec<Difference> {
+    let mut found = a.host.differences(&b.host);
+    let mut add = |name: String, left: Option<&String>, right: Option<&String>| {
+        if left != right {
+            let shown = |text: Option<&String>| {
+                text.map_or(UNKNOWN.to_owned(), |text| Printable(text).to_string())
+            };
+            let name = Printable(&name).to_string();
+            found.push(Difference { name, left: shown(left), right: shown(right) });
+        }
+    };
+    add("whylate".to_owned(), Some(&a.tool_version), Some(&b.tool_version));
+    let names: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
+    for name in names.into_iter().filter(|name| !PASSED_OVER.contains(&name.as_str())) {
+        add(format!("setting {name}"), a.settings.get(name), b.settings.get(name));
+    }
+    found
+}

@@ -1,0 +1,338 @@
+//! Two sides of recorded runs, set against each other.
+//!
+//! Guarantees: nothing is computed for series that are not alike (another vantage point, another
+//! definition, another clock, another loop), and the field in which they differ is named; every
+//! difference has an interval; "no difference shown" is a result; a quantile that a side does not
+//! support is absent, never the maximum in its place. Gaps are compared above the larger of the two
+//! thresholds, for below it one side saw none. Works from run directories alone; the same
+//! directories give the same answer, to the last digit.
+//!
+//! Side A is what was before (the baseline), side B what came after. A difference is B less A.
+
+mod caution;
+mod differs;
+mod likeness;
+mod limit;
+mod load;
+mod page;
+mod pair;
+mod sides;
+
+pub mod junit;
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use whylate_model::Nanos;
+use whylate_model::difference::Difference;
+use whylate_model::run::RunState;
+use whylate_model::series::{Definition, Quantile};
+
+pub use caution::Caution;
+pub(crate) use likeness::unlike;
+pub(crate) use limit::signed;
+pub use limit::{Bound, Judged, Limit, Measure, Outcome};
+pub use page::html;
+pub use sides::{Compared as WithValues, compare};
+
+/// Version of the JSON form.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Run directories of side A, the baseline.
+    pub before: Vec<PathBuf>,
+    /// Run directories of side B.
+    pub after: Vec<PathBuf>,
+    /// Series to compare, as name in A and name in B; all that both sides have where empty.
+    pub series: Vec<(String, String)>,
+    /// Show what is not alike beside each other, and judge nothing.
+    pub side_by_side: bool,
+    /// Limits on differences.
+    pub limits: Vec<Limit>,
+}
+
+/// The result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Version of this form.
+    pub format_version: u32,
+    /// Version of the tool that compared.
+    pub tool_version: String,
+    /// Runs of side A.
+    pub before: Vec<RunFacts>,
+    /// Runs of side B.
+    pub after: Vec<RunFacts>,
+    /// Series that both sides have.
+    pub pairs: Vec<Pair>,
+    /// Series that one side has alone.
+    pub unpaired: Vec<Unpaired>,
+    /// What differs between the hosts, the tools and the settings of the first run of each side.
+    pub differences: Vec<Difference>,
+    /// What the reader must know.
+    pub cautions: Vec<Caution>,
+    /// The limits, judged.
+    pub limits: Vec<Judged>,
+}
+
+/// A run of one side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFacts {
+    /// Its directory, as it was named.
+    pub directory: String,
+    /// Version of the tool that recorded it.
+    pub tool_version: String,
+    /// Its host.
+    pub hostname: String,
+    /// The host's architecture.
+    pub architecture: String,
+    /// How far it came.
+    pub state: RunState,
+    /// Recordings in it: more than one when it was merged.
+    pub recordings: usize,
+}
+
+/// A series that one side has alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unpaired {
+    /// Its name.
+    pub series: String,
+    /// Which side has it.
+    pub only_in: Side,
+}
+
+/// One of the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Side {
+    /// Before, or the baseline.
+    A,
+    /// After.
+    B,
+}
+
+/// A series of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// Its name in A; in B, too, unless the user paired two names.
+    pub series: String,
+    /// What A measured.
+    pub before: Shown,
+    /// What B measured.
+    pub after: Shown,
+    /// What became of the comparison.
+    pub result: PairResult,
+}
+
+/// What one side measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Shown {
+    /// Name of the series.
+    pub name: String,
+    /// Its label.
+    pub label: String,
+    /// Vantage point where the clock starts.
+    pub from: String,
+    /// Vantage point where it stops.
+    pub to: String,
+    /// The clock.
+    pub clock: String,
+    /// What the number is.
+    pub definition: Definition,
+    /// Smallest step of the clock, the coarsest of the runs.
+    pub resolution_ns: f64,
+    /// Recordings behind the numbers.
+    pub runs: usize,
+    /// Samples.
+    pub n: u64,
+    /// Smallest value.
+    pub min: Option<Nanos>,
+    /// Largest value.
+    pub max: Option<Nanos>,
+    /// Quantiles of all runs pooled.
+    pub quantiles: Vec<Quantile>,
+}
+
+/// What became of the comparison of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum PairResult {
+    /// Compared.
+    Compared(Box<Compared>),
+    /// Not alike: nothing was computed.
+    Unlike {
+        /// The fields in which the two differ.
+        fields: Vec<Difference>,
+    },
+    /// Shown beside each other, as asked, without a verdict.
+    SideBySide,
+    /// Alike, but there is nothing to compute from.
+    NoData {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Differences of two alike series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    /// Only gaps of at least this length were compared: the larger of the two thresholds.
+    pub above: Option<Nanos>,
+    /// Quantiles, in the one order.
+    pub quantiles: Vec<QuantileDifference>,
+    /// The largest values.
+    pub max: MaxDifference,
+    /// The rank test.
+    pub rank: Option<Rank>,
+    /// Lost share of the elapsed time, for gaps.
+    pub lost_share: Option<NumberDifference>,
+    /// Gaps per second of at least so many nanoseconds.
+    pub rates: Vec<RateDifference>,
+}
+
+/// The difference of a quantile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuantileDifference {
+    /// Which, in percent.
+    pub percent: f64,
+    /// In A; none when A does not support it.
+    pub before: Option<Nanos>,
+    /// In B; none when B does not support it.
+    pub after: Option<Nanos>,
+    /// B less A, with its intervals; none unless both support it.
+    pub difference: Option<Spread>,
+    /// In words; none without a difference.
+    pub verdict: Option<Verdict>,
+}
+
+/// The largest values: they grow with the duration, and only runs tell how they scatter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MaxDifference {
+    /// Largest value of all runs of A.
+    pub before: Option<Nanos>,
+    /// Largest value of all runs of B.
+    pub after: Option<Nanos>,
+    /// Difference of the runs' largest values on average; none with one run a side.
+    pub difference: Option<Spread>,
+    /// In words; none without a difference.
+    pub verdict: Option<Verdict>,
+}
+
+/// A number with a unit of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NumberDifference {
+    /// In A.
+    pub before: f64,
+    /// In B.
+    pub after: f64,
+    /// B less A.
+    pub difference: Spread,
+    /// In words.
+    pub verdict: Verdict,
+}
+
+/// The difference of a rate, per second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateDifference {
+    /// Gaps of at least this length.
+    pub at_least: Nanos,
+    /// How often, and the difference.
+    pub per_second: NumberDifference,
+}
+
+/// A difference and how sure it is, in the unit of what differs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// The difference, B less A.
+    pub difference: f64,
+    /// Relative to A; none where A is 0.
+    pub relative: Option<f64>,
+    /// 95 % interval: the wider of the two below.
+    pub interval: (f64, f64),
+    /// From the time within the runs; none where only runs can tell.
+    pub within: Option<(f64, f64)>,
+    /// From the spread between runs; none with one run a side.
+    pub between: Option<(f64, f64)>,
+    /// Blocks of time were resampled; otherwise samples were taken as independent.
+    pub resampled: bool,
+}
+
+/// The rank test: probability of superiority, with dependence accounted for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rank {
+    /// Probability that a value of B is larger than one of A, ties as a half.
+    pub superiority: f64,
+    /// Its 95 % interval.
+    pub interval: (f64, f64),
+    /// Two-sided p-value of "neither is larger".
+    pub p_value: f64,
+    /// What the p-value would be if all samples were independent: for the curious.
+    pub p_value_if_independent: f64,
+    /// `samples`, `blocks`, `runs`: what the spread was taken from.
+    pub basis: Basis,
+}
+
+/// What the spread of the rank test was taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Single samples, taken as independent.
+    Samples,
+    /// Blocks of time within the runs.
+    Blocks,
+    /// Runs.
+    Runs,
+}
+
+/// What an interval says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval does not exclude that both are equal, or they differ by less than a step of the
+    /// clock.
+    NoDifferenceShown,
+    /// A is lower.
+    ALower,
+    /// A is higher.
+    AHigher,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::NoDifferenceShown => "no difference shown",
+            Self::ALower => "A lower",
+            Self::AHigher => "A higher",
+        })
+    }
+}
+
+impl Comparison {
+    /// Was anything computed at all, or shown as asked?
+    #[must_use]
+    pub fn says_anything(&self) -> bool {
+        let said = |result: &PairResult| {
+            matches!(result, PairResult::Compared(_) | PairResult::SideBySide)
+        };
+        self.pairs.iter().any(|pair| said(&pair.result))
+    }
+
+    /// The JSON form, with a line break at its end.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}
+
+/// The JSON schema of a [`Comparison`], committed as `schema/comparison.schema.json`.
+///
+/// # Panics
+///
+/// Never: a schema is made of strings, numbers and lists, and JSON has them all.
+#[must_use]
+pub fn schema() -> String {
+    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Comparison))
+        .expect("invariant: a schema is made of strings, numbers and lists");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,292 @@
+//! From two lists of directories to a comparison.
+
+use std::collections::BTreeSet;
+
+use whylate_model::Nanos;
+use whylate_model::run::{RunState, Verdict as RunVerdict};
+
+use super::likeness::unlike;
+use super::load::{self, Loaded, Measured, Wanted};
+use super::pair::{self, Drawn};
+use super::{
+    Caution, Comparison, FORMAT_VERSION, Judged, Limit, Outcome, Pair, PairResult, Request,
+    RunFacts, Shown, Side, Unpaired, differs,
+};
+use crate::ReportError;
+
+/// Fewer intervals than this on a side make intervals of confidence doubtful.
+const FEW_INTERVALS: usize = 20;
+/// Measuring times further apart than this are told.
+const OTHER_DURATION: f64 = 0.1;
+
+/// A comparison and the values behind it, for the figure.
+pub struct Compared {
+    /// What is printed.
+    pub comparison: Comparison,
+    /// Of each pair, what A and B measured.
+    pub(super) measured: Vec<(Measured, Measured)>,
+}
+
+/// Compares what is alike, and names what is not.
+pub fn compare(request: &Request) -> Result<Compared, ReportError> {
+    let (a, b) = (load::runs(&request.before)?, load::runs(&request.after)?);
+    let (names, unpaired) = paired(request, &a, &b);
+    let mut cautions = cautions(&a, &b);
+    let floors: Vec<Nanos> =
+        names.iter().map(|(left, right)| thresholds(&a, left).max(thresholds(&b, right))).collect();
+    let wanted = |pick: fn(&(String, String)) -> &String| -> Vec<Wanted> {
+        let all = names.iter().zip(&floors);
+        all.map(|(name, floor)| Wanted { series: pick(name).clone(), floor: *floor }).collect()
+    };
+    let before = load::side(&a, &wanted(|name| &name.0), &mut cautions);
+    let after = load::side(&b, &wanted(|name| &name.1), &mut cautions);
+    let measured: Vec<(Measured, Measured)> = before.into_iter().zip(after).collect();
+    let (mut pairs, mut limits) = (Vec::new(), Vec::new());
+    for ((name, floor), (x, y)) in names.iter().zip(&floors).zip(&measured) {
+        let one = OnePair { request, a: &a, b: &b, name, floor: *floor, x, y };
+        let (pair, mut judged) = one.compare(&mut cautions);
+        pairs.push(pair);
+        limits.append(&mut judged);
+    }
+    limits.extend(limits_without_series(&request.limits, &pairs));
+    let comparison = Comparison {
+        format_version: FORMAT_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        before: a.iter().map(facts).collect(),
+        after: b.iter().map(facts).collect(),
+        pairs,
+        unpaired,
+        differences: differs::between(&a, &b),
+        cautions,
+        limits,
+    };
+    Ok(Compared { comparison, measured })
+}
+
+/// One pair of series, alike or not.
+struct OnePair<'a> {
+    request: &'a Request,
+    a: &'a [Loaded],
+    b: &'a [Loaded],
+    name: &'a (String, String),
+    floor: Nanos,
+    x: &'a Measured,
+    y: &'a Measured,
+}
+
+impl OnePair<'_> {
+    fn compare(&self, cautions: &mut Vec<Caution>) -> (Pair, Vec<Judged>) {
+        let (before, after) =
+            (shown(self.a, &self.name.0, self.x), shown(self.b, &self.name.1, self.y));
+        let wanted: Vec<&Limit> = self
+            .request
+            .limits
+            .iter()
+            .filter(|limit| limit.series.as_ref().is_none_or(|series| *series == self.name.0))
+            .filter(|limit| limit.series.is_some() || self.can_have(limit))
+            .collect();
+        let judged = |outcome: &dyn Fn(&Limit) -> Outcome| -> Vec<Judged> {
+            let one = |limit: &&Limit| Judged {
+                series: self.name.0.clone(),
+                limit: limit.to_string(),
+                outcome: outcome(limit),
+            };
+            wanted.iter().map(one).collect()
+        };
+        let not = |reason: String| Outcome::CannotBeJudged { reason };
+        let fields = self.unlike();
+        let empty = self.x.sample.values().is_empty() || self.y.sample.values().is_empty();
+        let (result, limits) = if self.request.side_by_side {
+            let reason = "--side-by-side judges nothing";
+            (PairResult::SideBySide, judged(&|_| not(reason.to_owned())))
+        } else if !fields.is_empty() {
+            let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+            let reason = format!("the two differ in {}", names.join(", "));
+            (PairResult::Unlike { fields }, judged(&|_| not(reason.clone())))
+        } else if empty {
+            let reason = self.why_empty();
+            (PairResult::NoData { reason: reason.clone() }, judged(&|_| not(reason.clone())))
+        } else {
+            self.caution(cautions);
+            let resolution = before.resolution_ns.max(after.resolution_ns);
+            let drawn = Drawn::new(self.x, self.y, resolution);
+            let above = (self.floor > Nanos(0)).then_some(self.floor);
+            let limits = judged(&|limit| drawn.judge(limit).unwrap_or_else(not));
+            (PairResult::Compared(Box::new(drawn.compared(above))), limits)
+        };
+        (Pair { series: self.name.0.clone(), before, after, result }, limits)
+    }
+
+    /// A limit that names no series is for those only that can have what it limits.
+    fn can_have(&self, limit: &Limit) -> bool {
+        limit.measure != super::Measure::Lost
+            || self.a.iter().any(|run| run.gaps(&self.name.0).is_some())
+    }
+
+    /// Every run of both sides against the first of A.
+    fn unlike(&self) -> Vec<whylate_model::difference::Difference> {
+        let of = |run: &Loaded, name: &str| {
+            run.series(name).map(|series| (series.clone(), run.gaps(name).cloned()))
+        };
+        let all: Vec<_> = self
+            .a
+            .iter()
+            .filter_map(|run| of(run, &self.name.0))
+            .chain(self.b.iter().filter_map(|run| of(run, &self.name.1)))
+            .collect();
+        let Some(((first, first_gaps), others)) = all.split_first() else { return Vec::new() };
+        let differs = |(series, gaps): &(_, Option<_>)| {
+            unlike((first, first_gaps.as_ref()), (series, gaps.as_ref()))
+        };
+        others.iter().map(differs).find(|fields| !fields.is_empty()).unwrap_or_default()
+    }
+
+    fn why_empty(&self) -> String {
+        let sides = [("A", self.x, self.a, &self.name.0), ("B", self.y, self.b, &self.name.1)];
+        let none = |(side, measured, runs, name): &(&str, &Measured, &[Loaded], &String)| {
+            if !measured.sample.values().is_empty() {
+                return None;
+            }
+            let counted: u64 = runs.iter().filter_map(|run| run.series(name)).map(|s| s.n).sum();
+            Some(match counted {
+                0 => format!("side {side} has no samples"),
+                n => format!(
+                    "the histogram log of side {side} holds none of its {n} samples (cells of a \
+                     matrix are compared by their own directories)"
+                ),
+            })
+        };
+        sides.iter().filter_map(none).collect::<Vec<_>>().join("; ")
+    }
+
+    fn caution(&self, cautions: &mut Vec<Caution>) {
+        let series = self.name.0.clone();
+        let intervals = self.x.intervals.min(self.y.intervals);
+        if intervals < FEW_INTERVALS {
+            cautions.push(Caution::FewIntervals { series: series.clone(), intervals });
+        }
+        if let (Some(x), Some(y)) = (self.x.elapsed, self.y.elapsed) {
+            let (x, y) = (x.0 as f64 / 1e9, y.0 as f64 / 1e9);
+            if (x - y).abs() > OTHER_DURATION * x.max(y) {
+                cautions.push(Caution::OtherDuration { series, before_s: x, after_s: y });
+            }
+        }
+    }
+}
+
+/// Names that both sides have, or that the user has paired, and those that one side has alone.
+fn paired(request: &Request, a: &[Loaded], b: &[Loaded]) -> (Vec<(String, String)>, Vec<Unpaired>) {
+    let names = |side: &[Loaded]| -> BTreeSet<String> {
+        side.iter().flat_map(|run| run.run.series.iter().map(|s| s.name.clone())).collect()
+    };
+    let (left, right) = (names(a), names(b));
+    if request.series.is_empty() {
+        let alone = |own: &BTreeSet<String>, other: &BTreeSet<String>, only_in: Side| {
+            let names = own.difference(other).cloned();
+            names.map(|series| Unpaired { series, only_in }).collect::<Vec<_>>()
+        };
+        let mut unpaired = alone(&left, &right, Side::A);
+        unpaired.extend(alone(&right, &left, Side::B));
+        let both = left.intersection(&right).map(|name| (name.clone(), name.clone()));
+        return (both.collect(), unpaired);
+    }
+    let (mut pairs, mut unpaired) = (Vec::new(), Vec::new());
+    for (x, y) in &request.series {
+        match (left.contains(x), right.contains(y)) {
+            (true, true) => pairs.push((x.clone(), y.clone())),
+            (true, false) => unpaired.push(Unpaired { series: x.clone(), only_in: Side::A }),
+            (false, _) => unpaired.push(Unpaired { series: y.clone(), only_in: Side::B }),
+        }
+    }
+    (pairs, unpaired)
+}
+
+fn thresholds(side: &[Loaded], name: &str) -> Nanos {
+    side.iter().filter_map(|run| run.threshold(name)).max().unwrap_or_default()
+}
+
+fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
+    let mut cautions = Vec::new();
+    if let (Some(x), Some(y)) = (a.first(), b.first()) {
+        let (x, y) = (&x.run, &y.run);
+        if x.host.architecture != y.host.architecture {
+            let (before, after) = (x.host.architecture.clone(), y.host.architecture.clone());
+            cautions.push(Caution::OtherArchitecture { before, after });
+        }
+        if x.tool_version != y.tool_version {
+            let (before, after) = (x.tool_version.clone(), y.tool_version.clone());
+            cautions.push(Caution::OtherVersion { before, after });
+        }
+    }
+    for (side, runs) in [(Side::A, a), (Side::B, b)] {
+        let fields = differs::within(runs);
+        if !fields.is_empty() {
+            cautions.push(Caution::MixedSide { side, fields });
+        }
+        for loaded in runs {
+            let directory = loaded.name.clone();
+            match (&loaded.run.verdict, loaded.run.state) {
+                (RunVerdict::Untrustworthy { reasons }, _) => {
+                    let reasons = reasons.clone();
+                    cautions.push(Caution::NotTrustworthy { directory, reasons });
+                }
+                (_, RunState::Complete) => {}
+                (_, RunState::Running | RunState::Stopped) => {
+                    cautions.push(Caution::Unfinished { directory });
+                }
+            }
+        }
+    }
+    cautions
+}
+
+/// Limits that no pair has: they cannot be judged, and must not pass for kept.
+fn limits_without_series(limits: &[Limit], pairs: &[Pair]) -> Vec<Judged> {
+    let unjudged = |limit: &&Limit| match &limit.series {
+        Some(series) => pairs.iter().all(|pair| pair.series != *series),
+        None => pairs.is_empty(),
+    };
+    let judged = |limit: &Limit| {
+        let reason = "the two sides have no such series in common".to_owned();
+        Judged {
+            series: limit.series.clone().unwrap_or_default(),
+            limit: limit.to_string(),
+            outcome: Outcome::CannotBeJudged { reason },
+        }
+    };
+    limits.iter().filter(unjudged).map(judged).collect()
+}
+
+fn facts(loaded: &Loaded) -> RunFacts {
+    RunFacts {
+        directory: loaded.name.clone(),
+        tool_version: loaded.run.tool_version.clone(),
+        hostname: loaded.run.host.hostname.clone(),
+        architecture: loaded.run.host.architecture.clone(),
+        state: loaded.run.state,
+        recordings: loaded.run.origins.len().max(1),
+    }
+}
+
+fn shown(side: &[Loaded], name: &str, measured: &Measured) -> Shown {
+    let mut all = side.iter().filter_map(|run| run.series(name));
+    let first = all.clone().next();
+    let text = |pick: fn(&whylate_model::series::Series) -> &String| {
+        first.map_or(String::new(), |series| pick(series).clone())
+    };
+    let values = measured.sample.values();
+    Shown {
+        name: name.to_owned(),
+        label: text(|s| &s.label),
+        from: text(|s| &s.from),
+        to: text(|s| &s.to),
+        clock: text(|s| &s.clock),
+        definition: first.map_or(whylate_model::series::Definition::Gap, |s| s.definition),
+        resolution_ns: all.by_ref().map(|s| s.resolution_ns).fold(0.0, f64::max),
+        runs: measured.sample.runs().len(),
+        n: values.len(),
+        min: values.min().map(Nanos),
+        max: values.max().map(Nanos),
+        quantiles: pair::quantiles(&measured.sample),
+    }
+}

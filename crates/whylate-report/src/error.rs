@@ -1,0 +1,94 @@
+//! What can go wrong while a report is made.
+
+use std::io;
+use std::path::PathBuf;
+
+use whylate_model::ModelError;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The run directory cannot be read.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The report cannot be written.
+    #[error(
+        "cannot write the report {}: {why}; the run is complete without it, and \
+         `whylate report DIR --html FILE` writes it elsewhere", path.display()
+    )]
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// The page does not come together: a defect.
+    #[error("cannot make the page: {why}; this is a defect of whylate, please report it")]
+    Page {
+        /// What its template says.
+        why: String,
+    },
+    /// Series that are not alike cannot be added up.
+    #[error(transparent)]
+    Unlike(Box<Unlike>),
+    /// The same recording would be counted twice.
+    #[error("cannot merge: `{second}` is the same recording as `{first}`; name it once")]
+    CountedTwice {
+        /// A directory, safe to print.
+        first: String,
+        /// Another, or the same.
+        second: String,
+    },
+    /// A directory holds less than its run says.
+    #[error(
+        "cannot merge `{directory}`: the histograms of {series} hold {have} of {counted} samples, \
+         so the sum would be wrong; copy the directory again, or leave it out with --skip-damaged"
+    )]
+    Incomplete {
+        /// The directory, safe to print.
+        directory: String,
+        /// The series, safe to print.
+        series: String,
+        /// Samples in the log.
+        have: u64,
+        /// Samples that the run counted.
+        counted: u64,
+    },
+    /// More than a merged run can hold.
+    #[error("cannot merge: {what}; the most is {most}")]
+    TooMuch {
+        /// What there is too much of, and how much.
+        what: String,
+        /// The limit.
+        most: String,
+    },
+    /// Nothing is left to add up.
+    #[error("cannot merge: none of the {named} directories can be read; the first: {why}")]
+    NothingToMerge {
+        /// How many were named.
+        named: usize,
+        /// What is wrong with the first.
+        why: String,
+    },
+}
+
+/// Two series of one name that are not of one thing. Its texts are safe to print.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot merge {series} of `{second}` with that of `{first}`: they differ in `{field}` \
+     ({left} and {right}), and numbers of different things do not add up; merge them apart"
+)]
+pub struct Unlike {
+    /// The series.
+    pub series: String,
+    /// The field in which they differ.
+    pub field: String,
+    /// Where the series was first seen.
+    pub first: String,
+    /// Where it is another.
+    pub second: String,
+    /// Its value in the first.
+    pub left: String,
+    /// Its value in the second.
+    pub right: String,
+}

@@ -1,0 +1,325 @@
+//! The figures of the page, each with the numbers that the script draws it from.
+
+use std::fmt::Write;
+
+use minijinja::Value;
+use serde::Serialize;
+use whylate_model::run::{GapSummary, Run};
+use whylate_model::series::{Definition, Series};
+use whylate_stats::weighted;
+
+use super::histograms::Pooled;
+use super::template::raw;
+use super::{Report, causes, measured};
+use crate::svg::blocks::{self, Line};
+use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
+use crate::svg::shares::{self, Share as Bar};
+use crate::svg::{Figure, Table, timeline};
+use crate::timeline::Timeline;
+
+/// Bars of the figure of causes.
+const MOST_BARS: usize = 12;
+/// Points of a curve that the script draws: fewer where there are many curves.
+const POINTS_OF_ALL: usize = 1_600;
+
+/// A figure on the page.
+#[derive(Debug, Serialize)]
+pub(super) struct Drawn {
+    pub(super) id: String,
+    heading: String,
+    /// How to read it.
+    how: String,
+    svg: Value,
+    table: Table,
+    /// Does the script make it zoom?
+    live: bool,
+}
+
+/// What a figure was drawn from.
+#[derive(Debug)]
+pub(super) enum Plot {
+    Ccdf { curves: Vec<Curve>, options: Options },
+    Timeline,
+    Blocks(Vec<Line>),
+    Bars,
+}
+
+pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
+    let mut all = Vec::new();
+    let kinds = [
+        (Definition::Gap, "gaps", "length of the gap", "of the gaps"),
+        (Definition::ReadDelta, "readings", "distance of two readings", "of the readings"),
+        (Definition::DispatchLatency, "wake-ups", "dispatch latency", "of the wake-ups"),
+        (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
+    ];
+    for (definition, name, of, share_of) in kinds {
+        let of_kind: Vec<&Series> =
+            report.run.series.iter().filter(|series| series.definition == definition).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let options = Options {
+            title: format!("Distribution of {name}"),
+            of: of.to_owned(),
+            share_of: share_of.to_owned(),
+            share: Share::OfSamples,
+        };
+        all.push(distribution(report, &of_kind, options));
+        if definition == Definition::Gap {
+            all.push(wasted(report));
+        }
+    }
+    if report.run.series.is_empty() && report.histograms.names().next().is_some() {
+        all.push(unsummed(report));
+    }
+    if !report.run.gaps.is_empty() || report.timeline.gaps > 0 {
+        all.push(over_time(&report.timeline));
+    }
+    if !report.run.causes.is_empty() {
+        all.push(bars(report.run, &report.timeline));
+    }
+    if !report.run.series.is_empty() {
+        all.push(moving(report.run));
+    }
+    all
+}
+
+fn drawn(id: &str, heading: &str, how: String, figure: Figure, live: bool) -> Drawn {
+    let Figure { svg, table } = figure;
+    Drawn { id: id.to_owned(), heading: heading.to_owned(), how, svg: raw(&svg), table, live }
+}
+
+/// The CCDF of the series of one kind.
+fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn, Plot) {
+    let mut curves: Vec<Curve> = series.iter().map(|series| curve(report, series)).collect();
+    // The longest tails, where not all fit in one picture.
+    let largest = |curve: &Curve| curve.points.last().map_or(0.0, |p| p.value_ns);
+    if curves.len() > MOST_CURVES {
+        curves.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
+        curves.truncate(MOST_CURVES);
+    }
+    let mut figure = ccdf::figure(&curves, &options);
+    figure.table = measured::quantiles(series, "Percentiles with their 95% intervals");
+    let mut how = format!(
+        "Up: the share {} that took at least as long as the time below, on logarithmic axes. No \
+         curve is drawn below 1/n. Shaded: the 95% interval of each share, from n_eff, the \
+         independent samples that n dependent ones are worth.",
+        options.share_of
+    );
+    if series.len() > curves.len() {
+        let _ = write!(how, " Drawn are the {MOST_CURVES} with the longest tails.");
+    }
+    let id = format!("ccdf-{}", options.title.rsplit(' ').next().unwrap_or("all"));
+    (drawn(&id, &options.title, how, figure, true), Plot::Ccdf { curves, options })
+}
+
+fn curve(report: &Report, series: &Series) -> Curve {
+    match report.histograms.get(&series.name) {
+        Some(pooled) => Curve::of_histogram(
+            &series.label,
+            &pooled.all,
+            &pooled.dependence,
+            series.resolution_ns,
+        ),
+        None => of_quantiles(series),
+    }
+}
+
+/// What is known of a series without its histogram: its ends and its percentiles.
+fn of_quantiles(series: &Series) -> Curve {
+    let point =
+        |value: u64, share: f64| Point { value_ns: value as f64, share, low: share, high: share };
+    let mut points: Vec<Point> = series.min.iter().map(|min| point(min.0, 1.0)).collect();
+    points.extend(
+        series
+            .quantiles
+            .iter()
+            .filter_map(|quantile| Some(point(quantile.value?.0, 1.0 - quantile.percent / 100.0))),
+    );
+    points.extend(series.max.iter().map(|max| point(max.0, 1.0 / series.n.max(1) as f64)));
+    points.sort_by(|a, b| a.value_ns.total_cmp(&b.value_ns).then(b.share.total_cmp(&a.share)));
+    let label = format!("{} (percentiles alone)", series.label);
+    Curve { label, n: series.n, resolution_ns: series.resolution_ns, points, whiskers: vec![] }
+}
+
+/// Histograms of a run that was killed before it summed them up.
+fn unsummed(report: &Report) -> (Drawn, Plot) {
+    let resolution = report.run.clock.resolution_ns;
+    let curves: Vec<Curve> = report
+        .histograms
+        .names()
+        .filter_map(|name| {
+            let pooled = report.histograms.get(name)?;
+            Some(Curve::of_histogram(name, &pooled.all, &pooled.dependence, resolution))
+        })
+        .take(MOST_CURVES)
+        .collect();
+    let options = Options {
+        title: "Distribution of what was logged".to_owned(),
+        of: "value".to_owned(),
+        share_of: "of the samples".to_owned(),
+        share: Share::OfSamples,
+    };
+    let how = "The run holds no summary; these are the histograms that it had logged.".to_owned();
+    let figure = ccdf::figure(&curves, &options);
+    (drawn("ccdf-logged", &options.title, how, figure, true), Plot::Ccdf { curves, options })
+}
+
+/// Share of the elapsed time in gaps of at least x (Figure 8 of the PAM paper).
+fn wasted(report: &Report) -> (Drawn, Plot) {
+    let run = report.run;
+    let mut curves = Vec::new();
+    let mut head = vec![String::new(), "elapsed".to_owned(), "in all gaps".to_owned()];
+    let lengths = [1_000_u64, 10_000, 100_000, 1_000_000];
+    head.extend(lengths.map(|ns| format!("of at least {}", whylate_model::Nanos(ns))));
+    let mut rows = Vec::new();
+    for gaps in &run.gaps {
+        let Some(pooled) = report.histograms.get(&gaps.series) else { continue };
+        let curve = time_curve(run, gaps, pooled);
+        let at = |ns: u64| {
+            let elapsed = elapsed_ns(run, gaps);
+            let share = curve_share(pooled, ns, elapsed);
+            crate::terminal::percent(share)
+        };
+        let mut cells = vec![
+            format!("CPU {}", gaps.cpu),
+            gaps.end.since(gaps.start).to_nanos(run.clock.hz).to_string(),
+            at(0),
+        ];
+        cells.extend(lengths.map(at));
+        rows.push(cells);
+        curves.push(curve);
+    }
+    let total = curves.len();
+    curves.sort_by(|a, b| {
+        let share = |curve: &Curve| curve.points.first().map_or(0.0, |p| p.share);
+        share(b).total_cmp(&share(a))
+    });
+    curves.truncate(MOST_CURVES);
+    let options = Options {
+        title: "Time wasted".to_owned(),
+        of: "length of the gap".to_owned(),
+        share_of: "of the elapsed time in gaps".to_owned(),
+        share: Share::OfTime,
+    };
+    let mut figure = ccdf::figure(&curves, &options);
+    let caption = "Share of the elapsed time in gaps, the loop's own period included".to_owned();
+    figure.table = Table { caption, head, rows: measured::capped(rows, 64), left: Vec::new() };
+    let mut how =
+        "Up: the share of the elapsed time that was spent in gaps of at least the length \
+                   below. A percentile over gaps weighs one of 64ms like one of 100ns; this does \
+                   not. Bars: 95% intervals by block bootstrap over intervals of time."
+            .to_owned();
+    if total > curves.len() {
+        let _ = write!(how, " Drawn are the {MOST_CURVES} CPUs that lost most.");
+    }
+    (drawn("wasted", &options.title, how, figure, true), Plot::Ccdf { curves, options })
+}
+
+fn elapsed_ns(run: &Run, gaps: &GapSummary) -> f64 {
+    gaps.end.since(gaps.start).to_nanos(run.clock.hz).0 as f64
+}
+
+fn curve_share(pooled: &Pooled, at_least: u64, elapsed_ns: f64) -> f64 {
+    let time = pooled.all.bins().filter(|(value, _)| *value >= at_least);
+    let time: f64 = time.map(|(value, count)| value as f64 * count as f64).sum();
+    if elapsed_ns > 0.0 { (time / elapsed_ns).min(1.0) } else { 0.0 }
+}
+
+fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
+    let points = weighted::time_ccdf(pooled.all.bins(), elapsed_ns(run, gaps));
+    let points: Vec<Point> = ccdf::thinned(points, MOST_POINTS)
+        .into_iter()
+        .map(|(value, share)| Point { value_ns: value as f64, share, low: share, high: share })
+        .collect();
+    let (first, last) = (points.first().copied(), points.last().copied());
+    let inside = |value: f64| {
+        first.is_some_and(|p| value >= p.value_ns) && last.is_some_and(|p| value <= p.value_ns)
+    };
+    let whiskers = pooled
+        .time_shares(run.seed)
+        .into_iter()
+        .filter(|share| inside(share.value_ns))
+        .map(|s| Point { value_ns: s.value_ns, share: s.share, low: s.low, high: s.high })
+        .collect();
+    let resolution_ns = run.clock.resolution_ns;
+    let label = format!("CPU {} ({} intervals)", gaps.cpu, pooled.intervals());
+    Curve { label, n: pooled.all.len(), resolution_ns, points, whiskers }
+}
+
+fn over_time(timeline: &Timeline) -> (Drawn, Plot) {
+    let mut how = "Columns: the share of each stretch of time that was lost, by the cause of its \
+                   gaps. Strip below: grey where the thread ran, coloured where it did not. A gap \
+                   counts whole for the cause with its largest part."
+        .to_owned();
+    if timeline.complete_from_ns > 0.0 {
+        let from = whylate_model::Nanos(timeline.complete_from_ns.round() as u64);
+        let _ = write!(
+            how,
+            " The strip shows the {} longest gaps, all of more than {from}; the columns show all {}.",
+            timeline.longest.len(),
+            crate::terminal::count(timeline.gaps)
+        );
+    }
+    if timeline.left_out > 0 {
+        let _ = write!(
+            how,
+            " {} gaps are not shown: before the measurement, or of CPUs beyond the first.",
+            crate::terminal::count(timeline.left_out)
+        );
+    }
+    let figure = timeline::figure(timeline, "Gaps over time");
+    (drawn("timeline", "Gaps over time, by CPU and cause", how, figure, true), Plot::Timeline)
+}
+
+fn bars(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
+    let totals = causes::totals(run);
+    let mut bars: Vec<Bar> = totals
+        .iter()
+        .take(MOST_BARS)
+        .map(|total| {
+            let label = total.cause.to_string();
+            let colour = timeline.slot_of(&label);
+            Bar { label, share: total.share_of_lost, colour }
+        })
+        .collect();
+    if totals.len() > MOST_BARS {
+        let share = totals[MOST_BARS..].iter().map(|total| total.share_of_lost).sum();
+        let label = format!("{} others", totals.len() - MOST_BARS);
+        bars.push(Bar { label, share, colour: None });
+    }
+    let mut figure = shares::figure(&bars, "Lost time by cause", "of the lost time");
+    figure.table = causes::table(run);
+    let how =
+        "Each part of each gap counts for what took it; numbers in brackets are those of the \
+               timeline's colours."
+            .to_owned();
+    (drawn("causes", "Who took it", how, figure, false), Plot::Bars)
+}
+
+fn moving(run: &Run) -> (Drawn, Plot) {
+    let mut lines = Vec::new();
+    for series in &run.series {
+        let Some(blocks) = &series.stationarity else { continue };
+        for (name, values, trend) in
+            [("p50", &blocks.p50, blocks.trend_p50), ("p99", &blocks.p99, blocks.trend_p99)]
+        {
+            lines.push(Line {
+                label: format!("{}: {name}", series.label),
+                values_ns: values.iter().take(64).map(|v| v.map(|v| v.0 as f64)).collect(),
+                trend,
+            });
+        }
+    }
+    lines.truncate(64);
+    let figure = blocks::figure(&lines, "p50 and p99 by block of time");
+    let how = "Ten equal blocks of time. A small p says that the percentile moved with time \
+               (Mann-Kendall): then one number for the whole run hides something."
+        .to_owned();
+    (drawn("blocks", "Did it change during the run?", how, figure, true), Plot::Blocks(lines))
+}
+
+/// Points for the script, of each of so many curves.
+pub(super) fn points_each(curves: usize) -> usize {
+    (POINTS_OF_ALL / curves.max(1)).clamp(100, MOST_POINTS)
+}

@@ -1,0 +1,258 @@
+//! The histograms of a run directory, pooled by series, as far as they can be read.
+
+use std::collections::BTreeMap;
+
+use whylate_model::directory::RunDir;
+use whylate_model::run::Run;
+use whylate_stats::Histogram;
+use whylate_stats::bootstrap::{block_bootstrap, mean};
+use whylate_stats::dependence::Exceedances;
+
+/// Series of a page: each takes some 300 kB of memory.
+const MOST_SERIES: usize = 64;
+/// Intervals kept for the bootstrap; when there are more, neighbours are added together.
+const MOST_INTERVALS: usize = 240;
+/// Gap lengths that the share of time lost in longer gaps gets an interval for: 1, 2 and 5 times
+/// each power of ten, 100 ns to 50 s.
+const GRID: usize = 27;
+/// Resamples of the bootstrap: enough for two digits of a 95 % interval.
+const RESAMPLES: u32 = 1_000;
+/// Fewer intervals have no spread worth the name.
+const FEWEST_INTERVALS: usize = 3;
+
+/// What the log of a run holds.
+#[derive(Debug, Default)]
+pub(super) struct Histograms {
+    by_name: BTreeMap<String, Pooled>,
+    /// What could not be read.
+    pub(super) notes: Vec<String>,
+}
+
+/// One series.
+#[derive(Debug)]
+pub(super) struct Pooled {
+    pub(super) all: Histogram,
+    pub(super) dependence: Exceedances,
+    intervals: Vec<Interval>,
+    /// Log lines in one of the intervals.
+    per_interval: usize,
+    lines: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    length_ns: f64,
+    /// Time in values of at least each of the grid.
+    above: [f64; GRID],
+}
+
+/// The share of time in values of at least this one, between two ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TimeShare {
+    pub(super) value_ns: f64,
+    pub(super) share: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Histograms {
+    pub(super) fn read(directory: &RunDir, run: &Run) -> Self {
+        let mut histograms = Self::default();
+        let intervals = match directory.histograms() {
+            Ok(intervals) => intervals,
+            Err(error) => {
+                histograms.notes.push(format!("figures rest on summaries alone: {error}"));
+                return histograms;
+            }
+        };
+        let (mut unread, mut strange) = (0_u64, 0_u64);
+        for interval in intervals {
+            match interval {
+                Ok(interval) => {
+                    let known = run.series.is_empty()
+                        || run.series.iter().any(|series| series.name == interval.tag);
+                    if known && histograms.has_room(&interval.tag) {
+                        let pooled = histograms.by_name.entry(interval.tag).or_default();
+                        pooled.add(&interval.histogram, interval.length_s * 1e9);
+                    } else {
+                        strange += 1;
+                    }
+                }
+                Err(error) => {
+                    unread += 1;
+                    if unread == 1 {
+                        histograms.notes.push(format!("figures lack what cannot be read: {error}"));
+                    }
+                }
+            }
+        }
+        for series in run.series.iter().filter(|series| series.n > 0) {
+            let logged = histograms.get(&series.name).map_or(0, |pooled| pooled.all.len());
+            if logged != series.n && logged > 0 {
+                histograms.notes.push(format!(
+                    "the histogram log holds {logged} of the {} samples of {}",
+                    series.n, series.name
+                ));
+            }
+        }
+        if unread > 1 {
+            histograms.notes.push(format!("{unread} lines of the histogram log cannot be read"));
+        }
+        if strange > 0 {
+            histograms.notes.push(format!("{strange} lines of the histogram log are not drawn: no series of the run, or too many"));
+        }
+        histograms
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Pooled> {
+        self.by_name.get(name).filter(|pooled| !pooled.all.is_empty())
+    }
+
+    /// Series of a log whose run has no summaries yet.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    fn has_room(&self, name: &str) -> bool {
+        self.by_name.len() < MOST_SERIES || self.by_name.contains_key(name)
+    }
+}
+
+impl Default for Pooled {
+    fn default() -> Self {
+        Self {
+            all: Histogram::new(),
+            dependence: Exceedances::new(),
+            intervals: Vec::new(),
+            per_interval: 1,
+            lines: 0,
+        }
+    }
+}
+
+impl Pooled {
+    fn add(&mut self, histogram: &Histogram, length_ns: f64) {
+        self.all.add(histogram);
+        self.dependence.add(histogram);
+        let above = times_above(histogram);
+        if self.lines.is_multiple_of(self.per_interval) {
+            if self.intervals.len() == MOST_INTERVALS {
+                self.merge_neighbours();
+            }
+            self.intervals.push(Interval { length_ns: 0.0, above: [0.0; GRID] });
+        }
+        self.lines += 1;
+        if let Some(last) = self.intervals.last_mut() {
+            last.add(&Interval { length_ns, above });
+        }
+    }
+
+    fn merge_neighbours(&mut self) {
+        let pairs = self.intervals.chunks(2).map(|pair| {
+            let mut both = pair[0];
+            pair[1..].iter().for_each(|other| both.add(other));
+            both
+        });
+        self.intervals = pairs.collect();
+        self.per_interval *= 2;
+    }
+
+    /// Intervals behind [`Pooled::time_shares`].
+    pub(super) fn intervals(&self) -> usize {
+        self.intervals.len()
+    }
+
+    /// 95 % intervals of the share of time lost in gaps of at least each length of the grid, by
+    /// block bootstrap over intervals of time; none when there are too few.
+    pub(super) fn time_shares(&self, seed: u64) -> Vec<TimeShare> {
+        // The last may be cut short, by the end of the run or of the file.
+        let longest = self.intervals.iter().map(|i| i.length_ns).fold(0.0, f64::max);
+        let whole: Vec<&Interval> =
+            self.intervals.iter().filter(|i| i.length_ns > 0.9 * longest).collect();
+        if whole.len() < FEWEST_INTERVALS {
+            return Vec::new();
+        }
+        (0..GRID)
+            .filter_map(|at| {
+                let shares: Vec<f64> = whole.iter().map(|i| i.above[at] / i.length_ns).collect();
+                let share = mean(&shares);
+                let interval = block_bootstrap(&shares, mean, seed, RESAMPLES);
+                (share > 0.0 && interval.is_bounded()).then_some(TimeShare {
+                    value_ns: grid(at),
+                    share,
+                    low: interval.low,
+                    high: interval.high,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Interval {
+    fn add(&mut self, other: &Self) {
+        self.length_ns += other.length_ns;
+        for (above, more) in self.above.iter_mut().zip(other.above) {
+            *above += more;
+        }
+    }
+}
+
+fn grid(at: usize) -> f64 {
+    [1.0, 2.0, 5.0][at % 3] * 100.0 * 10f64.powi((at / 3) as i32)
+}
+
+/// Time in values of at least each of the grid, in one pass.
+fn times_above(histogram: &Histogram) -> [f64; GRID] {
+    let mut above = [0.0; GRID];
+    for (value, count) in histogram.bins() {
+        let reached = (0..GRID).take_while(|at| grid(*at) <= value as f64).count();
+        if let Some(highest) = reached.checked_sub(1) {
+            above[highest] += value as f64 * count as f64;
+        }
+    }
+    for at in (1..GRID).rev() {
+        above[at - 1] += above[at];
+    }
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_counts_1_2_5() {
+        let values: Vec<f64> = (0..4).map(grid).collect();
+        assert_eq!(values, [100.0, 200.0, 500.0, 1_000.0]);
+        assert!((grid(GRID - 1) - 5e10).abs() < 1.0);
+    }
+
+    #[test]
+    fn time_shares_are_those_planted_and_their_intervals_hold_them() {
+        let mut pooled = Pooled::default();
+        for second in 0..1_000_u64 {
+            // 1 % of each second in gaps of 10 us, and every other second one gap of 10 ms.
+            let mut interval = Histogram::new();
+            interval.record_n(10_000, 1_000);
+            interval.record_n(10_000_000, second % 2);
+            pooled.add(&interval, 1e9);
+        }
+        assert!(pooled.intervals() <= MOST_INTERVALS);
+        let shares = pooled.time_shares(7);
+        for (value, planted) in [(1e4, 0.015), (1e7, 0.005), (5e6, 0.005)] {
+            let found = shares.iter().find(|s| (s.value_ns - value).abs() < 1.0).unwrap();
+            assert!((found.share / planted - 1.0).abs() < 0.01, "{found:?}");
+            assert!(found.low <= found.share && found.share <= found.high, "{found:?}");
+        }
+        assert!(shares.iter().all(|share| share.value_ns <= 1e7));
+    }
+
+    #[test]
+    fn two_intervals_are_too_few() {
+        let mut pooled = Pooled::default();
+        for _ in 0..2 {
+            pooled.add(&(0..10).map(|n| 1_000 + n).collect(), 1e9);
+        }
+        assert!(pooled.time_shares(1).is_empty());
+    }
+}

@@ -1,0 +1,302 @@
+//! How far to trust the clock, what the evidence was, and what the host is.
+
+use serde::Serialize;
+use whylate_model::CpuList;
+use whylate_model::run::{ClockFacts, FrequencySource, Run};
+
+use super::measured::capped;
+use crate::svg::Table;
+use crate::terminal::{count, percent, trust};
+
+/// Rows of a table: the knobs of a host are some hundred.
+const MOST_ROWS: usize = 200;
+/// Counters of /proc shown.
+const MOST_COUNTERS: usize = 16;
+
+/// The tables of the page's last sections.
+#[derive(Debug, Serialize)]
+pub(super) struct Machine {
+    line: String,
+    recorded: Option<String>,
+    words: Table,
+    sources: Table,
+    offsets: Option<Table>,
+    evidence: Vec<String>,
+    counters: Option<Table>,
+    host: Table,
+    knobs: Table,
+    settings: Table,
+    command: String,
+    version: String,
+}
+
+pub(super) fn of(run: &Run) -> Machine {
+    let host = &run.host;
+    let machine = match &host.hypervisor {
+        Some(name) => format!("virtual machine ({name})"),
+        None => "bare metal".to_owned(),
+    };
+    Machine {
+        line: format!(
+            "{}, {}, {} CPUs, {machine}, Linux {}",
+            host.hostname,
+            host.cpu_model,
+            host.cpus_online.len(),
+            host.kernel,
+        ),
+        recorded: run.clock.anchors.first().map(|anchor| utc(anchor.realtime_ns)),
+        words: words(run),
+        sources: sources(&run.clock),
+        offsets: offsets(&run.clock),
+        evidence: evidence(run),
+        counters: counters(run),
+        host: fingerprint(run),
+        knobs: knobs(run),
+        settings: pairs("Settings, as used", run.settings.iter()),
+        command: run.command_line.join(" "),
+        version: run.tool_version.clone(),
+    }
+}
+
+/// The three words with this run's values, and what each means.
+fn words(run: &Run) -> Table {
+    let clock = &run.clock;
+    let mut table =
+        Table::new("Resolution, precision and accuracy", &["", "of this run", "what it means"]);
+    table.left = vec![1, 2];
+    let mut row = |word: &str, value: String, means: &str| {
+        table.rows.push(vec![word.to_owned(), value, means.to_owned()]);
+    };
+    row(
+        "resolution",
+        format!("{:.2}ns", clock.resolution_ns),
+        "The smallest step the clock shows: shorter times print as less than this.",
+    );
+    row(
+        "precision: one reading",
+        format!(
+            "{:.1}ns at least, {:.1}ns median",
+            clock.read_cost_min_ns, clock.read_cost_median_ns
+        ),
+        "The spread of repeated readings: what reading the clock costs, and how much that varies.",
+    );
+    for gaps in run.gaps.iter().take(8) {
+        let ns = |ticks: f64| ticks * 1e9 / clock.hz.0;
+        let (low, high) = gaps.period_spread_ticks;
+        row(
+            &format!("precision: loop on CPU {}", gaps.cpu),
+            format!(
+                "{:.2}ns, p10 {:.2}ns, p90 {:.2}ns ({} quiet blocks)",
+                ns(gaps.period_ticks),
+                ns(low),
+                ns(high),
+                count(gaps.blocks)
+            ),
+            "A constant measured again and again: the period of the loop in stretches without gaps.",
+        );
+    }
+    row(
+        "accuracy: frequency",
+        format!("within {:.3}ppm", clock.hz_bound_ppm),
+        "The distance to true time: 1ppm is 1us in each second measured.",
+    );
+    let independent = clock.sources.iter().filter(|source| source.independent).count();
+    row(
+        "accuracy: sources",
+        match independent {
+            0 => "none independent of the one used".to_owned(),
+            some => format!("{some} independent of the one used"),
+        },
+        "A clock that is wrong in all it is compared with shows no difference: only independent \
+         sources can find it out.",
+    );
+    let bound = clock.cross_cpu.iter().map(|offset| offset.bound.to_nanos(clock.hz)).max();
+    if let Some(bound) = bound {
+        row(
+            "accuracy: between CPUs",
+            format!("within {bound}"),
+            "Two stamps of different CPUs that are closer than this have no order.",
+        );
+    }
+    if let Some(bound) = clock.anchors.iter().map(|anchor| anchor.bound_ns).reduce(f64::max) {
+        row(
+            "accuracy: wall time",
+            format!("within {bound:.0}ns of CLOCK_REALTIME"),
+            "How well this run's stamps can be laid beside those of other programs of this host.",
+        );
+    }
+    table
+}
+
+fn sources(clock: &ClockFacts) -> Table {
+    let head = ["source", "MHz", "bound", "difference", "independent"];
+    let mut table = Table::new(format!("Frequency of the counter ({})", clock.counter), &head);
+    table.left = vec![4];
+    let row = |source: &FrequencySource| {
+        let bound = source.bound_ppm;
+        vec![
+            source.name.clone(),
+            format!("{:.6}", source.hz.0 / 1e6),
+            bound.map_or("not stated".to_owned(), |ppm| format!("{ppm:.3}ppm")),
+            format!("{:+.3}ppm", source.difference_ppm),
+            if source.independent { "yes" } else { "no" }.to_owned(),
+        ]
+    };
+    table.rows = capped(clock.sources.iter().map(row).collect(), MOST_ROWS);
+    table
+}
+
+fn offsets(clock: &ClockFacts) -> Option<Table> {
+    let head = ["CPU", "against", "offset", "at the end", "bound"];
+    let mut table = Table::new("Offsets between the counters of CPUs, in ticks", &head);
+    let rows = clock.cross_cpu.iter().map(|offset| {
+        vec![
+            offset.cpu.to_string(),
+            offset.reference.to_string(),
+            format!("{:+}", offset.offset_ticks),
+            offset.offset_ticks_at_end.map_or("-".to_owned(), |ticks| format!("{ticks:+}")),
+            offset.bound.0.to_string(),
+        ]
+    });
+    table.rows = capped(rows.collect(), MOST_ROWS);
+    (!clock.cross_cpu.is_empty()).then_some(table)
+}
+
+fn evidence(run: &Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &run.evidence.trace {
+        None => lines.push(
+            "Causes come from what the thread knows by itself; there is no kernel trace."
+                .to_owned(),
+        ),
+        Some(trace) => {
+            let inside = match trace.events_measured {
+                0 => "none".to_owned(),
+                all => percent(trace.events_in_gaps as f64 / all as f64),
+            };
+            lines.push(format!(
+                "Kernel trace on clock {}: {} events of measured CPUs, {inside} of them inside \
+                 recorded gaps, {} lost; {} events elsewhere.",
+                trace.clock,
+                count(trace.events_measured),
+                count(trace.lost),
+                count(trace.events_elsewhere),
+            ));
+            if let (Some(with), Some(without)) = (trace.lost_share_with, trace.lost_share_without) {
+                lines.push(format!(
+                    "Tracing itself: lost share {} with it, {} without, interleaved{}.",
+                    percent(with),
+                    percent(without),
+                    trust::difference(trace),
+                ));
+            }
+            if !trace.missing.is_empty() {
+                lines.push(format!("Not on this kernel: {}.", trace.missing.join(", ")));
+            }
+        }
+    }
+    let rseq = if run.evidence.rseq { "passed its self-test" } else { "was not used" };
+    lines.push(format!("The rseq word {rseq}."));
+    if let Some(steal) = run.evidence.steal_ns {
+        lines.push(format!(
+            "Steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick.",
+            steal / 1e6
+        ));
+    }
+    if let Some(smi) = run.evidence.smi_count {
+        lines.push(format!("System management interrupts: {smi}."));
+    }
+    if let Some(cost) = run.clock.gap_recording_ns {
+        lines.push(format!("Recording one gap costs {cost:.0}ns (median), outside the gap."));
+    }
+    lines
+}
+
+fn counters(run: &Run) -> Option<Table> {
+    let mut deltas: Vec<_> = run.evidence.proc_deltas.iter().filter(|d| d.count > 0).collect();
+    deltas.sort_by_key(|delta| std::cmp::Reverse(delta.count));
+    let mut table = Table::new("Counters of /proc over the run", &["counter", "CPU", "increase"]);
+    let rows = deltas
+        .iter()
+        .map(|delta| vec![delta.name.clone(), delta.cpu.to_string(), count(delta.count)]);
+    table.rows = capped(rows.collect(), MOST_COUNTERS);
+    (!deltas.is_empty()).then_some(table)
+}
+
+fn fingerprint(run: &Run) -> Table {
+    let host = &run.host;
+    let rows: [(&str, String); 11] = [
+        ("host name", host.hostname.clone()),
+        ("processor", host.cpu_model.clone()),
+        ("architecture", host.architecture.clone()),
+        ("microcode", host.microcode.to_string()),
+        ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
+        ("CPUs online", CpuList(&host.cpus_online).to_string()),
+        ("CPUs isolated", CpuList(&host.cpus_isolated).to_string()),
+        ("memory", format!("{:.1} GiB", host.memory_bytes as f64 / f64::from(1 << 30))),
+        ("kernel", host.kernel.clone()),
+        ("kernel build", host.kernel_build.clone()),
+        ("kernel command line", host.command_line.clone()),
+    ];
+    pairs("The host", rows.iter().map(|(name, value)| (name, value)))
+}
+
+fn knobs(run: &Run) -> Table {
+    let knobs: Vec<(&String, String)> =
+        run.host.knobs.iter().map(|(name, knob)| (name, knob.to_string())).collect();
+    pairs("Its settings, as read back", knobs.iter().map(|(name, value)| (name, value)))
+}
+
+fn pairs<'a, K: ToString + 'a, V: ToString + 'a>(
+    caption: &str,
+    pairs: impl Iterator<Item = (&'a K, &'a V)>,
+) -> Table {
+    let mut table = Table::new(caption, &["", ""]);
+    table.left = vec![1];
+    let rows = pairs.map(|(name, value)| vec![name.to_string(), value.to_string()]);
+    table.rows = capped(rows.collect(), MOST_ROWS);
+    table
+}
+
+/// A wall time as `2026-11-21 08:21:58 UTC`.
+fn utc(realtime_ns: u64) -> String {
+    let seconds = realtime_ns / 1_000_000_000;
+    let (mut days, second) = (seconds / 86_400, seconds % 86_400);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wall_times_are_dates() {
+        for (seconds, date) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_827_696, "2000-02-29 12:34:56 UTC"),
+            (1_795_251_718, "2026-11-21 09:01:58 UTC"),
+            (1_735_689_599, "2024-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000_000 + 999_999_999), date);
+        }
+        assert!(utc(u64::MAX).starts_with("2554-"));
+    }
+}

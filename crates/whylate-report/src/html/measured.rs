@@ -1,0 +1,271 @@
+//! Tables of what was measured: series, gaps of each CPU, rates, self-test.
+
+use serde::Serialize;
+use whylate_model::Nanos;
+use whylate_model::run::{GapSummary, Run};
+use whylate_model::series::{Denominator, Quantile, Series};
+
+use crate::svg::Table;
+use crate::terminal::{count, percent, rate};
+
+/// Rows of a table; what is more is counted in the last.
+const MOST_ROWS: usize = 64;
+/// Columns of the table of rates: one for each CPU.
+const MOST_CPUS: usize = 8;
+
+/// The tables of the page's section.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    series: Option<Table>,
+    tails: Vec<String>,
+    gaps: Option<Table>,
+    rates: Option<Table>,
+    selftest: Option<Table>,
+    skipped: Vec<String>,
+    validation: Option<Table>,
+}
+
+pub(super) fn of(run: &Run) -> Measured {
+    Measured {
+        series: (!run.series.is_empty()).then(|| series(&run.series)),
+        tails: run.series.iter().take(MOST_ROWS).filter_map(tail).collect(),
+        gaps: (!run.gaps.is_empty()).then(|| gaps(run)),
+        rates: rates(run),
+        selftest: selftest(run),
+        skipped: run
+            .selftest
+            .iter()
+            .flat_map(|t| &t.skipped)
+            .map(|(k, w)| format!("{k}: {w}"))
+            .collect(),
+        validation: validation(run),
+    }
+}
+
+/// Keeps the first rows and counts the others.
+pub(super) fn capped(mut rows: Vec<Vec<String>>, most: usize) -> Vec<Vec<String>> {
+    let all = rows.len();
+    if all > most {
+        let columns = rows[0].len();
+        rows.truncate(most);
+        let mut last = vec![String::new(); columns];
+        last[0] = format!("and {} more, in run.json", all - most);
+        rows.push(last);
+    }
+    rows
+}
+
+fn series(series: &[Series]) -> Table {
+    let head =
+        ["", "n", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "resolution", "class"];
+    let mut table = Table::new("What was measured", &head);
+    table.left = vec![10];
+    let rows = series.iter().map(|series| {
+        let mut cells = vec![series.label.clone(), count(series.n), value(series, series.min)];
+        for wanted in [50.0, 90.0, 99.0, 99.9, 99.99] {
+            let found = quantile(series, wanted).and_then(|quantile| quantile.value);
+            cells.push(value(series, found));
+        }
+        cells.push(value(series, series.max));
+        cells.push(format!("{:.1}ns", series.resolution_ns));
+        cells.push(series.class.map_or("-".to_owned(), |class| class.to_string()));
+        cells
+    });
+    table.rows = capped(rows.collect(), MOST_ROWS);
+    table
+}
+
+/// Percentiles with their intervals: the numbers beside a CCDF.
+pub(super) fn quantiles(series: &[&Series], caption: &str) -> Table {
+    let percents: Vec<f64> = series
+        .iter()
+        .flat_map(|series| series.quantiles.iter())
+        .filter(|quantile| quantile.value.is_some())
+        .map(|quantile| quantile.percent)
+        .fold(Vec::new(), |mut known, percent| {
+            if !known.contains(&percent) {
+                known.push(percent);
+            }
+            known
+        });
+    let mut table = Table::new(caption, &["", "n"]);
+    table.head.extend(percents.iter().map(|percent| format!("p{percent} (95% interval)")));
+    table.head.extend(["n_eff".to_owned(), "max".to_owned()]);
+    let rows = series.iter().map(|series| {
+        let mut cells = vec![series.label.clone(), unbroken(series.n)];
+        cells.extend(percents.iter().map(|percent| with_interval(series, *percent)));
+        let worth = series.quantiles.iter().filter(|q| q.value.is_some()).map(|q| q.n_eff);
+        let least = worth.fold(f64::INFINITY, f64::min);
+        cells.push(if least.is_finite() { unbroken(least as u64) } else { "-".to_owned() });
+        cells.push(value(series, series.max));
+        cells
+    });
+    table.rows = capped(rows.collect(), MOST_ROWS);
+    table
+}
+
+fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
+    series.quantiles.iter().find(|quantile| (quantile.percent - percent).abs() < 1e-9)
+}
+
+/// A count that stays on one line.
+fn unbroken(n: u64) -> String {
+    count(n).replace(' ', "\u{a0}")
+}
+
+fn with_interval(series: &Series, percent: f64) -> String {
+    let Some(quantile) = quantile(series, percent).filter(|q| q.value.is_some()) else {
+        return "-".to_owned();
+    };
+    let end = |end: Option<Nanos>| end.map_or("?".to_owned(), |ns| ns.to_string());
+    format!(
+        "{} ({}\u{a0}..\u{a0}{})",
+        value(series, quantile.value),
+        end(quantile.low),
+        end(quantile.high)
+    )
+}
+
+/// A value; one below the clock's resolution says so.
+fn value(series: &Series, value: Option<Nanos>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(found) if (found.0 as f64) < series.resolution_ns => {
+            format!("< {}", Nanos(series.resolution_ns.ceil() as u64))
+        }
+        Some(found) => found.to_string(),
+    }
+}
+
+fn tail(series: &Series) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(tail) = series.tail.filter(|tail| tail.count > 0) {
+        let of = match tail.denominator {
+            Denominator::Elapsed => "of the elapsed time",
+            Denominator::Measured => "of the measured time",
+        };
+        words.push(format!("{} over 100us, {} {of}", count(tail.count), percent(tail.share)));
+    }
+    if series.lost > 0 {
+        words.push(format!("{} lost or censored", count(series.lost)));
+    }
+    if let Some(by) = series.class_by {
+        words.push(format!("class by {by}"));
+    }
+    (!words.is_empty()).then(|| format!("{}: {}.", series.label, words.join("; ")))
+}
+
+fn gaps(run: &Run) -> Table {
+    let head = [
+        "CPU",
+        "elapsed",
+        "gaps",
+        "lost",
+        "95% interval",
+        "threshold",
+        "period",
+        "below it",
+        "closure",
+    ];
+    let mut table = Table::new("What a busy thread did not get", &head);
+    table.left = vec![8];
+    table.rows = capped(run.gaps.iter().map(|gaps| gap_row(run, gaps)).collect(), MOST_ROWS);
+    table
+}
+
+fn gap_row(run: &Run, gaps: &GapSummary) -> Vec<String> {
+    let interval = gaps
+        .lost_share_interval
+        .map_or("-".to_owned(), |(low, high)| format!("{} .. {}", percent(low), percent(high)));
+    vec![
+        gaps.cpu.to_string(),
+        gaps.end.since(gaps.start).to_nanos(run.clock.hz).to_string(),
+        count(gaps.gaps),
+        percent(gaps.lost_share),
+        interval,
+        gaps.threshold.to_nanos(run.clock.hz).to_string(),
+        format!("{:.2}ns", gaps.period_ticks * 1e9 / run.clock.hz.0),
+        percent(gaps.noise_below_threshold),
+        gaps.closure.to_string(),
+    ]
+}
+
+fn rates(run: &Run) -> Option<Table> {
+    let first = run.gaps.iter().find(|gaps| !gaps.rates.is_empty())?;
+    let shown: Vec<&GapSummary> = run.gaps.iter().take(MOST_CPUS).collect();
+    let mut table = Table::new("Gaps per second, with 95% intervals", &["at least"]);
+    table.head.extend(shown.iter().map(|gaps| format!("CPU {}", gaps.cpu)));
+    table.rows = first
+        .rates
+        .iter()
+        .take(MOST_ROWS)
+        .map(|wanted| {
+            let mut cells = vec![wanted.at_least.to_string()];
+            cells.extend(shown.iter().map(|gaps| {
+                let found = gaps.rates.iter().find(|rate| rate.at_least == wanted.at_least);
+                found.map_or("-".to_owned(), |found| {
+                    let (low, high) = found.interval;
+                    format!("{} ({} .. {})", rate(found.per_second), rate(low), rate(high))
+                })
+            }));
+            cells
+        })
+        .collect();
+    Some(table)
+}
+
+fn selftest(run: &Run) -> Option<Table> {
+    let test = run.selftest.as_ref()?;
+    let head =
+        ["kind", "injected", "found", "ascribed", "rightly", "named right", "length error (p99)"];
+    let mut table = Table::new("Self-test: known interruptions", &head);
+    let rows = test.kinds.iter().map(|kind| {
+        let known = |value: u64| if kind.with_trace { count(value) } else { "-".to_owned() };
+        let length = match (kind.length_error_ns, kind.length_error_p99_ns) {
+            (Some(median), Some(p99)) => format!("{median:+.0}ns ({p99:.0}ns)"),
+            _ => "not known".to_owned(),
+        };
+        vec![
+            kind.kind.clone(),
+            count(kind.injected),
+            count(kind.found),
+            known(kind.ascribed),
+            known(kind.ascribed_rightly),
+            known(kind.named_right),
+            length,
+        ]
+    });
+    table.rows = capped(rows.collect(), MOST_ROWS);
+    Some(table)
+}
+
+fn validation(run: &Run) -> Option<Table> {
+    let found = run.validation.as_ref()?;
+    let share = |share: Option<f64>| share.map_or("not known".to_owned(), percent);
+    let head = ["evidence B says", "truth: switch", "truth: none", "recall", "precision"];
+    let mut table = Table::new("Evidence B judged by evidence A", &head);
+    table.rows = vec![
+        vec![
+            "context switch".to_owned(),
+            count(found.switch_as_switch),
+            count(found.none_as_switch),
+            share(found.switch_recall()),
+            share(found.switch_precision()),
+        ],
+        vec![
+            "no context switch".to_owned(),
+            count(found.switch_as_none),
+            count(found.none_as_none),
+            share(found.none_recall()),
+            share(found.none_precision()),
+        ],
+        vec![
+            "undecided".to_owned(),
+            count(found.undecided),
+            String::new(),
+            String::new(),
+            String::new(),
+        ],
+    ];
+    Some(table)
+}

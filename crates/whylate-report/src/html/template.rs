@@ -1,0 +1,169 @@
+//! The page from its parts: `assets/report.html` filled in.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
+use serde::Serialize;
+use whylate_model::run::{RunState, Verdict};
+
+use super::causes::{self, Causes};
+use super::figures::{self, Drawn};
+use super::machine::{self, Machine};
+use super::measured::{self, Measured};
+use super::worst::{self, Shown};
+use super::{Report, data};
+use crate::{ReportError, sentence, svg};
+
+const TEMPLATE: &str = include_str!("../../assets/report.html");
+const PAGE_STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+pub(super) const UPLOT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
+
+/// Longest text from a run that is shown whole.
+const LONGEST_TEXT: usize = 4_000;
+/// Most warnings, reasons and notes shown.
+const MOST_ITEMS: usize = 60;
+
+/// What the template asks for.
+#[derive(Debug, Serialize)]
+struct Page {
+    question: String,
+    answer: String,
+    verdict: Judged,
+    state: Option<&'static str>,
+    notes: Vec<String>,
+    warnings: Vec<Warned>,
+    measured: Measured,
+    figures: Vec<Drawn>,
+    causes: Causes,
+    worst: Shown,
+    machine: Machine,
+    policy: &'static str,
+    styles: [Value; 3],
+    scripts: [Value; 2],
+    data: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct Judged {
+    class: &'static str,
+    text: String,
+    reasons: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Warned {
+    text: String,
+    advice: String,
+    spoils: bool,
+}
+
+/// Nothing is fetched, sent or framed, whatever is on the page.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+pub(super) fn page(report: &Report) -> Result<String, ReportError> {
+    let run = report.run;
+    let drawn = figures::all(report);
+    let worst = worst::of(report);
+    let data = data::of(report, &drawn, &worst);
+    let page = Page {
+        question: run.question.clone(),
+        answer: sentence::answer(run),
+        verdict: judged(&run.verdict),
+        state: match run.state {
+            RunState::Complete => None,
+            RunState::Stopped => Some("This run was stopped early: everything up to then is here."),
+            RunState::Running => Some(
+                "This run did not end: it was killed, or is still going on. What follows is its \
+                 last checkpoint.",
+            ),
+        },
+        notes: report.notes.iter().take(MOST_ITEMS).cloned().collect(),
+        warnings: run
+            .warnings
+            .iter()
+            .take(MOST_ITEMS)
+            .map(|warning| Warned {
+                text: warning.to_string(),
+                advice: warning.advice(),
+                spoils: warning.spoils_trust(),
+            })
+            .collect(),
+        measured: measured::of(run),
+        figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),
+        causes: causes::of(run),
+        worst: worst.shown,
+        machine: machine::of(run),
+        policy: POLICY,
+        styles: [svg::STYLE, PAGE_STYLE, UPLOT_STYLE].map(raw),
+        scripts: [UPLOT, SCRIPT].map(raw),
+        data: raw(&data),
+    };
+    let page = render(&page).map(|page| page + "\n");
+    page.map_err(|error| ReportError::Page { why: format!("{error:#}") })
+}
+
+fn judged(verdict: &Verdict) -> Judged {
+    let judged = |class, text: &str, reasons| Judged { class, text: text.to_owned(), reasons };
+    match verdict {
+        Verdict::Trustworthy => {
+            judged("good", "Trustworthy, as far as the intervals below say.", Vec::new())
+        }
+        Verdict::LimitExceeded { what } => {
+            judged("bad", "A limit was exceeded.", vec![what.clone()])
+        }
+        Verdict::Untrustworthy { reasons } => {
+            let reasons = reasons.iter().take(MOST_ITEMS).cloned().collect();
+            judged("bad", "Not trustworthy.", reasons)
+        }
+        Verdict::Pending => judged("open", "No verdict: the run has not ended.", Vec::new()),
+    }
+}
+
+/// Markup of our own, not to be escaped.
+pub(super) fn raw(text: &str) -> Value {
+    Value::from_safe_string(text.to_owned())
+}
+
+fn render(page: &impl Serialize) -> Result<String, Error> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax?);
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_formatter(write_escaped);
+    environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
+    environment.add_template("report.html", TEMPLATE)?;
+    environment.get_template("report.html")?.render(Value::from(Serde(page)))
+}
+
+/// Every expression of the template goes through here, so that none can be forgotten.
+fn write_escaped(out: &mut Output, _: &mut State, value: &Value) -> Result<(), Error> {
+    let written = match value.as_str() {
+        Some(text) if value.is_safe() => out.write_str(text),
+        Some(text) => write!(out, "{}", svg::escaped(&shortened(text))),
+        None if value.is_none() => Ok(()),
+        None => write!(out, "{}", svg::escaped(&value.to_string())),
+    };
+    written.map_err(|_| ErrorKind::WriteFailure.into())
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => format!("{}... ({} bytes in all)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_in_a_text_is_text_and_a_long_text_is_cut() {
+        assert_eq!(shortened(&"é".repeat(LONGEST_TEXT)).chars().count(), LONGEST_TEXT);
+        let cut = shortened(&"é".repeat(LONGEST_TEXT + 1));
+        assert!(cut.ends_with("... (8002 bytes in all)"), "{}", &cut[cut.len() - 40..]);
+    }
+}

@@ -1,0 +1,267 @@
+//! The first reading: what there is to add up, and whether it can be.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use whylate_model::directory::RunDir;
+use whylate_model::origin::{Origin, Share};
+use whylate_model::run::{GapSummary, Run, Segment};
+use whylate_model::series::Series;
+use whylate_model::{ModelError, Nanos, Printable, segments};
+
+use super::{MOST_ORIGINS, MOST_SERIES, Request};
+use crate::compare::unlike;
+use crate::error::{ReportError, Unlike};
+
+/// Longest gaps kept of one recording before the longest of all are known.
+const WORST_OF_ONE: usize = 3;
+
+/// Directories that can be added up, and the recordings in them in the order of the sum.
+pub(super) struct Inputs {
+    pub(super) directories: Vec<Input>,
+    pub(super) origins: Vec<Origin>,
+    pub(super) left_out: Vec<String>,
+}
+
+/// One directory.
+pub(super) struct Input {
+    pub(super) path: PathBuf,
+    /// For each of its recordings the index in the sum.
+    pub(super) origins: Vec<u32>,
+    /// Wall time that the starts of its intervals count from.
+    pub(super) began_ns: Option<u64>,
+}
+
+/// What a series was where it was first seen.
+struct Seen {
+    directory: String,
+    series: Series,
+    gaps: Option<GapSummary>,
+}
+
+impl Inputs {
+    pub(super) fn check(request: &Request) -> Result<Self, ReportError> {
+        let mut checked =
+            Self { directories: Vec::new(), origins: Vec::new(), left_out: Vec::new() };
+        let mut seen = BTreeMap::new();
+        let mut bytes = 0;
+        let mut first_failure = None;
+        for path in &request.directories {
+            match read(path, &mut checked.left_out) {
+                Ok(run) => checked.take(request, path, run, &mut seen, &mut bytes)?,
+                Err(error) if request.skip_damaged => {
+                    first_failure.get_or_insert_with(|| error.to_string());
+                    checked.left_out.push(error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if checked.origins.is_empty() {
+            let why = first_failure.unwrap_or_else(|| "no directory was named".to_owned());
+            return Err(ReportError::NothingToMerge { named: request.directories.len(), why });
+        }
+        if request.tables && bytes > request.table_bytes {
+            return Err(ReportError::TooMuch {
+                what: format!("the tables have {bytes} bytes (--without-tables leaves them out)"),
+                most: format!("{} (--max-disk)", request.table_bytes),
+            });
+        }
+        checked.sort()?;
+        Ok(checked)
+    }
+
+    fn take(
+        &mut self,
+        request: &Request,
+        path: &Path,
+        run: Run,
+        seen: &mut BTreeMap<String, Seen>,
+        bytes: &mut u64,
+    ) -> Result<(), ReportError> {
+        let directory = shown(path);
+        for series in &run.series {
+            let name = merged_name(&series.name, request.across_cpus);
+            let gaps = run.gaps.iter().find(|gaps| gaps.series == series.name);
+            let Some(known) = seen.get(&name) else {
+                let (series, gaps) = (series.clone(), gaps.cloned());
+                seen.insert(name, Seen { directory: directory.clone(), series, gaps });
+                continue;
+            };
+            let fields = unlike((&known.series, known.gaps.as_ref()), (series, gaps));
+            if let Some(field) = fields.into_iter().next() {
+                return Err(ReportError::Unlike(Box::new(Unlike {
+                    series: Printable(&name).to_string(),
+                    field: field.name,
+                    first: known.directory.clone(),
+                    second: directory,
+                    left: field.left,
+                    right: field.right,
+                })));
+            }
+        }
+        if seen.len() > MOST_SERIES {
+            let what = format!("there are {} series", seen.len());
+            return Err(ReportError::TooMuch { what, most: MOST_SERIES.to_string() });
+        }
+        *bytes += run.segments.iter().map(|segment| segment.bytes).sum::<u64>();
+        let origins = origins(run, &directory, request.across_cpus);
+        let began_ns = origins.iter().filter_map(Origin::began).min();
+        let first = self.origins.len() as u32;
+        let indices = (first..first + origins.len() as u32).collect();
+        self.origins.extend(origins);
+        if self.origins.len() > MOST_ORIGINS {
+            let what = format!("there are more than {MOST_ORIGINS} recordings");
+            return Err(ReportError::TooMuch { what, most: MOST_ORIGINS.to_string() });
+        }
+        self.directories.push(Input { path: path.to_owned(), origins: indices, began_ns });
+        Ok(())
+    }
+
+    /// Puts the recordings into an order of their own, so that the order in which directories were
+    /// named does not matter, and finds those that are there twice.
+    fn sort(&mut self) -> Result<(), ReportError> {
+        let mut order: Vec<usize> = (0..self.origins.len()).collect();
+        order.sort_by(|x, y| key(&self.origins[*x]).cmp(&key(&self.origins[*y])));
+        for pair in order.windows(2) {
+            let (first, second) = (&self.origins[pair[0]], &self.origins[pair[1]]);
+            if key(first) == key(second) {
+                return Err(ReportError::CountedTwice {
+                    first: Printable(&first.directory).to_string(),
+                    second: Printable(&second.directory).to_string(),
+                });
+            }
+        }
+        let mut place = vec![0u32; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            place[*old] = new as u32;
+        }
+        for index in self.directories.iter_mut().flat_map(|input| &mut input.origins) {
+            *index = place[*index as usize];
+        }
+        let mut slots: Vec<Option<Origin>> = self.origins.drain(..).map(Some).collect();
+        self.origins = order.into_iter().filter_map(|old| slots[old].take()).collect();
+        // Directories in the order of their first recording: sums of floats then come out the same.
+        self.directories.sort_by_key(|input| input.origins.iter().min().copied());
+        Ok(())
+    }
+}
+
+/// What one recording is known by: its wall time, its host and its counter.
+fn key(origin: &Origin) -> (Option<u64>, &str, u64, u64, &[String]) {
+    let host = origin.host.hostname.as_str();
+    (origin.began(), host, origin.clock.epoch.0, origin.seed, &origin.command_line)
+}
+
+/// Reads a directory whole, once, and keeps nothing but its run.
+fn read(path: &Path, left_out: &mut Vec<String>) -> Result<Run, ReportError> {
+    let directory = RunDir::open(path)?;
+    let run = directory.read_run()?;
+    let survey = segments::survey(&directory, &run)?;
+    if let Some(missing) = survey.missing.first() {
+        let place = format!("before its table {}", Printable(missing));
+        return Err(ModelError::Truncated { path: path.to_owned(), place }.into());
+    }
+    let mut have: BTreeMap<String, u64> = BTreeMap::new();
+    for interval in directory.histograms()? {
+        let interval = interval?;
+        let count = have.entry(interval.tag).or_default();
+        *count = count.saturating_add(interval.histogram.len());
+    }
+    for series in &run.series {
+        let have = have.get(&series.name).copied();
+        match have {
+            None if series.n > 0 => left_out.push(format!(
+                "{} of `{}`: its run keeps no histograms of it",
+                Printable(&series.name),
+                shown(path)
+            )),
+            Some(have) if have < series.n => {
+                return Err(ReportError::Incomplete {
+                    directory: shown(path),
+                    series: Printable(&series.name).to_string(),
+                    have,
+                    counted: series.n,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(run)
+}
+
+/// The recordings of a run: one, or those that it was merged from.
+fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
+    if run.is_merged() {
+        for origin in &mut run.origins {
+            origin.segments = Vec::new();
+            for share in &mut origin.series {
+                share.series = merged_name(&share.series, across_cpus);
+            }
+        }
+        return run.origins;
+    }
+    let series = run.series.iter().map(|series| share(&run, series, across_cpus)).collect();
+    run.worst.sort_by_key(|gap| std::cmp::Reverse(gap.length));
+    run.worst.truncate(WORST_OF_ONE);
+    vec![Origin {
+        directory: directory.to_owned(),
+        tool_version: run.tool_version,
+        command_line: run.command_line,
+        question: run.question,
+        seed: run.seed,
+        state: run.state,
+        host: run.host,
+        clock: run.clock,
+        settings: run.settings,
+        series,
+        worst: run.worst,
+        warnings: run.warnings,
+        verdict: run.verdict,
+        segments: Vec::<Segment>::new(),
+    }]
+}
+
+fn share(run: &Run, series: &Series, across_cpus: bool) -> Share {
+    let gaps = run.gaps.iter().find(|gaps| gaps.series == series.name);
+    let at = |percent: f64| -> Option<Nanos> {
+        series.quantiles.iter().find(|q| (q.percent - percent).abs() < 1e-9)?.value
+    };
+    Share {
+        series: merged_name(&series.name, across_cpus),
+        recorded_as: series.name.clone(),
+        n: series.n,
+        p50: at(50.0),
+        p99: at(99.0),
+        p999: at(99.9),
+        max: series.max,
+        elapsed: gaps.map(|gaps| gaps.end.since(gaps.start).to_nanos(run.clock.hz)),
+        lost_share: gaps.map(|gaps| gaps.lost_share),
+    }
+}
+
+/// The name of a series in the sum: without its CPU where CPUs are added up.
+pub(super) fn merged_name(name: &str, across_cpus: bool) -> String {
+    let without = || {
+        let (head, cpu) = name.rsplit_once("-cpu")?;
+        (!cpu.is_empty() && cpu.bytes().all(|c| c.is_ascii_digit())).then_some(head)
+    };
+    if across_cpus { without().unwrap_or(name) } else { name }.to_owned()
+}
+
+fn shown(path: &Path) -> String {
+    Printable(&path.display().to_string()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_cpu_s_number_is_taken_off() {
+        assert_eq!(merged_name("gap-cpu12", true), "gap");
+        assert_eq!(merged_name("gap-cpu12", false), "gap-cpu12");
+        for name in ["udp-rtt-other-core", "gap-cpu", "gap-cpux1"] {
+            assert_eq!(merged_name(name, true), name);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Any number of run directories, added up to one: hosts, CPUs, hours.
+//!
+//! Guarantees: counts are added and percentiles are those of the sum, never averages; series that
+//! are not alike are refused by name; a recording is never counted twice; the order of the
+//! directories does not matter, nor whether they were merged in steps; each recording keeps its
+//! clock, its host and its tables ([`whylate_model::origin`] says how they are read). The memory
+//! grows with the number of series and by some kilobytes for each recording, not with their length:
+//! everything is read one interval and one segment at a time.
+//!
+//! Every directory is read once before anything is written, so that what cannot be added up is
+//! found while there is nothing to undo.
+
+mod causes;
+mod host;
+mod inputs;
+mod sum;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use whylate_model::directory::RunDir;
+use whylate_model::hlog::tag_of;
+use whylate_model::origin::Origin;
+use whylate_model::run::{FORMAT_VERSION, Run, RunState, Segment, Verdict};
+use whylate_model::segments;
+use whylate_model::warning::Warning;
+use whylate_model::{Nanos, Printable};
+
+use crate::ReportError;
+use inputs::{Input, Inputs};
+use sum::Sums;
+
+/// Most recordings in a merged run: its `run.json` takes some ten kilobytes for each.
+pub const MOST_ORIGINS: usize = 4_096;
+/// Most series: the histogram of each takes a quarter of a megabyte of memory.
+pub const MOST_SERIES: usize = 1_024;
+/// Bytes of tables that are copied unless told otherwise.
+pub const TABLE_BYTES: u64 = 16 << 30;
+/// Longest gaps kept, over all recordings.
+const MOST_WORST: usize = 20;
+/// Different warnings shown for the whole; each recording keeps its own.
+const MOST_WARNINGS: usize = 64;
+/// Reasons for distrust that are repeated; the others are counted.
+const MOST_REASONS: usize = 8;
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Run directories, merged ones among them or not.
+    pub directories: Vec<PathBuf>,
+    /// Add up the CPUs of a host, too: `gap-cpu1` and `gap-cpu2` become `gap`.
+    pub across_cpus: bool,
+    /// Leave out directories that cannot be read whole, and say so.
+    pub skip_damaged: bool,
+    /// Copy the tables of gaps and events.
+    pub tables: bool,
+    /// Most bytes of tables to copy.
+    pub table_bytes: u64,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Merged {
+    /// The sum, as it is stored.
+    pub run: Run,
+    /// What was left out and why, one sentence each.
+    pub left_out: Vec<String>,
+}
+
+/// Adds the directories up into a new one at `into`.
+pub fn merge(request: &Request, into: &Path) -> Result<Merged, ReportError> {
+    let inputs = Inputs::check(request)?;
+    let directory = RunDir::create(into)?;
+    let mut merging = Merging::new(request, inputs, directory);
+    merging.add_all()?;
+    merging.conclude()
+}
+
+struct Merging<'a> {
+    request: &'a Request,
+    directory: RunDir,
+    inputs: Vec<Input>,
+    origins: Vec<Origin>,
+    sums: Sums,
+    causes: causes::Sums,
+    left_out: Vec<String>,
+    /// The number of the next segment of each kind.
+    numbers: BTreeMap<String, u64>,
+    /// Wall time that the intervals of the sum count from.
+    base_ns: Option<u64>,
+}
+
+impl<'a> Merging<'a> {
+    fn new(request: &'a Request, inputs: Inputs, directory: RunDir) -> Self {
+        let Inputs { directories: inputs, origins, left_out } = inputs;
+        let base_ns = origins.iter().filter_map(Origin::began).min();
+        Self {
+            request,
+            directory,
+            inputs,
+            origins,
+            sums: Sums::default(),
+            causes: causes::Sums::default(),
+            left_out,
+            numbers: BTreeMap::new(),
+            base_ns,
+        }
+    }
+
+    fn add_all(&mut self) -> Result<(), ReportError> {
+        let mut log = self.directory.histogram_log()?;
+        if let Some(base_ns) = self.base_ns {
+            log.set_base_time(Nanos(base_ns))?;
+        }
+        for input in std::mem::take(&mut self.inputs) {
+            let from = RunDir::open(&input.path)?;
+            let run = from.read_run()?;
+            self.sums.add_run(&run, self.request.across_cpus);
+            self.causes.add(&run, self.request.across_cpus)?;
+            let shift_s = match (self.base_ns, input.began_ns) {
+                (Some(base), Some(began)) => began.saturating_sub(base) as f64 / 1e9,
+                _ => 0.0,
+            };
+            for interval in from.histograms()? {
+                let interval = interval?;
+                let name = inputs::merged_name(&interval.tag, self.request.across_cpus);
+                if !self.sums.add_interval(&name, &interval.histogram) {
+                    continue;
+                }
+                let local = interval.origin.unwrap_or(0) as usize;
+                let origin = input.origins.get(local).copied().unwrap_or(input.origins[0]);
+                let start_s = interval.start_s + shift_s;
+                let tag = tag_of(&name, origin);
+                log.append(&tag, &interval.histogram, start_s, interval.length_s)?;
+            }
+            if self.request.tables {
+                self.copy_tables(&from, &input, &run)?;
+            }
+        }
+        log.sync()?;
+        Ok(())
+    }
+
+    fn copy_tables(&mut self, from: &RunDir, input: &Input, run: &Run) -> Result<(), ReportError> {
+        let of_origins: Vec<(u32, &[Segment])> = if run.is_merged() {
+            let origins = run.origins.iter().map(|origin| origin.segments.as_slice());
+            input.origins.iter().copied().zip(origins).collect()
+        } else {
+            vec![(input.origins[0], run.segments.as_slice())]
+        };
+        for (origin, listed) in of_origins {
+            for segment in listed {
+                let Some(kind) = segments::kind_of(segment) else { continue };
+                let number = self.numbers.entry(kind.to_owned()).or_insert(1);
+                match segments::import(from, segment, &self.directory, *number) {
+                    Ok(copied) => {
+                        *number += 1;
+                        self.origins[origin as usize].segments.push(copied);
+                    }
+                    Err(error) if self.request.skip_damaged => {
+                        self.left_out.push(format!("a table: {error}"));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn conclude(mut self) -> Result<Merged, ReportError> {
+        keep_the_longest(&mut self.origins);
+        let origins = self.origins;
+        let (series, gaps) = self.sums.finish();
+        let totals = self.causes.finish(&gaps);
+        let hosts: Vec<&_> = origins.iter().map(|origin| &origin.host).collect();
+        let clocks: Vec<&_> = origins.iter().map(|origin| &origin.clock).collect();
+        let warnings = warnings(&origins);
+        let mut verdict = verdict(&origins);
+        if !self.left_out.is_empty() {
+            let mut what = self.left_out.clone();
+            what.truncate(MOST_REASONS);
+            let reason =
+                format!("{} things left out of the sum: {}", self.left_out.len(), what.join("; "));
+            distrust(&mut verdict, reason);
+        }
+        let complete = origins.iter().all(|origin| origin.state == RunState::Complete);
+        let run = Run {
+            format_version: FORMAT_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            command_line: self.request.command_line.clone(),
+            question: question(&origins),
+            seed: 0,
+            state: if complete { RunState::Complete } else { RunState::Stopped },
+            host: host::common(&hosts),
+            clock: host::clock(&clocks),
+            settings: host::settings(&origins),
+            series,
+            gaps,
+            causes: totals.causes,
+            coverage: totals.coverage,
+            worst: Vec::new(),
+            senders: totals.senders,
+            evidence: totals.evidence,
+            findings: Vec::new(),
+            validation: totals.validation,
+            selftest: None,
+            verdict,
+            warnings,
+            segments: origins.iter().flat_map(|origin| origin.segments.iter().cloned()).collect(),
+            origins,
+        };
+        self.directory.write_run(&run)?;
+        Ok(Merged { run, left_out: self.left_out })
+    }
+}
+
+fn question(origins: &[Origin]) -> String {
+    let mut questions: Vec<&str> = origins.iter().map(|origin| origin.question.as_str()).collect();
+    questions.sort_unstable();
+    questions.dedup();
+    let question = match questions[..] {
+        [one] => one.to_owned(),
+        _ => format!("{} questions", questions.len()),
+    };
+    match origins.len() {
+        1 => question,
+        many => format!("The sum of {many} recordings: {question}"),
+    }
+}
+
+/// Different warnings of all recordings, up to a limit.
+fn warnings(origins: &[Origin]) -> Vec<Warning> {
+    let mut unique: Vec<Warning> = Vec::new();
+    for warning in origins.iter().flat_map(|origin| &origin.warnings) {
+        if unique.len() < MOST_WARNINGS && !unique.contains(warning) {
+            unique.push(warning.clone());
+        }
+    }
+    let unfinished = origins.iter().any(|origin| origin.state == RunState::Running);
+    if unfinished && !unique.contains(&Warning::Interrupted) {
+        unique.push(Warning::Interrupted);
+    }
+    unique
+}
+
+/// The sum is as trustworthy as the least of its parts.
+fn verdict(origins: &[Origin]) -> Verdict {
+    let (mut reasons, mut more, mut exceeded) = (Vec::new(), 0, None);
+    for origin in origins {
+        match &origin.verdict {
+            Verdict::Untrustworthy { reasons: own } => {
+                for reason in own {
+                    if reasons.len() < MOST_REASONS {
+                        reasons.push(format!("{}: {reason}", Printable(&origin.directory)));
+                    } else {
+                        more += 1;
+                    }
+                }
+            }
+            Verdict::LimitExceeded { what } => {
+                exceeded.get_or_insert_with(|| format!("{}: {what}", Printable(&origin.directory)));
+            }
+            Verdict::Trustworthy | Verdict::Pending => {}
+        }
+    }
+    if more > 0 {
+        reasons.push(format!("and {more} more reasons"));
+    }
+    match (reasons.is_empty(), exceeded) {
+        (false, _) => Verdict::Untrustworthy { reasons },
+        (true, Some(what)) => Verdict::LimitExceeded { what },
+        (true, None) => Verdict::Trustworthy,
+    }
+}
+
+fn distrust(verdict: &mut Verdict, reason: String) {
+    match verdict {
+        Verdict::Untrustworthy { reasons } => reasons.push(reason),
+        _ => *verdict = Verdict::Untrustworthy { reasons: vec![reason] },
+    }
+}
+
+/// Of the longest gaps of each recording, those that are among the longest of all.
+fn keep_the_longest(origins: &mut [Origin]) {
+    let mut lengths: Vec<Nanos> =
+        origins.iter().flat_map(|origin| origin.worst.iter().map(|gap| gap.length)).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let Some(shortest) = lengths.get(MOST_WORST - 1).copied() else { return };
+    let mut left = MOST_WORST;
+    for origin in origins {
+        origin.worst.retain(|gap| {
+            let kept = gap.length >= shortest && left > 0;
+            left -= usize::from(kept);
+            kept
+        });
+    }
+}

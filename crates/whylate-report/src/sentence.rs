@@ -1,0 +1,193 @@
+//! The answer to a run's question in one sentence, the same on a terminal and on a page.
+
+use whylate_model::cause::CauseTotal;
+use whylate_model::run::{GapSummary, Run, RunState, Verdict};
+use whylate_model::series::Series;
+use whylate_model::{Nanos, Printable};
+
+use crate::terminal::{count, percent};
+
+/// What came out, with the numbers that matter and how far they go.
+///
+/// True of every run: one that was killed, that saw no gap, that cannot be trusted.
+#[must_use]
+pub fn answer(run: &Run) -> String {
+    let said = match (most_lost(run), slowest(run)) {
+        (Some(gaps), _) => of_gaps(run, gaps),
+        (None, Some(series)) => of_series(run, series),
+        (None, None) => "Nothing was measured.".to_owned(),
+    };
+    let said = match run.state {
+        RunState::Complete => said,
+        RunState::Stopped => format!("Until it was stopped: {}", lower(&said)),
+        RunState::Running => {
+            format!("Up to the last checkpoint of a run that did not end: {}", lower(&said))
+        }
+    };
+    match &run.verdict {
+        Verdict::Trustworthy | Verdict::Pending => said,
+        Verdict::LimitExceeded { what } => {
+            with(&said, &format!("a limit was exceeded: {}", Printable(what)))
+        }
+        Verdict::Untrustworthy { reasons } => {
+            let why = reasons.first().map_or("no reason is stored", String::as_str);
+            with(&said, &format!("do not rely on this: {}", Printable(why)))
+        }
+    }
+}
+
+fn of_gaps(run: &Run, gaps: &GapSummary) -> String {
+    let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
+    if gaps.gaps == 0 {
+        let threshold = gaps.threshold.to_nanos(run.clock.hz);
+        return format!(
+            "{} lost nothing in {elapsed} that the loop could see: no gap above {threshold}.",
+            who(run, gaps),
+        );
+    }
+    let interval = gaps.lost_share_interval.map_or(String::new(), |(low, high)| {
+        format!(" (95% interval {} .. {})", percent(low), percent(high))
+    });
+    let longest = run.series.iter().find(|series| series.name == gaps.series);
+    let longest = longest.and_then(|series| series.max).or_else(|| {
+        run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length).max()
+    });
+    let longest = longest.map_or(String::new(), |max| format!("; the longest gap was {max}"));
+    format!(
+        "{} lost {} of {elapsed}{interval}, {}{longest}.",
+        who(run, gaps),
+        percent(gaps.lost_share),
+        taken_by(run, gaps),
+    )
+}
+
+fn who(run: &Run, gaps: &GapSummary) -> String {
+    match run.gaps.len() {
+        1 => format!("CPU {}", gaps.cpu),
+        several => format!("Of {several} CPUs, CPU {} fared worst: it", gaps.cpu),
+    }
+}
+
+/// Who took most of what a CPU lost.
+fn taken_by(run: &Run, gaps: &GapSummary) -> String {
+    let of = |cpu| run.causes.iter().filter(move |total: &&CauseTotal| total.cpu == cpu);
+    let own: Vec<&CauseTotal> = of(Some(gaps.cpu)).collect();
+    let totals = if own.is_empty() { of(None).collect() } else { own };
+    let lost: f64 = totals.iter().map(|total| total.lost_ns).sum();
+    let largest = totals.iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns));
+    let Some(largest) = largest.filter(|total| total.lost_ns > 0.0) else {
+        return "to what is not known".to_owned();
+    };
+    let share = largest.lost_ns / lost;
+    if share > 0.5 {
+        format!("most of it ({}) to {}", percent(share), largest.cause)
+    } else {
+        format!("the largest part of it ({}) to {}", percent(share), largest.cause)
+    }
+}
+
+fn of_series(run: &Run, series: &Series) -> String {
+    let at = |wanted: f64| {
+        let quantile = series.quantiles.iter().find(|q| (q.percent - wanted).abs() < 1e-9);
+        quantile.and_then(|quantile| quantile.value)
+    };
+    let shown =
+        |value: Option<Nanos>| value.map_or("an unknown time".to_owned(), |v| v.to_string());
+    let tail = match at(99.9) {
+        Some(value) => format!("99.9% within {value}"),
+        None => "too few for a p99.9".to_owned(),
+    };
+    let others = match run.series.len() {
+        1 => String::new(),
+        several => format!("Of {several} quantities the slowest: "),
+    };
+    format!(
+        "{others}{}: half of {} within {}, {tail}, the longest {}.",
+        Printable(&series.label),
+        count(series.n),
+        shown(at(50.0)),
+        shown(series.max),
+    )
+}
+
+fn most_lost(run: &Run) -> Option<&GapSummary> {
+    run.gaps.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share))
+}
+
+fn slowest(run: &Run) -> Option<&Series> {
+    run.series.iter().filter(|series| series.n > 0).max_by_key(|series| series.max)
+}
+
+/// Adds what follows to a sentence.
+fn with(sentence: &str, more: &str) -> String {
+    format!("{}; {more}.", sentence.trim_end_matches('.'))
+}
+
+/// The sentence as the rest of another; names such as CPU keep their capitals.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(letters).collect()
+        }
+        _ => sentence.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::tests::recorded;
+
+    #[test]
+    fn a_run_is_answered_with_its_numbers() {
+        let mut run = recorded();
+        run.verdict = Verdict::Trustworthy;
+        assert_eq!(
+            answer(&run),
+            "CPU 1 lost 47.7% of 1.00s (95% interval 39.7% .. 53.5%), most of it (63.1%) to thread \
+             rustc (ordinary); the longest gap was 12.1ms."
+        );
+        run.gaps.push(GapSummary { lost_share: 0.01, ..run.gaps[0].clone() });
+        assert!(answer(&run).starts_with("Of 2 CPUs, CPU 1 fared worst: it lost 47.7% of 1.00s"));
+    }
+
+    #[test]
+    fn untrustworthy_killed_and_stopped_runs_say_so() {
+        let mut run = recorded();
+        assert!(answer(&run).ends_with(
+            "12.1ms; do not rely on this: the closure of CPU 1 is \
+             broken: the thread counted another number of gaps."
+        ));
+        run.verdict = Verdict::Pending;
+        run.state = RunState::Running;
+        assert!(
+            answer(&run).starts_with("Up to the last checkpoint of a run that did not end: CPU 1")
+        );
+        run.state = RunState::Stopped;
+        assert!(answer(&run).starts_with("Until it was stopped: CPU 1 lost"));
+        run.verdict = Verdict::LimitExceeded { what: "a gap of 3ms".to_owned() };
+        assert!(answer(&run).ends_with("; a limit was exceeded: a gap of 3ms."));
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_what_is_not_there() {
+        let mut run = recorded();
+        run.verdict = Verdict::Trustworthy;
+        run.causes.clear();
+        assert!(answer(&run).contains("to what is not known"));
+        run.gaps[0].gaps = 0;
+        assert_eq!(
+            answer(&run),
+            "CPU 1 lost nothing in 1.00s that the loop could see: no gap above 160ns."
+        );
+        run.gaps.clear();
+        assert_eq!(
+            answer(&run),
+            "gaps of a busy thread, CPU 1: half of 827 within 3.06us, too few for a p99.9, the \
+             longest 12.1ms."
+        );
+        run.series.clear();
+        assert_eq!(answer(&run), "Nothing was measured.");
+    }
+}

@@ -1,0 +1,126 @@
+//! One gap with its parts and the events in it.
+
+use super::axis::{Axis, time, time_label};
+use super::path::Path;
+use super::shares::class;
+use super::writer::{Svg, WIDTH};
+
+const LEFT: f64 = 8.0;
+const RIGHT: f64 = WIDTH - 8.0;
+const TOP: f64 = 20.0;
+const HEIGHT: f64 = 34.0;
+const BOTTOM: f64 = TOP + HEIGHT + 22.0;
+/// Widest glyph of the labels inside parts.
+const GLYPH: f64 = 7.0;
+
+/// A gap to draw; times count from its start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// In a few words, for those who cannot see it.
+    pub title: String,
+    /// Length.
+    pub length_ns: f64,
+    /// In order.
+    pub parts: Vec<Part>,
+    /// In order.
+    pub events: Vec<Mark>,
+}
+
+/// A part of a gap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Begin.
+    pub from_ns: f64,
+    /// Length.
+    pub length_ns: f64,
+    /// What took it.
+    pub label: String,
+    /// Its colour; none for grey.
+    pub colour: Option<usize>,
+}
+
+/// An event in a gap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// When; before the gap where it led to it.
+    pub at_ns: f64,
+    /// What.
+    pub label: String,
+    /// On another CPU?
+    pub elsewhere: bool,
+}
+
+/// The picture of a gap.
+#[must_use]
+pub fn svg(gap: &Picture) -> String {
+    let words: Vec<String> =
+        gap.parts.iter().map(|part| format!("{} {}", part.label, time(part.length_ns))).collect();
+    let mut svg = Svg::new(BOTTOM + 40.0, &gap.title, &words.join("; "));
+    let x = Axis::linear((0.0, gap.length_ns), (LEFT, RIGHT));
+    for (index, tick) in x.ticks(8).into_iter().enumerate() {
+        svg.line("grid", (tick.at, TOP - 8.0), (tick.at, BOTTOM));
+        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
+        svg.words((tick.at, BOTTOM + 16.0), class, &time_label(tick.value));
+    }
+    svg.rect("ran", (LEFT, TOP), (RIGHT - LEFT, HEIGHT));
+    for (part, words) in gap.parts.iter().zip(&words) {
+        draw(&mut svg, &x, part, words);
+    }
+    for (elsewhere, y, class) in [(false, TOP - 10.0, "event"), (true, TOP + HEIGHT + 3.0, "sent")]
+    {
+        let mut path = Path::default();
+        for mark in gap.events.iter().filter(|mark| mark.elsewhere == elsewhere) {
+            let at = x.at(mark.at_ns);
+            path.move_to((at, y));
+            path.line_to((at, y + 9.0));
+        }
+        if !path.is_empty() {
+            svg.path(class, path.as_str());
+        }
+    }
+    let below =
+        "time since the start of the gap; strokes above: events on this CPU, below: on others";
+    svg.words((WIDTH / 2.0, BOTTOM + 35.0), "label mid", below);
+    svg.finish()
+}
+
+fn draw(svg: &mut Svg, x: &Axis, part: &Part, words: &str) {
+    let (from, to) = (x.at(part.from_ns), x.at(part.from_ns + part.length_ns));
+    svg.open("g", &[]);
+    svg.titled(words);
+    svg.rect(&class(part.colour), (from, TOP), ((to - from).max(0.5), HEIGHT));
+    if to - from > (part.label.chars().count() as f64 + 1.0) * GLYPH {
+        svg.words((f64::midpoint(from, to), TOP + HEIGHT / 2.0 + 4.0), "inside mid", &part.label);
+    } else if let Some(number) = part.colour.filter(|_| to - from > 4.0 * GLYPH) {
+        let label = format!("[{}]", number + 1);
+        svg.words((f64::midpoint(from, to), TOP + HEIGHT / 2.0 + 4.0), "inside mid", &label);
+    }
+    svg.close();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_drawn_with_its_parts_and_events() {
+        let part = |from_ns, length_ns, label: &str, colour| Part {
+            from_ns,
+            length_ns,
+            label: label.to_owned(),
+            colour,
+        };
+        let mark = |at_ns, elsewhere| Mark { at_ns, label: "event".to_owned(), elsewhere };
+        let gap = Picture {
+            title: "a gap".to_owned(),
+            length_ns: 1_000.0,
+            parts: vec![
+                part(0.0, 50.0, "entry residual", None),
+                part(50.0, 900.0, "interrupt local_timer", Some(0)),
+                part(950.0, 50.0, "exit residual", None),
+            ],
+            events: vec![mark(-20.0, true), mark(50.0, false), mark(950.0, false)],
+        };
+        insta::assert_snapshot!(svg(&gap).replace("><", ">\n<"));
+    }
+}

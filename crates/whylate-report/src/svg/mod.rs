@@ -1,0 +1,59 @@
+//! Figures as SVG, by a writer of our own.
+//!
+//! A figure is complete by itself: title, axes, units, the number of samples and the resolution are
+//! in the picture, and its table is beside it. Colours are classes that [`STYLE`] gives values for
+//! light and dark; a colour is never the only sign. Nothing from outside is written unescaped, and
+//! a value that is not finite is not drawn.
+//!
+//! Figures do no statistics: they draw the shares and intervals they are given.
+
+pub mod blocks;
+pub mod ccdf;
+pub mod gap;
+pub mod shares;
+pub mod timeline;
+
+mod axis;
+mod path;
+mod writer;
+
+use serde::Serialize;
+
+pub(crate) use writer::escaped;
+
+/// Colours and fonts of all figures, for the `<style>` of the page that holds them.
+pub const STYLE: &str = include_str!("../../assets/figures.css");
+
+/// Colours that mean a series or a cause; figures with more use grey for the rest.
+pub const COLOURS: usize = 8;
+
+/// A picture and the numbers in it.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// An `<svg>` element.
+    pub svg: String,
+    /// What the picture shows, in numbers.
+    pub table: Table,
+}
+
+/// A table of text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// What it shows, in a few words.
+    pub caption: String,
+    /// Heads of the columns.
+    pub head: Vec<String>,
+    /// Rows, each as long as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Columns that are text rather than numbers, beside the first.
+    pub left: Vec<usize>,
+}
+
+impl Table {
+    /// A table whose first column is text and the others numbers.
+    #[must_use]
+    pub fn new(caption: impl Into<String>, head: &[&str]) -> Self {
+        let head = head.iter().map(|&cell| cell.to_owned()).collect();
+        Self { caption: caption.into(), head, ..Self::default() }
+    }
+}

@@ -1,0 +1,16 @@
+//! `whylate` without a command.
+
+use clap::Args;
+
+use super::Common;
+
+/// Options of the check-up.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Checkup {
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The CPU to check up [default: the last one this process may use]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpu: Option<String>,
+}

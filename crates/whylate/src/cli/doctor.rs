@@ -1,0 +1,53 @@
+//! `whylate doctor`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use whylate_host::cpus::CpuSpec;
+use whylate_host::doctor::COLLECT;
+
+/// What about this host would spoil a measurement, and how to mend each thing.
+///
+/// Reads back every setting that is known to spoil measurements, says what it found and where, why
+/// it matters, and what to run; it changes nothing itself. A file that is absent or cannot be read
+/// is `unknown`, never `off`. Root sees more; everybody sees most.
+///
+/// Example: whylate doctor --cpus 2-5
+///
+/// Cost: about a second, and 16 MiB written to a nameless file in the current directory, to see how
+/// fast recordings can be stored.
+///
+/// Limits: it says what can spoil a measurement, not what did; `whylate gaps` measures that. It
+/// cannot see the firmware's settings, nor what a hypervisor does on the host.
+///
+/// Exit status: 0 whatever it finds, 1 when the host or the run cannot be read, 2 usage.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = format!(
+    "A tree for --root is collected on the other machine, as root, by:\n\n{COLLECT}\n"
+))]
+pub(crate) struct Doctor {
+    /// CPUs to be measured: 2-5,8 or `isolated` or cgroup:PATH [default: all but one]
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus: Option<CpuSpec>,
+    /// Look at another machine: copies of its /proc and /sys below this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Name what differs from the host of this run
+    #[arg(long, value_name = "RUN")]
+    pub(crate) diff: Option<PathBuf>,
+    /// Show also what is fine
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    pub(crate) format: Findings,
+}
+
+/// How to print a diagnosis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Findings {
+    /// A report of at most 80 columns.
+    Text,
+    /// Every check with its evidence.
+    Json,
+}

@@ -1,0 +1,47 @@
+//! `whylate merge`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use whylate_report::Percentiles;
+
+use super::Format;
+use crate::parse;
+
+/// Add up recorded runs: hosts, CPUs, hours.
+///
+/// Histograms and tables are added and percentiles are those of the sum; they are never averaged.
+/// Each recording keeps its clock and its host, and the report shows the spread between them. The
+/// result is a run directory that `report` and `compare` read. Series that measure different things
+/// are refused by name.
+///
+/// Example: whylate merge host-*/run -o fleet
+///
+/// Cost: every directory is read twice; memory does not grow with their length.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Merge {
+    /// Run directories, in any order
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Write the sum into this directory, which must be new or empty
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Add up the CPUs, too: gap-cpu1 and gap-cpu2 become gap
+    #[arg(long)]
+    pub(crate) across_cpus: bool,
+    /// Leave out directories that cannot be read whole, and say so; the sum is then not trustworthy
+    #[arg(long)]
+    pub(crate) skip_damaged: bool,
+    /// Do not copy the tables of single gaps and events
+    #[arg(long)]
+    pub(crate) without_tables: bool,
+    /// Most bytes of tables to copy
+    #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = parse::size)]
+    pub(crate) max_disk: u64,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) percentiles: Option<Percentiles>,
+}

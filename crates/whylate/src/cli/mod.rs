@@ -1,0 +1,95 @@
+//! The command line: every flag documented once, here, one file per command.
+
+mod checkup;
+mod compare;
+mod doctor;
+mod gaps;
+mod merge;
+mod reflect;
+mod report;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use whylate_report::Percentiles;
+
+pub(crate) use checkup::Checkup;
+pub(crate) use compare::{Compare, Shape};
+pub(crate) use doctor::{Doctor, Findings};
+pub(crate) use gaps::{Gaps, Loop};
+pub(crate) use merge::Merge;
+pub(crate) use reflect::ReflectStdin;
+pub(crate) use report::Report;
+
+/// Measures where the microseconds of this machine go, names what took them, and says how far each
+/// number can be trusted.
+///
+/// Without a command: a check-up of one minute. It measures what a busy thread, a timer wake-up, a
+/// message between two processes and a UDP round trip experience on this host, where the lost time
+/// went, and writes a run directory.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// The question to answer; none for the check-up.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// Options of the check-up.
+    #[command(flatten)]
+    pub(crate) checkup: Checkup,
+}
+
+/// A question.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// What did a busy thread not get, and who took it (per CPU, per cause)
+    Gaps(Box<Gaps>),
+    /// What about this host would spoil a measurement, and how to mend each thing
+    Doctor(Doctor),
+    /// Look at a recorded run
+    Report(Report),
+    /// Set runs against each other: what differs, and is it chance
+    Compare(Box<Compare>),
+    /// Add up recorded runs: hosts, CPUs, hours
+    Merge(Merge),
+    /// Answers probes on the socket that is its standard input
+    #[command(hide = true)]
+    ReflectStdin(ReflectStdin),
+}
+
+/// Options that every measuring command has.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) percentiles: Option<Percentiles>,
+    /// Seed of everything random; the default is drawn and recorded
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// CPUs for everything that is not measured, such as the drain of the rings
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) housekeeping: Option<String>,
+    /// Measure a tenth as long; the report says so
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
+    #[arg(long)]
+    pub(crate) no_dma_latency: bool,
+    /// Do not use the kernel's tracing, only what a thread can know by itself
+    #[arg(long)]
+    pub(crate) no_trace: bool,
+}
+
+/// How to print a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A report of at most 80 columns.
+    Text,
+    /// The run as it is stored in run.json.
+    Json,
+}

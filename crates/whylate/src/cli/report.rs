@@ -1,0 +1,28 @@
+//! `whylate report`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use whylate_report::Percentiles;
+
+use super::Format;
+
+/// Look at a recorded run.
+///
+/// Needs no privilege and not the machine that made it.
+///
+/// Example: whylate report whylate-20261121-070000
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Report {
+    /// Run directory
+    pub(crate) run: PathBuf,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) percentiles: Option<Percentiles>,
+    /// Write it as one self-contained page into this file; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub(crate) html: Option<PathBuf>,
+}

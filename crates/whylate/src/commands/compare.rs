@@ -1,0 +1,76 @@
+//! `whylate compare`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use whylate_report::Style;
+use whylate_report::compare::{self, Outcome, Request, junit};
+use whylate_report::terminal::compare::render;
+
+use super::{Exit, colour};
+use crate::cli::{Cli, Compare, Shape};
+
+pub(super) fn run(options: &Compare) -> Result<Exit> {
+    let compared = compare::compare(&request(options))?;
+    let comparison = &compared.comparison;
+    if let Some(file) = &options.html {
+        write(file, &compare::html(&compared))?;
+    }
+    if let Some(file) = &options.junit {
+        write(file, &junit::report(comparison))?;
+    }
+    match options.format {
+        Shape::Text => {
+            let style = Style { colour: colour(), ..Style::default() };
+            anstream::print!("{}", render(comparison, style));
+        }
+        Shape::Json => {
+            let text = comparison.to_json().context("cannot write the comparison as JSON")?;
+            anstream::print!("{text}");
+        }
+    }
+    let any = |wanted: fn(&Outcome) -> bool| {
+        comparison.limits.iter().any(|judged| wanted(&judged.outcome))
+    };
+    Ok(if any(|outcome| matches!(outcome, Outcome::Exceeded { .. })) {
+        Exit::LimitExceeded
+    } else if any(|outcome| matches!(outcome, Outcome::CannotBeJudged { .. })) {
+        Exit::NotTrustworthy
+    } else if comparison.says_anything() {
+        Exit::Done
+    } else {
+        Exit::CouldNotMeasure
+    })
+}
+
+fn request(options: &Compare) -> Request {
+    let (before, after) = match (&options.runs[..], &options.baseline[..]) {
+        ([before, after], []) => (vec![before.clone()], vec![after.clone()]),
+        (after, baseline) if !baseline.is_empty() => (baseline.to_vec(), after.to_vec()),
+        (others, _) => {
+            let text = format!(
+                "without --baseline, compare takes two run directories, BEFORE and AFTER, and got {}",
+                others.len()
+            );
+            Cli::command().error(ErrorKind::WrongNumberOfValues, text).exit()
+        }
+    };
+    Request {
+        before,
+        after,
+        series: options.series.clone(),
+        side_by_side: options.side_by_side,
+        limits: options.limits.clone(),
+    }
+}
+
+/// Writes a file, or stdout for `-`.
+fn write(file: &Path, text: &str) -> Result<()> {
+    if file == Path::new("-") {
+        anstream::print!("{text}");
+        return Ok(());
+    }
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}

@@ -1,0 +1,49 @@
+//! `whylate doctor`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use whylate_host::doctor::{Live, Request, examine};
+use whylate_host::last_run;
+use whylate_model::directory::RunDir;
+use whylate_model::doctor::Compared;
+use whylate_model::host::Fingerprint;
+use whylate_report::Style;
+
+use super::Exit;
+use crate::cli::{Doctor, Findings};
+
+pub(super) fn run(options: &Doctor) -> Result<Exit> {
+    let root = options.root.as_deref().unwrap_or(Path::new("/"));
+    let here = root == Path::new("/");
+    let live = here.then(|| Live::look(&std::env::current_dir().unwrap_or_else(|_| ".".into())));
+    let last = here.then(last_run::recall);
+    let request =
+        Request { root, cpus: options.cpus.as_ref(), live: live.as_ref(), last: last.as_ref() };
+    let mut diagnosis = examine(&request)?;
+    if let Some(run) = &options.diff {
+        diagnosis.compared = Some(compared(run, &diagnosis.host)?);
+    }
+    match options.format {
+        Findings::Text => {
+            let style = Style { colour: super::colour(), ..Style::default() };
+            let text = whylate_report::terminal::doctor::render(&diagnosis, options.all, style);
+            anstream::print!("{text}");
+        }
+        Findings::Json => {
+            let text = serde_json::to_string_pretty(&diagnosis)
+                .context("cannot write the diagnosis as JSON")?;
+            anstream::println!("{text}");
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn compared(run: &Path, host: &Fingerprint) -> Result<Compared> {
+    let recorded = RunDir::open(run)?.read_run()?;
+    Ok(Compared {
+        with: run.display().to_string(),
+        differences: recorded.host.differences(host),
+        tool_version: recorded.tool_version,
+    })
+}

@@ -1,0 +1,27 @@
+//! `whylate merge`.
+
+use anyhow::Result;
+use whylate_report::merge::{Request, merge};
+
+use super::Exit;
+use crate::cli::{Format, Merge};
+
+pub(super) fn run(options: &Merge) -> Result<Exit> {
+    let request = Request {
+        directories: options.runs.clone(),
+        across_cpus: options.across_cpus,
+        skip_damaged: options.skip_damaged,
+        tables: !options.without_tables,
+        table_bytes: options.max_disk,
+        command_line: std::env::args().collect(),
+    };
+    let merged = merge(&request, &options.output)?;
+    for sentence in &merged.left_out {
+        anstream::eprintln!("left out: {sentence}");
+    }
+    super::print(&merged.run, options.format, options.percentiles)?;
+    if options.format == Format::Text {
+        anstream::println!("\nRun directory: {}", options.output.display());
+    }
+    Ok(super::exit(&merged.run))
+}

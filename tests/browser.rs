@@ -1,0 +1,198 @@
+//! The page of a report in a real browser, as a person gets it.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use whylate_model::RunDir;
+use whylate_report::html;
+
+use crate::chromium::Browser;
+use crate::{needs, program, two_cpus};
+
+/// Most time from opening a page of many gaps to its last figure, in milliseconds.
+const MOST_MILLISECONDS: f64 = 2_000.0;
+/// Gaps of the page that is opened.
+const GAPS: u64 = 100_000;
+
+struct Opened {
+    browser: Browser,
+    page: PathBuf,
+    _home: TempDir,
+}
+
+/// The page of a planted run, not yet opened; none without Chromium.
+fn page() -> Option<Opened> {
+    let chromium = needs::program("chromium")?;
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    two_cpus::run(&directory, GAPS);
+    let page = home.path().join("report.html");
+    written(&directory, &page);
+    Some(Opened { browser: Browser::start(&chromium), page, _home: home })
+}
+
+fn written(directory: &Path, page: &Path) {
+    let directory = RunDir::open(directory).unwrap();
+    html::write_to(&directory, &directory.read_run().unwrap(), page).unwrap();
+}
+
+/// Every figure has a size, and so has what is drawn in it.
+fn assert_figures_are_visible(browser: &mut Browser, selector: &str, fewest: f64) {
+    let visible = format!(
+        "[...document.querySelectorAll('{selector}')].filter((e) => {{ const r = \
+         e.getBoundingClientRect(); return r.width > 250 && r.height > 40; }}).length"
+    );
+    let all = browser.number("document.querySelectorAll('figure').length");
+    assert!(all >= fewest, "{all} figures");
+    let visible = browser.number(&visible);
+    assert!((visible - all).abs() < 0.5, "{visible} of {all} are visible as {selector}");
+}
+
+#[test]
+fn figures_are_visible_and_the_page_is_silent_and_asks_for_nothing() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    browser.resize(1280, 900);
+    browser.open(&page);
+    let heard = browser.heard();
+    assert!(heard.complaints.is_empty(), "{:?}", heard.complaints);
+    let url = format!("file://{}", page.display());
+    let asked: Vec<&String> =
+        heard.requests.iter().filter(|asked| **asked != url && *asked != "data:,").collect();
+    assert!(asked.is_empty(), "the page asked for {asked:?}");
+    assert_figures_are_visible(&mut browser, "figure .live canvas, figure:not(.is-live) svg", 5.0);
+    let drawn = browser.number("Number(document.documentElement.dataset.drawn)");
+    assert!(drawn < MOST_MILLISECONDS, "drawn after {drawn} ms");
+    // The policy is in force: what a text could smuggle in would not get out.
+    browser.value("fetch('https://example.org/').catch(() => 0); 0");
+    let refused = browser.heard().complaints.join("\n");
+    assert!(refused.contains("Content Security Policy"), "{refused}");
+}
+
+#[test]
+fn figures_are_visible_without_javascript() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    browser.resize(1280, 900);
+    browser.scripts(false);
+    browser.open(&page);
+    assert_figures_are_visible(&mut browser, "figure svg", 5.0);
+    let tables = browser.number("document.querySelectorAll('main table').length");
+    assert!(tables > 10.0, "{tables} tables");
+    let gaps = browser.number("document.querySelectorAll('details[data-gap] svg').length");
+    assert!((gaps - 3.0).abs() < 0.5, "{gaps} gaps with their parts");
+}
+
+#[test]
+fn a_drag_zooms_and_reset_returns() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    browser.resize(1280, 900);
+    browser.open(&page);
+    for id in ["timeline", "ccdf-gaps", "wasted"] {
+        let figure = format!("document.querySelector('figure[data-plot=\"{id}\"]')");
+        browser.value(&format!("{figure}.scrollIntoView(), 0"));
+        let home = range(&mut browser, &figure);
+        let edge = |side: &str| {
+            format!("{figure}.querySelector('.u-over').getBoundingClientRect().{side}")
+        };
+        let (left, width) = (browser.number(&edge("left")), browser.number(&edge("width")));
+        let y = browser.number(&edge("top")) + browser.number(&edge("height")) / 2.0;
+        browser.drag((left + width * 0.4, y), (left + width * 0.6, y));
+        let zoomed = range(&mut browser, &figure);
+        assert!(zoomed.0 > home.0 && zoomed.1 < home.1, "{id}: {home:?} became {zoomed:?}");
+        browser.value(&format!("[...{figure}.querySelectorAll('button')].at(-1).click()"));
+        let back = range(&mut browser, &figure);
+        let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1.0);
+        assert!(same(back.0, home.0) && same(back.1, home.1), "{id}: {home:?}, then {back:?}");
+    }
+    assert!(browser.heard().complaints.is_empty());
+}
+
+#[test]
+fn the_timeline_zooms_to_one_gap_and_names_its_parts() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    browser.resize(1280, 900);
+    browser.open(&page);
+    browser.value("document.querySelector('details[data-gap=\"0\"]').open = true");
+    browser.value("document.querySelector('details[data-gap=\"0\"] button').click()");
+    let figure = "document.querySelector('figure[data-plot=\"timeline\"]')";
+    let (low, high) = range(&mut browser, figure);
+    // The longest gap of the recorded run took 12 ms; the ticks of the planted one are nanoseconds.
+    assert!(high - low > 1e6 && high - low < 1e8, "{low} to {high}");
+    let edge =
+        |side: &str| format!("{figure}.querySelector('.u-over').getBoundingClientRect().{side}");
+    let x = browser.number(&edge("left")) + browser.number(&edge("width")) / 2.0;
+    let y = browser.number(&edge("top")) + browser.number(&edge("height")) * 0.8;
+    browser.drag((x - 60.0, y), (x, y));
+    browser.ask(
+        "Input.dispatchMouseEvent",
+        &serde_json::json!({"type": "mouseMoved", "x": x, "y": y, "button": "none"}),
+    );
+    let said = browser.value(&format!("{figure}.querySelector('.readout').textContent"));
+    assert!(said.as_str().unwrap().contains("in it "), "{said}");
+}
+
+fn range(browser: &mut Browser, figure: &str) -> (f64, f64) {
+    let range = browser.value(&format!("{figure}.dataset.range"));
+    let (low, high) = range.as_str().unwrap().split_once(' ').unwrap();
+    (low.parse().unwrap(), high.parse().unwrap())
+}
+
+#[test]
+fn the_page_fits_400_pixels_and_follows_the_colours_of_the_system() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    browser.resize(400, 800);
+    for scripts in [true, false] {
+        browser.scripts(scripts);
+        browser.scheme("light");
+        browser.open(&page);
+        let width = browser.number("document.documentElement.scrollWidth");
+        assert!(width <= 400.0, "the page is {width} pixels wide");
+        let smallest = browser.number(
+            "Math.min(...[...document.querySelectorAll('p, td, th, li')].map((e) => \
+             parseFloat(getComputedStyle(e).fontSize)))",
+        );
+        assert!(smallest >= 12.0, "text of {smallest} pixels");
+        let light = browser.value(ground);
+        browser.scheme("dark");
+        let dark = browser.value(ground);
+        assert_eq!(
+            (light.as_str(), dark.as_str()),
+            (Some("rgb(255, 255, 255)"), Some("rgb(20, 23, 27)"))
+        );
+    }
+    assert!(browser.heard().complaints.is_empty());
+}
+
+#[test]
+fn a_hostile_run_stays_quiet_in_a_browser() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home: home }) = page() else { return };
+    let directory = home.path().join("run");
+    let json = std::fs::read_to_string(directory.join("run.json")).unwrap();
+    let hostile =
+        "</script><script>alert(1)</script><img src=http://example.org/x onerror=alert(2)>";
+    let json = json
+        .replace("What did two busy threads", hostile)
+        .replace("gaps of a busy thread", hostile)
+        .replace("\"rustc\"", &format!("\"{hostile}\""));
+    std::fs::write(directory.join("run.json"), json).unwrap();
+    written(&directory, &page);
+    browser.open(&page);
+    let heard = browser.heard();
+    assert!(heard.complaints.is_empty(), "{:?}", heard.complaints);
+    assert!(heard.requests.iter().all(|asked| asked.starts_with("file://") || asked == "data:,"));
+    assert!(browser.number("document.scripts.length") < 4.5);
+    assert!(browser.number("document.images.length") < 0.5);
+    assert!(
+        browser
+            .value("document.querySelector('h1').textContent")
+            .as_str()
+            .unwrap()
+            .contains("</script>")
+    );
+}

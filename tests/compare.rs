@@ -1,0 +1,333 @@
+//! `whylate compare`, on run directories whose content is known.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+use whylate_model::Nanos;
+use whylate_model::run::Verdict;
+use whylate_stats::Histogram;
+
+use crate::directories::{Planted, latencies};
+use crate::program;
+
+const READ: &str = "a reading of the counter";
+
+/// The TSC tables of the measurement lecture, as committed with the statistics.
+const USER: &str = include_str!("../crates/whylate-stats/tests/vectors/tsc_user.csv");
+const KERNEL: &str = include_str!("../crates/whylate-stats/tests/vectors/tsc_kernel.csv");
+
+fn lecture(table: &str) -> Histogram {
+    let mut histogram = Histogram::new();
+    for line in table.lines().skip(2) {
+        let (value, count) = line.split_once(',').unwrap();
+        histogram.record_n(value.parse().unwrap(), count.parse().unwrap());
+    }
+    histogram
+}
+
+fn compare(words: &[&str], directories: &[&Path]) -> Output {
+    let _alone = program::alone();
+    program::whylate(["compare"]).args(directories).args(words).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(words: &[&str], directories: &[&Path]) -> Value {
+    let output = compare(&[words, &["--format", "json"]].concat(), directories);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", program::said(&output)))
+}
+
+/// The row of a table that begins with this word.
+fn row<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
+    line.unwrap_or_else(|| panic!("no row {name} in\n{text}")).split_whitespace().collect()
+}
+
+#[test]
+fn the_lecture_s_tables_stand_beside_each_other_with_its_percentiles() {
+    let home = tempfile::tempdir().unwrap();
+    let user = Planted::new("user", 0).series("tsc", "a reading in user space", &[lecture(USER)]);
+    let kernel =
+        Planted::new("kernel", 9).series("tsc", "a reading in the kernel", &[lecture(KERNEL)]);
+    let (user, kernel) = (user.write(home.path(), "user"), kernel.write(home.path(), "kernel"));
+
+    let page = home.path().join("page.html");
+    let words = ["--side-by-side", "--html", page.to_str().unwrap()];
+    let output = compare(&words, &[&user, &kernel]);
+    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    let said = text(&output);
+    assert_eq!(row(&said, "p50"), ["p50", "10ns", "9ns"]);
+    assert_eq!(row(&said, "p99.9"), ["p99.9", "10ns", "10ns"]);
+    assert!(said.contains("from a reading in user space to"), "{said}");
+    assert!(said.contains("without a verdict"), "{said}");
+    assert!(!said.contains("A lower") && !said.contains("no difference shown"), "{said}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert_eq!(page.matches("<svg").count(), 1, "both curves are in one figure");
+
+    // Without the option nothing is computed, and the field is named.
+    let output = compare(&[], &[&user, &kernel]);
+    assert_eq!(output.status.code(), Some(1), "{}", program::said(&output));
+    let said = text(&output);
+    assert!(said.contains("NOT ALIKE in `from`"), "{said}");
+    assert!(!said.contains("10ns"), "{said}");
+}
+
+#[test]
+fn each_unlike_field_is_named_and_nothing_is_computed() {
+    type Change = fn(&mut whylate_model::run::Run);
+    let home = tempfile::tempdir().unwrap();
+    let quiet = || latencies(1, 30, 1_000.0);
+    let base = Planted::new("a", 0).gaps(1, Nanos(100), &quiet()).write(home.path(), "base");
+    let changes: [(&str, Change); 5] = [
+        ("from", |run| run.series[0].from = "elsewhere".to_owned()),
+        ("to", |run| run.series[0].to = "elsewhere".to_owned()),
+        ("definition", |run| {
+            run.series[0].definition = whylate_model::series::Definition::RoundTrip;
+        }),
+        ("clock", |run| run.series[0].clock = "cntvct_el0".to_owned()),
+        ("loop", |run| run.gaps[0].loop_kind = whylate_model::run::LoopKind::Pair),
+    ];
+    for (field, change) in changes {
+        let mut other = Planted::new("b", 100).gaps(1, Nanos(100), &quiet());
+        change(&mut other.run);
+        let other = other.write(home.path(), field);
+        let found = json(&["--limit", "p50=+10%"], &[&base, &other]);
+        let result = &found["pairs"][0]["result"];
+        assert_eq!(result["outcome"], "unlike", "{field}: {result}");
+        assert_eq!(result["fields"][0]["name"], field);
+        assert_eq!(found["limits"][0]["outcome"], "cannot_be_judged", "{field}");
+        let output = compare(&["--limit", "p50=+10%"], &[&base, &other]);
+        assert_eq!(output.status.code(), Some(4), "{field}");
+    }
+}
+
+#[test]
+fn a_planted_difference_is_found_and_equals_are_not_told_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed, level, name: &str| {
+        let run = Planted::new("host", seed).series("rtt", READ, &latencies(seed, 120, level));
+        run.write(home.path(), name)
+    };
+    let (a, same) = (plant(1, 10_000.0, "a"), plant(2, 10_000.0, "same"));
+    let slower = plant(3, 14_000.0, "slower");
+
+    let said = text(&compare(&[], &[&a, &same]));
+    assert!(row(&said, "p50").join(" ").ends_with("no difference shown"), "{said}");
+    let said = text(&compare(&[], &[&a, &slower]));
+    assert!(row(&said, "p50").join(" ").ends_with("A lower"), "{said}");
+    assert!(row(&said, "p99").join(" ").ends_with("A lower"), "{said}");
+    let said = text(&compare(&[], &[&slower, &a]));
+    assert!(row(&said, "p50").join(" ").ends_with("A higher"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+}
+
+#[test]
+fn limits_end_with_the_stated_status_and_a_report_that_others_read() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed, level, name: &str| {
+        let run = Planted::new("host", seed).series("rtt", READ, &latencies(seed, 120, level));
+        run.write(home.path(), name)
+    };
+    let (a, slower) = (plant(1, 10_000.0, "a"), plant(3, 14_000.0, "slower"));
+    let junit = home.path().join("limits.xml");
+    // 40 % more was planted; 38 % lies inside the interval, and p99.9999 in no interval at all.
+    for (limits, status, outcomes) in [
+        (&["p50=+10%"][..], 3, &["exceeded"][..]),
+        (&["p50=+1us"], 3, &["exceeded"]),
+        (&["p50=+90%", "rtt:p99=+90%"], 0, &["held", "held"]),
+        (&["p50=+40%"], 0, &["not_shown"]),
+        (&["p99.9999=+10%"], 4, &["cannot_be_judged"]),
+        (&["max=+10%"], 4, &["cannot_be_judged"]),
+        (&["elsewhere:p50=+10%"], 4, &["cannot_be_judged"]),
+        (&["p50=+10%", "p99.9999=+10%"], 3, &["exceeded", "cannot_be_judged"]),
+    ] {
+        let mut words: Vec<&str> = limits.iter().flat_map(|limit| ["--limit", limit]).collect();
+        let baseline = a.to_str().unwrap();
+        words.extend(["--junit", junit.to_str().unwrap(), "--baseline", baseline]);
+        let output = compare(&words, &[&slower]);
+        let said = program::said(&output);
+        assert_eq!(output.status.code(), Some(status), "{limits:?}: {said}");
+        let found = json(&words, &[&slower]);
+        let found: Vec<&str> = found["limits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|limit| limit["outcome"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, outcomes, "{limits:?}");
+        let xml = std::fs::read_to_string(&junit).unwrap();
+        let document = roxmltree::Document::parse(&xml).unwrap();
+        let count = |name: &str| document.descendants().filter(|n| n.has_tag_name(name)).count();
+        let of = |word: &str| outcomes.iter().filter(|outcome| **outcome == word).count();
+        assert_eq!(count("testcase"), limits.len(), "{xml}");
+        assert_eq!(count("failure"), of("exceeded"), "{xml}");
+        assert_eq!(count("error"), of("cannot_be_judged"), "{xml}");
+        let suite = document.root_element().first_element_child().unwrap();
+        assert_eq!(suite.attribute("failures"), Some(of("exceeded").to_string().as_str()));
+    }
+}
+
+#[test]
+fn the_maximum_is_judged_between_runs_only() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed: u64, longest: u64| {
+        let mut intervals = latencies(seed, 30, 1_000.0);
+        intervals[3].record(longest + seed * 1_000);
+        let run = Planted::new("host", seed).series("rtt", READ, &intervals);
+        run.write(home.path(), &format!("run-{seed}"))
+    };
+    let before: Vec<_> = (1..4).map(|seed| plant(seed, 100_000)).collect();
+    let after: Vec<_> = (4..7).map(|seed| plant(seed, 500_000)).collect();
+    let paths = |side: &[std::path::PathBuf]| -> Vec<String> {
+        side.iter().map(|path| path.to_str().unwrap().to_owned()).collect()
+    };
+    let baseline = paths(&before);
+    let mut words = vec!["--limit", "max=+50%", "--baseline"];
+    words.extend(baseline.iter().map(String::as_str));
+    let directories: Vec<&Path> = after.iter().map(std::path::PathBuf::as_path).collect();
+    // The baseline's list would take the others in: they stand before it.
+    let output = compare(&words, &directories);
+    assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
+    let found = json(&words, &directories);
+    assert_eq!(found["pairs"][0]["before"]["runs"], 3);
+    assert!(found["pairs"][0]["result"]["quantiles"][0]["difference"]["between"].is_array());
+}
+
+#[test]
+fn gaps_are_compared_above_the_larger_threshold_with_lost_share_and_rates() {
+    let home = tempfile::tempdir().unwrap();
+    let second = |gaps: &[(u64, u64)]| {
+        let mut histogram = Histogram::new();
+        for (length, count) in gaps {
+            histogram.record_n(*length, *count);
+        }
+        histogram
+    };
+    let a: Vec<_> = (0..40).map(|i| second(&[(150, 50), (5_000, 20 + i % 3)])).collect();
+    let b: Vec<_> = (0..40).map(|i| second(&[(5_000, 40 + i % 3), (20_000, 2)])).collect();
+    let a = Planted::new("host", 0).gaps(1, Nanos(100), &a).write(home.path(), "a");
+    let b = Planted::new("host", 100).gaps(1, Nanos(200), &b).write(home.path(), "b");
+    let found = json(&[], &[&a, &b]);
+    let result = &found["pairs"][0]["result"];
+    assert_eq!(result["above"], 200, "{result}");
+    // A's 150 ns gaps are not among what is compared.
+    assert_eq!(found["pairs"][0]["before"]["min"], 5_000);
+    let lost = &result["lost_share"];
+    assert_eq!(lost["verdict"], "a_lower", "{lost}");
+    let difference = lost["difference"]["difference"].as_f64().unwrap();
+    // 20 more gaps of 5 us and 2 of 20 us a second, less a period of 10 ns each.
+    assert!((difference - 140e-6).abs() < 2e-6, "{difference}");
+    let rate = &result["rates"][0];
+    assert_eq!(
+        (&rate["at_least"], &rate["per_second"]["verdict"]),
+        (&Value::from(1_000), &Value::from("a_lower"))
+    );
+    assert_eq!(result["rates"][1]["per_second"]["before"], 0.0);
+    let output = compare(&["--limit", "lost=+50%"], &[&a, &b]);
+    assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
+}
+
+#[test]
+fn no_sample_one_two_and_equal_ones_are_compared_without_inventing_anything() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |name: &str, values: &[u64]| {
+        let values: Histogram = values.iter().copied().collect();
+        Planted::new("host", 0).series("rtt", READ, &[values]).write(home.path(), name)
+    };
+    let few = [plant("none", &[]), plant("one", &[7]), plant("two", &[7, 9])];
+    let equal = plant("equal", &vec![9; 5_000]);
+    for side in &few {
+        let found = json(&[], &[side, &equal]);
+        let result = &found["pairs"][0]["result"];
+        let supported = result["quantiles"]
+            .as_array()
+            .map_or(0, |quantiles| quantiles.iter().filter(|q| !q["difference"].is_null()).count());
+        assert_eq!(supported, 0, "{result}");
+        let output = compare(&["--limit", "p50=+10%"], &[side, &equal]);
+        assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
+    }
+    let said = text(&compare(&[], &[&equal, &equal]));
+    assert_eq!(row(&said, "p99.9")[..4], ["p99.9", "9ns", "9ns", "0ns"]);
+    assert!(row(&said, "p99.9").join(" ").ends_with("no difference shown"), "{said}");
+}
+
+#[test]
+fn another_version_architecture_host_and_an_untrustworthy_run_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let values = latencies(1, 30, 1_000.0);
+    let a = Planted::new("host", 0).series("rtt", READ, &values).write(home.path(), "a");
+    let mut other = Planted::new("arm", 50).series("rtt", READ, &values);
+    other.run.host.architecture = "aarch64".to_owned();
+    other.run.host.kernel = "6.12.1".to_owned();
+    other.run.tool_version = "0.0.9".to_owned();
+    other.run.verdict = Verdict::Untrustworthy { reasons: vec!["CPU 2 went offline".to_owned()] };
+    let other = other.write(home.path(), "other");
+    let said = text(&compare(&[], &[&a, &other]));
+    for words in ["the architecture differs", "0.0.9", "CPU 2 went offline", "kernel", "6.12.1"] {
+        assert!(said.contains(words), "{words} is not in\n{said}");
+    }
+}
+
+#[test]
+fn hostile_texts_reach_neither_terminal_nor_page_nor_report() {
+    const EVIL: &str = "</td><script>alert(1)</script>\u{1b}[31m\u{202e}]]>&\"'";
+    let home = tempfile::tempdir().unwrap();
+    let values = latencies(1, 30, 1_000.0);
+    let plant = |name: &str| {
+        let mut evil = Planted::new(EVIL, 0).series("rtt", EVIL, &values);
+        evil.run.series[0].label = EVIL.to_owned();
+        evil.run.settings.insert(EVIL.to_owned(), name.to_owned());
+        evil.run.verdict = Verdict::Untrustworthy { reasons: vec![EVIL.to_owned()] };
+        evil.write(home.path(), name)
+    };
+    let (a, b) = (plant("a"), plant("b"));
+    let (page, junit) = (home.path().join("p.html"), home.path().join("j.xml"));
+    let limit = format!("{EVIL}:p50=+1%");
+    let words = ["--html", page.to_str().unwrap(), "--junit", junit.to_str().unwrap()];
+    let output =
+        compare(&[&words[..], &["--limit", &limit, "--limit", "p50=+1%"]].concat(), &[&a, &b]);
+    let said = program::said(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(!page.contains("<script>") && !page.contains(['\u{1b}', '\u{202e}']));
+    let xml = std::fs::read_to_string(junit).unwrap();
+    roxmltree::Document::parse(&xml).unwrap();
+    assert!(!xml.contains(['\u{1b}', '\u{202e}']), "{xml}");
+}
+
+#[test]
+fn a_truncated_log_is_compared_as_far_as_it_goes_and_told() {
+    let home = tempfile::tempdir().unwrap();
+    let values = latencies(1, 30, 1_000.0);
+    let a = Planted::new("host", 0).series("rtt", READ, &values).write(home.path(), "a");
+    let cut = Planted::new("host", 9).series("rtt", READ, &values).write(home.path(), "cut");
+    let log = cut.join("histograms.hlog");
+    let bytes = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
+    let output = compare(&[], &[&a, &cut]);
+    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("is truncated") && said.contains("of 6000 samples"), "{said}");
+
+    std::fs::remove_file(cut.join("run.json")).unwrap();
+    let output = compare(&[], &[&a, &cut]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(program::said(&output).contains("no run.json"), "{}", program::said(&output));
+}
+
+#[test]
+fn the_committed_schema_of_a_comparison_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../crates/whylate-report/schema/comparison.schema.json");
+    let made = whylate_report::compare::schema();
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == made, "run `UPDATE_SCHEMA=1 cargo test -p whylate-tests schema`");
+}

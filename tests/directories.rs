@@ -1,0 +1,163 @@
+//! Run directories whose content is known: planted, not recorded.
+
+use std::path::{Path, PathBuf};
+
+use whylate_model::directory::RunDir;
+use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::origin;
+use whylate_model::run::{GapSummary, Run};
+use whylate_model::segments::{Limits, StoredGap, Writer};
+use whylate_model::series::summary::{self, Identity};
+use whylate_model::series::{Definition, Series};
+use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
+use whylate_stats::Histogram;
+use whylate_stats::rng::Rng;
+
+/// A run directory in the making.
+pub(crate) struct Planted {
+    pub(crate) run: Run,
+    intervals: Vec<(String, Histogram)>,
+    gaps: Vec<StoredGap>,
+}
+
+impl Planted {
+    /// A run of the recorded example's host without anything measured, begun at this second.
+    pub(crate) fn new(host: &str, second: u64) -> Self {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");
+        let mut run = RunDir::open(example).unwrap().read_run().unwrap();
+        host.clone_into(&mut run.host.hostname);
+        run.command_line = vec!["whylate".to_owned(), host.to_owned()];
+        for (anchor, after) in run.clock.anchors.iter_mut().zip([0, 1]) {
+            anchor.realtime_ns = (1_795_000_000 + second + after) * 1_000_000_000;
+        }
+        run.clock.anchors.truncate(1);
+        run.clock.anchors[0].ticks = run.clock.epoch;
+        run.series.clear();
+        run.gaps.clear();
+        run.segments.clear();
+        run.causes.clear();
+        run.worst.clear();
+        run.senders.clear();
+        run.warnings.clear();
+        run.verdict = whylate_model::run::Verdict::Trustworthy;
+        assert!(origin::began(&run.clock).is_some());
+        Self { run, intervals: Vec::new(), gaps: Vec::new() }
+    }
+
+    /// Adds a series with its intervals of a second.
+    pub(crate) fn series(mut self, name: &str, from: &str, intervals: &[Histogram]) -> Self {
+        let identity = Identity {
+            name: name.to_owned(),
+            label: format!("planted {name}"),
+            paper_row: None,
+            from: from.to_owned(),
+            to: "the next reading".to_owned(),
+            clock: "tsc".to_owned(),
+            definition: Definition::ReadDelta,
+            resolution_ns: 0.5,
+            lost: 0,
+        };
+        let all = pooled(intervals);
+        let n = all.len() as f64;
+        self.run.series.push(Series::summarise(identity, &all, |_| n, None));
+        self.intervals.extend(intervals.iter().map(|i| (name.to_owned(), i.clone())));
+        self
+    }
+
+    /// Adds gaps of a CPU: a series, its summary, and a table with a row for each.
+    pub(crate) fn gaps(mut self, cpu: u32, threshold: Nanos, intervals: &[Histogram]) -> Self {
+        let name = format!("gap-cpu{cpu}");
+        self = self.series(&name, "last reading before the gap", intervals);
+        let hz = self.run.clock.hz;
+        let all = pooled(intervals);
+        let elapsed = Nanos(intervals.len() as u64 * Nanos::SECOND.0);
+        let series = self.run.series.last_mut().unwrap();
+        series.definition = Definition::Gap;
+        let weighted = summary::time_weighted(&all, elapsed);
+        series.weigh_by_time(&all, elapsed, &weighted);
+        let example = example_gaps();
+        let start = self.run.clock.epoch;
+        let lost_share = all.sum() as f64 / elapsed.0 as f64;
+        self.run.gaps.push(GapSummary {
+            cpu: CpuId(cpu),
+            series: name,
+            start,
+            end: start + elapsed.to_ticks(hz),
+            threshold: threshold.to_ticks(hz),
+            gaps: all.len(),
+            dropped: 0,
+            gap_ticks: Nanos(all.sum() as u64).to_ticks(hz),
+            lost: Nanos(all.sum() as u64),
+            lost_share,
+            lost_share_interval: Some((lost_share * 0.9, lost_share * 1.1)),
+            rates: summary::rates(&all, elapsed),
+            time_weighted: weighted,
+            ..example
+        });
+        for (value, count) in all.bins().take(20) {
+            for _ in 0..count.min(3) {
+                let at = start + TicksDelta(1_000 * (self.gaps.len() as u64 + 1));
+                self.gaps.push(gap(cpu, at, Nanos(value).to_ticks(hz)));
+            }
+        }
+        self
+    }
+
+    /// Writes it all to a directory below `home`.
+    pub(crate) fn write(mut self, home: &Path, name: &str) -> PathBuf {
+        let path = home.join(name);
+        let directory = RunDir::create(&path).unwrap();
+        let mut log = directory.histogram_log().unwrap();
+        let mut start = std::collections::BTreeMap::new();
+        for (tag, histogram) in &self.intervals {
+            let start = start.entry(tag.clone()).or_insert(0.0);
+            log.append(tag, histogram, *start, 1.0).unwrap();
+            *start += 1.0;
+        }
+        let mut writer = Writer::new(&directory, self.run.clock.epoch, Limits::default());
+        for gap in &self.gaps {
+            writer.push_gap(gap).unwrap();
+        }
+        writer.checkpoint().unwrap();
+        self.run.segments = writer.segments();
+        directory.write_run(&self.run).unwrap();
+        path
+    }
+}
+
+/// Intervals of a second with values around a level that wanders.
+pub(crate) fn latencies(seed: u64, seconds: usize, level: f64) -> Vec<Histogram> {
+    let mut rng = Rng::new(seed);
+    let mut state = 0.0;
+    (0..seconds)
+        .map(|_| {
+            state = 0.4 * state + 0.9 * (rng.unit() + rng.unit() - 1.0);
+            let floor = level * (1.0 + 0.3 * state);
+            (0..200).map(|_| (floor + rng.exponential(level)) as u64).collect()
+        })
+        .collect()
+}
+
+/// All intervals together.
+pub(crate) fn pooled(intervals: &[Histogram]) -> Histogram {
+    let mut all = Histogram::new();
+    for interval in intervals {
+        all.add(interval);
+    }
+    all
+}
+
+fn gap(cpu: u32, start: Ticks, length: TicksDelta) -> StoredGap {
+    let end = start + length;
+    let evidence =
+        Evidence { rseq: RseqWord::Set, involuntary_switches: None, in_recording: false };
+    let (cpu_before, cpu_after) = (CpuId(cpu), CpuId(cpu));
+    let resumed = end + TicksDelta(100);
+    let gap = Gap { start, end, resumed, cpu_before, cpu_after, evidence };
+    StoredGap { thread: 0, gap, cause: None }
+}
+
+fn example_gaps() -> GapSummary {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");
+    RunDir::open(example).unwrap().read_run().unwrap().gaps.remove(0)
+}

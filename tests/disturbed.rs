@@ -1,0 +1,95 @@
+//! What happens to a run while it goes on: moved, stopped, starved of disk.
+
+use std::time::Duration;
+
+use whylate_model::run::Verdict;
+use whylate_model::warning::Warning;
+use whylate_sys::{affinity, signal};
+
+use crate::faults::{Mounted, checkpointed, measuring};
+use crate::needs;
+use crate::program::{self, Started, until, whylate};
+
+const SIGINT: i32 = 2;
+
+#[test]
+fn a_thread_moved_in_its_warm_up_is_noticed() {
+    let _alone = program::alone();
+    let Some(cpus) = needs::cpus(2) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let words = format!("gaps --no-trace --duration 1s --warmup 3s --cpus {}", cpus[1]);
+    let mut command = whylate(words.split_whitespace());
+    command.arg("-o").arg(&directory);
+    let mut started = Started::new(command);
+    let thread = started.measuring_thread();
+    // It pins itself first of all.
+    until("the thread is pinned", || (affinity::get_of(thread).ok()? == cpus[1..2]).then_some(()));
+    affinity::set_of(thread, &cpus[..1]).unwrap();
+    assert_eq!(started.status(), Some(4));
+    let run = program::read(&directory);
+    assert_eq!(run.gaps[0].cpu, cpus[1], "the run is that of the CPU that was asked for");
+    assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up_ends_at_once_and_leaves_nothing_behind() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let mut command = whylate("gaps --no-trace --warmup 300s --duration 1s".split_whitespace());
+    command.arg("-o").arg(&directory);
+    let mut started = Started::new(command);
+    started.measuring_thread();
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    assert_eq!(started.status(), Some(1), "a warm-up of five minutes was waited for");
+    assert!(!directory.exists());
+}
+
+#[test]
+fn a_disk_that_fills_up_costs_neither_the_report_nor_what_was_measured() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let Some(disk) = Mounted::new("size=6m") else { return };
+    let directory = disk.0.path().join("run");
+    let started = measuring(&directory, "--checkpoint 500ms --format json");
+    let checkpoint = checkpointed(&directory);
+    fill(disk.0.path());
+    std::thread::sleep(Duration::from_secs(2));
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    let output = crate::faults::finished(started);
+    assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
+    let printed: whylate_model::run::Run = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(printed.gaps[0].gaps > checkpoint.gaps[0].gaps, "what came later is lost");
+    assert!(printed.warnings.iter().any(|w| matches!(w, Warning::WritingFailed { .. })));
+    assert!(matches!(printed.verdict, Verdict::Untrustworthy { .. }));
+    let stored = program::read(&directory);
+    assert!(stored.gaps[0].gaps >= checkpoint.gaps[0].gaps, "the last checkpoint is gone");
+}
+
+/// Takes all the room there is.
+fn fill(place: &std::path::Path) {
+    use std::io::Write;
+    let mut filler = std::fs::File::create(place.join("filler")).unwrap();
+    while filler.write_all(&[1; 4096]).is_ok() {}
+}
+
+#[test]
+fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let Some(tracefs) = needs::tracefs() else { return };
+    let before = tracefs.read("tracing_on").unwrap();
+    let words = "gaps --duration 60s --warmup 200ms --threshold-stop 1us --on-threshold trace-off \
+                 --on-threshold marker:here";
+    let recorded = program::record(words, 3);
+    let off = tracefs.read("tracing_on").unwrap();
+    tracefs.write("tracing_on", before.trim()).unwrap();
+    assert_eq!(off.trim(), "0", "trace-off did nothing");
+    let failed = recorded.run.warnings.iter().find(|w| matches!(w, Warning::ActionFailed { .. }));
+    assert_eq!(failed, None, "{}", program::said(&recorded.output));
+}

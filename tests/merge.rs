@@ -1,0 +1,316 @@
+//! `whylate merge`: the sum is that of the raw data, whatever the order, and says where it is from.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use whylate_model::directory::RunDir;
+use whylate_model::run::{Run, Verdict};
+use whylate_model::segments;
+use whylate_model::{CpuId, Nanos};
+use whylate_stats::Histogram;
+use whylate_stats::rng::Rng;
+
+use crate::directories::{Planted, latencies, pooled};
+use crate::program;
+
+const READ: &str = "a reading of the counter";
+const KERNEL: &str = include_str!("../crates/whylate-stats/tests/vectors/tsc_kernel.csv");
+
+fn merge(words: &[&str], directories: &[PathBuf], into: &Path) -> Output {
+    let _alone = program::alone();
+    let mut command = program::whylate(["merge"]);
+    command.args(directories).args(words).arg("-o").arg(into).output().unwrap()
+}
+
+fn merged(directories: &[PathBuf], into: &Path) -> Run {
+    let output = merge(&[], directories, into);
+    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    program::read(into)
+}
+
+/// All intervals of a series in a log, and how many there are.
+fn log(directory: &Path, series: &str) -> (Histogram, usize) {
+    let intervals = RunDir::open(directory).unwrap().histograms().unwrap();
+    let of_series: Vec<Histogram> = intervals
+        .map(Result::unwrap)
+        .filter(|interval| interval.tag == series)
+        .map(|interval| interval.histogram)
+        .collect();
+    (pooled(&of_series), of_series.len())
+}
+
+#[test]
+fn the_sum_equals_the_pooled_raw_data_and_its_percentiles_are_no_averages() {
+    let home = tempfile::tempdir().unwrap();
+    let mut rng = Rng::new(7);
+    let mut raw: Vec<u64> = Vec::new();
+    let directories: Vec<PathBuf> = (0..5u64)
+        .map(|number| {
+            let intervals: Vec<Histogram> = (0..8)
+                .map(|_| {
+                    let values: Vec<u64> = (0..500)
+                        .map(|_| rng.exponential(2_000.0 * (number + 1) as f64) as u64)
+                        .collect();
+                    raw.extend(&values);
+                    values.into_iter().collect()
+                })
+                .collect();
+            let run = Planted::new(&format!("host-{number}"), number * 60);
+            run.gaps(1, Nanos(100), &intervals).write(home.path(), &format!("run-{number}"))
+        })
+        .collect();
+    let into = home.path().join("sum");
+    let run = merged(&directories, &into);
+
+    let all: Histogram = raw.iter().copied().collect();
+    let (stored, intervals) = log(&into, "gap-cpu1");
+    assert_eq!(stored, all);
+    assert_eq!(intervals, 5 * 8);
+    let series = &run.series[0];
+    assert_eq!((series.n, series.max), (20_000, all.max().map(Nanos)));
+    raw.sort_unstable();
+    let p99 = series.quantiles.iter().find(|q| (q.percent - 99.0).abs() < 1e-9).unwrap();
+    let exact = raw[20_000 * 99 / 100 - 1];
+    let found = p99.value.unwrap().0;
+    assert!(found >= exact && (found - exact) as f64 <= exact as f64 / 1_000.0, "{found} {exact}");
+    // Lost time adds up, and its share is of all the time.
+    let lost: u64 = raw.iter().sum();
+    assert!(run.gaps[0].lost.0.abs_diff(lost) < 10, "{} {lost}", run.gaps[0].lost.0);
+    assert!((run.gaps[0].lost_share - lost as f64 / 40e9).abs() < 1e-9);
+    assert!(run.gaps[0].lost_share_interval.is_some());
+    // Each recording is there with its clock, its host and its rows.
+    assert_eq!(run.origins.len(), 5);
+    assert_eq!(run.origins[3].host.hostname, "host-3");
+    assert_eq!(run.origins[3].series[0].n, 4_000);
+    assert!(run.origins.iter().all(|origin| origin.clock.hz.0 > 1e9 && origin.segments.len() == 1));
+    let directory = RunDir::open(&into).unwrap();
+    let rows = segments::read_gaps(&directory).unwrap().map(Result::unwrap).count() as u64;
+    assert_eq!(rows, run.segments.iter().map(|segment| segment.rows).sum::<u64>());
+    assert!(segments::survey(&directory, &run).unwrap().is_complete());
+    // And it reads as a run.
+    let _alone = program::alone();
+    let report = program::whylate(["report"]).arg(&into).output().unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains("The sum of 5 recordings") && text.contains("host-4"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn order_and_steps_do_not_matter() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |number: u64| {
+        let intervals = latencies(number, 12, 500.0 * (number + 1) as f64);
+        let run = Planted::new("host", number * 100).gaps(1, Nanos(100), &intervals);
+        run.write(home.path(), &format!("run-{number}"))
+    };
+    let [a, b, c]: [PathBuf; 3] = std::array::from_fn(|number| plant(number as u64));
+    let of = |directories: &[&PathBuf], name: &str| {
+        let directories: Vec<PathBuf> = directories.iter().map(|path| (*path).clone()).collect();
+        let into = home.path().join(name);
+        (merged(&directories, &into), into)
+    };
+    let (forwards, _) = of(&[&a, &b, &c], "forwards");
+    let (backwards, at) = of(&[&c, &b, &a], "backwards");
+    let (_, both) = of(&[&c, &a], "c-and-a");
+    let (in_steps, steps) = of(&[&both, &b], "in-steps");
+    let facts = |run: &Run| {
+        let mut run = run.clone();
+        run.command_line.clear();
+        run
+    };
+    assert_eq!(facts(&forwards), facts(&backwards));
+    // Sums of floats in another order differ in their last digits.
+    let rounded = |run: &Run| {
+        let mut series = run.series.clone();
+        for quantile in series.iter_mut().flat_map(|one| &mut one.quantiles) {
+            quantile.n_eff = quantile.n_eff.round();
+        }
+        series
+    };
+    assert_eq!(rounded(&forwards), rounded(&in_steps));
+    assert_eq!(log(&at, "gap-cpu1"), log(&steps, "gap-cpu1"));
+    let of_origin = |run: &Run| -> Vec<_> {
+        run.origins
+            .iter()
+            .map(|o| (o.directory.clone(), o.series.clone(), o.segments.len()))
+            .collect()
+    };
+    assert_eq!(of_origin(&forwards), of_origin(&in_steps));
+    let (one, other) = (&forwards.gaps[0], &in_steps.gaps[0]);
+    assert_eq!((one.gaps, one.end, one.threshold), (other.gaps, other.end, other.threshold));
+    assert!((one.lost_share - other.lost_share).abs() < 1e-12);
+    let ends = [one, other].map(|gaps| gaps.lost_share_interval.unwrap());
+    assert!((ends[0].0 - ends[1].0).abs() < 1e-12, "{ends:?}");
+    assert!((ends[0].1 - ends[1].1).abs() < 1e-12, "{ends:?}");
+}
+
+#[test]
+fn the_lecture_s_kernel_table_in_two_halves_has_its_percentiles() {
+    let home = tempfile::tempdir().unwrap();
+    let mut halves = [Histogram::new(), Histogram::new()];
+    for line in KERNEL.lines().skip(2) {
+        let (value, count) = line.split_once(',').unwrap();
+        let (value, count): (u64, u64) = (value.parse().unwrap(), count.parse().unwrap());
+        halves[0].record_n(value, count / 2);
+        halves[1].record_n(value, count - count / 2);
+    }
+    let directories: Vec<PathBuf> = halves
+        .iter()
+        .zip(["one", "two"])
+        .map(|(half, name)| {
+            let run = Planted::new(name, 0).series("tsc", READ, std::slice::from_ref(half));
+            run.write(home.path(), name)
+        })
+        .collect();
+    let run = merged(&directories, &home.path().join("sum"));
+    let at = |percent: f64| {
+        run.series[0].quantiles.iter().find(|q| (q.percent - percent).abs() < 1e-9).unwrap().value
+    };
+    assert_eq!((at(50.0), at(99.9)), (Some(Nanos(9)), Some(Nanos(10))));
+    assert_eq!((run.series[0].n, run.series[0].max), (15_091_712_057, Some(Nanos(1_982))));
+}
+
+#[test]
+fn unlike_series_are_refused_by_name_and_nothing_is_written() {
+    let home = tempfile::tempdir().unwrap();
+    let values = latencies(1, 5, 1_000.0);
+    let a = Planted::new("a", 0).series("rtt", READ, &values).write(home.path(), "a");
+    let b = Planted::new("b", 1).series("rtt", "another place", &values).write(home.path(), "b");
+    let into = home.path().join("sum");
+    let output = merge(&[], &[a, b], &into);
+    assert_eq!(output.status.code(), Some(1));
+    let said = program::said(&output);
+    assert!(
+        said.contains("rtt") && said.contains("`from`") && said.contains("another place"),
+        "{said}"
+    );
+    assert!(!into.exists());
+}
+
+#[test]
+fn a_recording_is_not_counted_twice() {
+    let home = tempfile::tempdir().unwrap();
+    let values = latencies(1, 5, 1_000.0);
+    let a = Planted::new("a", 0).series("rtt", READ, &values).write(home.path(), "a");
+    let output = merge(&[], &[a.clone(), a.join("../a")], &home.path().join("sum"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(program::said(&output).contains("the same recording"), "{}", program::said(&output));
+}
+
+#[test]
+fn truncated_directories_are_refused_or_left_out_and_told() {
+    type Damage = fn(&Path);
+    let home = tempfile::tempdir().unwrap();
+    let plant = |number: u64| {
+        let values = latencies(number, 10, 1_000.0);
+        let run = Planted::new("host", number * 60).gaps(1, Nanos(100), &values);
+        run.write(home.path(), &format!("run-{number}"))
+    };
+    let whole = plant(1);
+    let ways: [(&str, Damage); 4] = [
+        ("truncated", |path| cut(&path.join("histograms.hlog"), 2)),
+        ("truncated", |path| cut(&path.join("run.json"), 2)),
+        ("histograms.hlog", |path| std::fs::remove_file(path.join("histograms.hlog")).unwrap()),
+        ("gaps-0001.parquet", |path| std::fs::remove_file(path.join("gaps-0001.parquet")).unwrap()),
+    ];
+    for (number, (words, damage)) in ways.into_iter().enumerate() {
+        let damaged = plant(10 + number as u64);
+        damage(&damaged);
+        let both = [whole.clone(), damaged];
+        let output = merge(&[], &both, &home.path().join(format!("refused-{number}")));
+        assert_eq!(output.status.code(), Some(1), "{number}");
+        assert!(program::said(&output).contains(words), "{}", program::said(&output));
+
+        let into = home.path().join(format!("sum-{number}"));
+        let output = merge(&["--skip-damaged"], &both, &into);
+        assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
+        let run = program::read(&into);
+        assert_eq!((run.origins.len(), run.series[0].n), (1, 2_000));
+        assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }));
+    }
+}
+
+fn cut(file: &Path, part: usize) {
+    let bytes = std::fs::read(file).unwrap();
+    std::fs::write(file, &bytes[..bytes.len() / part]).unwrap();
+}
+
+#[test]
+fn cpus_of_a_host_add_up_to_one_series() {
+    let home = tempfile::tempdir().unwrap();
+    let run = Planted::new("host", 0).gaps(1, Nanos(100), &latencies(1, 10, 1_000.0)).gaps(
+        2,
+        Nanos(120),
+        &latencies(2, 10, 3_000.0),
+    );
+    let directory = run.write(home.path(), "run");
+    let into = home.path().join("sum");
+    let output = merge(&["--across-cpus", "--without-tables"], &[directory], &into);
+    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    let run = program::read(&into);
+    assert_eq!((run.series.len(), run.series[0].name.as_str(), run.series[0].n), (1, "gap", 4_000));
+    assert_eq!((run.gaps.len(), run.gaps[0].cpu), (1, CpuId(1)));
+    assert_eq!(run.gaps[0].threshold.to_nanos(run.clock.hz), Nanos(120));
+    assert!(run.segments.is_empty());
+}
+
+#[test]
+fn a_sum_is_compared_recording_by_recording() {
+    let home = tempfile::tempdir().unwrap();
+    let sum = |level: f64, first: u64, name: &str| {
+        let runs: Vec<PathBuf> = (first..first + 3)
+            .map(|number| {
+                let values = latencies(number, 30, level);
+                let run = Planted::new("host", number * 60).series("rtt", READ, &values);
+                run.write(home.path(), &format!("{name}-{number}"))
+            })
+            .collect();
+        let into = home.path().join(name);
+        merged(&runs, &into);
+        into
+    };
+    let (a, b) = (sum(1_000.0, 1, "a"), sum(1_600.0, 11, "b"));
+    let _alone = program::alone();
+    let output = program::whylate(["compare", "--format", "json"]).args([&a, &b]).output().unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let pair = &found["pairs"][0];
+    assert_eq!((&pair["before"]["runs"], &pair["before"]["n"]), (&3.into(), &18_000.into()));
+    let p50 = &pair["result"]["quantiles"][0];
+    assert!(p50["difference"]["between"].is_array(), "{p50}");
+    assert_eq!(p50["verdict"], "a_lower");
+}
+
+/// A small number by default; `WHYLATE_TESTS_FULL=1` takes 1 000 directories.
+#[test]
+fn many_directories_are_added_in_bounded_memory() {
+    let full = std::env::var_os("WHYLATE_TESTS_FULL").is_some_and(|value| value == "1");
+    let many = if full { 1_000 } else { 60 };
+    let home = tempfile::tempdir().unwrap();
+    let peak = |count: u64, first: u64| {
+        let directories: Vec<PathBuf> = (first..first + count)
+            .map(|number| {
+                let values = latencies(number, 4, 1_000.0);
+                let run = Planted::new(&format!("host-{number}"), number * 60);
+                run.gaps(1, Nanos(100), &values).write(home.path(), &format!("run-{number}"))
+            })
+            .collect();
+        let into = home.path().join(format!("sum-{first}"));
+        let _alone = program::alone();
+        let mut command = program::whylate(["merge", "--format", "json", "--without-tables"]);
+        command.args(&directories).arg("-o").arg(&into);
+        let kib = program::peak_kib(command);
+        assert_eq!(program::read(&into).origins.len() as u64, count);
+        kib
+    };
+    let (few, all) = (peak(6, 0), peak(many, 10_000));
+    let each = all.saturating_sub(few) / (many - 6);
+    let said =
+        format!("{few} KiB for 6 directories, {all} KiB for {many}: {each} KiB for each more");
+    // A recording takes its origin: host, clock, settings, written and read back. Not its histograms,
+    // each of which takes 270 KiB.
+    assert!(each < 200, "{said}");
+    assert!(all < 512 << 10, "{said}");
+    if full {
+        println!("{said}");
+    }
+}

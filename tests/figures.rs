@@ -96,6 +96,9 @@ fn the_cost_of_recording_and_of_tracing_is_stated() {
     for share in [trace.lost_share_with, trace.lost_share_without] {
         assert!(share.is_some_and(|share| (0.0..=1.0).contains(&share)), "{trace:?}");
     }
+    let cost = trace.lost_share_difference.expect("pairs of slices");
+    let (low, high) = cost.interval;
+    assert!(cost.pairs >= 3 && low <= cost.mean && cost.mean <= high && low < high, "{cost:?}");
 }
 
 #[test]

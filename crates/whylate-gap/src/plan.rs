@@ -1,7 +1,9 @@
 //! What is to be measured.
 
+use std::fmt;
+
 use whylate_model::run::LoopKind;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, CpuList, Nanos};
 
 use crate::threshold::Threshold;
 
@@ -88,6 +90,26 @@ impl Placement {
         match self {
             Self::Pinned(cpus) => &cpus[index..=index],
             Self::Floating { allowed, .. } => allowed,
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pinned(cpus) => write!(f, "pinned to {}", CpuList(cpus)),
+            Self::Floating { threads, allowed } => {
+                write!(f, "{threads} floating on {}", CpuList(allowed))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nothing"),
+            Self::Memmove { bytes } => write!(f, "memmove of {bytes} bytes"),
         }
     }
 }

@@ -173,7 +173,7 @@ impl<'a> Recording<'a> {
         }
         let mut inside = enter_cgroup(request, &mut warnings, progress)?;
         let trace_cost = match &mut trace {
-            Some(trace) => trace_cost::compare(request, &workbench, trace)?,
+            Some(trace) => trace_cost::compare(request, &workbench, trace, stop, progress)?,
             None => None,
         };
         progress.step(&Step::of("warm-up", request.plan.warmup));

@@ -5,6 +5,8 @@
 //! host's state, so the mean of their differences is the trace's; whether it is more than what
 //! neighbouring slices differ by anyway, its interval says.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use whylate_clock::Counter;
 use whylate_gap::{Session, State};
 use whylate_model::gap::Gap;
@@ -15,12 +17,15 @@ use whylate_stats::student::Spread;
 use crate::RecordError;
 use crate::gaps::Request;
 use crate::kernel_trace::KernelTrace;
+use crate::progress::{Progress, Step};
 use crate::workbench::Workbench;
 
 /// One slice: long enough for 10 ticks of a 100 Hz kernel.
 const SLICE: Nanos = Nanos(100_000_000);
 /// Pairs of slices at most: 4 seconds.
 const MOST_PAIRS: u64 = 20;
+/// Pairs of slices at least: fewer cannot tell a cost from what slices differ by anyway.
+const FEWEST_PAIRS: u64 = 3;
 /// The comparison takes at most this part of the measurement it stands before.
 const SHARE_OF_DURATION: u64 = 5;
 
@@ -35,25 +40,32 @@ pub struct Compared {
     pub difference: Option<PairedDifference>,
 }
 
-/// Compares; none when the measurement is too short to be worth it.
+/// Compares; none when the measurement is too short to be worth it, or ended by `stop`.
 pub fn compare(
     request: &Request,
     workbench: &Workbench,
     trace: &mut KernelTrace,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
 ) -> Result<Option<Compared>, RecordError> {
     let pairs = (request.duration.0 / SHARE_OF_DURATION / (2 * SLICE.0)).min(MOST_PAIRS);
-    if pairs == 0 {
+    if pairs < FEWEST_PAIRS {
         return Ok(None);
     }
+    let slices = Nanos(SLICE.0 * 2 * pairs);
+    progress.step(&Step::of("cost of tracing", Nanos(request.plan.warmup.0 + slices.0)));
     let (mut counter, rate) = (workbench.counter, workbench.rate);
     let mut plan = request.plan.clone();
     plan.stop_at = None;
     plan.counting = false;
-    let mut session = Session::prepare(&plan, &counter, rate)?;
+    let mut session = Session::prepare_unless(&plan, &counter, rate, stop)?;
     let period = session.threads().map(|facts| facts.warmup_period).fold(0.0, f64::max);
     let mut tally = Tally::new(session.threads().count(), period);
-    session.start(&mut counter, rate, Nanos(SLICE.0 * 2 * (pairs + 1)));
+    session.start(&mut counter, rate, Nanos(slices.0 + 2 * SLICE.0));
     for slice in 0..2 * pairs {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         let on = is_on(slice);
         trace.switch(on);
         tally.begin(counter.read(), on);
@@ -68,7 +80,8 @@ pub fn compare(
     session.drain(|_, gaps| tally.take(gaps));
     trace.switch(true);
     trace.discard();
-    Ok(Some(tally.compared()))
+    let stopped = stop.load(Ordering::Relaxed);
+    Ok((!stopped).then(|| tally.compared()))
 }
 
 /// On, off, off, on: what changes steadily then adds to both alike.

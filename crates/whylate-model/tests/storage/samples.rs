@@ -117,7 +117,10 @@ pub(crate) fn warnings() -> Vec<Warning> {
         Warning::RecordsDropped { cpu: CpuId(1), dropped: 9 },
         Warning::TraceLost { cpu: CpuId(1), events: Some(3) },
         Warning::TraceLost { cpu: CpuId(1), events: None },
-        Warning::NoSenders { reason: "busy".to_owned(), remedy: "Wait until it has ended.".to_owned() },
+        Warning::NoSenders {
+            reason: "busy".to_owned(),
+            remedy: "Wait until it has ended.".to_owned(),
+        },
         Warning::ActionFailed { what: "marker: not permitted".to_owned() },
         Warning::CausesIncomplete { gaps_forced: 2, sends: 3 },
         Warning::NoKernelTrace { reason: text(), remedy: "Run as root.".to_owned() },

@@ -188,9 +188,9 @@ pub(super) fn settings(
     let entries = [
         ("duration", request.duration.to_string()),
         ("warmup", plan.warmup.to_string()),
-        ("placement", format!("{:?}", plan.placement)),
-        ("loop", format!("{:?}", plan.loop_kind)),
-        ("work", format!("{:?}", plan.work)),
+        ("placement", plan.placement.to_string()),
+        ("loop", plan.loop_kind.to_string()),
+        ("work", plan.work.to_string()),
         ("policy", granted.join(", ")),
         ("counting", yes_no(plan.counting)),
         ("competitors", plan.competitors.to_string()),

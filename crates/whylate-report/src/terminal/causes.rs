@@ -125,7 +125,7 @@ fn worst_row(run: &Run, gap: &WorstGap) -> Vec<String> {
         })
         .collect();
     if parts.len() > MOST_PARTS {
-        words.push(format!("and {} causes more", parts.len() - MOST_PARTS));
+        words.push(format!("and {} more", parts.len() - MOST_PARTS));
     }
     let cause = match gap.rule {
         Some(rule) => format!("{} ({rule:?})", gap.cause),

@@ -80,7 +80,7 @@ fn figures_are_visible_without_javascript() {
     let tables = browser.number("document.querySelectorAll('main table').length");
     assert!(tables > 10.0, "{tables} tables");
     let gaps = browser.number("document.querySelectorAll('details[data-gap] svg').length");
-    assert!((gaps - 3.0).abs() < 0.5, "{gaps} gaps with their parts");
+    assert!((gaps - 5.0).abs() < 0.5, "{gaps} gaps with their parts");
 }
 
 #[test]

@@ -136,11 +136,11 @@ impl Drop for Started {
 
 /// Waits for something to come true.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..1_500 {
+    for _ in 0..4_500 {
         if let Some(found) = look() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited half a minute in vain until {what}")
+    panic!("waited a minute and a half in vain until {what}")
 }

@@ -228,7 +228,7 @@ pub fn chain<C: Counter, W: Workload>(
     recorder: &mut Recorder,
     blocks: &Blocks,
 ) {
-    chain_with(counter, workload, recorder, blocks, |_| {});
+    chain_with(counter, workload, recorder, blocks, |_, _| {});
 }
 
 /// As [`chain`], and every delta is counted.
@@ -241,7 +241,8 @@ pub fn chain_counting<C: Counter, W: Workload>(
     small: &Direct,
     large: &LogLinear,
 ) {
-    chain_with(counter, workload, recorder, blocks, |delta| {
+    chain_with(counter, workload, recorder, blocks, |now, previous| {
+        let delta = now.since(previous);
         if !small.count(delta.0) {
             large.count(delta);
         }
@@ -254,7 +255,7 @@ fn chain_with<C: Counter, W: Workload>(
     workload: &mut W,
     recorder: &mut Recorder,
     blocks: &Blocks,
-    mut count: impl FnMut(TicksDelta),
+    mut count: impl FnMut(Ticks, Ticks),
 ) {
     recorder.arm(counter);
     let threshold = recorder.limits.threshold;
@@ -266,7 +267,7 @@ fn chain_with<C: Counter, W: Workload>(
         for _ in 0..W::BLOCK {
             workload.work();
             let now = counter.read();
-            count(now.since(previous));
+            count(now, previous);
             if exceeds(now, previous, threshold) {
                 previous = recorder.record(counter, previous, now);
                 clean = false;

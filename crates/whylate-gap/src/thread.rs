@@ -20,7 +20,7 @@ use crate::ring::{self, Consumer};
 use crate::selftest_rseq;
 use crate::session::{Begin, Ready, Shared, ThreadFacts};
 use crate::table::{Direct, LogLinear};
-use crate::threshold::FLOOR;
+use crate::threshold::{self, FLOOR};
 use crate::workload::{Memmove, Nothing, Workload};
 
 /// Fewer recordings than this in the warm-up, and the rest is made for the purpose.
@@ -28,6 +28,9 @@ const RECORDINGS_TO_CALIBRATE: usize = 64;
 /// The calibrated cost of recording is this quantile of the warm-up's recordings: those that were
 /// themselves interrupted lie above it.
 const RECORDING_QUANTILE: f64 = 0.95;
+
+/// Ticks between two readings with nothing between them are fewer.
+const SHORT_PERIOD: f64 = 1024.0;
 
 /// From here on one copy takes as long as a block of short ones.
 const LONG_COPY: usize = 1 << 20;
@@ -158,7 +161,7 @@ impl<C: Counter + Clone> Task<C> {
         let SetUp { fifo, rseq, warnings } = set_up;
         let (producer, mut consumer) = ring::ring();
         let half = Nanos(self.plan.warmup.0 / 2).to_ticks(self.rate);
-        let scratch = Scratch::new::<W>(1024.0);
+        let overflow = LogLinear::default();
         let limits = Limits {
             threshold: FLOOR.to_ticks(self.rate),
             recording: TicksDelta(u64::MAX >> 1),
@@ -168,13 +171,17 @@ impl<C: Counter + Clone> Task<C> {
         };
         let live = Live::default();
         let stop = Arc::clone(&self.stop);
-        let mut recorder = Recorder::new(producer, &scratch.large, &live, &stop, rseq, limits);
+        let mut recorder = Recorder::new(producer, &overflow, &live, &stop, rseq, limits);
         let counting = self.plan.counting;
         self.plan.counting = true;
-        let deltas = Scratch::new::<W>(1024.0);
+        let deltas = Scratch::new::<W>(SHORT_PERIOD);
         self.measure(workload, &mut recorder, &deltas.blocks, &deltas.small, &deltas.large);
         self.plan.counting = counting;
         let threshold = self.plan.threshold.ticks(&deltas.small, &deltas.large, self.rate);
+        // A block of long iterations is beyond the scale of short ones.
+        let expected = threshold::quantile(&deltas.small, &deltas.large, 0.5).0 as f64;
+        let expected = expected.max(SHORT_PERIOD);
+        let scratch = Scratch::new::<W>(expected);
 
         let mut records = Vec::new();
         consumer.drain(&mut records);
@@ -183,7 +190,7 @@ impl<C: Counter + Clone> Task<C> {
         recorder.limits.end = self.counter.read() + half;
         self.measure(workload, &mut recorder, &scratch.blocks, &scratch.small, &scratch.large);
         let period = scratch.blocks.period().or(deltas.blocks.period());
-        let plain_period = self.plain_period(workload, &mut recorder, half);
+        let plain_period = self.plain_period(workload, &mut recorder, half, expected);
         let Some(Period { median: warmup_period, .. }) = period else {
             return Err(GapError::NeverQuiet { cpu: self.counter.cpu(), iterations: W::BLOCK });
         };
@@ -232,11 +239,12 @@ impl<C: Counter + Clone> Task<C> {
         workload: &mut W,
         recorder: &mut Recorder,
         half: TicksDelta,
+        expected: f64,
     ) -> Option<f64> {
         if !self.plan.counting {
             return None;
         }
-        let plain = Scratch::new::<W>(1024.0);
+        let plain = Scratch::new::<W>(expected);
         recorder.limits.end = self.counter.read() + TicksDelta(half.0 / 2);
         self.plan.counting = false;
         self.measure(workload, recorder, &plain.blocks, &plain.small, &plain.large);

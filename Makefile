@@ -25,6 +25,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) xtask check
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
 deps:
 	./xtask/install-test-tools.sh

@@ -70,6 +70,78 @@ fn figures_are_visible_and_the_page_is_silent_and_asks_for_nothing() {
 }
 
 #[test]
+fn the_strip_is_grey_where_the_thread_ran() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    browser.resize(1280, 900);
+    browser.open(&page);
+    // Rows of the picture that are of the strip: the planted threads lost some 2 % of the time, so
+    // that nearly all of each is the colour of time they had.
+    let rows = browser.value(
+        "(() => {
+           const canvas = document.querySelector('figure[data-plot=\"timeline\"] canvas');
+           const {width, height} = canvas;
+           const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+           const shares = [];
+           for (let y = 0; y < height; y++) {
+             let ran = 0;
+             for (let x = 0; x < width; x++) {
+               const at = 4 * (y * width + x);
+               ran += pixels[at] === 0xdf && pixels[at + 1] === 0xe3 && pixels[at + 2] === 0xe8;
+             }
+             if (ran > width / 4) shares.push(ran / width);
+           }
+           return shares;
+         })()",
+    );
+    let rows: Vec<f64> = rows.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+    assert!(rows.len() > 40, "{} rows of two strips", rows.len());
+    let grey = rows.iter().sum::<f64>() / rows.len() as f64;
+    assert!(grey > 0.8, "grey on {grey} of the strips' width");
+}
+
+#[test]
+fn no_key_is_without_its_words_or_its_value_a_dash() {
+    let _alone = program::alone();
+    let Some(Opened { mut browser, page, _home }) = page() else { return };
+    browser.resize(400, 800);
+    browser.open(&page);
+    let text = browser.value("document.querySelector('main').innerText");
+    let text = text.as_str().unwrap();
+    assert!(!text.contains("--\n") && !text.contains("Value:"), "a legend without a value");
+    let tallest = browser.number(
+        "Math.max(...[...document.querySelectorAll('.keys li')].map((e) => \
+         e.getBoundingClientRect().height))",
+    );
+    assert!(tallest > 0.0 && tallest < 60.0, "a key of {tallest} pixels");
+    let over = browser.number(
+        "(() => { const boxes = (what) => [...document.querySelectorAll('#causes figure svg ' + what)]
+           .map((e) => e.getBoundingClientRect());
+         const words = boxes('text');
+         if (words.length < 4 || words.some((r) => r.height < 12)) return 1000;
+         return words.filter((w) => boxes('rect').some((r) => w.left < r.right && r.left < w.right
+           && w.top + 2 < r.bottom && r.top < w.bottom - 2)).length; })()",
+    );
+    assert!(over < 0.5, "{over} words of the bars are too small, or on one of them");
+    let value = |browser: &mut Browser| {
+        browser.value("document.querySelector('#ccdf-gaps .keys b').textContent")
+    };
+    assert_eq!(value(&mut browser).as_str(), Some(""));
+    browser.value("document.querySelector('#ccdf-gaps').scrollIntoView(), 0");
+    let edge = |side: &str| {
+        format!("document.querySelector('#ccdf-gaps .u-over').getBoundingClientRect().{side}")
+    };
+    let x = browser.number(&edge("left")) + browser.number(&edge("width")) * 0.4;
+    let y = browser.number(&edge("top")) + browser.number(&edge("height")) * 0.5;
+    browser.ask(
+        "Input.dispatchMouseEvent",
+        &serde_json::json!({"type": "mouseMoved", "x": x, "y": y, "button": "none"}),
+    );
+    let said = value(&mut browser);
+    assert!(said.as_str().unwrap().contains('%'), "{said}");
+}
+
+#[test]
 fn figures_are_visible_without_javascript() {
     let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };

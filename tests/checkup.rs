@@ -20,7 +20,7 @@ use crate::program::{self, Recorded, Started, until, whylate};
 
 const SIGKILL: i32 = 9;
 
-fn checkup() -> &'static Recorded {
+pub(crate) fn checkup() -> &'static Recorded {
     static RUN: OnceLock<Recorded> = OnceLock::new();
     RUN.get_or_init(|| program::record("--quick --format json", 0))
 }
@@ -244,7 +244,7 @@ fn a_callers_affinity_says_what_is_measured_and_house_is_kept_outside_of_it() {
 fn a_checkup_announces_its_parts_and_takes_one_cpu() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
-    let said = program::said(&checkup().output);
+    let said = String::from_utf8_lossy(&checkup().output.stderr).into_owned();
     let lines = ["gaps: ", "two readings of the counter: ", "timer wake-ups: ", "UDP, same core: "];
     for line in lines {
         assert!(said.lines().any(|said| said.starts_with(line)), "no `{line}` in {said}");

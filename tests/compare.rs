@@ -172,6 +172,111 @@ fn limits_end_with_the_stated_status_and_a_report_that_others_read() {
 }
 
 #[test]
+fn with_one_run_a_side_the_difference_is_one_of_these_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed, level| {
+        let run = Planted::new("host", seed).series("rtt", READ, &latencies(seed, 120, level));
+        run.write(home.path(), &format!("run-{seed}"))
+    };
+    let (a, b) = (plant(1, 10_000.0), plant(2, 14_000.0));
+    let output = compare(&["--limit", "p50=+10%"], &[&a, &b]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("these runs: A lower"), "{said}");
+    assert!(said.contains("one run on each side"), "{said}");
+    assert!(said.contains("(95 %; 1 run of A, 1 of B)"), "{said}");
+    // Two a side have a spread, and a caution that it is known badly.
+    let (c, d) = (plant(3, 10_100.0), plant(4, 14_100.0));
+    let words = ["--baseline", a.to_str().unwrap(), c.to_str().unwrap()];
+    let found = json(&words, &[&b, &d]);
+    assert_eq!(found["cautions"][0]["caution"], "few_runs", "{}", found["cautions"]);
+    let said = text(&compare(&words, &[&b, &d]));
+    assert!(row(&said, "p50").join(" ").ends_with("A lower"), "{said}");
+    assert!(!said.contains("these runs:"), "{said}");
+}
+
+#[test]
+fn a_copy_of_a_recording_is_no_second_run() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |second, name: &str| {
+        let run = Planted::new("host", second).series("rtt", READ, &latencies(1, 30, 1_000.0));
+        run.write(home.path(), name)
+    };
+    let (a, copy, b) = (plant(1, "a"), plant(1, "copy"), plant(2, "b"));
+    let words = ["--baseline", a.to_str().unwrap(), copy.to_str().unwrap()];
+    let output = compare(&words, &[&b]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(program::said(&output).contains("is the same recording as"), "{output:?}");
+    // On both sides it is told.
+    let found = json(&[], &[&a, &copy]);
+    let cautions = found["cautions"].as_array().unwrap();
+    assert!(cautions.iter().any(|one| one["caution"] == "same_recording"), "{cautions:?}");
+}
+
+#[test]
+fn a_side_without_a_gap_has_lost_nothing_and_holds_its_limits() {
+    let home = tempfile::tempdir().unwrap();
+    let noisy: Vec<Histogram> = (0..40).map(|_| [5_000; 20].into_iter().collect()).collect();
+    let quiet = vec![Histogram::new(); 40];
+    let plant = |second, name: &str, gaps: &[Histogram]| {
+        Planted::new("host", second).gaps(1, Nanos(100), gaps).write(home.path(), name)
+    };
+    let (noisy, quiet) = (plant(1, "noisy", &noisy), plant(2, "quiet", &quiet));
+    let limits = ["--limit", "p50=+10%", "--limit", "lost=+10%"];
+    let output = compare(&limits, &[&noisy, &quiet]);
+    let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("none (below 0.0750/s)"), "{said}");
+    let found = json(&limits, &[&noisy, &quiet]);
+    assert_eq!(found["limits"][0]["outcome"], "nothing_to_exceed", "{}", found["limits"]);
+    assert_eq!(found["limits"][1]["outcome"], "held", "{}", found["limits"]);
+    let lost = &found["pairs"][0]["result"]["lost_share"];
+    assert_eq!((&lost["after"], &lost["verdict"]), (&Value::from(0.0), &Value::from("a_higher")));
+    // The other way round every gap is one too many.
+    let output = compare(&["--limit", "lost=+10%"], &[&quiet, &noisy]);
+    assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
+    // Gaps below the larger threshold are not there, and that is why.
+    let coarse = Planted::new("host", 9).gaps(1, Nanos(9_000), &[Histogram::new()]);
+    let coarse = coarse.write(home.path(), "coarse");
+    let found = json(&[], &[&noisy, &coarse]);
+    assert_eq!(found["pairs"][0]["before"]["n"], 0, "{}", found["pairs"][0]);
+}
+
+#[test]
+fn a_limit_on_a_run_that_cannot_be_trusted_is_not_held() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed, level, verdict| {
+        let mut run = Planted::new("host", seed).series("rtt", READ, &latencies(seed, 120, level));
+        run.run.verdict = verdict;
+        run.write(home.path(), &format!("run-{seed}"))
+    };
+    let lost = Verdict::Untrustworthy { reasons: vec!["records were lost".to_owned()] };
+    let sound = plant(1, 10_000.0, Verdict::Trustworthy);
+    let (same, slower) = (plant(2, 10_000.0, lost.clone()), plant(3, 14_000.0, lost));
+    let status =
+        |other: &Path| compare(&["--limit", "p50=+20%"], &[&sound, other]).status.code().unwrap();
+    assert_eq!((status(&same), status(&slower)), (4, 3));
+}
+
+#[test]
+fn a_trace_that_only_one_side_had_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |second, traced: bool| {
+        let mut run = Planted::new("host", second).series("rtt", READ, &latencies(1, 30, 1_000.0));
+        if !traced {
+            run.run.evidence.trace = None;
+        }
+        run.write(home.path(), &format!("run-{second}"))
+    };
+    let (with, without) = (plant(1, true), plant(2, false));
+    let said = text(&compare(&[], &[&with, &without]));
+    assert!(
+        said.lines().any(|line| line.starts_with("kernel trace") && line.ends_with("no")),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_maximum_is_judged_between_runs_only() {
     let home = tempfile::tempdir().unwrap();
     let plant = |seed: u64, longest: u64| {

@@ -18,6 +18,8 @@ pub(crate) struct Planted {
     pub(crate) run: Run,
     intervals: Vec<(String, Histogram)>,
     gaps: Vec<StoredGap>,
+    /// Intervals that the run counts; none for all of them.
+    counted: Option<usize>,
 }
 
 impl Planted {
@@ -35,13 +37,14 @@ impl Planted {
         run.series.clear();
         run.gaps.clear();
         run.segments.clear();
+        run.log_bytes = None;
         run.causes.clear();
         run.worst.clear();
         run.senders.clear();
         run.warnings.clear();
         run.verdict = whylate_model::run::Verdict::Trustworthy;
         assert!(origin::began(&run.clock).is_some());
-        Self { run, intervals: Vec::new(), gaps: Vec::new() }
+        Self { run, intervals: Vec::new(), gaps: Vec::new(), counted: None }
     }
 
     /// Adds a series with its intervals of a second.
@@ -103,13 +106,23 @@ impl Planted {
         self
     }
 
+    /// Adds intervals to the log alone, as a run that is killed leaves after its last checkpoint.
+    pub(crate) fn and_later(mut self, name: &str, intervals: &[Histogram]) -> Self {
+        self.counted = Some(self.intervals.len());
+        self.intervals.extend(intervals.iter().map(|i| (name.to_owned(), i.clone())));
+        self
+    }
+
     /// Writes it all to a directory below `home`.
     pub(crate) fn write(mut self, home: &Path, name: &str) -> PathBuf {
         let path = home.join(name);
         let directory = RunDir::create(&path).unwrap();
         let mut log = directory.histogram_log().unwrap();
         let mut start = std::collections::BTreeMap::new();
-        for (tag, histogram) in &self.intervals {
+        for (number, (tag, histogram)) in self.intervals.iter().enumerate() {
+            if self.counted == Some(number) {
+                self.run.log_bytes = Some(log.bytes());
+            }
             let start = start.entry(tag.clone()).or_insert(0.0);
             log.append(tag, histogram, *start, 1.0).unwrap();
             *start += 1.0;

@@ -1,15 +1,27 @@
 //! `whylate doctor` as a user runs it: on this host, on a collected tree, against a run.
 
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, Output};
 
-use whylate_model::doctor::{Diagnosis, Level};
+use whylate_model::doctor::{Diagnosis, Level, Symptom};
 
-use crate::program;
+use crate::{needs, program};
 
 fn diagnosis(words: &[&str]) -> Diagnosis {
-    let output = program::whylate(["doctor", "--format", "json"]).args(words).output().unwrap();
-    assert!(output.status.success(), "{}", program::said(&output));
+    parsed(&program::whylate(["doctor", "--format", "json"]).args(words).output().unwrap())
+}
+
+fn parsed(output: &Output) -> Diagnosis {
+    assert!(output.status.success(), "{}", program::said(output));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What is said of changes since the last recording.
+fn changed(output: &Output) -> Symptom {
+    let mut symptoms = parsed(output).symptoms.into_iter();
+    symptoms.rfind(|symptom| symptom.check == "host-changed").unwrap()
 }
 
 #[test]
@@ -92,4 +104,90 @@ fn what_cannot_be_looked_at_is_named_and_ends_with_1() {
     }
     let output = program::whylate(["doctor", "--cpus", "banana"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", program::said(&output));
+}
+
+#[test]
+fn a_recording_is_remembered_and_a_kernel_that_changed_since_is_found() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join("state");
+    let whylate = |words: &str| {
+        let mut command = program::whylate(words.split_whitespace());
+        command.env("XDG_STATE_HOME", &state).current_dir(home.path()).output().unwrap()
+    };
+    let doctor = || changed(&whylate("doctor --format json"));
+    assert_eq!(doctor().level, Level::Unknown, "there was no recording");
+    for words in [
+        "gaps --duration 200ms --warmup 100ms --no-trace -o first",
+        "gaps --duration 200ms --warmup 100ms --no-trace -o second",
+    ] {
+        let output = whylate(words);
+        assert!(output.status.code().is_some_and(|code| [0, 4].contains(&code)), "{output:?}");
+        assert!(!program::said(&output).contains("remember"), "{}", program::said(&output));
+        let same = doctor();
+        assert_eq!(same.level, Level::Fine, "{same:#?}");
+    }
+    let file = state.join("whylate/last-run.json");
+    let remembered = std::fs::read_to_string(&file).unwrap();
+    assert!(remembered.contains("/second\""), "{remembered}");
+    let kernel = program::read(&home.path().join("second")).host.kernel;
+    let another = remembered.replace(&format!("\"{kernel}\""), "\"5.4.0-yesterday\"");
+    assert_ne!(another, remembered);
+    std::fs::write(&file, another).unwrap();
+    let found = doctor();
+    assert_eq!(found.level, Level::Spoils);
+    let told = format!("kernel from 5.4.0-yesterday to {kernel}");
+    assert!(found.finding.contains(&told), "{found:?}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_remembered_is_one_line_and_no_failure() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let record = |name: &str, state: &str| {
+        let words = "gaps --duration 200ms --warmup 100ms --no-trace --format json -o";
+        let mut command = program::whylate(words.split_whitespace());
+        command.arg(home.path().join(name)).env("XDG_STATE_HOME", state).output().unwrap()
+    };
+    let output = record("run", "/proc/nowhere");
+    assert!(output.status.code().is_some_and(|code| [0, 4].contains(&code)), "{output:?}");
+    let talk = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = talk.lines().filter(|line| line.contains("remember")).collect();
+    assert!(matches!(lines[..], [line] if line.contains("/proc/nowhere")), "{talk}");
+    program::read(&home.path().join("run"));
+}
+
+/// A user without any privilege.
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn what_another_user_recorded_is_unknown_and_nobody_is_told_to_delete_it() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = home.path().join("whylate");
+    std::fs::copy(program::path(), &copy).unwrap();
+    let state = home.path().join("state/whylate");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("last-run.json"), "{}").unwrap();
+    std::fs::set_permissions(&state, PermissionsExt::from_mode(0o700)).unwrap();
+    let doctor = || {
+        let mut command = Command::new(&copy);
+        command.args(["doctor", "--format", "json"]).current_dir("/");
+        command.env("XDG_STATE_HOME", home.path().join("state")).uid(NOBODY).gid(NOBODY);
+        changed(&command.output().unwrap())
+    };
+    let found = doctor();
+    assert_eq!(found.level, Level::Unknown, "{found:?}");
+    assert!(found.finding.contains("cannot be read"), "{found:?}");
+    assert!(found.evidence.iter().any(|one| one.said.contains("denied")), "{found:?}");
+    assert!(!format!("{:?}", found.remedy).contains("rm "), "{found:?}");
+    // What is theirs and no recording, they are told to remove.
+    chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
+    let found = doctor();
+    assert!(found.finding.contains("damaged"), "{found:?}");
+    assert!(format!("{:?}", found.remedy).contains("rm "), "{found:?}");
 }

@@ -57,7 +57,7 @@ fn a_cpu_given_twice_is_named() {
 #[test]
 fn words_that_are_no_cpus_are_answered_with_some_that_are() {
     let _alone = program::alone();
-    gaps_refused("--cpus all", &["all", "`2-5,8`"]);
+    gaps_refused("--cpus each", &["each", "`2-5,8`"]);
     gaps_refused("--cpus cgroup:/no/such/group", &["/no/such/group", "not found"]);
 }
 

@@ -19,6 +19,7 @@ mod endurance;
 mod faults;
 mod figures;
 mod hot_path;
+mod log;
 mod merge;
 mod needs;
 mod planted;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Run, Verdict};
+use whylate_model::origin::{Measure, Spread};
+use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::segments;
 use whylate_model::{CpuId, Nanos};
 use whylate_stats::Histogram;
@@ -313,4 +314,331 @@ fn many_directories_are_added_in_bounded_memory() {
     if full {
         println!("{said}");
     }
+}
+
+/// Intervals of a second with so many values each, around a level.
+fn steady(seed: u64, per_second: usize, level: f64) -> Vec<Histogram> {
+    let mut rng = Rng::new(seed);
+    let one = |rng: &mut Rng| (level + rng.exponential(level)) as u64;
+    (0..30).map(|_| (0..per_second).map(|_| one(&mut rng)).collect()).collect()
+}
+
+fn spread(run: &Run, of: Measure) -> &Spread {
+    run.spreads.iter().find(|spread| spread.of == of).unwrap()
+}
+
+#[test]
+fn intervals_of_a_sum_take_in_the_spread_between_its_recordings() {
+    let home = tempfile::tempdir().unwrap();
+    let planted = [(1_374, 902.0), (1_630, 661.0), (2_133, 561.0)];
+    let directories: Vec<PathBuf> = planted
+        .iter()
+        .zip(0u64..)
+        .map(|((per_second, level), number)| {
+            let run = Planted::new("host", number * 60);
+            let values = steady(number + 1, *per_second, *level * 0.6);
+            run.gaps(1, Nanos(100), &values).write(home.path(), &format!("run-{number}"))
+        })
+        .collect();
+    let alone: Vec<Run> = directories.iter().map(|path| program::read(path)).collect();
+    let run = merged(&directories, &home.path().join("sum"));
+
+    // Student's t with two degrees of freedom around the pooled rate, worked out by hand.
+    let rate = |run: &Run| run.gaps[0].rates[0];
+    let rates: Vec<f64> = alone.iter().map(|run| rate(run).per_second).collect();
+    let mean = rates.iter().sum::<f64>() / 3.0;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 2.0 / 3.0;
+    let half = 4.302_653 * variance.sqrt();
+    let found = rate(&run);
+    assert!((found.interval.1 - (mean + half)).abs() < 0.01, "{found:?} {mean} {half}");
+    assert!((found.interval.0 - (mean - half).max(0.0)).abs() < 0.01, "{found:?}");
+    for rate in rates {
+        assert!(found.interval.0 < rate && rate < found.interval.1, "{rate} {found:?}");
+    }
+    let of_rate = spread(&run, Measure::Rate { at_least: Nanos(1_000) });
+    let (low, high) = of_rate.within.unwrap();
+    assert!((high - low) / 2.0 < half / 5.0, "{of_rate:?}");
+    let ratio = variance / ((high - low) / 2.0 / 1.959_964).powi(2);
+    assert!((of_rate.ratio.unwrap() / ratio - 1.0).abs() < 1e-6, "{of_rate:?} {ratio}");
+
+    let at = |run: &Run, percent: f64| {
+        let quantiles = &run.series[0].quantiles;
+        *quantiles.iter().find(|q| (q.percent - percent).abs() < 1e-9).unwrap()
+    };
+    for percent in [50.0, 99.0] {
+        let found = at(&run, percent);
+        for alone in &alone {
+            let own = at(alone, percent).value;
+            assert!(found.low < own && own < found.high, "{percent}: {own:?} {found:?}");
+        }
+        assert!(spread(&run, Measure::Quantile { percent }).ratio.unwrap() > 20.0);
+    }
+    let (low, high) = run.gaps[0].lost_share_interval.unwrap();
+    assert!(alone.iter().all(|run| low < run.gaps[0].lost_share && run.gaps[0].lost_share < high));
+
+    // The report prints both intervals and the ratio, and the page is there.
+    let text = program::whylate(["report"]).arg(home.path().join("sum")).output().unwrap();
+    let text = program::said(&text);
+    assert!(text.contains("95 % between") && text.contains("ratio"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let page = std::fs::read_to_string(home.path().join("sum/report.html")).unwrap();
+    assert!(page.contains("run-2"), "the page names its recordings");
+}
+
+#[test]
+fn recordings_that_do_not_differ_keep_the_interval_within_or_one_near_it() {
+    let home = tempfile::tempdir().unwrap();
+    let directories: Vec<PathBuf> = (0..8u64)
+        .map(|number| {
+            let run = Planted::new("host", number * 60);
+            let run = run.gaps(1, Nanos(100), &steady(number + 1, 500, 2_000.0));
+            run.write(home.path(), &format!("run-{number}"))
+        })
+        .collect();
+    let run = merged(&directories, &home.path().join("sum"));
+    let p50 = spread(&run, Measure::Quantile { percent: 50.0 });
+    let ((low, high), ratio) = (p50.within.unwrap(), p50.ratio.unwrap());
+    assert!(ratio < 4.0, "{p50:?}");
+    let headline = p50.headline().unwrap();
+    assert!(headline.1 - headline.0 < 3.0 * (high - low), "{p50:?}");
+}
+
+#[test]
+fn a_quantile_that_single_recordings_are_too_short_for_knows_how_much_they_differ() {
+    let home = tempfile::tempdir().unwrap();
+    let sum = |name: &str, level: fn(u64) -> f64| {
+        let directories: Vec<PathBuf> = (0..12u64)
+            .map(|number| {
+                let values = steady(number + 1, 100, level(number));
+                let run = Planted::new("host", number * 60).gaps(1, Nanos(100), &values);
+                run.write(home.path(), &format!("{name}-{number}"))
+            })
+            .collect();
+        let run = merged(&directories, &home.path().join(name));
+        let quantiles = &run.series[0].quantiles;
+        *quantiles.iter().find(|q| (q.percent - 99.9).abs() < 1e-9).unwrap()
+    };
+    // 36 000 values, 3 000 in each: enough for a p99.9 together.
+    let alike = sum("alike", |_| 2_000.0);
+    assert!(alike.value.is_some() && alike.n_eff > 20_000.0, "{alike:?}");
+    // All that is above the p99.9 comes from one recording of twelve: its chance to be there decides.
+    let unlike = sum("unlike", |number| if number == 5 { 20_000.0 } else { 1_000.0 });
+    assert!(unlike.value.is_none() && unlike.n_eff < 3_000.0, "{unlike:?}");
+}
+
+#[test]
+fn a_recording_alone_keeps_its_intervals_and_two_add_up() {
+    let words = "gaps --cpus 1 --duration 1s --warmup 200ms";
+    let recorded: Vec<program::Recorded> = {
+        let _alone = program::alone();
+        (0..2).map(|_| program::record_ending(words, &[0, 4])).collect()
+    };
+    let directories: Vec<PathBuf> = recorded.iter().map(|one| one.directory.clone()).collect();
+    let home = tempfile::tempdir().unwrap();
+    let output = merge(&[], &directories[..1], &home.path().join("one"));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
+    let (own, alone) = (&recorded[0].run, program::read(&home.path().join("one")));
+    for (own, of_sum) in own.gaps[0].rates.iter().zip(&alone.gaps[0].rates) {
+        assert_eq!((own.at_least, own.count), (of_sum.at_least, of_sum.count));
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * own.per_second.max(1.0);
+        assert!(near(own.interval.0, of_sum.interval.0), "{own:?} {of_sum:?}");
+        assert!(near(own.interval.1, of_sum.interval.1), "{own:?} {of_sum:?}");
+    }
+    let ends = |run: &Run| run.gaps[0].lost_share_interval.unwrap();
+    let (own_ends, ends) = (ends(own), ends(&alone));
+    assert!((own_ends.0 - ends.0).abs() < 1e-9 && (own_ends.1 - ends.1).abs() < 1e-9);
+    for (own, of_sum) in own.series[0].quantiles.iter().zip(&alone.series[0].quantiles) {
+        assert_eq!((own.value, own.low, own.high), (of_sum.value, of_sum.low, of_sum.high));
+    }
+    assert!(alone.spreads.is_empty());
+
+    let output = merge(&[], &directories, &home.path().join("two"));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
+    let sum = program::read(&home.path().join("two"));
+    // The larger threshold of the two is that of the sum.
+    let counted: u64 = recorded.iter().map(|one| one.run.series[0].n).sum();
+    let left_out: u64 = sum.origins.iter().map(|origin| origin.series[0].left_out).sum();
+    assert_eq!(sum.series[0].n + left_out, counted);
+    assert_eq!(log(&home.path().join("two"), "gap-cpu1").0.len(), sum.series[0].n);
+    assert_eq!(sum.gaps[0].gaps, sum.series[0].n);
+    let longest = recorded.iter().map(|one| one.run.series[0].max).max().unwrap();
+    assert_eq!(sum.series[0].max, longest);
+}
+
+#[test]
+fn other_work_between_two_readings_is_refused_by_name() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |number: u64, work: &str| {
+        let mut run = Planted::new("host", number * 60).gaps(1, Nanos(100), &steady(1, 100, 900.0));
+        run.run.settings.insert("work".to_owned(), work.to_owned());
+        run.write(home.path(), &format!("run-{number}"))
+    };
+    let directories = [plant(1, "nothing"), plant(2, "memmove:4KiB")];
+    let into = home.path().join("sum");
+    let output = merge(&[], &directories, &into);
+    let said = program::said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("`work`") && said.contains("memmove:4KiB"), "{said}");
+    assert!(!into.exists());
+    let _alone = program::alone();
+    let output = program::whylate(["compare"]).args(&directories).output().unwrap();
+    let said = program::said(&output);
+    assert!(said.contains("work") && said.contains("memmove:4KiB"), "{said}");
+    assert!(!said.contains("no difference shown"), "{said}");
+}
+
+#[test]
+fn gaps_count_from_the_largest_threshold_on_and_shorter_ones_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let floor = Nanos(1_500);
+    let low = steady(1, 300, 900.0);
+    let plant = |number: u64, threshold: Nanos, values: &[Histogram]| {
+        let run = Planted::new("host", number * 60).gaps(1, threshold, values);
+        run.write(home.path(), &format!("run-{number}"))
+    };
+    let above = |values: &[Histogram]| -> Vec<Histogram> {
+        let kept = |one: &Histogram| {
+            let mut kept = Histogram::new();
+            one.bins()
+                .filter(|(value, _)| *value >= floor.0)
+                .for_each(|(v, n)| kept.record_n(v, n));
+            kept
+        };
+        values.iter().map(kept).collect()
+    };
+    let high = above(&steady(2, 300, 900.0));
+    let between = steady(3, 200, 900.0);
+    let a = plant(1, Nanos(100), &low);
+    let b = plant(2, floor, &high);
+    let c = plant(3, Nanos(120), &between);
+    let whole = pooled(&[pooled(&above(&low)), pooled(&high), pooled(&above(&between))]);
+    let short = pooled(&low).len() + pooled(&between).len()
+        - pooled(&above(&low)).len()
+        - pooled(&above(&between)).len();
+
+    let into = home.path().join("sum");
+    let output = merge(&[], &[a.clone(), b.clone(), c.clone()], &into);
+    let said = program::said(&output);
+    let run = program::read(&into);
+    assert!(short > 1_000, "{short}");
+    assert_eq!((run.series[0].n, run.gaps[0].gaps), (whole.len(), whole.len()));
+    assert_eq!(log(&into, "gap-cpu1").0.len(), whole.len());
+    assert_eq!(run.gaps[0].threshold.to_nanos(run.clock.hz), floor);
+    let left_out: Vec<u64> = run.origins.iter().map(|o| o.series[0].left_out).collect();
+    assert_eq!((left_out.iter().sum::<u64>(), left_out[1]), (short, 0));
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("thresholds from 100ns to 1.50us"), "{said}");
+    // Lost time is that of the gaps that count; the others are noise below the threshold.
+    let lost_of_a = program::read(&a).gaps[0].lost_share;
+    let (lost, noise) = (run.gaps[0].lost_share, run.gaps[0].noise_below_threshold);
+    let expected = whole.sum() as f64 / 90e9;
+    assert!((lost / expected - 1.0).abs() < 0.01, "{lost} {expected}");
+    assert!(lost_of_a > run.origins[0].series[0].lost_share.unwrap());
+    let all = (pooled(&low).sum() + pooled(&high).sum() + pooled(&between).sum()) as f64 / 90e9;
+    let before = program::read(&a).gaps[0].noise_below_threshold;
+    assert!((noise - before - (all - expected)).abs() < 0.05 * (all - expected), "{noise}");
+    // Nothing is said of gaps that some recordings could not see.
+    assert!(run.gaps[0].rates.iter().all(|rate| rate.at_least >= floor));
+
+    // In steps, and with another one first.
+    let step = home.path().join("step");
+    merge(&[], &[c, a], &step);
+    assert_eq!(program::read(&step).gaps[0].threshold.to_nanos(run.clock.hz), Nanos(120));
+    let steps = home.path().join("steps");
+    merge(&[], &[step, b], &steps);
+    let again = program::read(&steps);
+    assert_eq!(log(&steps, "gap-cpu1"), log(&into, "gap-cpu1"));
+    assert_eq!(again.series[0].n, run.series[0].n);
+    let left_out_again: Vec<u64> = again.origins.iter().map(|o| o.series[0].left_out).collect();
+    assert_eq!(left_out_again, left_out);
+    assert!((again.gaps[0].lost_share - lost).abs() < 1e-9);
+}
+
+#[test]
+fn clocks_of_unlike_frequency_add_up_in_nanoseconds() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |number: u64, times: f64| {
+        let mut run = Planted::new("host", number * 60);
+        run.run.clock.hz.0 *= times;
+        run.run.clock.epoch.0 *= 3;
+        run.run.clock.anchors[0].ticks = run.run.clock.epoch;
+        run.gaps(1, Nanos(100), &steady(number, 300, 2_000.0))
+            .write(home.path(), &format!("run-{number}"))
+    };
+    let run = merged(&[plant(1, 1.0), plant(2, 0.4)], &home.path().join("sum"));
+    let values = pooled(&[pooled(&steady(1, 300, 2_000.0)), pooled(&steady(2, 300, 2_000.0))]);
+    assert_eq!(run.gaps[0].end.since(run.gaps[0].start).to_nanos(run.clock.hz).0, 60_000_000_000);
+    let lost = values.sum() as f64 / 60e9;
+    assert!((run.gaps[0].lost_share / lost - 1.0).abs() < 1e-6);
+    let rates: Vec<f64> = run.gaps[0].rates.iter().map(|rate| rate.per_second).collect();
+    assert!((rates[0] - 300.0).abs() < 1e-6 && rates.iter().all(|rate| rate.is_finite()));
+    assert_eq!(run.gaps[0].threshold.to_nanos(run.clock.hz), Nanos(100));
+}
+
+#[test]
+fn a_matrix_is_merged_by_its_cells_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let values = latencies(1, 5, 1_000.0);
+    let matrix = Planted::new("a", 0).series("rtt", READ, &values).write(home.path(), "matrix");
+    std::fs::remove_file(matrix.join("histograms.hlog")).unwrap();
+    Planted::new("a", 60).series("rtt", READ, &values).write(&matrix, "pinned");
+    let output = merge(&[], std::slice::from_ref(&matrix), &home.path().join("sum"));
+    let said = program::said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("is a matrix") && said.contains("A/pinned"), "{said}");
+    merged(&[matrix.join("pinned")], &home.path().join("cell"));
+}
+
+#[test]
+fn a_killed_run_counts_up_to_its_last_checkpoint_and_its_sum_is_no_better() {
+    let home = tempfile::tempdir().unwrap();
+    let values = steady(1, 100, 2_000.0);
+    let mut killed = Planted::new("host", 0).gaps(1, Nanos(100), &values[..20]);
+    (killed.run.state, killed.run.verdict) = (RunState::Running, Verdict::Pending);
+    let killed = killed.and_later("gap-cpu1", &values[20..]).write(home.path(), "killed");
+    let whole = Planted::new("host", 60).gaps(1, Nanos(100), &values).write(home.path(), "whole");
+    let into = home.path().join("sum");
+    let output = merge(&[], &[killed, whole], &into);
+    assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
+    let run = program::read(&into);
+    assert_eq!((run.series[0].n, run.gaps[0].gaps), (5_000, 5_000));
+    assert_eq!((log(&into, "gap-cpu1").1, run.state), (50, RunState::Running));
+    assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }));
+
+    // A log that is longer than its run says is no killed run's.
+    let longer = home.path().join("killed");
+    let mut run = program::read(&longer);
+    run.log_bytes = None;
+    RunDir::open(&longer).unwrap().write_run(&run).unwrap();
+    let output = merge(&[], &[longer], &home.path().join("no"));
+    assert_eq!(output.status.code(), Some(1), "{}", program::said(&output));
+    assert!(program::said(&output).contains("2000"), "{}", program::said(&output));
+}
+
+#[test]
+fn wake_ups_of_a_run_that_skipped_none_are_in_both_rows() {
+    let home = tempfile::tempdir().unwrap();
+    let (few, more) = (steady(1, 100, 2_000.0), steady(2, 110, 9_000.0));
+    let none = Planted::new("a", 0).series("wake", READ, &few).write(home.path(), "none");
+    let some = Planted::new("b", 60).series("wake", READ, &few);
+    let some = some.series("wake-corrected", READ, &more).write(home.path(), "some");
+    let into = home.path().join("sum");
+    let run = merged(&[some, none], &into);
+    let n = |name: &str| run.series.iter().find(|series| series.name == name).unwrap().n;
+    assert_eq!((n("wake"), n("wake-corrected")), (6_000, 6_300));
+    assert_eq!(log(&into, "wake-corrected").0, pooled(&[pooled(&few), pooled(&more)]));
+    let corrected = run.series.iter().find(|series| series.name == "wake-corrected").unwrap();
+    assert_eq!(corrected.label, "  and 300 skipped");
+}
+
+#[test]
+fn a_series_that_not_every_recording_has_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let values = steady(1, 100, 2_000.0);
+    let a = Planted::new("a", 0).series("rtt", READ, &values).write(home.path(), "a");
+    let b = Planted::new("b", 60).series("rtt", READ, &values).series("ipc", READ, &values);
+    let output = merge(&[], &[a, b.write(home.path(), "b")], &home.path().join("sum"));
+    let said = program::said(&output);
+    assert!(said.contains("ipc is in 1 of 2 recordings"), "{said}");
+    assert!(!said.contains("rtt is in"), "{said}");
 }

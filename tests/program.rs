@@ -33,10 +33,15 @@ pub(crate) fn path() -> &'static Path {
     })
 }
 
-/// The program with words to run it by, and nothing of the caller's terminal.
+/// Where the program remembers its last recording in place of the home of who runs the tests.
+pub(crate) fn state() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")
+}
+
+/// The program with words to run it by, and nothing of the caller's terminal and home.
 pub(crate) fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(path());
-    command.args(words).env("NO_COLOR", "1").stdin(Stdio::null());
+    command.args(words).env("NO_COLOR", "1").env("XDG_STATE_HOME", state()).stdin(Stdio::null());
     command
 }
 

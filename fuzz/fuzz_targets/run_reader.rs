@@ -1,4 +1,5 @@
-//! Any bytes, taken for each of the files of a run directory, give content or an error.
+//! Any bytes, taken for each of the files of a run directory, give content or an error; a run that
+//! can be read can be reported.
 //!
 //! The first byte chooses the file, so that one corpus serves all of them.
 
@@ -9,13 +10,15 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use whylate_model::directory::parse_run;
 use whylate_model::hlog::parse_line;
+use whylate_model::run::Run;
 use whylate_model::segments::{decode_events, decode_gaps};
+use whylate_report::{Style, render};
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, content)) = data.split_first() else { return };
     let path = Path::new("fuzzed");
     let error = match choice % 4 {
-        0 => parse_run(path, content).err(),
+        0 => parse_run(path, content).map(|run| report(&run)).err(),
         1 => parse_line(path, content).err(),
         2 => decode_gaps(path, content.to_vec()).err(),
         _ => decode_events(path, content.to_vec()).err(),
@@ -26,3 +29,9 @@ fuzz_target!(|data: &[u8]| {
         assert!(text.chars().all(|c| !c.is_control()), "a message that is not safe to print");
     }
 });
+
+fn report(run: &Run) {
+    let text = render(run, Style::default());
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "a report that is not safe to print");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "a line that is too long");
+}

@@ -24,6 +24,8 @@ const MAX_CPU: u32 = 65_535;
 pub enum CpuSpec {
     /// These, in this order; a CPU given twice is found by [`resolve`].
     List(Vec<CpuId>),
+    /// All that this process may use.
+    All,
     /// The kernel's isolated CPUs.
     Isolated,
     /// The CPUs of a cgroup: a path below the cgroup mount, or a directory.
@@ -33,11 +35,13 @@ pub enum CpuSpec {
 impl FromStr for CpuSpec {
     type Err = HostError;
 
-    /// Parses `2-5,8`, `isolated` or `cgroup:PATH`.
+    /// Parses `2-5,8`, `all`, `isolated` or `cgroup:PATH`.
     fn from_str(text: &str) -> Result<Self, HostError> {
         let spec = text.trim();
-        if spec == "isolated" {
-            return Ok(Self::Isolated);
+        match spec {
+            "all" => return Ok(Self::All),
+            "isolated" => return Ok(Self::Isolated),
+            _ => {}
         }
         if let Some(path) = spec.strip_prefix("cgroup:") {
             if path.is_empty() {
@@ -53,6 +57,7 @@ impl fmt::Display for CpuSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::List(list) => f.write_str(&format_list(list)),
+            Self::All => f.write_str("all"),
             Self::Isolated => f.write_str("isolated"),
             Self::Cgroup(path) => write!(f, "cgroup:{}", path.display()),
         }
@@ -130,6 +135,7 @@ pub fn resolve(
     let list = match spec {
         CpuSpec::List(list) if list.is_empty() => return Err(not_a_spec("", "it is empty")),
         CpuSpec::List(list) => list.clone(),
+        CpuSpec::All => allowed.to_vec(),
         CpuSpec::Isolated => {
             let online = |cpu: &&CpuId| topology.online().contains(cpu);
             let list: Vec<CpuId> = topology.isolated().iter().filter(online).copied().collect();
@@ -380,6 +386,7 @@ mod tests {
         assert_eq!(spec("2-5,8"), CpuSpec::List(ids(&[2, 3, 4, 5, 8])));
         assert_eq!(spec(" 3 , 1 "), CpuSpec::List(ids(&[3, 1])));
         assert_eq!(spec("isolated"), CpuSpec::Isolated);
+        assert_eq!(spec("all"), CpuSpec::All);
         assert_eq!(spec("cgroup:/a/b"), CpuSpec::Cgroup(PathBuf::from("/a/b")));
         assert_eq!(spec("2-3,4,6,6-7").to_string(), "2-4,6,6-7");
     }
@@ -416,6 +423,7 @@ mod tests {
     #[test]
     fn each_wrong_cpu_is_named_with_its_own_error() {
         assert_eq!(resolved("1-2,5").unwrap(), ids(&[1, 2, 5]));
+        assert_eq!(resolved("all").unwrap(), ids(&[0, 1, 2, 3, 4, 5, 6]));
         let error = resolved("1,9").unwrap_err();
         assert!(matches!(error, HostError::DoesNotExist { cpu: CpuId(9), .. }), "{error}");
         assert!(error.to_string().contains("0-7"), "{error}");

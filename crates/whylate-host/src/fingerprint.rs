@@ -8,6 +8,7 @@ use std::path::Path;
 
 use whylate_model::host::{Fingerprint, Knob};
 
+use crate::doctor::settings;
 use crate::files::{text, trimmed, under};
 use crate::knobs;
 use crate::topology::Topology;
@@ -21,10 +22,18 @@ pub fn read(root: &Path) -> Fingerprint {
     let release = kernel("osrelease").unwrap_or_default();
     let build = kernel("version").unwrap_or_default();
     let command_line = trimmed(&under(root, "/proc/cmdline"));
+    let basis = knobs::Basis {
+        topology: topology.as_ref(),
+        command_line: command_line.as_deref(),
+        kernel_release: &release,
+        kernel_build: &build,
+        cpu_flags: cpuinfo_field(&cpuinfo, "flags"),
+    };
+    let mut knobs = knobs::read(root, &basis);
+    knobs.extend(settings::read(root));
     Fingerprint {
         hostname: kernel("hostname").unwrap_or_default(),
         architecture: kernel("arch").unwrap_or_else(|| machine(root)),
-        command_line: command_line.clone().unwrap_or_default(),
         cpu_model: cpu_model(root, &cpuinfo),
         microcode: cpuinfo_field(&cpuinfo, "microcode")
             .map_or(Knob::Unknown, |value| Knob::Value(value.to_owned())),
@@ -32,16 +41,8 @@ pub fn read(root: &Path) -> Fingerprint {
         cpus_online: topology.as_ref().map(|t| t.online().to_vec()).unwrap_or_default(),
         cpus_isolated: topology.as_ref().map(|t| t.isolated().to_vec()).unwrap_or_default(),
         memory_bytes: memory_bytes(root),
-        knobs: knobs::read(
-            root,
-            &knobs::Basis {
-                topology: topology.as_ref(),
-                command_line: command_line.as_deref(),
-                kernel_release: &release,
-                kernel_build: &build,
-                cpu_flags: cpuinfo_field(&cpuinfo, "flags"),
-            },
-        ),
+        knobs,
+        command_line: command_line.unwrap_or_default(),
         kernel: release,
         kernel_build: build,
     }

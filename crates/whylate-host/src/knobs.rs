@@ -12,6 +12,7 @@ use std::path::Path;
 use whylate_model::CpuId;
 use whylate_model::host::Knob;
 
+use crate::cpufreq::Policies;
 use crate::cpus;
 use crate::files::{text, trimmed, under};
 use crate::topology::Topology;
@@ -60,13 +61,13 @@ const CHOICES: [(&str, &str, char, char); 3] = [
     ("lockdown", "/sys/kernel/security/lockdown", '[', ']'),
 ];
 
-/// Knobs of each CPU, by the file below its directory.
-const PER_CPU: [(&str, &str); 5] = [
-    ("cpufreq.driver", "cpufreq/scaling_driver"),
-    ("cpufreq.governor", "cpufreq/scaling_governor"),
-    ("cpufreq.min_khz", "cpufreq/scaling_min_freq"),
-    ("cpufreq.max_khz", "cpufreq/scaling_max_freq"),
-    ("cpufreq.epp", "cpufreq/energy_performance_preference"),
+/// Knobs of each CPU, by the file of its frequency policy.
+const POLICY: [(&str, &str); 5] = [
+    ("cpufreq.driver", "scaling_driver"),
+    ("cpufreq.governor", "scaling_governor"),
+    ("cpufreq.min_khz", "scaling_min_freq"),
+    ("cpufreq.max_khz", "scaling_max_freq"),
+    ("cpufreq.epp", "energy_performance_preference"),
 ];
 
 /// Knobs of the command line: absent there means not set, and that is known.
@@ -96,14 +97,16 @@ pub(crate) fn read(root: &Path, basis: &Basis<'_>) -> BTreeMap<String, Knob> {
     for (name, path, open, close) in CHOICES {
         put(name, trimmed(&under(root, path)).map(|text| chosen(&text, open, close)));
     }
-    for (name, file) in PER_CPU {
-        put(name, per_cpu(root, basis.topology, |dir| trimmed(&dir.join(file))));
+    let policies = Policies::read(root);
+    for (name, file) in POLICY {
+        let read = |cpu| trimmed(&under(root, &format!("{}/{file}", policies.directory(cpu))));
+        put(name, per_cpu(basis.topology, read));
     }
     for (name, parameter) in COMMAND_LINE {
         put(name, basis.command_line.map(|line| parameter_of(line, parameter)));
     }
     put("idle.governor", idle_governor(root));
-    put("idle.states", per_cpu(root, basis.topology, idle_states));
+    put("idle.states", per_cpu(basis.topology, |cpu| idle_states(root, cpu)));
     put("turbo", turbo(root));
     put("swap", text(&under(root, "/proc/swaps")).ok().map(|text| swap(&text)));
     put("tsc", basis.cpu_flags.map(tsc_flags));
@@ -129,15 +132,10 @@ fn chosen(text: &str, open: char, close: char) -> String {
 
 /// One value when all online CPUs agree, else each value with its CPUs: `performance on 2-3,
 /// powersave on 0-1`. `None` when no CPU has it.
-fn per_cpu(
-    root: &Path,
-    topology: Option<&Topology>,
-    read: impl Fn(&Path) -> Option<String>,
-) -> Option<String> {
+fn per_cpu(topology: Option<&Topology>, read: impl Fn(CpuId) -> Option<String>) -> Option<String> {
     let mut values: BTreeMap<String, Vec<CpuId>> = BTreeMap::new();
     for &cpu in topology?.online() {
-        let dir = under(root, &format!("/sys/devices/system/cpu/cpu{cpu}"));
-        if let Some(value) = read(&dir) {
+        if let Some(value) = read(cpu) {
             values.entry(value).or_default().push(cpu);
         }
     }
@@ -149,7 +147,8 @@ fn per_cpu(
 }
 
 /// Names of the idle states of one CPU, those switched off marked.
-fn idle_states(dir: &Path) -> Option<String> {
+fn idle_states(root: &Path, cpu: CpuId) -> Option<String> {
+    let dir = under(root, &format!("/sys/devices/system/cpu/cpu{cpu}"));
     let mut states = Vec::new();
     for number in 0..32 {
         let state = dir.join(format!("cpuidle/state{number}"));

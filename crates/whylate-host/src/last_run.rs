@@ -1,8 +1,8 @@
 //! The host of the last recording, kept so that a change overnight is noticed.
 //!
 //! One small file of this user, `whylate/last-run.json` below `$XDG_STATE_HOME` (by default
-//! `~/.local/state`), replaced as a whole. A file that is damaged, or that another version wrote,
-//! is told and otherwise ignored: it decides nothing.
+//! `~/.local/state`), replaced as a whole. A file that cannot be read, that is damaged, or that
+//! another version wrote, is told and otherwise ignored: it decides nothing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -52,7 +52,14 @@ pub enum Recall {
         /// Where it would be.
         path: String,
     },
-    /// Something that is no recording.
+    /// Something that may be a recording: it was not read.
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// Something that was read and is no recording.
     Rubbish {
         /// The file.
         path: String,
@@ -129,7 +136,7 @@ fn recall_from(path: &Path) -> Recall {
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             return Recall::Nothing { path: shown };
         }
-        Err(why) => return rubbish(why.to_string()),
+        Err(why) => return Recall::Unreadable { path: shown, why: why.to_string() },
         Ok(_) if bytes.len() as u64 > MAX_BYTES => {
             return rubbish(format!("it has more than {MAX_BYTES} bytes"));
         }
@@ -181,9 +188,29 @@ mod tests {
         }
         std::fs::write(&path, vec![b' '; MAX_BYTES as usize + 1]).unwrap();
         assert!(matches!(recall_from(&path), Recall::Rubbish { .. }));
-        std::fs::remove_file(&path).unwrap();
-        std::fs::create_dir(&path).unwrap();
-        assert!(matches!(recall_from(&path), Recall::Rubbish { .. }));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_called_damaged() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let dir = tempfile::tempdir().unwrap();
+        let [folder, ring, private] = ["folder", "ring", "private"].map(|n| dir.path().join(n));
+        std::fs::create_dir(&folder).unwrap();
+        symlink(&ring, &ring).unwrap();
+        for path in [folder, ring] {
+            assert!(matches!(recall_from(&path), Recall::Unreadable { .. }), "{}", path.display());
+        }
+        remember_at(&private, &host(), Path::new("/runs/one")).unwrap();
+        std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o0)).unwrap();
+        match recall_from(&private) {
+            Recall::Unreadable { why, .. } => assert!(why.contains("denied"), "{why}"),
+            other if File::open(&private).is_ok() => {
+                assert!(matches!(other, Recall::Last(_)));
+                crate::tree::skip(&"this user may read everything");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

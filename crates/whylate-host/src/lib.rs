@@ -10,6 +10,7 @@
 //! Nothing here measures, and nothing needs privilege except to change something.
 
 pub mod another;
+mod cpufreq;
 pub mod cpus;
 pub mod doctor;
 mod error;

@@ -94,6 +94,7 @@ impl fmt::Display for Warning {
                 "{early} of {of} wake-ups were stamped before their instant, by {earliest} at most"
             ),
             Self::Guard { what } => write!(f, "a host setting: {}", Printable(what)),
+            Self::Within { part, of } => write!(f, "{}: {of}", Printable(part)),
         }
     }
 }
@@ -104,6 +105,7 @@ impl Warning {
     pub fn advice(&self) -> String {
         let advice = self.meaning();
         match self {
+            Self::Within { of, .. } => of.advice(),
             Self::NoSenders { remedy, .. } | Self::NoKernelTrace { remedy, .. } => {
                 format!("{advice} {}", Printable(remedy))
             }
@@ -209,6 +211,7 @@ impl Warning {
             Self::Guard { .. } => {
                 "Check the setting by hand; the next start of whylate puts back what it can."
             }
+            Self::Within { of, .. } => of.meaning(),
         }
     }
 }

@@ -15,7 +15,7 @@
 //! leaves the log as it was before the line that did not fit.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Take, Write};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -28,6 +28,7 @@ use whylate_stats::histogram::{Exact, Histogram};
 use crate::directory::RunDir;
 use crate::error::{ModelError, quote};
 use crate::files;
+use crate::run::Run;
 use crate::units::Nanos;
 
 /// The file in the run directory.
@@ -77,7 +78,7 @@ pub struct Interval {
 #[derive(Debug)]
 pub struct Intervals {
     path: PathBuf,
-    lines: BufReader<File>,
+    lines: BufReader<Take<File>>,
     line: Vec<u8>,
     number: u64,
     /// From the comment before the line.
@@ -96,10 +97,20 @@ impl RunDir {
         Ok(log)
     }
 
-    /// The histograms of a recorded run, read one by one.
+    /// The histograms of a recorded run, read one by one: those that `run` counts. The log of a run
+    /// that was killed goes on beyond its last checkpoint.
+    pub fn histograms_of(&self, run: &Run) -> Result<Intervals, ModelError> {
+        self.histograms_up_to(run.log_bytes.unwrap_or(u64::MAX))
+    }
+
+    /// Every histogram in the log, read one by one.
     pub fn histograms(&self) -> Result<Intervals, ModelError> {
+        self.histograms_up_to(u64::MAX)
+    }
+
+    fn histograms_up_to(&self, bytes: u64) -> Result<Intervals, ModelError> {
         let path = self.path().join(HISTOGRAM_FILE);
-        let lines = BufReader::new(files::open_plain(&path)?);
+        let lines = BufReader::new(files::open_plain(&path)?.take(bytes));
         Ok(Intervals { path, lines, line: Vec::new(), number: 0, exact: None, ended: false })
     }
 
@@ -154,6 +165,12 @@ impl HistogramLog {
         self.write(line.as_bytes())?;
         self.begun = true;
         Ok(())
+    }
+
+    /// Bytes of the log so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.length
     }
 
     /// Brings the log down to the disk.

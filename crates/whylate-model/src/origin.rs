@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::WorstGap;
 use crate::host::Fingerprint;
-use crate::run::{ClockFacts, RunState, Segment, Verdict};
+use crate::run::{ClockFacts, Rate, RunState, Segment, Verdict};
+use crate::series::Quantile;
 use crate::units::{Nanos, TicksDelta};
 use crate::warning::Warning;
 
@@ -57,15 +58,19 @@ pub struct Origin {
     pub segments: Vec<Segment>,
 }
 
-/// What one recording added to a series, so that the spread between recordings can be seen.
+/// What one recording added to a series, so that the spread between recordings can be seen. Its
+/// intervals are those within the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Name of the series in the merged run.
     pub series: String,
-    /// Name that it had in the recording.
+    /// Name that it had in the recording; several where CPUs are added up.
     pub recorded_as: String,
     /// Samples.
     pub n: u64,
+    /// Samples of the recording that are not in the sum: gaps below the largest threshold of all.
+    #[serde(default)]
+    pub left_out: u64,
     /// The recording's own median, where it supports one.
     pub p50: Option<Nanos>,
     /// Its p99.
@@ -78,6 +83,70 @@ pub struct Share {
     pub elapsed: Option<Nanos>,
     /// Share of that which was lost.
     pub lost_share: Option<f64>,
+    /// Its 95 % interval.
+    #[serde(default)]
+    pub lost_share_interval: Option<(f64, f64)>,
+    /// The threshold that it was recorded with, for gaps.
+    #[serde(default)]
+    pub threshold: Option<Nanos>,
+    /// Period of the loop, for gaps.
+    #[serde(default)]
+    pub period_ns: Option<f64>,
+    /// How often gaps of the usual lengths came.
+    #[serde(default)]
+    pub rates: Vec<Rate>,
+    /// All quantiles.
+    #[serde(default)]
+    pub quantiles: Vec<Quantile>,
+}
+
+/// How far a number of a merged run may lie from the truth: by chance within the recordings, and
+/// by what differs between them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// Series of the merged run.
+    pub series: String,
+    /// Which number.
+    pub of: Measure,
+    /// The number itself, of all recordings together.
+    pub value: f64,
+    /// 95 % interval as if the recordings were one; none where it is not known.
+    pub within: Option<(f64, f64)>,
+    /// 95 % interval from the spread between the recordings; none where it is not bounded.
+    pub between: Option<(f64, f64)>,
+    /// Variance between over variance within; none where either is not known. About 1 when the
+    /// recordings differ by chance alone.
+    pub ratio: Option<f64>,
+}
+
+/// Which number of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// A quantile, ns.
+    Quantile {
+        /// Which, in percent.
+        percent: f64,
+    },
+    /// The lost share of the elapsed time.
+    LostShare,
+    /// Gaps per second.
+    Rate {
+        /// Of at least this length.
+        at_least: Nanos,
+    },
+}
+
+impl Spread {
+    /// The wider of the two intervals: the one to go by.
+    #[must_use]
+    pub fn headline(&self) -> Option<(f64, f64)> {
+        let width = |(low, high): (f64, f64)| high - low;
+        match (self.within, self.between) {
+            (Some(within), Some(between)) if width(between) > width(within) => Some(between),
+            (within, between) => within.or(between),
+        }
+    }
 }
 
 impl Origin {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
 use crate::host::Fingerprint;
-use crate::origin::Origin;
+use crate::origin::{Origin, Spread};
 use crate::series::Series;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use crate::warning::Warning;
@@ -63,10 +63,17 @@ pub struct Run {
     pub verdict: Verdict,
     /// Closed segments, oldest first.
     pub segments: Vec<Segment>,
+    /// Bytes of the histogram log that this file counts; what a run that was killed wrote after its
+    /// last checkpoint lies beyond. None: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_bytes: Option<u64>,
     /// The recordings that this run is the sum of; empty for a recording. Ticks of this file are
     /// then nanoseconds, but for those inside the origins and in the segments.
     #[serde(default)]
     pub origins: Vec<Origin>,
+    /// How far the numbers of a sum may lie from the truth, within its recordings and between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spreads: Vec<Spread>,
 }
 
 impl Run {
@@ -74,6 +81,16 @@ impl Run {
     #[must_use]
     pub fn is_merged(&self) -> bool {
         !self.origins.is_empty()
+    }
+
+    /// How a report calls a measuring thread: by its CPU, or by what else tells it from the others.
+    #[must_use]
+    pub fn thread_name(&self, gaps: &GapSummary) -> String {
+        let series = self.series.iter().find(|series| series.name == gaps.series);
+        match series.map(|series| series.label.as_str()) {
+            Some(label) => label.strip_prefix("gaps, ").unwrap_or(label).to_owned(),
+            None => format!("CPU {}", gaps.cpu),
+        }
     }
 }
 

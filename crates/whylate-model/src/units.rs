@@ -161,9 +161,10 @@ impl fmt::Display for Nanos {
         if ns < 1_000 {
             return f.pad(&format!("{ns}ns"));
         }
+        // What rounds to a thousand of a unit is one of the next.
         let (value, unit) = match ns {
-            ..1_000_000 => (ns as f64 / 1e3, "us"),
-            1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+            ..999_500 => (ns as f64 / 1e3, "us"),
+            999_500..999_500_000 => (ns as f64 / 1e6, "ms"),
             _ => (ns as f64 / 1e9, "s"),
         };
         let decimals = match value {
@@ -195,10 +196,13 @@ mod tests {
     fn nanos_print_with_three_digits_and_a_unit() {
         for (ns, text) in [
             (0, "0ns"),
+            (999_499, "999us"),
+            (999_500, "1.00ms"),
+            (999_499_999, "999ms"),
+            (999_500_000, "1.00s"),
             (999, "999ns"),
             (1_250, "1.25us"),
             (12_500, "12.5us"),
-            (999_949, "1000us"),
             (64_000_000, "64.0ms"),
             (3_100_000_000, "3.10s"),
         ] {

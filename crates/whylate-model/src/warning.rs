@@ -158,12 +158,22 @@ pub enum Warning {
         /// What happened.
         what: String,
     },
+    /// A warning of one part of a run: of a cell of the matrix.
+    Within {
+        /// Which part.
+        part: String,
+        /// What is to be known about it.
+        of: Box<Warning>,
+    },
 }
 
 impl Warning {
     /// Does this warning make the result untrustworthy (exit status 4)?
     #[must_use]
     pub fn spoils_trust(&self) -> bool {
+        if let Self::Within { of, .. } = self {
+            return of.spoils_trust();
+        }
         matches!(
             self,
             Self::RecordsDropped { .. }

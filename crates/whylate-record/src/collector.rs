@@ -14,7 +14,7 @@ use whylate_model::gap::Gap;
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
-use crate::deltas::Deltas;
+use crate::deltas::{Deltas, Found};
 use crate::intervals::Intervals;
 use crate::kernel_trace::KernelTrace;
 
@@ -50,13 +50,13 @@ struct IntervalLog {
 
 /// A closed interval for the histogram log.
 pub struct ClosedInterval {
-    /// Which thread.
-    pub thread: usize,
+    /// Which series.
+    pub series: String,
     /// Start, counted from the start of the measurement.
     pub start: Nanos,
     /// Length.
     pub length: Nanos,
-    /// Lengths of the gaps that began in it.
+    /// Lengths of the gaps that began in it, or its deltas.
     pub lengths: Histogram,
 }
 
@@ -205,9 +205,20 @@ impl Collector {
             let thread = &mut self.threads[index];
             let table = || session.dropped(index).collect();
             thread.take_dropped(totals.dropped, table, totals.end, self.rate);
-            thread.close_interval(index, self.rate, self.interval, &mut self.closed);
         }
+        self.close_intervals(session);
         self.name_causes(true, keep_gap);
+    }
+
+    /// Closes each thread's interval as it stands; what comes later within the same time is another
+    /// interval of the same start.
+    pub fn close_intervals(&mut self, session: &Session) {
+        for (index, thread) in self.threads.iter_mut().enumerate() {
+            thread.close_interval(self.rate, self.interval, &mut self.closed);
+            if let Some(deltas) = &mut thread.deltas {
+                deltas.look_now(session.deltas(index));
+            }
+        }
     }
 
     /// A thread has no begin until it is known to measure.
@@ -221,7 +232,7 @@ impl Collector {
         let (Some(first), thread) = (gaps.first(), &mut self.threads[index]) else { return };
         thread.begin(&mut self.attributor, index, first.start);
         for gap in gaps {
-            thread.take(index, gap, self.rate, self.interval, &mut self.closed);
+            thread.take(gap, self.rate, self.interval, &mut self.closed);
         }
         // The attribution knows these threads: both were made from one list.
         let _ = self.attributor.push_gaps(index as u16, gaps);
@@ -244,6 +255,13 @@ impl Collector {
 
     /// Intervals closed since the last call.
     pub fn take_closed(&mut self) -> Vec<ClosedInterval> {
+        for thread in &mut self.threads {
+            let series = delta_series_name(&thread.series);
+            let found = thread.deltas.as_mut().map(Deltas::take_found).unwrap_or_default();
+            self.closed.extend(found.into_iter().map(|Found { start, length, values }| {
+                ClosedInterval { series: series.clone(), start, length, lengths: values }
+            }));
+        }
         std::mem::take(&mut self.closed)
     }
 
@@ -305,6 +323,12 @@ impl Collector {
     }
 }
 
+/// Name of the series of every delta of the thread whose gaps are this series.
+#[must_use]
+pub fn delta_series_name(gaps: &str) -> String {
+    format!("delta-{}", gaps.strip_prefix("gap-").unwrap_or(gaps))
+}
+
 impl Thread {
     fn new(facts: ThreadFacts, interval: TicksDelta) -> Self {
         Self {
@@ -332,7 +356,6 @@ impl Thread {
 
     fn take(
         &mut self,
-        index: usize,
         gap: &Gap,
         rate: Hertz,
         interval: TicksDelta,
@@ -343,7 +366,7 @@ impl Thread {
         let offset = gap.start.since(self.start.unwrap_or(gap.start));
         let number = offset.0 / interval.0.max(1);
         if number != self.interval_log.index {
-            self.close_interval(index, rate, interval, closed);
+            self.close_interval(rate, interval, closed);
             self.interval_log.index = number;
         }
         self.count(gap.length(), 1, offset, rate);
@@ -359,7 +382,6 @@ impl Thread {
 
     fn close_interval(
         &mut self,
-        thread: usize,
         rate: Hertz,
         interval: TicksDelta,
         closed: &mut Vec<ClosedInterval>,
@@ -368,7 +390,7 @@ impl Thread {
         if !lengths.is_empty() {
             let length = interval.to_nanos(rate);
             let start = Nanos(self.interval_log.index.saturating_mul(length.0));
-            closed.push(ClosedInterval { thread, start, length, lengths });
+            closed.push(ClosedInterval { series: self.series.clone(), start, length, lengths });
         }
     }
 

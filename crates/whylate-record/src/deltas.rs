@@ -20,6 +20,19 @@ pub struct Deltas {
     seen: Vec<(TicksDelta, u64)>,
     tables: Tables,
     scale: Histogram,
+    /// What looks found since they were last asked for.
+    found: Vec<Found>,
+}
+
+/// What one look found, for the histogram log.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Start of the interval that it belongs to, counted from the start of the measurement.
+    pub start: Nanos,
+    /// Length of that interval.
+    pub length: Nanos,
+    /// The deltas, in nanoseconds.
+    pub values: Histogram,
 }
 
 impl Deltas {
@@ -27,8 +40,15 @@ impl Deltas {
     #[must_use]
     pub fn new(width: TicksDelta, rate: Hertz) -> Self {
         let width = TicksDelta(width.0.max(1));
-        let tables = Tables::new(width);
-        Self { width, rate, due: width, seen: Vec::new(), tables, scale: Histogram::new() }
+        Self {
+            width,
+            rate,
+            due: width,
+            seen: Vec::new(),
+            tables: Tables::new(width),
+            scale: Histogram::new(),
+            found: Vec::new(),
+        }
     }
 
     /// Looks at the tables, (delta, count) in ascending order, when that is due `offset` after the
@@ -38,24 +58,50 @@ impl Deltas {
         offset: TicksDelta,
         counts: impl IntoIterator<Item = (TicksDelta, u64)>,
     ) {
-        if offset < self.due {
-            return;
+        if offset >= self.due {
+            let ended = TicksDelta(self.due.0 - 1);
+            self.due = TicksDelta((offset.0 / self.width.0 + 1) * self.width.0);
+            self.take(ended, counts);
         }
-        let ended = TicksDelta(self.due.0 - 1);
-        self.due = TicksDelta((offset.0 / self.width.0 + 1) * self.width.0);
+    }
+
+    /// Looks before that is due: what is new belongs to the interval that is not over yet.
+    pub fn look_now(&mut self, counts: impl IntoIterator<Item = (TicksDelta, u64)>) {
+        self.take(TicksDelta(self.due.0 - 1), counts);
+    }
+
+    fn take(&mut self, within: TicksDelta, counts: impl IntoIterator<Item = (TicksDelta, u64)>) {
         let mut before = self.seen.iter().copied().peekable();
         let (mut now, mut new) = (Vec::with_capacity(self.seen.len()), Interval::default());
+        let mut values = Histogram::new();
         for (delta, count) in counts {
             while before.next_if(|(earlier, _)| *earlier < delta).is_some() {}
             let known = before.next_if(|(same, _)| *same == delta).map_or(0, |(_, known)| known);
             let more = count.saturating_sub(known);
             if more > 0 {
-                new.add(Nanos(self.scale.bin_of(delta.to_nanos(self.rate).0)), more);
+                let delta_ns = delta.to_nanos(self.rate).0;
+                values.record_n(delta_ns, more);
+                new.add(Nanos(self.scale.bin_of(delta_ns)), more);
             }
             now.push((delta, count));
         }
         self.seen = now;
-        self.tables.add(ended, new);
+        if !values.is_empty() {
+            let length = self.width.to_nanos(self.rate);
+            let start = Nanos((within.0 / self.width.0).saturating_mul(length.0));
+            self.found.push(Found { start, length, values });
+        }
+        self.tables.add(within, new);
+    }
+
+    /// All deltas up to the last look, ascending, with their counts.
+    pub fn counts(&self) -> impl Iterator<Item = (TicksDelta, u64)> + '_ {
+        self.seen.iter().copied()
+    }
+
+    /// What looks found since the last call.
+    pub fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
     }
 
     /// The intervals so far.
@@ -101,6 +147,21 @@ mod tests {
             deltas.look(TicksDelta(second * 1_000 + 3), table.iter().copied());
         }
         (deltas, table)
+    }
+
+    #[test]
+    fn looks_find_every_delta_once_and_the_last_one_before_it_is_due() {
+        let (mut deltas, mut table) = counted(20, || 3);
+        table[1].1 += 7;
+        deltas.look_now(table.iter().copied());
+        deltas.look_now(table.iter().copied());
+        let found = deltas.take_found();
+        assert_eq!(found.len(), 21);
+        let all: u64 = found.iter().map(|found| found.values.len()).sum();
+        assert_eq!(all, 20 * 1_000 + 7);
+        assert_eq!(found[20].start, Nanos(20_000));
+        assert_eq!(found[20].values.max(), Some(50));
+        assert!(deltas.take_found().is_empty());
     }
 
     #[test]

@@ -27,7 +27,6 @@ use preparation::{
 
 use crate::actions::{self, Action, Trigger};
 use crate::collector::{Collector, Wanted};
-use crate::deltas::Deltas;
 use crate::intervals::Intervals;
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Step};
@@ -267,6 +266,7 @@ impl<'a> Recording<'a> {
         std::thread::sleep(TURN);
         self.turn();
         self.collector.finish(&self.session, |gap| self.storage.gap(gap));
+        self.store_closed();
         if let Some(injector) = injector {
             self.selftest = Some(injector.judge(&self.collector, self.trace.is_some(), rate));
         }
@@ -284,11 +284,14 @@ impl<'a> Recording<'a> {
             |gap| storage.borrow_mut().gap(gap),
             |event| storage.borrow_mut().event(event),
         );
-        for closed in self.collector.take_closed() {
-            let tag = &self.collector.threads()[closed.thread].series;
-            self.storage.interval(tag, &closed.lengths, closed.start, closed.length);
-        }
+        self.store_closed();
         state
+    }
+
+    fn store_closed(&mut self) {
+        for closed in self.collector.take_closed() {
+            self.storage.interval(&closed.series, &closed.lengths, closed.start, closed.length);
+        }
     }
 
     fn look_around(&mut self, elapsed: Nanos, progress: &mut dyn Progress) {
@@ -340,8 +343,11 @@ impl<'a> Recording<'a> {
 
     fn checkpoint(&mut self, state: RunState) {
         self.look_for_others();
-        let run = self.run(state, None);
-        self.storage.checkpoint(&run);
+        // What the checkpoint counts is in the log, too.
+        self.collector.close_intervals(&self.session);
+        self.store_closed();
+        let mut run = self.run(state, None);
+        self.storage.checkpoint(&mut run);
     }
 
     fn conclude(mut self, progress: &mut dyn Progress) -> (Run, Storage, Workbench) {
@@ -387,11 +393,11 @@ impl<'a> Recording<'a> {
             }
             let summary = summary::gaps(thread, &totals, &setting);
             periods.push((index as u16, summary.period_ticks));
-            if self.request.plan.counting {
+            if let Some(deltas) = &thread.deltas {
                 series.push(summary::delta_series(
-                    self.session.deltas(index),
-                    thread.deltas.as_ref().map(Deltas::intervals),
-                    &summary::delta_description(&setting, thread.facts.cpu),
+                    deltas.counts(),
+                    Some(deltas.intervals()),
+                    &summary::delta_description(&setting, &thread.series, &thread.label),
                     self.workbench.rate,
                 ));
             }
@@ -438,7 +444,9 @@ impl<'a> Recording<'a> {
             selftest: self.selftest.clone(),
             warnings,
             segments: self.storage.segments(),
+            log_bytes: None,
             origins: Vec::new(),
+            spreads: Vec::new(),
         }
     }
 

@@ -4,11 +4,14 @@
 //! One cell after another on the same CPUs, each a run directory of its own below the matrix's, so
 //! that each keeps its causes. The matrix's own run holds every cell's series side by side.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_gap::{Placement, Policy};
 use whylate_model::directory::RunDir;
+use whylate_model::hlog::HistogramLog;
 use whylate_model::run::{Run, Verdict};
+use whylate_model::warning::Warning;
 
 use crate::gaps::{self, Request};
 use crate::progress::Progress;
@@ -65,6 +68,7 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let mut whole: Option<Run> = None;
+    let mut log = directory.histogram_log()?;
     for (number, cell) in CELLS.into_iter().enumerate() {
         if stop.load(Ordering::Relaxed) && whole.is_some() {
             break;
@@ -79,32 +83,73 @@ pub fn record(
                 return Err(error);
             }
         };
-        let so_far = match whole {
+        let mut so_far = match whole {
             None => Run {
                 question: format!("{} One row for each way to run.", request.question),
                 ..run
             },
             Some(whole) => with(whole, run),
         };
+        copy(&directory.path().join(cell.name), cell.name, &mut log)?;
+        so_far.log_bytes = Some(log.bytes());
         // After each cell, so that a killed matrix can be read as far as it came.
         directory.write_run(&so_far)?;
         whole = Some(so_far);
     }
-    let Some(run) = whole else { unreachable!("invariant: the first cell is always measured") };
+    let Some(mut run) = whole else { unreachable!("invariant: the first cell is always measured") };
+    run.warnings = run.warnings.into_iter().map(|warning| of_all(warning, CELLS.len())).collect();
+    directory.write_run(&run)?;
     Ok(Recorded { run })
+}
+
+/// Takes a cell's histograms into the log of the matrix, under the cell's name.
+fn copy(cell: &Path, name: &str, log: &mut HistogramLog) -> Result<(), RecordError> {
+    for interval in RunDir::open(cell)?.histograms()? {
+        let interval = interval?;
+        let tag = format!("{name}-{}", interval.tag);
+        log.append(&tag, &interval.histogram, interval.start_s, interval.length_s)?;
+    }
+    Ok(log.sync()?)
 }
 
 /// The matrix so far and one cell more.
 fn with(mut whole: Run, mut cell: Run) -> Run {
     whole.series.append(&mut cell.series);
     whole.gaps.append(&mut cell.gaps);
-    cell.warnings.retain(|warning| !whole.warnings.contains(warning));
-    whole.warnings.append(&mut cell.warnings);
-    whole.state = cell.state;
-    if whole.verdict == Verdict::Trustworthy {
-        whole.verdict = cell.verdict;
+    for warning in cell.warnings {
+        warn(&mut whole.warnings, warning);
     }
+    whole.state = cell.state;
+    whole.verdict = match (whole.verdict, cell.verdict) {
+        (Verdict::Untrustworthy { mut reasons }, Verdict::Untrustworthy { reasons: mut more }) => {
+            reasons.append(&mut more);
+            Verdict::Untrustworthy { reasons }
+        }
+        (_, worse @ Verdict::Untrustworthy { .. }) | (Verdict::Trustworthy, worse) => worse,
+        (as_before, _) => as_before,
+    };
     whole
+}
+
+/// Adds a cell's warning; where other cells have the same, its name to theirs.
+fn warn(known: &mut Vec<Warning>, warning: Warning) {
+    let Warning::Within { part: cell, of } = &warning else { return known.push(warning) };
+    let same = known.iter_mut().find_map(|known| match known {
+        Warning::Within { part, of: other } if other == of => Some(part),
+        _ => None,
+    });
+    match same {
+        Some(cells) => *cells = format!("{cells}, {cell}"),
+        None => known.push(warning),
+    }
+}
+
+/// What is to be known about every cell is so of the whole.
+fn of_all(warning: Warning, cells: usize) -> Warning {
+    match warning {
+        Warning::Within { part, of } if part.split(", ").count() == cells => *of,
+        other => other,
+    }
 }
 
 impl Cell {
@@ -130,9 +175,21 @@ impl Cell {
 
 /// The parts of a cell's run that the matrix shows, under the cell's name.
 fn labelled(mut run: Run, cell: &str) -> Run {
+    let alone = run.series.len() == 1;
     for series in &mut run.series {
+        let words = cell.replace('-', " ");
         series.name = format!("{cell}-{}", series.name);
-        cell.clone_into(&mut series.label);
+        series.label = match series.label.strip_prefix("gaps, ") {
+            Some(thread) if !alone => format!("{words}, {thread}"),
+            _ => words,
+        };
+    }
+    let within = |warning| Warning::Within { part: cell.to_owned(), of: Box::new(warning) };
+    run.warnings = run.warnings.into_iter().map(within).collect();
+    if let Verdict::Untrustworthy { reasons } = &mut run.verdict {
+        for reason in reasons {
+            *reason = format!("{cell}: {reason}");
+        }
     }
     for gaps in &mut run.gaps {
         gaps.series = format!("{cell}-{}", gaps.series);
@@ -145,4 +202,28 @@ fn labelled(mut run: Run, cell: &str) -> Run {
     run.findings.clear();
     run.segments.clear();
     run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_its_cells_unless_it_is_of_all() {
+        let of = |cell: &str, warning: Warning| Warning::Within {
+            part: cell.to_owned(),
+            of: Box::new(warning),
+        };
+        let noise = || Warning::Guard { what: "not put back".to_owned() };
+        let mut known = Vec::new();
+        for cell in ["floating", "pinned"] {
+            warn(&mut known, of(cell, Warning::NoHousekeepingCpu));
+        }
+        warn(&mut known, of("pinned", noise()));
+        let known: Vec<Warning> = known.into_iter().map(|warning| of_all(warning, 2)).collect();
+        assert_eq!(known, [Warning::NoHousekeepingCpu, of("pinned", noise())]);
+        assert_eq!(known[1].to_string(), format!("pinned: {}", noise()));
+        assert_eq!(known[1].advice(), noise().advice());
+        assert_eq!(known[1].spoils_trust(), noise().spoils_trust());
+    }
 }

@@ -78,8 +78,9 @@ impl Storage {
     }
 
     /// Brings everything down to the disk, so that a killed run is readable up to here.
-    pub(crate) fn checkpoint(&mut self, run: &Run) {
+    pub(crate) fn checkpoint(&mut self, run: &mut Run) {
         self.close();
+        run.log_bytes = Some(self.log.bytes());
         let result = self.directory.write_run(run);
         self.note(result);
     }
@@ -96,6 +97,7 @@ impl Storage {
     /// memory says so and is no longer to be trusted; the last checkpoint stays on the disk.
     pub(crate) fn conclude(&mut self, run: &mut Run) {
         self.reserve = None;
+        run.log_bytes = Some(self.log.bytes());
         let Err(error) = self.directory.write_run(run) else { return };
         let warning = Warning::WritingFailed { reason: error.to_string() };
         let reason = warning.to_string();

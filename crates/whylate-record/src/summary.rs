@@ -12,7 +12,7 @@ use whylate_model::{Hertz, Nanos, TicksDelta};
 use whylate_stats::histogram::Histogram;
 use whylate_stats::{bootstrap, dependence, rate, stationarity};
 
-use crate::collector::Thread;
+use crate::collector::{Thread, delta_series_name};
 use crate::intervals::{Interval, Load};
 
 /// A run whose percentiles do not move is called moving in one of so many cases, by all tests of
@@ -53,6 +53,9 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
     let inside = elapsed_ticks - totals.recording_ticks - unseen_ticks;
     let without = thread.facts.plain_period.filter(|_| setting.plan.counting);
     let shares: Vec<f64> = interval_lost_ns.iter().map(|lost| lost / width_ns).collect();
+    let threshold = thread.facts.threshold.to_nanos(rate);
+    let mut time_shares = summary::time_shares(&thread.lengths, elapsed, inside.to_nanos(rate));
+    time_shares.retain(|share| share.at_least >= threshold);
     GapSummary {
         cpu: thread.facts.cpu,
         series: thread.series.clone(),
@@ -80,9 +83,9 @@ pub fn gaps(thread: &Thread, totals: &Totals, setting: &Setting) -> GapSummary {
             period_with: thread.facts.warmup_period,
             period_without,
         }),
-        rates: rates(thread, elapsed, loads, setting.seed),
+        rates: rates(thread, elapsed, loads, threshold, setting.seed),
         time_weighted: summary::time_weighted(&thread.lengths, elapsed),
-        time_shares: summary::time_shares(&thread.lengths, elapsed, inside.to_nanos(rate)),
+        time_shares,
         interval_lost_ns,
     }
 }
@@ -109,8 +112,15 @@ fn lost_interval(shares: &[f64], seed: u64) -> Option<(f64, f64)> {
     interval.is_bounded().then_some((interval.low.max(0.0), interval.high.min(1.0)))
 }
 
-/// Rates whose intervals know that gaps come in bursts.
-fn rates(thread: &Thread, elapsed: Nanos, loads: &[Load], seed: u64) -> Vec<Rate> {
+/// Rates whose intervals know that gaps come in bursts. Of lengths below the threshold nothing is
+/// known.
+fn rates(
+    thread: &Thread,
+    elapsed: Nanos,
+    loads: &[Load],
+    threshold: Nanos,
+    seed: u64,
+) -> Vec<Rate> {
     let mut rates = summary::rates(&thread.lengths, elapsed);
     let loads = if loads.len() < FEWEST_INTERVALS { &[] } else { loads };
     let seconds = elapsed.0 as f64 / 1e9;
@@ -118,6 +128,7 @@ fn rates(thread: &Thread, elapsed: Nanos, loads: &[Load], seed: u64) -> Vec<Rate
         let counts: Vec<u64> = loads.iter().map(|load| load.at_least[index]).collect();
         of.interval = rate::clustered_interval(of.count, seconds, &counts, seed);
     }
+    rates.retain(|rate| rate.at_least >= threshold);
     rates
 }
 
@@ -278,14 +289,14 @@ pub fn not_stationary(series: &[Series]) -> Vec<Warning> {
         .collect()
 }
 
-/// The series of every delta of a counting run on `cpu`: row 1c of the paper's table when the loop
-/// is the paper's pair.
+/// The series of every delta of a counting run, by name and label of the series of its gaps: row 1c
+/// of the paper's table when the loop is the paper's pair.
 #[must_use]
-pub fn delta_description(setting: &Setting, cpu: whylate_model::CpuId) -> Description {
+pub fn delta_description(setting: &Setting, series: &str, label: &str) -> Description {
     let pair = setting.plan.loop_kind == LoopKind::Pair;
     Description {
-        name: format!("delta-cpu{cpu}"),
-        label: format!("two reads, CPU {cpu}"),
+        name: delta_series_name(series),
+        label: label.replacen("gaps", "two reads", 1),
         paper_row: pair.then_some("1c"),
         from: "a reading of the counter",
         to: "the next reading",

@@ -25,8 +25,9 @@
   };
   const share = (part) => {
     const percent = part * 100;
-    return (percent >= 0.99e-4 || percent === 0 ? String(Number(percent.toPrecision(3))) : percent.toExponential(1)) + "%";
+    return (percent >= 0.99e-4 || percent === 0 ? String(Number(percent.toPrecision(3))) : Number(percent.toPrecision(2)).toExponential()) + "%";
   };
+  const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u00a0");
   const isDecade = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
 
   function element(name, parent, text) {
@@ -58,6 +59,7 @@
     const width = () => Math.max(280, figure.clientWidth);
     options.width = width();
     options.height = height;
+    options.legend = { show: false };
     options.cursor = { drag: { x: true, y: false }, focus: { prox: 24 }, ...options.cursor };
     options.hooks = { ...options.hooks, setScale: [(u, key) => {
       if (key === "x") figure.dataset.range = u.scales.x.min + " " + u.scales.x.max;
@@ -85,10 +87,6 @@
     button("\u2190", "earlier or shorter", () => zoom(1, -0.3));
     button("\u2192", "later or longer", () => zoom(1, 0.3));
     button("Reset", "or double-click", () => go(...home));
-    // Bounds of bands are series to uPlot, and none to the reader.
-    box.querySelectorAll(".u-series").forEach((row, index) => {
-      if (options.series[index].bound) row.style.display = "none";
-    });
     let before = width();
     new ResizeObserver(() => {
       if (width() === before) return;
@@ -97,6 +95,23 @@
     }).observe(figure);
     shown.push(u);
     return { box, go };
+  }
+
+  // Keys of the curves, with their values where the pointer is.
+  function keys(box, labels) {
+    const readout = element("p", box, "Point at the picture to read it; drag across it to zoom in.");
+    readout.className = "readout";
+    const list = element("ul", box);
+    list.className = "keys";
+    const values = labels.map((label, index) => {
+      const item = element("li", list);
+      item.innerHTML = `<svg><path d="M0 5H40" class="s${index % 8} d${index % 8}"/></svg>`;
+      return element("b", element("span", item, label + " "));
+    });
+    return (where, texts) => {
+      readout.textContent = where;
+      values.forEach((value, index) => { value.textContent = texts[index] ?? ""; });
+    };
   }
 
   // The share at or above x is that of the next value of the sample: steps hold to the left.
@@ -121,19 +136,18 @@
     const rangeX = decades(x[0], x[x.length - 1]);
     const rangeY = decades(Math.min(least, 0.1), 1);
     const stepped = uPlot.paths.stepped({ align: -1 });
-    const series = [{ label: plot.of, value: (u, v) => (v == null ? "--" : time(v)) }];
+    const series = [{}];
     const data = [x];
     const bands = [];
     curves.forEach((curve, index) => {
       series.push({
-        label: `${curve.label} (n = ${curve.n}, resolution ${tick(curve.resolution)})`,
         stroke: () => colour(index), width: 2, dash: DASHES[index % 8], paths: stepped,
-        points: { show: false }, value: (u, v) => (v == null ? "--" : share(v)),
+        points: { show: false },
       });
       data.push(x.map((v) => at(curve, curve.y, v)));
       if (curve.low.length > 0) {
         for (const column of [curve.high, curve.low]) {
-          series.push({ label: "", stroke: "transparent", width: 0, paths: stepped, points: { show: false }, bound: true });
+          series.push({ stroke: "transparent", width: 0, paths: stepped, points: { show: false } });
           data.push(x.map((v) => { const y = at(curve, column, v); return y == null ? null : Math.max(y, rangeY[0]); }));
         }
         bands.push({ series: [series.length - 2, series.length - 1], fill: () => colour(index) + "2e" });
@@ -149,8 +163,9 @@
       curves.forEach((curve, index) => {
         ctx.strokeStyle = colour(index);
         ctx.lineWidth = 1.6 * devicePixelRatio;
+        ctx.setLineDash([]);
         for (const [value, low, high] of curve.whiskers) {
-          const px = u.valToPos(value, "x", true);
+          const px = u.valToPos(value, "x", true) + 3 * devicePixelRatio * (index - (curves.length - 1) / 2);
           ctx.beginPath();
           ctx.moveTo(px, u.valToPos(Math.max(low, rangeY[0]), "y", true));
           ctx.lineTo(px, u.valToPos(Math.min(high, 1), "y", true));
@@ -173,32 +188,48 @@
       const wide = Math.log10(splits[splits.length - 1] / splits[0]) > 1.5;
       return splits.map((v) => (v == null || (wide && !isDecade(v)) ? "" : label(v)));
     };
-    live(plot, {
+    let tell = () => {};
+    const read = (u) => {
+      const { idx } = u.cursor;
+      if (idx == null) return;
+      tell(`At ${time(x[idx])}:`, curves.map((curve) => {
+        const y = at(curve, curve.y, x[idx]);
+        if (y == null) return "";
+        return share(y) + (curve.low.length > 0 ? ` (${share(at(curve, curve.low, x[idx]))} .. ${share(at(curve, curve.high, x[idx]))})` : "");
+      }));
+    };
+    const { box } = live(plot, {
       scales: {
         x: { time: false, distr: 3, range: (u, min, max) => (min == null || min === x[0] && max === x[x.length - 1] ? rangeX : [min, max]) },
         y: { distr: 3, range: rangeY },
       },
       axes: [axis(labels(tick), plot.of, { space: 40 }), axis(labels(share), undefined, { size: 70, space: 20 })],
-      series, bands, hooks: { draw: [extras] },
+      series, bands, hooks: { draw: [extras], setCursor: [read] },
     }, data, 360, rangeX);
+    tell = keys(box, curves.map((curve) => `${curve.label}: n = ${count(curve.n)}, resolution ${curve.step}`));
   }
 
   function blocks(plot) {
     const lines = plot.lines.filter((line) => line.y.some((v) => v != null));
     if (lines.length === 0) return;
     const x = Array.from({ length: Math.max(...lines.map((line) => line.y.length)) }, (_, i) => i + 1);
-    const series = [{ label: "block" }, ...lines.map((line, index) => ({
-      label: line.label, stroke: () => colour(index), width: 2, dash: DASHES[index % 8],
-      points: { size: 7, fill: () => colour(index) }, value: (u, v) => (v == null ? "--" : time(v)),
+    const series = [{}, ...lines.map((line, index) => ({
+      stroke: () => colour(index), width: 2, dash: DASHES[index % 8], points: { size: 7, fill: () => colour(index) },
     }))];
+    let tell = () => {};
+    const read = (u) => {
+      const { idx } = u.cursor;
+      if (idx != null) tell(`Block ${x[idx]}:`, lines.map((line) => (line.y[idx] == null ? "too few samples" : time(line.y[idx]))));
+    };
     const all = lines.flatMap((line) => line.y).filter((v) => v != null);
     const range = [10 ** Math.floor(Math.log10(Math.max(Math.min(...all), 1))), 10 ** Math.ceil(Math.log10(Math.max(...all, 10)))];
-    live(plot, {
+    const { box } = live(plot, {
       scales: { x: { time: false, range: (u, min, max) => (min == null || max - min > x.length - 1.01 ? [0.5, x.length + 0.5] : [min, max]) }, y: { distr: 3, range } },
       axes: [axis((u, splits) => splits.map((v) => (Number.isInteger(v) ? v : "")), "block of time"),
         axis((u, splits) => splits.map((v) => (v != null && isDecade(v) ? tick(v) : "")), undefined, { size: 70, space: 20 })],
-      series,
+      series, hooks: { setCursor: [read] },
     }, [x, ...lines.map((line) => x.map((_, i) => line.y[i] ?? null))], 260, [0.5, x.length + 0.5]);
+    tell = keys(box, lines.map((line) => line.label));
   }
 
   // Lost share of each bin by cause, from steps and millionths.
@@ -218,10 +249,48 @@
       single: Array.from({ length: lane.gaps.length / 3 }, (_, i) => lane.gaps.slice(3 * i, 3 * i + 3)),
     }));
     if (lanes.length === 0) return;
-    const span = plot.to - plot.from;
+    const span = plot.length;
+    for (const lane of lanes) lane.rest = remaining(lane);
     const fill = (slot) => (slot == null || slot === plot.colours ? css("--rest") : slot > plot.colours ? css("--unnamed") : colour(slot));
     const name = (slot) => (slot < plot.colours ? `[${slot + 1}] ` : "") + plot.names[slot];
-    const each = lanes.length > 5 ? 60 : 110;
+    const each = lanes.length > 5 ? 80 : 132;
+
+    // What bins hold beside the gaps that are known one by one.
+    function remaining(lane) {
+      const rest = lane.bins.map((cells) => new Map(cells));
+      for (const [start, length, slot] of lane.single) {
+        for (let bin = Math.floor(start / plot.bin); bin * plot.bin < start + length; bin++) {
+          const overlap = Math.min(start + length, (bin + 1) * plot.bin) - Math.max(start, bin * plot.bin);
+          rest[slot].set(bin, (rest[slot].get(bin) ?? 0) - overlap / plot.bin);
+        }
+      }
+      return rest.map((cells) => [...cells].filter(([, lost]) => lost > 2e-6));
+    }
+
+    // The share of each pixel that was lost, by cause, and the gaps that are wider than one.
+    function columns(lane, low, high, pixels) {
+      const step = (high - low) / pixels;
+      const sums = new Map();
+      const put = (from, to, slot, lost) => {
+        const last = Math.min(pixels, Math.ceil((to - low) / step));
+        for (let i = Math.max(0, Math.floor((from - low) / step)); i < last; i++) {
+          const left = low + i * step;
+          const part = (Math.min(to, left + step) - Math.max(from, left)) / step * lost;
+          if (!sums.has(i)) sums.set(i, new Float64Array(lane.bins.length));
+          sums.get(i)[slot] += Math.max(part, 0);
+        }
+      };
+      lane.rest.forEach((cells, slot) => {
+        for (const [bin, lost] of cells) put(bin * plot.bin, (bin + 1) * plot.bin, slot, lost);
+      });
+      const wide = [];
+      for (const gap of lane.single) {
+        const [start, length, slot] = gap;
+        if (start + length < low || start > high) continue;
+        if (length >= step) wide.push(gap); else put(start, start + length, slot, 1);
+      }
+      return { sums, wide };
+    }
 
     // What to draw of one lane between two times: stacks of at least two pixels.
     function stacks(lane, low, high, pixels) {
@@ -254,8 +323,14 @@
       ctx.fillStyle = css("--ran");
       ctx.fillRect(u.bbox.left, top, u.bbox.width, height);
       ctx.textBaseline = "middle";
-      for (const [start, length, slot] of lane.single) {
-        if (start + length < low || start > high) continue;
+      const pixels = Math.max(1, Math.round(u.bbox.width / ratio));
+      const { sums, wide } = columns(lane, low, high, pixels);
+      for (const [pixel, lost] of sums) {
+        const part = Math.min(1, lost.reduce((a, b) => a + b, 0)) * height;
+        ctx.fillStyle = fill(lost.indexOf(Math.max(...lost)));
+        ctx.fillRect(u.bbox.left + pixel * u.bbox.width / pixels, top + height - part, u.bbox.width / pixels, part);
+      }
+      for (const [start, length, slot] of wide) {
         const [left, right] = [edge(start), edge(start + length)];
         ctx.fillStyle = fill(slot);
         ctx.fillRect(left, top, Math.max(right - left, ratio), height);
@@ -286,14 +361,15 @@
       const [low, high] = [u.scales.x.min, u.scales.x.max];
       const height = bbox.height / lanes.length;
       const band = Math.min(26 * ratio, height * 0.35);
-      const tall = height - band - 18 * ratio;
+      const tall = height - band - 38 * ratio;
       const all = lanes.map((lane) => stacks(lane, low, high, bbox.width / ratio));
       const sum = (stack) => stack.reduce((a, b) => a + b, 0);
-      const full = Math.max(1e-9, ...all.flatMap(({ sums }) => [...sums.values()].map(sum)));
+      const full = Math.max(0, ...all.flatMap(({ sums }) => [...sums.values()].map(sum)));
       ctx.save();
       ctx.font = `${12 * ratio}px system-ui`;
+      ctx.textAlign = "left";
       lanes.forEach((lane, index) => {
-        const top = bbox.top + index * height + 6 * ratio;
+        const top = bbox.top + index * height + 22 * ratio;
         const base = top + tall;
         ctx.save();
         ctx.beginPath();
@@ -315,11 +391,11 @@
         strip(u, ctx, lane, index, low, high, base + 9 * ratio, band);
         ctx.restore();
         ctx.fillStyle = css("--ink");
-        ctx.textAlign = "right";
         ctx.textBaseline = "middle";
-        ctx.fillText(lane.label, bbox.left - 8 * ratio, base + 9 * ratio + band / 2);
+        ctx.fillText(lane.label, bbox.left, top - 11 * ratio);
         ctx.fillStyle = css("--soft");
-        ctx.fillText(share(Number(full.toPrecision(2))), bbox.left - 8 * ratio, top + 5 * ratio);
+        ctx.textAlign = "right";
+        if (full > 0) ctx.fillText(share(Number(full.toPrecision(2))), bbox.left - 8 * ratio, top + 5 * ratio);
         ctx.textAlign = "left";
       });
       ctx.restore();
@@ -331,29 +407,29 @@
       axes: [axis((u, splits) => {
         // Far into a zoom only what differs between ticks is worth reading.
         const step = splits.length > 1 ? splits[1] - splits[0] : span;
-        const fine = step < 1e-5 * (plot.from + splits[0]);
-        const origin = fine ? splits[0] : -plot.from;
-        return splits.map((v, i) => (fine && i === 0 ? ((plot.from + v) / 1e9).toFixed(6) + "s" : (fine ? "+" : "") + tick(v - origin)));
-      }, "time since the clock's epoch", { space: 90 }), { show: false, size: 78 }],
-      padding: [0, 12, 0, 78],
+        const fine = step < 1e-5 * splits[0];
+        const origin = fine ? splits[0] : 0;
+        return splits.map((v, i) => (fine && i === 0 ? (v / 1e9).toFixed(6) + "s" : (fine ? "+" : "") + tick(v - origin)));
+      }, plot.of, { space: 90 }), { show: false, size: 70 }],
+      padding: [0, 12, 0, 70],
       series: [{}, { show: false }],
-      legend: { show: false },
       cursor: { y: false },
       hooks: { draw: [draw], setCursor: [(u) => read(u)] },
     }, [x, [null, null]], each * lanes.length + 54, x);
 
     const readout = element("p", box, "Drag across a stretch to zoom in, to one gap and its events; double-click to return.");
     readout.className = "readout";
-    const legend = element("p", box);
-    legend.className = "how";
+    const legend = element("ul", box);
+    legend.className = "keys short";
     plot.names.forEach((_, slot) => {
       if (!lanes.some((lane) => lane.bins[slot]?.length)) return;
-      const key = element("span", legend, "\u25a0 ");
-      key.className = "key" + slot;
+      const item = element("li", legend);
+      const key = element("span", item);
+      key.className = "swatch";
       key.dataset.slot = slot;
-      element("span", legend, name(slot) + "   ");
+      element("span", item, name(slot));
     });
-    const paint = () => legend.querySelectorAll("[data-slot]").forEach((key) => { key.style.color = fill(Number(key.dataset.slot)); });
+    const paint = () => legend.querySelectorAll("[data-slot]").forEach((key) => { key.style.background = fill(Number(key.dataset.slot)); });
     paint();
     dark.addEventListener("change", paint);
 
@@ -364,7 +440,7 @@
       const lane = lanes[Math.min(lanes.length - 1, Math.floor(top / (u.bbox.height / devicePixelRatio) * lanes.length))];
       if (!lane) return;
       const reach = (u.scales.x.max - u.scales.x.min) / u.bbox.width * 2;
-      const words = [`${lane.label}, ${((plot.from + now) / 1e9).toFixed(6)}s`];
+      const words = [`${lane.label}, ${(now / 1e9).toFixed(6)}s`];
       const gap = lane.single.filter(([start, length]) => now >= start - reach && now <= start + length + reach).sort((a, b) => b[1] - a[1])[0];
       if (gap) words.push(`gap of ${time(gap[1])}, ${name(gap[2])}`);
       for (const worst of plot.worst) {

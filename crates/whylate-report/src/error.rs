@@ -39,10 +39,22 @@ pub enum ReportError {
         /// Another, or the same.
         second: String,
     },
-    /// A directory holds less than its run says.
+    /// The same recording would be taken for two runs.
     #[error(
-        "cannot merge `{directory}`: the histograms of {series} hold {have} of {counted} samples, \
-         so the sum would be wrong; copy the directory again, or leave it out with --skip-damaged"
+        "cannot compare: `{second}` is the same recording as `{first}`, and two copies of a run \
+         are not two runs; name it once"
+    )]
+    ComparedTwice {
+        /// A directory, safe to print.
+        first: String,
+        /// Another, or the same.
+        second: String,
+    },
+    /// A directory does not hold what its run says.
+    #[error(
+        "cannot merge `{directory}`: the histograms of {series} hold {have} samples where its run \
+         counted {counted}, so the sum would be wrong; copy the directory again, or leave it out \
+         with --skip-damaged"
     )]
     Incomplete {
         /// The directory, safe to print.
@@ -53,6 +65,15 @@ pub enum ReportError {
         have: u64,
         /// Samples that the run counted.
         counted: u64,
+    },
+    /// A matrix without histograms of its own.
+    #[error(
+        "cannot merge `{directory}`: it is a matrix, whose cells keep their histograms apart; merge \
+         equal cells, as in `whylate merge A/pinned B/pinned -o DIR`"
+    )]
+    CellsApart {
+        /// The directory, safe to print.
+        directory: String,
     },
     /// More than a merged run can hold.
     #[error("cannot merge: {what}; the most is {most}")]

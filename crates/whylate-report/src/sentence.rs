@@ -54,7 +54,7 @@ fn of_gaps(run: &Run, gaps: &GapSummary) -> String {
     });
     let longest = longest.map_or(String::new(), |max| format!("; the longest gap was {max}"));
     format!(
-        "{} lost {} of {elapsed}{interval}, {}{longest}.",
+        "{} lost {} of {elapsed}{interval}{}{longest}.",
         who(run, gaps),
         percent(gaps.lost_share),
         taken_by(run, gaps),
@@ -63,26 +63,31 @@ fn of_gaps(run: &Run, gaps: &GapSummary) -> String {
 
 fn who(run: &Run, gaps: &GapSummary) -> String {
     match run.gaps.len() {
-        1 => format!("CPU {}", gaps.cpu),
-        several => format!("Of {several} CPUs, CPU {} fared worst: it", gaps.cpu),
+        1 => run.thread_name(gaps),
+        several => {
+            format!("Of {several} threads that of {} fared worst: it", run.thread_name(gaps))
+        }
     }
 }
 
-/// Who took most of what a CPU lost.
+/// Who took most of what a CPU lost; nothing where causes are not in this run.
 fn taken_by(run: &Run, gaps: &GapSummary) -> String {
+    if run.causes.is_empty() {
+        return String::new();
+    }
     let of = |cpu| run.causes.iter().filter(move |total: &&CauseTotal| total.cpu == cpu);
     let own: Vec<&CauseTotal> = of(Some(gaps.cpu)).collect();
     let totals = if own.is_empty() { of(None).collect() } else { own };
     let lost: f64 = totals.iter().map(|total| total.lost_ns).sum();
     let largest = totals.iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns));
     let Some(largest) = largest.filter(|total| total.lost_ns > 0.0) else {
-        return "to what is not known".to_owned();
+        return ", to what is not known".to_owned();
     };
     let share = largest.lost_ns / lost;
     if share > 0.5 {
-        format!("most of it ({}) to {}", percent(share), largest.cause)
+        format!(", most of it ({}) to {}", percent(share), largest.cause)
     } else {
-        format!("the largest part of it ({}) to {}", percent(share), largest.cause)
+        format!(", the largest part of it ({}) to {}", percent(share), largest.cause)
     }
 }
 
@@ -136,29 +141,55 @@ fn lower(sentence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::cause::Cause;
+
     use super::*;
     use crate::timeline::tests::recorded;
 
-    #[test]
-    fn a_run_is_answered_with_its_numbers() {
+    /// The recorded run with these numbers in it.
+    fn planted() -> Run {
         let mut run = recorded();
         run.verdict = Verdict::Trustworthy;
+        run.gaps[0].lost_share = 0.477;
+        run.gaps[0].lost_share_interval = Some((0.397, 0.535));
+        let clock = run.clock.hz;
+        run.gaps[0].end = run.gaps[0].start + Nanos::SECOND.to_ticks(clock);
+        run.series[0].max = Some(Nanos(12_100_000));
+        run.causes.truncate(1);
+        run.causes[0].cpu = Some(run.gaps[0].cpu);
+        run.causes[0].cause = Cause::Host;
+        run.causes[0].lost_ns = 63.1e6;
+        run.causes.push(CauseTotal {
+            cause: Cause::PageFault,
+            lost_ns: 36.9e6,
+            ..run.causes[0].clone()
+        });
+        run
+    }
+
+    #[test]
+    fn a_run_is_answered_with_its_numbers() {
+        let mut run = planted();
         assert_eq!(
             answer(&run),
-            "CPU 1 lost 47.7% of 1.00s (95% interval 39.7% .. 53.5%), most of it (63.1%) to thread \
-             rustc (ordinary); the longest gap was 12.1ms."
+            "CPU 1 lost 47.7% of 1.00s (95% interval 39.7% .. 53.5%), most of it (63.1%) to host; \
+             the longest gap was 12.1ms."
         );
         run.gaps.push(GapSummary { lost_share: 0.01, ..run.gaps[0].clone() });
-        assert!(answer(&run).starts_with("Of 2 CPUs, CPU 1 fared worst: it lost 47.7% of 1.00s"));
+        assert!(
+            answer(&run).starts_with("Of 2 threads that of CPU 1 fared worst: it lost 47.7% of")
+        );
     }
 
     #[test]
     fn untrustworthy_killed_and_stopped_runs_say_so() {
-        let mut run = recorded();
-        assert!(answer(&run).ends_with(
-            "12.1ms; do not rely on this: the closure of CPU 1 is \
-             broken: the thread counted another number of gaps."
-        ));
+        let mut run = planted();
+        run.verdict = Verdict::Untrustworthy { reasons: vec!["the closure is broken".to_owned()] };
+        assert!(
+            answer(&run).ends_with("12.1ms; do not rely on this: the closure is broken."),
+            "{}",
+            answer(&run)
+        );
         run.verdict = Verdict::Pending;
         run.state = RunState::Running;
         assert!(
@@ -172,20 +203,26 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_of_what_is_not_there() {
-        let mut run = recorded();
-        run.verdict = Verdict::Trustworthy;
+        let mut run = planted();
+        for total in &mut run.causes {
+            total.lost_ns = 0.0;
+        }
+        assert!(answer(&run).contains(", to what is not known; the longest"), "{}", answer(&run));
         run.causes.clear();
-        assert!(answer(&run).contains("to what is not known"));
+        assert!(answer(&run).contains(".. 53.5%); the longest gap"), "{}", answer(&run));
         run.gaps[0].gaps = 0;
+        run.gaps[0].threshold = Nanos(160).to_ticks(run.clock.hz);
         assert_eq!(
             answer(&run),
             "CPU 1 lost nothing in 1.00s that the loop could see: no gap above 160ns."
         );
         run.gaps.clear();
+        run.series[0].n = 827;
+        run.series[0].quantiles.clear();
         assert_eq!(
             answer(&run),
-            "gaps of a busy thread, CPU 1: half of 827 within 3.06us, too few for a p99.9, the \
-             longest 12.1ms."
+            "gaps, CPU 1: half of 827 within an unknown time, too few for a p99.9, the longest \
+             12.1ms."
         );
         run.series.clear();
         assert_eq!(answer(&run), "Nothing was measured.");

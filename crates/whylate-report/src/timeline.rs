@@ -2,13 +2,14 @@
 //!
 //! Memory is constant, however many gaps there are: bins double their width when time goes on, causes
 //! beyond the first few are added up, and of single gaps only the longest are kept. Nothing is left
-//! out of the sums without a count. A gap counts whole for the cause it is named after.
+//! out of the sums without a count. A gap counts whole for the cause it is named after. Time
+//! counts from the start of the measurement.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use whylate_model::cause::CauseTotal;
-use whylate_model::run::Run;
+use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::StoredGap;
 use whylate_model::{Hertz, Ticks};
 
@@ -44,13 +45,22 @@ pub struct Timeline {
     pub gaps: u64,
     /// Gaps of lanes that are not shown, or outside the run.
     pub left_out: u64,
-    origin: Ticks,
-    /// Since the epoch.
-    origin_ns: f64,
+    start: Start,
+    /// From the start to the end, in ticks.
+    length: u64,
     /// Ticks of a bin.
     width: u64,
     bins: usize,
     ns_per_tick: f64,
+}
+
+/// What the time of a lane counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The first thread's start: all measured at the same time.
+    OfAll,
+    /// Its own thread's start: they measured one after another.
+    OfEach,
 }
 
 /// One measuring thread.
@@ -62,7 +72,9 @@ pub struct Lane {
     pub label: String,
     /// Lost time of each bin and slot, ns.
     pub cells: Vec<[f64; SLOTS]>,
-    last: Ticks,
+    start: Ticks,
+    /// End of its last gap after that.
+    last: u64,
 }
 
 /// One gap.
@@ -70,7 +82,7 @@ pub struct Lane {
 pub struct Single {
     /// Index into [`Timeline::lanes`].
     pub lane: usize,
-    /// Since the run's epoch.
+    /// Since the start of the measurement.
     pub start_ns: f64,
     /// How long.
     pub length_ns: f64,
@@ -82,11 +94,13 @@ pub struct Single {
 #[derive(Debug)]
 pub struct Builder {
     timeline: Timeline,
-    slots: HashMap<String, usize>,
     lanes: HashMap<u16, Option<usize>>,
+    /// The thread of the gap before, and its lane: the next is nearly always of the same.
+    recent: Option<(u16, Option<usize>)>,
     single: BinaryHeap<Reverse<(u64, u64, usize, usize)>>,
     overflowed: bool,
-    end: Ticks,
+    /// Where lanes of threads that the run does not list start.
+    first: Ticks,
     /// May threads and causes that the run does not list have lanes and slots?
     open: bool,
 }
@@ -94,59 +108,65 @@ pub struct Builder {
 impl Builder {
     /// A timeline for the threads and causes of a run.
     #[must_use]
-    pub fn new(run: &Run) -> Self {
-        let starts = run.gaps.iter().map(|gaps| gaps.start);
-        let segments = run.segments.iter().map(|segment| segment.from);
-        let origin = starts.min().or(segments.min()).unwrap_or(run.clock.epoch);
-        let end = run.gaps.iter().map(|gaps| gaps.end).max().unwrap_or(origin);
-        let width = match end.since(origin).0 {
+    pub fn new(run: &Run, start: Start) -> Self {
+        let first = start_of(run);
+        let begin = |gaps: &GapSummary| if start == Start::OfEach { gaps.start } else { first };
+        let length =
+            run.gaps.iter().map(|gaps| gaps.end.since(begin(gaps)).0).max().unwrap_or_default();
+        let width = match length {
             0 => FIRST_WIDTH,
             length => length / BINS as u64 + 1,
         };
-        let ns_per_tick = ns_per_tick(run.clock.hz);
-        let names = named(&run.causes);
-        let slots = names.iter().enumerate().map(|(slot, name)| (name.clone(), slot)).collect();
         let mut builder = Self {
             timeline: Timeline {
-                names,
+                names: named(&run.causes),
                 lanes: Vec::new(),
                 longest: Vec::new(),
                 complete_from_ns: 0.0,
                 gaps: 0,
                 left_out: 0,
-                origin,
-                origin_ns: origin.since(run.clock.epoch).0 as f64 * ns_per_tick,
+                start,
+                length,
                 width,
                 bins: 0,
-                ns_per_tick,
+                ns_per_tick: ns_per_tick(run.clock.hz),
             },
-            slots,
             lanes: HashMap::new(),
+            recent: None,
             single: BinaryHeap::new(),
             overflowed: false,
-            end,
+            first,
             open: run.gaps.is_empty(),
         };
-        for (thread, label) in lanes_of(run) {
-            builder.add_lane(thread, label);
+        for thread in threads_of(run) {
+            let gaps = &run.gaps[usize::from(thread)];
+            builder.add_lane(thread, run.thread_name(gaps), begin(gaps));
         }
         builder
+    }
+
+    /// Gives the first colours to the causes with most lost time of these; to be called first.
+    pub fn name<'a>(&mut self, causes: impl IntoIterator<Item = &'a CauseTotal>) {
+        self.timeline.names = named(causes);
     }
 
     /// Adds a gap.
     pub fn add(&mut self, stored: &StoredGap) {
         let gap = &stored.gap;
         let lane = self.lane(stored.thread);
-        let (Some(lane), true) = (lane, gap.start >= self.timeline.origin && gap.end > gap.start)
-        else {
+        let inside =
+            |lane: &usize| gap.start >= self.timeline.lanes[*lane].start && gap.end > gap.start;
+        let Some(lane) = lane.filter(inside) else {
             self.timeline.left_out += 1;
             return;
         };
         let slot = self.slot(stored.cause.as_deref());
         self.timeline.gaps += 1;
-        self.end = self.end.max(gap.end);
-        self.spread(lane, slot, gap.start, gap.end);
-        let candidate = Reverse((gap.length().0, gap.start.0, lane, slot));
+        let offset = gap.start.since(self.timeline.lanes[lane].start).0;
+        let stop = offset + gap.length().0;
+        self.timeline.length = self.timeline.length.max(stop);
+        self.spread(lane, slot, offset, stop);
+        let candidate = Reverse((gap.length().0, offset, lane, slot));
         if self.single.len() < MOST_SINGLE {
             self.single.push(candidate);
         } else {
@@ -167,20 +187,18 @@ impl Builder {
         if let (true, Some(Reverse(least))) = (self.overflowed, self.single.peek()) {
             timeline.complete_from_ns = least.0 as f64 * per_tick;
         }
-        let since = |start: u64| Ticks(start).since(timeline.origin).0 as f64 * per_tick;
         timeline.longest = self
             .single
             .drain()
             .map(|Reverse((length, start, lane, slot))| Single {
                 lane,
-                start_ns: timeline.origin_ns + since(start),
+                start_ns: start as f64 * per_tick,
                 length_ns: length as f64 * per_tick,
                 slot,
             })
             .collect();
         timeline.longest.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
-        let length = self.end.since(timeline.origin).0;
-        timeline.bins = (length.div_ceil(timeline.width) as usize).clamp(1, BINS);
+        timeline.bins = (timeline.length.div_ceil(timeline.width) as usize).clamp(1, BINS);
         for lane in &mut timeline.lanes {
             lane.cells.truncate(timeline.bins);
         }
@@ -190,41 +208,48 @@ impl Builder {
         timeline
     }
 
-    fn add_lane(&mut self, thread: u16, label: String) {
+    fn add_lane(&mut self, thread: u16, label: String, start: Ticks) {
         let lanes = &mut self.timeline.lanes;
         let place = (lanes.len() < MOST_LANES).then_some(lanes.len());
         if place.is_some() {
             let cells = vec![[0.0; SLOTS]; BINS];
-            lanes.push(Lane { thread, label, cells, last: Ticks(0) });
+            lanes.push(Lane { thread, label, cells, start, last: 0 });
         }
         self.lanes.insert(thread, place);
+        self.recent = None;
     }
 
     fn lane(&mut self, thread: u16) -> Option<usize> {
-        if self.open && !self.lanes.contains_key(&thread) {
-            self.add_lane(thread, format!("thread {thread}"));
+        if self.open
+            && self.recent.is_none_or(|(recent, _)| recent != thread)
+            && !self.lanes.contains_key(&thread)
+        {
+            self.add_lane(thread, format!("thread {thread}"), self.first);
         }
-        self.lanes.get(&thread).copied().flatten()
+        if let Some((_, lane)) = self.recent.filter(|(recent, _)| *recent == thread) {
+            return lane;
+        }
+        let lane = self.lanes.get(&thread).copied().flatten();
+        self.recent = Some((thread, lane));
+        lane
     }
 
     fn slot(&mut self, cause: Option<&str>) -> usize {
         let Some(cause) = cause else { return NOT_ATTRIBUTED };
-        if let Some(slot) = self.slots.get(cause) {
-            return *slot;
+        // A handful of names: to look through them is quicker than to hash one.
+        let names = &mut self.timeline.names;
+        if let Some(slot) = names.iter().position(|name| name == cause) {
+            return slot;
         }
-        let slot = self.timeline.names.len();
-        if slot >= NAMED {
+        if names.len() >= NAMED {
             return OTHERS;
         }
-        self.timeline.names.push(cause.to_owned());
-        self.slots.insert(cause.to_owned(), slot);
-        slot
+        names.push(cause.to_owned());
+        names.len() - 1
     }
 
-    /// Adds the time from `start` to `end` to the bins it lies in.
-    fn spread(&mut self, lane: usize, slot: usize, start: Ticks, end: Ticks) {
-        let offset = start.since(self.timeline.origin).0;
-        let mut stop = end.since(self.timeline.origin).0;
+    /// Adds the time from `start` to `stop` after the start of the lane to the bins it lies in.
+    fn spread(&mut self, lane: usize, slot: usize, start: u64, mut stop: u64) {
         while (stop - 1) / self.timeline.width >= BINS as u64 {
             self.merge_neighbours();
         }
@@ -233,11 +258,11 @@ impl Builder {
         // Gaps of a thread do not overlap. Where a damaged file says so, its gaps must not cost more
         // than others: they count where they begin.
         let disjoint = start >= lane.last;
-        lane.last = lane.last.max(end);
+        lane.last = lane.last.max(stop);
         if !disjoint {
-            stop = offset + 1;
+            stop = start + 1;
         }
-        let mut at = offset;
+        let mut at = start;
         while at < stop {
             let bin = at / width;
             let next = bin.saturating_add(1).saturating_mul(width).min(stop);
@@ -259,10 +284,19 @@ impl Builder {
 }
 
 impl Timeline {
-    /// Begin and end since the run's epoch, ns.
+    /// From the start of the measurement to its end, ns.
     #[must_use]
-    pub fn span_ns(&self) -> (f64, f64) {
-        (self.origin_ns, self.origin_ns + self.bins as f64 * self.bin_ns())
+    pub fn length_ns(&self) -> f64 {
+        self.length.max(1) as f64 * self.ns_per_tick
+    }
+
+    /// What the time counts from, for an axis.
+    #[must_use]
+    pub fn time_label(&self) -> &'static str {
+        match self.start {
+            Start::OfAll => "time since the start of the measurement",
+            Start::OfEach => "time since the start of each measurement",
+        }
     }
 
     /// Width of a bin, ns.
@@ -318,31 +352,32 @@ impl Timeline {
 }
 
 /// The causes with most lost time, over all CPUs.
-fn named(causes: &[CauseTotal]) -> Vec<String> {
-    let mut totals: Vec<&CauseTotal> = causes.iter().filter(|t| t.cpu.is_none()).collect();
-    totals.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns));
-    let mut names: Vec<String> = Vec::new();
-    for name in totals.iter().map(|total| total.cause.to_string()) {
-        if names.len() < NAMED && !names.contains(&name) {
-            names.push(name);
-        }
+fn named<'a>(causes: impl IntoIterator<Item = &'a CauseTotal>) -> Vec<String> {
+    let mut sums: HashMap<String, f64> = HashMap::new();
+    for total in causes.into_iter().filter(|total| total.cpu.is_none()) {
+        *sums.entry(total.cause.to_string()).or_default() += total.lost_ns;
     }
-    names
+    let mut sums: Vec<(String, f64)> = sums.into_iter().collect();
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    sums.truncate(NAMED);
+    sums.into_iter().map(|(name, _)| name).collect()
+}
+
+/// What the times on a page count from: the first measuring thread's start.
+pub(crate) fn start_of(run: &Run) -> Ticks {
+    let starts = run.gaps.iter().map(|gaps| gaps.start);
+    let segments = run.segments.iter().map(|segment| segment.from);
+    starts.min().or(segments.min()).unwrap_or(run.clock.epoch)
 }
 
 /// The threads of a run that lost most, in the run's order.
-fn lanes_of(run: &Run) -> Vec<(u16, String)> {
+fn threads_of(run: &Run) -> Vec<u16> {
     let mut threads: Vec<(usize, f64)> =
         run.gaps.iter().map(|gaps| gaps.lost_share).enumerate().collect();
     threads.sort_by(|a, b| b.1.total_cmp(&a.1));
     threads.truncate(MOST_LANES);
     threads.sort_by_key(|(thread, _)| *thread);
-    threads
-        .into_iter()
-        .filter_map(|(thread, _)| {
-            Some((u16::try_from(thread).ok()?, format!("CPU {}", run.gaps[thread].cpu)))
-        })
-        .collect()
+    threads.into_iter().filter_map(|(thread, _)| u16::try_from(thread).ok()).collect()
 }
 
 fn ns_per_tick(hz: Hertz) -> f64 {
@@ -397,7 +432,7 @@ pub(crate) mod tests {
 
     #[test]
     fn time_lies_in_the_bins_it_was_lost_in_and_under_its_cause() {
-        let mut builder = Builder::new(&quiet());
+        let mut builder = Builder::new(&quiet(), Start::OfAll);
         // 245 ticks a bin: this one covers the end of the first, all of the second, half the third.
         builder.add(&gap(1_200, 400, Some("host")));
         builder.add(&gap(900_000, 50, None));
@@ -409,7 +444,7 @@ pub(crate) mod tests {
         assert!(near(cells[0][host], 45.0) && near(cells[1][host], 245.0));
         assert!(near(cells[2][host], 110.0) && near(sum(&timeline, NOT_ATTRIBUTED), 50.0));
         assert_eq!(timeline.longest.len(), 2);
-        assert!(near(timeline.longest[0].start_ns, 1_200.0) && timeline.complete_from_ns == 0.0);
+        assert!(near(timeline.longest[0].start_ns, 200.0) && timeline.complete_from_ns == 0.0);
     }
 
     #[test]
@@ -417,7 +452,7 @@ pub(crate) mod tests {
         let mut run = quiet();
         run.gaps.clear();
         run.segments.clear();
-        let mut builder = Builder::new(&run);
+        let mut builder = Builder::new(&run, Start::OfAll);
         for n in 0..20_000_u64 {
             builder.add(&gap(n * 1_000_000, 1_000, Some("host")));
         }
@@ -429,8 +464,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn time_counts_from_the_start_of_the_measurement_or_of_each_thread() {
+        let mut run = quiet();
+        run.gaps.push(GapSummary {
+            start: Ticks(501_000),
+            end: Ticks(1_501_000),
+            ..run.gaps[0].clone()
+        });
+        for (start, wanted, length) in
+            [(Start::OfAll, 600_000.0, 1_500_000.0), (Start::OfEach, 100_000.0, 1_000_000.0)]
+        {
+            let mut builder = Builder::new(&run, start);
+            builder.add(&StoredGap { thread: 1, ..gap(601_000, 50, None) });
+            let timeline = builder.finish();
+            assert!((timeline.longest[0].start_ns - wanted).abs() < 1e-6, "{timeline:?}");
+            assert!((timeline.length_ns() - length).abs() < 1e-6);
+        }
+    }
+
+    #[test]
     fn more_causes_than_colours_are_added_up() {
-        let mut builder = Builder::new(&quiet());
+        let mut builder = Builder::new(&quiet(), Start::OfAll);
         for n in 0..100_u64 {
             builder.add(&gap(2_000 + n * 100, 10, Some(&format!("thread {n}"))));
         }
@@ -443,7 +497,7 @@ pub(crate) mod tests {
     fn only_the_longest_gaps_are_kept_one_by_one() {
         let mut run = quiet();
         run.gaps[0].end = Ticks(1_000_000_000);
-        let mut builder = Builder::new(&run);
+        let mut builder = Builder::new(&run, Start::OfAll);
         for n in 0..30_000_u64 {
             builder.add(&gap(2_000 + n * 10_000, 1 + n % 5_000, None));
         }
@@ -457,7 +511,7 @@ pub(crate) mod tests {
 
     #[test]
     fn coarser_bins_hold_the_same_time() {
-        let mut builder = Builder::new(&quiet());
+        let mut builder = Builder::new(&quiet(), Start::OfAll);
         for n in 0..900_u64 {
             builder.add(&gap(2_000 + n * 1_000, n, Some("host")));
         }
@@ -473,7 +527,7 @@ pub(crate) mod tests {
             gaps in prop::collection::vec((any::<u64>(), any::<u64>(), 0u16..3), 0..60)
         ) {
             let run = quiet();
-            let mut builder = Builder::new(&run);
+            let mut builder = Builder::new(&run, Start::OfAll);
             for (start, length, thread) in &gaps {
                 builder.add(&StoredGap { thread: *thread, ..gap(*start, *length, Some("x")) });
             }

@@ -103,16 +103,19 @@ impl<'a> Differences<'a> {
     #[must_use]
     pub fn quantile(&self, percent: f64, scale: f64) -> Difference {
         let (before, after) = (estimate(self.before, percent), estimate(self.after, percent));
-        let intervals = bounded(&before).zip(bounded(&after)).map(|(b, a)| {
+        let several = self.before.runs().len() > 1 || self.after.runs().len() > 1;
+        let intervals = bounded(&before).zip(bounded(&after)).and_then(|(b, a)| {
             let difference = a.value - scale * b.value;
             let exact = square_and_add(difference, b.scaled(scale), a);
             let drawn = self.drawn(percent, scale);
-            Intervals {
+            let between = self.between(percent, scale, difference);
+            // A spread between runs that is not known is not none.
+            (between.is_some() || !several).then(|| Intervals {
                 difference,
                 within: drawn.map_or(exact, |drawn| around(exact, drawn)),
-                between: self.between(percent, scale, difference),
+                between,
                 resampled: drawn.is_some(),
-            }
+            })
         });
         Difference { before, after, intervals }
     }
@@ -129,7 +132,7 @@ impl<'a> Differences<'a> {
     fn between(&self, percent: f64, scale: f64, difference: f64) -> Option<Interval> {
         let of_runs = |side: &Sample, scale: f64| -> Vec<f64> {
             let runs = side.runs().iter().map(|run| run_quantile(&run.pooled(), percent));
-            // A run too short for the quantile makes the spread unknown, not smaller.
+            // A run without values makes the spread unknown, not smaller.
             let values: Option<Vec<f64>> = runs.map(|q| q.map(|q| q as f64 * scale)).collect();
             values.unwrap_or_default()
         };
@@ -265,10 +268,10 @@ fn percentile_ends(mut draws: Vec<f64>) -> Option<Interval> {
     Some(Interval { low: draws[outside], high: draws[draws.len() - 1 - outside] })
 }
 
-/// A run's own quantile, where the run is long enough to have one.
+/// A run's own order statistic, for the spread between runs only: of a run too short for the quantile
+/// it is the largest value, which scatters more than the quantile would.
 fn run_quantile(counts: &Counts, percent: f64) -> Option<u64> {
     let n = counts.iter().map(|(_, count)| count).sum();
-    quantile::ranks(n, percent / 100.0).high?;
     let rank = quantile::rank(n, percent)?;
     at_rank(counts.iter().copied(), rank)
 }

@@ -7,6 +7,7 @@ use whylate_model::{CpuId, CpuList, Printable};
 use super::live::Live;
 use super::processes::Process;
 use super::view::{Look, Missing, Said, View, seen};
+use crate::cpufreq::Policies;
 use crate::last_run::Recall;
 use crate::topology::Topology;
 
@@ -34,6 +35,8 @@ pub(super) struct Exam<'a> {
     /// The kernel's configuration, and where it was found.
     pub(super) config: Option<(String, &'static str)>,
     pub(super) processes: Vec<Process>,
+    /// Where the frequency settings lie.
+    pub(super) policies: Policies,
     /// What only calls tell; none for a collected tree.
     pub(super) live: Option<&'a Live>,
     /// What was kept of the last recording; none for a collected tree.
@@ -47,15 +50,35 @@ pub(super) struct Outcome {
     pub(super) finding: String,
     pub(super) remedy: Vec<Remedy>,
     pub(super) evidence: Vec<Evidence>,
+    /// It holds in a guest whatever its host does.
+    anywhere: bool,
 }
 
 impl Outcome {
     fn new(level: Level, finding: impl Into<String>) -> Self {
-        Self { level, finding: finding.into(), remedy: Vec::new(), evidence: Vec::new() }
+        let (remedy, evidence) = (Vec::new(), Vec::new());
+        Self { level, finding: finding.into(), remedy, evidence, anywhere: false }
     }
 
     pub(super) fn fine(finding: impl Into<String>) -> Self {
         Self::new(Level::Fine, finding)
+    }
+
+    /// Fine in a guest whatever its host does.
+    pub(super) fn fine_anywhere(finding: impl Into<String>) -> Self {
+        Self { anywhere: true, ..Self::fine(finding) }
+    }
+
+    /// Is it fine by what the machine shows of itself?
+    pub(super) fn is_about_the_machine(&self) -> bool {
+        self.level == Level::Fine && !self.anywhere
+    }
+
+    /// What is fine in the guest, of which the host has another side.
+    pub(super) fn known_of_the_guest_only(self, other_side: &str) -> Self {
+        let finding =
+            format!("not known on a virtual machine: {other_side}; in the guest {}", self.finding);
+        Self { level: Level::Unknown, finding, ..self }
     }
 
     pub(super) fn unknown(finding: impl Into<String>) -> Self {

@@ -31,7 +31,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 const MAX_KHZ: u64 = 100_000_000;
 
 fn khz(exam: &Exam<'_>, cpu: CpuId, file: &str) -> Look<u64> {
-    exam.view.look(&format!("{CPU}/cpu{cpu}/cpufreq/{file}"), |text| {
+    exam.view.look(&format!("{}/{file}", exam.policies.directory(cpu)), |text| {
         text.parse().ok().filter(|khz| (1..=MAX_KHZ).contains(khz))
     })
 }
@@ -44,7 +44,7 @@ fn governor(exam: &Exam<'_>) -> Outcome {
     let mut by_governor: BTreeMap<String, Vec<CpuId>> = BTreeMap::new();
     let mut thrifty: Vec<CpuId> = Vec::new();
     for &cpu in &exam.cpus {
-        let dir = format!("{CPU}/cpu{cpu}/cpufreq");
+        let dir = exam.policies.directory(cpu);
         let word = |file: &str| exam.view.look(&format!("{dir}/{file}"), a_word);
         let Some(governor) =
             tally.take(exam.view.look(&format!("{dir}/scaling_governor"), a_governor))
@@ -186,9 +186,10 @@ fn turbo(exam: &Exam<'_>) -> Outcome {
 /// Under acpi-cpufreq the state 1 MHz above the nominal one is the request for turbo: it is listed
 /// first among the available frequencies, and in force when the policy reaches up to it.
 fn requested(exam: &Exam<'_>, cpu: CpuId) -> Option<Said> {
-    let driver = exam.view.text(&format!("{CPU}/cpu{cpu}/cpufreq/scaling_driver")).ok()?;
+    let dir = exam.policies.directory(cpu);
+    let driver = exam.view.text(&format!("{dir}/scaling_driver")).ok()?;
     (driver.value == "acpi-cpufreq").then_some(())?;
-    let path = format!("{CPU}/cpu{cpu}/cpufreq/scaling_available_frequencies");
+    let path = format!("{dir}/scaling_available_frequencies");
     let listed = exam.view.look(&path, |text| {
         text.split_whitespace().map(|word| word.parse::<u64>().ok()).collect::<Option<Vec<_>>>()
     });

@@ -82,6 +82,13 @@ fn steal(exam: &Exam<'_>) -> Outcome {
             tally.bad.push(format!("CPU {cpu} {:.3} %", share * 100.0));
         }
     }
+    if tally.bad.is_empty() && tally.missing.is_empty() && exam.host.hypervisor.is_some() {
+        return Outcome::unknown(
+            "whether time was stolen is not known: the hypervisor says of none, and one that \
+             keeps no account of it says the same",
+        )
+        .all_seen(tally.evidence);
+    }
     tally.conclude("how much time was stolen", "no time was stolen since boot", |bad| {
         let finding = format!("time stolen since boot: {}", listed(bad, 6));
         let outcome = if most >= MUCH { Outcome::spoils(finding) } else { Outcome::note(finding) };
@@ -128,6 +135,12 @@ fn changed(exam: &Exam<'_>) -> Outcome {
             return Outcome::unknown(format!("{WHAT}: none is remembered"))
                 .seen(seen(path, "absent"));
         }
+        Some(Recall::Unreadable { path, why }) => {
+            return Outcome::unknown(format!("{WHAT}: what is remembered of it cannot be read"))
+                .seen(seen(path, why))
+                .advise("it is for the user who recorded:")
+                .run(format!("ls -ld {}", quoted(path)));
+        }
         Some(Recall::Rubbish { path, why }) => {
             return Outcome::unknown(format!("{WHAT}: what is remembered of it is damaged"))
                 .seen(seen(path, why))
@@ -138,7 +151,8 @@ fn changed(exam: &Exam<'_>) -> Outcome {
     let differences = last.host.differences(&exam.host);
     let source = format!("the last recording, {}", last.run);
     if differences.is_empty() {
-        return Outcome::fine("nothing changed since the last recording")
+        let whose = if exam.host.hypervisor.is_some() { " that this guest sees" } else { "" };
+        return Outcome::fine(format!("nothing{whose} changed since the last recording"))
             .seen(seen(&source, "the same host"));
     }
     let told: Vec<String> = differences.iter().map(words).collect();

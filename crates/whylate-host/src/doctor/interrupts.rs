@@ -5,7 +5,7 @@ use whylate_model::{CpuId, CpuList, Printable};
 
 use super::exam::{Check, Exam, Outcome, Tally, listed, quoted};
 use super::isolation::mask_of;
-use super::view::{Look, View, seen};
+use super::view::{Said, seen};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -99,44 +99,87 @@ fn affinity(exam: &Exam<'_>) -> Outcome {
         );
     };
     let mut tally = Tally::default();
-    let mut here: Vec<(u64, String, u32)> = Vec::new();
+    let mut found = Vec::new();
     for row in rows.iter().filter(|row| !row.private()) {
-        let said = match delivered_to(&exam.view, row.number) {
-            Ok(said) => said,
-            Err(missing) => {
-                tally.missing.push(missing.evidence);
-                continue;
-            }
-        };
-        let on = exam.measured_of(&said.value);
-        if on.is_empty() {
-            continue;
-        }
+        let Some(reach) = reach(exam, row.number, &mut tally) else { continue };
         let counted = columns.iter().zip(&row.counts).filter(|(cpu, _)| exam.is_measured(**cpu));
         let count = counted.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
         let phrase = format!("{} {} ({count} so far)", row.number, row.name());
-        here.push((count, phrase, row.number));
-        tally.evidence.push(said.evidence);
+        found.push(Found { reach, count, phrase, number: row.number });
     }
-    here.sort_by_key(|(count, ..)| std::cmp::Reverse(*count));
-    tally.bad = here.iter().map(|(_, phrase, _)| phrase.clone()).collect();
-    let fine = format!("no device's interrupt goes to {}", exam.measured());
+    found.sort_by_key(|one| (one.reach, std::cmp::Reverse(one.count)));
+    let goes: Vec<&Found> = found.iter().filter(|one| one.reach == Reach::Goes).collect();
+    let may: Vec<&Found> = found.iter().filter(|one| one.reach == Reach::May).collect();
+    tally.bad = [told(&goes, "goes to", "go to", exam), told(&may, "may go to", "may go to", exam)]
+        .into_iter()
+        .flatten()
+        .collect();
+    let fine = format!("no device's interrupt goes or may go to {}", exam.measured());
     if tally.evidence.is_empty() {
         tally
             .evidence
             .push(seen("/proc/irq/*", &format!("{} interrupts, all elsewhere", rows.len())));
     }
-    let fired = here.iter().any(|(count, ..)| *count > 0);
-    let numbers: Vec<u32> = here.iter().map(|(_, _, number)| *number).collect();
+    let fired = goes.iter().any(|one| one.count > 0);
+    let numbers: Vec<u32> = found.iter().map(|one| one.number).collect();
     tally.conclude("where interrupts go", fine, |bad| {
-        let go = if bad.len() == 1 { "interrupt goes" } else { "interrupts go" };
-        let what = format!("{} {go} to {}: {}", bad.len(), exam.measured(), listed(bad, 6));
-        let outcome = if fired {
-            Outcome::spoils(what)
-        } else {
-            Outcome::note(format!("{what}; none has come yet"))
-        };
+        let what = listed(bad, 2);
+        let outcome = if fired { Outcome::spoils(what) } else { Outcome::note(what) };
         moved(outcome, exam, &numbers)
+    })
+}
+
+/// Whether an interrupt comes to measured CPUs: as it is set up now, or as soon as somebody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    Goes,
+    May,
+}
+
+/// An interrupt that concerns the measured CPUs.
+struct Found {
+    reach: Reach,
+    /// How often it came to them since boot.
+    count: u64,
+    phrase: String,
+    number: u32,
+}
+
+fn told(found: &[&Found], one: &str, more: &str, exam: &Exam<'_>) -> Option<String> {
+    let phrases: Vec<String> = found.iter().map(|one| one.phrase.clone()).collect();
+    let verb = match found {
+        [] => return None,
+        [_] => format!("interrupt {one}"),
+        _ => format!("interrupts {more}"),
+    };
+    let never = if found.iter().all(|one| one.count == 0) { "; none has come yet" } else { "" };
+    let which = listed(&phrases, 6);
+    Some(format!("{} {verb} {}: {which}{never}", found.len(), exam.measured()))
+}
+
+/// The effective mask says where an interrupt goes now; kernels without one leave it empty. The
+/// other says where it may go: a reset, a CPU that goes offline or irqbalance is enough.
+fn reach(exam: &Exam<'_>, number: u32, tally: &mut Tally) -> Option<Reach> {
+    let mask = |name: &str| exam.view.cpu_list(&format!("/proc/irq/{number}/{name}"));
+    let here = |said: &Said<Vec<CpuId>>| !exam.measured_of(&said.value).is_empty();
+    let effective = mask("effective_affinity_list").ok().filter(|said| !said.value.is_empty());
+    if let Some(said) = effective.as_ref().filter(|said| here(said)) {
+        tally.evidence.push(said.evidence.clone());
+        return Some(Reach::Goes);
+    }
+    let allowed = match mask("smp_affinity_list") {
+        Ok(said) => said,
+        Err(missing) => {
+            tally.missing.push(missing.evidence);
+            return None;
+        }
+    };
+    here(&allowed).then(|| {
+        let elsewhere = effective.map(|said| said.evidence);
+        let reach = if elsewhere.is_some() { Reach::May } else { Reach::Goes };
+        tally.evidence.push(allowed.evidence);
+        tally.evidence.extend(elsewhere);
+        reach
     })
 }
 
@@ -161,15 +204,6 @@ fn moved(outcome: Outcome, exam: &Exam<'_>, numbers: &[u32]) -> Outcome {
             CpuList(&exam.cpus)
         ))
         .advise("for one recording: whylate gaps --move-interrupts, which puts them back")
-}
-
-/// Where an interrupt is delivered: the effective mask, which kernels without one leave empty.
-fn delivered_to(view: &View, number: u32) -> Look<Vec<CpuId>> {
-    let effective = view.cpu_list(&format!("/proc/irq/{number}/effective_affinity_list"));
-    match effective {
-        Ok(said) if !said.value.is_empty() => Ok(said),
-        _ => view.cpu_list(&format!("/proc/irq/{number}/smp_affinity_list")),
-    }
 }
 
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";

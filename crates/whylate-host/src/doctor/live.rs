@@ -12,9 +12,9 @@ use rustix::fs::{CWD, Mode, OFlags};
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_sys::ethtool::{self, Coalescing, Offloads};
 use whylate_sys::nanosleep::{Clock, clock_ns};
-use whylate_sys::{disk, timerslack};
+use whylate_sys::{SysError, disk, timerslack};
 
-use super::network;
+use super::network::{self, Asked};
 use super::view::View;
 
 /// Facts of the running host; what could not be found out says why.
@@ -49,21 +49,29 @@ impl Live {
     pub fn look(directory: &Path) -> Self {
         let ports =
             View::open(Path::new("/")).map(|view| network::ports(&view)).unwrap_or_default();
-        let asked = |port: &String| {
-            let coalescing = ethtool::coalescing(port).map_err(|refusal| refusal.to_string());
-            (port.clone(), coalescing)
-        };
         Self {
             timer_slack_ns: timerslack::get_ns().map_err(|refusal| refusal.to_string()),
             clock_read_ns: clock_read_ns(),
             disk: disk_speed(directory),
-            coalescing: ports.iter().map(asked).collect(),
-            offloads: ports
-                .iter()
-                .map(|port| (port.clone(), ethtool::offloads(port).map_err(|why| why.to_string())))
-                .collect(),
+            coalescing: coalescing_of(&ports),
+            offloads: offloads_of(&ports),
         }
     }
+}
+
+/// Coalescing of ports of the running host.
+pub(super) fn coalescing_of(ports: &[String]) -> Asked<Coalescing> {
+    asked(ports, ethtool::coalescing)
+}
+
+/// Offloads of ports of the running host.
+pub(super) fn offloads_of(ports: &[String]) -> Asked<Offloads> {
+    asked(ports, ethtool::offloads)
+}
+
+fn asked<T>(ports: &[String], ask: fn(&str) -> Result<T, SysError>) -> Asked<T> {
+    let answer = |port: &String| (port.clone(), ask(port).map_err(|refusal| refusal.to_string()));
+    ports.iter().map(answer).collect()
 }
 
 /// Readings in a row, long beside the two of the clock around them.

@@ -1,11 +1,12 @@
 //! What about a host would spoil a measurement: one check for each pitfall that a host can have.
 //!
 //! Every check looks at files below a root, says what it read back and where, and changes nothing.
-//! Three rules hold for all of them, each kept by a test:
+//! Four rules hold for all of them, each kept by a test:
 //! - a file that is absent is *unknown* and never *off*, except where the kernel documents what its
 //!   absence means; such places name the document;
 //! - a file that cannot be read, is no text, is larger than it can be, or says what it cannot say,
 //!   is *unknown* with the reason: nothing is concluded from it;
+//! - what a hypervisor shows its guest of the machine is *unknown* of the machine;
 //! - a check says something about its own pitfall only.
 //!
 //! What needs a call or a short try on the running host goes through [`Live`].
@@ -28,6 +29,7 @@
 
 mod exam;
 mod frequency;
+mod guest;
 mod identity;
 mod idle;
 mod interrupts;
@@ -39,6 +41,7 @@ mod network;
 mod pcie;
 mod processes;
 mod scheduling;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -49,6 +52,7 @@ use std::path::Path;
 use whylate_model::CpuId;
 use whylate_model::doctor::{DIAGNOSIS_VERSION, Diagnosis, Symptom};
 
+use crate::cpufreq::Policies;
 use crate::cpus::{self, CpuSpec};
 use crate::error::HostError;
 use crate::fingerprint;
@@ -63,36 +67,47 @@ pub use live::{DiskSpeed, Live};
 /// Lines for the root shell of the other machine that collect its tree into `host`.
 ///
 /// Files are named one by one: reading some others of these folders waits for the kernel's log,
-/// copies all memory, or reads a device's registers. What is not there is left out.
-pub const COLLECT: &str = "\
-d=host; mkdir -p $d/commands; { cp -L --parents /proc/cpuinfo /proc/meminfo \\
-  /proc/cmdline /proc/stat /proc/swaps /proc/mounts /proc/loadavg \\
-  /proc/interrupts /proc/config.gz /proc/self/cgroup /proc/[0-9]*/status \\
-  /proc/net/softnet_stat /proc/irq/default_smp_affinity \\
-  /proc/irq/[0-9]*/*affinity_list /proc/sys/kernel/*watchdog* \\
-  /proc/sys/kernel/sched_* /proc/sys/kernel/numa_balancing \\
-  /proc/sys/kernel/timer_migration /proc/sys/kernel/perf_event_paranoid \\
-  /proc/sys/kernel/osrelease /proc/sys/kernel/version /proc/sys/kernel/arch \\
-  /proc/sys/kernel/hostname /proc/sys/vm/swappiness /proc/sys/vm/stat_interval \\
-  /proc/sys/net/ipv4/icmp_* /boot/config-$(uname -r) \\
-  /sys/devices/virtual/workqueue/cpumask /sys/kernel/realtime \\
-  /sys/devices/virtual/workqueue/writeback/cpumask /sys/hypervisor/type \\
-  /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/ksm/run \\
-  /sys/kernel/mm/transparent_hugepage/defrag /sys/kernel/security/lockdown \\
-  /sys/kernel/mm/transparent_hugepage/khugepaged/defrag \\
-  /sys/kernel/debug/sched/preempt /sys/kernel/debug/sched/fair_server/*/runtime \\
-  /sys/module/pcie_aspm/parameters/policy /sys/class/dmi/id/sys_vendor \\
-  /sys/class/dmi/id/product_name /sys/fs/cgroup/cpuset.cpus.isolated \\
-  /sys/fs/cgroup/cpu*/cpu.rt_runtime_us /sys/class/net/*/speed \\
-  /sys/class/net/*/operstate /sys/class/net/*/queues/*/rps_cpus \\
-  /sys/class/net/*/device/uevent /sys/class/net/*/device/numa_node \\
-  /sys/class/net/*/device/*_link_* /sys/class/net/*/device/link/*aspm $d; \\
-find /sys/devices/system/cpu /sys/devices/system/node -type f -readable \\
-  ! -path '*/cache/*' ! -path '*/power/*' -exec cp --parents -t $d {} +; \\
-find /sys/devices/system/clocksource -name '*_clocksource' -readable \\
-  -exec cp --parents -t $d {} +; for p in $(ls /sys/class/net); do \\
-for o in c k; do ethtool -$o $p > $d/commands/ethtool-$o-$p.txt; done; done; \\
-auditctl -s > $d/commands/auditctl-s.txt; } 2>/dev/null";
+/// copies all memory, or reads a device's registers. What is not there is left out. What the kernel
+/// shows behind links (ports, their devices, the policies of frequency, `/proc/self`) lies in the
+/// tree in folders, by the names that the checks ask for; `cp` would pass over a file that two
+/// names of one call lead to, so CPUs, groups and ports are copied one by one.
+pub const COLLECT: &str = r#"d="$PWD/host"; mkdir -p "$d/commands"; ( cd /;
+c() { cp -L --parents "$@" "$d"; }; r=$(cat proc/sys/kernel/osrelease)
+g=$(sed -n 's/^[0-9]*:\([^:]*,\)*cpu\(,[^:]*\)*://p' proc/self/cgroup)
+c proc/cpuinfo proc/meminfo proc/cmdline proc/stat proc/swaps proc/mounts \
+  proc/loadavg proc/interrupts proc/config.gz proc/self/cgroup \
+  proc/net/softnet_stat proc/irq/default_smp_affinity proc/device-tree/model \
+  proc/device-tree/hypervisor/compatible boot/config-$r lib/modules/$r/config
+c proc/sys/kernel/*watchdog* proc/sys/kernel/sched_* proc/sys/net/ipv4/icmp_* \
+  proc/sys/kernel/numa_balancing proc/sys/kernel/timer_migration \
+  proc/sys/kernel/perf_event_paranoid proc/sys/kernel/osrelease \
+  proc/sys/kernel/version proc/sys/kernel/arch proc/sys/kernel/hostname \
+  proc/sys/vm/swappiness proc/sys/vm/stat_interval proc/sys/vm/nr_hugepages \
+  proc/sys/net/core/busy_* proc/sys/net/core/netdev_max_backlog \
+  proc/self/timerslack_ns
+c proc/[0-9]*/status
+c sys/kernel/realtime sys/kernel/mm/ksm/run sys/kernel/debug/sched/preempt \
+  sys/kernel/mm/transparent_hugepage/enabled sys/kernel/security/lockdown \
+  sys/kernel/mm/transparent_hugepage/defrag sys/hypervisor/type \
+  sys/kernel/mm/transparent_hugepage/khugepaged/defrag \
+  sys/kernel/debug/sched/fair_server/*/runtime \
+  sys/devices/virtual/workqueue/cpumask sys/class/dmi/id/sys_vendor \
+  sys/devices/virtual/workqueue/writeback/cpumask \
+  sys/class/dmi/id/product_name sys/module/pcie_aspm/parameters/policy
+c sys/fs/cgroup/cpuset.cpus.isolated sys/fs/cgroup/*/cpuset.cpus.isolated
+for m in sys/fs/cgroup/cpu*; do c $m$g/cpu.rt_runtime_us; done
+for f in sys/devices/system/cpu/cpu*/cpufreq; do c $f/*; done
+for p in $(ls sys/class/net); do n=sys/class/net/$p
+  c $n/speed $n/operstate $n/queues/*/rps_cpus $n/device/uevent \
+    $n/device/numa_node $n/device/*_link_* $n/device/link/*aspm \
+    $n/device/physfn/uevent
+  for o in c k; do ethtool -$o $p > "$d/commands/ethtool-$o-$p.txt"; done
+done; auditctl -s > "$d/commands/auditctl-s.txt"
+find proc/irq -name '*affinity_list' -exec cp --parents -t "$d" {} +
+find sys/devices/system/cpu sys/devices/system/node -type f -readable \
+  ! -path '*/cache/*' ! -path '*/power/*' -exec cp --parents -t "$d" {} +
+find sys/devices/system/clocksource -name '*_clocksource' -readable \
+  -exec cp --parents -t "$d" {} + ) 2>/dev/null"#;
 
 /// All checks, by subject.
 const CHECKS: [&[Check]; 10] = [
@@ -127,7 +142,7 @@ pub struct Request<'a> {
 pub fn examine(request: &Request<'_>) -> Result<Diagnosis, HostError> {
     let exam = prepare(request)?;
     let symptoms = CHECKS.into_iter().flatten().map(|check| {
-        let outcome = (check.look)(&exam);
+        let outcome = guest::as_far_as_known(&exam, check.name, (check.look)(&exam));
         Symptom {
             check: check.name.to_owned(),
             subject: check.subject,
@@ -171,6 +186,7 @@ fn prepare<'a>(request: &Request<'a>) -> Result<Exam<'a>, HostError> {
         command_line: known("/proc/cmdline"),
         config: view.kernel_config(known("/proc/sys/kernel/osrelease").as_deref()),
         processes: processes::read(&view),
+        policies: Policies::read(request.root),
         host,
         live: request.live,
         last: request.last,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use whylate_model::doctor::Subject;
 use whylate_model::{CpuId, CpuList};
+use whylate_sys::ethtool::{Coalescing, Offloads};
 
 use super::exam::{Check, Exam, Outcome, Tally, listed, quoted};
 use super::pcie;
@@ -79,7 +80,7 @@ fn no_port(exam: &Exam<'_>) -> Option<Outcome> {
     Some(if exam.view.names("/sys/class/net").is_empty() {
         Outcome::unknown("which ports there are is not known").seen(evidence)
     } else {
-        Outcome::fine("this host has no port with a device").seen(evidence)
+        Outcome::fine_anywhere("this host has no port with a device").seen(evidence)
     })
 }
 
@@ -137,11 +138,21 @@ fn node(exam: &Exam<'_>) -> Outcome {
     })
 }
 
+/// What ports answered, or why they did not.
+pub(super) type Asked<T> = BTreeMap<String, Result<T, String>>;
+
 /// Times a port holds packets back, as read.
-struct Held {
+pub(super) struct Held {
     rx_usecs: u64,
     tx_usecs: u64,
     adaptive: bool,
+}
+
+impl Held {
+    pub(super) fn words(&self) -> String {
+        let adaptive = if self.adaptive { ", adaptive" } else { "" };
+        format!("rx {} us, tx {} us{adaptive}", self.rx_usecs, self.tx_usecs)
+    }
 }
 
 /// More than this no driver takes.
@@ -154,14 +165,11 @@ fn coalescing(exam: &Exam<'_>) -> Outcome {
     let mut tally = Tally::default();
     let mut remedies = Vec::new();
     for port in ports(&exam.view) {
-        let Some(held) = tally.take(held(exam, &port)) else { continue };
-        let Held { rx_usecs, tx_usecs, adaptive } = held;
-        if rx_usecs > 0 || tx_usecs > 0 || adaptive {
-            let adapted = if adaptive { ", adaptive" } else { "" };
-            tally
-                .bad
-                .push(format!("{port} holds back rx {rx_usecs} us, tx {tx_usecs} us{adapted}"));
-            let off = if adaptive { "adaptive-rx off adaptive-tx off " } else { "" };
+        let asked = exam.live.map(|live| &live.coalescing);
+        let Some(held) = tally.take(held(&exam.view, asked, &port)) else { continue };
+        if held.rx_usecs > 0 || held.tx_usecs > 0 || held.adaptive {
+            tally.bad.push(format!("{port} holds back {}", held.words()));
+            let off = if held.adaptive { "adaptive-rx off adaptive-tx off " } else { "" };
             remedies.push(format!("ethtool -C {} {off}rx-usecs 0 tx-usecs 0", quoted(&port)));
         }
     }
@@ -171,11 +179,12 @@ fn coalescing(exam: &Exam<'_>) -> Outcome {
     })
 }
 
-fn held(exam: &Exam<'_>, port: &str) -> Look<Held> {
+/// From the kernel where it was asked, else from the dump of a tree.
+pub(super) fn held(view: &View, asked: Option<&Asked<Coalescing>>, port: &str) -> Look<Held> {
     let source = format!("/commands/ethtool-c-{port}.txt");
-    if let Some(live) = exam.live {
+    if let Some(asked) = asked {
         let call = format!("ioctl(SIOCETHTOOL, ETHTOOL_GCOALESCE) on {port}");
-        return match live.coalescing.get(port) {
+        return match asked.get(port) {
             Some(Ok(said)) => Ok(super::view::Said {
                 value: Held {
                     rx_usecs: u64::from(said.rx_usecs),
@@ -191,7 +200,7 @@ fn held(exam: &Exam<'_>, port: &str) -> Look<Held> {
             None => Err(Missing { absent: true, evidence: seen(&call, "not asked") }),
         };
     }
-    let text = exam.view.table(&source)?;
+    let text = view.table(&source)?;
     let number = |name| dumped(&text, name).and_then(|word| word.parse::<u64>().ok());
     let number = |name| number(name).filter(|usecs| *usecs <= MAX_USECS);
     let (Some(rx_usecs), Some(tx_usecs)) = (number("rx-usecs:"), number("tx-usecs:")) else {
@@ -227,7 +236,8 @@ fn offloads(exam: &Exam<'_>) -> Outcome {
     let mut tally = Tally::default();
     let mut remedies = Vec::new();
     for port in ports(&exam.view) {
-        let Some(on) = tally.take(offloads_of(exam, &port)) else { continue };
+        let asked = exam.live.map(|live| &live.offloads);
+        let Some(on) = tally.take(offloads_of(&exam.view, asked, &port)) else { continue };
         if !on.is_empty() {
             tally.bad.push(format!("{port} has {} on", on.join(", ")));
             let off: Vec<String> = on.iter().map(|name| format!("{name} off")).collect();
@@ -241,12 +251,16 @@ fn offloads(exam: &Exam<'_>) -> Outcome {
 }
 
 /// Short names of the offloads that are on.
-fn offloads_of(exam: &Exam<'_>, port: &str) -> Look<Vec<&'static str>> {
+pub(super) fn offloads_of(
+    view: &View,
+    asked: Option<&Asked<Offloads>>,
+    port: &str,
+) -> Look<Vec<&'static str>> {
     let states: BTreeMap<&str, bool>;
     let source;
-    if let Some(live) = exam.live {
+    if let Some(asked) = asked {
         source = format!("ioctl(SIOCETHTOOL) on {port}");
-        let said = match live.offloads.get(port) {
+        let said = match asked.get(port) {
             Some(Ok(said)) => said,
             Some(Err(why)) => {
                 return Err(Missing { absent: false, evidence: seen(&source, why) });
@@ -257,7 +271,7 @@ fn offloads_of(exam: &Exam<'_>, port: &str) -> Look<Vec<&'static str>> {
         states = told.into_iter().filter_map(|(name, on)| Some((name, on?))).collect();
     } else {
         source = format!("/commands/ethtool-k-{port}.txt");
-        let text = exam.view.table(&source)?;
+        let text = view.table(&source)?;
         let state = |line| match dumped(&text, line) {
             Some("on") => Some(true),
             Some("off") => Some(false),

@@ -4,7 +4,7 @@ use whylate_model::doctor::Subject;
 use whylate_model::{CpuId, CpuList};
 
 use super::exam::{Check, Exam, Outcome, Tally, listed, quoted};
-use super::view::{Look, seen};
+use super::view::{Look, View, seen};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -184,7 +184,7 @@ fn group_scheduling(exam: &Exam<'_>) -> Outcome {
             &format!("rt_group_sched={}", asked.unwrap_or("(default)")),
         ));
     }
-    let Some((group, share)) = own_share(exam) else {
+    let Some((group, share)) = own_share(&exam.view) else {
         return Outcome::unknown(
             "the real-time share of the own cgroup is not known: no cpu controller shows it",
         )
@@ -211,8 +211,8 @@ fn group_scheduling(exam: &Exam<'_>) -> Outcome {
 
 /// The own group of the cpu controller of cgroup v1, and its real-time share. The file is there
 /// exactly where the kernel has real-time groups.
-fn own_share(exam: &Exam<'_>) -> Option<(String, Look<i64>)> {
-    let groups = exam.view.text("/proc/self/cgroup").ok()?.value;
+pub(super) fn own_share(view: &View) -> Option<(String, Look<i64>)> {
+    let groups = view.text("/proc/self/cgroup").ok()?.value;
     let group = groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
@@ -220,13 +220,13 @@ fn own_share(exam: &Exam<'_>) -> Option<(String, Look<i64>)> {
     })?;
     // A path with dots would lead out of the hierarchy.
     (!group.split('/').any(|part| part == "..")).then_some(())?;
-    let mounts = crate::topology::mounts(exam.view.root());
+    let mounts = crate::topology::mounts(view.root());
     let mount = mounts.into_iter().find(|(kind, _, options)| {
         kind == "cgroup" && options.split(',').any(|option| option == "cpu")
     })?;
     let path =
         format!("{}/{}/cpu.rt_runtime_us", mount.1, group.trim_matches('/')).replace("//", "/");
-    let share = exam.view.look(&path, |text| text.parse::<i64>().ok().filter(|us| *us >= -1));
+    let share = view.look(&path, |text| text.parse::<i64>().ok().filter(|us| *us >= -1));
     Some((group.to_owned(), share))
 }
 

@@ -114,8 +114,10 @@ impl View {
     pub(super) fn chosen(&self, path: &str) -> Look<String> {
         self.look(path, |text| {
             let (_, rest) = text.split_once('[')?;
-            let (choice, _) = rest.split_once(']')?;
-            (!choice.is_empty()).then(|| choice.to_owned())
+            let (choice, others) = rest.split_once(']')?;
+            // The kernel marks one; where two are, nobody knows which is in force.
+            let one = !choice.is_empty() && !choice.contains('[') && !others.contains(['[', ']']);
+            one.then(|| choice.to_owned())
         })
     }
 
@@ -177,7 +179,7 @@ impl View {
         let file = under(&self.root, path);
         let missing = |absent, why: &str| Err(Missing { absent, evidence: seen(path, why) });
         if !self.inside(&file) {
-            return missing(false, "it is a link that leads out of the tree");
+            return missing(false, "a link that leads out of the tree");
         }
         let mut bytes = Vec::new();
         let read = open_plain(&file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
@@ -332,6 +334,19 @@ mod tests {
         let missing = view(&tree).number("/sys/knob").unwrap_err();
         assert!(!missing.absent);
         assert!(missing.evidence.said.contains("banana"), "{missing:?}");
+    }
+
+    #[test]
+    fn one_choice_is_in_brackets_and_two_are_none() {
+        let tree = Tree::empty();
+        let chosen = |text: &str| {
+            tree.file("/sys/knob", text);
+            view(&tree).chosen("/sys/knob").map(|said| said.value).ok()
+        };
+        assert_eq!(chosen("always [madvise] never\n").as_deref(), Some("madvise"));
+        for lie in ["[always] [never]\n", "[always [never]\n", "[always] never]\n", "[]\n", "x\n"] {
+            assert_eq!(chosen(lie), None, "{lie}");
+        }
     }
 
     #[test]

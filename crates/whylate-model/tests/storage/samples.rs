@@ -12,7 +12,7 @@ use whylate_model::cause::{
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::gap::{Evidence, Gap, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
-use whylate_model::origin::{Origin, Share};
+use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
     Anchor, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
     Evidence as RunEvidence, FORMAT_VERSION, Finding, FrequencySource, GapSummary, LoopKind,
@@ -72,7 +72,26 @@ pub(crate) fn run() -> Run {
         warnings: warnings(),
         verdict: Verdict::Untrustworthy { reasons: vec!["records were dropped".to_owned()] },
         segments: vec![segment("gaps-0001.parquet")],
+        log_bytes: Some(4_096),
         origins: vec![origin()],
+        spreads: vec![
+            Spread {
+                series: "gap".to_owned(),
+                of: Measure::Quantile { percent: 99.9 },
+                value: 64_000.0,
+                within: Some((60_000.0, 70_000.0)),
+                between: None,
+                ratio: None,
+            },
+            Spread {
+                series: "gap".to_owned(),
+                of: Measure::Rate { at_least: Nanos(1_000) },
+                value: 12.0,
+                within: Some((11.0, 13.0)),
+                between: Some((2.0, 22.0)),
+                ratio: Some(100.5),
+            },
+        ],
     }
 }
 
@@ -91,12 +110,18 @@ fn origin() -> Origin {
             series: "gap".to_owned(),
             recorded_as: "gap-cpu1".to_owned(),
             n: 12,
+            left_out: 3,
             p50: Some(Nanos(120)),
             p99: None,
             p999: None,
             max: Some(Nanos(64_000_000)),
             elapsed: Some(Nanos::SECOND),
             lost_share: Some(0.064),
+            lost_share_interval: Some((0.06, 0.07)),
+            threshold: Some(Nanos(110)),
+            period_ns: Some(8.5),
+            rates: summary().rates,
+            quantiles: series().quantiles,
         }],
         worst: vec![worst()],
         warnings: vec![Warning::Interrupted],

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use whylate_clock::{Counter, HardwareCounter};
-use whylate_gap::{Session, State, Totals};
+use whylate_gap::{GapError, Session, State, Totals};
 use whylate_host::watch::Watched;
 use whylate_model::Nanos;
 use whylate_model::run::LoopKind;
@@ -17,7 +17,7 @@ use whylate_threads::{ClockNanosleep, LatAbs, Measured, Placement};
 use super::attend::Part;
 use super::{Checkup, PARTS_OF_TIME};
 use crate::RecordError;
-use crate::deltas::Deltas;
+use crate::deltas::{Deltas, Found};
 use crate::gaps::Request as GapsRequest;
 use crate::intervals::Intervals;
 use crate::progress::Step;
@@ -49,7 +49,7 @@ impl Checkup<'_> {
             .collect();
         let part = Part { what, duration, cpus: &cpus, watched: &watched };
         let measuring = &mut session;
-        let deltas = self.attend(&part, move || {
+        let mut deltas = self.attend(&part, move || {
             let mut deltas = Deltas::new(Intervals::width_for(duration).to_ticks(rate), rate);
             measuring.start(&mut counter, rate, duration);
             while measuring.drain(|_, _| {}) == State::Running {
@@ -60,7 +60,9 @@ impl Checkup<'_> {
                 }
                 std::thread::sleep(TURN);
             }
-            measuring.finish().map(|()| deltas)
+            measuring.finish()?;
+            deltas.look_now(measuring.deltas(0));
+            Ok::<_, GapError>(deltas)
         })??;
         let setting = Setting {
             plan: &plan,
@@ -69,7 +71,12 @@ impl Checkup<'_> {
             counter: HardwareCounter::KIND,
             seed: self.request.seed,
         };
-        let description = summary::delta_description(&setting, self.request.cpu);
+        let cpu = self.request.cpu;
+        let (gaps, label) = (format!("gap-cpu{cpu}"), format!("gaps, CPU {cpu}"));
+        let description = summary::delta_description(&setting, &gaps, &label);
+        for Found { start, length, values } in deltas.take_found() {
+            self.storage.interval(&description.name, &values, start, length);
+        }
         let intervals = Some(deltas.intervals());
         let series = summary::delta_series(session.deltas(0), intervals, &description, rate);
         self.run.series.insert(0, series);

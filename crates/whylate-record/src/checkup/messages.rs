@@ -155,15 +155,15 @@ impl Row {
     }
 
     fn description(self, label: String, resolution_ns: f64, outcome: &Outcome) -> Description {
-        let (way, paper_row) = match self.way {
-            Way::Unix => ("unix", self.place.paper_row),
-            Way::Udp => ("udp", None),
+        let (way, paper_row, from) = match self.way {
+            Way::Unix => ("unix", self.place.paper_row, "before sending to a Unix socket"),
+            Way::Udp => ("udp", None, "before sending to a UDP socket"),
         };
         Description {
             name: format!("{way}-{}", self.place.name.replace(' ', "-")),
             label,
             paper_row,
-            from: "before the sending system call",
+            from,
             to: "after the receiving system call",
             clock: HardwareCounter::KIND.to_owned(),
             definition: Definition::RoundTrip,

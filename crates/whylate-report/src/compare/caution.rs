@@ -72,6 +72,22 @@ pub enum Caution {
         /// Samples counted.
         counted: u64,
     },
+    /// One run on each side: nothing tells how much runs of the same thing differ.
+    OneRunEach,
+    /// Few runs on a side: only large differences can be shown.
+    FewRuns {
+        /// Of A.
+        before: usize,
+        /// Of B.
+        after: usize,
+    },
+    /// Both sides hold the same recording.
+    SameRecording {
+        /// Its directory in A.
+        before: String,
+        /// Its directory in B.
+        after: String,
+    },
     /// A file could not be read to its end.
     Damaged {
         /// What the reader says.
@@ -127,6 +143,20 @@ impl fmt::Display for Caution {
                 Printable(directory),
                 Printable(series)
             ),
+            Self::OneRunEach => f.write_str(
+                "one run on each side: the intervals tell these two recordings apart, not A from B",
+            ),
+            Self::FewRuns { before, after } => write!(
+                f,
+                "{before} runs of A and {after} of B: how much runs differ is known from so few \
+                 that only a large difference can be shown"
+            ),
+            Self::SameRecording { before, after } => write!(
+                f,
+                "`{}` and `{}` are the same recording",
+                Printable(before),
+                Printable(after)
+            ),
             Self::Damaged { what } => f.write_str(what),
         }
     }
@@ -165,6 +195,16 @@ impl Caution {
                 "Only what the log holds is compared. Copy the directory again from where it was \
                  recorded."
             }
+            Self::OneRunEach => {
+                "Runs of the same thing differ, too, and nothing here says by how much. Record \
+                 five a side or more, in turns (A B A B), and name them all: \
+                 `whylate compare B... --baseline A...`."
+            }
+            Self::FewRuns { .. } => {
+                "That no difference is shown, or that a limit held, says little. Record five a \
+                 side or more, in turns: A B A B."
+            }
+            Self::SameRecording { .. } => "Nothing can differ between them. Name another run.",
             Self::Damaged { .. } => "What stands before the damage is compared.",
         }
     }

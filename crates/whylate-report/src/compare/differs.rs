@@ -5,11 +5,27 @@ use std::collections::BTreeSet;
 use whylate_model::Printable;
 use whylate_model::difference::{Difference, UNKNOWN};
 use whylate_model::run::Run;
+use whylate_model::warning::Warning;
 
 use super::load::Loaded;
 
 /// Settings that say where, not how: they differ from run to run and explain nothing.
 const PASSED_OVER: [&str; 1] = ["seed"];
+
+/// Name, and whether it was so in a run.
+type InForce = (&'static str, fn(&Run) -> bool);
+
+/// What was in force, whatever was asked for.
+const IN_FORCE: [InForce; 4] = [
+    ("kernel trace", |run| run.evidence.trace.is_some()),
+    ("rseq word", |run| run.evidence.rseq),
+    ("idle states held", |run| !warned(run, |w| matches!(w, Warning::IdleStatesNotHeld { .. }))),
+    ("memory locked", |run| !warned(run, |w| matches!(w, Warning::MemoryNotLocked { .. }))),
+];
+
+fn warned(run: &Run, is: fn(&Warning) -> bool) -> bool {
+    run.warnings.iter().any(is)
+}
 
 /// Between the first run of A and the first of B.
 pub(super) fn between(a: &[Loaded], b: &[Loaded]) -> Vec<Difference> {
@@ -39,6 +55,10 @@ fn of(a: &Run, b: &Run) -> Vec<Difference> {
         }
     };
     add("whylate".to_owned(), Some(&a.tool_version), Some(&b.tool_version));
+    for (name, has) in IN_FORCE {
+        let [left, right] = [a, b].map(|run| if has(run) { "yes" } else { "no" }.to_owned());
+        add(name.to_owned(), Some(&left), Some(&right));
+    }
     let names: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
     for name in names.into_iter().filter(|name| !PASSED_OVER.contains(&name.as_str())) {
         add(format!("setting {name}"), a.settings.get(name), b.settings.get(name));

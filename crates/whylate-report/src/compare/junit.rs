@@ -42,7 +42,7 @@ fn case(xml: &mut String, judged: &Judged) {
         Outcome::CannotBeJudged { .. } => {
             write!(xml, "<error type=\"cannot be judged\" message=\"{said}\">{said}</error>")
         }
-        Outcome::Held { .. } | Outcome::NotShown { .. } => {
+        Outcome::Held { .. } | Outcome::NothingToExceed { .. } | Outcome::NotShown { .. } => {
             write!(xml, "<system-out>{said}</system-out>")
         }
     };

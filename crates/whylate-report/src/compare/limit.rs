@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use whylate_model::{Nanos, Printable};
 use whylate_stats::quantile::PERCENTS;
 
+use crate::terminal::percent;
+
 /// A limit on a difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
@@ -49,6 +51,9 @@ pub struct Judged {
     pub series: String,
     /// The limit as it was written.
     pub limit: String,
+    /// Recordings of A and of B that it was judged by: with one each, nothing tells how much runs of
+    /// the same thing differ.
+    pub runs: (usize, usize),
     /// What came of it.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -73,6 +78,11 @@ pub enum Outcome {
         /// By how much B exceeds what is allowed: 95 % interval, ns or a share.
         excess: (f64, f64),
     },
+    /// Side B has no sample that could exceed it: of gaps, that is the best there can be.
+    NothingToExceed {
+        /// What it has none of.
+        reason: String,
+    },
     /// It cannot be judged.
     CannotBeJudged {
         /// Why.
@@ -94,7 +104,7 @@ impl Outcome {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Held { .. } => "held",
+            Self::Held { .. } | Self::NothingToExceed { .. } => "held",
             Self::NotShown { .. } => "not shown to be exceeded",
             Self::Exceeded { .. } => "exceeded",
             Self::CannotBeJudged { .. } => "cannot be judged",
@@ -112,22 +122,42 @@ impl Judged {
         };
         let head = format!("{place}limit {} {}", Printable(&self.limit), self.outcome.word());
         match &self.outcome {
-            Outcome::CannotBeJudged { reason } => format!("{head}: {reason}"),
+            Outcome::CannotBeJudged { reason } | Outcome::NothingToExceed { reason } => {
+                format!("{head}: {}", Printable(reason))
+            }
             Outcome::Held { excess }
             | Outcome::NotShown { excess }
             | Outcome::Exceeded { excess } => {
                 let share = self.limit.contains("lost=");
                 let shown = |value: f64| {
-                    if share { format!("{:+.4}%", value * 100.0) } else { signed(value) }
+                    if share { points(value) } else { signed(value) }
                 };
                 format!(
-                    "{head}: B less what is allowed is {} .. {} (95 %)",
+                    "{head}: B less what is allowed is {} .. {} (95 %; {} of A, {} of B)",
                     shown(excess.0),
-                    shown(excess.1)
+                    shown(excess.1),
+                    runs(self.runs.0),
+                    self.runs.1,
                 )
             }
         }
     }
+}
+
+fn runs(number: usize) -> String {
+    if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
+}
+
+/// A difference of shares with its sign, in percentage points: `+0.448 points`.
+#[must_use]
+pub(crate) fn points(share: f64) -> String {
+    let size = percent(share.abs());
+    let sign = match share {
+        _ if size == "0%" => "",
+        ..0.0 => "-",
+        _ => "+",
+    };
+    format!("{sign}{} points", size.trim_end_matches('%'))
 }
 
 /// A difference of nanoseconds with its sign: `+1.25us`, `-9ns`, `0ns`.

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use whylate_model::directory::RunDir;
+use whylate_model::origin::{self, Origin};
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Definition, Series};
-use whylate_model::{Nanos, Printable};
+use whylate_model::{Nanos, Printable, Ticks};
 use whylate_stats::Histogram;
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::sample::{Blocks, Counts, Sample, counts};
 
 use super::Caution;
+use super::likeness::Measurement;
 use crate::ReportError;
+
+/// Blocks of a recording that logged no interval.
+const QUIET_BLOCKS: f64 = 30.0;
 
 /// A run of a side.
 pub(super) struct Loaded {
@@ -44,28 +49,81 @@ pub(super) struct Measured {
     pub(super) lost: Vec<Vec<f64>>,
     /// Intervals of time in the logs.
     pub(super) intervals: usize,
+    /// Samples in the logs, those below the floor among them.
+    pub(super) logged: u64,
 }
 
-/// Reads `run.json` of each directory.
+/// Reads `run.json` of each directory; the same recording counts once.
 pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReportError> {
-    paths
-        .iter()
-        .map(|path| {
-            let directory = RunDir::open(path)?;
-            let run = directory.read_run()?;
-            let name = Printable(&path.display().to_string()).to_string();
-            Ok(Loaded { directory, name, run })
-        })
-        .collect()
+    let mut loaded: Vec<Loaded> = Vec::new();
+    for path in paths {
+        let directory = RunDir::open(path)?;
+        let run = directory.read_run()?;
+        let name = Printable(&path.display().to_string()).to_string();
+        let new = Loaded { directory, name, run };
+        if let Some(known) = loaded.iter().find(|known| known.shares_a_recording(&new)) {
+            let (first, second) = (known.name.clone(), new.name);
+            return Err(ReportError::ComparedTwice { first, second });
+        }
+        loaded.push(new);
+    }
+    Ok(loaded)
+}
+
+/// What no two recordings have in common.
+#[derive(PartialEq)]
+struct Identity<'a> {
+    began: Option<u64>,
+    host: &'a str,
+    epoch: Ticks,
+    seed: u64,
+    command_line: &'a [String],
+}
+
+impl<'a> Identity<'a> {
+    fn of(origin: &'a Origin) -> Self {
+        Self {
+            began: origin.began(),
+            host: &origin.host.hostname,
+            epoch: origin.clock.epoch,
+            seed: origin.seed,
+            command_line: &origin.command_line,
+        }
+    }
 }
 
 impl Loaded {
+    fn recorded(&self) -> Vec<Identity<'_>> {
+        let run = &self.run;
+        if run.is_merged() {
+            return run.origins.iter().map(Identity::of).collect();
+        }
+        vec![Identity {
+            began: origin::began(&run.clock),
+            host: &run.host.hostname,
+            epoch: run.clock.epoch,
+            seed: run.seed,
+            command_line: &run.command_line,
+        }]
+    }
+
+    /// Is a recording in both?
+    pub(super) fn shares_a_recording(&self, other: &Self) -> bool {
+        let known = self.recorded();
+        other.recorded().iter().any(|recording| known.contains(recording))
+    }
+
     pub(super) fn series(&self, name: &str) -> Option<&Series> {
         self.run.series.iter().find(|series| series.name == name)
     }
 
     pub(super) fn gaps(&self, name: &str) -> Option<&GapSummary> {
         self.run.gaps.iter().find(|gaps| gaps.series == name)
+    }
+
+    /// What decides whether a series is like another.
+    pub(super) fn measurement(&self, name: &str) -> Option<Measurement<'_>> {
+        self.series(name).map(|series| (series, self.gaps(name), &self.run.settings))
     }
 
     /// The threshold behind a series of gaps.
@@ -89,11 +147,20 @@ impl Loaded {
         }
     }
 
+    /// Recordings of a series of gaps, by origin, with the seconds that each took.
+    fn quiet(&self, name: &str) -> Vec<(Option<u32>, f64)> {
+        let seconds = |origin| Some((origin, self.elapsed(name, origin)?.0 as f64 / 1e9));
+        match self.run.origins.len() {
+            0 => seconds(None).into_iter().collect(),
+            several => (0..several as u32).filter_map(|index| seconds(Some(index))).collect(),
+        }
+    }
+
     fn period_ns(&self, name: &str) -> f64 {
         self.gaps(name).map_or(0.0, |gaps| gaps.period_ticks * 1e9 / self.run.clock.hz.0)
     }
 
-    fn recordings(&self) -> usize {
+    pub(super) fn recordings(&self) -> usize {
         self.run.origins.len().max(1)
     }
 }
@@ -117,7 +184,7 @@ pub(super) fn side(
     for loaded in runs {
         let mut parts: BTreeMap<(usize, Option<u32>), Recording> = BTreeMap::new();
         let mut logged = vec![0u64; wanted.len()];
-        let log = match loaded.directory.histograms() {
+        let log = match loaded.directory.histograms_of(&loaded.run) {
             Ok(log) => log,
             Err(error) => {
                 cautions.push(Caution::Damaged { what: error.to_string() });
@@ -136,6 +203,7 @@ pub(super) fn side(
                 continue;
             };
             logged[index] += interval.histogram.len();
+            measured[index].logged += interval.histogram.len();
             let values = at_least(interval.histogram, wanted[index].floor);
             let part = parts.entry((index, interval.origin)).or_insert_with(|| Recording {
                 blocks: Blocks::new(recordings),
@@ -149,6 +217,11 @@ pub(super) fn side(
             into.intervals += 1;
             into.dependence.add(&values);
             into.sample.add_values(&values);
+        }
+        for (index, one) in wanted.iter().enumerate() {
+            for (origin, seconds) in loaded.quiet(&one.series) {
+                parts.entry((index, origin)).or_insert_with(|| quiet(recordings, seconds));
+            }
         }
         for ((index, origin), part) in parts {
             take(&mut measured[index], loaded, &wanted[index].series, origin, part);
@@ -164,6 +237,13 @@ pub(super) fn side(
         }
     }
     measured
+}
+
+/// A recording without a single gap: blocks of time, all empty.
+fn quiet(recordings: usize, seconds: f64) -> Recording {
+    let mut blocks = Blocks::new(recordings);
+    blocks.add(0.0, (seconds / QUIET_BLOCKS).min(1.0), &[]);
+    Recording { blocks, begin: 0.0, max: 0 }
 }
 
 fn take(

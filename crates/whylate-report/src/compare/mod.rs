@@ -31,8 +31,8 @@ use whylate_model::series::{Definition, Quantile};
 
 pub use caution::Caution;
 pub(crate) use likeness::unlike;
-pub(crate) use limit::signed;
 pub use limit::{Bound, Judged, Limit, Measure, Outcome};
+pub(crate) use limit::{points, signed};
 pub use page::html;
 pub use sides::{Compared as WithValues, compare};
 
@@ -237,6 +237,10 @@ pub struct NumberDifference {
 pub struct RateDifference {
     /// Gaps of at least this length.
     pub at_least: Nanos,
+    /// Where A has none of them: the rate is below this (95 %, three over the time measured).
+    pub before_below: Option<f64>,
+    /// The same of B.
+    pub after_below: Option<f64>,
     /// How often, and the difference.
     pub per_second: NumberDifference,
 }

@@ -15,7 +15,9 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-w
 padding:1rem;background:var(--ground);color:var(--ink)}h1{font-size:1.4rem}h2{font-size:1.15rem;\
 margin-top:2.2rem}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}\
 caption{text-align:left;color:var(--soft);padding:.3rem 0}td,th{padding:.2rem .7rem;\
-border-bottom:1px solid var(--rule);text-align:right}td:first-child,th:first-child,td.l,th.l{\
+border-bottom:1px solid var(--rule);text-align:right;white-space:nowrap}td.l{white-space:normal;\
+min-width:9rem;overflow-wrap:anywhere}svg{max-width:100%;height:auto}p,li{overflow-wrap:anywhere}\
+td:first-child,th:first-child,td.l,th.l{\
 text-align:left}.wide{overflow-x:auto}.note{color:var(--soft)}";
 
 /// The page.

@@ -54,6 +54,10 @@ impl<'a> Drawn<'a> {
             Bound::Absolute(ns) => (1.0, ns),
         };
         let (intervals, resolution) = match limit.measure {
+            Measure::Quantile(_) | Measure::Max if self.has_no_gap() => {
+                let reason = "side B has no gap above the threshold".to_owned();
+                return Ok(Outcome::NothingToExceed { reason });
+            }
             Measure::Quantile(percent) if self.is_censored(percent) => {
                 return Err(format!("p{percent} falls among samples that timed out"));
             }
@@ -89,6 +93,11 @@ impl<'a> Drawn<'a> {
             return Err("there are too few intervals of time to tell".to_owned());
         }
         Ok(Outcome::of((headline.low - allowed, headline.high - allowed), resolution))
+    }
+
+    /// Has B measured, and seen no gap while A did?
+    fn has_no_gap(&self) -> bool {
+        self.after.sample.values().is_empty() && !self.after.lost.is_empty()
     }
 
     /// Does the quantile of a side fall among values of which only a lower bound is known?
@@ -160,7 +169,12 @@ impl<'a> Drawn<'a> {
                 (per_block(self.before, at_least), per_block(self.after, at_least));
             let found = difference::of_means(&before, &after, 1.0, SEED, RESAMPLES)
                 .filter(|found| found.headline().is_bounded())?;
-            Some(RateDifference { at_least, per_second: number(&before, &after, found) })
+            Some(RateDifference {
+                at_least,
+                before_below: below(self.before, &before),
+                after_below: below(self.after, &after),
+                per_second: number(&before, &after, found),
+            })
         };
         RATES_AT_LEAST.into_iter().filter_map(rate).collect()
     }
@@ -171,6 +185,13 @@ impl<'a> Drawn<'a> {
         let bin = if value < 2_048 { 0.0 } else { value as f64 / 1_024.0 };
         self.resolution_ns.max(bin)
     }
+}
+
+/// The 95 % upper end of a rate of which nothing was seen: three events over the time.
+fn below(side: &Measured, rates: &[Vec<f64>]) -> Option<f64> {
+    let seconds = side.elapsed?.0 as f64 / 1e9;
+    let none = rates.iter().flatten().all(|rate| *rate <= 0.0);
+    (none && seconds > 0.0).then(|| 3.0 / seconds)
 }
 
 /// Quantiles of a side, for the eye.

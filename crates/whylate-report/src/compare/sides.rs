@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use whylate_model::Nanos;
 use whylate_model::run::{RunState, Verdict as RunVerdict};
 
-use super::likeness::unlike;
+use super::likeness::{Measurement, unlike};
 use super::load::{self, Loaded, Measured, Wanted};
 use super::pair::{self, Drawn};
 use super::{
@@ -16,6 +16,8 @@ use crate::ReportError;
 
 /// Fewer intervals than this on a side make intervals of confidence doubtful.
 const FEW_INTERVALS: usize = 20;
+/// With fewer runs than this on a side, Student's t says little.
+const FEW_RUNS: usize = 5;
 /// Measuring times further apart than this are told.
 const OTHER_DURATION: f64 = 0.1;
 
@@ -49,6 +51,9 @@ pub fn compare(request: &Request) -> Result<Compared, ReportError> {
         limits.append(&mut judged);
     }
     limits.extend(limits_without_series(&request.limits, &pairs));
+    if pairs.iter().any(|pair| matches!(pair.result, PairResult::Compared(_))) {
+        cautions.splice(0..0, few_runs(&a, &b));
+    }
     let comparison = Comparison {
         format_version: FORMAT_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -85,17 +90,28 @@ impl OnePair<'_> {
             .filter(|limit| limit.series.as_ref().is_none_or(|series| *series == self.name.0))
             .filter(|limit| limit.series.is_some() || self.can_have(limit))
             .collect();
+        let spoilt = spoilt(self.a, self.b);
         let judged = |outcome: &dyn Fn(&Limit) -> Outcome| -> Vec<Judged> {
+            // What an untrustworthy run holds is not known; what it exceeds, it may well exceed.
+            let outcome = |limit: &Limit| match (outcome(limit), &spoilt) {
+                (exceeded @ Outcome::Exceeded { .. }, _) => exceeded,
+                (_, Some(reason)) => Outcome::CannotBeJudged { reason: reason.clone() },
+                (judged, None) => judged,
+            };
             let one = |limit: &&Limit| Judged {
                 series: self.name.0.clone(),
                 limit: limit.to_string(),
+                runs: (self.x.sample.runs().len(), self.y.sample.runs().len()),
                 outcome: outcome(limit),
             };
             wanted.iter().map(one).collect()
         };
         let not = |reason: String| Outcome::CannotBeJudged { reason };
         let fields = self.unlike();
-        let empty = self.x.sample.values().is_empty() || self.y.sample.values().is_empty();
+        let has_none = |side: &Measured| side.sample.values().is_empty();
+        // No gap is something to compare: nothing was lost.
+        let both_lasted = !self.x.lost.is_empty() && !self.y.lost.is_empty();
+        let empty = (has_none(self.x) || has_none(self.y)) && !both_lasted;
         let (result, limits) = if self.request.side_by_side {
             let reason = "--side-by-side judges nothing";
             (PairResult::SideBySide, judged(&|_| not(reason.to_owned())))
@@ -125,19 +141,14 @@ impl OnePair<'_> {
 
     /// Every run of both sides against the first of A.
     fn unlike(&self) -> Vec<whylate_model::difference::Difference> {
-        let of = |run: &Loaded, name: &str| {
-            run.series(name).map(|series| (series.clone(), run.gaps(name).cloned()))
-        };
-        let all: Vec<_> = self
+        let all: Vec<Measurement> = self
             .a
             .iter()
-            .filter_map(|run| of(run, &self.name.0))
-            .chain(self.b.iter().filter_map(|run| of(run, &self.name.1)))
+            .filter_map(|run| run.measurement(&self.name.0))
+            .chain(self.b.iter().filter_map(|run| run.measurement(&self.name.1)))
             .collect();
-        let Some(((first, first_gaps), others)) = all.split_first() else { return Vec::new() };
-        let differs = |(series, gaps): &(_, Option<_>)| {
-            unlike((first, first_gaps.as_ref()), (series, gaps.as_ref()))
-        };
+        let Some((first, others)) = all.split_first() else { return Vec::new() };
+        let differs = |other: &Measurement| unlike(*first, *other);
         others.iter().map(differs).find(|fields| !fields.is_empty()).unwrap_or_default()
     }
 
@@ -150,6 +161,10 @@ impl OnePair<'_> {
             let counted: u64 = runs.iter().filter_map(|run| run.series(name)).map(|s| s.n).sum();
             Some(match counted {
                 0 => format!("side {side} has no samples"),
+                _ if measured.logged > 0 => format!(
+                    "all {} samples of side {side} are below {}, the larger of the two thresholds",
+                    measured.logged, self.floor
+                ),
                 n => format!(
                     "the histogram log of side {side} holds none of its {n} samples (cells of a \
                      matrix are compared by their own directories)"
@@ -218,6 +233,11 @@ fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
             cautions.push(Caution::OtherVersion { before, after });
         }
     }
+    let both = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
+    for (x, y) in both.filter(|(x, y)| x.shares_a_recording(y)) {
+        let (before, after) = (x.name.clone(), y.name.clone());
+        cautions.push(Caution::SameRecording { before, after });
+    }
     for (side, runs) in [(Side::A, a), (Side::B, b)] {
         let fields = differs::within(runs);
         if !fields.is_empty() {
@@ -240,6 +260,22 @@ fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
     cautions
 }
 
+/// A run that is not trustworthy.
+fn spoilt(a: &[Loaded], b: &[Loaded]) -> Option<String> {
+    let mut runs = a.iter().chain(b);
+    let run = runs.find(|run| matches!(run.run.verdict, RunVerdict::Untrustworthy { .. }))?;
+    Some(format!("`{}` is not trustworthy", run.name))
+}
+
+fn few_runs(a: &[Loaded], b: &[Loaded]) -> Option<Caution> {
+    let count = |side: &[Loaded]| side.iter().map(Loaded::recordings).sum();
+    match (count(a), count(b)) {
+        (1, 1) => Some(Caution::OneRunEach),
+        (before, after) if before.min(after) < FEW_RUNS => Some(Caution::FewRuns { before, after }),
+        _ => None,
+    }
+}
+
 /// Limits that no pair has: they cannot be judged, and must not pass for kept.
 fn limits_without_series(limits: &[Limit], pairs: &[Pair]) -> Vec<Judged> {
     let unjudged = |limit: &&Limit| match &limit.series {
@@ -251,6 +287,7 @@ fn limits_without_series(limits: &[Limit], pairs: &[Pair]) -> Vec<Judged> {
         Judged {
             series: limit.series.clone().unwrap_or_default(),
             limit: limit.to_string(),
+            runs: (0, 0),
             outcome: Outcome::CannotBeJudged { reason },
         }
     };

@@ -74,6 +74,7 @@ fn ccdf(curves: &[Curve], options: &Options) -> Value {
                 "label": shown(&curve.label),
                 "n": curve.n,
                 "resolution": number(curve.resolution_ns),
+                "step": crate::svg::resolution_label(curve.resolution_ns),
                 "x": column(|p| p.value_ns),
                 "y": column(|p| p.share),
                 "low": if banded { column(|p| p.low) } else { Vec::new() },
@@ -93,7 +94,6 @@ fn timeline(timeline: &Timeline, worst: &[OnTimeline]) -> Value {
     while fine.cells() > MOST_CELLS && fine.bins() > 64 {
         fine = fine.coarsened(fine.bins() / 2);
     }
-    let (from, to) = timeline.span_ns();
     let lanes: Vec<Value> = fine
         .lanes
         .iter()
@@ -106,21 +106,21 @@ fn timeline(timeline: &Timeline, worst: &[OnTimeline]) -> Value {
                 .longest
                 .iter()
                 .filter(|gap| gap.lane == index)
-                .flat_map(|gap| [whole(gap.start_ns - from), whole(gap.length_ns), json!(gap.slot)])
+                .flat_map(|gap| [whole(gap.start_ns), whole(gap.length_ns), json!(gap.slot)])
                 .collect();
             json!({"label": shown(&lane.label), "cells": cells, "gaps": gaps})
         })
         .collect();
     json!({
         "kind": "timeline",
-        "from": whole(from),
-        "to": whole(to),
+        "of": timeline.time_label(),
+        "length": whole(timeline.length_ns()),
         "bin": number(fine.bin_ns()),
         "names": timeline.names.iter().map(|name| shown(name)).collect::<Vec<_>>(),
         "colours": NAMED,
         "completeFrom": whole(timeline.complete_from_ns),
         "lanes": lanes,
-        "worst": worst.iter().map(|gap| detail(gap, from)).collect::<Vec<_>>(),
+        "worst": worst.iter().map(detail).collect::<Vec<_>>(),
     })
 }
 
@@ -136,12 +136,12 @@ fn cells(lost: impl Iterator<Item = f64>, bin_ns: f64) -> Value {
     Value::from(flat)
 }
 
-fn detail(gap: &OnTimeline, from: f64) -> Value {
+fn detail(gap: &OnTimeline) -> Value {
     let OnTimeline { index, lane, start_ns, picture } = gap;
     json!({
         "index": index,
         "lane": lane,
-        "start": whole(start_ns - from),
+        "start": whole(*start_ns),
         "length": whole(picture.length_ns),
         "title": shown(&picture.title),
         "parts": picture.parts.iter().map(|part| json!([

@@ -65,20 +65,23 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
             share: Share::OfSamples,
         };
         all.push(distribution(report, &of_kind, options));
-        if definition == Definition::Gap {
+        let logged = |gaps: &GapSummary| report.histograms.get(&gaps.series).is_some();
+        if definition == Definition::Gap && report.run.gaps.iter().any(logged) {
             all.push(wasted(report));
         }
     }
     if report.run.series.is_empty() && report.histograms.names().next().is_some() {
         all.push(unsummed(report));
     }
-    if !report.run.gaps.is_empty() || report.timeline.gaps > 0 {
+    let measured = !report.run.gaps.is_empty() || report.timeline.gaps > 0;
+    if measured && !report.run.is_merged() {
         all.push(over_time(&report.timeline));
     }
     if !report.run.causes.is_empty() {
         all.push(bars(report.run, &report.timeline));
     }
-    if !report.run.series.is_empty() {
+    // A sum of recordings has no blocks: it has no time of its own.
+    if !report.run.series.is_empty() && !report.run.is_merged() {
         all.push(moving(report.run));
     }
     all
@@ -99,13 +102,26 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn
         curves.truncate(MOST_CURVES);
     }
     let mut figure = ccdf::figure(&curves, &options);
-    figure.table = measured::quantiles(series, "Percentiles with their 95% intervals");
+    figure.table = measured::quantiles(series, "Percentiles with their 95% intervals and n_eff");
     let mut how = format!(
         "Up: the share {} that took at least as long as the time below, on logarithmic axes. No \
-         curve is drawn below 1/n. Shaded: the 95% interval of each share, from n_eff, the \
-         independent samples that n dependent ones are worth.",
+         curve is drawn below 1/n.",
         options.share_of
     );
+    let logged = |series: &&Series| report.histograms.get(&series.name).is_some();
+    let of_percentiles = series.iter().filter(|series| !logged(series)).count();
+    if of_percentiles < series.len() {
+        how.push_str(
+            " Shaded: the 95% interval of each share, from n_eff, the independent samples that n \
+             dependent ones are worth.",
+        );
+    }
+    if of_percentiles > 0 {
+        how.push_str(
+            " Where the run keeps percentiles alone the curve is known at its corners; between two \
+             of them the lower share is drawn, and there is no band.",
+        );
+    }
     if series.len() > curves.len() {
         let _ = write!(how, " Drawn are the {MOST_CURVES} with the longest tails.");
     }
@@ -139,7 +155,14 @@ fn of_quantiles(series: &Series) -> Curve {
     points.extend(series.max.iter().map(|max| point(max.0, 1.0 / series.n.max(1) as f64)));
     points.sort_by(|a, b| a.value_ns.total_cmp(&b.value_ns).then(b.share.total_cmp(&a.share)));
     let label = format!("{} (percentiles alone)", series.label);
-    Curve { label, n: series.n, resolution_ns: series.resolution_ns, points, whiskers: vec![] }
+    Curve {
+        label,
+        n: series.n,
+        resolution_ns: series.resolution_ns,
+        points,
+        whiskers: vec![],
+        reached: vec![],
+    }
 }
 
 /// Histograms of a run that was killed before it summed them up.
@@ -182,7 +205,7 @@ fn wasted(report: &Report) -> (Drawn, Plot) {
             crate::terminal::percent(share)
         };
         let mut cells = vec![
-            format!("CPU {}", gaps.cpu),
+            report.run.thread_name(gaps),
             gaps.end.since(gaps.start).to_nanos(run.clock.hz).to_string(),
             at(0),
         ];
@@ -208,7 +231,8 @@ fn wasted(report: &Report) -> (Drawn, Plot) {
     let mut how =
         "Up: the share of the elapsed time that was spent in gaps of at least the length \
                    below. A percentile over gaps weighs one of 64ms like one of 100ns; this does \
-                   not. Bars: 95% intervals by block bootstrap over intervals of time."
+                   not. Bars: 95% intervals by block bootstrap over intervals of time; of several curves \
+                   they stand beside one another."
             .to_owned();
     if total > curves.len() {
         let _ = write!(how, " Drawn are the {MOST_CURVES} CPUs that lost most.");
@@ -243,21 +267,22 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
         .map(|s| Point { value_ns: s.value_ns, share: s.share, low: s.low, high: s.high })
         .collect();
     let resolution_ns = run.clock.resolution_ns;
-    let label = format!("CPU {} ({} intervals)", gaps.cpu, pooled.intervals());
-    Curve { label, n: pooled.all.len(), resolution_ns, points, whiskers }
+    let label = format!("{} ({} intervals)", run.thread_name(gaps), pooled.intervals());
+    Curve { label, n: pooled.all.len(), resolution_ns, points, whiskers, reached: vec![] }
 }
 
 fn over_time(timeline: &Timeline) -> (Drawn, Plot) {
-    let mut how = "Columns: the share of each stretch of time that was lost, by the cause of its \
-                   gaps. Strip below: grey where the thread ran, coloured where it did not. A gap \
+    let mut how = "Above: the share of each stretch of time that was lost, by the cause of its \
+                   gaps. Strip below: grey is time that the thread had. A gap at least one column \
+                   wide fills it from its start to its end; shorter ones fill the share of their \
+                   column that they took, in the colour of the cause that took most of it. A gap \
                    counts whole for the cause with its largest part."
         .to_owned();
     if timeline.complete_from_ns > 0.0 {
         let from = whylate_model::Nanos(timeline.complete_from_ns.round() as u64);
         let _ = write!(
             how,
-            " The strip shows the {} longest gaps, all of more than {from}; the columns show all {}.",
-            timeline.longest.len(),
+            " All {} gaps are in it; of gaps shorter than {from} the page holds sums over time alone.",
             crate::terminal::count(timeline.gaps)
         );
     }

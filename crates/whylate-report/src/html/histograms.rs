@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use whylate_model::directory::RunDir;
-use whylate_model::run::Run;
+use whylate_model::run::{Run, RunState};
 use whylate_stats::Histogram;
 use whylate_stats::bootstrap::{block_bootstrap, mean};
 use whylate_stats::dependence::Exceedances;
@@ -26,6 +26,15 @@ pub(super) struct Histograms {
     by_name: BTreeMap<String, Pooled>,
     /// What could not be read.
     pub(super) notes: Vec<String>,
+}
+
+/// Lines of the logs that are in no histogram.
+#[derive(Default)]
+struct Left {
+    unread: u64,
+    strange: u64,
+    /// Written after the last checkpoint of a run that did not end.
+    later: u64,
 }
 
 /// One series.
@@ -56,35 +65,12 @@ pub(super) struct TimeShare {
 }
 
 impl Histograms {
-    pub(super) fn read(directory: &RunDir, run: &Run) -> Self {
+    /// Reads the logs of some directories, each with what its tags are called here beyond themselves.
+    pub(super) fn read(sources: &[(String, &RunDir)], run: &Run) -> Self {
         let mut histograms = Self::default();
-        let intervals = match directory.histograms() {
-            Ok(intervals) => intervals,
-            Err(error) => {
-                histograms.notes.push(format!("figures rest on summaries alone: {error}"));
-                return histograms;
-            }
-        };
-        let (mut unread, mut strange) = (0_u64, 0_u64);
-        for interval in intervals {
-            match interval {
-                Ok(interval) => {
-                    let known = run.series.is_empty()
-                        || run.series.iter().any(|series| series.name == interval.tag);
-                    if known && histograms.has_room(&interval.tag) {
-                        let pooled = histograms.by_name.entry(interval.tag).or_default();
-                        pooled.add(&interval.histogram, interval.length_s * 1e9);
-                    } else {
-                        strange += 1;
-                    }
-                }
-                Err(error) => {
-                    unread += 1;
-                    if unread == 1 {
-                        histograms.notes.push(format!("figures lack what cannot be read: {error}"));
-                    }
-                }
-            }
+        let mut left = Left::default();
+        for (prefix, directory) in sources {
+            histograms.take(directory, prefix, run, &mut left);
         }
         for series in run.series.iter().filter(|series| series.n > 0) {
             let logged = histograms.get(&series.name).map_or(0, |pooled| pooled.all.len());
@@ -95,13 +81,60 @@ impl Histograms {
                 ));
             }
         }
+        let Left { unread, strange, later } = left;
         if unread > 1 {
             histograms.notes.push(format!("{unread} lines of the histogram log cannot be read"));
         }
+        if later > 0 {
+            histograms.notes.push(format!(
+                "{later} {} of the histogram log not drawn: later than the last checkpoint, which \
+                 everything else on this page is of",
+                if later == 1 { "interval" } else { "intervals" }
+            ));
+        }
         if strange > 0 {
-            histograms.notes.push(format!("{strange} lines of the histogram log are not drawn: no series of the run, or too many"));
+            histograms.notes.push(format!(
+                "{strange} lines of the histogram log are not drawn: no series of the run, or too \
+                 many"
+            ));
         }
         histograms
+    }
+
+    fn take(&mut self, directory: &RunDir, prefix: &str, run: &Run, left: &mut Left) {
+        let intervals = match directory.histograms_of(run) {
+            Ok(intervals) => intervals,
+            Err(error) => {
+                self.notes.push(format!("figures rest on summaries alone: {error}"));
+                return;
+            }
+        };
+        for interval in intervals {
+            match interval {
+                Ok(interval) => {
+                    let tag = format!("{prefix}{}", interval.tag);
+                    let summed = run.series.iter().find(|series| series.name == tag);
+                    if !(run.series.is_empty() || summed.is_some()) || !self.has_room(&tag) {
+                        left.strange += 1;
+                        continue;
+                    }
+                    let pooled = self.by_name.entry(tag).or_default();
+                    let with_it = pooled.all.len() + interval.histogram.len();
+                    let open = run.state == RunState::Running;
+                    if summed.is_some_and(|series| open && with_it > series.n) {
+                        left.later += 1;
+                    } else {
+                        pooled.add(&interval.histogram, interval.length_s * 1e9);
+                    }
+                }
+                Err(error) => {
+                    left.unread += 1;
+                    if left.unread == 1 {
+                        self.notes.push(format!("figures lack what cannot be read: {error}"));
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Pooled> {

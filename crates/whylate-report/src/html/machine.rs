@@ -5,7 +5,7 @@ use whylate_model::CpuList;
 use whylate_model::run::{ClockFacts, FrequencySource, Run};
 
 use super::measured::capped;
-use crate::svg::Table;
+use crate::svg::{Table, resolution_label};
 use crate::terminal::{count, percent, trust};
 
 /// Rows of a table: the knobs of a host are some hundred.
@@ -19,7 +19,7 @@ pub(super) struct Machine {
     line: String,
     recorded: Option<String>,
     words: Table,
-    sources: Table,
+    sources: Option<Table>,
     offsets: Option<Table>,
     evidence: Vec<String>,
     counters: Option<Table>,
@@ -69,7 +69,7 @@ fn words(run: &Run) -> Table {
     };
     row(
         "resolution",
-        format!("{:.2}ns", clock.resolution_ns),
+        resolution_label(clock.resolution_ns),
         "The smallest step the clock shows: shorter times print as less than this.",
     );
     row(
@@ -84,7 +84,7 @@ fn words(run: &Run) -> Table {
         let ns = |ticks: f64| ticks * 1e9 / clock.hz.0;
         let (low, high) = gaps.period_spread_ticks;
         row(
-            &format!("precision: loop on CPU {}", gaps.cpu),
+            &format!("precision: loop, {}", run.thread_name(gaps)),
             format!(
                 "{:.2}ns, p10 {:.2}ns, p90 {:.2}ns ({} quiet blocks)",
                 ns(gaps.period_ticks),
@@ -97,19 +97,22 @@ fn words(run: &Run) -> Table {
     }
     row(
         "accuracy: frequency",
-        format!("within {:.3}ppm", clock.hz_bound_ppm),
-        "The distance to true time: 1ppm is 1us in each second measured.",
+        accuracy(clock, run.is_merged()),
+        "The distance to true time: 1ppm is 1us in each second measured. A clock that agrees with \
+         one made from the same oscillator shows nothing of it.",
     );
-    let independent = clock.sources.iter().filter(|source| source.independent).count();
-    row(
-        "accuracy: sources",
-        match independent {
-            0 => "none independent of the one used".to_owned(),
-            some => format!("{some} independent of the one used"),
-        },
-        "A clock that is wrong in all it is compared with shows no difference: only independent \
-         sources can find it out.",
-    );
+    if !run.is_merged() {
+        let independent = clock.sources.iter().filter(|source| source.independent).count();
+        row(
+            "accuracy: sources",
+            match independent {
+                0 => "none independent of the one used".to_owned(),
+                some => format!("{some} independent of the one used"),
+            },
+            "A clock that is wrong in all it is compared with shows no difference: only \
+             independent sources can find it out.",
+        );
+    }
     let bound = clock.cross_cpu.iter().map(|offset| offset.bound.to_nanos(clock.hz)).max();
     if let Some(bound) = bound {
         row(
@@ -128,7 +131,33 @@ fn words(run: &Run) -> Table {
     table
 }
 
-fn sources(clock: &ClockFacts) -> Table {
+/// How far the frequency lies from true time, as far as any source can tell.
+fn accuracy(clock: &ClockFacts, merged: bool) -> String {
+    let bound = clock.hz_bound_ppm;
+    if merged {
+        return format!("each recording's own; the widest bound is {bound:.3}ppm");
+    }
+    let bounded = |source: &&FrequencySource| {
+        source.bound_ppm.filter(|_| source.independent).map(|own| source.difference_ppm.abs() + own)
+    };
+    let best = clock.sources.iter().filter(|source| bounded(source).is_some()).min_by(|a, b| {
+        bounded(a).unwrap_or(f64::INFINITY).total_cmp(&bounded(b).unwrap_or(f64::INFINITY))
+    });
+    if let Some((source, ppm)) = best.and_then(|source| Some((source, bounded(&source)?))) {
+        return format!("within {:.3}ppm, by {}", ppm.max(bound), source.name);
+    }
+    match clock.sources.iter().find(|source| source.independent) {
+        Some(source) => format!(
+            "unknown: {} is independent and states no bound; it differs by {:+.3}ppm",
+            source.name, source.difference_ppm
+        ),
+        None => format!(
+            "unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW within {bound:.3}ppm"
+        ),
+    }
+}
+
+fn sources(clock: &ClockFacts) -> Option<Table> {
     let head = ["source", "MHz", "bound", "difference", "independent"];
     let mut table = Table::new(format!("Frequency of the counter ({})", clock.counter), &head);
     table.left = vec![4];
@@ -143,7 +172,7 @@ fn sources(clock: &ClockFacts) -> Table {
         ]
     };
     table.rows = capped(clock.sources.iter().map(row).collect(), MOST_ROWS);
-    table
+    (!clock.sources.is_empty()).then_some(table)
 }
 
 fn offsets(clock: &ClockFacts) -> Option<Table> {
@@ -165,6 +194,9 @@ fn offsets(clock: &ClockFacts) -> Option<Table> {
 fn evidence(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     match &run.evidence.trace {
+        None if run.is_merged() => lines.push(
+            "Causes are those of the recordings; each has its evidence in its own run.".to_owned(),
+        ),
         None => lines.push(
             "Causes come from what the thread knows by itself; there is no kernel trace."
                 .to_owned(),
@@ -196,7 +228,9 @@ fn evidence(run: &Run) -> Vec<String> {
         }
     }
     let rseq = if run.evidence.rseq { "passed its self-test" } else { "was not used" };
-    lines.push(format!("The rseq word {rseq}."));
+    if !run.is_merged() {
+        lines.push(format!("The rseq word {rseq}."));
+    }
     if let Some(steal) = run.evidence.steal_ns {
         lines.push(format!(
             "Steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick.",
@@ -258,8 +292,15 @@ fn pairs<'a, K: ToString + 'a, V: ToString + 'a>(
     table
 }
 
+/// The time of day of a wall time: `08:21:58.123456`.
+pub(super) fn time_of_day(realtime_ns: u64) -> String {
+    let date = utc(realtime_ns);
+    let time = date.split(' ').nth(1).unwrap_or_default();
+    format!("{time}.{:06}", realtime_ns % 1_000_000_000 / 1_000)
+}
+
 /// A wall time as `2026-11-21 08:21:58 UTC`.
-fn utc(realtime_ns: u64) -> String {
+pub(super) fn utc(realtime_ns: u64) -> String {
     let seconds = realtime_ns / 1_000_000_000;
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);
     let leap = |year: u64| {
@@ -286,6 +327,7 @@ fn utc(realtime_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::tests::recorded;
 
     #[test]
     fn wall_times_are_dates() {
@@ -298,5 +340,30 @@ mod tests {
             assert_eq!(utc(seconds * 1_000_000_000 + 999_999_999), date);
         }
         assert!(utc(u64::MAX).starts_with("2554-"));
+        assert_eq!(time_of_day(1_795_251_718_000_123_999), "09:01:58.000123");
+    }
+
+    #[test]
+    fn accuracy_is_unknown_without_an_independent_source() {
+        let source = |independent, bound_ppm| FrequencySource {
+            name: "acpi_pm".to_owned(),
+            hz: whylate_model::Hertz(1e9),
+            bound_ppm,
+            independent,
+            difference_ppm: -2.0,
+        };
+        let of = |sources| {
+            let clock = ClockFacts { hz_bound_ppm: 0.073, sources, ..recorded().clock };
+            accuracy(&clock, false)
+        };
+        let unknown =
+            "unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW within 0.073ppm";
+        assert_eq!(of(vec![]), unknown);
+        assert_eq!(of(vec![source(false, Some(0.5))]), unknown);
+        assert_eq!(of(vec![source(true, Some(0.5))]), "within 2.500ppm, by acpi_pm");
+        assert_eq!(
+            of(vec![source(true, None)]),
+            "unknown: acpi_pm is independent and states no bound; it differs by -2.000ppm"
+        );
     }
 }

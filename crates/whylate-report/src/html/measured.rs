@@ -5,7 +5,7 @@ use whylate_model::Nanos;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Denominator, Quantile, Series};
 
-use crate::svg::Table;
+use crate::svg::{Table, resolution_label};
 use crate::terminal::{count, percent, rate};
 
 /// Rows of a table; what is more is counted in the last.
@@ -58,7 +58,7 @@ pub(super) fn capped(mut rows: Vec<Vec<String>>, most: usize) -> Vec<Vec<String>
 fn series(series: &[Series]) -> Table {
     let head =
         ["", "n", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "resolution", "class"];
-    let mut table = Table::new("What was measured", &head);
+    let mut table = Table::new("Percentiles of each series", &head);
     table.left = vec![10];
     let rows = series.iter().map(|series| {
         let mut cells = vec![series.label.clone(), count(series.n), value(series, series.min)];
@@ -67,7 +67,7 @@ fn series(series: &[Series]) -> Table {
             cells.push(value(series, found));
         }
         cells.push(value(series, series.max));
-        cells.push(format!("{:.1}ns", series.resolution_ns));
+        cells.push(resolution_label(series.resolution_ns));
         cells.push(series.class.map_or("-".to_owned(), |class| class.to_string()));
         cells
     });
@@ -89,14 +89,11 @@ pub(super) fn quantiles(series: &[&Series], caption: &str) -> Table {
             known
         });
     let mut table = Table::new(caption, &["", "n"]);
-    table.head.extend(percents.iter().map(|percent| format!("p{percent} (95% interval)")));
-    table.head.extend(["n_eff".to_owned(), "max".to_owned()]);
+    table.head.extend(percents.iter().map(|percent| format!("p{percent}")));
+    table.head.push("max".to_owned());
     let rows = series.iter().map(|series| {
         let mut cells = vec![series.label.clone(), unbroken(series.n)];
         cells.extend(percents.iter().map(|percent| with_interval(series, *percent)));
-        let worth = series.quantiles.iter().filter(|q| q.value.is_some()).map(|q| q.n_eff);
-        let least = worth.fold(f64::INFINITY, f64::min);
-        cells.push(if least.is_finite() { unbroken(least as u64) } else { "-".to_owned() });
         cells.push(value(series, series.max));
         cells
     });
@@ -118,8 +115,11 @@ fn with_interval(series: &Series, percent: f64) -> String {
         return "-".to_owned();
     };
     let end = |end: Option<Nanos>| end.map_or("?".to_owned(), |ns| ns.to_string());
+    // Each percentile has its own: samples that hang together do so at some height.
+    let worth =
+        if quantile.n_eff.is_finite() { unbroken(quantile.n_eff as u64) } else { "?".to_owned() };
     format!(
-        "{} ({}\u{a0}..\u{a0}{})",
+        "{} ({}\u{a0}..\u{a0}{}; n_eff\u{a0}{worth})",
         value(series, quantile.value),
         end(quantile.low),
         end(quantile.high)
@@ -157,7 +157,7 @@ fn tail(series: &Series) -> Option<String> {
 
 fn gaps(run: &Run) -> Table {
     let head = [
-        "CPU",
+        "thread",
         "elapsed",
         "gaps",
         "lost",
@@ -178,7 +178,7 @@ fn gap_row(run: &Run, gaps: &GapSummary) -> Vec<String> {
         .lost_share_interval
         .map_or("-".to_owned(), |(low, high)| format!("{} .. {}", percent(low), percent(high)));
     vec![
-        gaps.cpu.to_string(),
+        run.thread_name(gaps),
         gaps.end.since(gaps.start).to_nanos(run.clock.hz).to_string(),
         count(gaps.gaps),
         percent(gaps.lost_share),
@@ -194,7 +194,7 @@ fn rates(run: &Run) -> Option<Table> {
     let first = run.gaps.iter().find(|gaps| !gaps.rates.is_empty())?;
     let shown: Vec<&GapSummary> = run.gaps.iter().take(MOST_CPUS).collect();
     let mut table = Table::new("Gaps per second, with 95% intervals", &["at least"]);
-    table.head.extend(shown.iter().map(|gaps| format!("CPU {}", gaps.cpu)));
+    table.head.extend(shown.iter().map(|gaps| run.thread_name(gaps)));
     table.rows = first
         .rates
         .iter()

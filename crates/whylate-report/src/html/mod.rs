@@ -15,6 +15,7 @@ mod figures;
 mod histograms;
 mod machine;
 mod measured;
+mod origins;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -23,14 +24,15 @@ mod worst;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
 use whylate_model::ModelError;
 use whylate_model::directory::{RUN_FILE, RunDir};
-use whylate_model::run::Run;
-use whylate_model::segments;
+use whylate_model::run::{GapSummary, Run};
+use whylate_model::segments::{self, StoredGap};
 
 use crate::ReportError;
-use crate::timeline::{Builder, Timeline};
+use crate::timeline::{Builder, Start, Timeline};
 use histograms::Histograms;
 
 /// The file in the run directory.
@@ -38,14 +40,28 @@ pub const REPORT_FILE: &str = "report.html";
 
 /// Errors of single segments that are told one by one.
 const MOST_NOTES: usize = 8;
+/// Gaps that one thread hands to the other at once, and how often it may be ahead: some 10 MiB.
+const BATCH: usize = 16_384;
+const MOST_BATCHES: usize = 4;
+/// Cells that are read: a matrix has eight.
+const MOST_CELLS: usize = 64;
 
 /// Everything a page is made from.
 struct Report<'a> {
     run: &'a Run,
     histograms: Histograms,
     timeline: Timeline,
+    /// The cells that a matrix shows side by side.
+    cells: Vec<Cell>,
     /// What could not be read, for the reader.
     notes: Vec<String>,
+}
+
+/// One cell of a matrix: it keeps its own histograms and gaps.
+struct Cell {
+    name: String,
+    directory: RunDir,
+    run: Run,
 }
 
 /// Writes `report.html` into the directory of a run and into those of its cells, if it has any;
@@ -99,34 +115,116 @@ pub fn render(directory: &RunDir, run: &Run) -> Result<String, ReportError> {
 }
 
 fn read<'a>(directory: &RunDir, run: &'a Run) -> Report<'a> {
-    let mut histograms = Histograms::read(directory, run);
-    let mut notes = std::mem::take(&mut histograms.notes);
-    match segments::survey(directory, run) {
-        Ok(survey) if !survey.is_complete() => notes.push(survey.to_string()),
-        Ok(_) => {}
-        Err(error) => notes.push(error.to_string()),
+    let mut notes = Vec::new();
+    let cells = cells_of(directory, run, &mut notes);
+    let mut sources: Vec<_> =
+        cells.iter().map(|cell| (format!("{}-", cell.name), &cell.directory)).collect();
+    if sources.is_empty() {
+        sources.push((String::new(), directory));
     }
-    let mut builder = Builder::new(run);
-    match segments::read_gaps(directory) {
-        Ok(gaps) => {
-            let mut unread = 0;
-            for gap in gaps {
-                match gap {
-                    Ok(gap) => builder.add(&gap),
-                    Err(error) => {
-                        unread += 1;
-                        if unread <= MOST_NOTES {
-                            notes.push(format!("the timeline lacks a segment: {error}"));
-                        }
-                    }
-                }
+    let mut histograms = Histograms::read(&sources, run);
+    notes.append(&mut histograms.notes);
+    let start = if cells.is_empty() { Start::OfAll } else { Start::OfEach };
+    let mut builder = Builder::new(run, start);
+    if !cells.is_empty() {
+        builder.name(cells.iter().flat_map(|cell| &cell.run.causes));
+    }
+    if cells.is_empty() {
+        survey(directory, run, "", &mut notes);
+    }
+    // What is the sum of several recordings has several clocks, and no timeline.
+    if cells.is_empty() && !run.is_merged() {
+        each_gap(directory, "", &mut notes, |gap| builder.add(&gap));
+    }
+    for cell in &cells {
+        let within = format!("{}: ", cell.name);
+        survey(&cell.directory, &cell.run, &within, &mut notes);
+        let rows: Vec<Option<u16>> =
+            cell.run.gaps.iter().map(|gaps| row(run, cell, gaps)).collect();
+        each_gap(&cell.directory, &within, &mut notes, |gap| {
+            let thread = rows.get(usize::from(gap.thread)).copied().flatten();
+            if let Some(thread) = thread {
+                builder.add(&StoredGap { thread, ..gap });
             }
-            if unread > MOST_NOTES {
-                notes.push(format!("the timeline lacks {unread} segments in all"));
+        });
+    }
+    Report { run, histograms, timeline: builder.finish(), cells, notes }
+}
+
+/// The cells whose series the run shows; none for a run that is no matrix.
+fn cells_of(directory: &RunDir, run: &Run, notes: &mut Vec<String>) -> Vec<Cell> {
+    if run.is_merged() || !run.segments.is_empty() {
+        return Vec::new();
+    }
+    // Without a list there are no cells to be missed: the directory itself cannot be read then.
+    let mut found = Vec::new();
+    for path in cells(directory).unwrap_or_default().into_iter().take(MOST_CELLS) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let prefix = format!("{name}-");
+        if !run.gaps.iter().any(|gaps| gaps.series.starts_with(&prefix)) {
+            continue;
+        }
+        let read = RunDir::open(path).and_then(|directory| Ok((directory.read_run()?, directory)));
+        match read {
+            Ok((run, directory)) => found.push(Cell { name, directory, run }),
+            Err(error) => notes.push(format!("figures lack the cell {name}: {error}")),
+        }
+    }
+    found
+}
+
+/// Which of the matrix's threads one of a cell is.
+fn row(run: &Run, cell: &Cell, gaps: &GapSummary) -> Option<u16> {
+    let name = format!("{}-{}", cell.name, gaps.series);
+    let row = run.gaps.iter().position(|gaps| gaps.series == name)?;
+    u16::try_from(row).ok()
+}
+
+fn survey(directory: &RunDir, run: &Run, within: &str, notes: &mut Vec<String>) {
+    match segments::survey(directory, run) {
+        Ok(survey) if !survey.is_complete() => notes.push(format!("{within}{survey}")),
+        Ok(_) => {}
+        Err(error) => notes.push(format!("{within}{error}")),
+    }
+}
+
+/// Every single gap that can be read.
+fn each_gap(
+    directory: &RunDir,
+    within: &str,
+    notes: &mut Vec<String>,
+    mut take: impl FnMut(StoredGap),
+) {
+    let gaps = match segments::read_gaps(directory) {
+        Ok(gaps) => gaps,
+        Err(error) => return notes.push(format!("{within}there is no timeline: {error}")),
+    };
+    let mut unread = 0;
+    let mut take = |gap: Result<StoredGap, ModelError>| match gap {
+        Ok(gap) => take(gap),
+        Err(error) => {
+            unread += 1;
+            if unread <= MOST_NOTES {
+                notes.push(format!("{within}the timeline lacks a segment: {error}"));
             }
         }
-        Err(error) => notes.push(format!("there is no timeline: {error}")),
+    };
+    // Decoding takes most of the time, and need not wait for the rest.
+    let (sender, batches) = sync_channel::<Vec<_>>(MOST_BATCHES);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut gaps = gaps;
+            loop {
+                let batch: Vec<_> = gaps.by_ref().take(BATCH).collect();
+                if batch.is_empty() || sender.send(batch).is_err() {
+                    return;
+                }
+            }
+        });
+        batches.into_iter().flatten().for_each(&mut take);
+    });
+    if unread > MOST_NOTES {
+        notes.push(format!("{within}the timeline lacks {unread} segments in all"));
     }
-    let timeline = builder.finish();
-    Report { run, histograms, timeline, notes }
 }

@@ -10,6 +10,7 @@ use super::causes::{self, Causes};
 use super::figures::{self, Drawn};
 use super::machine::{self, Machine};
 use super::measured::{self, Measured};
+use super::origins::{self, Origins};
 use super::worst::{self, Shown};
 use super::{Report, data};
 use crate::{ReportError, sentence, svg};
@@ -38,6 +39,8 @@ struct Page {
     figures: Vec<Drawn>,
     causes: Causes,
     worst: Shown,
+    origins: Option<Origins>,
+    cells: Vec<String>,
     machine: Machine,
     policy: &'static str,
     styles: [Value; 3],
@@ -95,6 +98,8 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
         figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),
         causes: causes::of(run),
         worst: worst.shown,
+        origins: origins::of(run),
+        cells: report.cells.iter().map(|cell| cell.name.clone()).collect(),
         machine: machine::of(run),
         policy: POLICY,
         styles: [svg::STYLE, PAGE_STYLE, UPLOT_STYLE].map(raw),

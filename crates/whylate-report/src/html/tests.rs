@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Run, RunState, Verdict};
+use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::Series;
 use whylate_model::warning::Warning;
 use whylate_stats::Histogram;
@@ -68,8 +68,141 @@ fn the_page_of_a_recorded_run_has_all_its_parts() {
     assert_eq!(figures, 5);
     // A table beside each figure, and a picture for each of the longest gaps.
     assert!(page.matches("<table>").count() > figures);
-    assert_eq!(page.matches("<svg").count(), figures + recorded().worst.len());
+    assert_eq!(page.matches("<svg class=").count(), figures + recorded().worst.len());
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+}
+
+/// The cells of the row after the one that a text stands in.
+fn row_after<'a>(page: &'a str, text: &str) -> &'a str {
+    let table = &page[page.find(text).unwrap_or_else(|| panic!("no {text}"))..];
+    let row = table.split("<tbody>").nth(1).unwrap();
+    row.split("</tr>").next().unwrap()
+}
+
+#[test]
+fn times_count_from_the_start_of_the_measurement() {
+    let run = recorded();
+    let page = render(&sample(), &run).unwrap();
+    assert!(!page.contains("epoch"), "a time that counts from the epoch");
+    let at = run.worst[0].start.since(run.gaps[0].start).to_nanos(run.clock.hz).0 as f64 / 1e9;
+    assert!(row_after(&page, "id=\"worst\"").contains(&format!(">{at:.6}s<")), "{at}");
+    let timeline = &page[page.find("id=\"timeline\"").unwrap()..];
+    assert!(timeline.contains(">time since the start of the measurement</text>"));
+    let ticks: Vec<&str> = timeline.split("class=\"tick mid").skip(1).take(3).collect();
+    assert!(ticks[0].contains(">0</text>"), "{ticks:?}");
+}
+
+#[test]
+fn each_percentile_has_the_number_of_samples_it_is_worth() {
+    let run = recorded();
+    let page = render(&sample(), &run).unwrap();
+    let row = row_after(&page, "id=\"ccdf-gaps\"");
+    let worth = |q: &whylate_model::series::Quantile| crate::terminal::count(q.n_eff as u64);
+    let supported: Vec<_> = run.series[0].quantiles.iter().filter(|q| q.value.is_some()).collect();
+    assert!(supported.len() > 1 && worth(supported[0]) != worth(supported[1]));
+    for quantile in supported {
+        let worth = format!("n_eff\u{a0}{})", worth(quantile).replace(' ', "\u{a0}"));
+        assert!(row.contains(&worth), "p{}: {worth} in {row}", quantile.percent);
+    }
+}
+
+#[test]
+fn accuracy_without_an_independent_source_is_unknown() {
+    let page = render(&sample(), &recorded()).unwrap();
+    assert!(page.contains("unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW"));
+}
+
+#[test]
+fn a_sum_of_recordings_has_their_numbers_and_no_timeline() {
+    let home = tempfile::tempdir().unwrap();
+    let into = home.path().join("sum");
+    let origins: Vec<PathBuf> = ["one", "two"]
+        .map(|name| {
+            let to = home.path().join(name);
+            std::fs::create_dir(&to).unwrap();
+            for file in ["histograms.hlog", "gaps-0001.parquet"] {
+                std::fs::copy(sample().path().join(file), to.join(file)).unwrap();
+            }
+            let mut run = recorded();
+            run.host.hostname = format!("host-{name}");
+            // Of the recorded example the log lacks what came last.
+            let intervals = sample().histograms().unwrap();
+            run.series[0].n = intervals.map(|i| i.unwrap().histogram.len()).sum();
+            run.gaps[0].gaps = run.series[0].n;
+            run.seed += name.len() as u64 + u64::from(name == "two");
+            run.segments.retain(|segment| segment.file.starts_with("gaps"));
+            // Another frequency: ticks of the two are not to be mixed.
+            run.clock.hz.0 *= if name == "two" { 2.0 } else { 1.0 };
+            RunDir::open(&to).unwrap().write_run(&run).unwrap();
+            to
+        })
+        .into();
+    let request = crate::merge::Request {
+        directories: origins,
+        across_cpus: false,
+        skip_damaged: false,
+        tables: true,
+        table_bytes: 1 << 20,
+        command_line: Vec::new(),
+    };
+    let merged = crate::merge::merge(&request, &into).unwrap();
+    let page = render(&RunDir::open(&into).unwrap(), &merged.run).unwrap();
+    assert!(!page.contains("id=\"timeline\"") && !page.contains("id=\"blocks\""));
+    assert!(page.contains("The sum of 2 recordings") && page.contains("has no timeline"));
+    for name in ["host-one", "host-two"] {
+        assert!(page.contains(&format!(">{name}</td>")), "{name} is not told");
+    }
+    assert!(!page.contains("there is no kernel trace"));
+}
+
+#[test]
+fn a_matrix_shows_its_cells_in_one_figure() {
+    let (_home, directory) = empty();
+    let mut run = recorded();
+    let (series, gaps) = (run.series[0].clone(), run.gaps[0].clone());
+    (run.series, run.gaps) = (Vec::new(), Vec::new());
+    for cell in ["floating", "pinned-fifo"] {
+        let own = RunDir::create(directory.path().join(cell)).unwrap();
+        for file in ["histograms.hlog", "gaps-0001.parquet", "run.json"] {
+            std::fs::copy(sample().path().join(file), own.path().join(file)).unwrap();
+        }
+        let name = format!("{cell}-{}", series.name);
+        run.series.push(Series { name: name.clone(), label: cell.to_owned(), ..series.clone() });
+        run.gaps.push(GapSummary { series: name, ..gaps.clone() });
+    }
+    run.causes.clear();
+    run.worst.clear();
+    run.segments.clear();
+    let page = render(&directory, &run).unwrap();
+    assert!(!page.contains("summaries alone") && !page.contains("percentiles alone"));
+    assert!(page.contains("<code>pinned-fifo/report.html</code>"));
+    let lost = row_after(&page, "Gaps over time: lost time");
+    let timeline = read(&directory, &run).timeline;
+    assert_eq!(timeline.lanes.len(), 2);
+    assert!(timeline.gaps > 100 && timeline.gaps.is_multiple_of(2), "{} gaps", timeline.gaps);
+    assert!(!lost.contains("0ns"), "{lost}");
+    let causes = recorded().causes;
+    let largest = causes.iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns)).unwrap();
+    assert_eq!(timeline.names[0], largest.cause.to_string(), "the first colour");
+}
+
+#[test]
+fn the_page_of_a_killed_run_is_of_its_last_checkpoint() {
+    let (_home, directory, mut run) = holding(&[900, 40_000]);
+    run.state = RunState::Running;
+    let path = directory.path().join("histograms.hlog");
+    let mut log = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    let (_other_home, other, _) = holding(&[1_000_000_000; 3]);
+    let later = std::fs::read_to_string(other.path().join("histograms.hlog")).unwrap();
+    let line = later.lines().find(|line| line.starts_with("Tag=")).unwrap();
+    std::io::Write::write_all(&mut log, format!("{line}\n").as_bytes()).unwrap();
+    let page = render(&directory, &run).unwrap();
+    assert!(page.contains("1 interval of the histogram log not drawn"), "no note");
+    assert!(!page.contains("the histogram log holds"), "more than all");
+    assert_eq!(read(&directory, &run).histograms.get("gap-cpu1").unwrap().all.len(), 2);
+    run.state = RunState::Complete;
+    let page = render(&directory, &run).unwrap();
+    assert!(page.contains("the histogram log holds 5 of the 2 samples"));
 }
 
 #[test]

@@ -2,16 +2,18 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use whylate_model::Ticks;
-use whylate_model::cause::{Part, WorstGap};
+use whylate_model::cause::{Cause, WorstGap};
+use whylate_model::{Hertz, Ticks, TicksDelta};
 
 use super::events;
+use super::machine::time_of_day;
 use super::template::raw;
 use super::{Report, measured};
 use crate::svg::Table;
 use crate::svg::gap::{self, Mark, Picture};
 use crate::svg::shares::numbered;
 use crate::terminal::count;
+use crate::timeline::start_of;
 
 /// Rows of the table.
 const MOST_GAPS: usize = 64;
@@ -74,7 +76,7 @@ pub(super) fn of(report: &Report) -> All {
             report.timeline.lanes.iter().position(|lane| usize::from(lane.thread) == thread)
         });
         if let Some(lane) = lane {
-            let start_ns = since_epoch(report, gap.start);
+            let start_ns = since_start(report, gap.start);
             pictures.push(OnTimeline { index, lane, start_ns, picture: detail.1 });
         }
         gaps.push(detail.0);
@@ -85,34 +87,57 @@ pub(super) fn of(report: &Report) -> All {
 }
 
 fn table(report: &Report) -> Table {
-    let head = ["", "at", "length", "CPU", "cause", "largest parts"];
-    let mut table = Table::new("The longest gaps", &head);
-    table.left = vec![4, 5];
+    let head = ["", "at", "UTC", "length", "CPU", "cause", "parts"];
+    let mut table = Table::new("Each with what its parts took, by cause", &head);
+    table.left = vec![5, 6];
     let rows = report.run.worst.iter().enumerate().map(|(index, gap)| {
-        let mut parts: Vec<&Part> = gap.parts.iter().collect();
-        parts.sort_by_key(|part| std::cmp::Reverse(part.length));
-        let words = parts
-            .iter()
-            .take(3)
-            .map(|part| format!("{} {}", part.cause, part.length.to_nanos(report.run.clock.hz)));
-        let cause = match gap.rule {
-            Some(rule) => format!("{} ({rule})", gap.cause),
-            None => gap.cause.to_string(),
-        };
+        let wall = report.run.clock.realtime_ns(gap.start);
         vec![
             (index + 1).to_string(),
-            format!("{:.6}s", since_epoch(report, gap.start) / 1e9),
+            format!("{:.6}s", since_start(report, gap.start) / 1e9),
+            wall.map_or("-".to_owned(), time_of_day),
             gap.length.to_string(),
             cpus(gap),
-            cause,
-            words.collect::<Vec<_>>().join(", "),
+            cause(gap),
+            parts(gap, report.run.clock.hz),
         ]
     });
     table.rows = measured::capped(rows.collect(), MOST_GAPS);
     table
 }
 
-fn cpus(gap: &WorstGap) -> String {
+pub(super) fn cause(gap: &WorstGap) -> String {
+    match gap.rule {
+        Some(rule) => format!("{} ({rule})", gap.cause),
+        None => gap.cause.to_string(),
+    }
+}
+
+/// The causes that took most of a gap, with what they took: `host 3.98ms in 2 parts`.
+fn parts(gap: &WorstGap, hz: Hertz) -> String {
+    let mut sums: Vec<(&Cause, TicksDelta, usize)> = Vec::new();
+    for part in &gap.parts {
+        match sums.iter_mut().find(|(cause, ..)| **cause == part.cause) {
+            Some((_, length, times)) => {
+                *length = *length + part.length;
+                *times += 1;
+            }
+            None => sums.push((&part.cause, part.length, 1)),
+        }
+    }
+    sums.sort_by_key(|(_, length, _)| std::cmp::Reverse(*length));
+    let words = sums.iter().take(3).map(|(cause, length, times)| {
+        let length = length.to_nanos(hz);
+        if *times == 1 {
+            format!("{cause} {length}")
+        } else {
+            format!("{cause} {length} in {times} parts")
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn cpus(gap: &WorstGap) -> String {
     if gap.cpu_before == gap.cpu_after {
         gap.cpu_before.to_string()
     } else {
@@ -120,8 +145,8 @@ fn cpus(gap: &WorstGap) -> String {
     }
 }
 
-fn since_epoch(report: &Report, at: Ticks) -> f64 {
-    at.since(report.run.clock.epoch).to_nanos(report.run.clock.hz).0 as f64
+fn since_start(report: &Report, at: Ticks) -> f64 {
+    at.since(start_of(report.run)).to_nanos(report.run.clock.hz).0 as f64
 }
 
 fn detail(report: &Report, index: usize, gap: &WorstGap) -> (Detail, Picture) {
@@ -155,17 +180,35 @@ fn detail(report: &Report, index: usize, gap: &WorstGap) -> (Detail, Picture) {
         svg: raw(&gap::svg(&picture)),
         parts,
         events,
-        left_out: (missing != (0, 0)).then(|| {
-            format!("{} more parts and {} more events are in run.json.", missing.0, missing.1)
-        }),
+        left_out: left_out(missing),
         evidence: evidence(gap),
     };
     (detail, picture)
 }
 
+/// What of a gap is not on the page; nothing where all is.
+fn left_out((parts, events): (usize, usize)) -> Option<String> {
+    let words = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 more {what}")),
+        more => Some(format!("{more} more {what}s")),
+    };
+    let left: Vec<String> =
+        [words(parts, "part"), words(events, "event")].into_iter().flatten().collect();
+    match (left.len(), parts + events) {
+        (0, _) => None,
+        (_, 1) => Some(format!("{} is in run.json.", left[0])),
+        _ => Some(format!("{} are in run.json.", left.join(" and "))),
+    }
+}
+
 fn evidence(gap: &WorstGap) -> String {
     let switches = gap.involuntary_switches.map_or("not read".to_owned(), |n| count(n.into()));
-    format!("The rseq word was {} after it; involuntary switches: {switches}.", gap.rseq)
+    format!(
+        "Strokes above the picture are events on this CPU, below it on others. The rseq word was {} \
+         after the gap; involuntary switches: {switches}.",
+        gap.rseq
+    )
 }
 
 fn picture(report: &Report, index: usize, gap: &WorstGap) -> Picture {
@@ -195,7 +238,7 @@ fn picture(report: &Report, index: usize, gap: &WorstGap) -> Picture {
             gap.length,
             cpus(gap),
             gap.cause,
-            since_epoch(report, gap.start) / 1e9
+            since_start(report, gap.start) / 1e9
         ),
         length_ns: gap.length.0 as f64,
         parts: parts.collect(),
@@ -211,4 +254,18 @@ fn nanos(ns: f64) -> String {
         _ => format!("{:.3}ms", ns.abs() / 1e6),
     };
     format!("{sign}{shown}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted_and_nothing_else_is_said() {
+        let said = |left| left_out(left).unwrap_or_default();
+        assert_eq!(said((0, 0)), "");
+        assert_eq!(said((0, 34)), "34 more events are in run.json.");
+        assert_eq!(said((1, 0)), "1 more part is in run.json.");
+        assert_eq!(said((1, 2)), "1 more part and 2 more events are in run.json.");
+    }
 }

@@ -3,24 +3,30 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use whylate_model::directory::RunDir;
+use whylate_model::directory::{RUN_FILE, RunDir};
+use whylate_model::hlog::HISTOGRAM_FILE;
 use whylate_model::origin::{Origin, Share};
 use whylate_model::run::{GapSummary, Run, Segment};
 use whylate_model::series::Series;
 use whylate_model::{ModelError, Nanos, Printable, segments};
 
-use super::{MOST_ORIGINS, MOST_SERIES, Request};
+use super::spread::across_cpus;
+use super::{MOST_ORIGINS, MOST_SERIES, Request, skipped};
 use crate::compare::unlike;
 use crate::error::{ReportError, Unlike};
 
 /// Longest gaps kept of one recording before the longest of all are known.
 const WORST_OF_ONE: usize = 3;
+/// Entries of a directory that are looked at for cells: a matrix has a dozen.
+const MOST_ENTRIES: usize = 4_096;
 
 /// Directories that can be added up, and the recordings in them in the order of the sum.
 pub(super) struct Inputs {
     pub(super) directories: Vec<Input>,
     pub(super) origins: Vec<Origin>,
     pub(super) left_out: Vec<String>,
+    /// The largest threshold of each series of gaps, by its name in the sum.
+    pub(super) floors: BTreeMap<String, Nanos>,
 }
 
 /// One directory.
@@ -30,6 +36,8 @@ pub(super) struct Input {
     pub(super) origins: Vec<u32>,
     /// Wall time that the starts of its intervals count from.
     pub(super) began_ns: Option<u64>,
+    /// It has wake-ups and skipped none, as other directories did.
+    pub(super) none_skipped: bool,
 }
 
 /// What a series was where it was first seen.
@@ -37,12 +45,17 @@ struct Seen {
     directory: String,
     series: Series,
     gaps: Option<GapSummary>,
+    settings: BTreeMap<String, String>,
 }
 
 impl Inputs {
     pub(super) fn check(request: &Request) -> Result<Self, ReportError> {
-        let mut checked =
-            Self { directories: Vec::new(), origins: Vec::new(), left_out: Vec::new() };
+        let mut checked = Self {
+            directories: Vec::new(),
+            origins: Vec::new(),
+            left_out: Vec::new(),
+            floors: BTreeMap::new(),
+        };
         let mut seen = BTreeMap::new();
         let mut bytes = 0;
         let mut first_failure = None;
@@ -66,6 +79,7 @@ impl Inputs {
                 most: format!("{} (--max-disk)", request.table_bytes),
             });
         }
+        checked.count_those_without_skipped(seen.contains_key(skipped::CORRECTED));
         checked.sort()?;
         Ok(checked)
     }
@@ -82,12 +96,19 @@ impl Inputs {
         for series in &run.series {
             let name = merged_name(&series.name, request.across_cpus);
             let gaps = run.gaps.iter().find(|gaps| gaps.series == series.name);
+            if let Some(gaps) = gaps {
+                let threshold = gaps.threshold.to_nanos(run.clock.hz);
+                let floor = self.floors.entry(name.clone()).or_default();
+                *floor = threshold.max(*floor);
+            }
             let Some(known) = seen.get(&name) else {
                 let (series, gaps) = (series.clone(), gaps.cloned());
-                seen.insert(name, Seen { directory: directory.clone(), series, gaps });
+                let (directory, settings) = (directory.clone(), run.settings.clone());
+                seen.insert(name, Seen { directory, series, gaps, settings });
                 continue;
             };
-            let fields = unlike((&known.series, known.gaps.as_ref()), (series, gaps));
+            let first = (&known.series, known.gaps.as_ref(), &known.settings);
+            let fields = unlike(first, (series, gaps, &run.settings));
             if let Some(field) = fields.into_iter().next() {
                 return Err(ReportError::Unlike(Box::new(Unlike {
                     series: Printable(&name).to_string(),
@@ -104,6 +125,7 @@ impl Inputs {
             return Err(ReportError::TooMuch { what, most: MOST_SERIES.to_string() });
         }
         *bytes += run.segments.iter().map(|segment| segment.bytes).sum::<u64>();
+        let none_skipped = skipped::none_in(&run);
         let origins = origins(run, &directory, request.across_cpus);
         let began_ns = origins.iter().filter_map(Origin::began).min();
         let first = self.origins.len() as u32;
@@ -113,8 +135,19 @@ impl Inputs {
             let what = format!("there are more than {MOST_ORIGINS} recordings");
             return Err(ReportError::TooMuch { what, most: MOST_ORIGINS.to_string() });
         }
-        self.directories.push(Input { path: path.to_owned(), origins: indices, began_ns });
+        let path = path.to_owned();
+        self.directories.push(Input { path, origins: indices, began_ns, none_skipped });
         Ok(())
+    }
+
+    /// Lets wake-ups without skipped ones stand for both rows, where others have two.
+    fn count_those_without_skipped(&mut self, others_have: bool) {
+        for input in &mut self.directories {
+            input.none_skipped &= others_have;
+            for origin in input.origins.iter().filter(|_| input.none_skipped) {
+                skipped::share_for_both(&mut self.origins[*origin as usize].series);
+            }
+        }
     }
 
     /// Puts the recordings into an order of their own, so that the order in which directories were
@@ -156,13 +189,16 @@ fn key(origin: &Origin) -> (Option<u64>, &str, u64, u64, &[String]) {
 fn read(path: &Path, left_out: &mut Vec<String>) -> Result<Run, ReportError> {
     let directory = RunDir::open(path)?;
     let run = directory.read_run()?;
+    if !path.join(HISTOGRAM_FILE).exists() && has_cells(path) {
+        return Err(ReportError::CellsApart { directory: shown(path) });
+    }
     let survey = segments::survey(&directory, &run)?;
     if let Some(missing) = survey.missing.first() {
         let place = format!("before its table {}", Printable(missing));
         return Err(ModelError::Truncated { path: path.to_owned(), place }.into());
     }
     let mut have: BTreeMap<String, u64> = BTreeMap::new();
-    for interval in directory.histograms()? {
+    for interval in directory.histograms_of(&run)? {
         let interval = interval?;
         let count = have.entry(interval.tag).or_default();
         *count = count.saturating_add(interval.histogram.len());
@@ -175,7 +211,7 @@ fn read(path: &Path, left_out: &mut Vec<String>) -> Result<Run, ReportError> {
                 Printable(&series.name),
                 shown(path)
             )),
-            Some(have) if have < series.n => {
+            Some(have) if have != series.n => {
                 return Err(ReportError::Incomplete {
                     directory: shown(path),
                     series: Printable(&series.name).to_string(),
@@ -189,6 +225,12 @@ fn read(path: &Path, left_out: &mut Vec<String>) -> Result<Run, ReportError> {
     Ok(run)
 }
 
+/// Has it run directories inside, as a matrix has?
+fn has_cells(path: &Path) -> bool {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.take(MOST_ENTRIES).any(|entry| entry.path().join(RUN_FILE).is_file())
+}
+
 /// The recordings of a run: one, or those that it was merged from.
 fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
     if run.is_merged() {
@@ -197,10 +239,12 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
             for share in &mut origin.series {
                 share.series = merged_name(&share.series, across_cpus);
             }
+            origin.series = joined(std::mem::take(&mut origin.series));
         }
         return run.origins;
     }
-    let series = run.series.iter().map(|series| share(&run, series, across_cpus)).collect();
+    let shares = run.series.iter().map(|series| share(&run, series, across_cpus)).collect();
+    let series = joined(shares);
     run.worst.sort_by_key(|gap| std::cmp::Reverse(gap.length));
     run.worst.truncate(WORST_OF_ONE);
     vec![Origin {
@@ -221,6 +265,21 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
     }]
 }
 
+/// One share of each series: the CPUs of a recording together where they have one name in the sum.
+fn joined(shares: Vec<Share>) -> Vec<Share> {
+    let mut joined: Vec<Share> = Vec::with_capacity(shares.len());
+    for share in shares {
+        match joined.iter().position(|known| known.series == share.series) {
+            Some(at) => {
+                let known = joined.remove(at);
+                joined.insert(at, across_cpus(known, &share));
+            }
+            None => joined.push(share),
+        }
+    }
+    joined
+}
+
 fn share(run: &Run, series: &Series, across_cpus: bool) -> Share {
     let gaps = run.gaps.iter().find(|gaps| gaps.series == series.name);
     let at = |percent: f64| -> Option<Nanos> {
@@ -230,12 +289,18 @@ fn share(run: &Run, series: &Series, across_cpus: bool) -> Share {
         series: merged_name(&series.name, across_cpus),
         recorded_as: series.name.clone(),
         n: series.n,
+        left_out: 0,
         p50: at(50.0),
         p99: at(99.0),
         p999: at(99.9),
         max: series.max,
         elapsed: gaps.map(|gaps| gaps.end.since(gaps.start).to_nanos(run.clock.hz)),
         lost_share: gaps.map(|gaps| gaps.lost_share),
+        lost_share_interval: gaps.and_then(|gaps| gaps.lost_share_interval),
+        threshold: gaps.map(|gaps| gaps.threshold.to_nanos(run.clock.hz)),
+        period_ns: gaps.map(|gaps| gaps.period_ticks * 1e9 / run.clock.hz.0),
+        rates: gaps.map(|gaps| gaps.rates.clone()).unwrap_or_default(),
+        quantiles: series.quantiles.clone(),
     }
 }
 

@@ -3,9 +3,15 @@
 //! Guarantees: counts are added and percentiles are those of the sum, never averages; series that
 //! are not alike are refused by name; a recording is never counted twice; the order of the
 //! directories does not matter, nor whether they were merged in steps; each recording keeps its
-//! clock, its host and its tables ([`whylate_model::origin`] says how they are read). The memory
+//! clock, its host and its tables ([`whylate_model::origin`] says how they are read); no interval is
+//! narrower than the spread between the recordings allows. The memory
 //! grows with the number of series and by some kilobytes for each recording, not with their length:
 //! everything is read one interval and one segment at a time.
+//!
+//! Gaps count from the largest threshold of all recordings on: below it some saw none. What lies
+//! below it is noise below the threshold in the sum, as it would be had all been recorded with that
+//! threshold; how many gaps that were is said. Causes, longest gaps and tables are of all gaps that
+//! were recorded.
 //!
 //! Every directory is read once before anything is written, so that what cannot be added up is
 //! found while there is nothing to undo.
@@ -13,6 +19,8 @@
 mod causes;
 mod host;
 mod inputs;
+mod skipped;
+mod spread;
 mod sum;
 
 use std::collections::BTreeMap;
@@ -21,14 +29,14 @@ use std::path::{Path, PathBuf};
 use whylate_model::directory::RunDir;
 use whylate_model::hlog::tag_of;
 use whylate_model::origin::Origin;
-use whylate_model::run::{FORMAT_VERSION, Run, RunState, Segment, Verdict};
+use whylate_model::run::{FORMAT_VERSION, GapSummary, Run, RunState, Segment, Verdict};
 use whylate_model::segments;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
 use crate::ReportError;
 use inputs::{Input, Inputs};
-use sum::Sums;
+use sum::{Finished, Sums};
 
 /// Most recordings in a merged run: its `run.json` takes some ten kilobytes for each.
 pub const MOST_ORIGINS: usize = 4_096;
@@ -42,6 +50,9 @@ const MOST_WORST: usize = 20;
 const MOST_WARNINGS: usize = 64;
 /// Reasons for distrust that are repeated; the others are counted.
 const MOST_REASONS: usize = 8;
+
+/// Noise below the threshold that is warned of, as a share of the elapsed time: as in a recording.
+const NOISE_LIMIT: f64 = 0.01;
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -94,14 +105,14 @@ struct Merging<'a> {
 
 impl<'a> Merging<'a> {
     fn new(request: &'a Request, inputs: Inputs, directory: RunDir) -> Self {
-        let Inputs { directories: inputs, origins, left_out } = inputs;
+        let Inputs { directories: inputs, origins, left_out, floors } = inputs;
         let base_ns = origins.iter().filter_map(Origin::began).min();
         Self {
             request,
             directory,
             inputs,
             origins,
-            sums: Sums::default(),
+            sums: Sums::new(floors),
             causes: causes::Sums::default(),
             left_out,
             numbers: BTreeMap::new(),
@@ -116,24 +127,31 @@ impl<'a> Merging<'a> {
         }
         for input in std::mem::take(&mut self.inputs) {
             let from = RunDir::open(&input.path)?;
-            let run = from.read_run()?;
+            let mut run = from.read_run()?;
+            if input.none_skipped {
+                skipped::stand_for_both(&mut run);
+            }
             self.sums.add_run(&run, self.request.across_cpus);
             self.causes.add(&run, self.request.across_cpus)?;
             let shift_s = match (self.base_ns, input.began_ns) {
                 (Some(base), Some(began)) => began.saturating_sub(base) as f64 / 1e9,
                 _ => 0.0,
             };
-            for interval in from.histograms()? {
+            for interval in from.histograms_of(&run)? {
                 let interval = interval?;
                 let name = inputs::merged_name(&interval.tag, self.request.across_cpus);
-                if !self.sums.add_interval(&name, &interval.histogram) {
-                    continue;
+                let mut names = vec![name];
+                if input.none_skipped && interval.tag == skipped::RAW {
+                    names.push(skipped::CORRECTED.to_owned());
                 }
                 let local = interval.origin.unwrap_or(0) as usize;
                 let origin = input.origins.get(local).copied().unwrap_or(input.origins[0]);
-                let start_s = interval.start_s + shift_s;
-                let tag = tag_of(&name, origin);
-                log.append(&tag, &interval.histogram, start_s, interval.length_s)?;
+                let (start_s, length_s) = (interval.start_s + shift_s, interval.length_s);
+                for name in names {
+                    if let Some(values) = self.sums.add_interval(&interval, &name, origin) {
+                        log.append(&tag_of(&name, origin), &values, start_s, length_s)?;
+                    }
+                }
             }
             if self.request.tables {
                 self.copy_tables(&from, &input, &run)?;
@@ -171,12 +189,13 @@ impl<'a> Merging<'a> {
 
     fn conclude(mut self) -> Result<Merged, ReportError> {
         keep_the_longest(&mut self.origins);
-        let origins = self.origins;
-        let (series, gaps) = self.sums.finish();
+        let mut origins = self.origins;
+        let Finished { mut series, gaps, spreads } = self.sums.finish(&mut origins);
+        skipped::label(&mut series);
         let totals = self.causes.finish(&gaps);
         let hosts: Vec<&_> = origins.iter().map(|origin| &origin.host).collect();
         let clocks: Vec<&_> = origins.iter().map(|origin| &origin.clock).collect();
-        let warnings = warnings(&origins);
+        let warnings = warnings(&origins, &gaps);
         let mut verdict = verdict(&origins);
         if !self.left_out.is_empty() {
             let mut what = self.left_out.clone();
@@ -185,14 +204,13 @@ impl<'a> Merging<'a> {
                 format!("{} things left out of the sum: {}", self.left_out.len(), what.join("; "));
             distrust(&mut verdict, reason);
         }
-        let complete = origins.iter().all(|origin| origin.state == RunState::Complete);
         let run = Run {
             format_version: FORMAT_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             command_line: self.request.command_line.clone(),
             question: question(&origins),
             seed: 0,
-            state: if complete { RunState::Complete } else { RunState::Stopped },
+            state: state(&origins),
             host: host::common(&hosts),
             clock: host::clock(&clocks),
             settings: host::settings(&origins),
@@ -209,10 +227,22 @@ impl<'a> Merging<'a> {
             verdict,
             warnings,
             segments: origins.iter().flat_map(|origin| origin.segments.iter().cloned()).collect(),
+            log_bytes: None,
             origins,
+            spreads,
         };
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })
+    }
+}
+
+/// The least of the recordings' states.
+fn state(origins: &[Origin]) -> RunState {
+    let any = |state| origins.iter().any(|origin| origin.state == state);
+    match () {
+        () if any(RunState::Running) => RunState::Running,
+        () if any(RunState::Stopped) => RunState::Stopped,
+        () => RunState::Complete,
     }
 }
 
@@ -230,13 +260,21 @@ fn question(origins: &[Origin]) -> String {
     }
 }
 
-/// Different warnings of all recordings, up to a limit.
-fn warnings(origins: &[Origin]) -> Vec<Warning> {
+/// Different warnings of all recordings, up to a limit, and of what the sum left below its threshold.
+fn warnings(origins: &[Origin], gaps: &[GapSummary]) -> Vec<Warning> {
     let mut unique: Vec<Warning> = Vec::new();
     for warning in origins.iter().flat_map(|origin| &origin.warnings) {
         if unique.len() < MOST_WARNINGS && !unique.contains(warning) {
             unique.push(warning.clone());
         }
+    }
+    let noise = |warning: &Warning| matches!(warning, Warning::NoiseBelowThreshold { .. });
+    if !unique.iter().any(noise) {
+        let above = gaps.iter().filter(|gaps| gaps.noise_below_threshold.abs() > NOISE_LIMIT);
+        unique.extend(above.map(|gaps| Warning::NoiseBelowThreshold {
+            cpu: gaps.cpu,
+            share: gaps.noise_below_threshold,
+        }));
     }
     let unfinished = origins.iter().any(|origin| origin.state == RunState::Running);
     if unfinished && !unique.contains(&Warning::Interrupted) {
@@ -262,7 +300,12 @@ fn verdict(origins: &[Origin]) -> Verdict {
             Verdict::LimitExceeded { what } => {
                 exceeded.get_or_insert_with(|| format!("{}: {what}", Printable(&origin.directory)));
             }
-            Verdict::Trustworthy | Verdict::Pending => {}
+            Verdict::Pending if reasons.len() < MOST_REASONS => reasons.push(format!(
+                "{}: it did not end, and has no verdict",
+                Printable(&origin.directory)
+            )),
+            Verdict::Pending => more += 1,
+            Verdict::Trustworthy => {}
         }
     }
     if more > 0 {

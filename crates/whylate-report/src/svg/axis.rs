@@ -138,6 +138,11 @@ pub(super) fn percentile_label(share: f64) -> String {
     }
 }
 
+/// The smallest step of a clock: `9.8ns`, `40ns`.
+pub(crate) fn resolution_label(ns: f64) -> String {
+    if ns > 0.0 && ns < 10.0 { format!("{ns:.1}ns") } else { time(ns) }
+}
+
 /// A time with three digits, for words.
 pub(super) fn time(ns: f64) -> String {
     Nanos(if ns.is_finite() { ns.max(0.0).round() as u64 } else { 0 }).to_string()

@@ -3,14 +3,13 @@
 use super::axis::{Axis, time, time_label};
 use super::ccdf::mark;
 use super::path::Path;
-use super::writer::{Svg, WIDTH};
+use super::writer::{Key, Svg, WIDTH};
 use super::{COLOURS, Figure, Table};
 
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 620.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 190.0;
-const ROW: f64 = 21.0;
 
 /// Lines of a figure; more are not told apart. The table holds them all.
 pub const MOST_LINES: usize = COLOURS;
@@ -32,7 +31,9 @@ pub fn figure(lines: &[Line], title: &str) -> Figure {
     let table = table(lines, title);
     let known = |line: &Line| line.values_ns.iter().flatten().any(|v| v.is_finite());
     let drawn: Vec<&Line> = lines.iter().filter(|line| known(line)).take(MOST_LINES).collect();
-    let height = BOTTOM + 46.0 + ROW * drawn.len().max(1) as f64;
+    let key = |line: &&Line| Key::new(&format!("{}, {}", line.label, trend(line.trend)));
+    let keys: Vec<Key> = drawn.iter().map(key).collect();
+    let height = BOTTOM + 48.0 + keys.iter().map(Key::height).sum::<f64>();
     let words: Vec<&str> = drawn.iter().map(|line| line.label.as_str()).collect();
     let mut svg = Svg::new(height, title, &words.join("; "));
     if drawn.is_empty() {
@@ -49,8 +50,8 @@ pub fn figure(lines: &[Line], title: &str) -> Figure {
     grid(&mut svg, &y, &x, blocks);
     for (index, line) in drawn.iter().enumerate() {
         draw(&mut svg, &x, &y, line, index);
-        legend(&mut svg, line, index);
     }
+    legend(&mut svg, &keys);
     Figure { svg: svg.finish(), table }
 }
 
@@ -92,11 +93,14 @@ fn draw(svg: &mut Svg, x: &Axis, y: &Axis, line: &Line, index: usize) {
     svg.close();
 }
 
-fn legend(svg: &mut Svg, line: &Line, index: usize) {
-    let y = BOTTOM + 46.0 + ROW * (index as f64 + 0.5);
-    svg.line(&format!("curve s{0} d{0}", index % COLOURS), (LEFT, y), (LEFT + 40.0, y));
-    mark(svg, (LEFT + 40.0, y), index);
-    svg.words((LEFT + 54.0, y + 4.0), "legend", &format!("{}, {}", line.label, trend(line.trend)));
+fn legend(svg: &mut Svg, keys: &[Key]) {
+    let mut top = BOTTOM + 48.0;
+    for (index, key) in keys.iter().enumerate() {
+        let (from, to) = key.draw(svg, top);
+        svg.line(&format!("curve s{0} d{0}", index % COLOURS), from, to);
+        mark(svg, to, index);
+        top += key.height();
+    }
 }
 
 fn trend(p: Option<f64>) -> String {

@@ -9,9 +9,9 @@ use whylate_stats::Histogram;
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::{quantile, share, weighted};
 
-use super::axis::{Axis, percentile_label, share_label, time, time_label};
+use super::axis::{Axis, percentile_label, resolution_label, share_label, time, time_label};
 use super::path::Path;
-use super::writer::{Svg, WIDTH};
+use super::writer::{Key, Svg, WIDTH};
 use super::{COLOURS, Figure, Table};
 
 /// Points of a curve: more than two for each unit of the picture are invisible.
@@ -21,11 +21,10 @@ pub const MOST_POINTS: usize = 400;
 pub const MOST_CURVES: usize = COLOURS;
 
 const LEFT: f64 = 78.0;
-const RIGHT: f64 = 596.0;
+/// Beside it names of percentiles, which grow with the number of samples: `p99.99999`.
+const RIGHT: f64 = 572.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 300.0;
-/// Height of a row of the legend.
-const ROW: f64 = 21.0;
 
 /// Shares for which the table gives the value that is reached or passed.
 const SHARES: [f64; 7] = [0.5, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6];
@@ -43,6 +42,8 @@ pub struct Curve {
     pub points: Vec<Point>,
     /// Intervals at single values, drawn as bars, where there is no band.
     pub whiskers: Vec<Point>,
+    /// Values that certain shares reach, of the whole sample: `points` may be thinned for drawing.
+    pub reached: Vec<(f64, f64)>,
 }
 
 /// One step of a curve.
@@ -102,7 +103,12 @@ impl Curve {
                 Point { value_ns: value as f64, share, low: low.min(share), high: high.max(share) }
             })
             .collect();
-        Self { label: label.into(), n, resolution_ns, points, whiskers: Vec::new() }
+        // As every table of percentiles: by rank, from the histogram itself.
+        let reached = SHARES
+            .into_iter()
+            .filter_map(|share| Some((share, histogram.value_at(100.0 * (1.0 - share))? as f64)))
+            .collect();
+        Self { label: label.into(), n, resolution_ns, points, whiskers: Vec::new(), reached }
     }
 
     /// The points that can be shown: of samples none below 1/n, no value that is none.
@@ -126,6 +132,11 @@ impl Curve {
             Share::OfSamples => self.n >= quantile::smallest_n(1.0 - share),
             Share::OfTime => true,
         };
+        if let Some((_, value)) =
+            self.reached.iter().find(|(known, _)| (known - share).abs() < 1e-12)
+        {
+            return supported.then_some(*value);
+        }
         let enough = self.shown(kind).take_while(|p| p.share >= share * (1.0 - 1e-9));
         enough.last().filter(|_| supported).map(|p| p.value_ns)
     }
@@ -170,7 +181,8 @@ pub fn figure(curves: &[Curve], options: &Options) -> Figure {
         .filter(|curve| curve.shown(options.share).next().is_some())
         .take(MOST_CURVES)
         .collect();
-    let height = BOTTOM + 50.0 + ROW * drawn.len().max(1) as f64;
+    let keys: Vec<Key> = drawn.iter().map(|curve| key(curve)).collect();
+    let height = BOTTOM + 52.0 + keys.iter().map(Key::height).sum::<f64>();
     let mut svg = Svg::new(height, &options.title, &describe(&drawn, options));
     if drawn.is_empty() {
         svg.words(
@@ -187,9 +199,9 @@ pub fn figure(curves: &[Curve], options: &Options) -> Figure {
         frame.band(&mut svg, curve, index);
     }
     for (index, curve) in drawn.iter().enumerate() {
-        frame.curve(&mut svg, curve, index);
+        frame.curve(&mut svg, curve, (index, drawn.len()));
     }
-    legend(&mut svg, &drawn);
+    legend(&mut svg, &keys);
     Figure { svg: svg.finish(), table }
 }
 
@@ -254,11 +266,11 @@ impl Frame {
             x += 5.0;
         }
         svg.open("g", &[]);
-        svg.titled(&format!("below the resolution of the clock, {}", time(coarsest)));
+        svg.titled(&format!("below the resolution of the clock, {}", resolution_label(coarsest)));
         svg.path("hatch", hatch.as_str());
         svg.line("limit", (end, TOP), (end, BOTTOM));
         svg.close();
-        let words = format!("resolution {}", time(coarsest));
+        let words = format!("resolution {}", resolution_label(coarsest));
         let (x, class) = if end > f64::midpoint(LEFT, RIGHT) {
             (end - 5.0, "note end")
         } else {
@@ -291,7 +303,7 @@ impl Frame {
         svg.path(&format!("band f{}", index % COLOURS), path.as_str());
     }
 
-    fn curve(&self, svg: &mut Svg, curve: &Curve, index: usize) {
+    fn curve(&self, svg: &mut Svg, curve: &Curve, (index, curves): (usize, usize)) {
         let mut path = Path::default();
         let mut end = (LEFT, TOP);
         for p in curve.shown(self.kind) {
@@ -309,7 +321,8 @@ impl Frame {
         svg.titled(&format!("{}, n = {}", curve.label, curve.n));
         svg.path(&format!("curve s{0} d{0}", index % COLOURS), path.as_str());
         for p in &curve.whiskers {
-            let x = self.x.at(p.value_ns);
+            // Beside one another, where several curves have them at the same values.
+            let x = self.x.at(p.value_ns) + 3.0 * (index as f64 - (curves - 1) as f64 / 2.0);
             let class = format!("whisker s{}", index % COLOURS);
             svg.line(&class, (x, self.y.at(p.low)), (x, self.y.at(p.high.min(1.0))));
         }
@@ -337,15 +350,19 @@ pub(super) fn mark(svg: &mut Svg, (x, y): (f64, f64), index: usize) {
     svg.path(&class, &path);
 }
 
-fn legend(svg: &mut Svg, curves: &[&Curve]) {
-    for (index, curve) in curves.iter().enumerate() {
-        let y = BOTTOM + 50.0 + ROW * (index as f64 + 0.5);
-        svg.line(&format!("curve s{0} d{0}", index % COLOURS), (LEFT, y), (LEFT + 40.0, y));
-        mark(svg, (LEFT + 40.0, y), index);
-        let n = crate::terminal::count(curve.n);
-        let words =
-            format!("{}: n = {n}, resolution {}", curve.label, time(curve.resolution_ns.ceil()));
-        svg.words((LEFT + 54.0, y + 4.0), "legend", &words);
+fn key(curve: &Curve) -> Key {
+    let n = crate::terminal::count(curve.n);
+    let resolution = resolution_label(curve.resolution_ns);
+    Key::new(&format!("{}: n = {n}, resolution {resolution}", curve.label))
+}
+
+fn legend(svg: &mut Svg, keys: &[Key]) {
+    let mut top = BOTTOM + 52.0;
+    for (index, key) in keys.iter().enumerate() {
+        let (from, to) = key.draw(svg, top);
+        svg.line(&format!("curve s{0} d{0}", index % COLOURS), from, to);
+        mark(svg, to, index);
+        top += key.height();
     }
 }
 
@@ -409,6 +426,17 @@ mod tests {
             figure.svg.replace("><", ">\n<"),
             figure.table
         ));
+    }
+
+    #[test]
+    fn the_table_gives_the_percentiles_of_the_sample_and_not_of_what_is_drawn() {
+        let histogram: Histogram = (0..60_000_u64).map(|n| 300 + n * n / 7).collect();
+        let curve = Curve::of_histogram("all", &histogram, &Exceedances::new(), 10.0);
+        assert!(curve.points.len() <= MOST_POINTS + 1);
+        let cells = &figure(&[curve], &options()).table.rows[0];
+        for (cell, percent) in cells[2..].iter().zip([50.0, 90.0, 99.0, 99.9]) {
+            assert_eq!(*cell, time(histogram.value_at(percent).unwrap() as f64), "p{percent}");
+        }
     }
 
     #[test]

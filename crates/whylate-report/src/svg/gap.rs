@@ -3,15 +3,14 @@
 use super::axis::{Axis, time, time_label};
 use super::path::Path;
 use super::shares::class;
-use super::writer::{Svg, WIDTH};
+use super::writer::{GLYPH, Svg, WIDTH};
 
-const LEFT: f64 = 8.0;
-const RIGHT: f64 = WIDTH - 8.0;
+const LEFT: f64 = 16.0;
+/// Half of a tick's label lies beyond it.
+const RIGHT: f64 = WIDTH - 32.0;
 const TOP: f64 = 20.0;
 const HEIGHT: f64 = 34.0;
 const BOTTOM: f64 = TOP + HEIGHT + 22.0;
-/// Widest glyph of the labels inside parts.
-const GLYPH: f64 = 7.0;
 
 /// A gap to draw; times count from its start.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,8 +77,7 @@ pub fn svg(gap: &Picture) -> String {
             svg.path(class, path.as_str());
         }
     }
-    let below =
-        "time since the start of the gap; strokes above: events on this CPU, below: on others";
+    let below = "time since the start of the gap";
     svg.words((WIDTH / 2.0, BOTTOM + 35.0), "label mid", below);
     svg.finish()
 }

@@ -19,6 +19,7 @@ mod writer;
 
 use serde::Serialize;
 
+pub(crate) use axis::resolution_label;
 pub(crate) use writer::escaped;
 
 /// Colours and fonts of all figures, for the `<style>` of the page that holds them.
@@ -55,5 +56,21 @@ impl Table {
     pub fn new(caption: impl Into<String>, head: &[&str]) -> Self {
         let head = head.iter().map(|&cell| cell.to_owned()).collect();
         Self { caption: caption.into(), head, ..Self::default() }
+    }
+
+    /// Rows as columns. What names the rows stands in the first column, or nowhere.
+    pub(crate) fn transposed(self) -> Self {
+        let Self { caption, head, rows, .. } = self;
+        let cell = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
+        let mut columns = head.into_iter().enumerate().map(|(at, name)| {
+            let mut column = vec![name];
+            column.extend(rows.iter().map(|row| cell(row, at)));
+            column
+        });
+        let mut head = columns.next().unwrap_or_default();
+        if let Some(first) = head.first_mut() {
+            first.clear();
+        }
+        Self { caption, head, rows: columns.collect(), left: Vec::new() }
     }
 }

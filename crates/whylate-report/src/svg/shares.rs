@@ -6,7 +6,7 @@ use super::{COLOURS, Figure, Table};
 use crate::terminal::percent;
 
 /// Height of a bar with the space below it.
-const ROW: f64 = 30.0;
+const ROW: f64 = 38.0;
 const LEFT: f64 = 8.0;
 const RIGHT: f64 = WIDTH - 8.0;
 
@@ -24,7 +24,7 @@ pub struct Share {
 /// Bars, in the order they are given.
 #[must_use]
 pub fn figure(shares: &[Share], title: &str, of: &str) -> Figure {
-    let height = ROW * shares.len().max(1) as f64 + 6.0;
+    let height = ROW * shares.len().max(1) as f64 + 2.0;
     let words: Vec<String> =
         shares.iter().map(|bar| format!("{}: {}", bar.label, percent(bar.share))).collect();
     let mut svg = Svg::new(height, title, &words.join("; "));
@@ -37,9 +37,9 @@ pub fn figure(shares: &[Share], title: &str, of: &str) -> Figure {
         let y = ROW * row as f64 + 4.0;
         svg.open("g", &[]);
         svg.titled(&words[row]);
-        svg.rect(&class(bar.colour), (LEFT, y + 14.0), (axis.at(bar.share) - LEFT, 8.0));
-        svg.words((LEFT, y + 10.0), "legend", &numbered(bar.colour, &bar.label));
-        svg.words((RIGHT, y + 10.0), "legend end", &percent(bar.share));
+        svg.rect(&class(bar.colour), (LEFT, y + 18.0), (axis.at(bar.share) - LEFT, 8.0));
+        svg.words((LEFT, y + 13.0), "legend", &numbered(bar.colour, &bar.label));
+        svg.words((RIGHT, y + 13.0), "legend end", &percent(bar.share));
         svg.close();
     }
     let mut table = Table::new(title, &["cause", of]);

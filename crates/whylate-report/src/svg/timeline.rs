@@ -1,21 +1,24 @@
 //! Gaps over time, one lane for each measuring thread.
 //!
 //! The upper part of a lane shows which share of each stretch of time was lost, by cause; all lanes
-//! have one scale. The lower part is the gray-box map of Hourglass (Figure 3 of its paper): grey
-//! where the thread ran, coloured where the longest gaps were.
+//! have one scale. The lower part is the gray-box map of Hourglass (Figure 3 of its paper), with all
+//! of the time as its height: a gap at least as wide as a column is a box of its own, shorter ones
+//! fill the share of their column that they took, coloured by the cause that took most of it. What
+//! is grey is time that the thread had: no gap is drawn wider than it was.
 
 use whylate_model::Nanos;
 
 use super::axis::{Axis, share_label, time_label};
 use super::path::Path;
 use super::shares::{class, numbered};
-use super::writer::{Svg, WIDTH};
+use super::writer::{GLYPH, Svg, WIDTH};
 use super::{Figure, Table};
 use crate::terminal::percent;
-use crate::timeline::{Lane, NAMED, NOT_ATTRIBUTED, OTHERS, SLOTS, Timeline};
+use crate::timeline::{Lane, NAMED, NOT_ATTRIBUTED, OTHERS, SLOTS, Single, Timeline};
 
 const LEFT: f64 = 78.0;
-const RIGHT: f64 = 628.0;
+/// Half of a tick's label lies beyond it.
+const RIGHT: f64 = 608.0;
 /// Columns of all lanes together: what a picture of some 50 kB can hold.
 const MOST_COLUMNS: usize = 2_400;
 /// Height of the upper part of a lane: of few lanes and of many.
@@ -24,9 +27,13 @@ const LOW: f64 = 18.0;
 /// Lanes from which on they are low.
 const MANY: usize = 6;
 /// Height of the lower part.
-const STRIP: f64 = 12.0;
-const SPACE: f64 = 16.0;
-const ROW: f64 = 21.0;
+const STRIP: f64 = 14.0;
+/// Lower columns of it are not seen.
+const LOWEST: f64 = 0.05;
+const SPACE: f64 = 12.0;
+/// Height of the name of a lane, above it.
+const NAME: f64 = 22.0;
+const ROW: f64 = 24.0;
 
 /// The figure.
 #[must_use]
@@ -41,25 +48,23 @@ pub fn figure(timeline: &Timeline, title: &str) -> Figure {
     let columns = (MOST_COLUMNS / timeline.lanes.len()).clamp(75, 280);
     let coarse = timeline.coarsened(columns);
     let tall = if timeline.lanes.len() >= MANY { LOW } else { TALL };
-    let lane_height = tall + STRIP + SPACE;
+    let lane_height = NAME + tall + STRIP + SPACE;
     let bottom = lane_height * timeline.lanes.len() as f64 + 4.0;
-    let shown = slots(timeline);
-    let height = bottom + 46.0 + ROW * shown.len().div_ceil(2) as f64;
-    let mut svg = Svg::new(height, title, &describe(timeline));
-    let (low, high) = coarse.span_ns();
-    let x = Axis::linear((low, high), (LEFT, RIGHT));
+    let legend = Legend::of(timeline);
+    let mut svg = Svg::new(bottom + 48.0 + legend.height(), title, &describe(timeline));
+    let x = Axis::linear((0.0, coarse.length_ns()), (LEFT, RIGHT));
     let full = coarse.largest_share();
-    time_axis(&mut svg, &x, bottom);
+    time_axis(&mut svg, &x, bottom, timeline.time_label());
     for (index, lane) in coarse.lanes.iter().enumerate() {
-        let top = lane_height * index as f64 + 4.0;
+        let top = lane_height * index as f64 + NAME;
         let y = Axis::linear((0.0, full), (top + tall, top));
         svg.open("g", &[]);
         head(&mut svg, lane, &y, full, index == 0 || tall > LOW);
         stacks(&mut svg, lane, &coarse, &x, &y);
-        strip(&mut svg, timeline, index, &x, top + tall);
+        Strip { coarse: &coarse, x: &x, top: top + tall + 2.0 }.draw(&mut svg, timeline, index);
         svg.close();
     }
-    legend(&mut svg, timeline, &shown, bottom + 46.0);
+    legend.draw(&mut svg, timeline, bottom + 48.0);
     Figure { svg: svg.finish(), table }
 }
 
@@ -79,20 +84,20 @@ fn slots(timeline: &Timeline) -> Vec<usize> {
     (0..SLOTS).filter(|slot| lost(*slot)).collect()
 }
 
-fn time_axis(svg: &mut Svg, x: &Axis, bottom: f64) {
+fn time_axis(svg: &mut Svg, x: &Axis, bottom: f64, label: &str) {
     for (index, tick) in x.ticks(8).into_iter().enumerate() {
-        svg.line("grid", (tick.at, 4.0), (tick.at, bottom - SPACE + 4.0));
+        svg.line("grid", (tick.at, NAME), (tick.at, bottom - SPACE + 4.0));
         let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
         svg.words((tick.at, bottom + 6.0), class, &time_label(tick.value));
     }
     let middle = f64::midpoint(LEFT, RIGHT);
-    svg.words((middle, bottom + 28.0), "label mid", "time since the clock's epoch");
+    svg.words((middle, bottom + 30.0), "label mid", label);
 }
 
 fn head(svg: &mut Svg, lane: &Lane, y: &Axis, full: f64, scale: bool) {
     let (top, base) = (y.at(full), y.at(0.0));
-    svg.words((4.0, base + STRIP - 1.0), "lane", &lane.label);
-    if scale {
+    svg.words((LEFT, top - 5.0), "lane", &lane.label);
+    if scale && full > 0.0 {
         svg.words((LEFT - 8.0, top + 9.0), "tick end", &rounded(full));
     }
     svg.line("grid", (LEFT, top), (RIGHT, top));
@@ -107,9 +112,8 @@ fn rounded(share: f64) -> String {
 
 /// The shares of each column, one cause upon the other, the first at the bottom.
 fn stacks(svg: &mut Svg, lane: &Lane, timeline: &Timeline, x: &Axis, y: &Axis) {
-    let (start, _) = timeline.span_ns();
     let width = timeline.bin_ns();
-    let at = |bin: usize| x.at(start + bin as f64 * width);
+    let at = |bin: usize| x.at(bin as f64 * width);
     let base = y.at(0.0);
     // The whole stack is drawn in the colour of its top, and again without that: no seams.
     for slot in (0..SLOTS).rev() {
@@ -129,33 +133,98 @@ fn stacks(svg: &mut Svg, lane: &Lane, timeline: &Timeline, x: &Axis, y: &Axis) {
     }
 }
 
-/// The gray-box map.
-fn strip(svg: &mut Svg, timeline: &Timeline, lane: usize, x: &Axis, top: f64) {
-    let (low, high) = timeline.span_ns();
-    svg.rect("ran", (x.at(low), top + 2.0), (x.at(high) - x.at(low), STRIP - 2.0));
-    let mut paths: [Path; SLOTS] = std::array::from_fn(|_| Path::default());
-    let mut ends = [f64::MIN; SLOTS];
-    for gap in timeline.longest.iter().filter(|gap| gap.lane == lane) {
-        let (from, to) = (x.at(gap.start_ns), x.at(gap.start_ns + gap.length_ns));
-        let to = to.max(from + 0.6);
-        // What lies on the pixel of the gap before it cannot be seen.
-        if to > ends[gap.slot] + 0.5 {
-            ends[gap.slot] = to;
-            paths[gap.slot].rect((from, top + 2.0), (to - from, STRIP - 2.0));
+/// The gray-box map of one lane.
+struct Strip<'a> {
+    /// A bin is a column.
+    coarse: &'a Timeline,
+    x: &'a Axis,
+    top: f64,
+}
+
+impl Strip<'_> {
+    const HEIGHT: f64 = STRIP - 2.0;
+
+    fn draw(&self, svg: &mut Svg, timeline: &Timeline, lane: usize) {
+        let end = self.x.at(self.coarse.length_ns());
+        svg.rect("ran", (LEFT, self.top), (end - LEFT, Self::HEIGHT));
+        let wide: Vec<&Single> = timeline
+            .longest
+            .iter()
+            .filter(|gap| gap.lane == lane && gap.length_ns >= self.coarse.bin_ns())
+            .collect();
+        let mut paths: [Path; SLOTS] = std::array::from_fn(|_| Path::default());
+        self.columns(&mut paths, &self.without(lane, &wide));
+        for gap in wide {
+            let (from, to) = (self.x.at(gap.start_ns), self.x.at(gap.start_ns + gap.length_ns));
+            paths[gap.slot].rect((from, self.top), (to - from, Self::HEIGHT));
+        }
+        for (slot, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+            svg.path(&fill(slot), path.as_str());
         }
     }
-    for (slot, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
-        svg.path(&fill(slot), path.as_str());
+
+    /// The lane's columns less the gaps that are drawn by themselves.
+    fn without(&self, lane: usize, wide: &[&Single]) -> Vec<[f64; SLOTS]> {
+        let mut cells = self.coarse.lanes[lane].cells.clone();
+        let width = self.coarse.bin_ns();
+        for gap in wide {
+            let (mut at, end) = (gap.start_ns, gap.start_ns + gap.length_ns);
+            while at < end {
+                let bin = (at / width) as usize;
+                let Some(cell) = cells.get_mut(bin) else { break };
+                let next = ((bin + 1) as f64 * width).min(end);
+                // Where rounding keeps a step from going on, nothing is left to take away.
+                if next <= at {
+                    break;
+                }
+                cell[gap.slot] = (cell[gap.slot] - (next - at)).max(0.0);
+                at = next;
+            }
+        }
+        cells
+    }
+
+    /// Each column filled to its share of lost time, from the bottom.
+    fn columns(&self, paths: &mut [Path; SLOTS], cells: &[[f64; SLOTS]]) {
+        let width = self.coarse.bin_ns();
+        for (bin, cell) in cells.iter().enumerate() {
+            let height = (cell.iter().sum::<f64>() / width).min(1.0) * Self::HEIGHT;
+            let most = (0..SLOTS).max_by(|a, b| cell[*a].total_cmp(&cell[*b]));
+            let (Some(most), true) = (most, height >= LOWEST) else { continue };
+            let (from, to) = (self.x.at(bin as f64 * width), self.x.at((bin + 1) as f64 * width));
+            let top = self.top + Self::HEIGHT - height;
+            paths[most].rect((from, top), (to - from, height));
+        }
     }
 }
 
-fn legend(svg: &mut Svg, timeline: &Timeline, shown: &[usize], top: f64) {
-    for (index, &slot) in shown.iter().enumerate() {
-        let x = LEFT - 70.0 + 316.0 * (index % 2) as f64;
-        let y = top + ROW * ((index / 2) as f64 + 0.5);
-        svg.rect(&fill(slot), (x, y - 6.0), (12.0, 12.0));
-        let words = numbered(colour(slot), &timeline.names[slot]);
-        svg.words((x + 20.0, y + 4.0), "legend", &words);
+/// Slots with time in them, in two columns of words where they are short.
+struct Legend {
+    shown: Vec<usize>,
+    columns: usize,
+}
+
+impl Legend {
+    fn of(timeline: &Timeline) -> Self {
+        let shown = slots(timeline);
+        let room = ((WIDTH / 2.0 - 32.0) / GLYPH) as usize;
+        let short = |slot: &usize| timeline.names[*slot].chars().count() + 4 <= room;
+        let columns = if shown.iter().all(short) { 2 } else { 1 };
+        Self { shown, columns }
+    }
+
+    fn height(&self) -> f64 {
+        ROW * self.shown.len().div_ceil(self.columns) as f64
+    }
+
+    fn draw(&self, svg: &mut Svg, timeline: &Timeline, top: f64) {
+        for (index, &slot) in self.shown.iter().enumerate() {
+            let x = 8.0 + WIDTH / 2.0 * (index % self.columns) as f64;
+            let y = top + ROW * ((index / self.columns) as f64 + 0.5);
+            svg.rect(&fill(slot), (x, y - 6.0), (12.0, 12.0));
+            let words = numbered(colour(slot), &timeline.names[slot]);
+            svg.words((x + 20.0, y + 4.0), "legend", &words);
+        }
     }
 }
 
@@ -174,22 +243,25 @@ fn describe(timeline: &Timeline) -> String {
 /// Lost time by thread and cause.
 fn table(timeline: &Timeline, title: &str) -> Table {
     let shown = slots(timeline);
-    let (low, high) = timeline.span_ns();
     let mut head = vec!["thread".to_owned(), "lost".to_owned(), "of elapsed".to_owned()];
     head.extend(shown.iter().map(|&slot| numbered(colour(slot), &timeline.names[slot])));
     let time = |ns: f64| Nanos(ns.round() as u64).to_string();
-    let rows = timeline
+    let rows: Vec<Vec<String>> = timeline
         .lanes
         .iter()
         .map(|lane| {
             let of = |slot: usize| lane.cells.iter().map(|cell| cell[slot]).sum::<f64>();
             let all: f64 = (0..SLOTS).map(of).sum();
-            let mut cells = vec![lane.label.clone(), time(all), percent(all / (high - low))];
+            let of_elapsed = percent(all / timeline.length_ns());
+            let mut cells = vec![lane.label.clone(), time(all), of_elapsed];
             cells.extend(shown.iter().map(|slot| time(of(*slot))));
             cells
         })
         .collect();
-    Table { caption: format!("{title}: lost time by thread and cause"), head, rows, left: vec![] }
+    let caption = format!("{title}: lost time by thread and cause");
+    let table = Table { caption, head, rows, left: vec![] };
+    // Few threads with many causes are columns rather than rows.
+    if table.rows.len() < shown.len() { table.transposed() } else { table }
 }
 
 const _: () = assert!(OTHERS + 1 == NOT_ATTRIBUTED && NOT_ATTRIBUTED + 1 == SLOTS);
@@ -197,25 +269,79 @@ const _: () = assert!(OTHERS + 1 == NOT_ATTRIBUTED && NOT_ATTRIBUTED + 1 == SLOT
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::Builder;
     use crate::timeline::tests::{gap, quiet};
+    use crate::timeline::{Builder, Start};
 
     #[test]
     fn a_lane_shows_its_gaps_under_their_causes() {
-        let mut builder = Builder::new(&quiet());
+        let mut builder = Builder::new(&quiet(), Start::OfAll);
         builder.add(&gap(101_000, 50_000, Some("host")));
         builder.add(&gap(401_000, 20_000, Some("<b>thread")));
         builder.add(&gap(801_000, 5_000, None));
         let figure = figure(&builder.finish(), "Gaps over time");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        assert_eq!(figure.table.rows, [["CPU 1", "75.0us", "7.50%", "50.0us", "20.0us", "5.00us"]]);
+        let head = ["", "CPU 1"];
+        assert_eq!(figure.table.head, head);
+        let first: Vec<&str> = figure.table.rows.iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(first, ["75.0us", "7.50%", "50.0us", "20.0us", "5.00us"]);
+    }
+
+    /// The boxes of the strip by their class: x, width and height.
+    fn boxes(timeline: &Timeline) -> Vec<(String, f64, f64, f64)> {
+        let mut svg = Svg::new(20.0, "", "");
+        let coarse = timeline.coarsened(280);
+        let x = Axis::linear((0.0, coarse.length_ns()), (LEFT, RIGHT));
+        Strip { coarse: &coarse, x: &x, top: 0.0 }.draw(&mut svg, timeline, 0);
+        let svg = svg.finish();
+        let paths = svg.split("<path class=\"").skip(1).map(|path| path.split('"'));
+        paths
+            .flat_map(|mut path| {
+                let class = path.next().unwrap().to_owned();
+                let boxes: Vec<_> = path.nth(1).unwrap().split('M').skip(1).collect();
+                boxes.into_iter().map(move |b| {
+                    let (at, size) = b.split_once('h').unwrap();
+                    let (width, rest) = size.split_once('v').unwrap();
+                    let x = at.split(' ').next().unwrap().parse().unwrap();
+                    let height = rest.split('h').next().unwrap().parse().unwrap();
+                    (class.clone(), x, width.parse().unwrap(), height)
+                })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn short_gaps_fill_their_share_of_a_column_and_never_hide_that_the_thread_ran() {
+        let mut builder = Builder::new(&quiet(), Start::OfAll);
+        // 1 % of the time in gaps of 10 ns, each in a column with others.
+        for n in 0..1_000_u64 {
+            builder.add(&gap(1_000 + n * 1_000, 10, Some("host")));
+        }
+        let boxes = boxes(&builder.finish());
+        assert!(boxes.len() > 100, "{}", boxes.len());
+        assert!(boxes.iter().all(|(_, _, _, height)| *height <= 0.2), "{boxes:?}");
+    }
+
+    #[test]
+    fn a_column_has_the_colour_of_what_took_most_of_its_time_and_a_long_gap_its_own_box() {
+        let mut builder = Builder::new(&quiet(), Start::OfAll);
+        builder.add(&gap(11_000, 900, Some("long")));
+        for n in 0..20_u64 {
+            builder.add(&gap(12_000 + n * 20, 5, Some("short")));
+        }
+        builder.add(&gap(501_000, 100_000, Some("wide")));
+        let boxes = boxes(&builder.finish());
+        let classes: Vec<&str> = boxes.iter().map(|(class, ..)| class.as_str()).collect();
+        assert_eq!(classes, ["f0", "f2"], "{boxes:?}");
+        let (_, x, width, height) = &boxes[1];
+        assert!((x - 343.0).abs() < 0.11 && (width - 53.0).abs() < 0.11, "{boxes:?}");
+        assert!((height - Strip::HEIGHT).abs() < 1e-9 && boxes[0].3 < height / 2.0, "{boxes:?}");
     }
 
     #[test]
     fn ten_thousand_gaps_make_a_small_picture() {
         let mut run = quiet();
         run.gaps[0].end = whylate_model::Ticks(10_000_000_000);
-        let mut builder = Builder::new(&run);
+        let mut builder = Builder::new(&run, Start::OfAll);
         for n in 0..100_000_u64 {
             let cause = format!("cause {}", n * 7 % 13);
             builder.add(&gap(2_000 + n * 90_000, 100 + n * n % 40_000, Some(&cause)));
@@ -226,11 +352,11 @@ mod tests {
 
     #[test]
     fn no_gaps_are_no_picture_and_a_quiet_run_is_an_empty_one() {
-        let quiet_figure = figure(&Builder::new(&quiet()).finish(), "");
+        let quiet_figure = figure(&Builder::new(&quiet(), Start::OfAll).finish(), "");
         assert!(quiet_figure.svg.contains("CPU 1"));
         let mut run = quiet();
         run.gaps.clear();
-        let nothing = figure(&Builder::new(&run).finish(), "");
+        let nothing = figure(&Builder::new(&run, Start::OfAll).finish(), "");
         assert!(nothing.svg.contains("Nothing to draw") && nothing.table.rows.is_empty());
     }
 }

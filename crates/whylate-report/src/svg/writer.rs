@@ -7,6 +7,9 @@ use whylate_model::Printable;
 /// Width of every picture in its own units; a page scales it.
 pub(super) const WIDTH: f64 = 640.0;
 
+/// Width of a letter where the picture is small, and its letters the largest they get.
+pub(super) const GLYPH: f64 = 10.5;
+
 /// A picture under construction.
 pub(super) struct Svg {
     text: String,
@@ -96,6 +99,53 @@ impl Svg {
     }
 }
 
+/// A key of a legend in as many lines as its words take where letters are the largest.
+#[derive(Debug)]
+pub(super) struct Key(Vec<String>);
+
+impl Key {
+    /// Where the words start: after a stroke of the curve.
+    const WORDS: f64 = 62.0;
+    /// Height of a line.
+    const LINE: f64 = 24.0;
+
+    pub(super) fn new(words: &str) -> Self {
+        let most = ((WIDTH - Self::WORDS) / GLYPH) as usize;
+        let (mut lines, mut line) = (Vec::new(), String::new());
+        for word in words.split(' ').flat_map(|word| pieces(word, most)) {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > most {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&word);
+        }
+        lines.push(line);
+        Self(lines)
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        Self::LINE * self.0.len() as f64
+    }
+
+    /// Draws it below `top` and returns where its stroke begins and ends.
+    pub(super) fn draw(&self, svg: &mut Svg, top: f64) -> ((f64, f64), (f64, f64)) {
+        for (number, line) in self.0.iter().enumerate() {
+            let y = top + Self::LINE * (number as f64 + 0.5) + 4.0;
+            svg.words((Self::WORDS, y), "legend", line);
+        }
+        let y = top + Self::LINE / 2.0;
+        ((8.0, y), (48.0, y))
+    }
+}
+
+/// A word in pieces that fit on a line.
+fn pieces(word: &str, most: usize) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(most.max(1)).map(|piece| piece.iter().collect()).collect()
+}
+
 /// A coordinate to a tenth of a unit, in as few characters as that takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Coordinate(pub(super) f64);
@@ -151,6 +201,16 @@ mod tests {
         let svg = svg.finish();
         assert!(!svg.contains("<script") && !svg.contains('\0') && !svg.contains('\u{1b}'));
         assert_eq!(svg.matches('<').count(), svg.matches('>').count());
+    }
+
+    #[test]
+    fn a_long_name_in_a_legend_takes_lines_and_loses_nothing() {
+        let words = format!("A: gaps, CPU 1, {}, resolution 10ns", "x".repeat(100));
+        let key = Key::new(&words);
+        assert!(key.0.iter().all(|line| line.chars().count() <= 55), "{key:?}");
+        assert_eq!(key.0.concat().replace(' ', ""), words.replace(' ', ""));
+        assert!((key.height() - 24.0 * key.0.len() as f64).abs() < 1e-9);
+        assert_eq!(Key::new("gaps, CPU 1: n = 3").0, ["gaps, CPU 1: n = 3"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::Style;
 use super::text::{Page, percent, rate, short_count};
 use crate::compare::{
     Basis, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult, RunFacts, Shown,
-    Side, Spread, Verdict, signed,
+    Side, Spread, Verdict, points, signed,
 };
 use crate::svg::Table;
 
@@ -81,7 +81,7 @@ fn limits(page: &mut Page, comparison: &Comparison) {
     for judged in &comparison.limits {
         let text = judged.sentence();
         match judged.outcome {
-            Outcome::Held { .. } => page.good(&text),
+            Outcome::Held { .. } | Outcome::NothingToExceed { .. } => page.good(&text),
             Outcome::NotShown { .. } => page.note(&text),
             Outcome::Exceeded { .. } | Outcome::CannotBeJudged { .. } => page.bad(&text),
         }
@@ -214,12 +214,20 @@ fn row(
     let (by, interval) = difference.map_or(("-".to_owned(), "-".to_owned()), |d| {
         (signed(d.difference), format!("{} .. {}", signed(d.interval.0), signed(d.interval.1)))
     });
-    let words = match verdict {
-        Some(verdict) => verdict.to_string(),
+    let words = match verdict.zip(difference) {
+        Some((verdict, spread)) => in_words(verdict, spread),
         None if name == "max" => "one run tells no spread".to_owned(),
         None => "not supported".to_owned(),
     };
     vec![name, cell(a), cell(b), by, interval, words]
+}
+
+/// With one run a side a difference is one of those two runs.
+fn in_words(verdict: Verdict, spread: &Spread) -> String {
+    match spread.between {
+        None if verdict != Verdict::NoDifferenceShown => format!("these runs: {verdict}"),
+        _ => verdict.to_string(),
+    }
 }
 
 fn cell(value: Option<Nanos>) -> String {
@@ -247,12 +255,21 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
         ));
     }
     if let Some(lost) = &compared.lost_share {
-        notes.push(number("lost share of the elapsed time", lost, percent));
+        let shown = [lost.before, lost.after].map(percent);
+        notes.push(number("lost share of the elapsed time", &shown, lost, points));
     }
     for one in &compared.rates {
         if one.per_second.before > 0.0 || one.per_second.after > 0.0 {
             let what = format!("gaps of at least {}", one.at_least);
-            notes.push(number(&what, &one.per_second, rate));
+            let shown = |value: f64, below: Option<f64>| match below {
+                Some(below) => format!("none (below {})", rate(below)),
+                None => rate(value),
+            };
+            let values = [
+                shown(one.per_second.before, one.before_below),
+                shown(one.per_second.after, one.after_below),
+            ];
+            notes.push(number(&what, &values, &one.per_second, signed_rate));
         }
     }
     notes.extend(between(compared));
@@ -293,21 +310,28 @@ fn between(compared: &Compared) -> Option<String> {
     })
 }
 
-fn number(what: &str, found: &NumberDifference, show: fn(f64) -> String) -> String {
+fn number(
+    what: &str,
+    [before, after]: &[String; 2],
+    found: &NumberDifference,
+    signed: fn(f64) -> String,
+) -> String {
     let (low, high) = found.difference.interval;
-    let signed = |value: f64| {
-        let sign = if value < 0.0 { "-" } else { "+" };
-        format!("{sign}{}", show(value.abs()))
-    };
     format!(
-        "{what}: {} and {}, {} ({} .. {}): {}",
-        show(found.before),
-        show(found.after),
+        "{what}: {before} and {after}, {} ({} .. {}): {}",
         signed(found.difference.difference),
         signed(low),
         signed(high),
-        found.verdict,
+        in_words(found.verdict, &found.difference),
     )
+}
+
+fn signed_rate(per_second: f64) -> String {
+    // Less than rate() has digits for.
+    if per_second.abs() < 5e-5 {
+        return "0/s".to_owned();
+    }
+    format!("{}{}", if per_second < 0.0 { "-" } else { "+" }, rate(per_second.abs()))
 }
 
 fn p_value(p: f64) -> String {

@@ -1,26 +1,49 @@
 //! What busy threads did not get.
 
-use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Run, TimeShare};
+use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Rate, Run, TimeShare};
 use whylate_model::{Hertz, Nanos};
 
 use super::text::{Page, count, percent, rate};
+
+/// Threads with a row each; the others are in run.json.
+const MOST_ROWS: usize = 256;
+/// Up to so many threads have a column of rates with intervals, and a paragraph each.
+const FEW: usize = 2;
+const SEVERAL: usize = 4;
 
 pub(super) fn sections(page: &mut Page, run: &Run) {
     if run.gaps.is_empty() {
         return;
     }
+    let shown = &run.gaps[..run.gaps.len().min(MOST_ROWS)];
     page.section("What a busy thread did not get");
-    let rows: Vec<Vec<String>> = run.gaps.iter().map(|gaps| row(run, gaps)).collect();
-    let head = ["CPU", "elapsed", "gaps", "lost", "95 % interval", "threshold", "period", "below"];
+    let mut rows: Vec<Vec<String>> = shown.iter().map(|gaps| row(run, gaps)).collect();
+    rows.extend(all_cpus(run));
+    let head =
+        ["thread", "elapsed", "gaps", "lost", "95 % interval", "threshold", "period", "below"];
     page.table(&head, &rows, &[]);
+    if run.gaps.len() > shown.len() {
+        page.item(&format!("{} more are in run.json", run.gaps.len() - shown.len()));
+    }
     page.paragraph(
         "lost: share of the elapsed time in gaps, less the loop's own period; below: noise too \
          short to be a gap, as a share of the elapsed time.",
     );
-    rates(page, run);
-    time_shares(page, run);
-    for gaps in &run.gaps {
+    rates(page, run, shown);
+    time_shares(page, run, shown);
+    let told = |gaps: &&GapSummary| {
+        shown.len() <= SEVERAL
+            || gaps.closure != Closure::Holds
+            || gaps.dropped + gaps.migrations > 0
+    };
+    for gaps in shown.iter().filter(told) {
         details(page, run, gaps);
+    }
+    let quiet = shown.iter().filter(|gaps| !told(gaps)).count();
+    if quiet > 0 {
+        page.item(&format!(
+            "{quiet} threads: the closure holds; 0 migrations, 0 records dropped (each in run.json)"
+        ));
     }
 }
 
@@ -31,7 +54,7 @@ fn row(run: &Run, gaps: &GapSummary) -> Vec<String> {
         .lost_share_interval
         .map_or("-".to_owned(), |(low, high)| format!("{} .. {}", percent(low), percent(high)));
     vec![
-        gaps.cpu.to_string(),
+        run.thread_name(gaps),
         elapsed.to_string(),
         count(gaps.gaps),
         percent(gaps.lost_share),
@@ -42,60 +65,104 @@ fn row(run: &Run, gaps: &GapSummary) -> Vec<String> {
     ]
 }
 
-fn rates(page: &mut Page, run: &Run) {
-    let Some(first) = run.gaps.iter().find(|gaps| !gaps.rates.is_empty()) else { return };
-    let mut head = vec!["gaps of at least".to_owned()];
-    head.extend(run.gaps.iter().map(|gaps| format!("CPU {} (95 % interval)", gaps.cpu)));
-    let rows: Vec<Vec<String>> = first
-        .rates
-        .iter()
-        .map(|wanted| {
-            let mut cells = vec![wanted.at_least.to_string()];
-            for gaps in &run.gaps {
-                let found = gaps.rates.iter().find(|rate| rate.at_least == wanted.at_least);
-                cells.push(found.map_or("-".to_owned(), |found| {
-                    let (low, high) = found.interval;
-                    format!("{} ({} .. {})", rate(found.per_second), rate(low), rate(high))
-                }));
-            }
-            cells
-        })
-        .collect();
-    // More CPUs than columns hold are in the JSON.
-    if head.len() <= 3 {
-        page.blank();
-        let head: Vec<&str> = head.iter().map(String::as_str).collect();
-        page.table(&head, &rows, &[]);
+/// The sum over the CPUs of one measurement, where there are several.
+fn all_cpus(run: &Run) -> Option<Vec<String>> {
+    let pinned = |gaps: &GapSummary| run.thread_name(gaps) == format!("CPU {}", gaps.cpu);
+    if run.gaps.len() < 2 || !run.gaps.iter().all(pinned) {
+        return None;
+    }
+    let elapsed = |gaps: &GapSummary| gaps.end.since(gaps.start).to_nanos(run.clock.hz).0;
+    let all: u64 = run.gaps.iter().map(elapsed).sum();
+    let lost: f64 = run.gaps.iter().map(|gaps| gaps.lost_share * elapsed(gaps) as f64).sum();
+    let mut cells = vec![
+        format!("{} CPUs", run.gaps.len()),
+        Nanos(all).to_string(),
+        count(run.gaps.iter().map(|gaps| gaps.gaps).sum()),
+        percent(lost / (all as f64).max(1.0)),
+    ];
+    cells.resize(8, String::new());
+    Some(cells)
+}
+
+fn rates(page: &mut Page, run: &Run, shown: &[GapSummary]) {
+    let most = shown.iter().max_by_key(|gaps| gaps.rates.len());
+    let Some(most) = most.filter(|gaps| !gaps.rates.is_empty()) else { return };
+    let lengths: Vec<Nanos> = most.rates.iter().map(|wanted| wanted.at_least).collect();
+    page.blank();
+    if shown.len() <= FEW {
+        rates_in_columns(page, run, shown, &lengths);
+    } else {
+        rates_in_rows(page, run, shown, &lengths);
     }
 }
 
-/// The time-weighted view: two rows for each CPU, for a share of time names its denominator.
-fn time_shares(page: &mut Page, run: &Run) {
-    let Some(first) = run.gaps.iter().find(|gaps| !gaps.time_shares.is_empty()) else { return };
-    let lengths: Vec<Nanos> = first.time_shares.iter().map(|share| share.at_least).collect();
+/// A column with intervals for each thread.
+fn rates_in_columns(page: &mut Page, run: &Run, shown: &[GapSummary], lengths: &[Nanos]) {
+    let mut head = vec!["gaps of at least".to_owned()];
+    head.extend(shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps))));
+    let with_interval = |found: &Rate| {
+        let (low, high) = found.interval;
+        format!("{} ({} .. {})", rate(found.per_second), rate(low), rate(high))
+    };
+    let row = |length: &Nanos| {
+        let found = shown.iter().map(|gaps| rate_of(gaps, *length));
+        let cells = found.map(|found| found.map_or("-".to_owned(), with_interval));
+        [length.to_string()].into_iter().chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = lengths.iter().map(row).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    page.table(&head, &rows, &[]);
+}
+
+/// A row for each thread.
+fn rates_in_rows(page: &mut Page, run: &Run, shown: &[GapSummary], lengths: &[Nanos]) {
+    let mut head = vec!["gaps of at least".to_owned()];
+    head.extend(lengths.iter().map(ToString::to_string));
+    let row = |gaps: &GapSummary| {
+        let found = lengths.iter().map(|length| rate_of(gaps, *length));
+        let cells = found.map(|found| found.map_or("-".to_owned(), |found| rate(found.per_second)));
+        [run.thread_name(gaps)].into_iter().chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    page.table(&head, &rows, &[]);
+    page.item("their intervals are on the page and in run.json");
+}
+
+fn rate_of(gaps: &GapSummary, at_least: Nanos) -> Option<&Rate> {
+    gaps.rates.iter().find(|rate| rate.at_least == at_least)
+}
+
+/// The time-weighted view: two rows for each thread, for a share of time names its denominator.
+fn time_shares(page: &mut Page, run: &Run, shown: &[GapSummary]) {
+    let most = shown.iter().max_by_key(|gaps| gaps.time_shares.len());
+    let Some(most) = most.filter(|gaps| !gaps.time_shares.is_empty()) else { return };
+    let lengths: Vec<Nanos> = most.time_shares.iter().map(|share| share.at_least).collect();
     let mut head = vec!["share of time in gaps of at least".to_owned()];
     head.extend(lengths.iter().map(ToString::to_string));
     let cells = |gaps: &GapSummary, of: &str, share: fn(&TimeShare) -> f64| {
-        let mut cells = vec![format!("CPU {}, of the {of}", gaps.cpu)];
+        let mut cells = vec![format!("{}, of the {of}", run.thread_name(gaps))];
         cells.extend(lengths.iter().map(|length| {
             let found = gaps.time_shares.iter().find(|share| share.at_least == *length);
             found.map_or("-".to_owned(), |found| percent(share(found)))
         }));
         cells
     };
-    let rows: Vec<Vec<String>> = run
-        .gaps
+    let rows: Vec<Vec<String>> = shown
         .iter()
         .flat_map(|gaps| {
-            [
-                cells(gaps, "elapsed time", |share| share.of_elapsed),
-                cells(gaps, "time inside readings", |share| share.of_inside),
-            ]
+            let inside = cells(gaps, "time inside readings", |share| share.of_inside);
+            let elapsed = cells(gaps, "elapsed time", |share| share.of_elapsed);
+            [Some(elapsed), (shown.len() <= SEVERAL).then_some(inside)]
         })
+        .flatten()
         .collect();
     page.blank();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     page.table(&head, &rows, &[]);
+    if shown.len() > SEVERAL {
+        page.item("shares of the time inside readings are in run.json");
+    }
 }
 
 fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
@@ -117,10 +184,10 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
     };
     let counting = gaps.counting.map_or(String::new(), |cost| counting(cost, run.clock.hz));
     page.item(&format!(
-        "CPU {}: {kind} loop, {} iterations, period {:.2} ticks ({:.2} .. {:.2} over {} quiet \
+        "{}: {kind} loop, {} iterations, period {:.2} ticks ({:.2} .. {:.2} over {} quiet \
          blocks), threshold {}; {closure}; {} migrations, {} records dropped, {recording} spent \
          recording ({each} a gap){unseen}{counting}",
-        gaps.cpu,
+        run.thread_name(gaps),
         count(gaps.iterations),
         gaps.period_ticks,
         gaps.period_spread_ticks.0,

@@ -1,14 +1,18 @@
 //! What a merged run is the sum of.
 
+use std::collections::BTreeMap;
+
 use whylate_model::Nanos;
 use whylate_model::Printable;
-use whylate_model::origin::{Origin, Share};
+use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{Run, Verdict};
 
-use super::text::{Page, percent, short_count};
+use super::text::{Page, count, percent, rate, short_count};
 
 /// Origins shown of each series: those with the largest values.
 const MOST_SHOWN: usize = 8;
+/// Quantiles whose spread is shown, in percent; the others are in the JSON.
+const SPREADS_SHOWN: [f64; 3] = [50.0, 99.0, 99.9];
 
 pub(super) fn sections(page: &mut Page, run: &Run) {
     page.section(&format!("The sum of {} recordings", run.origins.len()));
@@ -18,7 +22,18 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
     );
     for series in &run.series {
         shares(page, run, &series.name);
+        spreads(page, run, &series.name);
     }
+    if !run.spreads.is_empty() {
+        page.paragraph(
+            "within: as if the recordings were one; between: from the spread of their own numbers, \
+             12.7 standard errors to each side for two recordings, 4.3 for three, 2.8 for five. The \
+             wider one stands above. Ratio: variance between over variance within, about 1 when \
+             the recordings differ by chance alone.",
+        );
+    }
+    not_everywhere(page, run);
+    left_out(page, run);
     worst(page, run);
     let distrusted: Vec<&Origin> =
         run.origins.iter().filter(|o| matches!(o.verdict, Verdict::Untrustworthy { .. })).collect();
@@ -71,6 +86,76 @@ fn shares(page: &mut Page, run: &Run, name: &str) {
     page.table(&["", "p50", "p99", "p99.9", "max", "n", "lost"], &rows, &[]);
     if shares.len() > MOST_SHOWN {
         page.item(&format!("{} more recordings are in the JSON", shares.len() - MOST_SHOWN));
+    }
+}
+
+/// Both intervals of the numbers of one series, and the ratio of their variances.
+fn spreads(page: &mut Page, run: &Run, name: &str) {
+    let shown = |spread: &&Spread| match spread.of {
+        Measure::Quantile { percent } => SPREADS_SHOWN.iter().any(|p| (p - percent).abs() < 1e-9),
+        Measure::LostShare | Measure::Rate { .. } => true,
+    };
+    let of_series = run.spreads.iter().filter(|spread| spread.series == name);
+    let rows: Vec<Vec<String>> = of_series.filter(shown).map(spread).collect();
+    if !rows.is_empty() {
+        page.blank();
+        page.table(&["", "sum", "95 % within", "95 % between", "ratio"], &rows, &[]);
+    }
+}
+
+fn spread(spread: &Spread) -> Vec<String> {
+    let (name, print): (String, fn(f64) -> String) = match spread.of {
+        Measure::Quantile { percent } => {
+            (format!("p{percent}"), |ns| Nanos(ns.round() as u64).to_string())
+        }
+        Measure::LostShare => ("lost".to_owned(), percent),
+        Measure::Rate { at_least } => (format!("gaps of {at_least} or more"), rate),
+    };
+    let interval = |interval: Option<(f64, f64)>| match interval {
+        Some((low, high)) => format!("{} .. {}", print(low), print(high)),
+        None => "-".to_owned(),
+    };
+    let ratio = spread.ratio.map_or("-".to_owned(), |ratio| match ratio {
+        ..99.95 => format!("{ratio:.1}x"),
+        _ => format!("{ratio:.0}x"),
+    });
+    vec![name, print(spread.value), interval(spread.within), interval(spread.between), ratio]
+}
+
+/// Series that not every recording has: their numbers are those of some recordings.
+fn not_everywhere(page: &mut Page, run: &Run) {
+    let mut having: BTreeMap<&str, usize> = BTreeMap::new();
+    for share in run.origins.iter().flat_map(|origin| &origin.series) {
+        *having.entry(&share.series).or_default() += 1;
+    }
+    for (name, recordings) in having.into_iter().filter(|(_, n)| *n < run.origins.len()) {
+        page.note(&format!(
+            "{name} is in {recordings} of {} recordings: its numbers are of those alone",
+            run.origins.len()
+        ));
+    }
+}
+
+/// Gaps below the threshold of the sum.
+fn left_out(page: &mut Page, run: &Run) {
+    for gaps in &run.gaps {
+        let shares = || {
+            let all = run.origins.iter().flat_map(|origin| &origin.series);
+            all.filter(|share| share.series == gaps.series)
+        };
+        let left_out: u64 = shares().map(|share| share.left_out).sum();
+        let Some(lowest) = shares().filter_map(|share| share.threshold).min() else { continue };
+        let threshold = gaps.threshold.to_nanos(run.clock.hz);
+        if lowest < threshold {
+            page.note(&format!(
+                "{}: the recordings have thresholds from {lowest} to {threshold}. The sum counts \
+                 gaps from {threshold} on; the {} shorter ones of those with a lower threshold are \
+                 left out, as noise below the threshold. Causes, longest gaps and tables are of all \
+                 gaps that were recorded",
+                gaps.series,
+                count(left_out),
+            ));
+        }
     }
 }
 

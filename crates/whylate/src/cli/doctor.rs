@@ -18,7 +18,8 @@ use whylate_host::doctor::COLLECT;
 /// fast recordings can be stored.
 ///
 /// Limits: it says what can spoil a measurement, not what did; `whylate gaps` measures that. It
-/// cannot see the firmware's settings, nor what a hypervisor does on the host.
+/// cannot see the firmware's settings, nor what a hypervisor does on the host: on a virtual machine
+/// what is fine about processor, memory and ports in the guest alone is `unknown`.
 ///
 /// Exit status: 0 whatever it finds, 1 when the host or the run cannot be read, 2 usage.
 #[derive(Debug, Clone, Args)]
@@ -26,7 +27,7 @@ use whylate_host::doctor::COLLECT;
     "A tree for --root is collected on the other machine, as root, by:\n\n{COLLECT}\n"
 ))]
 pub(crate) struct Doctor {
-    /// CPUs to be measured: 2-5,8 or `isolated` or cgroup:PATH [default: all but one]
+    /// CPUs to be measured: 2-5,8, `all`, `isolated` or cgroup:PATH [default: all but one]
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<CpuSpec>,
     /// Look at another machine: copies of its /proc and /sys below this directory

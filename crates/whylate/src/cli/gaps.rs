@@ -28,7 +28,7 @@ pub(crate) struct Gaps {
     /// Common options.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// CPUs to measure: 2-5,8 or `isolated`, or cgroup:PATH to measure inside a cgroup [default:
+    /// CPUs to measure: 2-5,8, `all` or `isolated`, or cgroup:PATH to measure inside a cgroup [default:
     /// all but one]
     #[arg(long, value_name = "CPUS", help_heading = "What to measure")]
     pub(crate) cpus: Option<String>,

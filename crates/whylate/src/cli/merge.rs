@@ -12,8 +12,14 @@ use crate::parse;
 ///
 /// Histograms and tables are added and percentiles are those of the sum; they are never averaged.
 /// Each recording keeps its clock and its host, and the report shows the spread between them. The
-/// result is a run directory that `report` and `compare` read. Series that measure different things
-/// are refused by name.
+/// result is a run directory that `report` and `compare` read, with its page.
+///
+/// Intervals: the wider of two, one as if the recordings were one, one from the spread between them;
+/// both are in the report, with the ratio of their variances.
+///
+/// Series that measure different things (another vantage point, clock, loop or work between two
+/// readings) are refused by name. Recordings of unlike thresholds add up above the largest of them:
+/// shorter gaps are left out, and their number is said.
 ///
 /// Example: whylate merge host-*/run -o fleet
 ///

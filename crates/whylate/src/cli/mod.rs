@@ -38,18 +38,14 @@ pub(crate) struct Cli {
     pub(crate) checkup: Checkup,
 }
 
+// Words on a variant would take the place of the whole help of its options.
 /// A question.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What did a busy thread not get, and who took it (per CPU, per cause)
     Gaps(Box<Gaps>),
-    /// What about this host would spoil a measurement, and how to mend each thing
     Doctor(Doctor),
-    /// Look at a recorded run
     Report(Report),
-    /// Set runs against each other: what differs, and is it chance
     Compare(Box<Compare>),
-    /// Add up recorded runs: hosts, CPUs, hours
     Merge(Merge),
     /// Answers probes on the socket that is its standard input
     #[command(hide = true)]

@@ -74,7 +74,7 @@ fn cgroup(words: Option<&str>) -> Result<Option<PathBuf>> {
     let spec = words.map(str::parse).transpose()?;
     Ok(spec.and_then(|spec| match spec {
         CpuSpec::Cgroup(path) => Some(path),
-        CpuSpec::List(_) | CpuSpec::Isolated => None,
+        CpuSpec::List(_) | CpuSpec::Isolated | CpuSpec::All => None,
     }))
 }
 

@@ -1,6 +1,7 @@
 //! `whylate merge`.
 
 use anyhow::Result;
+use whylate_model::directory::RunDir;
 use whylate_report::merge::{Request, merge};
 
 use super::Exit;
@@ -22,6 +23,11 @@ pub(super) fn run(options: &Merge) -> Result<Exit> {
     super::print(&merged.run, options.format, options.percentiles)?;
     if options.format == Format::Text {
         anstream::println!("\nRun directory: {}", options.output.display());
+    }
+    // The sum is stored and printed: without its page it is as good as before.
+    let page = RunDir::open(&options.output).map_err(Into::into);
+    if let Err(error) = page.and_then(|run| whylate_report::html::write(&run, &merged.run)) {
+        anstream::eprintln!("{error}");
     }
     Ok(super::exit(&merged.run))
 }

@@ -11,6 +11,7 @@ mod report;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
 use whylate_record::{Recorded, progress::Progress};
@@ -65,13 +66,17 @@ fn begin(common: &Common, progress: &mut dyn Progress) -> Result<Beginning> {
     Ok(Beginning { seed, directory, path })
 }
 
-/// Prints what was recorded and judges it.
+/// Remembers the host, prints what was recorded and judges it.
 fn conclude(
     recorded: &Recorded,
     path: &std::path::Path,
     common: &Common,
     stopping: &Stopping,
 ) -> Result<Exit> {
+    // The run is stored: that doctor will not tell what changed since takes nothing from it.
+    if let Err(error) = last_run::remember(&recorded.run.host, path) {
+        anstream::eprintln!("{error}");
+    }
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }

@@ -1,6 +1,8 @@
 //! Planted trees: a host without a fault, each pitfall alone, all together, and hostile files.
 
 mod clean;
+mod collected;
+mod guest;
 mod hostile;
 mod planted;
 

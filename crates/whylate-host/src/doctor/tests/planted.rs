@@ -15,7 +15,7 @@ type Pitfall = (&'static str, Level, &'static str, Plant);
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-const PITFALLS: &[Pitfall] = &[
+pub(super) const PITFALLS: &[Pitfall] = &[
     ("smt-siblings", Spoils, "CPU 2 shares its core with CPU 0", |p| {
         p.set(&format!("{CPU}/cpu2/topology/core_cpus_list"), "0,2\n");
     }),
@@ -46,6 +46,10 @@ const PITFALLS: &[Pitfall] = &[
     }),
     ("interrupt-affinity", Note, "none has come yet", |p| {
         p.set("/proc/irq/30/effective_affinity_list", "3\n");
+    }),
+    ("interrupt-affinity", Note, "1 interrupt may go to CPUs 2-3: 30 nvme0q0 (9 so far)", |p| {
+        p.set("/proc/irq/30/smp_affinity_list", "0-3\n");
+        p.edit("/proc/interrupts", "99  0  0  0", "99  0  0  9");
     }),
     ("interrupt-default", Note, "CPU 2-3", |p| p.set("/proc/irq/default_smp_affinity", "f\n")),
     ("irqbalance", Note, "process 77", |p| {
@@ -231,6 +235,8 @@ fn beside(check: &str, word: &str) -> &'static [&'static str] {
         ("rcu-callbacks", _) => &["nohz-full"],
         // A port of 100 Gb/s brings more than the disk takes.
         ("nic-pcie-width", word) if word.starts_with("100.0") => &["disk-speed"],
+        // A hypervisor hides time that it gives to others.
+        ("hypervisor", _) => &["steal"],
         _ => &[],
     }
 }
@@ -241,7 +247,11 @@ fn each_pitfall_alone_is_found_by_its_check_and_by_no_other() {
         let mut patient = patient();
         plant(&mut patient);
         let mut complaints = patient.complaints();
-        complaints.retain(|(name, ..)| !beside(check, word).contains(&name.as_str()));
+        complaints.retain(|(name, ..)| {
+            // Under a hypervisor the machine's own side is hidden: the tests of guests say how.
+            let hidden = *check == "hypervisor" && crate::doctor::guest::hidden(name).is_some();
+            !hidden && !beside(check, word).contains(&name.as_str())
+        });
         let [(found, how_bad, finding)] = &complaints[..] else {
             panic!("{check} ({word}): {complaints:#?}")
         };

@@ -1,0 +1,75 @@
+//! One store for every number: the histogram log of a recording holds what its report counts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use whylate_model::directory::RunDir;
+use whylate_model::run::Run;
+use whylate_stats::Histogram;
+
+use crate::{checkup, needs, program};
+
+/// The log's histograms by series.
+fn log(directory: &Path, run: &Run) -> BTreeMap<String, Histogram> {
+    let mut pooled: BTreeMap<String, Histogram> = BTreeMap::new();
+    for interval in RunDir::open(directory).unwrap().histograms_of(run).unwrap() {
+        let interval = interval.unwrap();
+        pooled.entry(interval.tag).or_default().add(&interval.histogram);
+    }
+    pooled
+}
+
+fn assert_whole(run: &Run, directory: &Path) {
+    let log = log(directory, run);
+    assert!(!run.series.is_empty(), "nothing was measured");
+    for series in &run.series {
+        let stored = log.get(&series.name).unwrap_or_else(|| panic!("no {} in it", series.name));
+        assert_eq!(stored.len(), series.n, "{}", series.name);
+        // A histogram's maximum is the end of its bin.
+        let (max, counted) = (stored.max().unwrap(), series.max.unwrap().0);
+        assert!(max >= counted && max as f64 <= counted as f64 * 1.01, "{max} for {counted}");
+    }
+}
+
+#[test]
+fn the_log_of_a_gap_run_holds_every_sample_of_its_report() {
+    let _alone = program::alone();
+    let words = "gaps --duration 1s --warmup 200ms --distribution --checkpoint 300ms";
+    let recorded = program::record(words, 0);
+    assert_whole(&recorded.run, &recorded.directory);
+}
+
+#[test]
+fn the_log_of_a_checkup_holds_every_sample_of_its_report() {
+    let _alone = program::alone();
+    if needs::cpus(2).is_none() {
+        return;
+    }
+    let recorded = checkup::checkup();
+    assert_whole(&recorded.run, &recorded.directory);
+}
+
+#[test]
+fn the_log_of_a_killed_run_holds_what_its_last_checkpoint_counts() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let words = ["gaps", "--duration", "60s", "--warmup", "200ms", "--checkpoint", "300ms", "-o"];
+    let mut started = {
+        let mut command = program::whylate(words);
+        command.arg(&directory);
+        program::Started::new(command)
+    };
+    program::until("a checkpoint has counted gaps", || {
+        let run = RunDir::open(&directory).ok()?.read_run().ok()?;
+        run.series.iter().any(|series| series.n > 0).then_some(())
+    });
+    let _ = started.0.kill();
+    let _ = started.0.wait();
+    let run = program::read(&directory);
+    let log = log(&directory, &run);
+    for series in &run.series {
+        let stored = log.get(&series.name).map_or(0, Histogram::len);
+        assert_eq!(stored, series.n, "{}", series.name);
+    }
+}

@@ -151,6 +151,13 @@ pub(crate) fn latencies(seed: u64, seconds: usize, level: f64) -> Vec<Histogram>
         .collect()
 }
 
+/// Intervals of a second with so many values each, around a level.
+pub(crate) fn steady(seed: u64, per_second: usize, level: f64) -> Vec<Histogram> {
+    let mut rng = Rng::new(seed);
+    let one = |rng: &mut Rng| (level + rng.exponential(level)) as u64;
+    (0..30).map(|_| (0..per_second).map(|_| one(&mut rng)).collect()).collect()
+}
+
 /// All intervals together.
 pub(crate) fn pooled(intervals: &[Histogram]) -> Histogram {
     let mut all = Histogram::new();

@@ -21,6 +21,7 @@ mod figures;
 mod hot_path;
 mod log;
 mod merge;
+mod merge_spread;
 mod needs;
 mod planted;
 mod program;

@@ -32,6 +32,9 @@ fuzz_target!(|data: &[u8]| {
 
 fn report(run: &Run) {
     let text = render(run, Style::default());
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "a report that is not safe to print");
+    assert!(
+        text.chars().all(|c| c == '\n' || !c.is_control()),
+        "a report that is not safe to print"
+    );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "a line that is too long");
 }

@@ -127,7 +127,7 @@ fn ask(
         return Err(SysError::invalid(what(), "no port has a name of this length"));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = std::ffi::c_char::from_ne_bytes([from]);
     }
     request.ifr_ifru.ifru_data = data;
     // SAFETY: the request outlives the call; `data` points to one of the structures above, of the

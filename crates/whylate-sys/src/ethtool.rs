@@ -145,6 +145,10 @@ mod tests {
     fn a_port_that_does_not_exist_is_named() {
         for refusal in [coalescing("nosuchport").err(), offloads("nosuchport").err()] {
             let refusal = refusal.unwrap();
+            if refusal.errno() == Some(Errno::NOSYS) {
+                // An emulator that has no such question.
+                return crate::tests::skip(&refusal);
+            }
             assert_eq!(refusal.errno(), Some(Errno::NODEV), "{refusal}");
             assert!(refusal.to_string().contains("nosuchport"), "{refusal}");
         }

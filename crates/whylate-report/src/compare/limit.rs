@@ -144,7 +144,8 @@ impl Judged {
     }
 }
 
-fn runs(number: usize) -> String {
+/// So many runs, in words.
+pub(crate) fn runs(number: usize) -> String {
     if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
 }
 

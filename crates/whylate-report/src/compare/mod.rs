@@ -32,7 +32,7 @@ use whylate_model::series::{Definition, Quantile};
 pub use caution::Caution;
 pub(crate) use likeness::unlike;
 pub use limit::{Bound, Judged, Limit, Measure, Outcome};
-pub(crate) use limit::{points, signed};
+pub(crate) use limit::{points, runs, signed};
 pub use page::html;
 pub use sides::{Compared as WithValues, compare};
 

@@ -55,16 +55,7 @@ pub(super) fn totals(run: &Run) -> Vec<&CauseTotal> {
 pub(super) fn table(run: &Run) -> Table {
     let head = ["cause", "gaps", "lost", "of lost", "of elapsed", "longest"];
     let mut table = Table::new("Lost time by cause", &head);
-    let rows = totals(run).into_iter().map(|total| {
-        vec![
-            total.cause.to_string(),
-            count(total.gaps),
-            Nanos(total.lost_ns.round() as u64).to_string(),
-            percent(total.share_of_lost),
-            percent(total.share_of_elapsed),
-            total.longest.to_string(),
-        ]
-    });
+    let rows = totals(run).into_iter().map(crate::terminal::cause_cells);
     table.rows = capped(rows.collect(), MOST_ROWS);
     table
 }

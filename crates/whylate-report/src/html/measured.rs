@@ -191,7 +191,10 @@ fn gap_row(run: &Run, gaps: &GapSummary) -> Vec<String> {
 }
 
 fn rates(run: &Run) -> Option<Table> {
-    let first = run.gaps.iter().find(|gaps| !gaps.rates.is_empty())?;
+    let first = run.gaps.iter().max_by_key(|gaps| gaps.rates.len())?;
+    if first.rates.is_empty() {
+        return None;
+    }
     let shown: Vec<&GapSummary> = run.gaps.iter().take(MOST_CPUS).collect();
     let mut table = Table::new("Gaps per second, with 95% intervals", &["at least"]);
     table.head.extend(shown.iter().map(|gaps| run.thread_name(gaps)));

@@ -40,20 +40,8 @@ fn table(page: &mut Page, run: &Run) {
         totals = run.causes.iter().collect();
     }
     totals.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns));
-    let mut rows: Vec<Vec<String>> = totals
-        .iter()
-        .take(MOST_CAUSES)
-        .map(|total| {
-            vec![
-                total.cause.to_string(),
-                count(total.gaps),
-                Nanos(total.lost_ns.round() as u64).to_string(),
-                percent(total.share_of_lost),
-                percent(total.share_of_elapsed),
-                total.longest.to_string(),
-            ]
-        })
-        .collect();
+    let mut rows: Vec<Vec<String>> =
+        totals.iter().take(MOST_CAUSES).map(|total| cells(total)).collect();
     let rest: Vec<&&CauseTotal> = totals.iter().skip(MOST_CAUSES).collect();
     if !rest.is_empty() {
         let lost: f64 = rest.iter().map(|total| total.lost_ns).sum();
@@ -180,4 +168,16 @@ fn findings(page: &mut Page, run: &Run) {
         };
         page.item(&format!("{:?}, {confidence}: {}", finding.rule, finding.text));
     }
+}
+
+/// A row of the table of causes: cause, gaps, lost time, its shares, the longest.
+pub(crate) fn cells(total: &CauseTotal) -> Vec<String> {
+    vec![
+        total.cause.to_string(),
+        count(total.gaps),
+        Nanos(total.lost_ns.round() as u64).to_string(),
+        percent(total.share_of_lost),
+        percent(total.share_of_elapsed),
+        total.longest.to_string(),
+    ]
 }

@@ -7,7 +7,7 @@ use super::Style;
 use super::text::{Page, percent, rate, short_count};
 use crate::compare::{
     Basis, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult, RunFacts, Shown,
-    Side, Spread, Verdict, points, signed,
+    Side, Spread, Verdict, points, runs, signed,
 };
 use crate::svg::Table;
 
@@ -126,7 +126,7 @@ pub(crate) fn lines(pair: &Pair) -> Vec<String> {
         );
         whylate_model::Printable(&text).to_string()
     };
-    let size = |shown: &Shown| format!("n = {} in {} runs", short_count(shown.n), shown.runs);
+    let size = |shown: &Shown| format!("n = {} in {}", short_count(shown.n), runs(shown.runs));
     let mut lines = match &pair.result {
         PairResult::Unlike { .. } | PairResult::SideBySide => {
             vec![

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use whylate_model::directory::RunDir;
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::origin;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::{Limits, StoredGap, Writer};
@@ -173,7 +173,8 @@ fn gap(cpu: u32, start: Ticks, length: TicksDelta) -> StoredGap {
         Evidence { rseq: RseqWord::Set, involuntary_switches: None, in_recording: false };
     let (cpu_before, cpu_after) = (CpuId(cpu), CpuId(cpu));
     let resumed = end + TicksDelta(100);
-    let gap = Gap { start, end, resumed, cpu_before, cpu_after, evidence };
+    let gap =
+        Gap { start, end, resumed, cpu_before, cpu_after, kind: GapKind::Interruption, evidence };
     StoredGap { thread: 0, gap, cause: None }
 }
 

@@ -208,21 +208,7 @@ fn plant() -> Vec<PlantedGap> {
 }
 
 fn totals(live: &Live, blocks: &Blocks, end: Ticks) -> Totals {
-    let read =
-        |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-    Totals {
-        start: Ticks(PERIOD),
-        end,
-        iterations: read(&live.iterations),
-        gaps: read(&live.gaps),
-        dropped: read(&live.dropped),
-        migrations: read(&live.migrations),
-        gap_ticks: TicksDelta(read(&live.gap_ticks)),
-        recording_ticks: TicksDelta(read(&live.recording_ticks)),
-        inside_ticks: TicksDelta(0),
-        period: blocks.period(),
-        tripped: None,
-    }
+    Totals { start: Ticks(PERIOD), end, ..Totals::of(live, blocks.period()) }
 }
 
 fn resident_kib() -> u64 {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use whylate_model::directory::RunDir;
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::segments::{Limits, StoredGap, Writer};
 use whylate_model::series::summary;
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
@@ -64,7 +64,15 @@ fn gap(start: Ticks, length: u64, number: u64, cause: &Arc<str>) -> StoredGap {
     let evidence =
         Evidence { rseq: RseqWord::Set, involuntary_switches: None, in_recording: false };
     let resumed = end + TicksDelta(60);
-    let gap = Gap { start, end, resumed, cpu_before: CpuId(1), cpu_after: CpuId(1), evidence };
+    let gap = Gap {
+        start,
+        end,
+        resumed,
+        cpu_before: CpuId(1),
+        cpu_after: CpuId(1),
+        kind: GapKind::Interruption,
+        evidence,
+    };
     // One in fifty was attributed to nothing.
     let cause = (!number.is_multiple_of(50)).then(|| cause.clone());
     StoredGap { thread: 0, gap, cause }

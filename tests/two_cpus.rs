@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use whylate_model::directory::{RunDir, parse_run};
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::run::{Closure, GapSummary, Run, Verdict};
 use whylate_model::segments::{Limits, StoredGap, Writer};
 use whylate_model::series::{Quantile, Series};
@@ -105,7 +105,15 @@ fn cpu(
         let evidence = Evidence { rseq: RseqWord::Set, ..Evidence::default() };
         let resumed = end + TicksDelta(60);
         let start = Ticks(now);
-        let gap = Gap { start, end, resumed, cpu_before: cpu, cpu_after: cpu, evidence };
+        let gap = Gap {
+            start,
+            end,
+            resumed,
+            cpu_before: cpu,
+            cpu_after: cpu,
+            kind: GapKind::Interruption,
+            evidence,
+        };
         let cause = causes[(rng.below(1 << 20) as f64).log2() as usize % 12].clone();
         writer.push_gap(&StoredGap { thread, gap, cause }).unwrap();
         interval.record(length);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// The rows of ARCHITECTURE.md, top to bottom.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "whylate-stats",
     "whylate-model",
     "whylate-sys",
@@ -14,6 +14,7 @@ const ORDER: [&str; 14] = [
     "whylate-trace",
     "whylate-gap",
     "whylate-cause",
+    "whylate-rta",
     "whylate-threads",
     "whylate-port",
     "whylate-net",

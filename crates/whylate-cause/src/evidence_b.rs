@@ -64,7 +64,7 @@ fn switches_alone(gap: &Gap) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whylate_model::gap::Evidence;
+    use whylate_model::gap::{Evidence, GapKind};
     use whylate_model::{CpuId, Ticks};
 
     fn gap(rseq: RseqWord, involuntary_switches: Option<u32>, cpu_after: u32) -> Gap {
@@ -74,6 +74,7 @@ mod tests {
             resumed: Ticks(11),
             cpu_before: CpuId(0),
             cpu_after: CpuId(cpu_after),
+            kind: GapKind::Interruption,
             evidence: Evidence { rseq, involuntary_switches, in_recording: false },
         }
     }

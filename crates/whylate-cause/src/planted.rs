@@ -5,7 +5,7 @@
 
 use whylate_model::cause::{Cause, PriorityClass};
 use whylate_model::event::{Event, EventKind, Softirq, Task};
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::{CpuId, Hertz, Pid, Ticks};
 
 use crate::context::{Context, Measured, Placement};
@@ -32,6 +32,7 @@ pub(crate) fn gap(start: u64, end: u64) -> Gap {
         resumed: Ticks(end + 20),
         cpu_before: CPU,
         cpu_after: CPU,
+        kind: GapKind::Interruption,
         evidence: Evidence { rseq: RseqWord::Set, ..Evidence::default() },
     }
 }

@@ -308,7 +308,7 @@ impl Tally {
 mod tests {
     use super::*;
     use whylate_model::Ticks;
-    use whylate_model::gap::Evidence;
+    use whylate_model::gap::{Evidence, GapKind};
 
     const CPU: CpuId = CpuId(1);
 
@@ -392,6 +392,7 @@ mod tests {
             resumed: Ticks(11),
             cpu_before: CPU,
             cpu_after,
+            kind: GapKind::Interruption,
             evidence: Evidence { rseq, involuntary_switches: switches, in_recording: false },
         };
         let mut tally = Tally::default();

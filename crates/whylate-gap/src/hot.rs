@@ -25,7 +25,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use whylate_clock::Counter;
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::{CpuId, Ticks, TicksDelta};
 use whylate_sys::rseq::RseqArea;
 use whylate_sys::switches;
@@ -54,6 +54,8 @@ pub struct Live {
     pub dropped: AtomicU64,
     /// Ticks in gaps.
     pub gap_ticks: AtomicU64,
+    /// Of these, ticks in which the thread waited of its own accord.
+    pub wait_ticks: AtomicU64,
     /// Ticks recording them.
     pub recording_ticks: AtomicU64,
     /// Gaps with a change of CPU.
@@ -131,12 +133,24 @@ impl<'a> Recorder<'a> {
     #[cold]
     #[inline(never)]
     pub fn record<C: Counter>(&mut self, counter: &mut C, start: Ticks, end: Ticks) -> Ticks {
+        self.record_as(GapKind::Interruption, counter, start, end)
+    }
+
+    /// As [`Recorder::record`], for a thread that may have waited of its own accord.
+    pub fn record_as<C: Counter>(
+        &mut self,
+        kind: GapKind,
+        counter: &mut C,
+        start: Ticks,
+        end: Ticks,
+    ) -> Ticks {
         let mut gap = Gap {
             start,
             end,
             resumed: end,
             cpu_before: self.cpu,
             cpu_after: self.cpu,
+            kind,
             evidence: Evidence::default(),
         };
         for _ in 0..RECORDINGS_IN_A_ROW {
@@ -164,6 +178,7 @@ impl<'a> Recorder<'a> {
             }
             gap.start = cut;
             gap.end = resumed;
+            gap.kind = GapKind::Interruption;
             gap.evidence = Evidence { in_recording: true, ..Evidence::default() };
         }
         add(&self.live.recording_ticks, gap.length().0);
@@ -193,10 +208,13 @@ impl<'a> Recorder<'a> {
         add(&self.live.gaps, 1);
         add(&self.live.dropped, u64::from(!kept));
         add(&self.live.gap_ticks, gap.length().0);
+        if gap.kind.is_wait() {
+            add(&self.live.wait_ticks, gap.length().0);
+        }
         add(&self.live.recording_ticks, recorded_until.since(gap.end).0);
         add(&self.live.migrations, u64::from(gap.migrated()));
         self.cpu = gap.cpu_after;
-        if gap.length() > self.limits.stop_at {
+        if gap.length() > self.limits.stop_at && !gap.kind.is_wait() {
             if self.live.tripped.load(Ordering::Relaxed) == 0 {
                 self.live.tripped.store(gap.end.0, Ordering::Relaxed);
             }
@@ -204,18 +222,22 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Counts iterations that have been done up to `now`; true when the measurement is over.
     #[inline]
-    fn block_done(&self, iterations: u64, now: Ticks) -> bool {
+    pub fn block_done(&self, iterations: u64, now: Ticks) -> bool {
         add(&self.live.iterations, iterations);
         self.live.now.store(now.0, Ordering::Relaxed);
         now >= self.limits.end || self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Plain readings may be executed out of order: a later one can be a few ticks smaller. As signed
-/// numbers such deltas are small and negative, and make no gap.
+/// Is the distance of two plain readings a gap?
+///
+/// They may be executed out of order: a later one can be a few ticks smaller. As signed numbers
+/// such deltas are small and negative, and make no gap.
+#[must_use]
 #[inline(always)]
-fn exceeds(now: Ticks, before: Ticks, threshold: TicksDelta) -> bool {
+pub fn exceeds(now: Ticks, before: Ticks, threshold: TicksDelta) -> bool {
     now.0.wrapping_sub(before.0) as i64 > threshold.0 as i64
 }
 

@@ -21,7 +21,7 @@ use whylate_model::{CpuId, Nanos};
 use whylate_sys::SysError;
 
 pub use plan::{Placement, Plan, Policy, Work};
-pub use session::{Session, State, ThreadFacts, Totals};
+pub use session::{Session, Source, State, ThreadFacts, Totals};
 pub use threshold::Threshold;
 
 /// Why gaps could not be measured.

@@ -45,13 +45,18 @@ pub enum Placement {
 }
 
 /// What the loop does between readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Work {
     /// Nothing.
     Nothing,
     /// Copies a buffer of so many bytes.
     Memmove {
         /// Size of the buffer.
+        bytes: usize,
+    },
+    /// Reads an array of so many bytes, a cache line in each iteration.
+    Scan {
+        /// Size of the array.
         bytes: usize,
     },
 }
@@ -110,6 +115,7 @@ impl fmt::Display for Work {
         match self {
             Self::Nothing => f.write_str("nothing"),
             Self::Memmove { bytes } => write!(f, "memmove of {bytes} bytes"),
+            Self::Scan { bytes } => write!(f, "scan of {bytes} bytes"),
         }
     }
 }

@@ -1,24 +1,28 @@
 //! A ring of gap records between the measuring thread and its drain.
 //!
-//! One producer, one consumer, fixed size, no unsafe: a slot is a handful of relaxed atomics, which
+//! One producer, one consumer, a size fixed when it is made, no unsafe: a slot is a handful of relaxed atomics, which
 //! compile to plain moves, and the head is published with release. The producer never waits; when
 //! the ring is full it is told so and counts instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::{CpuId, Ticks};
 
 /// Records a ring holds. At 40 bytes each a ring takes 2.5 MiB per measuring thread; drained every
 /// 20 ms it takes 3.2 million gaps per second before it overflows.
 pub const CAPACITY: usize = 1 << 16;
 
-const MASK: usize = CAPACITY - 1;
+/// The least: what a thread that shares its CPU records between two drains.
+const LEAST: usize = 1 << 8;
+
 const WORD_SET: u64 = 1;
 const WORD_CLEARED: u64 = 2;
 const IN_RECORDING: u64 = 4;
 const SWITCHES_READ: u64 = 8;
+const KIND_SHIFT: u32 = 4;
+const KIND_MASK: u64 = 7;
 const SWITCHES_SHIFT: u32 = 32;
 const CPU_SHIFT: u32 = 32;
 
@@ -37,7 +41,7 @@ struct Slot {
 struct Index(AtomicU64);
 
 struct Shared {
-    slots: Box<[Slot; CAPACITY]>,
+    slots: Box<[Slot]>,
     head: Index,
     tail: Index,
 }
@@ -59,8 +63,15 @@ pub struct Consumer {
 /// so that the pages lie on its NUMA node.
 #[must_use]
 pub fn ring() -> (Producer, Consumer) {
-    let slots: Box<[Slot]> = (0..CAPACITY).map(|_| Slot::default()).collect();
-    let Ok(slots) = slots.try_into() else { unreachable!("invariant: CAPACITY slots were made") };
+    ring_of(CAPACITY)
+}
+
+/// A ring of at least `capacity` records: where hundreds of threads share a machine, each ring
+/// cannot be as large as that of one.
+#[must_use]
+pub fn ring_of(capacity: usize) -> (Producer, Consumer) {
+    let capacity = capacity.clamp(LEAST, CAPACITY).next_power_of_two();
+    let slots: Box<[Slot]> = (0..capacity).map(|_| Slot::default()).collect();
     let shared = Arc::new(Shared { slots, head: Index::default(), tail: Index::default() });
     let producer = Producer { shared: Arc::clone(&shared), head: 0, tail_seen: 0 };
     (producer, Consumer { shared, tail: 0 })
@@ -71,11 +82,12 @@ impl Producer {
     /// says full.
     #[inline]
     pub fn has_room(&mut self) -> bool {
-        if self.head - self.tail_seen < CAPACITY as u64 {
+        let capacity = self.shared.slots.len() as u64;
+        if self.head - self.tail_seen < capacity {
             return true;
         }
         self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
-        self.head - self.tail_seen < CAPACITY as u64
+        self.head - self.tail_seen < capacity
     }
 
     /// Stores everything but the resumption; nothing is visible to the consumer yet.
@@ -83,18 +95,18 @@ impl Producer {
     /// Call only after [`Producer::has_room`] said yes.
     #[inline]
     pub fn store(&mut self, gap: &Gap) {
-        let slot = &self.shared.slots[self.head as usize & MASK];
+        let slot = self.shared.slot(self.head);
         slot.start.store(gap.start.0, Ordering::Relaxed);
         slot.end.store(gap.end.0, Ordering::Relaxed);
         let cpus = u64::from(gap.cpu_before.0) << CPU_SHIFT | u64::from(gap.cpu_after.0);
         slot.cpus.store(cpus, Ordering::Relaxed);
-        slot.evidence.store(pack(gap.evidence), Ordering::Relaxed);
+        slot.evidence.store(pack(gap.kind, gap.evidence), Ordering::Relaxed);
     }
 
     /// Completes the stored record and shows it to the consumer.
     #[inline]
     pub fn publish(&mut self, resumed: Ticks) {
-        let slot = &self.shared.slots[self.head as usize & MASK];
+        let slot = self.shared.slot(self.head);
         slot.resumed.store(resumed.0, Ordering::Relaxed);
         self.head += 1;
         self.shared.head.0.store(self.head, Ordering::Release);
@@ -108,15 +120,17 @@ impl Consumer {
         let count = (head - self.tail) as usize;
         into.reserve(count);
         while self.tail < head {
-            let slot = &self.shared.slots[self.tail as usize & MASK];
+            let slot = self.shared.slot(self.tail);
             let cpus = slot.cpus.load(Ordering::Relaxed);
+            let (kind, evidence) = unpack(slot.evidence.load(Ordering::Relaxed));
             into.push(Gap {
                 start: Ticks(slot.start.load(Ordering::Relaxed)),
                 end: Ticks(slot.end.load(Ordering::Relaxed)),
                 resumed: Ticks(slot.resumed.load(Ordering::Relaxed)),
                 cpu_before: CpuId((cpus >> CPU_SHIFT) as u32),
                 cpu_after: CpuId(cpus as u32),
-                evidence: unpack(slot.evidence.load(Ordering::Relaxed)),
+                kind,
+                evidence,
             });
             self.tail += 1;
         }
@@ -125,7 +139,25 @@ impl Consumer {
     }
 }
 
-fn pack(evidence: Evidence) -> u64 {
+impl Shared {
+    /// The slot of a record's number. The length is a power of two.
+    #[inline]
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize & (self.slots.len() - 1)]
+    }
+}
+
+/// The kinds in the order of their numbers in a slot.
+const KINDS: [GapKind; 6] = [
+    GapKind::Interruption,
+    GapKind::Dispatch,
+    GapKind::Sleep,
+    GapKind::Yield,
+    GapKind::HandOff,
+    GapKind::Blocked,
+];
+
+fn pack(kind: GapKind, evidence: Evidence) -> u64 {
     let word = match evidence.rseq {
         RseqWord::Unarmed => 0,
         RseqWord::Set => WORD_SET,
@@ -136,21 +168,23 @@ fn pack(evidence: Evidence) -> u64 {
         Some(count) => SWITCHES_READ | u64::from(count) << SWITCHES_SHIFT,
         None => 0,
     };
-    word | recording | switches
+    word | recording | switches | (kind as u64) << KIND_SHIFT
 }
 
-fn unpack(bits: u64) -> Evidence {
+fn unpack(bits: u64) -> (GapKind, Evidence) {
     let rseq = match bits & (WORD_SET | WORD_CLEARED) {
         WORD_SET => RseqWord::Set,
         WORD_CLEARED => RseqWord::Cleared,
         _ => RseqWord::Unarmed,
     };
     let read = bits & SWITCHES_READ != 0;
-    Evidence {
+    let evidence = Evidence {
         rseq,
         involuntary_switches: read.then_some((bits >> SWITCHES_SHIFT) as u32),
         in_recording: bits & IN_RECORDING != 0,
-    }
+    };
+    let number = (bits >> KIND_SHIFT & KIND_MASK) as usize;
+    (KINDS.get(number).copied().unwrap_or_default(), evidence)
 }
 
 #[cfg(test)]
@@ -164,6 +198,7 @@ mod tests {
             resumed: Ticks(n * 10 + 6),
             cpu_before: CpuId(n as u32 % 7),
             cpu_after: CpuId(n as u32 % 5),
+            kind: KINDS[n as usize % KINDS.len()],
             evidence: Evidence {
                 rseq: [RseqWord::Unarmed, RseqWord::Set, RseqWord::Cleared][n as usize % 3],
                 involuntary_switches: n.is_multiple_of(2).then_some(n as u32),

@@ -6,7 +6,7 @@
 //! the totals. Nothing here analyses a gap.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -102,6 +102,8 @@ pub struct Totals {
     pub migrations: u64,
     /// Time in gaps.
     pub gap_ticks: TicksDelta,
+    /// Of these, time in which the thread waited of its own accord.
+    pub wait_ticks: TicksDelta,
     /// Time recording them.
     pub recording_ticks: TicksDelta,
     /// Time below the threshold inside pairs; zero for `chain`, where it is all the rest.
@@ -113,6 +115,27 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// What a thread's own counters say by now.
+    #[must_use]
+    pub fn of(live: &Live, period: Option<Period>) -> Self {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let tripped = read(&live.tripped);
+        Self {
+            start: Ticks(read(&live.start)),
+            end: Ticks(read(&live.now)),
+            iterations: read(&live.iterations),
+            gaps: read(&live.gaps),
+            dropped: read(&live.dropped),
+            migrations: read(&live.migrations),
+            gap_ticks: TicksDelta(read(&live.gap_ticks)),
+            wait_ticks: TicksDelta(read(&live.wait_ticks)),
+            recording_ticks: TicksDelta(read(&live.recording_ticks)),
+            inside_ticks: TicksDelta(read(&live.inside_ticks)),
+            period,
+            tripped: (tripped != 0).then_some(Ticks(tripped)),
+        }
+    }
+
     /// Time from the first reading to the last; zero before the first.
     #[must_use]
     pub fn elapsed(&self) -> TicksDelta {
@@ -227,22 +250,7 @@ impl Session {
     #[must_use]
     pub fn totals(&self, index: usize) -> Totals {
         let shared = &self.threads[index].shared;
-        let live = &shared.live;
-        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let tripped = read(&live.tripped);
-        Totals {
-            start: Ticks(read(&live.start)),
-            end: Ticks(read(&live.now)),
-            iterations: read(&live.iterations),
-            gaps: read(&live.gaps),
-            dropped: read(&live.dropped),
-            migrations: read(&live.migrations),
-            gap_ticks: TicksDelta(read(&live.gap_ticks)),
-            recording_ticks: TicksDelta(read(&live.recording_ticks)),
-            inside_ticks: TicksDelta(read(&live.inside_ticks)),
-            period: shared.blocks.period(),
-            tripped: (tripped != 0).then_some(Ticks(tripped)),
-        }
+        Totals::of(&shared.live, shared.blocks.period())
     }
 
     /// Lengths of the gaps of thread `index` that found the ring full, as (length, count).
@@ -287,6 +295,42 @@ impl Drop for Session {
                 let _ = handle.join();
             }
         }
+    }
+}
+
+/// Threads whose records are drained while they run.
+pub trait Source {
+    /// The totals of thread `index` so far.
+    fn totals(&self, index: usize) -> Totals;
+
+    /// Hands every record made since the last call to `take`, thread by thread.
+    fn drain(&mut self, take: &mut dyn FnMut(usize, &[Gap])) -> State;
+
+    /// Lengths of the gaps of thread `index` that found the ring full.
+    fn dropped(&self, index: usize) -> Bins<'_>;
+
+    /// Every delta of thread `index`; none unless deltas are counted.
+    fn deltas(&self, index: usize) -> Bins<'_>;
+}
+
+/// Lengths and how often they were seen.
+pub type Bins<'a> = Box<dyn Iterator<Item = (TicksDelta, u64)> + 'a>;
+
+impl Source for Session {
+    fn totals(&self, index: usize) -> Totals {
+        Self::totals(self, index)
+    }
+
+    fn drain(&mut self, take: &mut dyn FnMut(usize, &[Gap])) -> State {
+        Self::drain(self, take)
+    }
+
+    fn dropped(&self, index: usize) -> Bins<'_> {
+        Box::new(Self::dropped(self, index))
+    }
+
+    fn deltas(&self, index: usize) -> Bins<'_> {
+        Box::new(Self::deltas(self, index))
     }
 }
 

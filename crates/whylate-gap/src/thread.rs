@@ -21,7 +21,7 @@ use crate::selftest_rseq;
 use crate::session::{Begin, Ready, Shared, ThreadFacts};
 use crate::table::{Direct, LogLinear};
 use crate::threshold::{self, FLOOR};
-use crate::workload::{Memmove, Nothing, Workload};
+use crate::workload::{Memmove, Nothing, Scan, Workload};
 
 /// Fewer recordings than this in the warm-up, and the rest is made for the purpose.
 const RECORDINGS_TO_CALIBRATE: usize = 64;
@@ -53,6 +53,7 @@ impl<C: Counter + Clone> Task<C> {
                 self.run_with(&mut Memmove::<16>::new(bytes));
             }
             Work::Memmove { bytes } => self.run_with(&mut Memmove::<1>::new(bytes)),
+            Work::Scan { bytes } => self.run_with(&mut Scan::new(bytes)),
         }
     }
 

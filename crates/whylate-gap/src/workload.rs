@@ -20,6 +20,41 @@ impl Workload for Nothing {
     fn work(&mut self) {}
 }
 
+/// Reads an array from end to end and over again, a cache line in each iteration: a task with a
+/// working set in the data caches.
+#[derive(Debug)]
+pub struct Scan {
+    lines: Box<[Line]>,
+    next: usize,
+}
+
+/// Bytes that one iteration of a scan moves on: a cache line.
+pub const LINE: usize = 64;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; LINE / size_of::<u64>()]);
+
+impl Scan {
+    /// An array of `bytes`, rounded up to whole lines, touched by the calling thread.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self { lines: vec![Line([1; 8]); bytes.div_ceil(LINE).max(1)].into(), next: 0 }
+    }
+}
+
+impl Workload for Scan {
+    const BLOCK: u64 = 4096;
+
+    #[inline(always)]
+    fn work(&mut self) {
+        if let Some(line) = self.lines.get(self.next) {
+            std::hint::black_box(line.0[0]);
+        }
+        self.next = if self.next + 1 < self.lines.len() { self.next + 1 } else { 0 };
+    }
+}
+
 /// Copies a buffer onto another, so that what evicts the cache shows as a longer iteration.
 ///
 /// A block is a few of these: 64 copies of 64 KiB were never free of gaps on a busy machine.

@@ -111,6 +111,7 @@ fn noise_too_short_to_be_a_gap_is_found_as_its_share_of_the_time() {
         dropped: 0,
         migrations: 0,
         gap_ticks: TicksDelta(0),
+        wait_ticks: TicksDelta(0),
         recording_ticks: TicksDelta(0),
         inside_ticks: TicksDelta(0),
         period: None,

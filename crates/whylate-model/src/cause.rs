@@ -1,6 +1,5 @@
 //! Parts and causes of gaps.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Softirq};
@@ -11,9 +10,8 @@ use crate::units::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 ///
 /// Two stretches belong to the same cause when they are equal: thread ids are left out where the
 /// report adds up over threads of one name.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum Cause {
     /// A hard interrupt: a vector of the processor or a device's handler.
@@ -65,9 +63,8 @@ pub enum Cause {
 }
 
 /// Class of a thread's priority.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PriorityClass {
     /// SCHED_DEADLINE, or the kernel's stop class.
@@ -94,7 +91,8 @@ impl PriorityClass {
 }
 
 /// One stretch of a gap. The parts of a gap are ordered, adjacent, and sum to the gap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Where the stretch begins.
     pub start: Ticks,
@@ -107,9 +105,8 @@ pub struct Part {
 }
 
 /// Who sent an interrupt to a measured CPU.
-#[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sender {
     /// From which CPU.
     pub cpu: CpuId,
@@ -120,7 +117,8 @@ pub struct Sender {
 }
 
 /// How often one sender interrupted a measured CPU, and what that took.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderTotal {
     /// Name of the sending thread; empty where it is not known.
     pub comm: String,
@@ -137,9 +135,8 @@ pub struct SenderTotal {
 }
 
 /// The rules of inference; the names are METHOD's.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Rule {
     /// Thread A, gap, thread B on one CPU: context switch.
     R1,
@@ -162,7 +159,8 @@ pub enum Rule {
 }
 
 /// Lost time added up for one cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
@@ -183,7 +181,8 @@ pub struct CauseTotal {
 }
 
 /// How much of the lost time is explained, and by what.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Share of lost time in parts that begin and end with an event.
     pub by_events: f64,
@@ -195,7 +194,8 @@ pub struct Coverage {
 }
 
 /// A gap among the longest, with everything known about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstGap {
     /// Last reading before the gap.
     pub start: Ticks,
@@ -220,7 +220,8 @@ pub struct WorstGap {
 }
 
 /// Evidence B judged against evidence A, one row per inferred class.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Validation {
     /// Gaps in which both say `context switch`.
     pub switch_as_switch: u64,

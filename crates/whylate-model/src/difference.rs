@@ -4,7 +4,6 @@
 //! only is a difference that says so, because nobody can tell that it is none; what is not known
 //! on either side is passed over. Nothing here judges which difference matters.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Fingerprint, Knob};
@@ -17,7 +16,8 @@ pub const UNKNOWN: &str = "unknown";
 const MEMORY_TOLERANCE: f64 = 0.01;
 
 /// One thing that is not the same on two hosts. All three are fit to print on a terminal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What it is: `kernel`, `microcode`, or the name of a knob such as `thp`.
     pub name: String,

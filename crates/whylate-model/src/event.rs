@@ -1,12 +1,12 @@
 //! Kernel events on the same timeline as the gaps.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{CpuId, Pid, Ticks};
 
 /// One kernel event, stamped by the kernel with the counter that the gaps are stamped with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// When.
     pub ticks: Ticks,
@@ -19,7 +19,8 @@ pub struct Event {
 }
 
 /// What happened. Names follow the kernel's tracepoints.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum EventKind {
     /// `irq_vectors:NAME_entry`.
@@ -142,7 +143,8 @@ pub enum EventKind {
 }
 
 /// A thread as the scheduler's events describe it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Task {
     /// Thread id; 0 is the idle thread.
     pub pid: Pid,
@@ -153,9 +155,8 @@ pub struct Task {
 }
 
 /// Softirq vectors in the kernel's order.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the kernel's own names")]
 pub enum Softirq {

@@ -1,6 +1,5 @@
 //! What a busy loop did not get.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{CpuId, Ticks, TicksDelta};
@@ -22,8 +21,42 @@ pub struct Gap {
     pub cpu_before: CpuId,
     /// CPU the loop ran on after the gap.
     pub cpu_after: CpuId,
+    /// Was the time taken from the loop, or did it wait of its own accord?
+    pub kind: GapKind,
     /// What the loop knows about the gap without the kernel's help.
     pub evidence: Evidence,
+}
+
+/// Why a thread did not run.
+///
+/// A loop that never waits has interruptions only. A thread of a set also waits, and a wait that
+/// ends late has two gaps: the wait to the instant it was meant to end, and the dispatch after it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum GapKind {
+    /// The thread wanted to run and did not.
+    #[default]
+    Interruption,
+    /// It was to run again at the gap's start, and did at its end: dispatch latency.
+    Dispatch,
+    /// It slept until its timer.
+    Sleep,
+    /// It yielded: it could run, and let others go first.
+    Yield,
+    /// It handed the CPU to another thread and waited to be handed it back.
+    HandOff,
+    /// It waited for a resource that another thread held or had yet to provide.
+    Blocked,
+}
+
+impl GapKind {
+    /// The thread gave the CPU up itself: nothing was lost.
+    #[must_use]
+    pub fn is_wait(self) -> bool {
+        !matches!(self, Self::Interruption | Self::Dispatch)
+    }
 }
 
 /// Evidence B of one gap: what an unprivileged thread can know by itself.
@@ -38,7 +71,8 @@ pub struct Evidence {
 }
 
 /// State of the rseq critical-section word after a gap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RseqWord {
     /// The word was not armed: the trick is not available in this run.

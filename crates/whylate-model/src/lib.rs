@@ -9,6 +9,7 @@ pub mod cause;
 pub mod difference;
 pub mod directory;
 pub mod doctor;
+pub mod duration;
 mod error;
 pub mod event;
 mod files;
@@ -17,6 +18,7 @@ pub mod hlog;
 pub mod host;
 pub mod origin;
 pub mod run;
+#[cfg(feature = "schema")]
 pub mod schema;
 pub mod segments;
 pub mod series;

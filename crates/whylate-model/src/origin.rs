@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::WorstGap;
@@ -26,7 +25,8 @@ use crate::units::{Nanos, TicksDelta};
 use crate::warning::Warning;
 
 /// One recording in a merged run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// The directory it was read from, as it was named.
     pub directory: String,
@@ -60,7 +60,8 @@ pub struct Origin {
 
 /// What one recording added to a series, so that the spread between recordings can be seen. Its
 /// intervals are those within the recording.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
     /// Name of the series in the merged run.
     pub series: String,
@@ -102,7 +103,8 @@ pub struct Share {
 
 /// How far a number of a merged run may lie from the truth: by chance within the recordings, and
 /// by what differs between them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// Series of the merged run.
     pub series: String,
@@ -120,7 +122,8 @@ pub struct Spread {
 }
 
 /// Which number of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// A quantile, ns.

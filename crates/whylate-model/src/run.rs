@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
@@ -16,7 +15,8 @@ use crate::warning::Warning;
 pub const FORMAT_VERSION: u32 = 1;
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// Version of this format.
     pub format_version: u32,
@@ -95,7 +95,8 @@ impl Run {
 }
 
 /// How far a run came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// Being measured, or killed while it was: good up to the last checkpoint.
@@ -107,7 +108,8 @@ pub enum RunState {
 }
 
 /// The clock of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockFacts {
     /// Kind of counter: `tsc`, `cntvct_el0`, `mock`.
     pub counter: String,
@@ -156,7 +158,8 @@ impl ClockFacts {
 }
 
 /// One source of the counter's frequency.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrequencySource {
     /// `perf mmap page`, `cpuid 15h`, `cpuid 40000010h`, `cntfrq_el0`, `regression`.
     pub name: String,
@@ -171,7 +174,8 @@ pub struct FrequencySource {
 }
 
 /// A steady change of the frequency.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drift {
     /// Parts per million per second.
     pub ppm_per_s: f64,
@@ -180,7 +184,8 @@ pub struct Drift {
 }
 
 /// A pair of readings, counter and wall clock, and how far apart they may be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Anchor {
     /// Counter.
     pub ticks: Ticks,
@@ -193,7 +198,8 @@ pub struct Anchor {
 }
 
 /// Offset of one CPU's counter against another's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuOffset {
     /// The reference.
     pub reference: CpuId,
@@ -208,7 +214,8 @@ pub struct CpuOffset {
 }
 
 /// The gap measurement of one thread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GapSummary {
     /// CPU the thread was pinned to, or the CPU it began on when floating.
     pub cpu: CpuId,
@@ -269,7 +276,8 @@ pub struct GapSummary {
 }
 
 /// The closure of one thread's intervals.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Closure {
     /// Ordered, disjoint, inside [start, end], none dropped.
@@ -281,7 +289,8 @@ pub enum Closure {
 }
 
 /// Which loop measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopKind {
     /// One read per iteration: Listing 1.2 of the PAM paper, Figure 2 of Hourglass.
@@ -291,7 +300,8 @@ pub enum LoopKind {
 }
 
 /// A rate with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rate {
     /// Gaps of at least this length.
     pub at_least: Nanos,
@@ -305,7 +315,8 @@ pub struct Rate {
 }
 
 /// One point of the time-weighted view.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeWeighted {
     /// Share of the elapsed time spent outside gaps longer than `value`, in percent.
     pub percent: f64,
@@ -314,7 +325,8 @@ pub struct TimeWeighted {
 }
 
 /// Share of time in gaps of at least a length.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShare {
     /// The length.
     pub at_least: Nanos,
@@ -326,7 +338,8 @@ pub struct TimeShare {
 }
 
 /// The cost of counting every delta, from the warm-up: its parts share the host's state.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountingCost {
     /// Period of the loop when it counts, in ticks.
     pub period_with: f64,
@@ -335,7 +348,8 @@ pub struct CountingCost {
 }
 
 /// What evidence a run had.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Kernel trace (evidence A), where there was one.
     pub trace: Option<TraceFacts>,
@@ -354,7 +368,8 @@ pub struct Evidence {
 }
 
 /// A counter of /proc/interrupts or /proc/softirqs over the run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcDelta {
     /// File and row: `interrupts LOC`, `softirqs NET_RX`.
     pub name: String,
@@ -365,7 +380,8 @@ pub struct ProcDelta {
 }
 
 /// The kernel trace of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceFacts {
     /// `x86-tsc`, `mono_raw`.
     pub clock: String,
@@ -403,7 +419,8 @@ pub struct TraceFacts {
 }
 
 /// A difference between neighbouring slices of time, with and without something.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedDifference {
     /// Pairs.
     pub pairs: u64,
@@ -422,7 +439,8 @@ impl PairedDifference {
 }
 
 /// Events that the kernel's trace lost on one CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceLoss {
     /// The CPU.
     pub cpu: CpuId,
@@ -434,7 +452,8 @@ pub struct TraceLoss {
 
 /// What the bounds of the attribution's memory cost. Gaps they touch are named `trace lost`, not
 /// the host's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shed {
     /// Sends of interrupts and wake-ups dropped before they could be matched.
     pub sends: u64,
@@ -449,7 +468,8 @@ pub struct Shed {
 }
 
 /// What a rule concluded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
@@ -462,7 +482,8 @@ pub struct Finding {
 }
 
 /// How sure a rule is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// By construction.
@@ -474,7 +495,8 @@ pub enum Confidence {
 }
 
 /// The result of `gaps --selftest`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SelfTest {
     /// One row per kind of interruption.
     pub kinds: Vec<SelfTestKind>,
@@ -484,7 +506,8 @@ pub struct SelfTest {
 }
 
 /// One kind of injected interruption.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SelfTestKind {
     /// `fifo preemption`, `ipi`, `page fault`, `signal`, `cpu hog`.
     pub kind: String,
@@ -507,7 +530,8 @@ pub struct SelfTestKind {
 }
 
 /// The verdict on a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
     /// Measured, and the numbers can be trusted as far as their intervals say.
@@ -527,7 +551,8 @@ pub enum Verdict {
 }
 
 /// A closed segment file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
     /// File name in the run directory.
     pub file: String,

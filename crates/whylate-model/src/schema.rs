@@ -1,6 +1,7 @@
 //! The JSON schemas of `run.json` and of doctor's diagnosis, made from the types themselves.
 //!
-//! They are committed as `schema/*.schema.json` in this crate; a test fails when one differs. `UPDATE_SCHEMA=1 cargo test -p whylate-model schema` writes it anew.
+//! They are committed as `schema/*.schema.json` in this crate; a test fails when one differs, and
+//! `UPDATE_SCHEMA=1 cargo test -p whylate-model schema` writes it anew.
 
 use crate::doctor::Diagnosis;
 use crate::run::Run;

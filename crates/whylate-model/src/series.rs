@@ -2,13 +2,13 @@
 
 pub mod summary;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
 /// One measured quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Identifier, also the tag in `histograms.hlog`: `gap-cpu1`, `wake-cpu1`, `udp-rtt-other-core`.
     pub name: String,
@@ -54,7 +54,8 @@ pub struct Series {
 }
 
 /// What a number is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Definition {
     /// Distance of two readings of the counter, every pair counted.
@@ -69,7 +70,8 @@ pub enum Definition {
 
 /// Samples that were given up: they stay in the sample, and all that is known of them is that they
 /// are larger than this. Quantiles that fall among them have no value and no upper end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Censored {
     /// How many.
     pub count: u64,
@@ -78,7 +80,8 @@ pub struct Censored {
 }
 
 /// One quantile with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// In percent: 99.9.
     pub percent: f64,
@@ -93,7 +96,8 @@ pub struct Quantile {
 }
 
 /// The paper's classes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// p99.9 below 1 us.
@@ -105,7 +109,8 @@ pub enum Class {
 }
 
 /// Events over 100 us.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tail {
     /// How many.
     pub count: u64,
@@ -116,7 +121,8 @@ pub struct Tail {
 }
 
 /// What a share of time is a share of: always named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Denominator {
     /// The elapsed time of the measurement.
@@ -126,7 +132,8 @@ pub enum Denominator {
 }
 
 /// Signal-to-noise ratio, in both readings of the paper's text.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snr {
     /// Events below p99.9 over events above: about 999 by construction, ties apart.
     pub by_count: Option<f64>,
@@ -135,7 +142,8 @@ pub struct Snr {
 }
 
 /// Ten equal blocks of time and two tests for a trend.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stationarity {
     /// p50 of each block.
     pub p50: Vec<Option<Nanos>>,

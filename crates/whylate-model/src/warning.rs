@@ -1,12 +1,12 @@
 //! Things the reader of a number must know, each with advice.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{CpuId, Nanos};
 
 /// A warning. One arm per fact; [`Warning::advice`] says what to do about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "warning")]
 pub enum Warning {
     /// Loop time against the gap-free period is off by more than 1 % of the elapsed time.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use whylate_cause::attribute::Limits;
 use whylate_cause::{Attributed, Attributor, Context, Placement, Totals as CauseTotals, validate};
 use whylate_gap::closure::Check;
-use whylate_gap::{Session, ThreadFacts, Totals};
+use whylate_gap::{Session, Source, ThreadFacts, Totals};
 use whylate_model::cause::Validation;
 use whylate_model::event::Event;
 use whylate_model::gap::Gap;
@@ -155,23 +155,23 @@ impl Collector {
     /// sees each event once, and `keep_gap` each gap once its cause is known, to store them.
     pub fn turn(
         &mut self,
-        session: &mut Session,
+        source: &mut impl Source,
         trace: Option<&mut KernelTrace>,
         now: Ticks,
         keep_gap: impl FnMut(&Attributed),
         mut keep_event: impl FnMut(&Event),
     ) -> whylate_gap::State {
         // Read before the rings are drained: every gap before these readings is then in them.
-        let ran: Vec<_> = (0..self.threads.len()).map(|index| session.totals(index)).collect();
+        let ran: Vec<_> = (0..self.threads.len()).map(|index| source.totals(index)).collect();
         for (index, totals) in ran.iter().enumerate() {
             self.begin(index, totals);
         }
-        let state = session.drain(|index, gaps| self.take_gaps(index, gaps));
+        let state = source.drain(&mut |index, gaps| self.take_gaps(index, gaps));
         for (index, totals) in ran.iter().enumerate() {
-            self.ran_until(index, totals, || session.dropped(index).collect());
+            self.ran_until(index, totals, || source.dropped(index).collect());
             let thread = &mut self.threads[index];
             if let Some(deltas) = &mut thread.deltas {
-                deltas.look(totals.elapsed(), session.deltas(index));
+                deltas.look(totals.elapsed(), source.deltas(index));
             }
         }
         if let Some(trace) = trace {
@@ -198,25 +198,25 @@ impl Collector {
     }
 
     /// Takes what is left after the threads have ended.
-    pub fn finish(&mut self, session: &Session, keep_gap: impl FnMut(&Attributed)) {
+    pub fn finish(&mut self, source: &impl Source, keep_gap: impl FnMut(&Attributed)) {
         for index in 0..self.threads.len() {
-            let totals = session.totals(index);
+            let totals = source.totals(index);
             let _ = self.attributor.end(index as u16, totals.end);
             let thread = &mut self.threads[index];
-            let table = || session.dropped(index).collect();
+            let table = || source.dropped(index).collect();
             thread.take_dropped(totals.dropped, table, totals.end, self.rate);
         }
-        self.close_intervals(session);
+        self.close_intervals(source);
         self.name_causes(true, keep_gap);
     }
 
     /// Closes each thread's interval as it stands; what comes later within the same time is another
     /// interval of the same start.
-    pub fn close_intervals(&mut self, session: &Session) {
+    pub fn close_intervals(&mut self, source: &impl Source) {
         for (index, thread) in self.threads.iter_mut().enumerate() {
             thread.close_interval(self.rate, self.interval, &mut self.closed);
             if let Some(deltas) = &mut thread.deltas {
-                deltas.look_now(session.deltas(index));
+                deltas.look_now(source.deltas(index));
             }
         }
     }

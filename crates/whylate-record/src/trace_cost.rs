@@ -159,7 +159,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use whylate_model::CpuId;
-    use whylate_model::gap::Evidence;
+    use whylate_model::gap::{Evidence, GapKind};
     use whylate_stats::rng::Rng;
 
     use super::*;
@@ -170,7 +170,15 @@ mod tests {
     fn gap(start: u64, length: u64) -> Gap {
         let [start, end] = [start, start + length].map(Ticks);
         let (cpu_before, cpu_after) = (CpuId(1), CpuId(1));
-        Gap { start, end, resumed: end, cpu_before, cpu_after, evidence: Evidence::default() }
+        Gap {
+            start,
+            end,
+            resumed: end,
+            cpu_before,
+            cpu_after,
+            kind: GapKind::Interruption,
+            evidence: Evidence::default(),
+        }
     }
 
     /// Slices with gaps of about `noise` ticks each, and of `cost` ticks more while the trace is on.

@@ -392,7 +392,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use whylate_model::CpuId;
     use whylate_model::directory::parse_run;
-    use whylate_model::gap::{Evidence, Gap};
+    use whylate_model::gap::{Evidence, Gap, GapKind};
 
     use super::*;
 
@@ -421,6 +421,7 @@ pub(crate) mod tests {
             resumed: Ticks(start.saturating_add(length)),
             cpu_before: CpuId(1),
             cpu_after: CpuId(1),
+            kind: GapKind::Interruption,
             evidence: Evidence::default(),
         };
         StoredGap { thread: 0, gap, cause: cause.map(Arc::from) }

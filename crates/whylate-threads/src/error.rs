@@ -3,7 +3,7 @@
 use whylate_model::{CpuId, Nanos};
 use whylate_sys::SysError;
 
-use crate::lat_abs;
+use crate::wake::lat_abs;
 
 /// Why a thread could not be measured.
 #[derive(Debug, thiserror::Error)]

@@ -3,37 +3,11 @@
 use std::num::NonZeroU32;
 
 use whylate_model::Nanos;
-
-/// The longest measurement that makes sense: the tick counter of a 5 GHz machine and the interval
-/// logs are good for it with room to spare.
-const LONGEST: Nanos = Nanos(366 * 24 * 3600 * 1_000_000_000);
+use whylate_model::duration::DurationError;
 
 /// A duration with its unit: `60s`, `1.5ms`, `72h`, `250us`, `800ns`, `3m`.
 pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
-    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let value: f64 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a duration: write it as 60s, 1.5ms or 72h"))?;
-    let scale = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        "d" => 86_400e9,
-        "" if value == 0.0 => {
-            return Err("zero is no time: write it as 60s, 1.5ms or 72h".to_owned());
-        }
-        "" => return Err(format!("`{text}` has no unit: write {text}s, {text}ms or {text}us")),
-        _ => return Err(format!("`{unit}` is not a unit of time: use ns, us, ms, s, m, h or d")),
-    };
-    let nanos = value * scale;
-    if nanos > LONGEST.0 as f64 {
-        return Err(format!("`{text}` is longer than the 366 days that a run may take"));
-    }
-    Ok(Nanos(nanos.round() as u64))
+    text.parse().map_err(|error: DurationError| error.to_string())
 }
 
 /// Below this no interval, no quantile and no closure means anything.

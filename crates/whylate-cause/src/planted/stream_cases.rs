@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use whylate_model::cause::{Cause, PriorityClass, Rule, Validation};
 use whylate_model::event::{Event, EventKind, Softirq};
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::{CpuId, Nanos, Pid, Ticks};
 
 use super::{CPU, Dice, OWN, Script, context, gap, hog, interrupt, own, task, thread};
@@ -85,6 +85,7 @@ fn plant(cpu: CpuId, pid: Pid, seed: u64) -> Lane {
             resumed: Ticks(end.0 + 25),
             cpu_before: cpu,
             cpu_after: cpu,
+            kind: GapKind::Interruption,
             evidence,
         });
         lane.kinds.push(kind);

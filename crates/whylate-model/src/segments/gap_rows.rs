@@ -10,7 +10,7 @@ use parquet::errors::Result;
 use super::StoredGap;
 use super::column::{Columns, Group, Optional, Presence, Required, Texts, text};
 use super::rows::{Rows, bad_value};
-use crate::gap::{Evidence, Gap, RseqWord};
+use crate::gap::{Evidence, Gap, GapKind, RseqWord};
 use crate::units::{CpuId, Ticks};
 
 #[derive(Default)]
@@ -115,6 +115,7 @@ impl Rows for GapRows {
                     resumed: Ticks(resumed[row].cast_unsigned()),
                     cpu_before: CpuId(cpu_before[row].cast_unsigned()),
                     cpu_after: CpuId(cpu_after[row].cast_unsigned()),
+                    kind: GapKind::Interruption,
                     evidence: Evidence {
                         rseq: word(rseq[row].as_ref().map(text).transpose()?)?,
                         involuntary_switches: involuntary_switches[row].map(i32::cast_unsigned),

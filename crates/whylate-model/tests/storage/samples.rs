@@ -10,7 +10,7 @@ use whylate_model::cause::{
     WorstGap,
 };
 use whylate_model::event::{Event, EventKind, Softirq, Task};
-use whylate_model::gap::{Evidence, Gap, RseqWord};
+use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
@@ -355,6 +355,7 @@ fn any_gap() -> impl Strategy<Value = Gap> {
         resumed: Ticks(ticks[2]),
         cpu_before: CpuId(cpus[0]),
         cpu_after: CpuId(cpus[1]),
+        kind: GapKind::Interruption,
         evidence: Evidence {
             rseq: evidence.0,
             involuntary_switches: evidence.1,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use whylate_model::event::{Event, EventKind, Softirq, Task};
-use whylate_model::gap::Gap;
+use whylate_model::gap::{Gap, GapKind};
 use whylate_model::segments::{Limits, StoredGap, Writer, read_events, read_gaps, survey};
 use whylate_model::{CpuId, Pid, RunDir, Ticks};
 
@@ -19,6 +19,7 @@ pub(crate) fn gap_at(number: u64) -> StoredGap {
         resumed: Ticks(1_060 + number * 100),
         cpu_before: CpuId(1),
         cpu_after: CpuId((number % 2) as u32),
+        kind: GapKind::Interruption,
         evidence: whylate_model::gap::Evidence::default(),
     };
     let cause = (!number.is_multiple_of(3)).then(|| format!("interrupt {}", number % 3).into());

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use whylate_model::Printable;
 
 use super::Side;
 
 /// A caution. One arm per fact; [`Caution::advice`] says what to do about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "caution")]
 pub enum Caution {
     /// The sides ran on different kinds of processors.

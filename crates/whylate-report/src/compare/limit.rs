@@ -6,7 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use whylate_model::{Nanos, Printable};
 use whylate_stats::quantile::PERCENTS;
@@ -45,7 +44,8 @@ pub enum Bound {
 }
 
 /// A limit, judged for one series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judged {
     /// The series; empty when the limit names none and none could be compared.
     pub series: String,
@@ -60,7 +60,8 @@ pub struct Judged {
 }
 
 /// What came of a limit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
     /// The interval lies wholly within the limit.

@@ -22,7 +22,6 @@ pub mod junit;
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use whylate_model::Nanos;
 use whylate_model::difference::Difference;
@@ -55,7 +54,8 @@ pub struct Request {
 }
 
 /// The result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Version of this form.
     pub format_version: u32,
@@ -78,7 +78,8 @@ pub struct Comparison {
 }
 
 /// A run of one side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFacts {
     /// Its directory, as it was named.
     pub directory: String,
@@ -95,7 +96,8 @@ pub struct RunFacts {
 }
 
 /// A series that one side has alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unpaired {
     /// Its name.
     pub series: String,
@@ -104,7 +106,8 @@ pub struct Unpaired {
 }
 
 /// One of the two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Side {
     /// Before, or the baseline.
     A,
@@ -113,7 +116,8 @@ pub enum Side {
 }
 
 /// A series of both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// Its name in A; in B, too, unless the user paired two names.
     pub series: String,
@@ -126,7 +130,8 @@ pub struct Pair {
 }
 
 /// What one side measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shown {
     /// Name of the series.
     pub name: String,
@@ -155,7 +160,8 @@ pub struct Shown {
 }
 
 /// What became of the comparison of a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum PairResult {
     /// Compared.
@@ -175,7 +181,8 @@ pub enum PairResult {
 }
 
 /// Differences of two alike series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// Only gaps of at least this length were compared: the larger of the two thresholds.
     pub above: Option<Nanos>,
@@ -192,7 +199,8 @@ pub struct Compared {
 }
 
 /// The difference of a quantile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuantileDifference {
     /// Which, in percent.
     pub percent: f64,
@@ -207,7 +215,8 @@ pub struct QuantileDifference {
 }
 
 /// The largest values: they grow with the duration, and only runs tell how they scatter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxDifference {
     /// Largest value of all runs of A.
     pub before: Option<Nanos>,
@@ -220,7 +229,8 @@ pub struct MaxDifference {
 }
 
 /// A number with a unit of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NumberDifference {
     /// In A.
     pub before: f64,
@@ -233,7 +243,8 @@ pub struct NumberDifference {
 }
 
 /// The difference of a rate, per second.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateDifference {
     /// Gaps of at least this length.
     pub at_least: Nanos,
@@ -246,7 +257,8 @@ pub struct RateDifference {
 }
 
 /// A difference and how sure it is, in the unit of what differs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// The difference, B less A.
     pub difference: f64,
@@ -263,7 +275,8 @@ pub struct Spread {
 }
 
 /// The rank test: probability of superiority, with dependence accounted for.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rank {
     /// Probability that a value of B is larger than one of A, ties as a half.
     pub superiority: f64,
@@ -278,7 +291,8 @@ pub struct Rank {
 }
 
 /// What the spread of the rank test was taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Single samples, taken as independent.
@@ -290,7 +304,8 @@ pub enum Basis {
 }
 
 /// What an interval says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The interval does not exclude that both are equal, or they differ by less than a step of the
@@ -333,6 +348,7 @@ impl Comparison {
 /// # Panics
 ///
 /// Never: a schema is made of strings, numbers and lists, and JSON has them all.
+#[cfg(feature = "schema")]
 #[must_use]
 pub fn schema() -> String {
     let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Comparison))

@@ -6,11 +6,11 @@ use whylate_clock::Counter;
 use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
 
 use crate::error::ThreadsError;
-use crate::model::Activation;
-use crate::record::Record;
 use crate::relation::tie;
 use crate::ring::Producer;
 use crate::timer::{Timer, TimerNanos};
+use crate::wake::probe::Activation;
+use crate::wake::record::Record;
 
 /// Counter and timer's clock are tied together this often.
 const TIE_EVERY: Nanos = Nanos::SECOND;

@@ -15,13 +15,13 @@ use whylate_model::{CpuId, TicksDelta};
 use whylate_sys::switches::{Switches, thread_switches};
 
 use crate::error::ThreadsError;
-use crate::model::{Activation, Model};
 use crate::placement::{Placement, Seat};
-use crate::record::Record;
 use crate::relation::{Relation, RelationFacts, Segment};
 use crate::ring::{Consumer, ring};
-use crate::stage::{Stage, Tally, recording_cost};
 use crate::timer::{Timer, TimerFacts};
+use crate::wake::probe::{Activation, Probe};
+use crate::wake::record::Record;
+use crate::wake::stage::{Stage, Tally, recording_cost};
 
 /// The collecting side looks this often.
 const COLLECT_EVERY: Duration = Duration::from_millis(20);
@@ -73,7 +73,7 @@ struct Ended {
 
 /// Runs `model` on a thread of its own, seated as `placement` says, until its time is up or `stop`
 /// is set. Calls `watch` with each interval as it closes, on the calling thread.
-pub fn run<M: Model, C: Counter, T: Timer>(
+pub fn run<M: Probe, C: Counter, T: Timer>(
     model: &M,
     placement: Placement,
     counter: C,
@@ -102,7 +102,7 @@ pub fn run<M: Model, C: Counter, T: Timer>(
 }
 
 /// The measuring thread.
-fn measure<M: Model, C: Counter, T: Timer>(
+fn measure<M: Probe, C: Counter, T: Timer>(
     model: &M,
     placement: Placement,
     mut counter: C,
@@ -129,7 +129,7 @@ fn measure<M: Model, C: Counter, T: Timer>(
 }
 
 /// Takes records in order, waits with each until the tie after it is there, and digests it.
-pub(crate) struct Collector<'a, M: Model> {
+pub(crate) struct Collector<'a, M: Probe> {
     model: &'a M,
     outcome: M::Outcome,
     relation: Relation,
@@ -138,7 +138,7 @@ pub(crate) struct Collector<'a, M: Model> {
     watch: &'a mut dyn FnMut(M::Interval),
 }
 
-impl<'a, M: Model> Collector<'a, M> {
+impl<'a, M: Probe> Collector<'a, M> {
     pub(crate) fn new(model: &'a M, watch: &'a mut dyn FnMut(M::Interval)) -> Self {
         let (outcome, relation) = (model.begin(), Relation::default());
         Self { model, outcome, relation, waiting: Vec::new(), last_segment: None, watch }

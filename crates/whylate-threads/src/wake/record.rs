@@ -2,10 +2,10 @@
 
 use whylate_model::{Ticks, TicksDelta};
 
-use crate::model::Activation;
 use crate::relation::Tie;
 use crate::ring::WORDS;
 use crate::timer::TimerNanos;
+use crate::wake::probe::Activation;
 
 const KIND_TIE: u64 = 0;
 const KIND_ACTIVATION: u64 = 1;

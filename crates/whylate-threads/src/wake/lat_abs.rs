@@ -16,11 +16,11 @@ use whylate_model::Nanos;
 use whylate_stats::histogram::Histogram;
 
 use crate::error::ThreadsError;
-use crate::model::{Activation, Model};
 use crate::omission::ramp;
 use crate::relation::Segment;
-use crate::stage::{Stage, Woke};
 use crate::timer::Timer;
+use crate::wake::probe::{Activation, Probe};
+use crate::wake::stage::{Stage, Woke};
 
 /// Below this the schedule is the cost of the system call, not of the wake-up.
 pub const MIN_PERIOD: Nanos = Nanos(10_000);
@@ -141,7 +141,7 @@ impl WakeOutcome {
     }
 }
 
-impl Model for LatAbs {
+impl Probe for LatAbs {
     type Outcome = WakeOutcome;
     type Interval = WakeInterval;
 
@@ -245,7 +245,7 @@ mod tests {
     use crate::mock::{MockTime, READ_NS};
     use crate::nanosleep::ClockNanosleep;
     use crate::placement::Placement;
-    use crate::run::{Measured, run};
+    use crate::wake::run::{Measured, run};
 
     const US: u64 = 1_000;
     const MS: u64 = 1_000_000;

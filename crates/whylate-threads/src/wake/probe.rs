@@ -12,8 +12,8 @@ use whylate_model::Ticks;
 
 use crate::error::ThreadsError;
 use crate::relation::Segment;
-use crate::stage::Stage;
 use crate::timer::{Timer, TimerNanos};
+use crate::wake::stage::Stage;
 
 /// One activation of a thread: when it was meant to run, and when it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Activation {
 }
 
 /// A thread model.
-pub trait Model: fmt::Display + Sync {
+pub trait Probe: fmt::Display + Sync {
     /// What it leaves behind.
     type Outcome: Send;
     /// What it reports for each closed interval of the run.

@@ -1,0 +1,11 @@
+//! Task sets: what threads there are, what each asks of the CPU, and how they synchronise.
+//!
+//! A set comes from the command line of Hourglass ([`hourglass`]), from flags, or from a file
+//! ([`file`]). This crate parses and checks; it knows no model, timer or scheduler by name beyond
+//! their grammar ([`call`]), because those are found where they run.
+//!
+//! Does not read a clock, does not run anything, needs no privilege.
+
+pub mod call;
+
+pub use call::Call;

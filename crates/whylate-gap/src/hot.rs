@@ -185,6 +185,43 @@ impl<'a> Recorder<'a> {
         gap.end
     }
 
+    /// Stores a wait from `start` that was to end at `until` and ended at `wake`: the part up to
+    /// `until` as a wait of that kind, the rest as dispatch. Returns the reading after it was
+    /// stored.
+    pub fn record_wait<C: Counter>(
+        &mut self,
+        kind: GapKind,
+        counter: &mut C,
+        start: Ticks,
+        until: Ticks,
+        wake: Ticks,
+    ) -> Ticks {
+        let until = until.max(start);
+        if until >= wake {
+            return self.record_as(kind, counter, start, wake);
+        }
+        if until > start {
+            let (cpu, evidence) = (self.cpu, Evidence::default());
+            let (cpu_before, cpu_after) = (cpu, cpu);
+            let gap =
+                Gap { start, end: until, resumed: until, cpu_before, cpu_after, kind, evidence };
+            let kept = self.ring.has_room();
+            if kept {
+                self.ring.store(&gap);
+                self.ring.publish(until);
+            }
+            self.account(&gap, until, kept);
+        }
+        self.record_as(GapKind::Dispatch, counter, until, wake)
+    }
+
+    /// Ticks that the thread did not have so far, waits included.
+    #[must_use]
+    #[inline]
+    pub fn not_had(&self) -> TicksDelta {
+        TicksDelta(self.live.gap_ticks.load(Ordering::Relaxed))
+    }
+
     #[inline]
     fn take_evidence(&mut self, evidence: &mut Evidence) {
         let word = match &self.rseq {
@@ -222,7 +259,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Counts iterations that have been done up to `now`; true when the measurement is over.
+    /// Counts iterations done up to `now`; true when the measurement is over.
     #[inline]
     pub fn block_done(&self, iterations: u64, now: Ticks) -> bool {
         add(&self.live.iterations, iterations);

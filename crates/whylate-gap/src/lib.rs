@@ -10,7 +10,7 @@ pub mod hot;
 pub mod inject;
 pub mod plan;
 pub mod ring;
-mod selftest_rseq;
+pub mod selftest_rseq;
 pub mod session;
 pub mod table;
 mod thread;

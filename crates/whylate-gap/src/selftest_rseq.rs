@@ -18,7 +18,7 @@ const STRETCHES: u32 = 50;
 const STRETCH: Nanos = Nanos(5_000);
 
 /// Gives the area back if the word can be trusted, and the reason if not.
-pub(crate) fn check<C: Counter>(
+pub fn check<C: Counter>(
     counter: &mut C,
     rate: Hertz,
     area: RseqArea,

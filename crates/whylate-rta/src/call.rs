@@ -5,6 +5,7 @@
 //! The grammar knows no names: whoever runs a model knows which arguments it takes.
 
 use std::fmt;
+use std::str::FromStr;
 
 use whylate_model::Nanos;
 
@@ -145,6 +146,37 @@ impl Call {
         }
     }
 
+    /// Argument `index` as a size in bytes above zero: a plain number is KiB, as in the paper, and
+    /// `64KiB` or `1MiB` say so.
+    pub fn size(
+        &self,
+        index: usize,
+        what: &'static str,
+        usage: &'static str,
+    ) -> Result<u64, CallError> {
+        /// More than any cache of today, and two of them still fit into a small machine's memory.
+        const LARGEST: u64 = 1 << 30;
+        let text = self.argument(index, what, usage)?;
+        let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let scale = match unit.to_ascii_lowercase().as_str() {
+            "" | "k" | "kb" | "kib" => Some(1 << 10),
+            "m" | "mb" | "mib" => Some(1 << 20),
+            "g" | "gb" | "gib" => Some(1 << 30),
+            _ => None,
+        };
+        let number = number.parse::<u64>().ok();
+        match number.zip(scale).and_then(|(number, scale)| number.checked_mul(scale)) {
+            Some(0) => Err(self.refused(what, "zero is no size".to_owned())),
+            Some(bytes) if bytes <= LARGEST => Ok(bytes),
+            Some(_) => Err(self.refused(what, format!("`{text}` is more than 1GiB"))),
+            None => {
+                let reason = format!("`{text}` is no size: write it in KB, as 64, or as 1MiB");
+                Err(self.refused(what, reason))
+            }
+        }
+    }
+
     /// Refuses arguments beyond the first `count`.
     pub fn takes(&self, count: usize, usage: &'static str) -> Result<(), CallError> {
         match self.arguments.len().checked_sub(count) {
@@ -157,6 +189,14 @@ impl Call {
     #[must_use]
     pub fn refused(&self, what: &'static str, reason: String) -> CallError {
         CallError::Argument { call: self.to_string(), what, reason }
+    }
+}
+
+impl FromStr for Call {
+    type Err = CallError;
+
+    fn from_str(text: &str) -> Result<Self, CallError> {
+        Self::parse(text)
     }
 }
 
@@ -241,6 +281,18 @@ mod tests {
             assert!(call.time(0, "amount", usage).is_err(), "{word}");
         }
         assert!(Call::parse("LAT 1ms 2ms").unwrap().takes(1, "LAT <period>").is_err());
+    }
+
+    #[test]
+    fn a_plain_size_is_in_kilobytes() {
+        let usage = "CPU_SCAN <size>";
+        let size = |text: &str| call("CPU_SCAN", &[text]).size(0, "size", usage);
+        for (text, bytes) in [("100", 102_400), ("64KiB", 65_536), ("1MiB", 1 << 20), ("1G", 1 << 30)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "0", "-1", "1.5", "2GiB", "99999999999999999999", "9ms"] {
+            assert!(size(text).is_err(), "{text}");
+        }
     }
 
     proptest! {

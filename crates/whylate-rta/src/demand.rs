@@ -13,7 +13,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use whylate_model::Nanos;
+use whylate_model::{Nanos, Printable};
 use whylate_stats::rng::Rng;
 
 use crate::call::{Call, CallError};
@@ -125,7 +125,7 @@ pub enum DemandError {
     #[error("the table `{0}` has more than {MOST_ROWS} rows: shorten it, it is repeated anyway")]
     TooManyRows(String),
     /// A row is no time.
-    #[error("line {line} of the table `{name}`: {reason}")]
+    #[error("line {line} of the table `{name}`: {}", Printable(reason))]
     Row {
         /// Its name.
         name: String,

@@ -7,5 +7,13 @@
 //! Does not read a clock, does not run anything, needs no privilege.
 
 pub mod call;
+pub mod demand;
+pub mod file;
+mod normal;
+pub mod task_set;
+pub mod words;
 
 pub use call::Call;
+pub use demand::Demand;
+pub use file::{File, FileError};
+pub use task_set::{Reservation, Resource, Step, TaskSet, Thread};

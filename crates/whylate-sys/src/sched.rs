@@ -42,9 +42,37 @@ pub enum Policy {
         deadline: Nanos,
         /// The period.
         period: Nanos,
+        /// What the kernel does beyond enforcing that.
+        flags: DeadlineFlags,
     },
     /// One that this program does not know; it can be read, not set.
     Unknown(u32),
+}
+
+/// Options of [`Policy::Deadline`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeadlineFlags(u64);
+
+impl DeadlineFlags {
+    /// The run time is a strict upper bound, and nothing is told.
+    pub const NONE: Self = Self(0);
+    /// `SCHED_FLAG_RECLAIM`: run time that other reservations leave unused may be had on top.
+    pub const RECLAIM: Self = Self(libc::SCHED_FLAG_RECLAIM as u64);
+    /// `SCHED_FLAG_DL_OVERRUN`: a job that overruns its run time is told by `SIGXCPU`, which ends
+    /// the process unless it is handled ([`crate::overrun`]).
+    pub const DL_OVERRUN: Self = Self(libc::SCHED_FLAG_DL_OVERRUN as u64);
+
+    /// These and those.
+    #[must_use]
+    pub const fn with(self, more: Self) -> Self {
+        Self(self.0 | more.0)
+    }
+
+    /// Are all of `wanted` among these?
+    #[must_use]
+    pub const fn has(self, wanted: Self) -> bool {
+        self.0 & wanted.0 == wanted.0
+    }
 }
 
 /// Why the kernel refused a policy.
@@ -139,11 +167,18 @@ impl fmt::Display for Policy {
             Self::Idle => f.write_str("SCHED_IDLE"),
             Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
             Self::RoundRobin(priority) => write!(f, "SCHED_RR {priority}"),
-            Self::Deadline { runtime, deadline, period } => {
-                write!(f, "SCHED_DEADLINE {runtime} by {deadline} of {period}")
+            Self::Deadline { runtime, deadline, period, flags } => {
+                write!(f, "SCHED_DEADLINE {runtime} by {deadline} of {period}{flags}")
             }
             Self::Unknown(number) => write!(f, "policy {number}"),
         }
+    }
+}
+
+impl fmt::Display for DeadlineFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [(Self::RECLAIM, " reclaiming"), (Self::DL_OVERRUN, " with overrun signals")];
+        names.iter().filter(|(flag, _)| self.has(*flag)).try_for_each(|(_, name)| f.write_str(name))
     }
 }
 
@@ -227,7 +262,8 @@ impl Attributes {
                 attributes.priority = u32::from(priority);
             }
             Policy::Idle => {}
-            Policy::Deadline { runtime, deadline, period } => {
+            Policy::Deadline { runtime, deadline, period, flags } => {
+                attributes.flags = flags.0;
                 attributes.runtime = runtime.0;
                 attributes.deadline = deadline.0;
                 attributes.period = period.0;
@@ -249,6 +285,7 @@ impl Attributes {
                 runtime: Nanos(self.runtime),
                 deadline: Nanos(self.deadline),
                 period: Nanos(self.period),
+                flags: DeadlineFlags(self.flags & DEADLINE_FLAGS),
             },
             _ => Policy::Unknown(self.policy),
         }
@@ -257,6 +294,8 @@ impl Attributes {
 
 /// Of `linux/sched.h`; not every libc has it.
 const SCHED_DEADLINE: i32 = 6;
+/// The flags that concern deadlines; the kernel may add others when it is asked.
+const DEADLINE_FLAGS: u64 = DeadlineFlags::RECLAIM.with(DeadlineFlags::DL_OVERRUN).0;
 
 impl Policy {
     fn number(self) -> u32 {
@@ -370,6 +409,7 @@ mod tests {
             runtime: Nanos(1_000_000),
             deadline: Nanos(50_000_000),
             period: Nanos(100_000_000),
+            flags: DeadlineFlags::NONE,
         };
         let policies = [
             Policy::Fifo(7),
@@ -385,6 +425,29 @@ mod tests {
                 Err(refusal) => crate::tests::skip(&refusal),
             });
         }
+    }
+
+    #[test]
+    fn the_flags_of_a_deadline_are_read_back() {
+        for flags in [DeadlineFlags::RECLAIM, DeadlineFlags::DL_OVERRUN] {
+            let policy_to_set = Policy::Deadline {
+                runtime: Nanos(1_000_000),
+                deadline: Nanos(100_000_000),
+                period: Nanos(100_000_000),
+                flags,
+            };
+            apart(|| match set(policy_to_set) {
+                Ok(()) => {
+                    assert_eq!(policy(), policy_to_set);
+                    // Before anything could overrun.
+                    set_other(0).unwrap();
+                }
+                Err(refusal) => crate::tests::skip(&refusal),
+            });
+        }
+        let both = DeadlineFlags::RECLAIM.with(DeadlineFlags::DL_OVERRUN);
+        assert!(both.has(DeadlineFlags::RECLAIM) && !DeadlineFlags::NONE.has(both));
+        assert_eq!(both.to_string(), " reclaiming with overrun signals");
     }
 
     #[test]
@@ -424,6 +487,7 @@ mod tests {
                 runtime: Nanos(1_000_000),
                 deadline: Nanos(10_000_000),
                 period: Nanos(10_000_000),
+                flags: DeadlineFlags::NONE,
             };
             let refusal = set(deadline).unwrap_err();
             let no_capability = Denial::NoCapability;
@@ -453,6 +517,7 @@ mod tests {
                 runtime: Nanos(1_000_000),
                 deadline: Nanos(100_000_000),
                 period: Nanos(100_000_000),
+                flags: DeadlineFlags::NONE,
             };
             let refusal = set(deadline).unwrap_err();
             assert!(refusal.to_string().contains("exclusive cpuset"), "{refusal}");

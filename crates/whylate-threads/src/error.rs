@@ -51,6 +51,31 @@ pub enum ThreadsError {
         /// Where the thread may run.
         allowed: Vec<CpuId>,
     },
+    /// A thread could not be put where it belongs.
+    #[error("thread {thread} cannot be put on its CPUs: {source}")]
+    Seat {
+        /// Which.
+        thread: String,
+        /// The kernel's answer.
+        source: SysError,
+    },
+    /// A thread panicked.
+    #[error("a thread of the set died; what it recorded up to then is kept")]
+    Died,
+    /// The user gave up before the set ran.
+    #[error("stopped while the threads were being set up: nothing was run")]
+    Stopped,
+    /// No model has this name.
+    #[error("`{name}` is not a thread model: choose one of {known}")]
+    UnknownModel {
+        /// As written.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A model or a timer was given arguments that it does not take.
+    #[error(transparent)]
+    Call(#[from] whylate_rta::call::CallError),
     /// A timer failed.
     #[error("timer {timer} failed: {source}")]
     Timer {

@@ -12,17 +12,25 @@
 //! Does not draw, does not write files, does not change anything outside its own threads.
 
 pub mod error;
+mod hot;
+pub mod ledger;
+pub mod mark;
 #[cfg(test)]
 mod mock;
+pub mod model;
+pub mod models;
 pub mod nanosleep;
 pub mod omission;
 pub mod placement;
 pub mod relation;
 mod ring;
+pub mod set;
+pub mod stage;
 pub mod timer;
 pub mod wake;
 
 pub use error::ThreadsError;
+pub use model::Model;
 pub use nanosleep::ClockNanosleep;
 pub use placement::Placement;
 pub use timer::{Timer, TimerFacts, TimerNanos};

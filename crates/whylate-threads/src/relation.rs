@@ -76,6 +76,15 @@ impl Segment {
         TimerNanos(self.from.at.0.saturating_add_signed(offset))
     }
 
+    /// What the counter showed when the timer's clock showed `at`: the reverse of [`Segment::at`].
+    #[must_use]
+    pub fn ticks_at(&self, at: TimerNanos) -> Ticks {
+        let ahead = at.since(self.from.at).0 as f64;
+        let behind = self.from.at.since(at).0 as f64;
+        let offset = ((ahead - behind) / self.nanos_per_tick).round() as i64;
+        Ticks(self.from.ticks.0.saturating_add_signed(offset))
+    }
+
     /// A distance of the counter in nanoseconds of the timer's clock.
     #[must_use]
     pub fn nanos(&self, delta: TicksDelta) -> f64 {
@@ -156,6 +165,9 @@ mod tests {
         assert_eq!(segment.at(Ticks(5_000)), TimerNanos(2_050));
         assert_eq!(segment.at(Ticks(960)), TimerNanos(30));
         assert_eq!(segment.at(Ticks(0)), TimerNanos(0), "never below the clock's own zero");
+        for ticks in [960, 1_000, 3_000, 5_000] {
+            assert_eq!(segment.ticks_at(segment.at(Ticks(ticks))), Ticks(ticks));
+        }
     }
 
     #[test]

@@ -14,7 +14,8 @@ pub(crate) const WORDS: usize = 4;
 /// side may sleep for over half a second before one is refused.
 pub(crate) const CAPACITY: usize = 1 << 16;
 
-const MASK: usize = CAPACITY - 1;
+/// The least: what one of many threads on a CPU records between two looks of the collecting side.
+const LEAST: usize = 1 << 8;
 
 type Slot = [AtomicU64; WORDS];
 
@@ -24,7 +25,7 @@ type Slot = [AtomicU64; WORDS];
 struct Index(AtomicU64);
 
 struct Shared {
-    slots: Box<[Slot; CAPACITY]>,
+    slots: Box<[Slot]>,
     head: Index,
     tail: Index,
 }
@@ -45,24 +46,38 @@ pub(crate) struct Consumer {
 /// A ring whose memory is touched by the calling thread: call it on the thread that will fill it,
 /// so that the pages lie on its NUMA node.
 pub(crate) fn ring() -> (Producer, Consumer) {
-    let slots: Box<[Slot]> = (0..CAPACITY).map(|_| touched()).collect();
-    let Ok(slots) = slots.try_into() else { unreachable!("invariant: CAPACITY slots were made") };
+    ring_of(CAPACITY)
+}
+
+/// A ring of at least `capacity` records, for threads of which there are many.
+pub(crate) fn ring_of(capacity: usize) -> (Producer, Consumer) {
+    let capacity = capacity.clamp(LEAST, CAPACITY).next_power_of_two();
+    let slots: Box<[Slot]> = (0..capacity).map(|_| touched()).collect();
     let shared = Arc::new(Shared { slots, head: Index::default(), tail: Index::default() });
     let producer = Producer { shared: Arc::clone(&shared), head: 0, tail_seen: 0 };
     (producer, Consumer { shared, tail: 0 })
+}
+
+impl Shared {
+    /// The slot of a record's number. The length is a power of two.
+    #[inline]
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize & (self.slots.len() - 1)]
+    }
 }
 
 impl Producer {
     /// Adds a record, or says no when the ring is full.
     #[inline]
     pub(crate) fn push(&mut self, words: [u64; WORDS]) -> bool {
-        if self.head - self.tail_seen == CAPACITY as u64 {
+        let capacity = self.shared.slots.len() as u64;
+        if self.head - self.tail_seen == capacity {
             self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
-            if self.head - self.tail_seen == CAPACITY as u64 {
+            if self.head - self.tail_seen == capacity {
                 return false;
             }
         }
-        let slot = &self.shared.slots[self.head as usize & MASK];
+        let slot = self.shared.slot(self.head);
         for (cell, word) in slot.iter().zip(words) {
             cell.store(word, Ordering::Relaxed);
         }
@@ -77,7 +92,7 @@ impl Consumer {
     pub(crate) fn drain(&mut self, mut each: impl FnMut([u64; WORDS])) {
         let head = self.shared.head.0.load(Ordering::Acquire);
         while self.tail < head {
-            let slot = &self.shared.slots[self.tail as usize & MASK];
+            let slot = self.shared.slot(self.tail);
             each(std::array::from_fn(|word| slot[word].load(Ordering::Relaxed)));
             self.tail += 1;
         }

@@ -1,0 +1,169 @@
+//! Making sense of marks: deadlines hit and missed, releases skipped, wake-ups late.
+//!
+//! A ledger belongs to one thread and sits on the collecting side. It takes that thread's marks in
+//! order, each with the line that relates counter and timer's clock around it. All times are
+//! nanoseconds; a job's response runs from its *nominal* release.
+
+mod frames;
+mod jobs;
+mod wakes;
+
+use whylate_model::{Nanos, Ticks};
+use whylate_stats::histogram::Histogram;
+
+use crate::mark::Mark;
+use crate::relation::Segment;
+use crate::stage::Term;
+
+pub use frames::FrameLedger;
+pub use jobs::JobLedger;
+pub use wakes::WakeLedger;
+
+/// Who makes sense of a thread's marks.
+#[derive(Debug)]
+pub enum Ledger {
+    /// Nobody: the thread makes none.
+    None,
+    /// Jobs with releases and deadlines.
+    Jobs(JobLedger),
+    /// Frames that follow each other at once.
+    Frames(FrameLedger),
+    /// Wake-ups.
+    Wakes(WakeLedger),
+}
+
+/// One job with its deadline judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// Number in the schedule, from 0.
+    pub index: u64,
+    /// Nominal release.
+    pub release: Ticks,
+    /// Deadline.
+    pub deadline: Ticks,
+    /// First reading of the thread at work on it; none for a job that never began.
+    pub woke: Option<Ticks>,
+    /// Reading at which it had its execution time; none for a job that never did.
+    pub done: Option<Ticks>,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It had its execution time by its deadline.
+    Hit,
+    /// It had it later.
+    Late,
+    /// It did not have it when the run ended.
+    Unfinished,
+    /// It never began: its deadline was over before the job before it was done.
+    Skipped,
+}
+
+/// What a ledger holds. All values in nanoseconds.
+#[derive(Debug, Default)]
+pub struct Account {
+    /// Deadlines met.
+    pub hits: u64,
+    /// Deadlines missed, however.
+    pub misses: u64,
+    /// Of these, jobs that never began.
+    pub skipped: u64,
+    /// Of these, jobs that were not done when the run ended.
+    pub unfinished: u64,
+    /// From nominal release to the end of a job.
+    pub response: Binned,
+    /// From nominal release, or intended wake-up, to the first reading of the running thread.
+    pub lateness: Binned,
+    /// Lateness with each skipped activation at its own; empty where nothing can be skipped.
+    pub corrected: Binned,
+    /// From the end of a job that was in time to its deadline.
+    pub slack: Binned,
+    /// From the deadline to the end of a job that was late.
+    pub tardiness: Binned,
+    /// How far a re-phased schedule has drifted from an absolute one.
+    pub drift: Option<Nanos>,
+}
+
+/// Values, as a whole and by interval of the run.
+#[derive(Debug, Default)]
+pub struct Binned {
+    /// All of them.
+    pub whole: Histogram,
+    /// Those of each interval, by its number.
+    pub intervals: std::collections::BTreeMap<u64, Histogram>,
+}
+
+/// Where the values of an instant go.
+#[derive(Debug, Clone, Copy)]
+pub struct Calendar {
+    /// The run's beginning.
+    pub start: crate::timer::TimerNanos,
+    /// Length of an interval.
+    pub interval: Nanos,
+}
+
+/// Intervals of a run that have histograms of their own; what comes later goes into the last.
+const MOST_INTERVALS: u64 = 4_096;
+
+impl Calendar {
+    /// Number of the interval that an instant falls into.
+    #[must_use]
+    pub fn interval_of(&self, at: crate::timer::TimerNanos) -> u64 {
+        (at.since(self.start).0 / self.interval.0.max(1)).min(MOST_INTERVALS - 1)
+    }
+}
+
+impl Binned {
+    fn record(&mut self, interval: u64, value: Nanos, times: u64) {
+        self.whole.record_n(value.0, times);
+        self.intervals.entry(interval).or_default().record_n(value.0, times);
+    }
+}
+
+impl Ledger {
+    /// The thread's schedule begins and ends so.
+    pub fn begin(&mut self, term: Term, calendar: Calendar) {
+        match self {
+            Self::None => {}
+            Self::Jobs(jobs) => jobs.begin(term, calendar),
+            Self::Frames(frames) => frames.begin(term, calendar),
+            Self::Wakes(wakes) => wakes.begin(calendar),
+        }
+    }
+
+    /// Takes the next mark; hands over each job that is judged by it.
+    pub fn take(&mut self, mark: &Mark, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        match self {
+            Self::None => {}
+            Self::Jobs(jobs) => jobs.take(mark, around, judged),
+            Self::Frames(frames) => frames.take(mark, around, judged),
+            Self::Wakes(wakes) => wakes.take(mark, around),
+        }
+    }
+
+    /// The run has ended at `at`, by the counter; deadlines up to there are judged.
+    pub fn finish(&mut self, at: Ticks, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        match self {
+            Self::None | Self::Wakes(_) => {}
+            Self::Jobs(jobs) => jobs.finish(at, around, judged),
+            Self::Frames(frames) => frames.finish(at, around, judged),
+        }
+    }
+
+    /// What it holds; none for threads without marks.
+    #[must_use]
+    pub fn account(&self) -> Option<&Account> {
+        match self {
+            Self::None => None,
+            Self::Jobs(jobs) => Some(jobs.account()),
+            Self::Frames(frames) => Some(frames.account()),
+            Self::Wakes(wakes) => Some(wakes.account()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

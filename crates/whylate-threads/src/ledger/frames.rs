@@ -1,0 +1,96 @@
+//! Frames that follow each other at once, each due a period after the one before it.
+
+use whylate_model::{Nanos, Ticks};
+
+use super::{Account, Calendar, Job, Verdict};
+use crate::mark::Mark;
+use crate::relation::Segment;
+use crate::stage::Term;
+use crate::timer::TimerNanos;
+
+/// The ledger of frames.
+///
+/// A deadline that passes without a completion is a miss and moves on by a period; a completion
+/// hits the deadline that stands then, and sets the next one a period later.
+#[derive(Debug)]
+pub struct FrameLedger {
+    period: Nanos,
+    calendar: Option<Calendar>,
+    end: TimerNanos,
+    begun: TimerNanos,
+    deadline: TimerNanos,
+    index: u64,
+    account: Account,
+}
+
+impl FrameLedger {
+    /// A ledger of frames, one a `period` at least.
+    #[must_use]
+    pub fn new(period: Nanos) -> Self {
+        Self {
+            period,
+            calendar: None,
+            end: TimerNanos(0),
+            begun: TimerNanos(0),
+            deadline: TimerNanos(0),
+            index: 0,
+            account: Account::default(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, term: Term, calendar: Calendar) {
+        self.calendar = Some(calendar);
+        self.begun = term.start;
+        self.deadline = term.start + self.period;
+        self.end = term.end;
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        let Some(calendar) = self.calendar else { return };
+        match *mark {
+            Mark::Woke { intended, at, .. } => {
+                let late = around.at(at).since(intended);
+                self.account.lateness.record(calendar.interval_of(intended), late, 1);
+            }
+            Mark::Done { index, at, .. } => {
+                let done = around.at(at);
+                self.pass(done, around, judged);
+                let interval = calendar.interval_of(done);
+                self.account.hits += 1;
+                self.account.response.record(interval, done.since(self.begun), 1);
+                self.account.slack.record(interval, self.deadline.since(done), 1);
+                judged(self.frame(Some(at), Verdict::Hit, around));
+                self.begun = done;
+                self.deadline = done + self.period;
+                self.index = index + 1;
+            }
+            Mark::Skipped { .. } => {}
+        }
+    }
+
+    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        let end = around.at(at).min(self.end);
+        let missed = self.account.misses;
+        self.pass(end, around, judged);
+        self.account.unfinished += self.account.misses - missed;
+    }
+
+    /// Misses every deadline before `now`.
+    fn pass(&mut self, now: TimerNanos, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        while self.deadline < now {
+            self.account.misses += 1;
+            judged(self.frame(None, Verdict::Late, around));
+            self.deadline = self.deadline + self.period;
+        }
+    }
+
+    fn frame(&self, done: Option<Ticks>, verdict: Verdict, around: &Segment) -> Job {
+        let release = around.ticks_at(self.begun);
+        let deadline = around.ticks_at(self.deadline);
+        Job { index: self.index, release, deadline, woke: Some(release), done, verdict }
+    }
+}

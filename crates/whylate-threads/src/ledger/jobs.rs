@@ -1,0 +1,118 @@
+//! Jobs that are released at each multiple of a period and have a deadline each.
+
+use whylate_model::{Nanos, Ticks};
+
+use super::{Account, Calendar, Job, Verdict};
+use crate::mark::Mark;
+use crate::relation::Segment;
+use crate::stage::Term;
+use crate::timer::TimerNanos;
+
+/// The ledger of released jobs.
+#[derive(Debug)]
+pub struct JobLedger {
+    period: Nanos,
+    deadline: Nanos,
+    term: Option<(Term, Calendar)>,
+    open: Option<(u64, Ticks)>,
+    next: u64,
+    account: Account,
+}
+
+impl JobLedger {
+    /// A ledger of jobs released each `period`, due `deadline` after their release.
+    #[must_use]
+    pub fn new(period: Nanos, deadline: Nanos) -> Self {
+        Self { period, deadline, term: None, open: None, next: 0, account: Account::default() }
+    }
+
+    pub(super) fn begin(&mut self, term: Term, calendar: Calendar) {
+        self.term = Some((term, calendar));
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn release(&self, term: Term, index: u64) -> TimerNanos {
+        term.start + Nanos(self.period.0.saturating_mul(index))
+    }
+
+    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        let Some((term, calendar)) = self.term else { return };
+        match *mark {
+            Mark::Woke { index, intended, at } => {
+                let late = around.at(at).since(intended);
+                self.account.lateness.record(calendar.interval_of(intended), late, 1);
+                self.open = Some((index, at));
+                self.next = self.next.max(index + 1);
+            }
+            Mark::Done { index, at, .. } => {
+                let woke = self.open.take().filter(|(open, _)| *open == index).map(|(_, at)| at);
+                let release = self.release(term, index);
+                let deadline = release + self.deadline;
+                let done = around.at(at);
+                let interval = calendar.interval_of(release);
+                self.account.response.record(interval, done.since(release), 1);
+                let verdict = if done <= deadline {
+                    self.account.hits += 1;
+                    self.account.slack.record(interval, deadline.since(done), 1);
+                    Verdict::Hit
+                } else {
+                    self.account.misses += 1;
+                    self.account.tardiness.record(interval, done.since(deadline), 1);
+                    Verdict::Late
+                };
+                judged(self.job(index, release, (woke, Some(at)), verdict, around));
+                self.next = self.next.max(index + 1);
+            }
+            Mark::Skipped { index, count, .. } => {
+                self.account.misses += count;
+                self.account.skipped += count;
+                for index in index..index.saturating_add(count) {
+                    let release = self.release(term, index);
+                    judged(self.job(index, release, (None, None), Verdict::Skipped, around));
+                }
+                self.next = self.next.max(index.saturating_add(count));
+            }
+        }
+    }
+
+    /// What was begun and not done by its deadline is a miss, and so is each release behind it
+    /// whose deadline has passed. A deadline after the end is not judged.
+    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, judged: &mut dyn FnMut(Job)) {
+        let Some((term, _)) = self.term else { return };
+        let end = around.at(at).min(term.end);
+        if let Some((index, woke)) = self.open.take() {
+            let release = self.release(term, index);
+            if release + self.deadline <= end {
+                self.account.misses += 1;
+                self.account.unfinished += 1;
+                let times = (Some(woke), None);
+                judged(self.job(index, release, times, Verdict::Unfinished, around));
+            }
+        }
+        loop {
+            let release = self.release(term, self.next);
+            if release + self.deadline > end {
+                return;
+            }
+            self.account.misses += 1;
+            self.account.skipped += 1;
+            judged(self.job(self.next, release, (None, None), Verdict::Skipped, around));
+            self.next += 1;
+        }
+    }
+
+    fn job(
+        &self,
+        index: u64,
+        release: TimerNanos,
+        (woke, done): (Option<Ticks>, Option<Ticks>),
+        verdict: Verdict,
+        around: &Segment,
+    ) -> Job {
+        let deadline = around.ticks_at(release + self.deadline);
+        Job { index, release: around.ticks_at(release), deadline, woke, done, verdict }
+    }
+}

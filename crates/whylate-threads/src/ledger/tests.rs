@@ -1,0 +1,117 @@
+use whylate_model::{Nanos, Ticks, TicksDelta};
+
+use super::*;
+use crate::relation::Tie;
+use crate::timer::TimerNanos;
+
+const MS: u64 = 1_000_000;
+
+/// A tick is a nanosecond, and both clocks show the same.
+fn line() -> Segment {
+    let tie = |at| Tie { ticks: Ticks(at), at: TimerNanos(at), half_width: TicksDelta(0) };
+    Segment::between(tie(0), tie(1_000_000_000)).unwrap()
+}
+
+fn run(mut ledger: Ledger, marks: &[Mark], end: u64) -> (Ledger, Vec<Job>) {
+    let term = Term { start: TimerNanos(0), end: TimerNanos(end) };
+    ledger.begin(term, Calendar { start: term.start, interval: Nanos::SECOND });
+    let mut jobs = Vec::new();
+    for mark in marks {
+        ledger.take(mark, &line(), &mut |job| jobs.push(job));
+    }
+    ledger.finish(Ticks(end), &line(), &mut |job| jobs.push(job));
+    (ledger, jobs)
+}
+
+fn woke(index: u64, intended: u64, at: u64) -> Mark {
+    Mark::Woke { index, intended: TimerNanos(intended), at: Ticks(at) }
+}
+
+fn done(index: u64, at: u64) -> Mark {
+    Mark::Done { index, received: TicksDelta(MS), at: Ticks(at) }
+}
+
+fn jobs(period: u64) -> Ledger {
+    Ledger::Jobs(JobLedger::new(Nanos(period), Nanos(period)))
+}
+
+#[test]
+fn a_job_done_by_its_deadline_is_a_hit_and_the_next_tick_is_a_miss() {
+    for (at, expected) in [(8 * MS, Verdict::Hit), (8 * MS + 1, Verdict::Late)] {
+        let (ledger, jobs) = run(jobs(8 * MS), &[woke(0, 0, 5), done(0, at)], 8 * MS + 2);
+        assert_eq!(jobs[0].verdict, expected);
+        let account = ledger.account().unwrap();
+        assert_eq!(
+            (account.hits, account.misses),
+            (u64::from(at == 8 * MS), u64::from(at > 8 * MS))
+        );
+        assert_eq!(account.lateness.whole.max(), Some(5));
+    }
+}
+
+#[test]
+fn skipped_releases_are_misses_of_their_own_and_every_deadline_is_judged_once() {
+    let marks = [
+        woke(0, 0, 0),
+        done(0, 27 * MS),
+        Mark::Skipped { index: 1, count: 2, at: Ticks(27 * MS) },
+        woke(3, 24 * MS, 27 * MS),
+        done(3, 30 * MS),
+    ];
+    let (ledger, jobs) = run(jobs(8 * MS), &marks, 40 * MS);
+    let verdicts: Vec<_> = jobs.iter().map(|job| (job.index, job.verdict)).collect();
+    let expected = [
+        (0, Verdict::Late),
+        (1, Verdict::Skipped),
+        (2, Verdict::Skipped),
+        (3, Verdict::Hit),
+        (4, Verdict::Skipped),
+    ];
+    assert_eq!(verdicts, expected, "the release at 32 ms never began, and 40 ms are over");
+    let account = ledger.account().unwrap();
+    assert_eq!((account.hits, account.misses, account.skipped), (1, 4, 3));
+    assert_eq!(account.response.whole.max().map(|ns| ns / MS), Some(27));
+}
+
+#[test]
+fn a_job_without_its_time_at_the_end_is_a_miss_only_when_its_deadline_has_passed() {
+    let open = [woke(0, 0, 0)];
+    let (early, none) = run(jobs(8 * MS), &open, 7 * MS);
+    assert_eq!((early.account().unwrap().misses, none.len()), (0, 0));
+    let (late, one) = run(jobs(8 * MS), &open, 9 * MS);
+    assert_eq!((late.account().unwrap().unfinished, one[0].verdict), (1, Verdict::Unfinished));
+}
+
+#[test]
+fn frames_move_their_deadline_with_each_completion_and_with_each_miss() {
+    // Period 50 ms. Frames at 10, 20, then one at 175: deadlines at 70, 120 and 170 pass.
+    let frames = Ledger::Frames(FrameLedger::new(Nanos(50 * MS)));
+    let marks = [woke(0, 0, 0), done(0, 10 * MS), done(1, 20 * MS), done(2, 175 * MS)];
+    let (ledger, jobs) = run(frames, &marks, 200 * MS);
+    let account = ledger.account().unwrap();
+    assert_eq!((account.hits, account.misses), (3, 3));
+    let missed = jobs.iter().filter(|job| job.verdict == Verdict::Late);
+    let deadlines: Vec<u64> = missed.map(|job| job.deadline.0 / MS).collect();
+    assert_eq!(deadlines, [70, 120, 170]);
+}
+
+#[test]
+fn skipped_wake_ups_count_at_their_own_lateness() {
+    let wakes = Ledger::Wakes(WakeLedger::absolute(Nanos(MS)));
+    let skipped = Mark::Skipped { index: 2, count: 3, at: Ticks(4 * MS + 500_000) };
+    let (ledger, _) = run(wakes, &[woke(1, MS, 4 * MS + 500_000), skipped], 10 * MS);
+    let account = ledger.account().unwrap();
+    assert_eq!((account.lateness.whole.len(), account.corrected.whole.len()), (1, 4));
+    assert_eq!(account.corrected.whole.min(), Some(500_000));
+    assert_eq!(account.skipped, 3);
+}
+
+#[test]
+fn a_schedule_that_starts_anew_drifts_by_its_lateness() {
+    let wakes = Ledger::Wakes(WakeLedger::phased(Nanos(MS)));
+    let marks = [woke(0, MS, MS + 100), woke(1, 2 * MS + 100, 2 * MS + 300)];
+    let (ledger, _) = run(wakes, &marks, 10 * MS);
+    let account = ledger.account().unwrap();
+    assert_eq!(account.drift, Some(Nanos(100)));
+    assert!(account.corrected.whole.is_empty());
+}

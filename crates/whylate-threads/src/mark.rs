@@ -1,0 +1,94 @@
+//! What a thread of a set hands to the collecting side beside its gaps, and its form in the ring.
+
+use whylate_model::{Ticks, TicksDelta};
+
+use crate::ring::WORDS;
+use crate::timer::TimerNanos;
+
+/// Something that happened to a thread at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// The thread began activation `index`, due at `intended`, and had the CPU at `at`.
+    Woke {
+        /// Number in the schedule, from 0.
+        index: u64,
+        /// When it was due.
+        intended: TimerNanos,
+        /// First reading of the running thread.
+        at: Ticks,
+    },
+    /// Job `index` received its execution time.
+    Done {
+        /// Number in the schedule, from 0.
+        index: u64,
+        /// Execution time that it asked for and received.
+        received: TicksDelta,
+        /// Reading at which it had been received.
+        at: Ticks,
+    },
+    /// Activations were passed over: `count` of them from `index` on.
+    Skipped {
+        /// The first of them.
+        index: u64,
+        /// How many.
+        count: u64,
+        /// When the thread knew.
+        at: Ticks,
+    },
+}
+
+const WOKE: u64 = 0;
+const DONE: u64 = 1;
+const SKIPPED: u64 = 2;
+/// The kind lies in the lowest bits of the first word.
+const KIND_BITS: u32 = 2;
+
+impl Mark {
+    /// The reading at which it was made.
+    #[must_use]
+    pub fn at(&self) -> Ticks {
+        match self {
+            Self::Woke { at, .. } | Self::Done { at, .. } | Self::Skipped { at, .. } => *at,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pack(self) -> [u64; WORDS] {
+        let (kind, index, detail, at) = match self {
+            Self::Woke { index, intended, at } => (WOKE, index, intended.0, at),
+            Self::Done { index, received, at } => (DONE, index, received.0, at),
+            Self::Skipped { index, count, at } => (SKIPPED, index, count, at),
+        };
+        [kind | index << KIND_BITS, detail, at.0, 0]
+    }
+
+    /// The mark of a slot; none for words that no mark packs to.
+    pub(crate) fn unpack(words: [u64; WORDS]) -> Option<Self> {
+        let [first, detail, at, _] = words;
+        let (index, at) = (first >> KIND_BITS, Ticks(at));
+        match first & ((1 << KIND_BITS) - 1) {
+            WOKE => Some(Self::Woke { index, intended: TimerNanos(detail), at }),
+            DONE => Some(Self::Done { index, received: TicksDelta(detail), at }),
+            SKIPPED => Some(Self::Skipped { index, count: detail, at }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_come_back_as_they_went_in() {
+        let at = Ticks(u64::MAX);
+        for mark in [
+            Mark::Woke { index: u64::MAX >> KIND_BITS, intended: TimerNanos(7), at },
+            Mark::Done { index: 3, received: TicksDelta(u64::MAX), at },
+            Mark::Skipped { index: 0, count: 9, at: Ticks(0) },
+        ] {
+            assert_eq!(Mark::unpack(mark.pack()), Some(mark));
+        }
+        assert_eq!(Mark::unpack([3, 0, 0, 0]), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! CPU_PERIODIC C T: never waits; each C received completes a frame and begins the next at once.
+//!
+//! A frame is to be complete T after the one before it. Each T that passes without a completion is
+//! a miss, and the deadline moves on by T.
+
+use whylate_clock::Counter;
+use whylate_gap::workload::Nothing;
+use whylate_model::Nanos;
+use whylate_rta::call::{Call, CallError};
+use whylate_rta::demand::Sampler;
+
+use super::periodic::demand;
+use crate::ledger::{FrameLedger, Ledger};
+use crate::mark::Mark;
+use crate::model::{Model, Setting};
+use crate::stage::{End, Stage};
+
+const USAGE: &str = "CPU_PERIODIC <amount> <period>";
+
+/// Frame after frame.
+pub(super) struct CpuPeriodic {
+    demand: Sampler,
+    period: Nanos,
+}
+
+impl<C: Counter> Model<C> for CpuPeriodic {
+    fn name() -> &'static str {
+        "CPU_PERIODIC"
+    }
+
+    fn usage() -> &'static str {
+        USAGE
+    }
+
+    fn about() -> &'static str {
+        "never waits: a frame whenever it has received the amount, at least one a period"
+    }
+
+    fn read(call: &Call, setting: &Setting<'_>) -> Result<Self, CallError> {
+        call.takes(2, USAGE)?;
+        Ok(Self { demand: demand(call, setting, USAGE)?, period: call.time(1, "period", USAGE)? })
+    }
+
+    fn always_runs(&self) -> bool {
+        true
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::Frames(FrameLedger::new(self.period))
+    }
+
+    fn body(&mut self, stage: &mut Stage<'_, C>) -> End {
+        let start = stage.term().start;
+        let at = stage.last();
+        stage.mark(Mark::Woke { index: 0, intended: start, at });
+        for index in 0.. {
+            let amount = self.demand.draw();
+            match stage.receive(amount, &mut Nothing) {
+                Ok(at) => stage.mark(Mark::Done { index, received: stage.ticks(amount), at }),
+                Err(end) => return end,
+            }
+        }
+        End::Over
+    }
+}

@@ -1,0 +1,67 @@
+//! The thread models: one file each, and the table of them.
+
+mod cpu;
+mod cpu_periodic;
+mod cpu_scan;
+mod cpu_scan_yield;
+mod cpu_yield;
+mod lat;
+mod lat_abs;
+mod periodic;
+
+use whylate_clock::Counter;
+use whylate_rta::call::{Call, CallError};
+
+use crate::error::ThreadsError;
+use crate::model::{Model, Setting};
+
+/// A model in the table.
+pub struct Entry<C> {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written.
+    pub usage: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    read: Reader<C>,
+}
+
+type Reader<C> = fn(&Call, &Setting<'_>) -> Result<Box<dyn Model<C>>, CallError>;
+
+/// Every model, in the order of the paper, the new ones behind.
+#[must_use]
+pub fn known<C: Counter>() -> Vec<Entry<C>> {
+    vec![
+        entry::<C, cpu::Cpu>(),
+        entry::<C, cpu_scan::CpuScan>(),
+        entry::<C, cpu_yield::CpuYield>(),
+        entry::<C, cpu_scan_yield::CpuScanYield>(),
+        entry::<C, periodic::Periodic>(),
+        entry::<C, cpu_periodic::CpuPeriodic>(),
+        entry::<C, lat::Lat>(),
+        entry::<C, lat_abs::LatAbs>(),
+    ]
+}
+
+/// The model that `call` asks for.
+pub fn named<C: Counter>(
+    call: &Call,
+    setting: &Setting<'_>,
+) -> Result<Box<dyn Model<C>>, ThreadsError> {
+    let known = known::<C>();
+    let Some(entry) = known.iter().find(|entry| call.is(entry.name)) else {
+        let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
+        let known = names.join(", ");
+        return Err(ThreadsError::UnknownModel { name: call.name.clone(), known });
+    };
+    Ok((entry.read)(call, setting)?)
+}
+
+fn entry<C: Counter, M: Model<C> + 'static>() -> Entry<C> {
+    Entry {
+        name: M::name(),
+        usage: M::usage(),
+        about: M::about(),
+        read: |call, setting| Ok(Box::new(M::read(call, setting)?)),
+    }
+}

@@ -1,0 +1,169 @@
+use std::sync::atomic::AtomicBool;
+
+use whylate_clock::HardwareCounter;
+use whylate_clock::calibrate::Calibrator;
+use whylate_model::gap::GapKind;
+use whylate_rta::Call;
+use whylate_rta::demand::no_tables;
+use whylate_sys::nanosleep::{Clock, clock_ns};
+use whylate_sys::{affinity, sched};
+
+use super::books::Books;
+use super::*;
+use crate::ledger::{Job, Verdict};
+use crate::model::Setting;
+use crate::models;
+use crate::nanosleep::ClockNanosleep;
+
+/// What a set left behind.
+struct Ran {
+    rate: Hertz,
+    gaps: Vec<Vec<Gap>>,
+    totals: Vec<Totals>,
+    jobs: Vec<(usize, Job)>,
+    books: Books,
+    ended: Vec<Ended>,
+}
+
+fn clock() -> TimerNanos {
+    TimerNanos(clock_ns(Clock::Monotonic))
+}
+
+/// Runs threads of these models on one CPU; none where the counter cannot be used.
+fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
+    let mut counter =
+        HardwareCounter::open().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    let rate = Calibrator::of_this_host(counter).quick().unwrap().hz;
+    let cpus = affinity::get();
+    let (cpu, own) = (*cpus.last().unwrap(), cpus[0]);
+    affinity::set(&[own]).unwrap();
+    let limits = GapLimits {
+        threshold: Nanos(1_000).to_ticks(rate),
+        recording: Nanos(200).to_ticks(rate),
+        recording_with_switches: Nanos(800).to_ticks(rate),
+    };
+    let setting = Setting { seed: 1, deadline: None, tables: &no_tables };
+    let members = models.iter().enumerate().map(|(index, text)| Member {
+        name: format!("test/{index}"),
+        model: models::named(&Call::parse(text).unwrap(), &setting).unwrap(),
+        timer: Box::new(ClockNanosleep::default()),
+        cpus: Some(vec![cpu]),
+        seat: Box::new(|| Ok(Seated { policy: sched::policy(), warnings: Vec::new() })),
+        start: Nanos(0),
+        finish: None,
+        limits,
+    });
+    let orders = Orders { rate, duration, ring: 1 << 14 };
+    let setting_ledgers: Vec<_> = models
+        .iter()
+        .map(|text| {
+            models::named::<HardwareCounter>(&Call::parse(text).unwrap(), &setting)
+                .unwrap()
+                .ledger()
+        })
+        .collect();
+    let given_up = AtomicBool::new(false);
+    let mut set = Set::prepare(members.collect(), &counter, &orders, &given_up).unwrap();
+    let (epoch, _) = set.start(&mut counter, &mut clock, &orders);
+    let terms = (0..models.len()).map(|index| set.term(index, epoch, &orders));
+    let threads: Vec<_> = setting_ledgers.into_iter().zip(terms).collect();
+    let mut books = Books::open(threads, epoch, Nanos::SECOND);
+    let mut gaps = vec![Vec::new(); models.len()];
+    let mut jobs = Vec::new();
+    loop {
+        let state = set.drain(&mut |index, batch| gaps[index].extend_from_slice(batch));
+        set.drain_marks(|index, mark| books.push(index, mark));
+        books.tie(&mut counter, clock, &mut |index, job| jobs.push((index, job)));
+        if state == State::Ended {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = set.finish();
+    let totals: Vec<Totals> = (0..models.len()).map(|index| set.totals(index)).collect();
+    for (index, totals) in totals.iter().enumerate() {
+        books.finish(index, totals.end, &mut |index, job| jobs.push((index, job)));
+    }
+    affinity::set(&cpus).unwrap();
+    Some(Ran { rate, gaps, totals, jobs, books, ended })
+}
+
+fn received(totals: &Totals) -> u64 {
+    totals.elapsed().0 - totals.gap_ticks.0
+}
+
+#[test]
+fn threads_of_one_cpu_never_run_at_the_same_time_and_each_knows_what_it_received() {
+    let Some(ran) = run(&["CPU", "CPU", "CPU"], Nanos(400_000_000)) else { return };
+    let mut blocks: Vec<(u64, u64, usize)> = Vec::new();
+    for (index, (gaps, totals)) in ran.gaps.iter().zip(&ran.totals).enumerate() {
+        assert_eq!(gaps.len() as u64, totals.gaps, "nothing was dropped");
+        let mut from = totals.start.0;
+        for gap in gaps {
+            blocks.push((from, gap.start.0, index));
+            from = gap.end.0;
+        }
+        blocks.push((from, totals.end.0, index));
+        assert!(ran.ended[index].failure.is_none());
+    }
+    blocks.retain(|(from, to, _)| to > from);
+    blocks.sort_unstable();
+    for pair in blocks.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?}");
+    }
+    let got: u64 = ran.totals.iter().map(received).sum();
+    let elapsed = ran.totals[0].elapsed().0;
+    assert!(got <= elapsed + elapsed / 100, "{got} of {elapsed}");
+    for (totals, ended) in ran.totals.iter().zip(&ran.ended) {
+        let cpu = ended.cpu_time.unwrap().to_ticks(ran.rate).0;
+        let own = received(totals);
+        // Interrupts are in the kernel's count and not in ours; stolen time is in neither.
+        assert!(cpu + cpu / 50 > own, "{cpu} {own}");
+    }
+}
+
+#[test]
+fn a_periodic_thread_receives_its_execution_time_in_each_job() {
+    let Some(ran) = run(&["PERIODIC 1ms 10ms"], Nanos(500_000_000)) else { return };
+    let account = ran.books.ledger(0).account().unwrap();
+    assert_eq!(account.hits + account.misses, 50, "every deadline of half a second is judged");
+    assert_eq!(ran.jobs.len(), 50);
+    let indexes: Vec<u64> = ran.jobs.iter().map(|(_, job)| job.index).collect();
+    assert_eq!(indexes, (0..50).collect::<Vec<_>>());
+    for (_, job) in ran.jobs.iter().filter(|(_, job)| job.verdict == Verdict::Hit) {
+        let (woke, done) = (job.woke.unwrap(), job.done.unwrap());
+        assert!(job.release <= woke && woke < done && done <= job.deadline, "{job:?}");
+        let lost: u64 = ran.gaps[0]
+            .iter()
+            .filter(|gap| gap.start >= woke && gap.end <= done)
+            .map(|gap| gap.length().0)
+            .sum();
+        let got = done.since(woke).0 - lost;
+        let wanted = Nanos(1_000_000).to_ticks(ran.rate).0;
+        assert!(got >= wanted && got < wanted + wanted / 100, "{got} {wanted}");
+    }
+    let sleeps = ran.gaps[0].iter().filter(|gap| gap.kind == GapKind::Sleep).count();
+    assert!(sleeps >= 40, "{sleeps}");
+}
+
+#[test]
+fn a_yielding_thread_yields_each_time_it_has_its_amount() {
+    let Some(ran) = run(&["CPU_YIELD 1ms", "CPU_YIELD 1ms"], Nanos(200_000_000)) else { return };
+    for (index, totals) in ran.totals.iter().enumerate() {
+        let yields = ran.gaps[index].iter().filter(|gap| gap.kind == GapKind::Yield).count() as u64;
+        let amount = Nanos(1_000_000).to_ticks(ran.rate).0;
+        assert!((received(totals) / amount).abs_diff(yields) <= 1, "{yields}");
+    }
+}
+
+#[test]
+fn wake_ups_and_frames_are_accounted_for() {
+    let models = ["LAT 2ms", "LAT_ABS 2ms", "CPU_PERIODIC 1ms 20ms"];
+    let Some(ran) = run(&models, Nanos(400_000_000)) else { return };
+    let account = |index: usize| ran.books.ledger(index).account().unwrap();
+    assert!(account(0).lateness.whole.len() > 10);
+    assert!(account(0).drift.is_some());
+    assert_eq!(account(1).corrected.whole.len(), 199, "each activation once");
+    assert_eq!(account(1).lateness.whole.len() + account(1).skipped, 199);
+    assert!(account(2).hits > 20, "{}", account(2).hits);
+}

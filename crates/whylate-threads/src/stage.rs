@@ -1,0 +1,218 @@
+//! What a model's body works with: CPU time to receive, a timer to wait with, marks to leave.
+//!
+//! Between two of its calls a body's own few instructions count as CPU time received. What takes
+//! longer than they can take is a gap.
+
+use whylate_clock::Counter;
+use whylate_gap::hot::Recorder;
+use whylate_gap::workload::Workload;
+use whylate_model::gap::GapKind;
+use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
+
+use crate::error::ThreadsError;
+use crate::hot;
+use crate::mark::Mark;
+use crate::ring::Producer;
+use crate::timer::{Timer, TimerNanos};
+
+/// A longer wait is cut into pieces, so that a stop is noticed; only the last piece is measured.
+const LONGEST_WAIT: Nanos = Nanos(250_000_000);
+/// A running thread looks this often whether its time is up.
+const LOOK: Nanos = Nanos(1_000_000);
+
+/// Why a body goes no further.
+#[derive(Debug)]
+pub enum End {
+    /// Its time is up, or it was told to stop.
+    Over,
+    /// Something that it needs failed.
+    Failed(ThreadsError),
+}
+
+impl From<ThreadsError> for End {
+    fn from(error: ThreadsError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Woke {
+    /// The first reading of the running thread.
+    pub at: Ticks,
+    /// What the timer's clock showed then.
+    pub now: TimerNanos,
+}
+
+/// The instants between which a thread is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// Its schedule begins here.
+    pub start: TimerNanos,
+    /// It ends here.
+    pub end: TimerNanos,
+}
+
+/// The place a body works in.
+pub struct Stage<'a, C> {
+    counter: C,
+    timer: Box<dyn Timer>,
+    recorder: Recorder<'a>,
+    marks: Producer,
+    rate: Hertz,
+    term: Term,
+    /// Last reading while running.
+    previous: Ticks,
+    marks_dropped: u64,
+}
+
+impl<'a, C: Counter> Stage<'a, C> {
+    pub(crate) fn new(
+        mut counter: C,
+        timer: Box<dyn Timer>,
+        mut recorder: Recorder<'a>,
+        marks: Producer,
+        rate: Hertz,
+        term: Term,
+    ) -> Self {
+        recorder.arm(&mut counter);
+        let previous = counter.read();
+        recorder.live.start.store(previous.0, std::sync::atomic::Ordering::Relaxed);
+        Self { counter, timer, recorder, marks, rate, term, previous, marks_dropped: 0 }
+    }
+
+    /// The thread's time.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    /// What the timer's clock shows.
+    pub fn now(&mut self) -> TimerNanos {
+        self.timer.now()
+    }
+
+    /// The thread's last reading of the counter.
+    #[must_use]
+    pub fn last(&self) -> Ticks {
+        self.previous
+    }
+
+    /// A time in ticks of the counter.
+    #[must_use]
+    pub fn ticks(&self, time: Nanos) -> TicksDelta {
+        time.to_ticks(self.rate)
+    }
+
+    /// Works until `amount` of CPU time has been received; returns the reading at its end.
+    #[inline]
+    pub fn receive<W: Workload>(&mut self, amount: Nanos, work: &mut W) -> Result<Ticks, End> {
+        let (amount, look) = (self.ticks(amount), self.ticks(LOOK));
+        let previous = self.settle();
+        let (counter, recorder) = (&mut self.counter, &mut self.recorder);
+        let received = hot::receive(counter, work, recorder, previous, amount, look);
+        self.previous = received.at;
+        if received.left.0 > 0 && received.over { Err(End::Over) } else { Ok(received.at) }
+    }
+
+    /// Works until the thread's time is up.
+    pub fn receive_all<W: Workload>(&mut self, work: &mut W) -> End {
+        loop {
+            match self.receive(Nanos::SECOND, work) {
+                Ok(_) => {}
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Waits until `at`, by the thread's timer. Ends the body when its time is up before.
+    pub fn sleep_until(&mut self, at: TimerNanos) -> Result<Woke, End> {
+        let start = self.settle();
+        let until = at.min(self.term.end);
+        loop {
+            if self.stopping() {
+                self.previous =
+                    self.recorder.record_as(GapKind::Sleep, &mut self.counter, start, start);
+                return Err(End::Over);
+            }
+            let now = self.timer.now();
+            if until.since(now) <= LONGEST_WAIT {
+                break;
+            }
+            self.timer.wait_until(now + LONGEST_WAIT)?;
+        }
+        self.timer.wait_until(until)?;
+        let wake = self.counter.read();
+        let now = self.timer.now();
+        let after = self.counter.read();
+        // The clock was read between the two, so its instant lies in their middle.
+        let seen = wake + TicksDelta(after.since(wake).0 / 2);
+        let due = Ticks(seen.0.saturating_sub(now.since(until).to_ticks(self.rate).0));
+        self.previous = self.recorder.record_wait(
+            GapKind::Sleep,
+            &mut self.counter,
+            start,
+            due.min(wake),
+            wake,
+        );
+        if at >= self.term.end { Err(End::Over) } else { Ok(Woke { at: wake, now }) }
+    }
+
+    /// Gives way to others that can run.
+    pub fn yield_now(&mut self) -> Result<(), End> {
+        self.wait_in(GapKind::Yield, || {
+            std::thread::yield_now();
+            Ok(())
+        })
+    }
+
+    /// Waits for something other than time, inside `wait`; the whole of it is a wait of that kind.
+    pub fn wait_in<T>(
+        &mut self,
+        kind: GapKind,
+        wait: impl FnOnce() -> Result<T, End>,
+    ) -> Result<T, End> {
+        let start = self.settle();
+        let got = wait();
+        let wake = self.counter.read();
+        self.previous = self.recorder.record_as(kind, &mut self.counter, start, wake);
+        if self.stopping() { Err(End::Over) } else { got }
+    }
+
+    /// Leaves a mark. One that finds the ring full is counted.
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks_dropped += u64::from(!self.marks.push(mark.pack()));
+    }
+
+    /// Marks that found the ring full.
+    pub(crate) fn marks_dropped(&self) -> u64 {
+        self.marks_dropped
+    }
+
+    pub(crate) fn timer(&self) -> &dyn Timer {
+        &*self.timer
+    }
+
+    /// The last word: the counters say up to where the thread ran.
+    pub(crate) fn close(&mut self) {
+        let last = self.settle();
+        let _ = self.recorder.block_done(0, last);
+    }
+
+    /// The reading up to which the thread has run. What the body did since the last one counts as
+    /// run, unless it took longer than a recording can.
+    fn settle(&mut self) -> Ticks {
+        let now = self.counter.read();
+        let limits = &self.recorder.limits;
+        if now.since(self.previous) > limits.threshold + limits.recording_with_switches {
+            self.previous = self.recorder.record(&mut self.counter, self.previous, now);
+        } else {
+            self.previous = now.max(self.previous);
+        }
+        self.previous
+    }
+
+    fn stopping(&self) -> bool {
+        self.recorder.stop.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}

@@ -21,12 +21,13 @@ use whylate_model::cause::{Cause, Part, Rule};
 use whylate_model::event::{Event, EventKind};
 use whylate_model::gap::Gap;
 use whylate_model::run::Shed;
-use whylate_model::{CpuId, Pid, Ticks};
+use whylate_model::{CpuId, Pid, Ticks, TicksDelta};
 
 use crate::context::{Context, Measured, Placement};
 use crate::error::CauseError;
 use crate::evidence_b;
 use crate::lane::{During, Lane};
+use crate::own_time;
 use crate::senders::{self, Signalling};
 use crate::split::{self, Arrival, Setting, Span};
 
@@ -85,6 +86,10 @@ pub struct Attributed {
     pub basis: Basis,
     /// Did the thread lose the CPU? Only a complete trace says so.
     pub switched: Option<bool>,
+    /// Times the kernel switched the thread out inside it, as far as it was traced.
+    pub switched_out: u64,
+    /// Of a traced gap, what the kernel charges to the thread all the same.
+    pub own: TicksDelta,
     /// The kernel's events inside it, of both CPUs where it changed, in time order.
     pub events: Vec<Event>,
     /// Sends and wake-ups elsewhere that led to them.
@@ -397,11 +402,11 @@ impl Attributor {
         let sends = split.sends.iter().map(|&index| sends[index].clone()).collect();
         self.answered(&events);
         let basis = if lost.is_empty() { Basis::Trace } else { Basis::TraceWithLosses };
-        let switched = lost.is_empty().then(|| {
-            events
-                .iter()
-                .any(|e| matches!(&e.kind, EventKind::Switch { from, .. } if from.pid == own))
-        });
+        let leaves =
+            |event: &&Event| matches!(&event.kind, EventKind::Switch { from, .. } if from.pid == own);
+        let switched_out = events.iter().filter(leaves).count() as u64;
+        let switched = lost.is_empty().then_some(switched_out > 0);
+        let own = own_time::own_time(gap, own, &events);
         let cut = events.len().saturating_sub(self.limits.events_per_gap);
         self.shed.events_cut += cut as u64;
         events.truncate(self.limits.events_per_gap);
@@ -413,6 +418,8 @@ impl Attributor {
             rule: split.rule,
             basis,
             switched,
+            switched_out,
+            own,
             events,
             sends,
             arrivals: split.arrivals,
@@ -513,6 +520,8 @@ fn by_evidence_b(thread: u16, gap: &Gap) -> Attributed {
         rule: verdict.rule,
         basis: Basis::Thread,
         switched: None,
+        switched_out: 0,
+        own: TicksDelta(0),
         events: Vec::new(),
         sends: Vec::new(),
         arrivals: Vec::new(),

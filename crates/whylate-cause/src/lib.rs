@@ -19,6 +19,7 @@ pub mod error;
 pub mod evidence_b;
 mod lane;
 pub mod naming;
+pub mod own_time;
 mod overlay;
 pub mod periodic;
 #[cfg(test)]

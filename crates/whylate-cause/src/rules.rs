@@ -14,7 +14,9 @@ use crate::error::CauseError;
 use crate::evidence_b::Verdict;
 
 pub use crate::periodic::{Among, Periodic, r9_finding, r9_period};
-pub use crate::switches::{Habit, Interval, SwitchCost, r1_findings, r1_switches, r2_involuntary};
+pub use crate::switches::{
+    Habit, Interval, SwitchCost, r1_cost, r1_findings, r1_gaps, r1_switches, r2_involuntary,
+};
 
 /// Two samples differ when chance would make them so in less than one of a hundred cases.
 const P_DIFFER: f64 = 0.01;

@@ -8,6 +8,7 @@
 //! - R1c: those far longer are contaminated by something else, or the path is unpredictable.
 
 use whylate_model::cause::Rule;
+use whylate_model::execution::Block;
 use whylate_model::run::{Confidence, Finding};
 use whylate_model::{Hertz, Ticks, TicksDelta};
 
@@ -63,7 +64,26 @@ pub struct SwitchCost {
 /// in time order. `None` without a switch.
 pub fn r1_switches(a: &[Interval], b: &[Interval]) -> Result<Option<SwitchCost>, CauseError> {
     let gaps = gaps_between(a, b)?;
-    Ok(cost(gaps))
+    Ok(r1_cost(gaps))
+}
+
+/// The lengths of all context switches in an execution trace of any number of threads and CPUs:
+/// the gaps where one thread stopped and another went on, CPU by CPU, in time order.
+pub fn r1_gaps(blocks: &[Block]) -> Result<Vec<TicksDelta>, CauseError> {
+    let mut blocks: Vec<&Block> = blocks.iter().collect();
+    blocks.sort_by_key(|block| (block.cpu, block.start, block.end));
+    let mut gaps = Vec::new();
+    for pair in blocks.windows(2).filter(|pair| pair[0].cpu == pair[1].cpu) {
+        let (first, second) = (pair[0], pair[1]);
+        if second.start < first.end {
+            return Err(CauseError::Overlap { at: second.start });
+        }
+        if first.thread != second.thread {
+            gaps.push((second.start, second.start.since(first.end)));
+        }
+    }
+    gaps.sort_by_key(|(at, _)| *at);
+    Ok(gaps.into_iter().map(|(_, gap)| gap).collect())
 }
 
 /// R1 in sentences.
@@ -141,7 +161,9 @@ fn gaps_between(a: &[Interval], b: &[Interval]) -> Result<Vec<TicksDelta>, Cause
     Ok(gaps)
 }
 
-fn cost(mut gaps: Vec<TicksDelta>) -> Option<SwitchCost> {
+/// R1 from the lengths of context switches alone; none without any.
+#[must_use]
+pub fn r1_cost(mut gaps: Vec<TicksDelta>) -> Option<SwitchCost> {
     gaps.sort_unstable();
     let shortest = *gaps.first()?;
     let cluster = dense_cluster(&gaps);
@@ -182,6 +204,7 @@ fn dense_cluster(sorted: &[TicksDelta]) -> Option<&[TicksDelta]> {
 mod tests {
     use super::*;
     use Confidence::{Certain, Likely, Possible};
+    use whylate_model::CpuId;
 
     const HZ: Hertz = Hertz(1e9);
 
@@ -210,6 +233,27 @@ mod tests {
             Interval { start: Ticks(50), end: Ticks(90) },
         ];
         assert_eq!(r1_switches(&interrupted, &[]).unwrap(), None);
+    }
+
+    #[test]
+    fn the_switches_of_many_threads_are_found_cpu_by_cpu() {
+        let block = |thread, cpu, start, end| Block {
+            thread,
+            cpu: CpuId(cpu),
+            start: Ticks(start),
+            end: Ticks(end),
+        };
+        let blocks = [
+            block(0, 0, 0, 100),
+            block(0, 0, 120, 200),
+            block(1, 1, 50, 150),
+            block(2, 0, 203, 300),
+            block(0, 1, 205, 400),
+            block(1, 0, 304, 400),
+        ];
+        assert_eq!(r1_gaps(&blocks), Ok(vec![TicksDelta(3), TicksDelta(55), TicksDelta(4)]));
+        let both = [block(0, 0, 0, 100), block(1, 0, 50, 150)];
+        assert_eq!(r1_gaps(&both), Err(CauseError::Overlap { at: Ticks(50) }));
     }
 
     #[test]

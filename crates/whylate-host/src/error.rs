@@ -168,6 +168,40 @@ pub enum HostError {
         /// The CPUs.
         cpus: String,
     },
+    /// No cgroup hierarchy has the controller.
+    #[error(
+        "no cgroup hierarchy of this host has the controller {controller}: looked at {looked}; \
+         as root: mount -t cgroup -o {controller} none DIRECTORY (version 1), or boot a kernel \
+         that has it (version 2)"
+    )]
+    NoController {
+        /// The controller.
+        controller: &'static str,
+        /// Hierarchies that were looked at.
+        looked: String,
+    },
+    /// A thread could not be moved into a cgroup.
+    #[error("cannot move task {task} into cgroup {}: {source}; {remedy}", path.display())]
+    NotAdopted {
+        /// The thread.
+        task: whylate_model::Pid,
+        /// The cgroup.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// What to try.
+        remedy: &'static str,
+    },
+    /// Amounts that a cgroup cannot hold.
+    #[error("a quota of {amount} in {period} cannot be set: {why}")]
+    Quota {
+        /// CPU time in each period.
+        amount: whylate_model::Nanos,
+        /// The period.
+        period: whylate_model::Nanos,
+        /// What is wrong with it, and what to write.
+        why: String,
+    },
     /// The root of a host cannot be read at all.
     #[error(
         "cannot look at {}: {source}; name a directory that holds `proc` and `sys` of the host",

@@ -66,6 +66,10 @@ impl fmt::Display for Warning {
             Self::SegmentsRotated { deleted } => {
                 write!(f, "{deleted} oldest segments were deleted to stay within the disk bound")
             }
+            Self::ExecutionCut { kept, lost } => write!(
+                f,
+                "the execution trace holds the first {kept} records; {lost} found no room"
+            ),
             Self::WritingFailed { reason } => {
                 write!(f, "writing failed during the run: {}", Printable(reason))
             }
@@ -173,6 +177,10 @@ impl Warning {
             Self::SegmentsRotated { .. } => {
                 "Summaries and histograms cover the whole run; single gaps and events are kept for \
                  its end only. Raise --max-disk to keep more."
+            }
+            Self::ExecutionCut { .. } => {
+                "Sums, deadlines and causes cover the whole run; single blocks are kept for its \
+                 beginning only. Raise the number of records (-e) or run for a shorter time."
             }
             Self::WritingFailed { .. } => {
                 "Summaries cover the whole run; single gaps and events are missing from then on. \

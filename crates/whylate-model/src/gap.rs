@@ -34,6 +34,7 @@ pub struct Gap {
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GapKind {
     /// The thread wanted to run and did not.

@@ -8,6 +8,7 @@ use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap
 use crate::host::Fingerprint;
 use crate::origin::{Origin, Spread};
 use crate::series::Series;
+use crate::threads::ThreadSummary;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use crate::warning::Warning;
 
@@ -40,6 +41,9 @@ pub struct Run {
     pub series: Vec<Series>,
     /// Gap measurement, one entry per measuring thread.
     pub gaps: Vec<GapSummary>,
+    /// A set of threads, in the order of the set; empty for other runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadSummary>,
     /// Lost time by cause.
     pub causes: Vec<CauseTotal>,
     /// How much of it is explained.

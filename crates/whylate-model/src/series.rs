@@ -64,6 +64,8 @@ pub enum Definition {
     Gap,
     /// Scheduled instant to running.
     DispatchLatency,
+    /// Nominal release of a job to the instant at which it has its execution time.
+    ResponseTime,
     /// Actual send to response.
     RoundTrip,
 }

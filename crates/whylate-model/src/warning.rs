@@ -99,6 +99,13 @@ pub enum Warning {
         /// How many.
         deleted: u64,
     },
+    /// The execution trace has no room for all records; sums and deadlines cover the whole run.
+    ExecutionCut {
+        /// Records that it holds.
+        kept: u64,
+        /// Records that found no room.
+        lost: u64,
+    },
     /// The disk filled up or writing failed during the run; summaries go on.
     WritingFailed {
         /// The error.

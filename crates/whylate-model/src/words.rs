@@ -152,6 +152,7 @@ impl fmt::Display for Definition {
             Self::ReadDelta => "read delta",
             Self::Gap => "gap",
             Self::DispatchLatency => "dispatch latency",
+            Self::ResponseTime => "response time",
             Self::RoundTrip => "rtt",
         })
     }

@@ -141,6 +141,12 @@ impl Collector {
         }
     }
 
+    /// Calls the series of thread `index` by another name than its CPU's.
+    pub fn name(&mut self, index: usize, series: String, label: String) {
+        let thread = &mut self.threads[index];
+        (thread.series, thread.label) = (series, label);
+    }
+
     /// The events of these CPUs, and the sends of those, will come.
     pub fn expect_trace(&mut self, measured: &[CpuId], senders: &[CpuId]) {
         for cpu in measured {
@@ -312,6 +318,10 @@ impl Collector {
         }
         for attributed in ready {
             keep_gap(&attributed);
+            // A wait is nobody's doing.
+            if attributed.gap.kind.is_wait() {
+                continue;
+            }
             self.causes.add(&attributed, self.attributor.context());
             if let Some(validation) = &mut self.validation {
                 validate::count(validation, &attributed);
@@ -362,6 +372,9 @@ impl Thread {
         closed: &mut Vec<ClosedInterval>,
     ) {
         self.check.push(gap);
+        if gap.kind.is_wait() {
+            return;
+        }
         self.recording.record(gap.recording().to_nanos(rate).0);
         let offset = gap.start.since(self.start.unwrap_or(gap.start));
         let number = offset.0 / interval.0.max(1);

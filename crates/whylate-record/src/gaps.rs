@@ -434,6 +434,7 @@ impl<'a> Recording<'a> {
             series,
             verdict: verdict(state, &gaps, &warnings, self.selftest.as_ref(), exceeded),
             gaps,
+            threads: Vec::new(),
             causes: causes.causes,
             coverage: causes.coverage,
             worst: causes.worst,

@@ -43,6 +43,12 @@ pub struct NoTrace {
     pub remedy: String,
 }
 
+impl From<NoTrace> for Warning {
+    fn from(NoTrace { reason, remedy }: NoTrace) -> Self {
+        Self::NoKernelTrace { reason, remedy }
+    }
+}
+
 /// Where an event was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {

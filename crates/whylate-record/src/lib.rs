@@ -17,6 +17,7 @@ pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
 pub mod scoring;
+pub mod set;
 pub mod storage;
 pub mod summary;
 pub mod trace_cost;
@@ -60,6 +61,9 @@ pub enum RecordError {
     /// A port.
     #[error(transparent)]
     Port(#[from] whylate_port::PortError),
+    /// A task set asks for something that there is not.
+    #[error(transparent)]
+    Word(#[from] set::UnknownWord),
     /// The self-test needs a CPU to interrupt from.
     #[error(
         "the self-test interrupts the measured CPU from another one, and there is none: measure \

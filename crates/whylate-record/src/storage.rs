@@ -24,6 +24,13 @@ pub struct Limits {
     pub checkpoint: Nanos,
 }
 
+impl Default for Limits {
+    /// A gigabyte, and a checkpoint every ten seconds.
+    fn default() -> Self {
+        Self { max_bytes: 1 << 30, checkpoint: Nanos(10 * Nanos::SECOND.0) }
+    }
+}
+
 /// The files of a run being recorded.
 pub(crate) struct Storage {
     directory: RunDir,

@@ -5,6 +5,7 @@
 
 use whylate_model::Nanos;
 use whylate_model::run::{Closure, GapSummary, RunState, SelfTest, SelfTestKind, Verdict};
+use whylate_model::threads::ThreadSummary;
 use whylate_model::warning::Warning;
 
 use crate::actions::Trigger;
@@ -45,6 +46,25 @@ pub(crate) fn verdict(
         }
     }
     reasons.extend(selftest.into_iter().flat_map(failures));
+    if reasons.is_empty() { Verdict::Trustworthy } else { Verdict::Untrustworthy { reasons } }
+}
+
+/// Judges a run of a set of threads.
+pub(crate) fn verdict_on_threads(
+    state: RunState,
+    threads: &[ThreadSummary],
+    warnings: &[Warning],
+) -> Verdict {
+    if state == RunState::Running {
+        return Verdict::Pending;
+    }
+    let spoiling = warnings.iter().filter(|warning| warning.spoils_trust());
+    let mut reasons: Vec<String> = spoiling.map(ToString::to_string).collect();
+    for thread in threads {
+        if let Closure::Broken(why) = &thread.closure {
+            reasons.push(format!("the closure of thread {} is broken: {why}", thread.name));
+        }
+    }
     if reasons.is_empty() { Verdict::Trustworthy } else { Verdict::Untrustworthy { reasons } }
 }
 

@@ -4,6 +4,8 @@
 //! privilege, no clock, not the machine that made it. Nothing here measures.
 
 pub mod compare;
+pub mod execution;
+pub mod hourglass;
 pub mod html;
 pub mod merge;
 pub mod svg;

@@ -287,7 +287,9 @@ mod tests {
     fn a_plain_size_is_in_kilobytes() {
         let usage = "CPU_SCAN <size>";
         let size = |text: &str| call("CPU_SCAN", &[text]).size(0, "size", usage);
-        for (text, bytes) in [("100", 102_400), ("64KiB", 65_536), ("1MiB", 1 << 20), ("1G", 1 << 30)] {
+        for (text, bytes) in
+            [("100", 102_400), ("64KiB", 65_536), ("1MiB", 1 << 20), ("1G", 1 << 30)]
+        {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
         for text in ["", "0", "-1", "1.5", "2GiB", "99999999999999999999", "9ms"] {

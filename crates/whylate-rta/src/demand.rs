@@ -155,12 +155,14 @@ impl Demand {
             name if name.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') => {
                 call.takes(0, "3ms")?;
                 let amount = Call { name: "time".to_owned(), arguments: vec![call.name.clone()] };
-                Self::Fixed(amount.time(0, "execution time", "3ms").map_err(|error| match error {
-                    CallError::Argument { what, reason, .. } => {
-                        CallError::Argument { call: text.trim().to_owned(), what, reason }
-                    }
-                    other => other,
-                })?)
+                Self::Fixed(amount.time(0, "execution time", "3ms").map_err(
+                    |error| match error {
+                        CallError::Argument { what, reason, .. } => {
+                            CallError::Argument { call: text.trim().to_owned(), what, reason }
+                        }
+                        other => other,
+                    },
+                )?)
             }
             _ => return Err(DemandError::Unknown(text.trim().to_owned())),
         };
@@ -290,7 +292,11 @@ impl Demand {
                 time(median.0 as f64 * (cut_normal(p) * sigma).exp())
             }
             Self::Bimodal { short, long, long_percent } => {
-                if p <= 1.0 - long_percent / 100.0 { *short } else { *long }
+                if p <= 1.0 - long_percent / 100.0 {
+                    *short
+                } else {
+                    *long
+                }
             }
             Self::Table(table) => {
                 let mut values = table.values.to_vec();

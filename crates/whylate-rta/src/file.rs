@@ -60,7 +60,9 @@ pub struct Position {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
-    #[error("cannot read `{}`: {why}; name a task set, such as one of examples/*.toml", .path.display())]
+    #[error(
+        "cannot read `{}`: {why}; name a task set, such as one of examples/*.toml", .path.display()
+    )]
     Read {
         /// Which.
         path: PathBuf,
@@ -68,7 +70,10 @@ pub enum FileError {
         why: std::io::Error,
     },
     /// Larger than any task set.
-    #[error("the file has more than {LONGEST_FILE} bytes: a task set of {MOST_THREADS} threads has fewer; put execution times into a table beside it")]
+    #[error(
+        "the file has more than {LONGEST_FILE} bytes: a task set of {MOST_THREADS} threads has \
+         fewer; put execution times into a table beside it"
+    )]
     TooLarge,
     /// Not of the format.
     #[error("{at}: {}", Printable(reason))]
@@ -87,6 +92,9 @@ pub enum FileError {
         /// Its version.
         found: u32,
     },
+    /// A seed that cannot be written.
+    #[error("the seed {0} does not fit into a file: choose one below 2^63")]
+    Seed(u64),
     /// Of the format, and not possible.
     #[error("{at}: {error}")]
     Set {
@@ -120,13 +128,17 @@ pub fn parse(text: &str, tables: Tables<'_>) -> Result<File, FileError> {
     let late = threads.iter().position(|thread| duration.is_some_and(|end| thread.start >= end));
     if let Some(index) = late {
         let reason = "the thread starts at the end of the run or after it: let it start earlier";
-        return Err(FileError::Malformed { at: position(text, places[index]), reason: reason.into() });
+        return Err(FileError::Malformed {
+            at: position(text, places[index]),
+            reason: reason.into(),
+        });
     }
     let resources = entries.resources();
     let (resource_places, resources): (Vec<usize>, Vec<Resource>) = resources.into_iter().unzip();
     let set = TaskSet { threads, resources };
     set.check().map_err(|error| {
-        let thread = error.thread().and_then(|name| set.threads.iter().rposition(|t| t.name == name));
+        let thread =
+            error.thread().and_then(|name| set.threads.iter().rposition(|t| t.name == name));
         let resource =
             error.resource().and_then(|name| set.resources.iter().rposition(|r| r.name() == name));
         let at = thread.map(|index| places[index]).or(resource.map(|index| resource_places[index]));
@@ -166,10 +178,10 @@ impl Source<'_> {
         let one = written.thread(steps);
         match count {
             None => threads.push(one),
-            Some(count) => threads.extend((0..count).map(|number| Thread {
-                name: format!("{}-{number}", one.name),
-                ..one.clone()
-            })),
+            Some(count) => threads.extend(
+                (0..count)
+                    .map(|number| Thread { name: format!("{}-{number}", one.name), ..one.clone() }),
+            ),
         }
         Ok(())
     }
@@ -218,15 +230,18 @@ fn position(text: &str, byte: usize) -> Position {
 }
 
 impl File {
-    /// The file as TOML: [`parse`] reads the same from it.
+    /// The file as TOML: [`parse`] reads the same from it. Refused for a seed of 64 bits, which
+    /// TOML's integers do not hold.
     ///
     /// # Panics
     ///
     /// Never: tables of strings and numbers are what TOML is made of.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        toml::to_string(&Entries::of(self))
-            .expect("invariant: strings and numbers in tables are TOML")
+    pub fn to_toml(&self) -> Result<String, FileError> {
+        match self.seed {
+            Some(seed) if i64::try_from(seed).is_err() => Err(FileError::Seed(seed)),
+            _ => Ok(toml::to_string(&Entries::of(self))
+                .expect("invariant: strings and numbers in tables are TOML")),
+        }
     }
 }
 

@@ -9,11 +9,14 @@
 pub mod call;
 pub mod demand;
 pub mod file;
+pub mod hourglass;
 mod normal;
+pub mod suggest;
 pub mod task_set;
 pub mod words;
 
 pub use call::Call;
 pub use demand::Demand;
 pub use file::{File, FileError};
+pub use hourglass::Hourglass;
 pub use task_set::{Reservation, Resource, Step, TaskSet, Thread};

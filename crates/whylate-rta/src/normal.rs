@@ -118,7 +118,18 @@ mod tests {
             let back = quantile(p);
             assert!((back + z.abs()).abs() < 1e-9, "{z}: {back}");
         }
-        assert!((quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-14);
+        // One or two of each of the three rational functions, to all digits.
+        for (p, z) in [
+            (0.6, 0.253_347_103_135_799_8),
+            (0.75, 0.674_489_750_196_081_7),
+            (0.9, 1.281_551_565_544_600_4),
+            (0.975, 1.959_963_984_540_054),
+            (0.01, -2.326_347_874_040_840_8),
+            (1e-12, -7.034_483_825_301_132),
+        ] {
+            let error = quantile(p) / z - 1.0;
+            assert!(error.abs() < 1e-14, "{p}: {error}");
+        }
         assert!((quantile(0.5)).abs() < 1e-15);
         assert!(quantile(0.0).is_infinite() && quantile(1.0).is_infinite());
     }

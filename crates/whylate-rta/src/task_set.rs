@@ -17,8 +17,8 @@ mod deadlock;
 mod error;
 mod step;
 
-pub use step::StepError;
 pub use error::{Field, Owner, TaskSetError};
+pub use step::StepError;
 
 /// Each thread's stack (128 KiB) is locked in memory, and its ring of records beside it: a thousand
 /// threads are some hundred MiB that no other program can use.

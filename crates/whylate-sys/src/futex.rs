@@ -31,11 +31,7 @@ pub enum Ended {
 /// Sleeps while `word` holds `expected`, until it is woken or `CLOCK_MONOTONIC` shows `abs_ns`;
 /// `None` waits for ever. A signal does not end the sleep.
 #[inline]
-pub fn wait_until(
-    word: &AtomicU32,
-    expected: u32,
-    abs_ns: Option<u64>,
-) -> Result<Ended, SysError> {
+pub fn wait_until(word: &AtomicU32, expected: u32, abs_ns: Option<u64>) -> Result<Ended, SysError> {
     let limit = abs_ns.map(timespec::of);
     loop {
         match futex::wait_bitset(word, Flags::PRIVATE, expected, limit.as_ref(), ANYONE) {

@@ -14,9 +14,11 @@
 //! it does what it did. Should an overrun be told after that, it ends the process: a thread keeps
 //! its counter for as long as it has the policy.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use whylate_model::Pid;
 
@@ -52,13 +54,10 @@ pub struct OverrunCounter {
 }
 
 impl OverrunCounter {
-    /// Begins to count those of the calling thread. Make it before the policy is set, and keep it
-    /// until the thread has another one or ends.
+    /// Begins to count those of the calling thread, in which the signal is unblocked. Make it
+    /// before the policy is set, and keep it until the thread has another one or ends.
     pub fn of_this_thread() -> Result<Self, SysError> {
         let mut handling = handling();
-        if handling.former.is_none() {
-            handling.former = Some(install()?);
-        }
         let thread = process::tid();
         let free = SLOTS.iter().position(|slot| slot.tid.load(Ordering::Relaxed) == 0);
         let Some(slot) = free else {
@@ -67,10 +66,16 @@ impl OverrunCounter {
                 format!("{MOST_THREADS} threads are counted already"),
             ));
         };
+        if handling.former.is_none() {
+            handling.former = Some(install()?);
+        }
         SLOTS[slot].told.store(0, Ordering::Relaxed);
         SLOTS[slot].tid.store(thread.0, Ordering::Release);
         handling.holders += 1;
-        Ok(Self { slot, thread })
+        drop(handling);
+        let counter = Self { slot, thread };
+        unblock()?;
+        Ok(counter)
     }
 
     /// The thread.
@@ -95,9 +100,8 @@ impl Drop for OverrunCounter {
             && let Some(former) = handling.former.take()
         {
             // SAFETY: the former action is the one that the kernel gave; it was valid before.
-            let _ = unsafe {
-                libc::sigaction(libc::SIGXCPU, &raw const former, std::ptr::null_mut())
-            };
+            let _ =
+                unsafe { libc::sigaction(libc::SIGXCPU, &raw const former, std::ptr::null_mut()) };
         }
     }
 }
@@ -131,6 +135,25 @@ extern "C" fn count(_: i32) {
     let tid = process::tid().0;
     let slot = SLOTS.iter().find(|slot| slot.tid.load(Ordering::Relaxed) == tid);
     slot.map_or(&ELSEWHERE, |slot| &slot.told).fetch_add(1, Ordering::Relaxed);
+}
+
+/// Lets the calling thread take the signal.
+fn unblock() -> Result<(), SysError> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the library writes one set at the pointer.
+    let _ = unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: the set was emptied above.
+    let _ = unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGXCPU) };
+    // SAFETY: the set is whole, and where the old one goes may be null.
+    let answer =
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut()) };
+    match answer {
+        0 => Ok(()),
+        errno => {
+            let errno = Errno::from_raw_os_error(errno);
+            Err(SysError::call("pthread_sigmask", "unblock SIGXCPU in this thread", errno))
+        }
+    }
 }
 
 fn install() -> Result<libc::sigaction, SysError> {
@@ -168,8 +191,7 @@ mod tests {
         // SAFETY: integers, a mask of integers and an optional function: zeros are valid.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes one action at the pointer.
-        let answer =
-            unsafe { libc::sigaction(libc::SIGXCPU, std::ptr::null(), &raw mut action) };
+        let answer = unsafe { libc::sigaction(libc::SIGXCPU, std::ptr::null(), &raw mut action) };
         assert_eq!(answer, 0);
         action.sa_sigaction
     }
@@ -179,6 +201,7 @@ mod tests {
         let _alone = alone();
         let before = action_now();
         std::thread::spawn(|| {
+            crate::signal::block_all();
             let counter = OverrunCounter::of_this_thread().unwrap();
             let elsewhere = told_elsewhere();
             for n in 1..=3 {
@@ -187,6 +210,7 @@ mod tests {
             }
             assert_eq!(told_on(counter.thread()), Some(3));
             std::thread::spawn(|| {
+                // It inherited what is blocked, and what is not.
                 send_to_thread(process::pid(), process::tid(), libc::SIGXCPU).unwrap();
             })
             .join()

@@ -135,9 +135,8 @@ fn set_of(number: i32) -> libc::sigset_t {
 fn block(number: i32) -> Result<(), SysError> {
     let set = set_of(number);
     // SAFETY: the set is whole, and where the old one goes may be null.
-    let answer = unsafe {
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
-    };
+    let answer =
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
     match answer {
         0 => Ok(()),
         errno => Err(SysError::call(

@@ -34,8 +34,8 @@ fn refusal(errno: Errno) -> SysError {
 mod tests {
     use super::*;
     use crate::nanosleep::{Clock, clock_ns};
-    use crate::signal::{Handler, real_time, send_to_thread};
     use crate::process;
+    use crate::signal::{Handler, real_time, send_to_thread};
 
     #[test]
     fn a_sleep_is_at_least_as_long_as_asked() {

@@ -58,7 +58,12 @@ impl Device {
     }
 
     /// One of the ioctls that take a number or nothing.
-    fn tell(&self, what: &str, request: libc::Ioctl, argument: libc::c_ulong) -> Result<(), SysError> {
+    fn tell(
+        &self,
+        what: &str,
+        request: libc::Ioctl,
+        argument: libc::c_ulong,
+    ) -> Result<(), SysError> {
         // SAFETY: these requests take their argument by value.
         let answer = unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument) };
         if answer < 0 { Err(refusal(what)) } else { Ok(()) }
@@ -161,6 +166,12 @@ impl<C: Chip> Periodic<C> {
     #[must_use]
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
+    }
+
+    /// The chip.
+    #[must_use]
+    pub fn chip(&self) -> &C {
+        &self.chip
     }
 
     /// Sleeps until the next interrupt; see [`Chip::wait`].

@@ -29,7 +29,8 @@ impl TimerFd {
     #[inline]
     pub fn wait_until(&self, abs_ns: u64) -> Result<(), SysError> {
         // An instant of zero would disarm it.
-        let once = Itimerspec { it_interval: timespec::of(0), it_value: timespec::of(abs_ns.max(1)) };
+        let once =
+            Itimerspec { it_interval: timespec::of(0), it_value: timespec::of(abs_ns.max(1)) };
         timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &once)
             .map_err(|errno| refusal("timerfd_settime", "arm a timer descriptor", errno))?;
         let mut expirations = [0; 8];

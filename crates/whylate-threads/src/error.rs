@@ -3,6 +3,7 @@
 use whylate_model::{CpuId, Nanos};
 use whylate_sys::SysError;
 
+use crate::reservations::Request;
 use crate::wake::lat_abs;
 
 /// Why a thread could not be measured.
@@ -84,4 +85,89 @@ pub enum ThreadsError {
         /// The kernel's answer.
         source: SysError,
     },
+    /// A reservation that no scheduler, or not this one, could keep.
+    #[error("a reservation of {request} cannot be kept: {why}")]
+    Reservation {
+        /// What was asked for.
+        request: Request,
+        /// Why.
+        why: String,
+    },
+    /// More is to be reserved than there is.
+    #[error(
+        "reservations of {sum:.3} CPUs are more than the {limit:.3} that {} can grant ({reason}): \
+         reserve less, or raise the limit of real-time tasks for the run",
+        of_cpus(*cpus)
+    )]
+    Overbooked {
+        /// All of them together, in CPUs.
+        sum: f64,
+        /// What can be granted.
+        limit: f64,
+        /// Of how many CPUs.
+        cpus: usize,
+        /// How the limit comes about.
+        reason: String,
+    },
+    /// The kernel's admission test said no.
+    #[error(
+        "a reservation of {request} was not admitted (EBUSY): with it this set would hold \
+         {sum:.3} of {}; the kernel grants {reason}, and other programs, or a reservation given up \
+         within its last period, may hold some; reserve less, or raise the limit of real-time tasks \
+         for the run",
+        of_cpus(*cpus)
+    )]
+    NotAdmitted {
+        /// What was asked for.
+        request: Request,
+        /// All of this program together, this one included, in CPUs.
+        sum: f64,
+        /// On how many CPUs.
+        cpus: usize,
+        /// What the kernel grants.
+        reason: String,
+    },
+    /// A thread with a deadline must be free to run on its whole scheduling domain.
+    #[error(
+        "a reservation of {request} was refused (EPERM), since the thread is bound to fewer CPUs \
+         than its scheduling domain has; an exclusive cpuset mends that: {offer}"
+    )]
+    NotFreeToRun {
+        /// What was asked for.
+        request: Request,
+        /// What would be changed to grant it.
+        offer: String,
+    },
+    /// Another reason.
+    #[error("a reservation of {request} was refused: {source}")]
+    ReservationRefused {
+        /// What was asked for.
+        request: Request,
+        /// The kernel's answer.
+        source: SysError,
+    },
+    /// A policy was not taken.
+    #[error("{0}")]
+    Seated(SysError),
+    /// The host could not be made ready.
+    #[error(transparent)]
+    Host(#[from] whylate_host::HostError),
+    /// No timer has this name.
+    #[error("no timer is called `{name}`: write one of {}", crate::timers::names())]
+    UnknownTimer {
+        /// As written.
+        name: String,
+    },
+    /// A timer that this system does not have.
+    #[error("timer {timer} cannot be used: {why}")]
+    TimerNotHere {
+        /// Which.
+        timer: &'static str,
+        /// Why, and what to use instead.
+        why: &'static str,
+    },
+}
+
+fn of_cpus(count: usize) -> String {
+    if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") }
 }

@@ -32,6 +32,20 @@ pub enum Ledger {
     Wakes(WakeLedger),
 }
 
+/// What a ledger hands over as it is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// A job was judged.
+    Job(Job),
+    /// A thread that does nothing else woke.
+    Wake {
+        /// First reading of the running thread.
+        at: Ticks,
+        /// How late that was.
+        late: Nanos,
+    },
+}
+
 /// One job with its deadline judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
@@ -134,22 +148,22 @@ impl Ledger {
         }
     }
 
-    /// Takes the next mark; hands over each job that is judged by it.
-    pub fn take(&mut self, mark: &Mark, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    /// Takes the next mark; hands over what is entered.
+    pub fn take(&mut self, mark: &Mark, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         match self {
             Self::None => {}
-            Self::Jobs(jobs) => jobs.take(mark, around, judged),
-            Self::Frames(frames) => frames.take(mark, around, judged),
-            Self::Wakes(wakes) => wakes.take(mark, around),
+            Self::Jobs(jobs) => jobs.take(mark, around, enter),
+            Self::Frames(frames) => frames.take(mark, around, enter),
+            Self::Wakes(wakes) => wakes.take(mark, around, enter),
         }
     }
 
     /// The run has ended at `at`, by the counter; deadlines up to there are judged.
-    pub fn finish(&mut self, at: Ticks, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    pub fn finish(&mut self, at: Ticks, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         match self {
             Self::None | Self::Wakes(_) => {}
-            Self::Jobs(jobs) => jobs.finish(at, around, judged),
-            Self::Frames(frames) => frames.finish(at, around, judged),
+            Self::Jobs(jobs) => jobs.finish(at, around, enter),
+            Self::Frames(frames) => frames.finish(at, around, enter),
         }
     }
 

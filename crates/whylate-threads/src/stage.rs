@@ -189,10 +189,6 @@ impl<'a, C: Counter> Stage<'a, C> {
         self.marks_dropped
     }
 
-    pub(crate) fn timer(&self) -> &dyn Timer {
-        &*self.timer
-    }
-
     /// The last word: the counters say up to where the thread ran.
     pub(crate) fn close(&mut self) {
         let last = self.settle();

@@ -46,6 +46,27 @@ pub trait Timer: Send {
     fn facts(&self) -> TimerFacts;
 }
 
+/// A timer chosen at run time.
+impl<T: Timer + ?Sized> Timer for Box<T> {
+    fn prepare(&mut self) -> Result<(), ThreadsError> {
+        (**self).prepare()
+    }
+
+    #[inline]
+    fn wait_until(&mut self, at: TimerNanos) -> Result<(), ThreadsError> {
+        (**self).wait_until(at)
+    }
+
+    #[inline]
+    fn now(&mut self) -> TimerNanos {
+        (**self).now()
+    }
+
+    fn facts(&self) -> TimerFacts {
+        (**self).facts()
+    }
+}
+
 /// What a reader must know of a timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimerFacts {

@@ -37,7 +37,7 @@ struct Stay {
 
 /// What a move takes along; also the file it is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(super) enum Reach {
     /// Version 1: one thread.
     Task,
     /// Version 2, threaded: one thread.
@@ -47,14 +47,14 @@ enum Reach {
 }
 
 /// A mounted hierarchy.
-struct Hierarchy {
-    mount: PathBuf,
-    version: Version,
+pub(super) struct Hierarchy {
+    pub(super) mount: PathBuf,
+    pub(super) version: Version,
 }
 
 /// Which kind of hierarchy, and which of them.
 #[derive(Debug, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     /// With the controllers that tell it from the others.
     One(String),
     Two,
@@ -146,7 +146,7 @@ impl Stay {
 }
 
 impl Reach {
-    fn file(self) -> &'static str {
+    pub(super) fn file(self) -> &'static str {
         match self {
             Self::Task => "tasks",
             Self::Thread => "cgroup.threads",
@@ -157,7 +157,7 @@ impl Reach {
 
 impl Hierarchy {
     /// Where `/proc/thread-self/cgroup` says that the thread is.
-    fn home(&self, own: &str) -> Option<PathBuf> {
+    pub(super) fn home(&self, own: &str) -> Option<PathBuf> {
         let path = own.lines().find_map(|line| {
             let (id, rest) = line.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
@@ -175,7 +175,7 @@ impl Hierarchy {
     }
 }
 
-fn hierarchies(root: &Path) -> Vec<Hierarchy> {
+pub(super) fn hierarchies(root: &Path) -> Vec<Hierarchy> {
     let mounts = topology::mounts(root).into_iter();
     let of = |(kind, point, options): (String, String, String)| {
         let version = match kind.as_str() {

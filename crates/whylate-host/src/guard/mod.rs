@@ -10,9 +10,12 @@
 
 mod cgroup;
 mod changes;
+mod cpuset;
 mod dma_latency;
+mod group;
 mod interrupts;
 mod mask;
+mod quota;
 mod rt_throttling;
 mod tasks;
 mod trace_instance;
@@ -20,8 +23,10 @@ mod trace_instance;
 use whylate_model::warning::Warning;
 
 pub use self::cgroup::InsideCgroup;
+pub use self::cpuset::{CpusetPlan, ExclusiveCpuset};
 pub use self::dma_latency::CpuDmaLatency;
 pub use self::interrupts::MovedInterrupts;
+pub use self::quota::{CgroupQuota, CpuQuota, Weight};
 pub use self::rt_throttling::{RtLimits, RtThrottling};
 pub use self::tasks::{MovedTasks, Scope};
 pub use self::trace_instance::TraceInstance;
@@ -68,5 +73,7 @@ mod tests {
         held::<TraceInstance>();
         held::<CpuDmaLatency>();
         held::<RtThrottling>();
+        held::<ExclusiveCpuset>();
+        held::<CgroupQuota>();
     }
 }

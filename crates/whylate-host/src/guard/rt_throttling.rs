@@ -3,6 +3,10 @@
 //! With the usual 950000 us in 1000000 us a FIFO thread that never sleeps loses 50 ms each second:
 //! seen in a gap measurement, it is the largest gap there is. `sched_rt_runtime_us` = -1 lifts it.
 //! While it is lifted a runaway FIFO thread has its CPU for good, so it is lifted on request only.
+//!
+//! The same limit is what SCHED_DEADLINE may reserve of each CPU. Since Linux 6.12 a part of it, 5 %
+//! of the CPU unless changed, belongs to the *fair server*, which lets ordinary tasks run beside
+//! real-time ones.
 
 use std::path::Path;
 
@@ -43,11 +47,12 @@ impl RtLimits {
     }
 }
 
-/// The limit lifted, until the guard goes.
+/// The limit lifted or set, until the guard goes.
 #[derive(Debug)]
 pub struct RtThrottling {
     changes: Changes,
     written: Option<Written>,
+    runtime_us: i64,
 }
 
 impl RtThrottling {
@@ -60,24 +65,42 @@ impl RtThrottling {
 
     /// Lifts the limit.
     pub fn lift(journal: &Journal) -> Result<Self, HostError> {
-        Self::lift_at(journal, Path::new(RUNTIME))
+        Self::write_at(journal, Path::new(RUNTIME), -1)
     }
 
-    fn lift_at(journal: &Journal, path: &Path) -> Result<Self, HostError> {
+    /// Sets the limit to `runtime_us` per period; -1 lifts it. The kernel refuses less than the
+    /// deadlines already granted, and more than the period.
+    pub fn set(journal: &Journal, runtime_us: i64) -> Result<Self, HostError> {
+        Self::write_at(journal, Path::new(RUNTIME), runtime_us)
+    }
+
+    fn write_at(journal: &Journal, path: &Path, runtime_us: i64) -> Result<Self, HostError> {
         let mut changes = Changes::new(journal);
-        let remedy = "run as root, or accept the gaps that the limit makes";
-        let written = changes.write(path, "-1", remedy)?;
-        Ok(Self { changes, written })
+        let remedy = match runtime_us {
+            -1 => "run as root, or accept the gaps that the limit makes",
+            _ => {
+                "run as root; it may not be above sched_rt_period_us nor below what deadlines \
+                 already hold"
+            }
+        };
+        let written = changes.write(path, &runtime_us.to_string(), remedy)?;
+        Ok(Self { changes, written, runtime_us })
     }
 }
 
 impl Guard for RtThrottling {
     fn describe(&self) -> Vec<String> {
+        let done = if self.runtime_us < 0 { "lifted" } else { "set" };
         vec![match &self.written {
             Some(Written { before, now }) => {
-                format!("limit of real-time tasks lifted: {RUNTIME} {before} -> {now}")
+                format!("limit of real-time tasks {done}: {RUNTIME} {before} -> {now}")
             }
-            None => format!("limit of real-time tasks was lifted already: {RUNTIME} is -1"),
+            None => {
+                format!(
+                    "limit of real-time tasks was {done} already: {RUNTIME} is {}",
+                    self.runtime_us
+                )
+            }
         }]
     }
 
@@ -118,13 +141,26 @@ mod tests {
         tree.file(RUNTIME, "950000\n");
         let path = under(tree.root(), RUNTIME);
         let journal = Journal::open_in(&tree.root().join("journals")).unwrap();
-        let guard = RtThrottling::lift_at(&journal, &path).unwrap();
+        let guard = RtThrottling::write_at(&journal, &path, -1).unwrap();
         assert!(guard.describe()[0].contains("950000 -> -1"), "{:?}", guard.describe());
         drop(guard);
         assert_eq!(trimmed(&path).as_deref(), Some("950000"));
         tree.file(RUNTIME, "-1\n");
-        let guard = RtThrottling::lift_at(&journal, &path).unwrap();
+        let guard = RtThrottling::write_at(&journal, &path, -1).unwrap();
         assert!(guard.describe()[0].contains("already"), "{:?}", guard.describe());
+    }
+
+    #[test]
+    fn limit_is_set_to_a_value_and_put_back() {
+        let tree = Tree::empty();
+        tree.file(RUNTIME, "950000\n");
+        let path = under(tree.root(), RUNTIME);
+        let journal = Journal::open_in(&tree.root().join("journals")).unwrap();
+        let guard = RtThrottling::write_at(&journal, &path, 1_000_000).unwrap();
+        assert!(guard.describe()[0].contains("set: "), "{:?}", guard.describe());
+        assert_eq!(trimmed(&path).as_deref(), Some("1000000"));
+        drop(guard);
+        assert_eq!(trimmed(&path).as_deref(), Some("950000"));
     }
 
     #[test]

@@ -73,6 +73,13 @@ pub enum Undo {
         /// The directory.
         path: String,
     },
+    /// Take a controller from the children of a cgroup again.
+    DisableController {
+        /// The file `cgroup.subtree_control`.
+        path: String,
+        /// The controller, such as `cpuset`.
+        controller: String,
+    },
 }
 
 /// What came of taking a change back.
@@ -137,6 +144,9 @@ impl fmt::Display for Undo {
                 write!(f, "tasks that inherited the affinity {}", cpus::format_list(ours))
             }
             Self::RemoveDir { path } => write!(f, "directory {path}"),
+            Self::DisableController { path, controller } => {
+                write!(f, "controller {controller} in {path}")
+            }
         }
     }
 }
@@ -199,11 +209,10 @@ impl Undo {
             Self::WidenInheritors { ours, cpus, since, only } => {
                 widen_inheritors(ours, cpus, *since, only.as_deref(), around)
             }
-            Self::RemoveDir { path } => match std::fs::remove_dir(path) {
-                Ok(()) => Outcome::Restored,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
-                Err(error) => Outcome::failed(&error),
-            },
+            Self::RemoveDir { path } => remove_dir(Path::new(path)),
+            Self::DisableController { path, controller } => {
+                disable_controller(Path::new(path), controller)
+            }
         }
     }
 
@@ -224,7 +233,12 @@ impl Undo {
             Self::RemoveTraceInstance { name } if !is_own_instance(name) => {
                 Err(format!("`{name}` is no trace instance of whylate"))
             }
-            Self::WriteFile { path, .. } | Self::RemoveDir { path } => inside(path),
+            Self::DisableController { path, .. } if !path.ends_with(SUBTREE_CONTROL) => {
+                Err(format!("{path} hands no controllers on"))
+            }
+            Self::WriteFile { path, .. }
+            | Self::RemoveDir { path }
+            | Self::DisableController { path, .. } => inside(path),
             Self::SetAffinity { pid, .. } if pid.0 <= 0 => Err(format!("{pid} is no task")),
             _ => Ok(()),
         }
@@ -242,10 +256,48 @@ pub(crate) fn is_own_instance(name: &str) -> bool {
     name.len() < 200 && name.strip_prefix("whylate-").is_some_and(|rest| rest.bytes().all(plain))
 }
 
-/// How often the removal of an instance that is busy is tried again, and how long between: a
-/// reader that is just closing lets go within milliseconds.
+/// How often the removal of something that is busy is tried again, and how long between: a reader
+/// of an instance that is just closing, or a thread in a cgroup that is just ending, lets go within
+/// milliseconds.
 const REMOVALS: u32 = 50;
 const BETWEEN_REMOVALS: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// The file of a cgroup that lists what controllers its children have.
+const SUBTREE_CONTROL: &str = "/cgroup.subtree_control";
+
+fn remove_dir(path: &Path) -> Outcome {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match std::fs::remove_dir(path) {
+            Ok(()) => return Outcome::Restored,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Outcome::Gone,
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < REMOVALS => {
+                std::thread::sleep(BETWEEN_REMOVALS);
+            }
+            Err(error) => return Outcome::failed(&error),
+        }
+    }
+}
+
+fn disable_controller(path: &Path, controller: &str) -> Outcome {
+    let listed = || std::fs::read_to_string(path);
+    let has = |text: &str| text.split_whitespace().any(|one| one == controller);
+    match listed() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Outcome::Gone,
+        Err(error) => return Outcome::failed(&error),
+        Ok(text) if !has(&text) => return Outcome::AsBefore,
+        Ok(_) => {}
+    }
+    match kernel::write_setting(path, &format!("-{controller}")) {
+        Ok(()) => Outcome::Restored,
+        // A child of somebody else uses it by now.
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            Outcome::ChangedSince { now: listed().unwrap_or_default().trim().to_owned() }
+        }
+        Err(error) => Outcome::failed(&error),
+    }
+}
 
 fn remove_trace_instance(name: &str) -> Outcome {
     if !is_own_instance(name) {
@@ -460,6 +512,23 @@ mod tests {
         let everybody =
             Undo::SetAffinity { pid: Pid(-1), start_time: 0, cpus: Vec::new(), ours: Vec::new() };
         assert!(everybody.plausible(&writable).is_err());
+    }
+
+    #[test]
+    fn controller_is_taken_back_where_it_is_still_handed_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cgroup.subtree_control");
+        let undo = Undo::DisableController {
+            path: path.display().to_string(),
+            controller: "cpuset".to_owned(),
+        };
+        assert_eq!(undo.apply(&here()), Outcome::Gone);
+        std::fs::write(&path, "cpu memory\n").unwrap();
+        assert_eq!(undo.apply(&here()), Outcome::AsBefore);
+        std::fs::write(&path, "cpu cpuset memory\n").unwrap();
+        assert_eq!(undo.apply(&here()), Outcome::Restored);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "-cpuset");
+        assert!(undo.plausible(&["/sys"]).is_err());
     }
 
     #[test]

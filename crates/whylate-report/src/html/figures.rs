@@ -50,6 +50,7 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
         (Definition::Gap, "gaps", "length of the gap", "of the gaps"),
         (Definition::ReadDelta, "readings", "distance of two readings", "of the readings"),
         (Definition::DispatchLatency, "wake-ups", "dispatch latency", "of the wake-ups"),
+        (Definition::ResponseTime, "jobs", "response time", "of the jobs"),
         (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
     ];
     for (definition, name, of, share_of) in kinds {

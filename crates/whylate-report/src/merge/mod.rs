@@ -216,6 +216,7 @@ impl<'a> Merging<'a> {
             settings: host::settings(&origins),
             series,
             gaps,
+            threads: Vec::new(),
             causes: totals.causes,
             coverage: totals.coverage,
             worst: Vec::new(),

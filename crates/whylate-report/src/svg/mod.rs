@@ -9,8 +9,10 @@
 
 pub mod blocks;
 pub mod ccdf;
+pub mod execution;
 pub mod gap;
 pub mod shares;
+pub mod switches;
 pub mod timeline;
 
 mod axis;

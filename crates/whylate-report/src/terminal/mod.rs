@@ -3,6 +3,7 @@
 mod causes;
 pub mod compare;
 pub mod doctor;
+pub mod execution;
 mod gaps;
 mod origins;
 mod percentiles;

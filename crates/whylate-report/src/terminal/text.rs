@@ -77,6 +77,11 @@ impl Page {
         self.line(&line, Paint::new());
     }
 
+    /// A line of a drawing, as it is: control characters are the drawer's concern.
+    pub(super) fn drawn(&mut self, line: &str) {
+        self.line(line, Paint::new());
+    }
+
     pub(super) fn good(&mut self, text: &str) {
         self.wrapped(text, "", "", GREEN);
     }

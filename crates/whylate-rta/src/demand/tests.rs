@@ -179,9 +179,8 @@ fn the_wide_log_normal_is_cut_and_its_mean_is_that_of_the_cut_one() {
     assert!((multiple - (WIDEST * 2.0).exp()).abs() < 0.01, "{multiple}");
     // By the midpoint rule over the quantiles.
     let steps = 200_000;
-    let sum: f64 = (0..steps)
-        .map(|i| demand.quantile((f64::from(i) + 0.5) / f64::from(steps)).0 as f64)
-        .sum();
+    let sum: f64 =
+        (0..steps).map(|i| demand.quantile((f64::from(i) + 0.5) / f64::from(steps)).0 as f64).sum();
     assert!((sum / f64::from(steps) / demand.mean() - 1.0).abs() < 1e-3);
 }
 

@@ -171,7 +171,12 @@ impl Entries {
             format_version: FORMAT_VERSION,
             duration: file.duration.map(|time| unplaced(Text(Time(time)))),
             seed: file.seed,
-            thread: file.set.threads.iter().map(|thread| unplaced(ThreadEntry::of(thread))).collect(),
+            thread: file
+                .set
+                .threads
+                .iter()
+                .map(|thread| unplaced(ThreadEntry::of(thread)))
+                .collect(),
             mutex: Vec::new(),
             barrier: Vec::new(),
             queue: Vec::new(),

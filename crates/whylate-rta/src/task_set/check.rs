@@ -32,7 +32,8 @@ fn names(owners: impl Iterator<Item = Owner>) -> Result<(), TaskSetError> {
     let mut seen = HashSet::new();
     for owner in owners {
         let (Owner::Thread(name) | Owner::Resource(_, name)) = &owner;
-        let prints = Printable(name).to_string() == *name && !name.contains(|c: char| c.is_whitespace() || "(),".contains(c));
+        let prints = Printable(name).to_string() == *name
+            && !name.contains(|c: char| c.is_whitespace() || "(),".contains(c));
         if name.is_empty() || name.len() > LONGEST_NAME || !prints {
             return Err(TaskSetError::BadName(owner));
         }
@@ -143,15 +144,13 @@ fn locks(thread: &Thread) -> Result<(), TaskSetError> {
                 return Err(TaskSetError::LockedTwice { thread, mutex });
             }
             Step::Lock(mutex) => held.push(mutex),
-            Step::Unlock(mutex) => match held.iter().position(|one| *one == mutex) {
-                Some(index) => {
-                    held.remove(index);
-                }
-                None => {
+            Step::Unlock(mutex) => {
+                let Some(index) = held.iter().position(|one| *one == mutex) else {
                     let (thread, mutex) = at(mutex);
                     return Err(TaskSetError::UnlockWithoutLock { thread, mutex });
-                }
-            },
+                };
+                held.remove(index);
+            }
             _ => {}
         }
     }

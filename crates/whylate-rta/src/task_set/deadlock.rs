@@ -55,9 +55,12 @@ fn barrier(set: &TaskSet, name: &str, threads: u32) -> Result<(), TaskSetError> 
     for (at, (thread, own)) in users.iter().enumerate() {
         for (number, arrival) in own.iter().enumerate() {
             for mutex in &arrival.held {
-                let needs = |other: &Vec<Arrival<'_>>| match in_step {
-                    true => other[number].locked.contains(mutex),
-                    false => other.iter().any(|arrival| arrival.locked.contains(mutex)),
+                let needs = |other: &Vec<Arrival<'_>>| {
+                    if in_step {
+                        other[number].locked.contains(mutex)
+                    } else {
+                        other.iter().any(|arrival| arrival.locked.contains(mutex))
+                    }
                 };
                 let others = users.iter().enumerate().filter(|(index, _)| *index != at);
                 let mut in_need = others.filter(|(_, (_, other))| needs(other));
@@ -94,10 +97,7 @@ fn arrivals<'a>(thread: &'a Thread, barrier: &str) -> Vec<Arrival<'a>> {
             }
             Step::Unlock(mutex) => held.retain(|one| one != mutex),
             Step::Barrier(name) if name == barrier => {
-                arrivals.push(Arrival {
-                    held: held.clone(),
-                    locked: std::mem::take(&mut locked),
-                });
+                arrivals.push(Arrival { held: held.clone(), locked: std::mem::take(&mut locked) });
             }
             _ => {}
         }

@@ -39,14 +39,22 @@ pub enum TaskSetError {
     #[error("there is no thread in the set: add one")]
     NoThreads,
     /// More than are taken.
-    #[error("{0} threads: the most is {MOST_THREADS}, for the stack of each (128 KiB) is locked in memory and \
-         so are its records; {0} stacks alone are {mib} MiB. Use fewer threads", mib = .0 / 8)]
+    #[error(
+        "{0} threads: the most is {MOST_THREADS}, for the stack of each (128 KiB) is locked in \
+         memory and so are its records; {0} stacks alone are {mib} MiB. Use fewer threads",
+        mib = .0 / 8
+    )]
     TooManyThreads(usize),
     /// More than are taken.
-    #[error("{0} resources: the most is {MOST_RESOURCES}, as many as threads; leave out what no step uses")]
+    #[error(
+        "{0} resources: the most is {MOST_RESOURCES}, as many as threads; leave out what no step \
+         uses"
+    )]
     TooManyResources(usize),
     /// More than are taken.
-    #[error("thread {thread} has {count} steps: the most is {MOST_STEPS}; join neighbouring `run` steps")]
+    #[error(
+        "thread {thread} has {count} steps: the most is {MOST_STEPS}; join neighbouring `run` steps"
+    )]
     TooManySteps {
         /// Whose.
         thread: String,
@@ -54,7 +62,10 @@ pub enum TaskSetError {
         count: usize,
     },
     /// A name that makes no column or no line.
-    #[error("the name of {0} is empty, longer than {LONGEST_NAME} bytes, or has spaces, commas, parentheses or characters that do not print: use letters, digits, - and _")]
+    #[error(
+        "the name of {0} is empty, longer than {LONGEST_NAME} bytes, or has spaces, commas, \
+         parentheses or characters that do not print: use letters, digits, - and _"
+    )]
     BadName(Owner),
     /// Two of one name.
     #[error("there are two of {0}: give each a name of its own")]
@@ -68,7 +79,10 @@ pub enum TaskSetError {
         field: Field,
     },
     /// More than there is.
-    #[error("the reservation of thread {thread} asks for {} in each {}: no CPU has more than its period; write the smaller time first", Exact(*.amount), Exact(*.period))]
+    #[error(
+        "the reservation of thread {thread} asks for {} in each {}: no CPU has more than its \
+         period; write the smaller time first", Exact(*.amount), Exact(*.period)
+    )]
     AmountAbovePeriod {
         /// Whose.
         thread: String,
@@ -78,7 +92,10 @@ pub enum TaskSetError {
         period: Nanos,
     },
     /// It would end before it begins.
-    #[error("thread {thread} finishes at {} and starts at {}: let it finish later", Exact(*.finish), Exact(*.start))]
+    #[error(
+        "thread {thread} finishes at {} and starts at {}: let it finish later",
+        Exact(*.finish), Exact(*.start)
+    )]
     FinishBeforeStart {
         /// Whose.
         thread: String,
@@ -91,7 +108,9 @@ pub enum TaskSetError {
     #[error("thread {0} may run on no CPU: name one, such as cpus = \"2\", or leave `cpus` out")]
     NoCpus(String),
     /// A CPU no machine has.
-    #[error("thread {thread} may run on CPU {cpu}: no kernel numbers CPUs beyond {}", MOST_CPUS - 1)]
+    #[error(
+        "thread {thread} may run on CPU {cpu}: no kernel numbers CPUs beyond {}", MOST_CPUS - 1
+    )]
     NoSuchCpu {
         /// Whose.
         thread: String,
@@ -99,7 +118,11 @@ pub enum TaskSetError {
         cpu: CpuId,
     },
     /// Steps that the workload does not take.
-    #[error("thread {thread} has steps, but its workload `{}` has an amount of its own: write the word `steps` in its place, as in `PERIODIC steps 8ms`", Printable(workload))]
+    #[error(
+        "thread {thread} has steps, but its workload `{}` has an amount of its own: write the \
+         word `steps` in its place, as in `PERIODIC steps 8ms`",
+        Printable(workload)
+    )]
     StepsUnused {
         /// Whose.
         thread: String,
@@ -107,13 +130,22 @@ pub enum TaskSetError {
         workload: String,
     },
     /// A workload of steps without any.
-    #[error("the workload of thread {0} is its steps, but it has none: add some, or write an amount in place of `steps`")]
+    #[error(
+        "the workload of thread {0} is its steps, but it has none: add some, or write an amount \
+         in place of `steps`"
+    )]
     NoSteps(String),
     /// A job that does nothing that takes time.
-    #[error("the steps of thread {0} neither run, sleep, yield nor wait: its jobs would follow each other without end; add a `run` step")]
+    #[error(
+        "the steps of thread {0} neither run, sleep, yield nor wait: its jobs would follow each \
+         other without end; add a `run` step"
+    )]
     EmptyJob(String),
     /// A name that leads nowhere.
-    #[error("thread {thread} names the {kind} `{}`, and there is none: declare it as [[{kind}]]", Printable(name))]
+    #[error(
+        "thread {thread} names the {kind} `{}`, and there is none: declare it as [[{kind}]]",
+        Printable(name)
+    )]
     UnknownResource {
         /// Whose.
         thread: String,
@@ -135,7 +167,9 @@ pub enum TaskSetError {
         is: Kind,
     },
     /// Locked while locked.
-    #[error("thread {thread} locks {mutex} while it holds it and would wait for itself: unlock it first")]
+    #[error(
+        "thread {thread} locks {mutex} while it holds it and would wait for itself: unlock it first"
+    )]
     LockedTwice {
         /// Whose.
         thread: String,
@@ -151,7 +185,10 @@ pub enum TaskSetError {
         mutex: String,
     },
     /// Never unlocked.
-    #[error("thread {thread} still holds {mutex} after its last step, and the next job would lock it again: unlock it")]
+    #[error(
+        "thread {thread} still holds {mutex} after its last step, and the next job would lock it \
+         again: unlock it"
+    )]
     LockWithoutUnlock {
         /// Whose.
         thread: String,
@@ -159,7 +196,11 @@ pub enum TaskSetError {
         mutex: String,
     },
     /// A barrier that waits for a thread that waits for a mutex that is held at the barrier.
-    #[error("thread {thread} waits at barrier {barrier} with {mutex} locked, and thread {other} must lock {mutex} before it can come: both can wait for ever; unlock {mutex} before the barrier")]
+    #[error(
+        "thread {thread} waits at barrier {barrier} with {mutex} locked, and thread {other} must \
+         lock {mutex} before it can come: both can wait for ever; unlock {mutex} before the \
+         barrier"
+    )]
     LockAtBarrier {
         /// Who holds the mutex.
         thread: String,
@@ -171,7 +212,11 @@ pub enum TaskSetError {
         mutex: String,
     },
     /// Two orders of locking.
-    #[error("thread {thread} locks {second} while it holds {first}, and elsewhere {first} is locked by way of {second}: they can wait for each other for ever; lock them in one order everywhere")]
+    #[error(
+        "thread {thread} locks {second} while it holds {first}, and elsewhere {first} is locked \
+         by way of {second}: they can wait for each other for ever; lock them in one order \
+         everywhere"
+    )]
     LockOrder {
         /// One of those that do so.
         thread: String,
@@ -194,7 +239,12 @@ pub enum TaskSetError {
     #[error("barrier {0} is used by no thread: remove it, or add `barrier {0}` to steps")]
     BarrierUnused(String),
     /// A queue that nobody empties or fills.
-    #[error("queue {name} is only {}: the threads that use it would wait for ever; add a thread that {} it", if *.pushed { "filled" } else { "emptied" }, if *.pushed { "empties" } else { "fills" })]
+    #[error(
+        "queue {name} is only {}: the threads that use it would wait for ever; add a thread that \
+         {} it",
+        if *.pushed { "filled" } else { "emptied" },
+        if *.pushed { "empties" } else { "fills" }
+    )]
     OneWayQueue {
         /// Which.
         name: String,
@@ -202,7 +252,10 @@ pub enum TaskSetError {
         pushed: bool,
     },
     /// A queue without room, or with more than is taken.
-    #[error("queue {name} holds {capacity} items: choose 1 to {LARGEST_QUEUE}, for all are allocated before the run")]
+    #[error(
+        "queue {name} holds {capacity} items: choose 1 to {LARGEST_QUEUE}, for all are allocated \
+         before the run"
+    )]
     Capacity {
         /// Which.
         name: String,
@@ -210,7 +263,10 @@ pub enum TaskSetError {
         capacity: u32,
     },
     /// A ceiling that is no real-time priority.
-    #[error("the ceiling of mutex {name} is {ceiling}: choose 1 to 98; 99 is left to the kernel's own threads")]
+    #[error(
+        "the ceiling of mutex {name} is {ceiling}: choose 1 to 98; 99 is left to the kernel's own \
+         threads"
+    )]
     Ceiling {
         /// Which.
         name: String,

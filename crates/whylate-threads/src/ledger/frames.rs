@@ -2,7 +2,7 @@
 
 use whylate_model::{Nanos, Ticks};
 
-use super::{Account, Calendar, Job, Verdict};
+use super::{Account, Calendar, Entry, Job, Verdict};
 use crate::mark::Mark;
 use crate::relation::Segment;
 use crate::stage::Term;
@@ -49,7 +49,7 @@ impl FrameLedger {
         &self.account
     }
 
-    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         let Some(calendar) = self.calendar else { return };
         match *mark {
             Mark::Woke { intended, at, .. } => {
@@ -58,12 +58,12 @@ impl FrameLedger {
             }
             Mark::Done { index, at, .. } => {
                 let done = around.at(at);
-                self.pass(done, around, judged);
+                self.pass(done, around, enter);
                 let interval = calendar.interval_of(done);
                 self.account.hits += 1;
                 self.account.response.record(interval, done.since(self.begun), 1);
                 self.account.slack.record(interval, self.deadline.since(done), 1);
-                judged(self.frame(Some(at), Verdict::Hit, around));
+                enter(Entry::Job(self.frame(Some(at), Verdict::Hit, around)));
                 self.begun = done;
                 self.deadline = done + self.period;
                 self.index = index + 1;
@@ -72,18 +72,18 @@ impl FrameLedger {
         }
     }
 
-    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         let end = around.at(at).min(self.end);
         let missed = self.account.misses;
-        self.pass(end, around, judged);
+        self.pass(end, around, enter);
         self.account.unfinished += self.account.misses - missed;
     }
 
     /// Misses every deadline before `now`.
-    fn pass(&mut self, now: TimerNanos, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    fn pass(&mut self, now: TimerNanos, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         while self.deadline < now {
             self.account.misses += 1;
-            judged(self.frame(None, Verdict::Late, around));
+            enter(Entry::Job(self.frame(None, Verdict::Late, around)));
             self.deadline = self.deadline + self.period;
         }
     }

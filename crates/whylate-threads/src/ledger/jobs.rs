@@ -2,7 +2,7 @@
 
 use whylate_model::{Nanos, Ticks};
 
-use super::{Account, Calendar, Job, Verdict};
+use super::{Account, Calendar, Entry, Job, Verdict};
 use crate::mark::Mark;
 use crate::relation::Segment;
 use crate::stage::Term;
@@ -38,7 +38,7 @@ impl JobLedger {
         term.start + Nanos(self.period.0.saturating_mul(index))
     }
 
-    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         let Some((term, calendar)) = self.term else { return };
         match *mark {
             Mark::Woke { index, intended, at } => {
@@ -63,7 +63,7 @@ impl JobLedger {
                     self.account.tardiness.record(interval, done.since(deadline), 1);
                     Verdict::Late
                 };
-                judged(self.job(index, release, (woke, Some(at)), verdict, around));
+                enter(Entry::Job(self.job(index, release, (woke, Some(at)), verdict, around)));
                 self.next = self.next.max(index + 1);
             }
             Mark::Skipped { index, count, .. } => {
@@ -71,7 +71,7 @@ impl JobLedger {
                 self.account.skipped += count;
                 for index in index..index.saturating_add(count) {
                     let release = self.release(term, index);
-                    judged(self.job(index, release, (None, None), Verdict::Skipped, around));
+                    enter(Entry::Job(self.job(index, release, (None, None), Verdict::Skipped, around)));
                 }
                 self.next = self.next.max(index.saturating_add(count));
             }
@@ -80,7 +80,7 @@ impl JobLedger {
 
     /// What was begun and not done by its deadline is a miss, and so is each release behind it
     /// whose deadline has passed. A deadline after the end is not judged.
-    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, judged: &mut dyn FnMut(Job)) {
+    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         let Some((term, _)) = self.term else { return };
         let end = around.at(at).min(term.end);
         if let Some((index, woke)) = self.open.take() {
@@ -89,7 +89,7 @@ impl JobLedger {
                 self.account.misses += 1;
                 self.account.unfinished += 1;
                 let times = (Some(woke), None);
-                judged(self.job(index, release, times, Verdict::Unfinished, around));
+                enter(Entry::Job(self.job(index, release, times, Verdict::Unfinished, around)));
             }
         }
         loop {
@@ -99,7 +99,7 @@ impl JobLedger {
             }
             self.account.misses += 1;
             self.account.skipped += 1;
-            judged(self.job(self.next, release, (None, None), Verdict::Skipped, around));
+            enter(Entry::Job(self.job(self.next, release, (None, None), Verdict::Skipped, around)));
             self.next += 1;
         }
     }

@@ -16,10 +16,15 @@ fn run(mut ledger: Ledger, marks: &[Mark], end: u64) -> (Ledger, Vec<Job>) {
     let term = Term { start: TimerNanos(0), end: TimerNanos(end) };
     ledger.begin(term, Calendar { start: term.start, interval: Nanos::SECOND });
     let mut jobs = Vec::new();
+    let mut enter = |entry| {
+        if let Entry::Job(job) = entry {
+            jobs.push(job);
+        }
+    };
     for mark in marks {
-        ledger.take(mark, &line(), &mut |job| jobs.push(job));
+        ledger.take(mark, &line(), &mut enter);
     }
-    ledger.finish(Ticks(end), &line(), &mut |job| jobs.push(job));
+    ledger.finish(Ticks(end), &line(), &mut enter);
     (ledger, jobs)
 }
 

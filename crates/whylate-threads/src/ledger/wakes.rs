@@ -2,7 +2,7 @@
 
 use whylate_model::Nanos;
 
-use super::{Account, Calendar};
+use super::{Account, Calendar, Entry};
 use crate::mark::Mark;
 use crate::omission::ramp;
 use crate::relation::Segment;
@@ -53,13 +53,19 @@ impl WakeLedger {
         &self.account
     }
 
-    pub(super) fn take(&mut self, mark: &Mark, around: &Segment) {
+    pub(super) fn take(
+        &mut self,
+        mark: &Mark,
+        around: &Segment,
+        enter: &mut dyn FnMut(Entry),
+    ) {
         let Some(calendar) = self.calendar else { return };
         match *mark {
             Mark::Woke { index, intended, at } => {
                 let interval = calendar.interval_of(intended);
                 self.late = around.at(at).since(intended);
                 self.account.lateness.record(interval, self.late, 1);
+                enter(Entry::Wake { at, late: self.late });
                 match self.schedule {
                     Schedule::Absolute => self.account.corrected.record(interval, self.late, 1),
                     Schedule::Phased => {

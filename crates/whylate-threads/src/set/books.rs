@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use whylate_clock::Counter;
 use whylate_model::{Nanos, Ticks};
 
-use crate::ledger::{Calendar, Job, Ledger};
+use crate::ledger::{Calendar, Entry, Ledger};
 use crate::mark::Mark;
 use crate::relation::{Relation, RelationFacts, Segment, tie};
 use crate::stage::Term;
@@ -45,13 +45,13 @@ impl Books {
         self.threads[thread].waiting.push_back(mark);
     }
 
-    /// Ties the clocks together, and enters every mark before the tie; hands over each job that is
-    /// judged by it.
+    /// Ties the clocks together, and enters every mark before the tie; hands over what is
+    /// entered.
     pub fn tie<C: Counter>(
         &mut self,
         counter: &mut C,
         clock: impl FnMut() -> TimerNanos,
-        judged: &mut dyn FnMut(usize, Job),
+        enter: &mut dyn FnMut(usize, Entry),
     ) {
         let tie = tie(counter, clock);
         let Some(segment) = self.relation.add(tie) else { return };
@@ -59,19 +59,19 @@ impl Books {
         self.tied_to = tie.ticks;
         for (index, page) in self.threads.iter_mut().enumerate() {
             while let Some(mark) = page.waiting.front().filter(|mark| mark.at() <= tie.ticks) {
-                page.ledger.take(mark, &segment, &mut |job| judged(index, job));
+                page.ledger.take(mark, &segment, &mut |entry| enter(index, entry));
                 page.waiting.pop_front();
             }
         }
     }
 
     /// Enters what is left when thread `thread` has ended at `at`.
-    pub fn finish(&mut self, thread: usize, at: Ticks, judged: &mut dyn FnMut(usize, Job)) {
+    pub fn finish(&mut self, thread: usize, at: Ticks, enter: &mut dyn FnMut(usize, Entry)) {
         let (Some(segment), page) = (self.segment, &mut self.threads[thread]) else { return };
         for mark in page.waiting.drain(..) {
-            page.ledger.take(&mark, &segment, &mut |job| judged(thread, job));
+            page.ledger.take(&mark, &segment, &mut |entry| enter(thread, entry));
         }
-        page.ledger.finish(at, &segment, &mut |job| judged(thread, job));
+        page.ledger.finish(at, &segment, &mut |entry| enter(thread, entry));
     }
 
     /// The ledger of a thread.

@@ -34,6 +34,8 @@ use crate::timer::{Timer, TimerFacts, TimerNanos};
 
 /// The schedules begin this long after the threads are told, so that all of them have heard.
 const LEAD_IN: Nanos = Nanos(20_000_000);
+/// Bytes of a thread name that the kernel keeps (`TASK_COMM_LEN` less its end).
+const LONGEST_COMM: usize = 15;
 /// Time between two looks whether the user has given up.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// A stack that holds a body and what it calls; it is locked in memory, and there may be hundreds.
@@ -167,7 +169,7 @@ impl Set {
                 ready,
                 begins,
             };
-            let name: String = member.name.chars().take(15).collect();
+            let name = comm(&member.name);
             let handle = std::thread::Builder::new()
                 .name(name)
                 .stack_size(STACK)
@@ -288,6 +290,13 @@ impl Drop for Set {
             }
         }
     }
+}
+
+/// The name that the kernel shows. A mere number says nothing in a list of all threads.
+fn comm(name: &str) -> String {
+    let number = name.chars().all(|c| c.is_ascii_digit());
+    let name = if number { format!("hourglass/{name}") } else { name.to_owned() };
+    name.chars().take(LONGEST_COMM).collect()
 }
 
 fn seated(is_ready: &Receiver<Ready>, given_up: &AtomicBool) -> Ready {

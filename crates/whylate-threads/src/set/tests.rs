@@ -10,7 +10,7 @@ use whylate_sys::{affinity, sched};
 
 use super::books::Books;
 use super::*;
-use crate::ledger::{Job, Verdict};
+use crate::ledger::{Entry, Job, Verdict};
 use crate::model::Setting;
 use crate::models;
 use crate::nanosleep::ClockNanosleep;
@@ -73,7 +73,7 @@ fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
     loop {
         let state = set.drain(&mut |index, batch| gaps[index].extend_from_slice(batch));
         set.drain_marks(|index, mark| books.push(index, mark));
-        books.tie(&mut counter, clock, &mut |index, job| jobs.push((index, job)));
+        books.tie(&mut counter, clock, &mut |index, entry| keep(&mut jobs, index, entry));
         if state == State::Ended {
             break;
         }
@@ -82,10 +82,16 @@ fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
     let ended = set.finish();
     let totals: Vec<Totals> = (0..models.len()).map(|index| set.totals(index)).collect();
     for (index, totals) in totals.iter().enumerate() {
-        books.finish(index, totals.end, &mut |index, job| jobs.push((index, job)));
+        books.finish(index, totals.end, &mut |index, entry| keep(&mut jobs, index, entry));
     }
     affinity::set(&cpus).unwrap();
     Some(Ran { rate, gaps, totals, jobs, books, ended })
+}
+
+fn keep(jobs: &mut Vec<(usize, Job)>, index: usize, entry: Entry) {
+    if let Entry::Job(job) = entry {
+        jobs.push((index, job));
+    }
 }
 
 fn received(totals: &Totals) -> u64 {

@@ -4,6 +4,7 @@ mod checkup;
 mod compare;
 mod doctor;
 mod gaps;
+mod hourglass;
 mod merge;
 mod reflect;
 mod report;
@@ -17,6 +18,7 @@ pub(crate) use checkup::Checkup;
 pub(crate) use compare::{Compare, Shape};
 pub(crate) use doctor::{Doctor, Findings};
 pub(crate) use gaps::{Gaps, Loop};
+pub(crate) use hourglass::Hourglass;
 pub(crate) use merge::Merge;
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
@@ -43,6 +45,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Gaps(Box<Gaps>),
+    Hourglass(Hourglass),
     Doctor(Doctor),
     Report(Report),
     Compare(Box<Compare>),

@@ -4,6 +4,7 @@ mod checkup;
 mod compare;
 mod doctor;
 mod gaps;
+mod hourglass;
 mod merge;
 mod reflect;
 mod report;
@@ -28,6 +29,8 @@ pub(crate) enum Exit {
     Done = 0,
     /// Could not measure.
     CouldNotMeasure = 1,
+    /// The command line says nothing that can be done.
+    Usage = 2,
     /// A stated limit was exceeded.
     LimitExceeded = 3,
     /// The result is not trustworthy.
@@ -41,6 +44,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         None => checkup::run(&cli.checkup),
         Some(Command::Gaps(options)) => gaps::run(&options),
+        Some(Command::Hourglass(options)) => hourglass::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),

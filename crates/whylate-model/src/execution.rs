@@ -1,0 +1,66 @@
+//! The execution trace: which thread had which CPU when, and what switching between them took.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{CpuId, Nanos, Ticks, TicksDelta};
+
+/// A continuous stretch of CPU time that a thread received, as the thread itself saw it: between
+/// its first reading after one gap and its last reading before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// Number of the thread in its set.
+    pub thread: u16,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// First reading.
+    pub start: Ticks,
+    /// Last reading.
+    pub end: Ticks,
+}
+
+impl Block {
+    /// How long it is.
+    #[must_use]
+    pub fn length(&self) -> TicksDelta {
+        self.end.since(self.start)
+    }
+}
+
+/// What the context switches of an execution trace took: the histogram of `process_ctx`, and what
+/// rule R1 makes of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwitchTimes {
+    /// Context switches: gaps between two threads on one CPU.
+    pub n: u64,
+    /// Length of the trace.
+    pub over: Nanos,
+    /// R1a: the shortest, the fastest path through the switching code.
+    pub shortest: Nanos,
+    /// R1b: median of the dense cluster near the shortest, the cost to expect; none without one.
+    pub expected: Option<Nanos>,
+    /// Switches in that cluster.
+    pub in_cluster: u64,
+    /// R1c: switches more than twice the expected cost; none without a cluster.
+    pub contaminated: Option<u64>,
+    /// Mean of all of them, ns.
+    pub mean_ns: f64,
+    /// The longest.
+    pub longest: Nanos,
+    /// The histogram: bins of one width, each beginning where the one before ends.
+    pub bins: Vec<SwitchBin>,
+    /// Switches longer than the last bin.
+    pub beyond: u64,
+}
+
+/// A bin of the histogram of context switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwitchBin {
+    /// Shortest switch in it.
+    pub from: Nanos,
+    /// The first length beyond it.
+    pub to: Nanos,
+    /// How many.
+    pub count: u64,
+}

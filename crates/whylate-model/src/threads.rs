@@ -1,0 +1,186 @@
+//! What a set of threads received, what it did not, and whether it met its deadlines.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cause::Cause;
+use crate::gap::GapKind;
+use crate::run::Closure;
+use crate::units::{CpuId, Nanos, Pid, Ticks, TicksDelta};
+
+/// One thread of a set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadSummary {
+    /// Its name.
+    pub name: String,
+    /// What it did, such as `PERIODIC 3ms 8ms`.
+    pub workload: String,
+    /// How it waited, such as `clock_nanosleep absolute`.
+    pub timer: String,
+    /// How much later than asked the kernel may let the timer fire, as read back.
+    pub timer_slack: Option<Nanos>,
+    /// Scheduling policy, as read back.
+    pub policy: String,
+    /// Reservation, as asked for and granted.
+    pub reservation: Option<String>,
+    /// CPUs it was allowed on.
+    pub cpus: Vec<CpuId>,
+    /// Its thread id.
+    pub tid: Pid,
+    /// First reading.
+    pub start: Ticks,
+    /// Last reading.
+    pub end: Ticks,
+    /// A delta above this is a gap to it.
+    pub threshold: TicksDelta,
+    /// Time that it had the CPU: the sum of the intervals without a gap.
+    pub received: Nanos,
+    /// Time that it waited of its own accord.
+    pub waited: Nanos,
+    /// Time that it wanted the CPU and did not have it.
+    pub lost: Nanos,
+    /// Intervals without a gap.
+    pub blocks: u64,
+    /// Gaps of all kinds, waits included.
+    pub gaps: u64,
+    /// Of these, gaps that were counted and not kept one by one.
+    pub dropped: u64,
+    /// Passes over the working set, where it has one.
+    pub passes: Option<f64>,
+    /// Did the closure of its intervals hold?
+    pub closure: Closure,
+    /// The kernel's count of its context switches beside ours.
+    pub switches: SwitchCounts,
+    /// The kernel's count of its CPU time beside ours; none where the kernel's is not known.
+    pub cpu_time: Option<CpuTime>,
+    /// Deadlines, for threads that have some.
+    pub deadlines: Option<Deadlines>,
+    /// SIGXCPU counted: how often the thread overran its reservation.
+    pub overruns: Option<u64>,
+    /// How far a schedule that starts anew with each wake-up has drifted from an absolute one.
+    pub drift: Option<Nanos>,
+    /// Wake-ups passed over because the thread was late.
+    pub skipped_wakeups: u64,
+}
+
+/// Context switches of a thread, from the begin of its schedule to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwitchCounts {
+    /// By the kernel: it waited.
+    pub voluntary: u64,
+    /// By the kernel: it was preempted.
+    pub involuntary: u64,
+    /// By the kernel's trace, inside its gaps; none without a complete trace.
+    pub traced: Option<u64>,
+    /// By the gaps alone: those in which the thread waited, or after which the rseq word was found
+    /// cleared and the kernel's own count had risen.
+    pub inferred: u64,
+}
+
+/// A thread's CPU time by the kernel's clock of the thread, beside what its gaps leave.
+///
+/// The kernel's clock goes on in interrupts that run on the thread's time; gap accounting does not
+/// count them as received. Where the kernel knows about time stolen by the host, its clock does
+/// not count that either.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuTime {
+    /// By the kernel's clock.
+    pub kernel: Nanos,
+    /// Lost time of the gaps without a context switch; by the trace where there is one, by the
+    /// rseq word otherwise.
+    pub unswitched: Nanos,
+    /// Kernel time of the thread itself around its waits and preemptions: on the way out of the CPU
+    /// and back. None without the trace.
+    pub around_switches: Option<Nanos>,
+    /// (kernel - received - unswitched - around switches) / kernel.
+    pub residual: f64,
+}
+
+/// What came of a thread's deadlines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Deadlines {
+    /// Met.
+    pub hits: u64,
+    /// Missed, however.
+    pub misses: u64,
+    /// Of these, jobs that never began: their deadline was over before the job before was done.
+    pub skipped: u64,
+    /// Of these, jobs that were not done when the run ended.
+    pub unfinished: u64,
+    /// 95 % interval of the share of misses; none with too few jobs.
+    pub miss_share_interval: Option<(f64, f64)>,
+    /// What the misses are named after, most frequent first.
+    pub causes: Vec<MissCause>,
+    /// The first misses, one by one.
+    pub first: Vec<Miss>,
+    /// Of jobs with their execution time on time, the time they did not have, by what took it:
+    /// the ordinary job beside a missed one.
+    pub ordinary: Option<TakenFrom>,
+}
+
+/// How many misses one cause made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MissCause {
+    /// The cause.
+    pub cause: Cause,
+    /// Misses named after it.
+    pub misses: u64,
+}
+
+/// One missed deadline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Miss {
+    /// Number of the job.
+    pub job: u64,
+    /// Its nominal release.
+    pub release: Ticks,
+    /// Its deadline.
+    pub deadline: Ticks,
+    /// When it had its execution time; none if never.
+    pub done: Option<Ticks>,
+    /// What took the CPU from it between its release and its end.
+    pub taken: TakenFrom,
+    /// The gap that took most of it.
+    pub gap: Option<MissGap>,
+}
+
+/// The gap that a miss is named after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MissGap {
+    /// Where it begins.
+    pub start: Ticks,
+    /// How long it is.
+    pub length: Nanos,
+    /// What it is named after.
+    pub cause: Cause,
+    /// The thread was interrupted, or woken late.
+    pub kind: GapKind,
+}
+
+/// Time that a job wanted and did not have, by what took it, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TakenFrom {
+    /// Other threads, the idle thread while it was to be woken among them.
+    pub threads_ns: f64,
+    /// Interrupts, softirqs, NMIs, and the kernel's way in and out around them.
+    pub interrupts_ns: f64,
+    /// The host or the firmware: no kernel event.
+    pub host_ns: f64,
+    /// Nothing that is known.
+    pub unknown_ns: f64,
+}
+
+impl TakenFrom {
+    /// All of it.
+    #[must_use]
+    pub fn total_ns(&self) -> f64 {
+        self.threads_ns + self.interrupts_ns + self.host_ns + self.unknown_ns
+    }
+}

@@ -1,0 +1,390 @@
+//! One recording of a set of threads, end to end.
+
+mod attend;
+mod ledgers;
+mod members;
+mod summary;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use whylate_cause::rules::{Corroboration, Standing};
+use whylate_cause::totals::Beside;
+use whylate_clock::facts::RecordingCost;
+use whylate_clock::Counter;
+use whylate_gap::{Source, State, Threshold};
+use whylate_host::watch::{HostWatch, Watched};
+use whylate_model::directory::RunDir;
+use whylate_model::execution::Block;
+use whylate_model::run::{Evidence, FORMAT_VERSION, Finding, Run, RunState, TraceFacts};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos, Ticks};
+use whylate_rta::task_set::TaskSet;
+use whylate_sys::memory;
+use whylate_sys::nanosleep::{Clock, clock_ns};
+use whylate_threads::TimerNanos;
+use whylate_threads::set::books::Books;
+use whylate_threads::set::{Ended, Orders, Set};
+
+use crate::collector::{Collector, Wanted};
+use crate::intervals::Intervals;
+use crate::kernel_trace::KernelTrace;
+use crate::progress::{Progress, Step};
+use crate::storage::{Limits, Storage};
+use crate::verdict::verdict_on_threads;
+use crate::workbench::{Need, Workbench};
+use crate::{RecordError, Recorded};
+
+use ledgers::Tallies;
+use members::Prepared;
+use trace::Execution;
+
+pub use members::UnknownWord;
+
+/// Time between two turns of the drain.
+const TURN: Duration = Duration::from_millis(20);
+/// Turns between two looks at the host, steps of progress and sandwiches of the calibration.
+const LOOK_EVERY: u32 = 10;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
+pub struct Request {
+    /// The threads.
+    pub set: TaskSet,
+    /// CPUs of threads that name none.
+    pub cpus: Vec<CpuId>,
+    /// For how long.
+    pub duration: Nanos,
+    /// Which delta is a gap.
+    pub threshold: Threshold,
+    /// CPUs of the recording's own thread, where the user chose some.
+    pub housekeeping: Option<Vec<CpuId>>,
+    /// Lock all memory.
+    pub lock_memory: bool,
+    /// Hold `/dev/cpu_dma_latency` at 0.
+    pub hold_idle_states: bool,
+    /// Use the kernel's trace where it is to be had.
+    pub trace: bool,
+    /// Judge evidence B against evidence A.
+    pub validate: bool,
+    /// Longest gaps to keep.
+    pub worst: usize,
+    /// Records of the execution trace, in all.
+    pub records: u64,
+    /// Disk bound and checkpoints.
+    pub storage: Limits,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+    /// The question in one sentence.
+    pub question: String,
+}
+
+/// What came of a set: the run as it is stored, and what only memory holds.
+#[derive(Debug)]
+pub struct SetRecorded {
+    /// The run.
+    pub recorded: Recorded,
+    /// The execution trace, in the order of time.
+    pub blocks: Vec<Block>,
+    /// Latencies of threads that measure them, in the order of time: thread, instant, latency.
+    pub latencies: Vec<(u16, Ticks, Nanos)>,
+    /// Blocks and latencies that found no room.
+    pub overflow: u64,
+    /// First instant of the set.
+    pub begin: Ticks,
+}
+
+/// Runs the set into `directory` until the duration is over or `stop` is set.
+pub fn record(
+    request: &Request,
+    directory: RunDir,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<SetRecorded, RecordError> {
+    let undo = directory.undo();
+    let mut recording = match Recording::begin(request, directory, stop, progress) {
+        Ok(recording) => recording,
+        Err(error) => {
+            undo.remove();
+            return Err(error);
+        }
+    };
+    recording.measure(stop, progress);
+    recording.conclude(progress)
+}
+
+struct Recording<'a> {
+    request: &'a Request,
+    workbench: Workbench,
+    storage: Storage,
+    trace: Option<KernelTrace>,
+    set: Set,
+    orders: Orders,
+    ledgers: Vec<whylate_threads::ledger::Ledger>,
+    books: Option<Books>,
+    collector: Collector,
+    tallies: Tallies,
+    execution: Execution,
+    watch: HostWatch,
+    warnings: Vec<Warning>,
+    ended: Vec<Ended>,
+    begin: Ticks,
+    stopped: bool,
+    // Last, so that the host is restored when everything above has ended.
+    _guards: Vec<Box<dyn std::any::Any>>,
+}
+
+fn timers_now() -> TimerNanos {
+    TimerNanos(clock_ns(Clock::Monotonic))
+}
+
+impl<'a> Recording<'a> {
+    fn begin(
+        request: &'a Request,
+        directory: RunDir,
+        stop: &AtomicBool,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, RecordError> {
+        // Words that lead nowhere are told before anything is touched.
+        members::understood(request)?;
+        let measured = members::cpus(request);
+        let need = Need {
+            measured: measured.clone(),
+            housekeeping: request.housekeeping.clone(),
+            hold_idle_states: request.hold_idle_states,
+            real_time: members::real_time(request),
+        };
+        let workbench = Workbench::set_up(&need, progress)?;
+        let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
+        let mut warnings = Vec::new();
+        if request.lock_memory
+            && let Err(error) = memory::lock_all()
+        {
+            warnings.push(Warning::MemoryNotLocked { reason: error.to_string() });
+        }
+        let online = workbench.topology.online().to_vec();
+        let mut trace = None;
+        if request.trace {
+            match KernelTrace::start(&workbench.journal, &measured, &online) {
+                Ok(started) => trace = Some(started),
+                Err(no) => warnings.push(no.into()),
+            }
+        }
+        let Prepared { set, orders, ledgers, facts, guards } =
+            members::prepare(request, &workbench, stop, &mut warnings, progress)?;
+        let context = members::context(&set, &facts, &workbench);
+        let mut collector = Collector::of_threads(
+            facts,
+            context,
+            &Wanted {
+                rate: workbench.rate,
+                interval: Intervals::width_for(request.duration),
+                worst: request.worst,
+                validate: request.validate && trace.is_some(),
+                keep_all: false,
+                counting: false,
+            },
+        );
+        for (index, thread) in request.set.threads.iter().enumerate() {
+            let name = &thread.name;
+            collector.name(index, format!("gap-{name}"), format!("gaps, thread {name}"));
+        }
+        if trace.is_some() {
+            collector.expect_trace(&measured, &online);
+        }
+        let watched: Vec<Watched> = set
+            .members()
+            .zip(&request.set.threads)
+            .map(|(facts, thread)| Watched {
+                tid: facts.tid,
+                cpus: thread.cpus.clone().unwrap_or_else(|| request.cpus.clone()),
+            })
+            .collect();
+        let watch = HostWatch::start(Path::new("/"), &measured, &watched);
+        let threads = request.set.threads.len();
+        Ok(Self {
+            request,
+            workbench,
+            storage,
+            trace,
+            set,
+            orders,
+            ledgers,
+            books: None,
+            collector,
+            tallies: Tallies::of(threads),
+            execution: Execution::of(threads, request.records),
+            watch,
+            warnings,
+            ended: Vec::new(),
+            begin: Ticks(0),
+            stopped: false,
+            _guards: guards,
+        })
+    }
+
+    fn measure(&mut self, stop: &AtomicBool, progress: &mut dyn Progress) {
+        let rate = self.workbench.rate;
+        let counter = &mut self.workbench.counter;
+        let (epoch, begin) = self.set.start(counter, &mut timers_now, &self.orders);
+        self.begin = begin;
+        self.execution.begins_at(begin);
+        let ledgers = std::mem::take(&mut self.ledgers).into_iter().enumerate();
+        let pages =
+            ledgers.map(|(index, ledger)| (ledger, self.set.term(index, epoch, &self.orders)));
+        let interval = Intervals::width_for(self.request.duration);
+        self.books = Some(Books::open(pages.collect(), epoch, interval));
+        self.workbench.measurement_begins();
+        let mut turns = 0u32;
+        while self.turn() == State::Running {
+            if turns.is_multiple_of(LOOK_EVERY) {
+                let elapsed = self.workbench.counter.read().since(begin).to_nanos(rate);
+                self.look_around(elapsed, progress);
+            }
+            if stop.load(Ordering::Relaxed) && !self.stopped {
+                self.stopped = true;
+                self.set.stop();
+            }
+            turns = turns.wrapping_add(1);
+            std::thread::sleep(TURN);
+        }
+        self.workbench.measurement_ends();
+        self.ended = self.set.finish();
+        // Events still on their way are in the buffers by now.
+        std::thread::sleep(TURN);
+        self.turn();
+        self.finish_books();
+    }
+
+    fn look_around(&mut self, elapsed: Nanos, progress: &mut dyn Progress) {
+        self.workbench.sample();
+        for warning in self.watch.poll() {
+            progress.say(&warning.to_string());
+            self.warnings.push(warning);
+        }
+        let (hits, misses) = self.tallies.deadlines();
+        let so_far = match hits + misses {
+            0 => format!("{} blocks", self.execution.seen()),
+            _ => format!("{hits} deadlines hit, {misses} missed"),
+        };
+        let duration = self.request.duration;
+        progress.step(&Step { what: "threads".to_owned(), elapsed, duration, so_far });
+    }
+
+    fn conclude(mut self, progress: &mut dyn Progress) -> Result<SetRecorded, RecordError> {
+        if self.request.lock_memory {
+            // Harmless where it was never locked.
+            let _ = memory::unlock_all();
+        }
+        self.warnings.extend(self.watch.poll());
+        let facts = self.trace.take().map(|trace| {
+            let (facts, left) = trace.finish();
+            for warning in left {
+                progress.say(&warning.to_string());
+                self.warnings.push(warning);
+            }
+            facts
+        });
+        for ended in &mut self.ended {
+            if let Some(failure) = ended.failure.take() {
+                return Err(failure.into());
+            }
+        }
+        let state = if self.stopped { RunState::Stopped } else { RunState::Complete };
+        self.storage.close();
+        let mut run = self.run(state, facts);
+        self.storage.conclude(&mut run);
+        let begin = self.begin;
+        let (blocks, latencies, overflow) = self.execution.finish();
+        Ok(SetRecorded { recorded: Recorded { run }, blocks, latencies, overflow, begin })
+    }
+
+    fn run(&mut self, state: RunState, ended_trace: Option<TraceFacts>) -> Run {
+        let cost = self.collector.threads().iter().map(|thread| &thread.recording);
+        let gap = cost.filter_map(|costs| costs.value_at(50.0)).max().map(Nanos);
+        let clock = self.workbench.final_clock_facts(RecordingCost { gap, sample: None });
+        let series = self.series(clock.resolution_ns);
+        let threads = self.summaries();
+        let elapsed = self.elapsed_by_cpu();
+        let context = self.collector.attributor().context();
+        let causes = self.collector.causes().summary(context, &elapsed);
+        let evidence = self.evidence(ended_trace);
+        let findings = self.findings(&evidence);
+        let warnings = self.all_warnings(&evidence);
+        Run {
+            format_version: FORMAT_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            command_line: self.request.command_line.clone(),
+            question: self.request.question.clone(),
+            seed: self.request.seed,
+            state,
+            host: self.workbench.fingerprint.clone(),
+            clock,
+            settings: self.settings(),
+            series,
+            verdict: verdict_on_threads(state, &threads, &warnings),
+            gaps: Vec::new(),
+            threads,
+            causes: causes.causes,
+            coverage: causes.coverage,
+            worst: causes.worst,
+            senders: causes.senders,
+            evidence,
+            findings,
+            validation: self.collector.validation().cloned(),
+            selftest: None,
+            warnings,
+            segments: self.storage.segments(),
+            log_bytes: None,
+            origins: Vec::new(),
+            spreads: Vec::new(),
+        }
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let house = match self.workbench.housekeeping.as_slice() {
+            [] => "none left".to_owned(),
+            cpus => whylate_model::CpuList(cpus).to_string(),
+        };
+        let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        let entries = [
+            ("duration", self.request.duration.to_string()),
+            ("threads", self.request.set.threads.len().to_string()),
+            ("threshold", self.request.threshold.rule()),
+            ("records", self.request.records.to_string()),
+            ("lock memory", yes_no(self.request.lock_memory)),
+            ("hold idle states", yes_no(self.request.hold_idle_states)),
+            ("housekeeping", house),
+        ];
+        entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {
+        let mut evidence = self.workbench.evidence();
+        evidence.rseq = self.collector.threads().iter().all(|thread| thread.facts.rseq);
+        let facts = ended_trace.or_else(|| self.trace.as_ref().map(KernelTrace::facts));
+        evidence.trace = facts.map(|mut facts| {
+            let counts = self.collector.attributor().event_counts();
+            facts.events_in_gaps = counts.values().map(|count| count.inside).sum();
+            facts.events_measured = counts.values().map(|count| count.inside + count.outside).sum();
+            facts.events_in_recording = counts.values().map(|count| count.in_recording).sum();
+            facts.shed = self.collector.attributor().shed();
+            facts
+        });
+        evidence
+    }
+
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        let corroboration =
+            Corroboration { steal_ns: evidence.steal_ns, smi_count: evidence.smi_count };
+        let context = self.collector.attributor().context();
+        let beside = Beside { standing: Standing::Ordinary, corroboration };
+        self.collector.causes().findings(context, beside)
+    }
+}

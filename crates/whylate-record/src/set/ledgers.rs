@@ -1,0 +1,239 @@
+//! Jobs beside the gaps that they fell into: what each job did not have, and what a miss is named
+//! after.
+//!
+//! Jobs are judged as soon as they are done; the causes of their gaps are known a little later. A
+//! job waits until the gaps of its thread are attributed up to its end.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use whylate_cause::{Attributed, Basis};
+use whylate_model::cause::Cause;
+use whylate_model::gap::{GapKind, RseqWord};
+use whylate_model::threads::{Miss, MissGap, TakenFrom};
+use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
+use whylate_threads::ledger::{Job, Verdict};
+
+/// Attributed gaps kept per thread for the jobs to come; the oldest go first.
+const MOST_GAPS: usize = 65_536;
+/// Misses kept one by one, per thread; the rest are counted by cause.
+const MOST_MISSES: usize = 100;
+
+/// What is added up for the threads of a set.
+pub(super) struct Tallies {
+    threads: Vec<Tally>,
+}
+
+/// What is added up for one thread.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    recent: VecDeque<Taken>,
+    waiting: VecDeque<Job>,
+    /// Hits and misses so far.
+    hits: u64,
+    misses: u64,
+    /// Misses by cause.
+    pub(super) causes: BTreeMap<Cause, u64>,
+    /// The first misses.
+    pub(super) first: Vec<Miss>,
+    ordinary: TakenFrom,
+    ordinary_jobs: u64,
+    /// Switches by the trace; whether it was complete over every gap.
+    pub(super) switched_out: u64,
+    pub(super) traced: bool,
+    /// Switches by the gaps alone.
+    pub(super) inferred: u64,
+    /// Ticks in gaps without a switch.
+    pub(super) unswitched: u64,
+    /// Of gaps with one, ticks around it that are the thread's own.
+    pub(super) around: u64,
+}
+
+/// A gap in which a thread did not have what it wanted.
+#[derive(Debug)]
+struct Taken {
+    start: Ticks,
+    end: Ticks,
+    kind: GapKind,
+    cause: Cause,
+    parts: Vec<(Ticks, Ticks, Bin)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bin {
+    Thread,
+    Interrupt,
+    Host,
+    Unknown,
+}
+
+impl Tallies {
+    pub(super) fn of(threads: usize) -> Self {
+        let tally = || Tally { traced: true, ..Tally::default() };
+        Self { threads: (0..threads).map(|_| tally()).collect() }
+    }
+
+    /// Hits and misses of all threads so far.
+    pub(super) fn deadlines(&self) -> (u64, u64) {
+        self.threads.iter().fold((0, 0), |(hits, misses), tally| {
+            (hits + tally.hits, misses + tally.misses)
+        })
+    }
+
+    pub(super) fn thread(&self, index: usize) -> &Tally {
+        &self.threads[index]
+    }
+
+    /// A gap has been attributed.
+    pub(super) fn gap(&mut self, of: &Attributed) {
+        let tally = &mut self.threads[of.thread as usize];
+        tally.count(of);
+        if of.gap.kind.is_wait() {
+            return;
+        }
+        let parts = of.parts.iter();
+        let parts = parts.map(|part| (part.start, part.start + part.length, bin(&part.cause)));
+        tally.recent.push_back(Taken {
+            start: of.gap.start,
+            end: of.gap.end,
+            kind: of.gap.kind,
+            cause: of.cause.clone(),
+            parts: parts.collect(),
+        });
+        if tally.recent.len() > MOST_GAPS {
+            tally.recent.pop_front();
+        }
+    }
+
+    /// A job has been judged.
+    pub(super) fn job(&mut self, thread: usize, job: Job) {
+        let tally = &mut self.threads[thread];
+        match job.verdict {
+            Verdict::Hit => tally.hits += 1,
+            _ => tally.misses += 1,
+        }
+        tally.waiting.push_back(job);
+    }
+
+    /// Puts the jobs whose gaps are known beside them; all that are left when `all`.
+    pub(super) fn settle(&mut self, all: bool, rate: Hertz) {
+        self.threads.iter_mut().for_each(|tally| tally.settle(all, rate));
+    }
+}
+
+impl Tally {
+    /// What an ordinary job did not have, on average.
+    pub(super) fn ordinary(&self) -> Option<TakenFrom> {
+        let jobs = self.ordinary_jobs as f64;
+        (self.ordinary_jobs > 0).then(|| TakenFrom {
+            threads_ns: self.ordinary.threads_ns / jobs,
+            interrupts_ns: self.ordinary.interrupts_ns / jobs,
+            host_ns: self.ordinary.host_ns / jobs,
+            unknown_ns: self.ordinary.unknown_ns / jobs,
+        })
+    }
+
+    fn count(&mut self, of: &Attributed) {
+        self.traced &= of.basis == Basis::Trace;
+        self.switched_out += of.switched_out;
+        let evidence = &of.gap.evidence;
+        let waited = of.gap.kind.is_wait();
+        let by_itself = evidence.rseq != RseqWord::Set
+            && evidence.involuntary_switches.is_some_and(|count| count > 0);
+        // The kernel counts a yield among the involuntary switches, if there was one at all.
+        let blocked = waited && of.gap.kind != GapKind::Yield;
+        self.inferred += u64::from(blocked)
+            + if by_itself { u64::from(evidence.involuntary_switches.unwrap_or(0)) } else { 0 };
+        let switched = match of.switched {
+            Some(switched) => switched || of.gap.kind == GapKind::Dispatch,
+            None => waited || by_itself || of.gap.kind == GapKind::Dispatch,
+        };
+        if switched {
+            self.around += of.own.0;
+        } else {
+            self.unswitched += of.gap.length().0;
+        }
+    }
+
+    fn settle(&mut self, all: bool, rate: Hertz) {
+        let known_to = self.recent.back().map_or(Ticks(0), |gap| gap.end);
+        while let Some(job) = self.waiting.front().copied() {
+            let until = job.done.unwrap_or(job.deadline);
+            if !all && known_to < until {
+                return;
+            }
+            self.waiting.pop_front();
+            while self.recent.front().is_some_and(|gap| gap.end <= job.release) {
+                self.recent.pop_front();
+            }
+            self.judge(&job, until, rate);
+        }
+    }
+
+    fn judge(&mut self, job: &Job, until: Ticks, rate: Hertz) {
+        let window = |from: Ticks, to: Ticks| to.min(until).since(from.max(job.release));
+        let mut taken = TakenFrom::default();
+        let mut largest: Option<(TicksDelta, &Taken)> = None;
+        for gap in self.recent.iter().take_while(|gap| gap.start < until) {
+            for (start, end, bin) in &gap.parts {
+                let ns = window(*start, *end).0 as f64 * 1e9 / rate.0;
+                match bin {
+                    Bin::Thread => taken.threads_ns += ns,
+                    Bin::Interrupt => taken.interrupts_ns += ns,
+                    Bin::Host => taken.host_ns += ns,
+                    Bin::Unknown => taken.unknown_ns += ns,
+                }
+            }
+            let share = window(gap.start, gap.end);
+            if share.0 > 0 && largest.is_none_or(|(most, _)| share > most) {
+                largest = Some((share, gap));
+            }
+        }
+        if job.verdict == Verdict::Hit {
+            self.ordinary_jobs += 1;
+            self.ordinary.threads_ns += taken.threads_ns;
+            self.ordinary.interrupts_ns += taken.interrupts_ns;
+            self.ordinary.host_ns += taken.host_ns;
+            self.ordinary.unknown_ns += taken.unknown_ns;
+            return;
+        }
+        let gap = largest.map(|(_, gap)| MissGap {
+            start: gap.start,
+            length: gap.end.since(gap.start).to_nanos(rate),
+            cause: gap.cause.clone(),
+            kind: gap.kind,
+        });
+        let cause = gap.as_ref().map_or(Cause::Unknown, |gap| gap.cause.clone());
+        *self.causes.entry(cause).or_default() += 1;
+        if self.first.len() < MOST_MISSES {
+            self.first.push(Miss {
+                job: job.index,
+                release: job.release,
+                deadline: job.deadline,
+                done: job.done,
+                taken,
+                gap,
+            });
+        }
+    }
+}
+
+fn bin(cause: &Cause) -> Bin {
+    match cause {
+        Cause::Thread { .. } | Cause::ContextSwitch | Cause::Migration => Bin::Thread,
+        Cause::Interrupt { .. }
+        | Cause::Softirq { .. }
+        | Cause::PageFault
+        | Cause::Nmi
+        | Cause::Signal { .. }
+        | Cause::EntryResidual
+        | Cause::InnerResidual
+        | Cause::ExitResidual => Bin::Interrupt,
+        Cause::Host | Cause::Firmware => Bin::Host,
+        Cause::TraceLost | Cause::NotSwitched | Cause::Unknown => Bin::Unknown,
+    }
+}
+
+/// A length in nanoseconds.
+pub(super) fn nanos(ticks: u64, rate: Hertz) -> Nanos {
+    TicksDelta(ticks).to_nanos(rate)
+}

@@ -1,0 +1,219 @@
+//! From a task set to running threads: words looked up, gaps calibrated, seats taken.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use whylate_cause::{Context, Measured, Placement as CausePlacement};
+use whylate_clock::HardwareCounter;
+use whylate_gap::{
+    Placement as GapPlacement, Plan, Policy as GapPolicy, Session, ThreadFacts, plan::Work,
+};
+use whylate_model::run::LoopKind;
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos, TicksDelta};
+use whylate_rta::demand::no_tables;
+use whylate_rta::task_set::Thread;
+use whylate_sys::sched;
+use whylate_threads::ledger::Ledger;
+use whylate_threads::model::Setting;
+use whylate_threads::priority::Priority;
+use whylate_threads::set::{GapLimits, Member, Orders, Seated, Set};
+use whylate_threads::{Model, ThreadsError, Timer, models, timers};
+
+use super::Request;
+use crate::RecordError;
+use crate::progress::{Progress, Step};
+use crate::workbench::Workbench;
+
+/// Time that finding the threshold takes, for each CPU and kind of work.
+const WARMUP: Nanos = Nanos(400_000_000);
+/// Records that all threads together can hold until they are drained, 20 ms apart: 80 MiB.
+const RINGS: usize = 1 << 20;
+
+/// Everything that runs, and what is known of it.
+pub(super) struct Prepared {
+    pub(super) set: Set,
+    pub(super) orders: Orders,
+    pub(super) ledgers: Vec<Ledger>,
+    pub(super) facts: Vec<ThreadFacts>,
+    pub(super) guards: Vec<Box<dyn std::any::Any>>,
+}
+
+/// What the words of a thread mean.
+struct Understood {
+    model: Box<dyn Model<HardwareCounter>>,
+    timer: Box<dyn Timer>,
+    priority: Priority,
+}
+
+/// A word of a task set that nothing here goes by.
+#[derive(Debug, thiserror::Error)]
+#[error("thread {thread}: {reason}")]
+pub struct UnknownWord {
+    /// Which thread.
+    pub thread: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Every CPU that a thread of the set may run on.
+pub(super) fn cpus(request: &Request) -> Vec<CpuId> {
+    let of = |thread: &Thread| thread.cpus.clone().unwrap_or_else(|| request.cpus.clone());
+    let mut cpus: Vec<CpuId> = request.set.threads.iter().flat_map(of).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
+/// Does any thread run before all ordinary ones?
+pub(super) fn real_time(request: &Request) -> bool {
+    let threads = request.set.threads.iter();
+    threads.clone().any(|thread| {
+        thread.reservation.is_some()
+            || Priority::of(&thread.priority).is_ok_and(Priority::is_real_time)
+    })
+}
+
+/// Looks every word up, so that a wrong one is told before anything is touched.
+pub(super) fn understood(request: &Request) -> Result<(), RecordError> {
+    for (index, thread) in request.set.threads.iter().enumerate() {
+        understand(thread, index, request)?;
+    }
+    Ok(())
+}
+
+fn understand(thread: &Thread, index: usize, request: &Request) -> Result<Understood, RecordError> {
+    let unknown = |error: &dyn std::fmt::Display| UnknownWord {
+        thread: thread.name.clone(),
+        reason: error.to_string(),
+    };
+    let seed = request.seed.wrapping_add(index as u64);
+    let setting = Setting { seed, deadline: thread.deadline, tables: &no_tables };
+    let model = models::named(&thread.workload, &setting).map_err(|error| unknown(&error))?;
+    let timer = timers::named(&thread.timer).map_err(|error| unknown(&error))?;
+    let priority = Priority::of(&thread.priority).map_err(|error| unknown(&error))?;
+    Ok(Understood { model, timer, priority })
+}
+
+/// Starts the threads: calibrates their gap accounting, and seats them one after the other.
+pub(super) fn prepare(
+    request: &Request,
+    workbench: &Workbench,
+    stop: &AtomicBool,
+    warnings: &mut Vec<Warning>,
+    progress: &mut dyn Progress,
+) -> Result<Prepared, RecordError> {
+    let threads = &request.set.threads;
+    let orders = Orders {
+        rate: workbench.rate,
+        duration: request.duration,
+        ring: RINGS / threads.len().max(1),
+    };
+    let mut calibrated: BTreeMap<(CpuId, Work), ThreadFacts> = BTreeMap::new();
+    let (mut members, mut ledgers, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, thread) in threads.iter().enumerate() {
+        let Understood { model, timer, priority } = understand(thread, index, request)?;
+        let cpus = thread.cpus.clone().unwrap_or_else(|| request.cpus.clone());
+        let cpu = cpus.first().copied().unwrap_or_default();
+        let work = model.work();
+        let known = match calibrated.get(&(cpu, work)) {
+            Some(known) => known.clone(),
+            None => {
+                progress.step(&Step::of("warm-up", WARMUP));
+                let known = calibrate(request, workbench, cpu, work, stop)?;
+                warnings.extend(known.warnings.iter().cloned());
+                calibrated.insert((cpu, work), known.clone());
+                known
+            }
+        };
+        ledgers.push(model.ledger());
+        members.push(Member {
+            name: thread.name.clone(),
+            model,
+            timer,
+            cpus: Some(cpus),
+            seat: Box::new(move || seat(priority)),
+            start: thread.start,
+            finish: thread.finish,
+            limits: GapLimits {
+                threshold: known.threshold,
+                recording: known.recording,
+                recording_with_switches: known.recording_with_switches,
+            },
+        });
+        facts.push(known);
+    }
+    let set = Set::prepare(members, &workbench.counter, &orders, stop)?;
+    for (known, member) in facts.iter_mut().zip(set.members()) {
+        known.tid = member.tid;
+        known.cpu = member.cpu;
+        known.rseq = member.rseq;
+        known.warnings = member.seated.warnings.clone();
+        known.fifo = match member.seated.policy {
+            sched::Policy::Fifo(priority) => Some(priority),
+            _ => None,
+        };
+        warnings.extend(member.seated.warnings.iter().cloned());
+    }
+    Ok(Prepared { set, orders, ledgers, facts, guards: Vec::new() })
+}
+
+/// Takes a priority. One that is refused is a warning, and the thread goes on with what it has.
+fn seat(priority: Priority) -> Result<Seated, ThreadsError> {
+    let mut warnings = Vec::new();
+    if let Err(refusal) = sched::set(priority.policy()) {
+        let reason = format!(
+            "{refusal}; the thread goes on with the policy it has, and others may take its CPU"
+        );
+        warnings.push(Warning::PolicyRefused { reason });
+    }
+    Ok(Seated { policy: sched::policy(), warnings })
+}
+
+/// Which delta is a gap to a thread on this CPU with this work, and what recording one costs: a
+/// thread of its own finds out before the set runs.
+fn calibrate(
+    request: &Request,
+    workbench: &Workbench,
+    cpu: CpuId,
+    work: Work,
+    stop: &AtomicBool,
+) -> Result<ThreadFacts, RecordError> {
+    let plan = Plan {
+        placement: GapPlacement::Pinned(vec![cpu]),
+        loop_kind: LoopKind::Chain,
+        counting: false,
+        work,
+        threshold: request.threshold,
+        warmup: WARMUP,
+        policy: GapPolicy::Ordinary,
+        competitors: 0,
+        stop_at: None,
+    };
+    let session = Session::prepare_unless(&plan, &workbench.counter, workbench.rate, stop)?;
+    let facts = session.threads().next().cloned();
+    Ok(facts.ok_or(whylate_gap::GapError::NoCpus)?)
+}
+
+/// What the attribution knows beside gaps and events.
+pub(super) fn context(set: &Set, facts: &[ThreadFacts], workbench: &Workbench) -> Context {
+    let mut context = Context::new(workbench.virtualised(), workbench.rate);
+    let threads = set.members().zip(facts).enumerate();
+    context.threads = threads
+        .map(|(index, (member, facts))| Measured {
+            index: index as u16,
+            pid: member.tid,
+            cpu: member.cpu,
+            placement: CausePlacement::Pinned,
+            period_ticks: facts.warmup_period,
+        })
+        .collect();
+    // Between two CPUs neither of which is the reference, both offsets count.
+    let offsets = workbench.observer.offsets().iter();
+    let furthest = offsets.map(|offset| offset.offset_ticks.unsigned_abs() + offset.bound.0).max();
+    context.cross_cpu_bound = TicksDelta(2 * furthest.unwrap_or(0));
+    for (pid, name) in whylate_host::names::threads() {
+        context.learn_name(pid, &name);
+    }
+    context
+}

@@ -1,0 +1,249 @@
+//! From what a set left behind to what is printed.
+
+use whylate_clock::HardwareCounter;
+use whylate_gap::Totals;
+use whylate_gap::plan::Work;
+use whylate_gap::workload::LINE;
+use whylate_model::series::{Definition, Series};
+use whylate_model::threads::{CpuTime, Deadlines, MissCause, SwitchCounts, ThreadSummary};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos};
+use whylate_rta::task_set::ReservationKind;
+use whylate_stats::share;
+use whylate_threads::ledger::{Account, Binned};
+use whylate_threads::model::Setting;
+use whylate_threads::models;
+
+use super::ledgers::{Tally, nanos};
+use super::{Evidence, Recording, Source};
+use crate::intervals::Interval;
+use crate::summary::{self, Description};
+
+impl Recording<'_> {
+    /// Each thread, in the order of the set.
+    pub(super) fn summaries(&self) -> Vec<ThreadSummary> {
+        (0..self.request.set.threads.len()).map(|index| self.summary(index)).collect()
+    }
+
+    fn summary(&self, index: usize) -> ThreadSummary {
+        let rate = self.workbench.rate;
+        let (thread, totals) = (&self.request.set.threads[index], self.set.totals(index));
+        let (tally, collected) = (self.tallies.thread(index), &self.collector.threads()[index]);
+        let ended = self.ended.get(index);
+        let elapsed = totals.elapsed();
+        let member = self.set.members().nth(index);
+        let account = self.account(index);
+        let received = nanos(elapsed.0.saturating_sub(totals.gap_ticks.0), rate);
+        let switches = ended.map(|ended| ended.switches).unwrap_or_default();
+        let traced = self.evidence_is_complete(tally);
+        ThreadSummary {
+            name: thread.name.clone(),
+            workload: thread.workload.to_string(),
+            timer: member.map_or_else(String::new, |member| member.timer.name.to_owned()),
+            timer_slack: member.and_then(|member| member.timer.slack),
+            policy: member.map_or_else(String::new, |member| member.seated.policy.to_string()),
+            reservation: thread.reservation.map(|of| {
+                let kind = match of.kind {
+                    ReservationKind::Hard => "hard",
+                    ReservationKind::Soft => "soft",
+                };
+                format!("{kind}, {} in {}", of.amount, of.period)
+            }),
+            cpus: thread.cpus.clone().unwrap_or_else(|| self.request.cpus.clone()),
+            tid: collected.facts.tid,
+            start: totals.start,
+            end: totals.end,
+            threshold: collected.facts.threshold,
+            received,
+            waited: nanos(totals.wait_ticks.0, rate),
+            lost: nanos(totals.gap_ticks.0.saturating_sub(totals.wait_ticks.0), rate),
+            blocks: self.execution.count(index),
+            gaps: totals.gaps,
+            dropped: totals.dropped,
+            passes: self.passes(index, &totals),
+            closure: collected.check.verdict(&totals),
+            switches: SwitchCounts {
+                voluntary: switches.voluntary,
+                involuntary: switches.involuntary,
+                traced: traced.then_some(tally.switched_out),
+                inferred: tally.inferred,
+            },
+            cpu_time: ended.and_then(|ended| ended.cpu_time).map(|kernel| {
+                cpu_time(kernel, received, tally, rate, traced)
+            }),
+            deadlines: account.filter(|_| has_deadlines(account)).map(|account| deadlines(account, tally)),
+            overruns: None,
+            drift: account.and_then(|account| account.drift),
+            skipped_wakeups: account
+                .filter(|account| !account.corrected.whole.is_empty())
+                .map_or(0, |account| account.skipped),
+        }
+    }
+
+    fn account(&self, index: usize) -> Option<&Account> {
+        self.books.as_ref().and_then(|books| books.ledger(index).account())
+    }
+
+    fn evidence_is_complete(&self, tally: &Tally) -> bool {
+        tally.traced && self.collector.attributor().event_counts().values().next().is_some()
+    }
+
+    /// Passes over the array of a scanning thread.
+    fn passes(&self, index: usize, totals: &Totals) -> Option<f64> {
+        let thread = &self.request.set.threads[index];
+        let setting = Setting { seed: 0, deadline: None, tables: &whylate_rta::demand::no_tables };
+        let model = models::named::<HardwareCounter>(&thread.workload, &setting).ok()?;
+        match model.work() {
+            Work::Scan { bytes } => Some(totals.iterations as f64 * LINE as f64 / bytes as f64),
+            _ => None,
+        }
+    }
+
+    /// The series of all threads, each with its intervals of time in the log.
+    pub(super) fn series(&mut self, resolution_ns: f64) -> Vec<Series> {
+        let Some(books) = self.books.take() else { return Vec::new() };
+        let bound = books.relation().bound_ns();
+        let mut series = Vec::new();
+        for (index, thread) in self.request.set.threads.iter().enumerate() {
+            let Some(account) = books.ledger(index).account() else { continue };
+            let late = Definition::DispatchLatency;
+            let response = Definition::ResponseTime;
+            let (release, running) = ("intended instant", "first reading of the running thread");
+            let name = &thread.name;
+            for (values, prefix, label, definition, from, to) in [
+                (&account.lateness, "wake", "wake-up", late, release, running),
+                (&account.corrected, "wake-corrected", "  and skipped", late, release, running),
+                (
+                    &account.response,
+                    "response",
+                    "response",
+                    response,
+                    "nominal release of the job",
+                    "the job has its execution time",
+                ),
+            ] {
+                if values.whole.is_empty() {
+                    continue;
+                }
+                let description = Description {
+                    name: format!("{prefix}-{name}"),
+                    label: format!("{label}, {name}"),
+                    paper_row: None,
+                    from,
+                    to,
+                    clock: format!("{}, tied to CLOCK_MONOTONIC", <HardwareCounter as whylate_clock::Counter>::KIND),
+                    definition,
+                    resolution_ns: resolution_ns + bound,
+                    lost: self.ended.get(index).map_or(0, |ended| ended.marks_dropped),
+                };
+                series.push(self.storage_series(values, &description));
+            }
+        }
+        self.books = Some(books);
+        series
+    }
+
+    fn storage_series(&mut self, values: &Binned, description: &Description) -> Series {
+        let width = crate::intervals::Intervals::width_for(self.request.duration);
+        let mut intervals = Vec::new();
+        for (number, histogram) in &values.intervals {
+            let start = Nanos(number * width.0);
+            self.storage.interval(&description.name, histogram, start, width);
+            intervals.push(Interval::of(histogram));
+        }
+        summary::of_histogram(&values.whole, &intervals, description)
+    }
+
+    /// Elapsed time of each CPU on which threads ran.
+    pub(super) fn elapsed_by_cpu(&self) -> Vec<(CpuId, Nanos)> {
+        let rate = self.workbench.rate;
+        let mut elapsed = std::collections::BTreeMap::new();
+        for (index, thread) in self.collector.threads().iter().enumerate() {
+            let own = self.set.totals(index).elapsed().to_nanos(rate);
+            let known: &mut Nanos = elapsed.entry(thread.facts.cpu).or_default();
+            *known = (*known).max(own);
+        }
+        elapsed.into_iter().collect()
+    }
+
+    /// What the reader must know.
+    pub(super) fn all_warnings(&self, evidence: &Evidence) -> Vec<Warning> {
+        let mut warnings = self.warnings.clone();
+        warnings.extend(self.workbench.warnings.iter().cloned());
+        warnings.extend(self.storage.warnings());
+        for (index, thread) in self.collector.threads().iter().enumerate() {
+            let lost = self.set.totals(index).dropped
+                + self.ended.get(index).map_or(0, |ended| ended.marks_dropped);
+            if lost > 0 {
+                warnings.push(Warning::RecordsDropped { cpu: thread.facts.cpu, dropped: lost });
+            }
+        }
+        if let Some(trace) = &evidence.trace {
+            warnings.extend(trace.losses.iter().map(|loss| Warning::TraceLost {
+                cpu: loss.cpu,
+                events: loss.exactly.then_some(loss.events),
+            }));
+            if trace.shed.sends + trace.shed.gaps_forced + trace.lost_elsewhere > 0 {
+                warnings.push(Warning::CausesIncomplete {
+                    gaps_forced: trace.shed.gaps_forced,
+                    sends: trace.shed.sends + trace.lost_elsewhere,
+                });
+            }
+        }
+        if self.execution.overflow() > 0 {
+            let (kept, lost) = (self.request.records, self.execution.overflow());
+            warnings.push(Warning::ExecutionCut { kept, lost });
+        }
+        if self.stopped {
+            warnings.push(Warning::Interrupted);
+        }
+        let mut unique: Vec<Warning> = Vec::new();
+        for warning in warnings {
+            if !unique.contains(&warning) {
+                unique.push(warning);
+            }
+        }
+        unique
+    }
+}
+
+fn has_deadlines(account: Option<&Account>) -> bool {
+    account.is_some_and(|account| {
+        account.hits + account.misses > 0 || !account.response.whole.is_empty()
+    })
+}
+
+fn deadlines(account: &Account, tally: &Tally) -> Deadlines {
+    let (hits, misses) = (account.hits, account.misses);
+    let judged = hits + misses;
+    let mut causes: Vec<MissCause> = tally
+        .causes
+        .iter()
+        .map(|(cause, misses)| MissCause { cause: cause.clone(), misses: *misses })
+        .collect();
+    causes.sort_by(|a, b| b.misses.cmp(&a.misses).then_with(|| a.cause.cmp(&b.cause)));
+    Deadlines {
+        hits,
+        misses,
+        skipped: account.skipped,
+        unfinished: account.unfinished,
+        miss_share_interval: (judged > 0).then(|| share::interval(misses as f64, judged as f64)),
+        causes,
+        first: tally.first.clone(),
+        ordinary: tally.ordinary(),
+    }
+}
+
+fn cpu_time(
+    kernel: Nanos,
+    received: Nanos,
+    tally: &Tally,
+    rate: whylate_model::Hertz,
+    traced: bool,
+) -> CpuTime {
+    let (unswitched, around) = (nanos(tally.unswitched, rate), nanos(tally.around, rate));
+    let around_switches = traced.then_some(around);
+    let explained = received.0 + unswitched.0 + around_switches.map_or(0, |around| around.0);
+    let residual = (kernel.0 as f64 - explained as f64) / (kernel.0 as f64).max(1.0);
+    CpuTime { kernel, unswitched, around_switches, residual }
+}

@@ -1,0 +1,448 @@
+//! Reservations by SCHED_DEADLINE: a guarantee, which the kernel admits or refuses.
+//!
+//! [`sched(7)`](https://man7.org/linux/man-pages/man7/sched.7.html), constant bandwidth servers with
+//! the deadline at the end of the period. Needs `CAP_SYS_NICE`. Each thread is told when it overruns
+//! (`SCHED_FLAG_DL_OVERRUN`), which is counted; see [`whylate_sys::overrun`] for what that counts.
+//!
+//! A thread with a deadline cannot start threads, and cannot be bound to fewer CPUs than its
+//! scheduling domain has: on some CPUs only, reservations get an exclusive cpuset. What a thread
+//! gives up or leaves behind at its end the kernel frees at the end of its period.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use whylate_host::guard::{CpusetPlan, ExclusiveCpuset, Guard, RtThrottling};
+use whylate_host::journal::Journal;
+use whylate_host::topology::Topology;
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos, Pid};
+use whylate_sys::overrun::{self, OverrunCounter};
+use whylate_sys::sched::{self, DeadlineFlags, Denial, Policy};
+use whylate_sys::{SysError, process};
+
+use super::limits::{LEAST_AMOUNT, Limits};
+use super::{Applied, Request, ReservationKind, ReservationScheduler, Reservations, sum};
+use crate::error::ThreadsError;
+
+/// How much of a CPU may be reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Grant {
+    /// What the host is configured for: 95 % unless changed, less the fair server's share.
+    #[default]
+    AsConfigured,
+    /// All of it, less the fair server's share: `sched_rt_runtime_us` is set to the period, and put
+    /// back. Meanwhile nothing holds back a runaway real-time thread.
+    WholeCpu,
+}
+
+/// SCHED_DEADLINE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deadline {
+    /// How much of a CPU may be reserved.
+    pub grant: Grant,
+}
+
+impl Deadline {
+    fn limits(self, cpus: &[CpuId]) -> Limits {
+        let mut limits = Limits::read(Path::new("/"), cpus);
+        if self.grant == Grant::WholeCpu {
+            limits.share = limits.share.map(|share| share.max(1.0));
+        }
+        limits
+    }
+
+    fn plan(cpus: &[CpuId]) -> Result<Option<CpusetPlan>, ThreadsError> {
+        let root = Path::new("/");
+        let online = Topology::read(root)?;
+        if online.online().iter().all(|cpu| cpus.contains(cpu)) {
+            return Ok(None);
+        }
+        CpusetPlan::of(root, cpus).map(Some).map_err(ThreadsError::from)
+    }
+}
+
+fn check(requests: &[Request], cpus: usize, limits: &Limits) -> Result<(), ThreadsError> {
+    for request in requests {
+        request.check()?;
+        if request.amount < LEAST_AMOUNT {
+            let why = format!("the kernel takes no amount below {} ns", LEAST_AMOUNT.0);
+            return Err(request.impossible(why));
+        }
+        let bounds = [
+            limits.period_min.filter(|least| request.period < *least).map(|least| {
+                format!("the shortest period is {least} (sched_deadline_period_min_us)")
+            }),
+            limits
+                .period_max
+                .filter(|most| request.period > *most)
+                .map(|most| format!("the longest period is {most} (sched_deadline_period_max_us)")),
+        ];
+        if let Some(why) = bounds.into_iter().flatten().next() {
+            return Err(request.impossible(why));
+        }
+    }
+    let sum = sum(requests);
+    match limits.grants(cpus) {
+        Some(limit) if sum > limit => {
+            Err(ThreadsError::Overbooked { sum, limit, cpus, reason: limits.reason() })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl ReservationScheduler for Deadline {
+    fn name(&self) -> &'static str {
+        "SCHED_DEADLINE"
+    }
+
+    fn strength(&self) -> &'static str {
+        "hard: the kernel guarantees the amount in each period and never gives more (it admits no \
+         more than it can keep, and throttles who has used it up). soft: the same guarantee, and \
+         run time that no reservation uses may be had on top (SCHED_FLAG_RECLAIM), up to what \
+         deadlines may have of the CPU. interrupts and the hypervisor take from both."
+    }
+
+    fn check(&self, requests: &[Request], cpus: &[CpuId]) -> Result<(), ThreadsError> {
+        check(requests, cpus.len(), &self.limits(cpus))
+    }
+
+    fn offer(&self, cpus: &[CpuId]) -> Result<Vec<String>, ThreadsError> {
+        let cpuset = Self::plan(cpus)?.map(|plan| plan.what_would_be_changed());
+        let limit = match self.grant {
+            Grant::AsConfigured => None,
+            Grant::WholeCpu => Some(
+                "sched_rt_runtime_us is set to sched_rt_period_us and put back in the end: \
+                 meanwhile a runaway real-time thread keeps its CPU"
+                    .to_owned(),
+            ),
+        };
+        Ok(cpuset.into_iter().chain(limit).collect())
+    }
+
+    fn prepare(
+        &self,
+        journal: &Journal,
+        cpus: &[CpuId],
+    ) -> Result<Box<dyn Reservations>, ThreadsError> {
+        let limit = match (self.grant, RtThrottling::detect(Path::new("/"))) {
+            (Grant::WholeCpu, Some(limits)) if limits.throttles() => {
+                Some(RtThrottling::set(journal, limits.period_us)?)
+            }
+            _ => None,
+        };
+        let cpuset = match Self::plan(cpus)? {
+            Some(plan) => Some(ExclusiveCpuset::make(journal, &plan)?),
+            None => None,
+        };
+        let limits = self.limits(cpus);
+        let (cpus, threads) = (cpus.to_vec(), Mutex::default());
+        Ok(Box::new(Prepared { threads, cpuset, limit, limits, cpus }))
+    }
+}
+
+/// A host on which deadlines can be granted.
+#[derive(Debug)]
+struct Prepared {
+    threads: Mutex<Vec<Reserved>>,
+    cpuset: Option<ExclusiveCpuset>,
+    limit: Option<RtThrottling>,
+    limits: Limits,
+    cpus: Vec<CpuId>,
+}
+
+/// A thread that has, or had, a deadline.
+#[derive(Debug)]
+struct Reserved {
+    request: Request,
+    counter: OverrunCounter,
+}
+
+impl Prepared {
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<Reserved>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is granted already, by this program.
+    fn granted(&self) -> f64 {
+        self.threads().iter().map(|reserved| reserved.request.utilisation()).sum()
+    }
+
+    fn refused(&self, request: Request, source: SysError) -> ThreadsError {
+        let SysError::Scheduling { denial, .. } = &source else {
+            return ThreadsError::ReservationRefused { request, source };
+        };
+        match denial {
+            Denial::NoBandwidth => ThreadsError::NotAdmitted {
+                request,
+                sum: self.granted() + request.utilisation(),
+                cpus: self.cpus.len(),
+                reason: self.limits.reason(),
+            },
+            Denial::NarrowAffinity => {
+                let offer = match Deadline::plan(&self.cpus) {
+                    Ok(Some(plan)) if self.cpuset.is_none() => plan.what_would_be_changed(),
+                    _ => "the thread may run on all CPUs of its cpuset".to_owned(),
+                };
+                ThreadsError::NotFreeToRun { request, offer }
+            }
+            _ => ThreadsError::ReservationRefused { request, source },
+        }
+    }
+}
+
+impl Reservations for Prepared {
+    fn apply(&self, request: Request) -> Result<Applied, ThreadsError> {
+        let thread = process::tid();
+        if let Some(cpuset) = &self.cpuset {
+            cpuset.adopt(thread)?;
+        }
+        // Before the deadline: an overrun that nobody handles ends the process.
+        let counter = OverrunCounter::of_this_thread()
+            .map_err(|source| ThreadsError::ReservationRefused { request, source })?;
+        let flags = match request.kind {
+            ReservationKind::Hard => DeadlineFlags::DL_OVERRUN,
+            ReservationKind::Soft => DeadlineFlags::DL_OVERRUN.with(DeadlineFlags::RECLAIM),
+        };
+        let Request { amount: runtime, period, .. } = request;
+        let wanted = Policy::Deadline { runtime, deadline: period, period, flags };
+        sched::set(wanted).map_err(|source| self.refused(request, source))?;
+        self.threads().push(Reserved { request, counter });
+        Ok(Applied { thread, policy: sched::policy() })
+    }
+
+    fn give_up(&self) -> Result<(), ThreadsError> {
+        sched::set_other(0).map_err(ThreadsError::Seated)
+    }
+
+    fn overruns(&self, thread: Pid) -> Option<u64> {
+        let threads = self.threads();
+        let reserved = threads.iter().find(|reserved| reserved.counter.thread() == thread);
+        reserved.map(|reserved| reserved.counter.told())
+    }
+}
+
+impl Guard for Prepared {
+    fn describe(&self) -> Vec<String> {
+        let cpuset = self.cpuset.iter().flat_map(Guard::describe);
+        cpuset.chain(self.limit.iter().flat_map(Guard::describe)).collect()
+    }
+
+    fn restore(&mut self) -> Vec<Warning> {
+        let mut warnings: Vec<Warning> = self.cpuset.iter_mut().flat_map(Guard::restore).collect();
+        warnings.extend(self.limit.iter_mut().flat_map(Guard::restore));
+        warnings
+    }
+}
+
+/// Overruns that were told on a thread without a reservation of this program: they belong to one
+/// that had, and blocked the signal.
+#[must_use]
+pub fn overruns_told_elsewhere() -> u64 {
+    overrun::told_elsewhere()
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_sys::nanosleep::{Clock, clock_ns};
+    use whylate_sys::{affinity, thread_clock};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn request(amount: u64, period: u64, kind: ReservationKind) -> Request {
+        Request { amount: Nanos(amount), period: Nanos(period), kind }
+    }
+
+    fn hard(amount: u64, period: u64) -> Request {
+        request(amount, period, ReservationKind::Hard)
+    }
+
+    fn usual() -> Limits {
+        Limits {
+            share: Some(0.95),
+            fair_server: Some(0.05),
+            period_min: Some(Nanos(100_000)),
+            period_max: Some(Nanos(4_194_304_000)),
+        }
+    }
+
+    #[test]
+    fn the_sum_is_held_against_the_limit_with_both_in_the_error() {
+        let paper = [hard(3 * MS, 8 * MS), hard(17 * MS, 33 * MS)];
+        check(&paper, 1, &usual()).unwrap();
+        let generous = [hard(3_100_000, 8 * MS), hard(17_100_000, 33 * MS)];
+        let refusal = check(&generous, 1, &usual()).unwrap_err().to_string();
+        for part in ["0.906", "0.900", "fair server", "sched_rt_runtime_us"] {
+            assert!(refusal.contains(part), "{part}: {refusal}");
+        }
+        check(&generous, 2, &usual()).unwrap();
+        // The server's share unknown, only what cannot be right is refused.
+        check(&generous, 1, &Limits { fair_server: None, ..usual() }).unwrap();
+        check(&generous, 1, &Limits { share: None, ..usual() }).unwrap();
+    }
+
+    #[test]
+    fn amounts_and_periods_outside_the_kernel_s_bounds_are_refused() {
+        for bad in [hard(1_023, MS), hard(2_000, 99_999), hard(MS, 4_200 * MS), hard(MS, MS - 1)] {
+            let refusal = check(&[bad], 1, &usual()).unwrap_err();
+            assert!(matches!(refusal, ThreadsError::Reservation { .. }), "{refusal}");
+        }
+        check(&[hard(1_024, 100_000)], 1, &usual()).unwrap();
+    }
+
+    /// What a thread with a reservation got.
+    struct Got {
+        used: u64,
+        wall: u64,
+        overruns: u64,
+    }
+
+    fn skip(reason: &dyn std::fmt::Display) {
+        eprintln!("skipped: {reason}");
+    }
+
+    fn on_this_host(body: impl FnOnce(&dyn Reservations, CpuId)) {
+        prepared_by(Deadline::default(), body);
+    }
+
+    /// Runs `body` with reservations on the last CPU of this host, or says why not.
+    fn prepared_by(scheduler: Deadline, body: impl FnOnce(&dyn Reservations, CpuId)) {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
+        let cpu = *affinity::get().last().unwrap();
+        match scheduler.prepare(&journal, &[cpu]) {
+            Ok(prepared) => {
+                body(&*prepared, cpu);
+                drop(prepared);
+                assert_eq!(journal.entries(), []);
+            }
+            Err(error) => skip(&error),
+        }
+    }
+
+    /// A thread that never blocks, for `wall` ns, under a reservation.
+    fn spin(
+        reservations: &dyn Reservations,
+        request: Request,
+        wall: u64,
+    ) -> Result<Got, ThreadsError> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let applied = reservations.apply(request)?;
+                assert!(matches!(applied.policy, Policy::Deadline { .. }));
+                let (begun, used) = (clock_ns(Clock::Monotonic), thread_clock::cpu_time());
+                while clock_ns(Clock::Monotonic) - begun < wall {}
+                let used = thread_clock::cpu_time().0 - used.0;
+                let wall = clock_ns(Clock::Monotonic) - begun;
+                let overruns = reservations.overruns(applied.thread).unwrap();
+                reservations.give_up()?;
+                Ok(Got { used, wall, overruns })
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_hard_reservation_gives_its_amount_and_no_more_and_overruns_are_counted() {
+        on_this_host(|reservations, cpu| {
+            let wanted = hard(4 * MS, 20 * MS);
+            let got = match spin(reservations, wanted, 600 * MS) {
+                Ok(got) => got,
+                Err(refusal) => return skip(&refusal),
+            };
+            let share = got.used as f64 / got.wall as f64;
+            println!("cpu {cpu}: {wanted}: {share:.3} of the CPU, {} overruns", got.overruns);
+            // A period more or less at the ends, and the kernel enforces by its tick.
+            assert!(share < 0.2 + 0.07, "{share}");
+            assert!(share > 0.2 - 0.07, "{share}");
+            assert!(got.overruns > 0);
+        });
+    }
+
+    #[test]
+    fn a_soft_reservation_may_have_what_nobody_else_reserved() {
+        on_this_host(|reservations, cpu| {
+            let wanted = request(4 * MS, 20 * MS, ReservationKind::Soft);
+            let got = match spin(reservations, wanted, 600 * MS) {
+                Ok(got) => got,
+                Err(refusal) => return skip(&refusal),
+            };
+            let share = got.used as f64 / got.wall as f64;
+            println!("cpu {cpu}: {wanted}: {share:.3} of the CPU, {} overruns", got.overruns);
+            assert!(share > 0.4, "{share}");
+        });
+    }
+
+    #[test]
+    fn a_pair_above_the_usual_limit_is_kept_where_the_whole_cpu_may_be_reserved() {
+        let pair = [hard(3_100_000, 8 * MS), hard(17_100_000, 33 * MS)];
+        let whole = Deadline { grant: Grant::WholeCpu };
+        prepared_by(whole, |reservations, cpu| {
+            whole.check(&pair, &[cpu]).unwrap();
+            let got = std::thread::scope(|scope| {
+                let spin = |request| move || spin(reservations, request, 600 * MS);
+                pair.map(|request| scope.spawn(spin(request))).map(|thread| thread.join().unwrap())
+            });
+            for (wanted, got) in pair.iter().zip(got) {
+                let got = match got {
+                    Ok(got) => got,
+                    Err(refusal) => return skip(&refusal),
+                };
+                let share = got.used as f64 / got.wall as f64;
+                println!("cpu {cpu}: {wanted}: {share:.3} of the CPU, {} overruns", got.overruns);
+                assert!((share - wanted.utilisation()).abs() < 0.1, "{share}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_admit_is_explained_with_the_sum_and_the_limit() {
+        on_this_host(|reservations, _| {
+            let wanted = hard(99 * MS, 100 * MS);
+            match spin(reservations, wanted, 10 * MS) {
+                Ok(_) => skip(&"this host admits 0.99 of a CPU"),
+                Err(refusal @ ThreadsError::NotAdmitted { .. }) => {
+                    let text = refusal.to_string();
+                    println!("{text}");
+                    assert!(text.contains("0.990") && text.contains("0.95 of each CPU"), "{text}");
+                }
+                Err(refusal) => skip(&refusal),
+            }
+        });
+    }
+
+    #[test]
+    fn a_bound_thread_is_offered_the_cpuset_with_its_effect() {
+        let cpus = affinity::get();
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
+        // Prepared for all CPUs, so without a cpuset of its own.
+        let topology = Topology::read(Path::new("/")).unwrap();
+        let prepared = Deadline::default().prepare(&journal, topology.online()).unwrap();
+        assert!(prepared.describe().is_empty());
+        if cpus.len() < 2 {
+            return skip(&"this process has a single CPU");
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                affinity::set(&cpus[..1]).unwrap();
+                match prepared.apply(hard(MS, 100 * MS)) {
+                    Err(refusal @ ThreadsError::NotFreeToRun { .. }) => {
+                        let text = refusal.to_string();
+                        assert!(text.contains("exclusive cpuset"), "{text}");
+                    }
+                    Err(refusal) => skip(&refusal),
+                    Ok(_) => panic!("a thread bound to one CPU of several has a deadline"),
+                }
+            });
+        });
+        let offer = Deadline { grant: Grant::WholeCpu }.offer(&cpus[..1]);
+        match offer {
+            Ok(offer) => assert!(offer.len() == 2 && offer[0].contains("exclusive"), "{offer:?}"),
+            Err(refusal) => skip(&refusal),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `whylate hourglass`.
+
+use std::io::BufWriter;
+
+use anyhow::{Context, Result};
+use whylate_gap::Threshold;
+use whylate_host::last_run;
+use whylate_model::directory::RunDir;
+use whylate_model::{CpuList, Nanos};
+use whylate_record::set::{Request, record};
+use whylate_record::storage;
+use whylate_report::hourglass::Output;
+use whylate_rta::hourglass::{self, Hourglass as Line};
+use whylate_sys::affinity;
+
+use super::{Exit, exit};
+use crate::cli::Hourglass;
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+
+pub(super) fn run(options: &Hourglass) -> Result<Exit> {
+    let line = match hourglass::parse(&options.words) {
+        Ok(line) => line,
+        Err(error) => {
+            anstream::eprintln!("whylate hourglass: {error}");
+            return Ok(Exit::Usage);
+        }
+    };
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    for told in whylate_record::mend_what_dead_runs_left() {
+        whylate_record::progress::Progress::say(&mut progress, &told);
+    }
+    let seed = line.extra.seed.unwrap_or_else(whylate_record::draw_seed);
+    let path = line.extra.output.clone().unwrap_or_else(whylate_record::default_directory);
+    let directory = RunDir::create(&path)?;
+    let (raw, request) = (line.raw_trace, request(line, seed));
+    let set = record(&request, directory, &stopping.stop, &mut progress)?;
+    drop(progress);
+    let run = &set.recorded.run;
+    if let Err(error) = last_run::remember(&run.host, &path) {
+        anstream::eprintln!("{error}");
+    }
+    if stopping.twice() {
+        return Ok(Exit::Abandoned);
+    }
+    let output = Output {
+        threads: &run.threads,
+        blocks: &set.blocks,
+        latencies: &set.latencies,
+        begin: set.begin,
+        hz: run.clock.hz,
+        raw,
+    };
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    output.write(&mut out).context("cannot write the execution trace")?;
+    for warning in &run.warnings {
+        anstream::eprintln!("{warning}");
+    }
+    anstream::eprintln!("Run directory: {}", path.display());
+    Ok(exit(run))
+}
+
+fn request(line: Line, seed: u64) -> Request {
+    let Line { set, duration, records, extra, .. } = line;
+    // The paper's machine had one CPU.
+    let cpus = extra.cpus.unwrap_or_else(|| affinity::get().into_iter().rev().take(1).collect());
+    let threshold = match extra.threshold {
+        None | Some(hourglass::Threshold::Auto) => Threshold::Automatic,
+        Some(hourglass::Threshold::Paper) => Threshold::TwiceMedian,
+        Some(hourglass::Threshold::Exactly(time)) => Threshold::Fixed(time),
+    };
+    let question = format!(
+        "Which of {} threads had CPU {} when, in {duration}?",
+        set.threads.len(),
+        CpuList(&cpus)
+    );
+    Request {
+        set,
+        cpus,
+        duration,
+        threshold,
+        housekeeping: None,
+        lock_memory: true,
+        hold_idle_states: true,
+        trace: true,
+        validate: true,
+        worst: 10,
+        records,
+        storage: storage::Limits::default(),
+        seed,
+        command_line: std::env::args().collect(),
+        question,
+    }
+}

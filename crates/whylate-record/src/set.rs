@@ -4,10 +4,11 @@ mod attend;
 mod ledgers;
 mod members;
 mod summary;
+mod tables;
 mod trace;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use whylate_cause::rules::{Corroboration, Standing};
 use whylate_cause::totals::Beside;
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::Counter;
+use whylate_gap::plan::Work;
 use whylate_gap::{Source, State, Threshold};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
@@ -43,6 +45,7 @@ use members::Prepared;
 use trace::Execution;
 
 pub use members::UnknownWord;
+pub use tables::read as text_of;
 
 /// Time between two turns of the drain.
 const TURN: Duration = Duration::from_millis(20);
@@ -55,6 +58,8 @@ const LOOK_EVERY: u32 = 10;
 pub struct Request {
     /// The threads.
     pub set: TaskSet,
+    /// Where tables of execution times lie; none for the current directory.
+    pub tables_in: Option<PathBuf>,
     /// CPUs of threads that name none.
     pub cpus: Vec<CpuId>,
     /// For how long.
@@ -98,6 +103,8 @@ pub struct SetRecorded {
     pub overflow: u64,
     /// First instant of the set.
     pub begin: Ticks,
+    /// Of each thread, its jobs in order: execution time, and what interrupts and the host took.
+    pub jobs: Vec<Vec<(Nanos, Nanos)>>,
 }
 
 /// Runs the set into `directory` until the duration is over or `stop` is set.
@@ -136,8 +143,9 @@ struct Recording<'a> {
     ended: Vec<Ended>,
     begin: Ticks,
     stopped: bool,
+    works: Vec<Work>,
     // Last, so that the host is restored when everything above has ended.
-    _guards: Vec<Box<dyn std::any::Any>>,
+    reserved: BTreeMap<members::Scheduler, members::Held>,
 }
 
 fn timers_now() -> TimerNanos {
@@ -152,7 +160,7 @@ impl<'a> Recording<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         // Words that lead nowhere are told before anything is touched.
-        members::understood(request)?;
+        let works = members::understood(request)?;
         let measured = members::cpus(request);
         let need = Need {
             measured: measured.clone(),
@@ -176,7 +184,7 @@ impl<'a> Recording<'a> {
                 Err(no) => warnings.push(no.into()),
             }
         }
-        let Prepared { set, orders, ledgers, facts, guards } =
+        let Prepared { set, orders, ledgers, facts, reserved } =
             members::prepare(request, &workbench, stop, &mut warnings, progress)?;
         let context = members::context(&set, &facts, &workbench);
         let mut collector = Collector::of_threads(
@@ -225,7 +233,8 @@ impl<'a> Recording<'a> {
             ended: Vec::new(),
             begin: Ticks(0),
             stopped: false,
-            _guards: guards,
+            works,
+            reserved,
         })
     }
 
@@ -302,7 +311,8 @@ impl<'a> Recording<'a> {
         self.storage.conclude(&mut run);
         let begin = self.begin;
         let (blocks, latencies, overflow) = self.execution.finish();
-        Ok(SetRecorded { recorded: Recorded { run }, blocks, latencies, overflow, begin })
+        let jobs = self.tallies.into_jobs();
+        Ok(SetRecorded { recorded: Recorded { run }, blocks, latencies, overflow, begin, jobs })
     }
 
     fn run(&mut self, state: RunState, ended_trace: Option<TraceFacts>) -> Run {

@@ -80,10 +80,13 @@ pub fn switch_times(blocks: &[Block], hz: Hertz) -> Result<Option<SwitchTimes>, 
     let lengths: Vec<Nanos> = gaps.iter().map(|gap| gap.to_nanos(hz)).collect();
     let longest = lengths.last().copied().unwrap_or_default();
     let expected = cost.expected.map(|ticks| ticks.to_nanos(hz));
-    let end_of_bins = match cost.expected {
-        Some(TicksDelta(ticks)) => TicksDelta(ticks * 2).to_nanos(hz).min(longest),
-        None => lengths[((lengths.len() as f64 * MOST) as usize).min(lengths.len() - 1)],
+    let drawn = match cost.expected {
+        // All that are not contaminated.
+        Some(TicksDelta(ticks)) => lengths
+            .partition_point(|length| *length <= TicksDelta(ticks.saturating_mul(2)).to_nanos(hz)),
+        None => (lengths.len() as f64 * MOST).ceil() as usize,
     };
+    let end_of_bins = lengths[drawn.clamp(1, lengths.len()) - 1];
     let bins = bins(&lengths, end_of_bins);
     let beyond = lengths.len() as u64 - bins.iter().map(|bin| bin.count).sum::<u64>();
     Ok(Some(SwitchTimes {
@@ -233,7 +236,8 @@ pub(crate) mod tests {
         assert!((2_080..=2_095).contains(&expected.0), "{expected}");
         assert_eq!(times.longest, Nanos(15_249));
         assert_eq!(times.bins.iter().map(|bin| bin.count).sum::<u64>(), 449);
-        assert_eq!(times.bins[0], SwitchBin { from: Nanos(1_500), to: Nanos(1_600), count: 1 });
+        assert_eq!(times.bins[0], SwitchBin { from: Nanos(1_500), to: Nanos(1_520), count: 1 });
+        assert!(times.bins.last().is_some_and(|bin| bin.count > 0), "it ends with a switch");
         assert!(times.bins.windows(2).all(|pair| pair[0].to == pair[1].from));
         assert!((10.0..10.01).contains(&(times.over.0 as f64 / 1e9)), "{}", times.over);
     }

@@ -3,6 +3,7 @@
 use whylate_model::cause::CauseTotal;
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::Series;
+use whylate_model::threads::ThreadSummary;
 use whylate_model::{Nanos, Printable};
 
 use crate::terminal::{count, percent};
@@ -13,6 +14,7 @@ use crate::terminal::{count, percent};
 #[must_use]
 pub fn answer(run: &Run) -> String {
     let said = match (most_lost(run), slowest(run)) {
+        _ if !run.threads.is_empty() => of_threads(&run.threads),
         (Some(gaps), _) => of_gaps(run, gaps),
         (None, Some(series)) => of_series(run, series),
         (None, None) => "Nothing was measured.".to_owned(),
@@ -32,6 +34,35 @@ pub fn answer(run: &Run) -> String {
         Verdict::Untrustworthy { reasons } => {
             let why = reasons.first().map_or("no reason is stored", String::as_str);
             with(&said, &format!("do not rely on this: {}", Printable(why)))
+        }
+    }
+}
+
+fn of_threads(threads: &[ThreadSummary]) -> String {
+    let judged: Vec<_> = threads.iter().filter_map(|thread| thread.deadlines.as_ref()).collect();
+    let (hits, misses) = judged
+        .iter()
+        .fold((0, 0), |(hits, misses), of| (hits + of.hits, misses + of.misses));
+    if judged.is_empty() {
+        let received: u64 = threads.iter().map(|thread| thread.received.0).sum();
+        let blocks = threads.iter().map(|thread| thread.blocks).sum();
+        return format!(
+            "{} threads received {} of CPU time in {} blocks.",
+            threads.len(),
+            Nanos(received),
+            count(blocks)
+        );
+    }
+    match misses {
+        0 => format!("All {} deadlines were met.", count(hits)),
+        _ => {
+            let worst = threads.iter().max_by_key(|thread| {
+                thread.deadlines.as_ref().map_or(0, |deadlines| deadlines.misses)
+            });
+            let worst = worst.map_or(String::new(), |thread| {
+                format!("; most of them by thread {}", Printable(&thread.name))
+            });
+            format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
         }
     }
 }

@@ -207,6 +207,17 @@ impl fmt::Display for Call {
     }
 }
 
+/// The pieces of `text` between separators that are not inside parentheses.
+pub(crate) fn pieces(
+    text: &str,
+    is_separator: impl Fn(char) -> bool,
+) -> Result<Vec<String>, CallError> {
+    match text.len() {
+        ..=LONGEST => split(text, text, is_separator),
+        length => Err(CallError::TooLong { length }),
+    }
+}
+
 /// Cuts `text` at each separator that is not inside parentheses; empty pieces are left out.
 fn split(
     whole: &str,

@@ -9,6 +9,7 @@
 pub mod call;
 pub mod demand;
 pub mod file;
+pub mod flag;
 pub mod hourglass;
 mod normal;
 pub mod suggest;

@@ -63,6 +63,21 @@ pub enum Sample {
     Taken,
 }
 
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "reserve {} in each period, {:.3} times the mean of {} jobs: at most {} of them need \
+             more, at {:.1} % confidence",
+            self.amount,
+            self.over_reservation,
+            self.execution.n,
+            percent(self.miss),
+            self.confidence * 100.0,
+        )
+    }
+}
+
 /// Why nothing can be proposed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SuggestError {

@@ -34,6 +34,15 @@ pub enum Resolution {
     Millisecond,
 }
 
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By its time-out, which this call knows to that resolution.
+    TimedOut(Resolution),
+    /// By a signal, before.
+    Interrupted,
+}
+
 impl Epoll {
     /// Makes one.
     pub fn new() -> Result<Self, SysError> {
@@ -42,17 +51,20 @@ impl Epoll {
             .map_err(|errno| refusal("epoll_create1", "make an epoll instance", errno))
     }
 
-    /// Waits for `ns`; a signal ends the wait early. Says by which call.
-    pub fn wait_for(&self, ns: u64) -> Result<Resolution, SysError> {
+    /// Waits for `ns`, or until a signal comes.
+    #[inline]
+    pub fn wait_for(&self, ns: u64) -> Result<Ended, SysError> {
         if !MILLISECONDS_ONLY.load(Ordering::Relaxed) {
             match self.wait_nanoseconds(ns) {
-                Ok(()) | Err(Errno::INTR) => return Ok(Resolution::Nanosecond),
+                Ok(()) => return Ok(Ended::TimedOut(Resolution::Nanosecond)),
+                Err(Errno::INTR) => return Ok(Ended::Interrupted),
                 Err(Errno::NOSYS | Errno::PERM) => MILLISECONDS_ONLY.store(true, Ordering::Relaxed),
                 Err(errno) => return Err(refusal("epoll_pwait2", "wait for a time-out", errno)),
             }
         }
         match self.wait_milliseconds(ns) {
-            Ok(()) | Err(Errno::INTR) => Ok(Resolution::Millisecond),
+            Ok(()) => Ok(Ended::TimedOut(Resolution::Millisecond)),
+            Err(Errno::INTR) => Ok(Ended::Interrupted),
             Err(errno) => Err(refusal("epoll_wait", "wait for a time-out", errno)),
         }
     }
@@ -106,7 +118,7 @@ mod tests {
         let epoll = Epoll::new().unwrap();
         for ns in [1, 250_000, 1_700_000] {
             let before = clock_ns(Clock::Monotonic);
-            epoll.wait_for(ns).unwrap();
+            assert!(matches!(epoll.wait_for(ns).unwrap(), Ended::TimedOut(_)));
             assert!(clock_ns(Clock::Monotonic) - before >= ns, "{ns}");
             let before = clock_ns(Clock::Monotonic);
             epoll.wait_milliseconds(ns).unwrap();

@@ -236,6 +236,12 @@ mod tests {
         assert_eq!(action_now(), before);
     }
 
+    /// Is this program run by another one, which hides itself less well from here?
+    fn emulated() -> bool {
+        let shown = |link: &str| std::fs::read_link(link).ok();
+        shown("/proc/self/exe") != shown("/proc/thread-self/exe")
+    }
+
     #[test]
     fn a_thread_that_overruns_its_reservation_is_told() {
         let _alone = alone();
@@ -253,6 +259,9 @@ mod tests {
             let used = thread_clock::cpu_time();
             while counter.told() == 0 && thread_clock::cpu_time().0 - used.0 < 100_000_000 {}
             sched::set_other(0).unwrap();
+            if counter.told() == 0 && emulated() {
+                return skip(&"an emulator of another processor does not pass the signal on");
+            }
             assert!(counter.told() > 0);
         })
         .join()

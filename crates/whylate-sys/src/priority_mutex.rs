@@ -58,7 +58,7 @@ unsafe impl Send for PriorityMutex {}
 /// that be set back meanwhile, a waiter notices its instant late by the step within one piece only.
 const PIECE_NS: u64 = 100_000_000;
 
-// Missing in the bindings, present in every C library of Linux.
+// Missing in the bindings, present in the GNU C library.
 unsafe extern "C" {
     fn pthread_mutexattr_setprioceiling(
         attributes: *mut libc::pthread_mutexattr_t,

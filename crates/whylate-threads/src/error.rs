@@ -60,6 +60,9 @@ pub enum ThreadsError {
         /// The kernel's answer.
         source: SysError,
     },
+    /// Something that threads share failed.
+    #[error("what the threads of the set share failed: {0}")]
+    Resource(SysError),
     /// A thread panicked.
     #[error("a thread of the set died; what it recorded up to then is kept")]
     Died,

@@ -8,7 +8,7 @@ mod frames;
 mod jobs;
 mod wakes;
 
-use whylate_model::{Nanos, Ticks};
+use whylate_model::{Nanos, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
 use crate::mark::Mark;
@@ -59,6 +59,8 @@ pub struct Job {
     pub woke: Option<Ticks>,
     /// Reading at which it had its execution time; none for a job that never did.
     pub done: Option<Ticks>,
+    /// The execution time that it asked for and received; zero for a job that never did.
+    pub received: TicksDelta,
     /// What came of it.
     pub verdict: Verdict,
 }

@@ -8,8 +8,10 @@ use whylate_gap::plan::Work;
 use whylate_model::Nanos;
 use whylate_rta::call::{Call, CallError};
 use whylate_rta::demand::Tables;
+use whylate_rta::task_set::Step;
 
 use crate::ledger::Ledger;
+use crate::resources::Resources;
 use crate::stage::{End, Stage};
 
 /// A thread model.
@@ -61,6 +63,10 @@ pub struct Setting<'a> {
     pub seed: u64,
     /// Relative deadline of each job, where it is not the period.
     pub deadline: Option<Nanos>,
+    /// What each job does, where that is more than receiving an amount.
+    pub steps: &'a [Step],
+    /// What it shares with the other threads of its set.
+    pub resources: &'a Resources,
     /// Reads the tables that execution times come from.
     pub tables: Tables<'a>,
 }

@@ -3,11 +3,14 @@
 //! Between two of its calls a body's own few instructions count as CPU time received. What takes
 //! longer than they can take is a gap.
 
+use std::sync::atomic::Ordering;
+
 use whylate_clock::Counter;
 use whylate_gap::hot::Recorder;
 use whylate_gap::workload::Workload;
 use whylate_model::gap::GapKind;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
+use whylate_sys::SysError;
 
 use crate::error::ThreadsError;
 use crate::hot;
@@ -32,6 +35,12 @@ pub enum End {
 impl From<ThreadsError> for End {
     fn from(error: ThreadsError) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl From<SysError> for End {
+    fn from(source: SysError) -> Self {
+        Self::Failed(ThreadsError::Resource(source))
     }
 }
 
@@ -77,7 +86,7 @@ impl<'a, C: Counter> Stage<'a, C> {
     ) -> Self {
         recorder.arm(&mut counter);
         let previous = counter.read();
-        recorder.live.start.store(previous.0, std::sync::atomic::Ordering::Relaxed);
+        recorder.live.start.store(previous.0, Ordering::Relaxed);
         Self { counter, timer, recorder, marks, rate, term, previous, marks_dropped: 0 }
     }
 
@@ -160,23 +169,29 @@ impl<'a, C: Counter> Stage<'a, C> {
 
     /// Gives way to others that can run.
     pub fn yield_now(&mut self) -> Result<(), End> {
-        self.wait_in(GapKind::Yield, || {
+        self.wait_in(GapKind::Yield, |_| {
             std::thread::yield_now();
             Ok(())
         })
     }
 
     /// Waits for something other than time, inside `wait`; the whole of it is a wait of that kind.
-    pub fn wait_in<T>(
+    /// It is told how to find out that there is nothing to wait for any more.
+    pub fn wait_in(
         &mut self,
         kind: GapKind,
-        wait: impl FnOnce() -> Result<T, End>,
-    ) -> Result<T, End> {
+        wait: impl FnOnce(&dyn Fn() -> bool) -> Result<(), SysError>,
+    ) -> Result<(), End> {
         let start = self.settle();
-        let got = wait();
+        let (stop, end) = (self.recorder.stop, self.recorder.limits.end);
+        let clock = std::cell::RefCell::new(&mut self.counter);
+        let over = || stop.load(Ordering::Relaxed) || clock.borrow_mut().read() >= end;
+        let waited = wait(&over);
+        let over = over();
         let wake = self.counter.read();
         self.previous = self.recorder.record_as(kind, &mut self.counter, start, wake);
-        if self.stopping() { Err(End::Over) } else { got }
+        waited.map_err(End::from)?;
+        if over { Err(End::Over) } else { Ok(()) }
     }
 
     /// Leaves a mark. One that finds the ring full is counted.
@@ -209,6 +224,6 @@ impl<'a, C: Counter> Stage<'a, C> {
     }
 
     fn stopping(&self) -> bool {
-        self.recorder.stop.load(std::sync::atomic::Ordering::Relaxed)
+        self.recorder.stop.load(Ordering::Relaxed)
     }
 }

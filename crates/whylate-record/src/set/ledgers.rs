@@ -15,6 +15,8 @@ use whylate_threads::ledger::{Job, Verdict};
 
 /// Attributed gaps kept per thread for the jobs to come; the oldest go first.
 const MOST_GAPS: usize = 65_536;
+/// Jobs whose times are kept one by one, per thread: what a proposal is made from.
+const MOST_JOBS: usize = 1 << 20;
 /// Misses kept one by one, per thread; the rest are counted by cause.
 const MOST_MISSES: usize = 100;
 
@@ -35,6 +37,7 @@ pub(super) struct Tally {
     pub(super) causes: BTreeMap<Cause, u64>,
     /// The first misses.
     pub(super) first: Vec<Miss>,
+    jobs: Vec<(Nanos, Nanos)>,
     ordinary: TakenFrom,
     ordinary_jobs: u64,
     /// Switches by the trace; whether it was complete over every gap.
@@ -114,6 +117,11 @@ impl Tallies {
         tally.waiting.push_back(job);
     }
 
+    /// Of each thread, its jobs in order: execution time, and what interrupts and the host took.
+    pub(super) fn into_jobs(self) -> Vec<Vec<(Nanos, Nanos)>> {
+        self.threads.into_iter().map(|tally| tally.jobs).collect()
+    }
+
     /// Puts the jobs whose gaps are known beside them; all that are left when `all`.
     pub(super) fn settle(&mut self, all: bool, rate: Hertz) {
         self.threads.iter_mut().for_each(|tally| tally.settle(all, rate));
@@ -187,6 +195,10 @@ impl Tally {
             if share.0 > 0 && largest.is_none_or(|(most, _)| share > most) {
                 largest = Some((share, gap));
             }
+        }
+        if job.done.is_some() && self.jobs.len() < MOST_JOBS {
+            let taken = Nanos((taken.interrupts_ns + taken.host_ns).round() as u64);
+            self.jobs.push((job.received.to_nanos(rate), taken));
         }
         if job.verdict == Verdict::Hit {
             self.ordinary_jobs += 1;

@@ -1,6 +1,7 @@
 //! From a task set to running threads: words looked up, gaps calibrated, seats taken.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use whylate_cause::{Context, Measured, Placement as CausePlacement};
@@ -11,16 +12,17 @@ use whylate_gap::{
 use whylate_model::run::LoopKind;
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, TicksDelta};
-use whylate_rta::demand::no_tables;
-use whylate_rta::task_set::Thread;
-use whylate_sys::sched;
+use whylate_rta::task_set::{ReservationScheduler, Thread};
+use whylate_sys::{affinity, sched};
 use whylate_threads::ledger::Ledger;
 use whylate_threads::model::Setting;
 use whylate_threads::priority::Priority;
 use whylate_threads::set::{GapLimits, Member, Orders, Seated, Set};
+use whylate_threads::reservations::{self, Reservations};
+use whylate_threads::resources::Resources;
 use whylate_threads::{Model, ThreadsError, Timer, models, timers};
 
-use super::Request;
+use super::{Request, tables};
 use crate::RecordError;
 use crate::progress::{Progress, Step};
 use crate::workbench::Workbench;
@@ -30,13 +32,26 @@ const WARMUP: Nanos = Nanos(400_000_000);
 /// Records that all threads together can hold until they are drained, 20 ms apart: 80 MiB.
 const RINGS: usize = 1 << 20;
 
+/// Distance of the seeds of two threads.
+const SEEDS_APART: u64 = 1 << 20;
+
 /// Everything that runs, and what is known of it.
 pub(super) struct Prepared {
     pub(super) set: Set,
     pub(super) orders: Orders,
     pub(super) ledgers: Vec<Ledger>,
     pub(super) facts: Vec<ThreadFacts>,
-    pub(super) guards: Vec<Box<dyn std::any::Any>>,
+    pub(super) reserved: BTreeMap<Scheduler, Held>,
+}
+
+/// What a scheduler holds for the set.
+pub(super) type Held = Arc<dyn Reservations>;
+
+/// Which scheduler; the names of a task set have no order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scheduler {
+    Deadline,
+    Quota,
 }
 
 /// What the words of a thread mean.
@@ -74,21 +89,34 @@ pub(super) fn real_time(request: &Request) -> bool {
     })
 }
 
-/// Looks every word up, so that a wrong one is told before anything is touched.
-pub(super) fn understood(request: &Request) -> Result<(), RecordError> {
-    for (index, thread) in request.set.threads.iter().enumerate() {
-        understand(thread, index, request)?;
-    }
-    Ok(())
+/// Looks every word up, so that a wrong one is told before anything is touched; gives what each
+/// thread does between two readings.
+pub(super) fn understood(request: &Request) -> Result<Vec<Work>, RecordError> {
+    let resources = Resources::of(&request.set)?;
+    let threads = request.set.threads.iter().enumerate();
+    threads
+        .map(|(index, thread)| Ok(understand(thread, index, request, &resources)?.model.work()))
+        .collect()
 }
 
-fn understand(thread: &Thread, index: usize, request: &Request) -> Result<Understood, RecordError> {
+fn understand(
+    thread: &Thread,
+    index: usize,
+    request: &Request,
+    resources: &Resources,
+) -> Result<Understood, RecordError> {
     let unknown = |error: &dyn std::fmt::Display| UnknownWord {
         thread: thread.name.clone(),
         reason: error.to_string(),
     };
-    let seed = request.seed.wrapping_add(index as u64);
-    let setting = Setting { seed, deadline: thread.deadline, tables: &no_tables };
+    let setting = Setting {
+        // Apart by more than the steps of a thread, which have seeds of their own.
+        seed: request.seed.wrapping_add(index as u64 * SEEDS_APART),
+        deadline: thread.deadline,
+        steps: &thread.steps,
+        resources,
+        tables: &|name| tables::read(request.tables_in.as_deref(), name),
+    };
     let model = models::named(&thread.workload, &setting).map_err(|error| unknown(&error))?;
     let timer = timers::named(&thread.timer).map_err(|error| unknown(&error))?;
     let priority = Priority::of(&thread.priority).map_err(|error| unknown(&error))?;
@@ -110,9 +138,11 @@ pub(super) fn prepare(
         ring: RINGS / threads.len().max(1),
     };
     let mut calibrated: BTreeMap<(CpuId, Work), ThreadFacts> = BTreeMap::new();
+    let resources = Resources::of(&request.set)?;
     let (mut members, mut ledgers, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut priorities = Vec::new();
     for (index, thread) in threads.iter().enumerate() {
-        let Understood { model, timer, priority } = understand(thread, index, request)?;
+        let Understood { model, timer, priority } = understand(thread, index, request, &resources)?;
         let cpus = thread.cpus.clone().unwrap_or_else(|| request.cpus.clone());
         let cpu = cpus.first().copied().unwrap_or_default();
         let work = model.work();
@@ -132,7 +162,7 @@ pub(super) fn prepare(
             model,
             timer,
             cpus: Some(cpus),
-            seat: Box::new(move || seat(priority)),
+            seat: Box::new(|| Err(ThreadsError::Died)),
             start: thread.start,
             finish: thread.finish,
             limits: GapLimits {
@@ -142,6 +172,12 @@ pub(super) fn prepare(
             },
         });
         facts.push(known);
+        priorities.push(priority);
+    }
+    // Made when the calibrating threads have ended: they are not to be in it.
+    let reserved = reserve(request, workbench, progress)?;
+    for ((member, thread), priority) in members.iter_mut().zip(threads).zip(priorities) {
+        take_seat(member, thread, priority, &reserved);
     }
     let set = Set::prepare(members, &workbench.counter, &orders, stop)?;
     for (known, member) in facts.iter_mut().zip(set.members()) {
@@ -155,7 +191,86 @@ pub(super) fn prepare(
         };
         warnings.extend(member.seated.warnings.iter().cloned());
     }
-    Ok(Prepared { set, orders, ledgers, facts, guards: Vec::new() })
+    Ok(Prepared { set, orders, ledgers, facts, reserved })
+}
+
+/// Makes the host ready for the reservations of the set, and says what that changes.
+fn reserve(
+    request: &Request,
+    workbench: &Workbench,
+    progress: &mut dyn Progress,
+) -> Result<BTreeMap<Scheduler, Held>, RecordError> {
+    let mut asked: BTreeMap<Scheduler, (Vec<reservations::Request>, Vec<CpuId>)> = BTreeMap::new();
+    for thread in &request.set.threads {
+        let Some(reservation) = &thread.reservation else { continue };
+        let (requests, cpus) = asked.entry(Scheduler::of(reservation.scheduler)).or_default();
+        requests.push(reservation.into());
+        cpus.extend(thread.cpus.as_ref().unwrap_or(&request.cpus));
+    }
+    let mut held = BTreeMap::new();
+    for (which, (requests, mut cpus)) in asked {
+        cpus.sort_unstable();
+        cpus.dedup();
+        let scheduler = reservations::scheduler(which.named());
+        scheduler.check(&requests, &cpus)?;
+        let prepared = scheduler.prepare(&workbench.journal, &cpus)?;
+        prepared.describe().iter().for_each(|line| progress.say(line));
+        held.insert(which, Arc::from(prepared));
+    }
+    Ok(held)
+}
+
+impl Scheduler {
+    fn of(named: ReservationScheduler) -> Self {
+        match named {
+            ReservationScheduler::Deadline => Self::Deadline,
+            ReservationScheduler::Quota => Self::Quota,
+        }
+    }
+
+    fn named(self) -> ReservationScheduler {
+        match self {
+            Self::Deadline => ReservationScheduler::Deadline,
+            Self::Quota => ReservationScheduler::Quota,
+        }
+    }
+}
+
+/// Gives a member its seat: a reservation, or a priority beside those that have one.
+fn take_seat<C>(
+    member: &mut Member<C>,
+    thread: &Thread,
+    priority: Priority,
+    reserved: &BTreeMap<Scheduler, Held>,
+) {
+    let Some(reservation) = thread.reservation else {
+        if let Some(deadlines) = reserved.get(&Scheduler::Deadline).cloned() {
+            // On the CPUs of an exclusive cpuset there is no other way in.
+            member.cpus = None;
+            let cpus = thread.cpus.clone();
+            member.seat = Box::new(move || {
+                deadlines.join()?;
+                if let Some(cpus) = cpus {
+                    affinity::set(&cpus).map_err(ThreadsError::Resource)?;
+                }
+                seat(priority)
+            });
+        } else {
+            member.seat = Box::new(move || seat(priority));
+        }
+        return;
+    };
+    let scheduler = Scheduler::of(reservation.scheduler);
+    let Some(held) = reserved.get(&scheduler).cloned() else { return };
+    let request = reservations::Request::from(&reservation);
+    if scheduler == Scheduler::Deadline {
+        // A thread with a deadline must be free to run on all CPUs of its domain.
+        member.cpus = None;
+    }
+    member.seat = Box::new(move || {
+        let applied = held.apply(request)?;
+        Ok(Seated { policy: applied.policy, warnings: Vec::new() })
+    });
 }
 
 /// Takes a priority. One that is refused is a warning, and the thread goes on with what it has.

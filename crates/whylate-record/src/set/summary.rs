@@ -11,8 +11,6 @@ use whylate_model::{CpuId, Nanos};
 use whylate_rta::task_set::ReservationKind;
 use whylate_stats::share;
 use whylate_threads::ledger::{Account, Binned};
-use whylate_threads::model::Setting;
-use whylate_threads::models;
 
 use super::ledgers::{Tally, nanos};
 use super::{Evidence, Recording, Source};
@@ -72,7 +70,7 @@ impl Recording<'_> {
                 cpu_time(kernel, received, tally, rate, traced)
             }),
             deadlines: account.filter(|_| has_deadlines(account)).map(|account| deadlines(account, tally)),
-            overruns: None,
+            overruns: self.reserved.values().find_map(|held| held.overruns(collected.facts.tid)),
             drift: account.and_then(|account| account.drift),
             skipped_wakeups: account
                 .filter(|account| !account.corrected.whole.is_empty())
@@ -90,10 +88,7 @@ impl Recording<'_> {
 
     /// Passes over the array of a scanning thread.
     fn passes(&self, index: usize, totals: &Totals) -> Option<f64> {
-        let thread = &self.request.set.threads[index];
-        let setting = Setting { seed: 0, deadline: None, tables: &whylate_rta::demand::no_tables };
-        let model = models::named::<HardwareCounter>(&thread.workload, &setting).ok()?;
-        match model.work() {
+        match self.works[index] {
             Work::Scan { bytes } => Some(totals.iterations as f64 * LINE as f64 / bytes as f64),
             _ => None,
         }

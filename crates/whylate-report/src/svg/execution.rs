@@ -21,13 +21,15 @@ const BOX: f64 = 18.0;
 /// Height of the marks below the boxes.
 const MARK: f64 = 4.0;
 const SPACE: f64 = 8.0;
+/// Height of a note below the picture.
+const NOTE: f64 = 22.0;
 const ROW: f64 = NAME + BOX + MARK + SPACE;
 /// Rows of a picture; more have no height left. The table has them all.
 const MOST_ROWS: usize = 64;
 /// Width of a column: shorter stretches are not boxes of their own.
 const COLUMN: f64 = 0.5;
 /// A stretch that is shorter is drawn this high.
-const LOWEST: f64 = 2.0;
+const LOWEST: f64 = 5.0;
 /// Narrower gaps between boxes are not seen.
 const SEEN: f64 = 0.4;
 
@@ -43,18 +45,21 @@ pub fn figure(rows: &[ThreadRow], window: Window, title: &str) -> Figure {
         .collect();
     let drawn = rows.len().min(MOST_ROWS);
     let bottom = ROW * drawn as f64;
-    let more = rows.len() > drawn;
-    let height = bottom + 48.0 + if more { 22.0 } else { 0.0 };
-    let mut svg = Svg::new(height.max(60.0), title, &words.join("; "));
     if received.iter().all(|received| received.blocks == 0) {
+        let mut svg = Svg::new(60.0, title, &words.join("; "));
         let why = "Nothing to draw: no thread had a CPU in this window.";
         svg.words((WIDTH / 2.0, 34.0), "note mid", why);
         return Figure { svg: svg.finish(), table };
     }
     let x = Axis::linear((window.from_ns(), window.to_ns()), (LEFT, RIGHT));
+    let top = |index: usize| ROW * index as f64 + NAME;
+    let lanes: Vec<Lane> = (0..drawn).map(|i| Lane::of(&rows[i], window, &x, top(i))).collect();
+    let notes = notes(&lanes, rows.len() - drawn);
+    let height = bottom + 40.0 + NOTE * notes.len() as f64;
+    let mut svg = Svg::new(height, title, &words.join("; "));
     time_axis(&mut svg, &x, bottom);
     for (index, row) in rows.iter().take(drawn).enumerate() {
-        let top = ROW * index as f64 + NAME;
+        let top = top(index);
         svg.open("g", &[]);
         svg.titled(&words[index]);
         let value = share(&received[index], window);
@@ -62,12 +67,12 @@ pub fn figure(rows: &[ThreadRow], window: Window, title: &str) -> Figure {
         svg.words((LEFT, top - 5.0), "lane", &shortened(&row.label, room as usize));
         svg.words((RIGHT, top - 5.0), "legend end", &value);
         svg.line("axis", (LEFT, top + BOX), (RIGHT, top + BOX));
-        Lane::of(row, window, &x, top).draw(&mut svg);
+        lanes[index].draw(&mut svg);
         svg.close();
     }
-    if more {
-        let words = format!("{} more threads are in the table", rows.len() - drawn);
-        svg.words((WIDTH / 2.0, bottom + 56.0), "note mid", &words);
+    for (number, note) in notes.iter().enumerate() {
+        let y = bottom + 56.0 + NOTE * number as f64;
+        svg.words((WIDTH / 2.0, y), "note mid", note);
     }
     Figure { svg: svg.finish(), table }
 }
@@ -87,6 +92,21 @@ fn time_axis(svg: &mut Svg, x: &Axis, bottom: f64) {
     svg.words((middle, bottom + 32.0), "label mid", "ms since the beginning of the run");
 }
 
+/// What the picture needs said below it.
+fn notes(lanes: &[Lane], more: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    if lanes.iter().any(|lane| !lane.marks.is_empty()) {
+        notes.push("Marks below a box: gaps too short to draw.".to_owned());
+    }
+    if lanes.iter().any(|lane| lane.low) {
+        notes.push("Low boxes: stretches too short to draw at their width.".to_owned());
+    }
+    if more > 0 {
+        notes.push(format!("{more} more threads are in the table."));
+    }
+    notes
+}
+
 /// A time in ms with as many decimals as tell it from the next tick.
 pub(crate) fn milliseconds(ns: f64, step_ns: f64) -> String {
     let decimals = (-(step_ns / 1e6).log10().floor()).clamp(0.0, 6.0) as usize;
@@ -97,11 +117,13 @@ pub(crate) fn milliseconds(ns: f64, step_ns: f64) -> String {
 struct Lane {
     boxes: Path,
     marks: Path,
+    /// Are there stretches too short for a box of their own?
+    low: bool,
 }
 
 impl Lane {
     fn of(row: &ThreadRow, window: Window, x: &Axis, top: f64) -> Self {
-        let mut lane = Self { boxes: Path::default(), marks: Path::default() };
+        let mut lane = Self { boxes: Path::default(), marks: Path::default(), low: false };
         let columns = ((RIGHT - LEFT) / COLUMN).round() as usize;
         let mut short = vec![0.0; columns];
         let mut open: Option<(f64, f64)> = None;
@@ -146,6 +168,7 @@ impl Lane {
         for columns in short.chunk_by(|a, b| (height(*a) - height(*b)).abs() < 0.05) {
             let high = height(columns[0]);
             if high > 0.0 {
+                self.low = true;
                 let begin = LEFT + at as f64 * COLUMN;
                 let width = columns.len() as f64 * COLUMN;
                 self.boxes.rect((begin, top + BOX - high), (width, high));
@@ -247,14 +270,14 @@ mod tests {
     #[test]
     fn boxes_lie_where_threads_ran() {
         let rows = [
-            row("0 audio", &[(0, 3_000), (8_000, 11_000), (16_000, 19_000), (24_000, 25_000)]),
+            row("0 audio", &[(0, 3_000), (8_000, 11_000), (16_000, 19_000), (24_000, 24_499)]),
             row("1 <video>", &[(3_002, 8_000), (11_002, 16_000), (19_002, 24_000)]),
-            row("2 late", &[(25_000, 25_001), (25_100, 25_101)]),
+            row("2 late", &[(24_500, 24_501), (25_100, 25_101)]),
             row("3 never", &[]),
         ];
         let figure = figure(&rows, window(0, 25_000), "Execution trace");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        let expected = ["0 audio", "10.0ms", "40.0%", "4", "3.00ms", "5.00ms"];
+        let expected = ["0 audio", "9.50ms", "38.0%", "4", "3.00ms", "5.00ms"];
         assert_eq!(figure.table.rows[0], expected);
         assert_eq!(figure.table.rows[2][3..], ["1", "1.00us", "-"].map(str::to_owned));
         assert_eq!(figure.table.rows[3][1..], ["0ns", "0%", "0", "0ns", "-"].map(str::to_owned));

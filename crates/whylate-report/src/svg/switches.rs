@@ -1,13 +1,13 @@
 //! Histograms of context-switch times, one below the other on one axis: Figure 4 of the Hourglass
 //! paper.
 //!
-//! Each panel has its own scale of counts, for systems switch at different rates. A dashed line
+//! Each panel has its own scale of counts, for systems switch at different rates. A line
 //! stands at the cost to expect. What is longer than the last bin is not drawn but counted.
 
 use super::axis::{Axis, time, time_label};
 use super::path::Path;
 use super::shares::class;
-use super::writer::{Key, Svg, WIDTH};
+use super::writer::{GLYPH, Key, Svg, WIDTH};
 use super::{COLOURS, Figure, Table};
 use crate::terminal::{count, percent, rate};
 use whylate_model::execution::SwitchTimes;
@@ -16,6 +16,8 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 608.0;
 const TALL: f64 = 90.0;
 const SPACE: f64 = 14.0;
+/// Room above a panel for the word at its expected cost.
+const WORD: f64 = 18.0;
 
 /// Panels of a figure; more are not compared by eye. The table has them all.
 pub const MOST_PANELS: usize = COLOURS;
@@ -36,7 +38,7 @@ pub fn figure(panels: &[Panel], title: &str) -> Figure {
     let usable = |panel: &&Panel| panel.times.n > 0 && !panel.times.bins.is_empty();
     let drawn: Vec<&Panel> = panels.iter().filter(usable).take(MOST_PANELS).collect();
     let keys: Vec<Key> = drawn.iter().map(|panel| Key::new(&sentence(panel))).collect();
-    let heights: Vec<f64> = keys.iter().map(|key| key.height() + TALL + SPACE).collect();
+    let heights: Vec<f64> = keys.iter().map(|key| key.height() + WORD + TALL + SPACE).collect();
     let bottom: f64 = heights.iter().sum::<f64>() + 8.0;
     let words: Vec<String> = drawn.iter().map(|panel| sentence(panel)).collect();
     let mut svg = Svg::new(bottom + 36.0, title, &words.join(" "));
@@ -54,7 +56,7 @@ pub fn figure(panels: &[Panel], title: &str) -> Figure {
         svg.titled(&words[index]);
         let ((left, y), _) = key.draw(&mut svg, top);
         svg.rect(&class(Some(index)), (left, y - 6.0), (40.0, 12.0));
-        draw(&mut svg, &x, panel, index, top + key.height());
+        draw(&mut svg, &x, panel, index, top + key.height() + WORD);
         svg.close();
         top += heights[index];
     }
@@ -88,7 +90,9 @@ fn draw(svg: &mut Svg, x: &Axis, panel: &Panel, index: usize, top: f64) {
     svg.path(&class(Some(index)), path.as_str());
     if let Some(expected) = panel.times.expected {
         let at = x.at(expected.0 as f64);
-        svg.line("limit", (at, top), (at, bottom));
+        svg.line("event", (at, top - 3.0), (at, bottom));
+        let room = 5.0 * GLYPH;
+        svg.words((at.clamp(LEFT + room, RIGHT - room), top - 6.0), "tick mid", "expected");
     }
     svg.line("axis", (LEFT, bottom), (RIGHT, bottom));
 }
@@ -96,27 +100,25 @@ fn draw(svg: &mut Svg, x: &Axis, panel: &Panel, index: usize, top: f64) {
 /// What rule R1 makes of the switches, in a sentence.
 pub(crate) fn sentence(panel: &Panel) -> String {
     let times = &panel.times;
-    let mut words = format!(
-        "{}: n = {} ({}), fastest {}",
+    let cost = match (times.expected, times.contaminated) {
+        (Some(expected), Some(contaminated)) => format!(
+            "expected {expected} (median of {} close together), {} contaminated",
+            count(times.in_cluster),
+            percent(contaminated as f64 / times.n as f64)
+        ),
+        _ => "no cost to expect: they do not lie together".to_owned(),
+    };
+    let beyond = match times.beyond {
+        0 => String::new(),
+        beyond => format!("; {} beyond the axis", count(beyond)),
+    };
+    format!(
+        "{}: n = {} ({}), fastest {}, {cost}{beyond}",
         panel.label,
         count(times.n),
         rate(per_second(times)),
         times.shortest
-    );
-    match (times.expected, times.contaminated) {
-        (Some(expected), Some(contaminated)) => {
-            let share = percent(contaminated as f64 / times.n as f64);
-            words += &format!(
-                ", expected {expected} (median of {} that lie together), {share} contaminated",
-                count(times.in_cluster)
-            );
-        }
-        _ => words += ", no cost to expect: they do not lie together",
-    }
-    if times.beyond > 0 {
-        words += &format!("; {} beyond the axis, up to {}", count(times.beyond), times.longest);
-    }
-    words
+    )
 }
 
 fn per_second(times: &SwitchTimes) -> f64 {
@@ -125,7 +127,7 @@ fn per_second(times: &SwitchTimes) -> f64 {
 
 /// The numbers of `process_ctx`, a row for each panel.
 pub(crate) fn table(panels: &[Panel], title: &str) -> Table {
-    let head = ["switches", "n", "per s", "fastest", "expected", "mean", "longest", "contaminated"];
+    let head = ["switches", "n", "rate", "fastest", "expected", "mean", "longest", "contaminated"];
     let mut table = Table::new(title, &head);
     table.rows = panels
         .iter()
@@ -166,7 +168,7 @@ pub(crate) mod tests {
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         let row = &figure.table.rows[0];
         assert_eq!(row[..4], ["involuntary", "499", "49.9/s", "1.50us"].map(str::to_owned));
-        assert_eq!(row[4..], ["2.09us", "3.40us", "15.2us", "10.0%"].map(str::to_owned));
+        assert_eq!(row[4..], ["2.09us", "3.39us", "15.2us", "10.0%"].map(str::to_owned));
     }
 
     #[test]
@@ -175,7 +177,7 @@ pub(crate) mod tests {
         let mut one = panel("a");
         (one.times.expected, one.times.contaminated) = (None, None);
         let figure = figure(&[one], "t");
-        assert!(figure.svg.contains("no cost to expect") && !figure.svg.contains("\"limit\""));
+        assert!(figure.svg.contains("no cost to expect") && !figure.svg.contains(">expected<"));
         assert_eq!(figure.table.rows[0][7], "-");
     }
 

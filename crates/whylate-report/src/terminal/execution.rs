@@ -99,7 +99,7 @@ fn axis(window: Window, columns: usize) -> String {
         milliseconds(at, window.length_ns() / 1e3)
     };
     let (begin, middle, end) = (label(0.0), label(0.5), label(1.0));
-    let half = (columns + 2) / 2;
+    let half = columns / 2 + 1;
     let middle_at = half.saturating_sub(middle.len() / 2);
     let end_at = (columns + 2).saturating_sub(end.len());
     let first = format!("{begin:middle_at$}{middle}");

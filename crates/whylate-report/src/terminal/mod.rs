@@ -10,6 +10,7 @@ mod percentiles;
 mod selftest;
 mod series;
 mod text;
+mod threads;
 pub(crate) mod trust;
 
 use whylate_model::run::{Run, RunState, Verdict};
@@ -43,6 +44,7 @@ pub fn render(run: &Run, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
+    threads::sections(&mut page, run);
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);
     selftest::sections(&mut page, run);

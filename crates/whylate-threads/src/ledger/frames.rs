@@ -1,6 +1,6 @@
 //! Frames that follow each other at once, each due a period after the one before it.
 
-use whylate_model::{Nanos, Ticks};
+use whylate_model::{Nanos, Ticks, TicksDelta};
 
 use super::{Account, Calendar, Entry, Job, Verdict};
 use crate::mark::Mark;
@@ -56,14 +56,14 @@ impl FrameLedger {
                 let late = around.at(at).since(intended);
                 self.account.lateness.record(calendar.interval_of(intended), late, 1);
             }
-            Mark::Done { index, at, .. } => {
+            Mark::Done { index, at, received } => {
                 let done = around.at(at);
                 self.pass(done, around, enter);
                 let interval = calendar.interval_of(done);
                 self.account.hits += 1;
                 self.account.response.record(interval, done.since(self.begun), 1);
                 self.account.slack.record(interval, self.deadline.since(done), 1);
-                enter(Entry::Job(self.frame(Some(at), Verdict::Hit, around)));
+                enter(Entry::Job(Job { received, ..self.frame(Some(at), Verdict::Hit, around) }));
                 self.begun = done;
                 self.deadline = done + self.period;
                 self.index = index + 1;
@@ -91,6 +91,7 @@ impl FrameLedger {
     fn frame(&self, done: Option<Ticks>, verdict: Verdict, around: &Segment) -> Job {
         let release = around.ticks_at(self.begun);
         let deadline = around.ticks_at(self.deadline);
-        Job { index: self.index, release, deadline, woke: Some(release), done, verdict }
+        let (index, woke, received) = (self.index, Some(release), TicksDelta(0));
+        Job { index, release, deadline, woke, done, received, verdict }
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs that are released at each multiple of a period and have a deadline each.
 
-use whylate_model::{Nanos, Ticks};
+use whylate_model::{Nanos, Ticks, TicksDelta};
 
 use super::{Account, Calendar, Entry, Job, Verdict};
 use crate::mark::Mark;
@@ -47,7 +47,7 @@ impl JobLedger {
                 self.open = Some((index, at));
                 self.next = self.next.max(index + 1);
             }
-            Mark::Done { index, at, .. } => {
+            Mark::Done { index, at, received } => {
                 let woke = self.open.take().filter(|(open, _)| *open == index).map(|(_, at)| at);
                 let release = self.release(term, index);
                 let deadline = release + self.deadline;
@@ -63,7 +63,7 @@ impl JobLedger {
                     self.account.tardiness.record(interval, done.since(deadline), 1);
                     Verdict::Late
                 };
-                enter(Entry::Job(self.job(index, release, (woke, Some(at)), verdict, around)));
+                enter(Entry::Job(Job { received, ..self.job(index, release, (woke, Some(at)), verdict, around) }));
                 self.next = self.next.max(index + 1);
             }
             Mark::Skipped { index, count, .. } => {
@@ -113,6 +113,7 @@ impl JobLedger {
         around: &Segment,
     ) -> Job {
         let deadline = around.ticks_at(release + self.deadline);
-        Job { index, release: around.ticks_at(release), deadline, woke, done, verdict }
+        let (release, received) = (around.ticks_at(release), TicksDelta(0));
+        Job { index, release, deadline, woke, done, received, verdict }
     }
 }

@@ -4,12 +4,10 @@
 //! a miss, and the deadline moves on by T.
 
 use whylate_clock::Counter;
-use whylate_gap::workload::Nothing;
 use whylate_model::Nanos;
 use whylate_rta::call::{Call, CallError};
-use whylate_rta::demand::Sampler;
 
-use super::periodic::demand;
+use super::job::Job;
 use crate::ledger::{FrameLedger, Ledger};
 use crate::mark::Mark;
 use crate::model::{Model, Setting};
@@ -19,7 +17,7 @@ const USAGE: &str = "CPU_PERIODIC <amount> <period>";
 
 /// Frame after frame.
 pub(super) struct CpuPeriodic {
-    demand: Sampler,
+    job: Job,
     period: Nanos,
 }
 
@@ -38,7 +36,7 @@ impl<C: Counter> Model<C> for CpuPeriodic {
 
     fn read(call: &Call, setting: &Setting<'_>) -> Result<Self, CallError> {
         call.takes(2, USAGE)?;
-        Ok(Self { demand: demand(call, setting, USAGE)?, period: call.time(1, "period", USAGE)? })
+        Ok(Self { job: Job::read(call, setting, USAGE)?, period: call.time(1, "period", USAGE)? })
     }
 
     fn always_runs(&self) -> bool {
@@ -54,9 +52,8 @@ impl<C: Counter> Model<C> for CpuPeriodic {
         let at = stage.last();
         stage.mark(Mark::Woke { index: 0, intended: start, at });
         for index in 0.. {
-            let amount = self.demand.draw();
-            match stage.receive(amount, &mut Nothing) {
-                Ok(at) => stage.mark(Mark::Done { index, received: stage.ticks(amount), at }),
+            match self.job.run(stage) {
+                Ok((amount, at)) => stage.mark(Mark::Done { index, received: stage.ticks(amount), at }),
                 Err(end) => return end,
             }
         }

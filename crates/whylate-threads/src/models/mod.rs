@@ -5,6 +5,8 @@ mod cpu_periodic;
 mod cpu_scan;
 mod cpu_scan_yield;
 mod cpu_yield;
+mod hand_off;
+mod job;
 mod lat;
 mod lat_abs;
 mod periodic;
@@ -40,6 +42,7 @@ pub fn known<C: Counter>() -> Vec<Entry<C>> {
         entry::<C, cpu_periodic::CpuPeriodic>(),
         entry::<C, lat::Lat>(),
         entry::<C, lat_abs::LatAbs>(),
+        entry::<C, hand_off::HandOff>(),
     ]
 }
 

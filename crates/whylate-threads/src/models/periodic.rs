@@ -7,11 +7,10 @@
 use std::convert::Infallible;
 
 use whylate_clock::Counter;
-use whylate_gap::workload::Nothing;
 use whylate_model::Nanos;
 use whylate_rta::call::{Call, CallError};
-use whylate_rta::demand::{Demand, Sampler};
 
+use super::job::Job;
 use crate::ledger::{JobLedger, Ledger};
 use crate::mark::Mark;
 use crate::model::{Model, Setting, ended};
@@ -21,7 +20,7 @@ const USAGE: &str = "PERIODIC <amount> <period>";
 
 /// A job in each period.
 pub(super) struct Periodic {
-    demand: Sampler,
+    job: Job,
     period: Nanos,
     deadline: Nanos,
 }
@@ -41,9 +40,9 @@ impl<C: Counter> Model<C> for Periodic {
 
     fn read(call: &Call, setting: &Setting<'_>) -> Result<Self, CallError> {
         call.takes(2, USAGE)?;
-        let demand = demand(call, setting, USAGE)?;
+        let job = Job::read(call, setting, USAGE)?;
         let period = call.time(1, "period", USAGE)?;
-        Ok(Self { demand, period, deadline: setting.deadline.unwrap_or(period) })
+        Ok(Self { job, period, deadline: setting.deadline.unwrap_or(period) })
     }
 
     fn ledger(&self) -> Ledger {
@@ -66,8 +65,7 @@ impl Periodic {
                 false => stage.last(),
             };
             stage.mark(Mark::Woke { index, intended, at });
-            let amount = self.demand.draw();
-            let at = stage.receive(amount, &mut Nothing)?;
+            let (amount, at) = self.job.run(stage)?;
             stage.mark(Mark::Done { index, received: stage.ticks(amount), at });
             // The first release whose deadline is still to come.
             let passed = stage.now().since(start + self.deadline);
@@ -82,16 +80,4 @@ impl Periodic {
             index = next;
         }
     }
-}
-
-/// The first argument as an execution time.
-pub(super) fn demand(
-    call: &Call,
-    setting: &Setting<'_>,
-    usage: &'static str,
-) -> Result<Sampler, CallError> {
-    let what = "amount";
-    let demand = Demand::parse(call.argument(0, what, usage)?, setting.tables)
-        .map_err(|error| call.refused(what, error.to_string()))?;
-    Ok(demand.sampler(setting.seed))
 }

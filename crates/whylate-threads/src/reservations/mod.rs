@@ -113,6 +113,9 @@ pub trait Reservations: Guard + Sync {
     /// Gives the calling thread a reservation, from now on and until it is given up or ends.
     fn apply(&self, request: Request) -> Result<Applied, ThreadsError>;
 
+    /// Lets the calling thread run on these CPUs, too, without a reservation.
+    fn join(&self) -> Result<(), ThreadsError>;
+
     /// Gives the calling thread's up: it is an ordinary thread again.
     fn give_up(&self) -> Result<(), ThreadsError>;
 

@@ -101,6 +101,10 @@ impl Reservations for Prepared {
         Ok(Applied { thread, policy: sched::policy() })
     }
 
+    fn join(&self) -> Result<(), ThreadsError> {
+        Ok(())
+    }
+
     fn give_up(&self) -> Result<(), ThreadsError> {
         let mine = process::tid();
         let group = {

@@ -13,7 +13,7 @@ use super::*;
 use crate::ledger::{Entry, Job, Verdict};
 use crate::model::Setting;
 use crate::models;
-use crate::nanosleep::ClockNanosleep;
+use crate::timers::ClockNanosleep;
 
 /// What a set left behind.
 struct Ran {
@@ -42,7 +42,18 @@ fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
         recording: Nanos(200).to_ticks(rate),
         recording_with_switches: Nanos(800).to_ticks(rate),
     };
-    let setting = Setting { seed: 1, deadline: None, tables: &no_tables };
+    let set = whylate_rta::task_set::TaskSet {
+        threads: models.iter().map(|text| thread(text)).collect(),
+        resources: Vec::new(),
+    };
+    let resources = Resources::of(&set).unwrap();
+    let setting = Setting {
+        seed: 1,
+        deadline: None,
+        steps: &[],
+        resources: &resources,
+        tables: &no_tables,
+    };
     let members = models.iter().enumerate().map(|(index, text)| Member {
         name: format!("test/{index}"),
         model: models::named(&Call::parse(text).unwrap(), &setting).unwrap(),
@@ -86,6 +97,12 @@ fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
     }
     affinity::set(&cpus).unwrap();
     Some(Ran { rate, gaps, totals, jobs, books, ended })
+}
+
+fn thread(workload: &str) -> whylate_rta::task_set::Thread {
+    let mut thread = whylate_rta::task_set::Thread::new(workload);
+    thread.workload = Call::parse(workload).unwrap();
+    thread
 }
 
 fn keep(jobs: &mut Vec<(usize, Job)>, index: usize, entry: Entry) {
@@ -172,4 +189,27 @@ fn wake_ups_and_frames_are_accounted_for() {
     assert_eq!(account(1).corrected.whole.len(), 199, "each activation once");
     assert_eq!(account(1).lateness.whole.len() + account(1).skipped, 199);
     assert!(account(2).hits > 20, "{}", account(2).hits);
+}
+
+#[test]
+fn the_cpu_is_handed_on_in_turn_and_only_the_holder_of_the_baton_runs() {
+    let Some(ran) = run(&["HAND_OFF 1ms"; 3], Nanos(300_000_000)) else { return };
+    let mut blocks: Vec<(u64, u64, usize)> = Vec::new();
+    for (index, (gaps, totals)) in ran.gaps.iter().zip(&ran.totals).enumerate() {
+        let mut from = totals.start.0;
+        for gap in gaps.iter().filter(|gap| gap.kind == GapKind::HandOff) {
+            blocks.push((from, gap.start.0, index));
+            from = gap.end.0;
+        }
+        let handed = gaps.iter().filter(|gap| gap.kind == GapKind::HandOff).count();
+        assert!(handed > 20, "{handed}");
+    }
+    // The first stretch of each lies before its first turn, the last one may be cut off.
+    let amount = Nanos(1_000_000).to_ticks(ran.rate).0;
+    blocks.retain(|(from, to, _)| to - from >= amount);
+    blocks.sort_unstable();
+    for three in blocks.windows(3).take(60) {
+        let [a, b, c] = [three[0].2, three[1].2, three[2].2];
+        assert!(a != b && b != c && a != c, "{three:?}");
+    }
 }

@@ -83,14 +83,12 @@ impl Timer for RelativeSleep {
 
     #[inline]
     fn wait_until(&mut self, at: TimerNanos) -> Result<(), ThreadsError> {
-        loop {
-            let left = at.since(now());
-            if left.0 == 0 {
-                return Ok(());
-            }
-            relative_sleep::sleep_for(left.0)
-                .map_err(|source| ThreadsError::Timer { timer: RELATIVE, source })?;
+        let left = at.since(now());
+        if left.0 == 0 {
+            return Ok(());
         }
+        relative_sleep::sleep_for(left.0)
+            .map_err(|source| ThreadsError::Timer { timer: RELATIVE, source })
     }
 
     #[inline]

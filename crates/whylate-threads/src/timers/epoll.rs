@@ -6,7 +6,7 @@
 //! thread's slack where that is more; the facts tell the slack alone.
 
 use whylate_sys::SysError;
-use whylate_sys::epoll::{Epoll, Resolution};
+use whylate_sys::epoll::{Ended, Epoll, Resolution};
 
 use super::slack::Slack;
 use super::{MONOTONIC, now};
@@ -39,7 +39,9 @@ impl Timer for EpollTimeout {
         self.slack = Slack::least();
         let epoll = Epoll::new().map_err(refused)?;
         // A wait of nothing tells which call the kernel has.
-        self.resolution = epoll.wait_for(0).map_err(refused)?;
+        if let Ended::TimedOut(resolution) = epoll.wait_for(0).map_err(refused)? {
+            self.resolution = resolution;
+        }
         self.epoll = Some(epoll);
         Ok(())
     }
@@ -55,7 +57,10 @@ impl Timer for EpollTimeout {
             if left.0 == 0 {
                 return Ok(());
             }
-            epoll.wait_for(left.0).map_err(refused)?;
+            // A time-out is never early, so the clock is read again after a signal only.
+            if let Ended::TimedOut(_) = epoll.wait_for(left.0).map_err(refused)? {
+                return Ok(());
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use whylate_sys::futex;
+use whylate_sys::futex::{self, Ended};
 
 use super::slack::Slack;
 use super::{MONOTONIC, now};
@@ -28,11 +28,14 @@ impl Timer for FutexTimeout {
 
     #[inline]
     fn wait_until(&mut self, at: TimerNanos) -> Result<(), ThreadsError> {
-        while now() < at {
-            futex::wait_until(&self.word, 0, Some(at.0))
+        loop {
+            let ended = futex::wait_until(&self.word, 0, Some(at.0))
                 .map_err(|source| ThreadsError::Timer { timer: NAME, source })?;
+            // Nobody wakes it, but the kernel may do so for no reason.
+            if ended == Ended::TimedOut {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     #[inline]

@@ -35,10 +35,7 @@ impl Timer for RingWait {
             Some(ring) => ring,
             none => none.insert(RingTimeout::new().map_err(Self::refused)?),
         };
-        while now() < at {
-            ring.wait_until(at.0).map_err(Self::refused)?;
-        }
-        Ok(())
+        ring.wait_until(at.0).map_err(Self::refused)
     }
 
     #[inline]

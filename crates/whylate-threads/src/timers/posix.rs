@@ -37,10 +37,7 @@ impl Timer for PosixTimerWait {
             Some(timer) => timer,
             none => none.insert(PosixTimer::for_this_thread().map_err(Self::refused)?),
         };
-        while now() < at {
-            timer.wait_until(at.0).map_err(Self::refused)?;
-        }
-        Ok(())
+        timer.wait_until(at.0).map_err(Self::refused)
     }
 
     #[inline]

@@ -35,10 +35,7 @@ impl Timer for TimerFdRead {
             Some(fd) => fd,
             none => none.insert(TimerFd::monotonic().map_err(Self::refused)?),
         };
-        while now() < at {
-            fd.wait_until(at.0).map_err(Self::refused)?;
-        }
-        Ok(())
+        fd.wait_until(at.0).map_err(Self::refused)
     }
 
     #[inline]

@@ -243,8 +243,8 @@ mod tests {
 
     use super::*;
     use crate::mock::{MockTime, READ_NS};
-    use crate::nanosleep::ClockNanosleep;
     use crate::placement::Placement;
+    use crate::timers::ClockNanosleep;
     use crate::wake::run::{Measured, run};
 
     const US: u64 = 1_000;

@@ -8,6 +8,7 @@ mod hourglass;
 mod merge;
 mod reflect;
 mod report;
+mod threads;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub(crate) use hourglass::Hourglass;
 pub(crate) use merge::Merge;
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
+pub(crate) use threads::Threads;
 
 /// Measures where the microseconds of this machine go, names what took them, and says how far each
 /// number can be trusted.
@@ -45,6 +47,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Gaps(Box<Gaps>),
+    Threads(Box<Threads>),
     Hourglass(Hourglass),
     Doctor(Doctor),
     Report(Report),

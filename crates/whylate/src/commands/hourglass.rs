@@ -80,6 +80,7 @@ fn request(line: Line, seed: u64) -> Request {
     );
     Request {
         set,
+        tables_in: None,
         cpus,
         duration,
         threshold,

@@ -8,6 +8,7 @@ mod hourglass;
 mod merge;
 mod reflect;
 mod report;
+mod threads;
 
 use std::path::PathBuf;
 
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         None => checkup::run(&cli.checkup),
         Some(Command::Gaps(options)) => gaps::run(&options),
+        Some(Command::Threads(options)) => threads::run(&options),
         Some(Command::Hourglass(options)) => hourglass::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Report(options)) => report::run(&options),

@@ -1,0 +1,58 @@
+//! `whylate threads`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use whylate_model::Nanos;
+
+use super::Common;
+use crate::parse;
+
+/// Does this set of threads meet its deadlines, and what kept it from doing so.
+///
+/// Synthetic threads receive CPU time, wait, lock and hand over as the set says, and record when
+/// they had the CPU. Deadlines, response times and each miss are reported with the gap that caused
+/// it. A set comes from a file (--file) or from one word for each thread (--thread): the workload,
+/// then clauses apart by commas.
+///
+/// Example: whylate threads --thread "PERIODIC 3ms 8ms, timer HR, priority RTMED" --thread "PERIODIC
+/// 17ms 33ms, timer HR, priority RTLOW" --cpus 1
+///
+/// Cost: the CPU time that the set asks for, and a housekeeping thread that wakes every 20 ms.
+///
+/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a gap shorter than the threshold
+/// counts as CPU time received.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Threads {
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// A task set in TOML
+    #[arg(long, value_name = "FILE", help_heading = "The set", required_unless_present = "thread")]
+    pub(crate) file: Option<PathBuf>,
+    /// A thread: WORKLOAD[, timer T][, priority P][, cpus LIST][, reserve [hard|soft|quota] C T][,
+    /// deadline D][, start T][, finish T][, name N][, count N]
+    #[arg(long, value_name = "THREAD", help_heading = "The set")]
+    pub(crate) thread: Vec<String>,
+    /// CPUs of threads that name none [default: all but one]
+    #[arg(long, value_name = "CPUS", help_heading = "The set")]
+    pub(crate) cpus: Option<String>,
+    /// How long to run [default: what the file says, or 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The set")]
+    pub(crate) duration: Option<Nanos>,
+    /// A delta above this is a gap [default: max(100ns, 8 x p99.9 of the warm-up)]
+    #[arg(long, value_name = "TIME", value_parser = parse::limit)]
+    pub(crate) threshold: Option<Nanos>,
+    /// Propose a reservation for each thread with jobs, of which at most this share may miss
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) suggest_reservation: Option<f64>,
+    /// Records of the execution trace, in all
+    #[arg(long, value_name = "N", default_value_t = 300_000)]
+    pub(crate) records: u64,
+    /// Do not lock memory
+    #[arg(long)]
+    pub(crate) no_mlock: bool,
+    /// List the workloads, timers and priorities that there are, and end
+    #[arg(long, exclusive = true)]
+    pub(crate) list: bool,
+}

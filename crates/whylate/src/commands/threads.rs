@@ -1,0 +1,131 @@
+//! `whylate threads`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use whylate_gap::Threshold;
+use whylate_model::{CpuList, Nanos};
+use whylate_record::set::{Request, SetRecorded, record};
+use whylate_record::storage;
+use whylate_rta::{File, TaskSet, file, flag, suggest};
+use whylate_threads::{models, priority, timers};
+
+use super::gaps::{housekeeping, measured};
+use super::{Beginning, Exit, begin, conclude, quick};
+use crate::cli::{Format, Threads};
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// How long a set runs that does not say.
+const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
+
+pub(super) fn run(options: &Threads) -> Result<Exit> {
+    if options.list {
+        list();
+        return Ok(Exit::Done);
+    }
+    let (set, tables_in) = match asked(options) {
+        Ok(asked) => asked,
+        Err(error) => {
+            anstream::eprintln!("whylate threads: {error:#}");
+            return Ok(Exit::Usage);
+        }
+    };
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    let request = request(options, set, tables_in)?;
+    let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
+    let request = Request { seed, ..request };
+    let set = record(&request, directory, &stopping.stop, &mut progress)?;
+    drop(progress);
+    let exit = conclude(&set.recorded, &path, &options.common, &stopping)?;
+    if let Some(miss) = options.suggest_reservation {
+        propose(&set, miss, options.common.format);
+    }
+    Ok(exit)
+}
+
+/// The set that the words or the file describe.
+fn asked(options: &Threads) -> Result<(File, Option<PathBuf>)> {
+    let mut base = None;
+    let mut asked = match &options.file {
+        None => File { set: TaskSet::default(), duration: None, seed: None },
+        Some(path) => {
+            base = path.parent().map(Path::to_path_buf);
+            let text = whylate_record::set::text_of(None, &path.to_string_lossy());
+            let text = text.map_err(|reason| anyhow!(reason))?;
+            let tables = |name: &str| whylate_record::set::text_of(base.as_deref(), name);
+            file::parse(&text, &tables).with_context(|| path.display().to_string())?
+        }
+    };
+    for word in &options.thread {
+        let more = flag::threads(word, asked.set.threads.len())
+            .with_context(|| format!("--thread \"{word}\""))?;
+        asked.set.threads.extend(more);
+    }
+    asked.set.check()?;
+    Ok((asked, base))
+}
+
+fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result<Request> {
+    let File { set, duration, seed } = asked;
+    let cpus = measured(options.cpus.as_deref())?;
+    let duration = options.duration.or(duration).unwrap_or(DURATION);
+    let duration = quick(duration, options.common.quick);
+    let question = format!(
+        "Do {} threads on CPU {} meet their deadlines in {duration}?",
+        set.threads.len(),
+        CpuList(&cpus)
+    );
+    Ok(Request {
+        set,
+        tables_in,
+        cpus,
+        duration,
+        threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
+        housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
+        lock_memory: !options.no_mlock,
+        hold_idle_states: !options.common.no_dma_latency,
+        trace: !options.common.no_trace,
+        validate: true,
+        worst: 10,
+        records: options.records,
+        storage: storage::Limits::default(),
+        seed: seed.unwrap_or_default(),
+        command_line: std::env::args().collect(),
+        question,
+    })
+}
+
+/// The paper's advice: a little more than the thread needs, by how much it varies and how much a
+/// miss matters.
+fn propose(set: &SetRecorded, miss: f64, format: Format) {
+    if format == Format::Json {
+        return;
+    }
+    for (thread, jobs) in set.recorded.run.threads.iter().zip(&set.jobs) {
+        if jobs.is_empty() {
+            continue;
+        }
+        let (execution, taken): (Vec<Nanos>, Vec<Nanos>) = jobs.iter().copied().unzip();
+        match suggest::suggest(&execution, &taken, miss) {
+            Ok(proposed) => anstream::println!("thread {}: {proposed}", thread.name),
+            Err(reason) => anstream::println!("thread {}: no proposal: {reason}", thread.name),
+        }
+    }
+}
+
+fn list() {
+    let row = |usage: &str, about: &str| anstream::println!("  {usage:36} {about}");
+    anstream::println!("Workloads:");
+    for entry in models::known::<whylate_clock::HardwareCounter>() {
+        row(entry.usage, entry.about);
+    }
+    anstream::println!("\nTimers:");
+    for timer in timers::known() {
+        row(timer.usage, timer.about);
+    }
+    anstream::println!("\nPriorities:\n  {}", priority::USAGE);
+}

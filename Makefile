@@ -13,7 +13,7 @@ run:
 
 test: deps
 	WHYLATE_TESTS_REQUIRE=$(if $(CI),everything,nothing) $(CARGO) test --locked --workspace --no-fail-fast
-	$(CARGO) build --locked --package whylate
+	$(CARGO) build --locked --package whylate --features schema
 	$(CARGO) xtask bench --test
 	$(CARGO) xtask aarch64
 

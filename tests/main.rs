@@ -19,6 +19,7 @@ mod endurance;
 mod faults;
 mod figures;
 mod hot_path;
+mod hourglass;
 mod log;
 mod merge;
 mod merge_spread;

@@ -23,7 +23,9 @@ pub(crate) fn path() -> &'static Path {
         let this = std::env::current_exe().unwrap();
         let profile = this.parent().and_then(Path::parent).unwrap();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "whylate", "--locked", "--target-dir"]);
+        build.args(["build", "--quiet", "--package", "whylate", "--locked"]);
+        // The features that these tests were built with: nothing is compiled twice.
+        build.args(["--features", "schema", "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
         if profile.ends_with("release") {
             build.arg("--release");

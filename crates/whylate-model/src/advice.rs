@@ -66,6 +66,10 @@ impl fmt::Display for Warning {
             Self::SegmentsRotated { deleted } => {
                 write!(f, "{deleted} oldest segments were deleted to stay within the disk bound")
             }
+            Self::SetStarved { cpu, patience } => write!(
+                f,
+                "the set was ended: for {patience} no ordinary thread could run on CPU {cpu}"
+            ),
             Self::ExecutionCut { kept, lost } => write!(
                 f,
                 "the execution trace holds the first {kept} records; {lost} found no room"
@@ -177,6 +181,10 @@ impl Warning {
             Self::SegmentsRotated { .. } => {
                 "Summaries and histograms cover the whole run; single gaps and events are kept for \
                  its end only. Raise --max-disk to keep more."
+            }
+            Self::SetStarved { .. } => {
+                "A real-time thread that never waits takes the whole machine with it. Give the set \
+                 less to do, a reservation, or leave real-time throttling on."
             }
             Self::ExecutionCut { .. } => {
                 "Sums, deadlines and causes cover the whole run; single blocks are kept for its \

@@ -99,6 +99,13 @@ pub enum Warning {
         /// How many.
         deleted: u64,
     },
+    /// A CPU had no time for anybody but a set of threads, which was ended for it.
+    SetStarved {
+        /// The CPU.
+        cpu: CpuId,
+        /// For so long.
+        patience: Nanos,
+    },
     /// The execution trace has no room for all records; sums and deadlines cover the whole run.
     ExecutionCut {
         /// Records that it holds.
@@ -188,6 +195,7 @@ impl Warning {
                 | Self::FrequencyDisagreement { .. }
                 | Self::HostChanged { .. }
                 | Self::PartEndedEarly { .. }
+                | Self::SetStarved { .. }
                 | Self::WritingFailed { .. }
         )
     }

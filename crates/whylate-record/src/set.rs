@@ -9,6 +9,7 @@ mod trace;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use whylate_sys::memory;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_threads::TimerNanos;
 use whylate_threads::set::books::Books;
+use whylate_threads::set::watchdog::{PATIENCE, Watchdog, by_affinity};
 use whylate_threads::set::{Ended, Orders, Set};
 
 use crate::collector::{Collector, Wanted};
@@ -105,6 +107,11 @@ pub struct SetRecorded {
     pub begin: Ticks,
     /// Of each thread, its jobs in order: execution time, and what interrupts and the host took.
     pub jobs: Vec<Vec<(Nanos, Nanos)>>,
+}
+
+/// Looks up every word of the set: models, timers, priorities, tables.
+pub fn check(request: &Request) -> Result<(), RecordError> {
+    members::understood(request).map(|_| ())
 }
 
 /// Runs the set into `directory` until the duration is over or `stop` is set.
@@ -250,6 +257,7 @@ impl<'a> Recording<'a> {
         let interval = Intervals::width_for(self.request.duration);
         self.books = Some(Books::open(pages.collect(), epoch, interval));
         self.workbench.measurement_begins();
+        let dog = self.watchdog();
         let mut turns = 0u32;
         while self.turn() == State::Running {
             if turns.is_multiple_of(LOOK_EVERY) {
@@ -264,11 +272,33 @@ impl<'a> Recording<'a> {
             std::thread::sleep(TURN);
         }
         self.workbench.measurement_ends();
+        if let Some(cpu) = dog.as_ref().and_then(Watchdog::starved) {
+            self.stopped = true;
+            let warning = Warning::SetStarved { cpu, patience: PATIENCE };
+            progress.say(&warning.to_string());
+            self.warnings.push(warning);
+        }
+        drop(dog);
         self.ended = self.set.finish();
         // Events still on their way are in the buffers by now.
         std::thread::sleep(TURN);
         self.turn();
         self.finish_books();
+    }
+
+    /// A set with real-time threads is watched over.
+    fn watchdog(&mut self) -> Option<Watchdog> {
+        if !members::real_time(self.request) {
+            return None;
+        }
+        let settle = match self.reserved.get(&members::Scheduler::Deadline).cloned() {
+            Some(deadlines) => Arc::new(move |_| deadlines.join()),
+            None => by_affinity(),
+        };
+        let cpus = members::cpus(self.request);
+        Watchdog::start(&cpus, &self.set.stop_flag(), &settle)
+            .inspect_err(|error| self.warnings.push(Warning::Guard { what: error.to_string() }))
+            .ok()
     }
 
     fn look_around(&mut self, elapsed: Nanos, progress: &mut dyn Progress) {

@@ -140,7 +140,7 @@ impl Window {
         Self { from: Nanos(0), length: Nanos((end.ceil() as u64).max(1)) }
     }
 
-    pub(crate) fn from_ns(self) -> f64 {
+    pub(crate) fn begin_ns(self) -> f64 {
         self.from.0 as f64
     }
 
@@ -148,15 +148,15 @@ impl Window {
         self.length.0.max(1) as f64
     }
 
-    pub(crate) fn to_ns(self) -> f64 {
-        self.from_ns() + self.length_ns()
+    pub(crate) fn end_ns(self) -> f64 {
+        self.begin_ns() + self.length_ns()
     }
 }
 
 impl ThreadRow {
     /// The spans in a window, cut to it.
     pub(crate) fn within(&self, window: Window) -> impl Iterator<Item = Span> + '_ {
-        let (from, to) = (window.from_ns(), window.to_ns());
+        let (from, to) = (window.begin_ns(), window.end_ns());
         self.spans
             .iter()
             .map(move |span| Span { from_ns: span.from_ns.max(from), to_ns: span.to_ns.min(to) })
@@ -185,13 +185,13 @@ impl ThreadRow {
         let width = window.length_ns() / columns.max(1) as f64;
         let mut shares = vec![0.0; columns];
         for span in self.within(window) {
-            let (from, to) = (span.from_ns - window.from_ns(), span.to_ns - window.from_ns());
-            for column in (from / width) as usize..columns {
+            let (from, to) = (span.from_ns - window.begin_ns(), span.to_ns - window.begin_ns());
+            for (column, share) in shares.iter_mut().enumerate().skip((from / width) as usize) {
                 let (begin, end) = (column as f64 * width, (column + 1) as f64 * width);
                 if begin >= to {
                     break;
                 }
-                shares[column] += (to.min(end) - from.max(begin)).max(0.0) / width;
+                *share += (to.min(end) - from.max(begin)).max(0.0) / width;
             }
         }
         shares

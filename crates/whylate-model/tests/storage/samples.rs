@@ -159,6 +159,7 @@ pub(crate) fn warnings() -> Vec<Warning> {
         Warning::RtThrottling { runtime: Nanos(950_000_000), period: Nanos::SECOND },
         Warning::ThresholdNearPeriod { threshold: Nanos(20), period: Nanos(9) },
         Warning::SegmentsRotated { deleted: 2 },
+        Warning::SetStarved { cpu: CpuId(1), patience: Nanos(3_000_000_000) },
         Warning::ExecutionCut { kept: 300_000, lost: 7 },
         Warning::WritingFailed { reason: text() },
         Warning::Interrupted,

@@ -51,7 +51,7 @@ pub fn figure(rows: &[ThreadRow], window: Window, title: &str) -> Figure {
         svg.words((WIDTH / 2.0, 34.0), "note mid", why);
         return Figure { svg: svg.finish(), table };
     }
-    let x = Axis::linear((window.from_ns(), window.to_ns()), (LEFT, RIGHT));
+    let x = Axis::linear((window.begin_ns(), window.end_ns()), (LEFT, RIGHT));
     let top = |index: usize| ROW * index as f64 + NAME;
     let lanes: Vec<Lane> = (0..drawn).map(|i| Lane::of(&rows[i], window, &x, top(i))).collect();
     let notes = notes(&lanes, rows.len() - drawn);
@@ -221,8 +221,8 @@ pub(crate) fn table(
 ) -> Table {
     let caption = format!(
         "{title}: CPU time from {} to {} ms",
-        milliseconds(window.from_ns(), window.length_ns() / 1e3),
-        milliseconds(window.to_ns(), window.length_ns() / 1e3)
+        milliseconds(window.begin_ns(), window.length_ns() / 1e3),
+        milliseconds(window.end_ns(), window.length_ns() / 1e3)
     );
     let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest gap"];
     let mut table = Table::new(caption, &head);

@@ -95,7 +95,7 @@ fn cut(label: &str) -> String {
 /// The window's begin, middle and end below the columns they stand for.
 fn axis(window: Window, columns: usize) -> String {
     let label = |share: f64| {
-        let at = window.from_ns() + share * window.length_ns();
+        let at = window.begin_ns() + share * window.length_ns();
         milliseconds(at, window.length_ns() / 1e3)
     };
     let (begin, middle, end) = (label(0.0), label(0.5), label(1.0));

@@ -1,3 +1,5 @@
+//! Every form is read, refused and drawn as it should be.
+
 use proptest::prelude::*;
 use statrs::distribution::{ContinuousCDF, LogNormal, Normal};
 

@@ -1,3 +1,5 @@
+//! Files are read, refused with their place, and written back.
+
 use proptest::prelude::*;
 use whylate_model::CpuId;
 

@@ -1,3 +1,5 @@
+//! The paper's command lines, and those that are none.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Sets that work pass; each that cannot work is refused by name.
+
 use super::*;
 
 fn thread(name: &str, steps: &[&str]) -> Thread {

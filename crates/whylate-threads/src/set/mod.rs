@@ -7,6 +7,7 @@
 
 pub mod books;
 mod thread;
+pub mod watchdog;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -227,6 +228,12 @@ impl Set {
                 }
             });
         }
+    }
+
+    /// The flag that ends the run.
+    #[must_use]
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
     }
 
     /// Ends the run: running threads see it within a millisecond, sleeping ones within 250.

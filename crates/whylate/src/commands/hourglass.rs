@@ -13,6 +13,7 @@ use whylate_report::hourglass::Output;
 use whylate_rta::hourglass::{self, Hourglass as Line};
 use whylate_sys::affinity;
 
+use super::threads::not_understood;
 use super::{Exit, exit};
 use crate::cli::Hourglass;
 use crate::progress::Shown;
@@ -36,8 +37,11 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     }
     let seed = line.extra.seed.unwrap_or_else(whylate_record::draw_seed);
     let path = line.extra.output.clone().unwrap_or_else(whylate_record::default_directory);
-    let directory = RunDir::create(&path)?;
     let (raw, request) = (line.raw_trace, request(line, seed));
+    if let Some(exit) = not_understood(&request, "hourglass") {
+        return Ok(exit);
+    }
+    let directory = RunDir::create(&path)?;
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
     let run = &set.recorded.run;
@@ -89,7 +93,7 @@ fn request(line: Line, seed: u64) -> Request {
         hold_idle_states: true,
         trace: true,
         validate: true,
-        worst: 10,
+        worst: 3,
         records,
         storage: storage::Limits::default(),
         seed,

@@ -36,6 +36,9 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let stopping = Stopping::listen()?;
     let mut progress = Shown::new(HEARTBEAT);
     let request = request(options, set, tables_in)?;
+    if let Some(exit) = not_understood(&request, "threads") {
+        return Ok(exit);
+    }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
@@ -45,6 +48,13 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
         propose(&set, miss, options.common.format);
     }
     Ok(exit)
+}
+
+/// Says what is wrong with the words of a set, before anything is touched.
+pub(super) fn not_understood(request: &Request, command: &str) -> Option<Exit> {
+    let error = whylate_record::set::check(request).err()?;
+    anstream::eprintln!("whylate {command}: {error}");
+    Some(Exit::Usage)
 }
 
 /// The set that the words or the file describe.
@@ -90,7 +100,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         hold_idle_states: !options.common.no_dma_latency,
         trace: !options.common.no_trace,
         validate: true,
-        worst: 10,
+        worst: 3,
         records: options.records,
         storage: storage::Limits::default(),
         seed: seed.unwrap_or_default(),

@@ -1,0 +1,253 @@
+//! The command line of Hourglass 0.5, run as the paper prints it.
+
+use std::path::Path;
+
+use whylate_model::run::{Closure, Run, Verdict};
+use whylate_model::warning::Warning;
+
+use crate::needs;
+use crate::program::{self, Recorded, said, whylate};
+
+/// Every command line that the paper prints, in its order.
+const OF_THE_PAPER: [&str; 12] = [
+    "-n 3 -d 5s -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH",
+    "-d 60s -n 10 -a -p NORMAL -w CPU",
+    "-d 60s -n 10 -a -p NORMAL -w CPU_YIELD 0.9ms",
+    "-d 6m -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i RTC",
+    "-d 20s -n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i RTC",
+    "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC 17ms 33ms -i NATIVE",
+    "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC 17ms 33ms -i HR",
+    "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC 12ms 33ms -i NATIVE",
+    "-n 2 -t 0 -w PERIODIC 3ms 8ms -rh 3ms 8ms -t 1 -w PERIODIC 17ms 33ms -rh 17ms 33ms",
+    "-n 2 -t 0 -w PERIODIC 3ms 8ms -rh 3.1ms 8ms -t 1 -w PERIODIC 17ms 33ms -rh 17.1ms 33ms",
+    "-n 2 -a -w CPU_SCAN 32 -t 1 -w CPU_SCAN_YIELD 32 1ms",
+    "-n 1 -t 0 -w CPU_PERIODIC 10ms 50ms",
+];
+
+/// The same, over in a second.
+fn shortened(words: &str) -> String {
+    let mut all: Vec<&str> = words.split(' ').collect();
+    if let Some(at) = all.iter().position(|word| *word == "-d") {
+        all.drain(at..at + 2);
+    }
+    format!("hourglass -d 700ms {}", all.join(" "))
+}
+
+/// A line of the execution trace.
+struct Line {
+    thread: usize,
+    start: f64,
+    finish: f64,
+    duration: f64,
+    gap: f64,
+}
+
+/// What was printed, by the column definitions of the paper.
+#[derive(Default)]
+struct Printed {
+    trace: Vec<Line>,
+    raw: usize,
+    latencies: Vec<f64>,
+    deadlines: Vec<(usize, u64, u64)>,
+}
+
+fn parse(text: &str) -> Printed {
+    let mut printed = Printed::default();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["latlate:", late] => printed.latencies.push(late.parse().unwrap()),
+            ["thread", number, "missed", missed, "deadlines,", "hit", hit] => {
+                let number = number.trim_end_matches(':').parse().unwrap();
+                printed.deadlines.push((number, missed.parse().unwrap(), hit.parse().unwrap()));
+            }
+            ["raw:", ..] => printed.raw += 1,
+            [thread, start, finish, duration, gap] => {
+                for number in [start, finish, duration, gap] {
+                    assert_eq!(number.split_once('.').unwrap().1.len(), 6, "{line}");
+                }
+                let number = |text: &str| text.parse::<f64>().unwrap();
+                printed.trace.push(Line {
+                    thread: thread.parse().unwrap(),
+                    start: number(start),
+                    finish: number(finish),
+                    duration: number(duration),
+                    gap: number(gap),
+                });
+            }
+            _ => panic!("not a line of the paper: {line}"),
+        }
+    }
+    printed
+}
+
+fn printed(recorded: &Recorded) -> Printed {
+    parse(&String::from_utf8_lossy(&recorded.output.stdout))
+}
+
+/// What must be true of every run on one CPU.
+fn is_sound(printed: &Printed, words: &str) {
+    let mut last: f64 = 0.0;
+    for line in &printed.trace {
+        // A nanosecond of rounding in each number.
+        assert!((line.finish - line.start - line.duration).abs() < 3e-6, "{words}");
+        assert!((line.start - last - line.gap).abs() < 3e-6 || line.gap == 0.0, "{words}");
+        assert!(line.duration >= 0.0 && line.start >= last - 3e-6, "{words}: {}", line.start);
+        last = line.finish;
+    }
+}
+
+fn threads_hold(run: &Run, words: &str) {
+    for thread in &run.threads {
+        assert_eq!(thread.closure, Closure::Holds, "{words}");
+        assert_eq!(thread.dropped, 0, "{words}");
+    }
+}
+
+#[test]
+fn every_command_line_of_the_paper_runs_and_prints_its_columns() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    for words in OF_THE_PAPER {
+        let words = shortened(words);
+        if words.contains("RTC") && !Path::new("/dev/rtc").exists() {
+            let recorded = whylate(words.split(' ')).output().unwrap();
+            assert_eq!(recorded.status.code(), Some(1), "{}", said(&recorded));
+            assert!(said(&recorded).contains("/dev/rtc"), "{}", said(&recorded));
+            continue;
+        }
+        let recorded = program::record_ending(&words, &[0, 4]);
+        let printed = printed(&recorded);
+        is_sound(&printed, &words);
+        threads_hold(&recorded.run, &words);
+        let threads = recorded.run.threads.len();
+        assert!(printed.trace.iter().all(|line| line.thread < threads), "{words}");
+        let blocks: u64 = recorded.run.threads.iter().map(|thread| thread.blocks).sum();
+        assert_eq!(printed.trace.len() as u64, blocks, "{words}");
+        let with = recorded.run.threads.iter().filter(|thread| thread.deadlines.is_some()).count();
+        assert_eq!(printed.deadlines.len(), with, "{words}");
+        assert_eq!(printed.raw, 0, "{words}");
+    }
+}
+
+#[test]
+fn the_kernel_counts_the_switches_and_the_cpu_time_that_the_threads_count() {
+    let _alone = program::alone();
+    if !needs::root() || needs::tracefs().is_none() {
+        return;
+    }
+    for words in [
+        "hourglass -d 2s -n 3 -a -w CPU",
+        "hourglass -d 2s -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC 17ms 33ms",
+        "hourglass -d 2s -n 4 -a -w CPU_YIELD 0.9ms",
+    ] {
+        let recorded = program::record_ending(words, &[0, 4]);
+        for thread in &recorded.run.threads {
+            let of = &thread.switches;
+            let kernel = of.voluntary + of.involuntary;
+            assert_eq!(of.traced, Some(kernel), "{words}, thread {}", thread.name);
+            let time = thread.cpu_time.unwrap();
+            // Of a thread that had next to no time, the reading of the clocks is a good part.
+            if time.kernel.0 > 100_000_000 {
+                assert!(time.residual.abs() < 0.002, "{words}, thread {}: {time:?}", thread.name);
+            }
+        }
+        let validation = recorded.run.validation.unwrap();
+        let wrong = validation.switch_as_none + validation.none_as_switch;
+        let right = validation.switch_as_switch + validation.none_as_none;
+        assert!(wrong * 100 <= right, "{words}: {validation:?}");
+    }
+}
+
+#[test]
+fn rate_monotonic_threads_of_the_paper_meet_their_deadlines_with_good_timers() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let words = "hourglass -d 2s -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR \
+                 -t 1 -p RTLOW -w PERIODIC 17ms 33ms -i HR";
+    let recorded = program::record_ending(words, &[0, 4]);
+    let deadlines: Vec<_> =
+        recorded.run.threads.iter().map(|thread| thread.deadlines.clone().unwrap()).collect();
+    assert_eq!(deadlines[0].hits + deadlines[0].misses, 250);
+    assert_eq!(deadlines[1].hits + deadlines[1].misses, 60);
+    for of in &deadlines {
+        // The host may take a job's slack: then the miss says so.
+        for miss in &of.first {
+            assert!(miss.taken.total_ns() > 0.0 && miss.gap.is_some(), "{miss:?}");
+        }
+        assert!(of.misses * 10 <= of.hits, "{of:?}");
+    }
+}
+
+#[test]
+fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_leaves_out() {
+    let _alone = program::alone();
+    let recorded = program::record_ending("hourglass -d 300ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
+    let printed = printed(&recorded);
+    assert_eq!((printed.trace.len(), printed.raw), (20, 20));
+    let cut = recorded.run.warnings.iter().find_map(|warning| match warning {
+        Warning::ExecutionCut { kept, lost } => Some((*kept, *lost)),
+        _ => None,
+    });
+    let blocks: u64 = recorded.run.threads.iter().map(|thread| thread.blocks).sum();
+    assert_eq!(cut, Some((20, blocks - 20)));
+}
+
+#[test]
+fn latencies_are_printed_raw_and_one_for_each_wake_up() {
+    let _alone = program::alone();
+    let words = "hourglass -d 500ms -n 2 -a -p NORMAL -i HR -t 0 -w LAT 5.3ms -t 1 -w LAT_ABS 5ms";
+    let recorded = program::record_ending(words, &[0, 4]);
+    let printed = printed(&recorded);
+    let wakes: u64 = recorded
+        .run
+        .series
+        .iter()
+        .filter(|series| series.name == "wake-0" || series.name == "wake-1")
+        .map(|series| series.n)
+        .sum();
+    assert_eq!(printed.latencies.len() as u64, wakes);
+    assert!(wakes > 100 && printed.latencies.iter().all(|late| *late >= 0.0));
+}
+
+#[test]
+fn hundreds_of_threads_run_and_are_all_accounted_for() {
+    let _alone = program::alone();
+    let recorded = program::record_ending("hourglass -d 1s -n 300 -a -w PERIODIC 100us 500ms", &[0, 4]);
+    assert_eq!(recorded.run.threads.len(), 300);
+    for thread in &recorded.run.threads {
+        let of = thread.deadlines.as_ref().unwrap();
+        assert_eq!(of.hits + of.misses, 2, "thread {}", thread.name);
+    }
+}
+
+#[test]
+fn a_refused_priority_is_named_and_the_threads_run_all_the_same() {
+    let _alone = program::alone();
+    let Some(setpriv) = needs::program("setpriv") else { return };
+    if !needs::root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
+    let run = home.path().join("run");
+    let output = std::process::Command::new(setpriv)
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(program::path())
+        .args("hourglass -d 300ms -n 1 -t 0 -p RTHIGH -w PERIODIC 1ms 10ms -o".split(' '))
+        .arg(&run)
+        .env("XDG_STATE_HOME", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    let text = said(&output);
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
+    assert!(text.contains("CAP_SYS_NICE"), "{text}");
+    let run = program::read(&run);
+    assert!(run.threads[0].policy.starts_with("SCHED_OTHER"), "{}", run.threads[0].policy);
+    assert!(!matches!(run.verdict, Verdict::Pending));
+}

@@ -217,7 +217,8 @@ fn latencies_are_printed_raw_and_one_for_each_wake_up() {
 #[test]
 fn hundreds_of_threads_run_and_are_all_accounted_for() {
     let _alone = program::alone();
-    let recorded = program::record_ending("hourglass -d 1s -n 300 -a -w PERIODIC 100us 500ms", &[0, 4]);
+    let recorded =
+        program::record_ending("hourglass -d 1s -n 300 -a -w PERIODIC 100us 500ms", &[0, 4]);
     assert_eq!(recorded.run.threads.len(), 300);
     for thread in &recorded.run.threads {
         let of = thread.deadlines.as_ref().unwrap();

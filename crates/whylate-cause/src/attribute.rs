@@ -402,8 +402,7 @@ impl Attributor {
         let sends = split.sends.iter().map(|&index| sends[index].clone()).collect();
         self.answered(&events);
         let basis = if lost.is_empty() { Basis::Trace } else { Basis::TraceWithLosses };
-        let leaves =
-            |event: &&Event| matches!(&event.kind, EventKind::Switch { from, .. } if from.pid == own);
+        let leaves = |event: &&Event| matches!(&event.kind, EventKind::Switch { from, .. } if from.pid == own);
         let switched_out = events.iter().filter(leaves).count() as u64;
         let switched = lost.is_empty().then_some(switched_out > 0);
         let own = own_time::own_time(gap, own, &events);

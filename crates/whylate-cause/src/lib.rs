@@ -19,8 +19,8 @@ pub mod error;
 pub mod evidence_b;
 mod lane;
 pub mod naming;
-pub mod own_time;
 mod overlay;
+pub mod own_time;
 pub mod periodic;
 #[cfg(test)]
 mod planted;

@@ -20,6 +20,8 @@ pub fn own_time(gap: &Gap, own: Pid, events: &[Event]) -> TicksDelta {
     for event in events {
         match &event.kind {
             EventKind::Wakeup { task, .. } => woken = Some((task.pid, event.ticks)),
+            // A CPU that has had another interrupt since was not given to it at once.
+            EventKind::VectorEntry { .. } => woken = None,
             EventKind::Switch { from, from_runnable, to } => {
                 // A thread that gave the CPU up itself has had the clock read when it did.
                 let handed = match woken.take() {
@@ -73,6 +75,10 @@ mod tests {
         event(ticks, EventKind::Switch { from: task(from), from_runnable, to: task(to) })
     }
 
+    fn vector() -> EventKind {
+        EventKind::VectorEntry { name: "local_timer".into(), vector: 236 }
+    }
+
     fn wakeup(ticks: u64, pid: i32) -> Event {
         event(ticks, EventKind::Wakeup { task: task(pid), target: CpuId(1) })
     }
@@ -93,6 +99,13 @@ mod tests {
     #[test]
     fn a_thread_that_waits_behind_another_is_charged_from_the_switch_on() {
         let events = [wakeup(110, OWN), switch(180, 9, false, OWN)];
+        assert_eq!(own_time(&gap(GapKind::Dispatch), Pid(OWN), &events), TicksDelta(20));
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_and_not_let_run_is_charged_from_the_switch_on() {
+        let timer = |ticks| event(ticks, vector());
+        let events = [timer(105), wakeup(110, OWN), timer(170), switch(180, 0, true, OWN)];
         assert_eq!(own_time(&gap(GapKind::Dispatch), Pid(OWN), &events), TicksDelta(20));
     }
 

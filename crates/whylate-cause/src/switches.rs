@@ -93,10 +93,7 @@ pub fn r1_findings(cost: &SwitchCost, hz: Hertz) -> Vec<Finding> {
     let n = cost.switches;
     let shortest = cost.shortest.to_nanos(hz);
     let mut findings = vec![
-        finding(
-            format!("{n} gaps between the two threads are context switches"),
-            Confidence::Certain,
-        ),
+        finding(format!("{n} gaps between two threads are context switches"), Confidence::Certain),
         finding(format!("the fastest context switch of {n} took {shortest}"), Confidence::Likely),
     ];
     if let Some(expected) = cost.expected {

@@ -201,10 +201,15 @@ impl<'a> Recorder<'a> {
             return self.record_as(kind, counter, start, wake);
         }
         if until > start {
-            let (cpu, evidence) = (self.cpu, Evidence::default());
-            let (cpu_before, cpu_after) = (cpu, cpu);
-            let gap =
-                Gap { start, end: until, resumed: until, cpu_before, cpu_after, kind, evidence };
+            let gap = Gap {
+                start,
+                end: until,
+                resumed: until,
+                cpu_before: self.cpu,
+                cpu_after: self.cpu,
+                kind,
+                evidence: Evidence::default(),
+            };
             let kept = self.ring.has_room();
             if kept {
                 self.ring.store(&gap);
@@ -261,6 +266,7 @@ impl<'a> Recorder<'a> {
 
     /// Counts iterations done up to `now`; true when the measurement is over.
     #[inline]
+    #[must_use]
     pub fn block_done(&self, iterations: u64, now: Ticks) -> bool {
         add(&self.live.iterations, iterations);
         self.live.now.store(now.0, Ordering::Relaxed);

@@ -18,11 +18,7 @@ const STRETCHES: u32 = 50;
 const STRETCH: Nanos = Nanos(5_000);
 
 /// Gives the area back if the word can be trusted, and the reason if not.
-pub fn check<C: Counter>(
-    counter: &mut C,
-    rate: Hertz,
-    area: RseqArea,
-) -> Result<RseqArea, String> {
+pub fn check<C: Counter>(counter: &mut C, rate: Hertz, area: RseqArea) -> Result<RseqArea, String> {
     for _ in 0..SWITCHES {
         area.arm();
         let before = switches::thread_switches();

@@ -121,6 +121,7 @@ impl Warning {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table: one arm for each warning")]
     fn meaning(&self) -> &'static str {
         match self {
             Self::NoiseBelowThreshold { share, .. } => noise(*share),

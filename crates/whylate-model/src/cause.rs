@@ -52,6 +52,9 @@ pub enum Cause {
     Firmware,
     /// No kernel event was recorded because the trace lost some: nothing is claimed.
     TraceLost,
+    /// The thread could run and was not let: its reservation, or the limit of real-time tasks, was
+    /// used up, and a thread of a lower class ran.
+    Throttled,
     /// Inferred from evidence B: the thread was switched out, by whom is not known.
     ContextSwitch,
     /// Inferred from evidence B: the thread kept the CPU; an interrupt, the host or the firmware.

@@ -26,6 +26,49 @@ impl Block {
     }
 }
 
+/// One job of a thread, as a segment holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredJob {
+    /// Number of the thread in its set.
+    pub thread: u16,
+    /// Number of the job in its schedule, from 0.
+    pub index: u64,
+    /// Nominal release.
+    pub release: Ticks,
+    /// Deadline.
+    pub deadline: Ticks,
+    /// First reading of the thread at work on it; none for a job that never began.
+    pub woke: Option<Ticks>,
+    /// Reading at which it had its execution time; none for a job that never did.
+    pub done: Option<Ticks>,
+    /// The execution time that it asked for and received; zero for a job that never did.
+    pub received: Nanos,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// Between release and end, time that other threads had the CPU.
+    pub threads: Nanos,
+    /// The same for interrupts.
+    pub interrupts: Nanos,
+    /// The same for the host or the firmware.
+    pub host: Nanos,
+    /// The same for nothing that is known.
+    pub unknown: Nanos,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It had its execution time by its deadline.
+    Hit,
+    /// It had it later.
+    Late,
+    /// It did not have it when the run ended.
+    Unfinished,
+    /// It never began: its deadline was over before the job before it was done.
+    Skipped,
+}
+
 /// What the context switches of an execution trace took: the histogram of `process_ctx`, and what
 /// rule R1 makes of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -29,6 +29,7 @@ impl fmt::Display for Cause {
             Self::TraceLost => "trace lost".to_owned(),
             Self::ContextSwitch => "context switch".to_owned(),
             Self::NotSwitched => "no context switch".to_owned(),
+            Self::Throttled => "throttled".to_owned(),
             Self::Migration => "migration".to_owned(),
             Self::Unknown => "unknown".to_owned(),
         })

@@ -3,6 +3,7 @@
 mod attend;
 mod ledgers;
 mod members;
+mod rules;
 mod summary;
 mod tables;
 mod trace;
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 use whylate_cause::rules::{Corroboration, Standing};
 use whylate_cause::totals::Beside;
-use whylate_clock::facts::RecordingCost;
 use whylate_clock::Counter;
+use whylate_clock::facts::RecordingCost;
 use whylate_gap::plan::Work;
 use whylate_gap::{Source, State, Threshold};
 use whylate_host::watch::{HostWatch, Watched};
@@ -28,6 +29,7 @@ use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_rta::task_set::TaskSet;
 use whylate_sys::memory;
 use whylate_sys::nanosleep::{Clock, clock_ns};
+use whylate_sys::sched::Policy;
 use whylate_threads::TimerNanos;
 use whylate_threads::set::books::Books;
 use whylate_threads::set::watchdog::{PATIENCE, Watchdog, by_affinity};
@@ -144,6 +146,7 @@ struct Recording<'a> {
     books: Option<Books>,
     collector: Collector,
     tallies: Tallies,
+    switches: rules::Switches,
     execution: Execution,
     watch: HostWatch,
     warnings: Vec<Warning>,
@@ -151,6 +154,7 @@ struct Recording<'a> {
     begin: Ticks,
     stopped: bool,
     works: Vec<Work>,
+    always_run: Vec<bool>,
     // Last, so that the host is restored when everything above has ended.
     reserved: BTreeMap<members::Scheduler, members::Held>,
 }
@@ -167,7 +171,9 @@ impl<'a> Recording<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         // Words that lead nowhere are told before anything is touched.
-        let works = members::understood(request)?;
+        let understood = members::understood(request)?;
+        let works = understood.iter().map(|(work, _)| *work).collect();
+        let always_run = understood.iter().map(|(_, always)| *always).collect();
         let measured = members::cpus(request);
         let need = Need {
             measured: measured.clone(),
@@ -223,6 +229,15 @@ impl<'a> Recording<'a> {
             .collect();
         let watch = HostWatch::start(Path::new("/"), &measured, &watched);
         let threads = request.set.threads.len();
+        let above_ordinary: Vec<bool> = set
+            .members()
+            .map(|member| {
+                matches!(
+                    member.seated.policy,
+                    Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline { .. }
+                )
+            })
+            .collect();
         Ok(Self {
             request,
             workbench,
@@ -233,7 +248,8 @@ impl<'a> Recording<'a> {
             ledgers,
             books: None,
             collector,
-            tallies: Tallies::of(threads),
+            tallies: Tallies::of(above_ordinary.into_iter()),
+            switches: rules::Switches::new(),
             execution: Execution::of(threads, request.records),
             watch,
             warnings,
@@ -241,6 +257,7 @@ impl<'a> Recording<'a> {
             begin: Ticks(0),
             stopped: false,
             works,
+            always_run,
             reserved,
         })
     }
@@ -288,7 +305,7 @@ impl<'a> Recording<'a> {
 
     /// A set with real-time threads is watched over.
     fn watchdog(&mut self) -> Option<Watchdog> {
-        if !members::real_time(self.request) {
+        if !members::real_time(self.request) && self.reserved.is_empty() {
             return None;
         }
         let settle = match self.reserved.get(&members::Scheduler::Deadline).cloned() {
@@ -420,11 +437,30 @@ impl<'a> Recording<'a> {
         evidence
     }
 
+    /// What the rules make of the threads beside each other.
+    fn of_the_set(&self) -> Vec<Finding> {
+        let threads = self.set.members().enumerate().map(|(index, member)| {
+            let totals = self.set.totals(index);
+            rules::About {
+                name: self.request.set.threads[index].name.clone(),
+                always_runs: self.always_run[index],
+                fifo: self.collector.threads()[index].facts.fifo,
+                timer: member.timer.name,
+                term: (totals.start.max(self.begin), totals.end),
+            }
+        });
+        let threads: Vec<_> = threads.collect();
+        let (blocks, latencies) = self.execution.in_order();
+        rules::findings(&threads, &blocks, &latencies, &self.switches, self.workbench.rate)
+    }
+
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
         let corroboration =
             Corroboration { steal_ns: evidence.steal_ns, smi_count: evidence.smi_count };
         let context = self.collector.attributor().context();
         let beside = Beside { standing: Standing::Ordinary, corroboration };
-        self.collector.causes().findings(context, beside)
+        let mut findings = self.of_the_set();
+        findings.extend(self.collector.causes().findings(context, beside));
+        findings
     }
 }

@@ -7,6 +7,7 @@
 use whylate_cause::Attributed;
 use whylate_model::directory::{Reserve, RunDir};
 use whylate_model::event::Event;
+use whylate_model::execution::{Block, StoredJob};
 use whylate_model::hlog::HistogramLog;
 use whylate_model::run::{Run, Segment, Verdict};
 use whylate_model::segments::{self, StoredGap, Writer};
@@ -67,6 +68,16 @@ impl Storage {
 
     pub(crate) fn event(&mut self, event: &Event) {
         let result = self.segments.push_event(event);
+        self.note(result);
+    }
+
+    pub(crate) fn block(&mut self, block: &Block) {
+        let result = self.segments.push_block(block);
+        self.note(result);
+    }
+
+    pub(crate) fn job(&mut self, job: &StoredJob) {
+        let result = self.segments.push_job(job);
         self.note(result);
     }
 

@@ -75,6 +75,16 @@ pub enum ReportError {
         /// The directory, safe to print.
         directory: String,
     },
+    /// A run of a set of threads.
+    #[error(
+        "cannot merge `{directory}`: it is a run of a set of threads, whose deadlines and blocks of \
+         CPU time belong to its own schedule and cannot be summed; compare such runs with \
+         `whylate compare`, or leave it out"
+    )]
+    SetOfThreads {
+        /// The directory, safe to print.
+        directory: String,
+    },
     /// More than a merged run can hold.
     #[error("cannot merge: {what}; the most is {most}")]
     TooMuch {

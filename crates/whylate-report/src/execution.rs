@@ -1,10 +1,14 @@
 //! The execution trace as figures want it: a row for each thread (`render_trace` of Hourglass), and
 //! the histogram of its context switches (`process_ctx`).
 
+pub mod recorded;
+
+use std::str::FromStr;
+
 use whylate_cause::CauseError;
 use whylate_cause::rules::{r1_cost, r1_gaps};
 use whylate_model::execution::{Block, SwitchBin, SwitchTimes};
-use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
+use whylate_model::{Hertz, Nanos, Printable, Ticks, TicksDelta};
 
 /// About as many bins as a histogram has: more are thinner than their noise.
 const BINS: u64 = 50;
@@ -128,6 +132,31 @@ fn round_up(width: u64) -> u64 {
             return times * power;
         }
         power *= 10;
+    }
+}
+
+impl FromStr for Window {
+    type Err = String;
+
+    /// Reads `FROM..TO`, both from the beginning of the run: `1s..1.5s`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = || {
+            format!(
+                "`{}` is not a window: write it as FROM..TO, both from the beginning of the run, \
+                 such as 1s..1.5s",
+                Printable(text)
+            )
+        };
+        let (from, to) = text.split_once("..").ok_or_else(shape)?;
+        let time = |text: &str| match text.trim() {
+            "0" => Ok(Nanos(0)),
+            text => text.parse::<Nanos>().map_err(|error| error.to_string()),
+        };
+        let (from, to) = (time(from)?, time(to)?);
+        match to.0.checked_sub(from.0) {
+            None | Some(0) => Err(format!("`{text}` is empty: TO must be later than FROM")),
+            Some(length) => Ok(Self { from, length: Nanos(length) }),
+        }
     }
 }
 
@@ -270,6 +299,20 @@ pub(crate) mod tests {
         };
         let times = switch_times(&[block(0, 0), block(1, 20)], HZ).unwrap().unwrap();
         assert_eq!(times.bins, [SwitchBin { from: Nanos(5), to: Nanos(6), count: 1 }]);
+    }
+
+    #[test]
+    fn a_window_is_read_from_two_times() {
+        let window = |text: &str| text.parse::<Window>();
+        assert_eq!(
+            window("1s..1.5s"),
+            Ok(Window { from: Nanos(1_000_000_000), length: Nanos(500_000_000) })
+        );
+        assert_eq!(window("0..25ms"), Ok(Window { from: Nanos(0), length: Nanos(25_000_000) }));
+        for bad in ["", "1s", "2s..1s", "1s..1s", "5..6", "a..b", "\u{1b}[2J"] {
+            let error = window(bad).unwrap_err();
+            assert!(!error.is_empty() && !error.contains('\u{1b}'), "{bad}: {error}");
+        }
     }
 
     #[test]

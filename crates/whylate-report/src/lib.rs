@@ -14,7 +14,8 @@ pub mod timeline;
 
 mod error;
 mod sentence;
+mod threads;
 
 pub use error::ReportError;
 pub use sentence::answer;
-pub use terminal::{Percentiles, Style, render};
+pub use terminal::{Percentiles, Style, Traced, render, render_with};

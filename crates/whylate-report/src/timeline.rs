@@ -13,6 +13,8 @@ use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::StoredGap;
 use whylate_model::{Hertz, Ticks};
 
+use crate::execution::recorded::beginning;
+
 /// Bins of each lane: four for each pixel of a wide screen. Even, so that they pair up.
 pub const BINS: usize = 4096;
 /// Lanes: a picture of more is no picture. Those with the most lost time are kept.
@@ -141,6 +143,12 @@ impl Builder {
         for thread in threads_of(run) {
             let gaps = &run.gaps[usize::from(thread)];
             builder.add_lane(thread, run.thread_name(gaps), begin(gaps));
+        }
+        // Gaps of a set are numbered as its threads are.
+        for (thread, of_set) in run.threads.iter().enumerate().take(MOST_LANES) {
+            if let (true, Ok(thread)) = (run.gaps.is_empty(), u16::try_from(thread)) {
+                builder.add_lane(thread, of_set.name.clone(), first);
+            }
         }
         builder
     }
@@ -363,9 +371,10 @@ fn named<'a>(causes: impl IntoIterator<Item = &'a CauseTotal>) -> Vec<String> {
     sums.into_iter().map(|(name, _)| name).collect()
 }
 
-/// What the times on a page count from: the first measuring thread's start.
+/// What the times of a report count from: the first measuring thread's start.
 pub(crate) fn start_of(run: &Run) -> Ticks {
-    let starts = run.gaps.iter().map(|gaps| gaps.start);
+    let of_set = (!run.threads.is_empty()).then(|| beginning(run));
+    let starts = run.gaps.iter().map(|gaps| gaps.start).chain(of_set);
     let segments = run.segments.iter().map(|segment| segment.from);
     starts.min().or(segments.min()).unwrap_or(run.clock.epoch)
 }

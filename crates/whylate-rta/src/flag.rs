@@ -59,7 +59,7 @@ pub fn threads(word: &str, number: usize) -> Result<Vec<Thread>, FlagError> {
             "start" => thread.start = time(&call)?,
             "finish" => thread.finish = Some(time(&call)?),
             "name" => {
-                thread.name = call.argument(0, "name", "name <name>")?.to_owned();
+                call.argument(0, "name", "name <name>")?.clone_into(&mut thread.name);
                 named = true;
             }
             "count" => count = number_of(&call)?,
@@ -70,9 +70,8 @@ pub fn threads(word: &str, number: usize) -> Result<Vec<Thread>, FlagError> {
     if count == 1 {
         return Ok(vec![thread]);
     }
-    let name = |index: usize| match named {
-        true => format!("{}-{index}", thread.name),
-        false => (number + index).to_string(),
+    let name = |index: usize| {
+        if named { format!("{}-{index}", thread.name) } else { (number + index).to_string() }
     };
     Ok((0..count).map(|index| Thread { name: name(index), ..thread.clone() }).collect())
 }

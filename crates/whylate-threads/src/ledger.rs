@@ -18,6 +18,7 @@ use crate::stage::Term;
 pub use frames::FrameLedger;
 pub use jobs::JobLedger;
 pub use wakes::WakeLedger;
+pub use whylate_model::execution::Verdict;
 
 /// Who makes sense of a thread's marks.
 #[derive(Debug)]
@@ -63,19 +64,6 @@ pub struct Job {
     pub received: TicksDelta,
     /// What came of it.
     pub verdict: Verdict,
-}
-
-/// What came of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It had its execution time by its deadline.
-    Hit,
-    /// It had it later.
-    Late,
-    /// It did not have it when the run ended.
-    Unfinished,
-    /// It never began: its deadline was over before the job before it was done.
-    Skipped,
 }
 
 /// What a ledger holds. All values in nanoseconds.

@@ -1,7 +1,9 @@
 //! Taking over the segments of another directory, for a run that is the sum of several.
 
+use super::block_rows::BlockRows;
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
+use super::job_rows::JobRows;
 use super::reader::SEGMENT_LIMIT;
 use super::rows::{Rows, decode};
 use super::{is_segment_name, number_of};
@@ -31,6 +33,8 @@ pub fn import(
     let (kind, _) = number_of(&segment.file).ok_or_else(unsafe_name)?;
     let rows = match kind {
         GapRows::KIND => decode::<GapRows>(&path, content.clone())?.len(),
+        BlockRows::KIND => decode::<BlockRows>(&path, content.clone())?.len(),
+        JobRows::KIND => decode::<JobRows>(&path, content.clone())?.len(),
         EventRows::KIND => decode::<EventRows>(&path, content.clone())?.len(),
         _ => return Err(ModelError::malformed(&path, "a kind of segment that is not known")),
     };
@@ -39,7 +43,7 @@ pub fn import(
     Ok(Segment { file, rows: rows as u64, bytes: content.len() as u64, ..segment.clone() })
 }
 
-/// The kind of a segment by its name: `gaps` or `events`.
+/// The kind of a segment by its name: `gaps`, `events`, `blocks` or `jobs`.
 #[must_use]
 pub fn kind_of(segment: &Segment) -> Option<&str> {
     number_of(&segment.file).map(|(kind, _)| kind)

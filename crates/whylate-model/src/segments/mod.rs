@@ -1,4 +1,5 @@
-//! Segments: gaps and kernel events one by one, in Parquet files with raw ticks.
+//! Segments: gaps, kernel events, blocks of CPU time and jobs one by one, in Parquet files with raw
+//! ticks.
 //!
 //! `gaps-0001.parquet`, `events-0001.parquet` and so on. A file that has its final name is whole, at
 //! any time and after any crash: a segment is written under another name, brought down to the disk,
@@ -27,6 +28,25 @@
 //! | `in_recording` | bool | the gap lies inside the recording of the one before it |
 //! | `cause` | string, nullable | what the gap is named after, as in reports |
 //!
+//! # Columns of blocks
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `thread` | uint16 | number of the thread, as in `threads` of `run.json` |
+//! | `cpu` | uint32 | the CPU that it had |
+//! | `start`, `end` | uint64 | ticks: first and last reading |
+//!
+//! # Columns of jobs
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `thread`, `index` | uint16, uint64 | which thread, which job of its schedule |
+//! | `release`, `deadline` | uint64 | ticks |
+//! | `woke`, `done` | uint64, nullable | ticks: when it began and when it had its execution time |
+//! | `received_ns` | uint64 | the execution time that it asked for and received |
+//! | `verdict` | string | `hit`, `late`, `unfinished`, `skipped` |
+//! | `threads_ns`, `interrupts_ns`, `host_ns`, `unknown_ns` | uint64 | what it did not have, by who had it |
+//!
 //! # Columns of events
 //!
 //! | column | type | filled for |
@@ -45,33 +65,42 @@
 //! | `function` | uint64 | `ipi_send` (the callback), `call_queued`, `work_start`, `work_end` |
 //! | `duration_ns` | int64 | `nmi` |
 
+mod block_rows;
 mod column;
 mod event_rows;
 mod gap_rows;
 mod guarded;
 mod import;
+mod job_rows;
 mod pages;
 mod reader;
 mod rows;
 mod stream;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::directory::RunDir;
 use crate::error::ModelError;
 use crate::event::Event;
+use crate::execution::{Block, StoredJob};
 use crate::gap::Gap;
 use crate::run::Segment;
 use crate::units::Ticks;
 
+use block_rows::BlockRows;
 use event_rows::EventRows;
 use gap_rows::GapRows;
+use job_rows::JobRows;
+use rows::Rows;
 use stream::Stream;
 
 pub use import::{import, kind_of};
-pub use reader::{Survey, decode_events, decode_gaps, read_events, read_gaps, survey};
+pub use reader::{
+    Survey, decode_blocks, decode_events, decode_gaps, decode_jobs, read_blocks, read_events,
+    read_gaps, read_jobs, survey,
+};
 
 /// A gap as a segment holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +153,7 @@ const BYTES_PER_ROW: u64 = 64;
 /// Fewer rows in a file would be mostly footer.
 const FEWEST_ROWS: usize = 1 << 10;
 
-/// Writes gaps and events into the segments of a run.
+/// Writes gaps, events, blocks and jobs into the segments of a run.
 ///
 /// Rows are kept in memory until [`Writer::checkpoint`] or until a segment is full; what was pushed
 /// since then is lost when the process dies. A failure to write, such as a full disk, is an error,
@@ -137,6 +166,8 @@ pub struct Writer {
     max_bytes: u64,
     gaps: Stream<GapRows>,
     events: Stream<EventRows>,
+    blocks: Stream<BlockRows>,
+    jobs: Stream<JobRows>,
     deleted: u64,
 }
 
@@ -150,6 +181,8 @@ impl Writer {
             max_bytes: limits.max_bytes,
             gaps: Stream::new(limits.gap_rows),
             events: Stream::new(limits.event_rows),
+            blocks: Stream::new(limits.gap_rows),
+            jobs: Stream::new(limits.gap_rows),
             deleted: 0,
         }
     }
@@ -172,25 +205,48 @@ impl Writer {
         Ok(())
     }
 
+    /// Adds a block of the execution trace.
+    pub fn push_block(&mut self, block: &Block) -> Result<(), ModelError> {
+        if self.blocks.push(block) {
+            self.blocks.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a job.
+    pub fn push_job(&mut self, job: &StoredJob) -> Result<(), ModelError> {
+        if self.jobs.push(job) {
+            self.jobs.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
     /// Brings everything pushed so far down to the disk.
     ///
-    /// Returns the segments that are new or hold more than at the last checkpoint. When writing the
-    /// gaps fails, the events are written all the same.
+    /// Returns the segments that are new or hold more than at the last checkpoint. When writing one
+    /// kind fails, the others are written all the same.
     pub fn checkpoint(&mut self) -> Result<Vec<Segment>, ModelError> {
         let gaps = self.gaps.write(&self.directory, self.epoch);
         let events = self.events.write(&self.directory, self.epoch);
-        gaps?;
-        events?;
+        let blocks = self.blocks.write(&self.directory, self.epoch);
+        let jobs = self.jobs.write(&self.directory, self.epoch);
+        gaps.and(events).and(blocks).and(jobs)?;
         self.make_room()?;
         let mut news = self.gaps.take_news();
         news.extend(self.events.take_news());
+        news.extend(self.blocks.take_news());
+        news.extend(self.jobs.take_news());
         Ok(news)
     }
 
     /// All segments in the directory, oldest first: what `run.json` lists.
     #[must_use]
     pub fn segments(&self) -> Vec<Segment> {
-        let mut all: Vec<Segment> = self.gaps.all().chain(self.events.all()).cloned().collect();
+        let traced = self.gaps.all().chain(self.events.all());
+        let of_sets = self.blocks.all().chain(self.jobs.all());
+        let mut all: Vec<Segment> = traced.chain(of_sets).cloned().collect();
         all.sort_by_key(|segment| (segment.from, segment.to));
         all
     }
@@ -201,29 +257,53 @@ impl Writer {
         self.deleted
     }
 
-    /// Gaps and events that were pushed while nothing could be written, and are lost.
+    /// Rows that were pushed while nothing could be written, and are lost.
     #[must_use]
     pub fn lost_rows(&self) -> u64 {
-        self.gaps.lost() + self.events.lost()
+        self.gaps.lost() + self.events.lost() + self.blocks.lost() + self.jobs.lost()
     }
 
     /// Deletes the oldest segments of the kind that takes more room, so that a flood of events does
     /// not drive out the gaps.
     fn make_room(&mut self) -> Result<(), ModelError> {
-        let (gaps, events) = (&mut self.gaps, &mut self.events);
+        let directory = self.directory.clone();
         loop {
-            let too_large = gaps.bytes() + events.bytes() > self.max_bytes;
-            let from_events = events.too_many() || (too_large && events.bytes() >= gaps.bytes());
-            let from_gaps = gaps.too_many() || too_large;
-            let directory = &self.directory;
-            let deleted = (from_events && events.delete_oldest(directory)?)
-                || (from_gaps && gaps.delete_oldest(directory)?)
-                || (too_large && events.delete_oldest(directory)?);
+            let mut kinds: [&mut dyn Oldest; 4] =
+                [&mut self.events, &mut self.blocks, &mut self.gaps, &mut self.jobs];
+            kinds.sort_by_key(|kind| std::cmp::Reverse(kind.bytes()));
+            let too_large = kinds.iter().map(|kind| kind.bytes()).sum::<u64>() > self.max_bytes;
+            let mut deleted = false;
+            for kind in kinds {
+                if !deleted && (too_large || kind.too_many()) {
+                    deleted = kind.delete_oldest(&directory)?;
+                }
+            }
             if !deleted {
                 return Ok(());
             }
             self.deleted += 1;
         }
+    }
+}
+
+/// A stream whose oldest segment can go.
+trait Oldest {
+    fn bytes(&self) -> u64;
+    fn too_many(&self) -> bool;
+    fn delete_oldest(&mut self, directory: &Path) -> Result<bool, ModelError>;
+}
+
+impl<R: Rows> Oldest for Stream<R> {
+    fn bytes(&self) -> u64 {
+        Self::bytes(self)
+    }
+
+    fn too_many(&self) -> bool {
+        Self::too_many(self)
+    }
+
+    fn delete_oldest(&mut self, directory: &Path) -> Result<bool, ModelError> {
+        Self::delete_oldest(self, directory)
     }
 }
 

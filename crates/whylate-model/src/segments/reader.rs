@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::block_rows::BlockRows;
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
+use super::job_rows::JobRows;
 use super::rows::{Rows, decode};
 use super::{StoredGap, is_segment_name, number_of};
 use crate::directory::RunDir;
 use crate::error::ModelError;
 use crate::event::Event;
+use crate::execution::{Block, StoredJob};
 use crate::files;
 use crate::run::Run;
 use crate::text::Printable;
@@ -36,6 +39,31 @@ pub fn read_events(
     directory: &RunDir,
 ) -> Result<impl Iterator<Item = Result<Event, ModelError>> + use<>, ModelError> {
     read::<EventRows>(directory)
+}
+
+/// The blocks of a run in the order of its segments; within one they are in the order of their ends,
+/// thread by thread.
+pub fn read_blocks(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<Block, ModelError>> + use<>, ModelError> {
+    read::<BlockRows>(directory)
+}
+
+/// The jobs of a run in the order of its segments.
+pub fn read_jobs(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<StoredJob, ModelError>> + use<>, ModelError> {
+    read::<JobRows>(directory)
+}
+
+/// The blocks in the content of a segment, as [`decode_gaps`].
+pub fn decode_blocks(path: &Path, content: Vec<u8>) -> Result<Vec<Block>, ModelError> {
+    decode::<BlockRows>(path, content)
+}
+
+/// The jobs in the content of a segment, as [`decode_gaps`].
+pub fn decode_jobs(path: &Path, content: Vec<u8>) -> Result<Vec<StoredJob>, ModelError> {
+    decode::<JobRows>(path, content)
 }
 
 /// The gaps in the content of a segment, which `path` names in errors.

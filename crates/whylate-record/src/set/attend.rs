@@ -15,6 +15,7 @@ impl Recording<'_> {
         let rate = self.workbench.rate;
         let storage = RefCell::new(&mut self.storage);
         let (tallies, execution) = (&mut self.tallies, &mut self.execution);
+        let switches = &mut self.switches;
         for (index, facts) in self.set.members().enumerate() {
             execution.begin(index, self.set.totals(index).start, facts.cpu);
         }
@@ -25,6 +26,7 @@ impl Recording<'_> {
             now,
             |attributed| {
                 tallies.gap(attributed);
+                switches.gap(attributed);
                 if !attributed.gap.kind.is_wait() {
                     storage.borrow_mut().gap(attributed);
                 }
@@ -58,9 +60,10 @@ impl Recording<'_> {
                 });
             }
         }
-        let storage = &mut self.storage;
+        let (storage, switches) = (&mut self.storage, &mut self.switches);
         self.collector.finish(&self.set, |attributed| {
             tallies.gap(attributed);
+            switches.gap(attributed);
             if !attributed.gap.kind.is_wait() {
                 storage.gap(attributed);
             }
@@ -70,6 +73,12 @@ impl Recording<'_> {
     }
 
     fn store_closed(&mut self) {
+        for block in self.execution.take_fresh() {
+            self.storage.block(&block);
+        }
+        for job in self.tallies.take_fresh() {
+            self.storage.job(&job);
+        }
         for closed in self.collector.take_closed() {
             self.storage.interval(&closed.series, &closed.lengths, closed.start, closed.length);
         }
@@ -90,7 +99,9 @@ impl Source for Recorded<'_> {
     fn drain(&mut self, take: &mut dyn FnMut(usize, &[whylate_model::gap::Gap])) -> State {
         let execution = &mut *self.execution;
         self.set.drain(&mut |index, gaps| {
-            gaps.iter().for_each(|gap| execution.gap(index, gap));
+            for gap in gaps {
+                execution.gap(index, gap);
+            }
             take(index, gaps);
         })
     }

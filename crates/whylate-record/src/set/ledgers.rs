@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use whylate_cause::{Attributed, Basis};
-use whylate_model::cause::Cause;
+use whylate_model::cause::{Cause, PriorityClass};
+use whylate_model::execution::StoredJob;
 use whylate_model::gap::{GapKind, RseqWord};
 use whylate_model::threads::{Miss, MissGap, TakenFrom};
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
@@ -37,7 +38,10 @@ pub(super) struct Tally {
     pub(super) causes: BTreeMap<Cause, u64>,
     /// The first misses.
     pub(super) first: Vec<Miss>,
+    /// It runs before every ordinary thread.
+    above_ordinary: bool,
     jobs: Vec<(Nanos, Nanos)>,
+    fresh: Vec<StoredJob>,
     ordinary: TakenFrom,
     ordinary_jobs: u64,
     /// Switches by the trace; whether it was complete over every gap.
@@ -70,16 +74,17 @@ enum Bin {
 }
 
 impl Tallies {
-    pub(super) fn of(threads: usize) -> Self {
-        let tally = || Tally { traced: true, ..Tally::default() };
-        Self { threads: (0..threads).map(|_| tally()).collect() }
+    /// Tallies of threads, of which it is known whether they run before every ordinary one.
+    pub(super) fn of(above_ordinary: impl Iterator<Item = bool>) -> Self {
+        let tally = |above_ordinary| Tally { traced: true, above_ordinary, ..Tally::default() };
+        Self { threads: above_ordinary.map(tally).collect() }
     }
 
     /// Hits and misses of all threads so far.
     pub(super) fn deadlines(&self) -> (u64, u64) {
-        self.threads.iter().fold((0, 0), |(hits, misses), tally| {
-            (hits + tally.hits, misses + tally.misses)
-        })
+        self.threads
+            .iter()
+            .fold((0, 0), |(hits, misses), tally| (hits + tally.hits, misses + tally.misses))
     }
 
     pub(super) fn thread(&self, index: usize) -> &Tally {
@@ -99,7 +104,7 @@ impl Tallies {
             start: of.gap.start,
             end: of.gap.end,
             kind: of.gap.kind,
-            cause: of.cause.clone(),
+            cause: tally.named(of),
             parts: parts.collect(),
         });
         if tally.recent.len() > MOST_GAPS {
@@ -115,6 +120,16 @@ impl Tallies {
             _ => tally.misses += 1,
         }
         tally.waiting.push_back(job);
+    }
+
+    /// Jobs settled since the last call, thread by thread.
+    pub(super) fn take_fresh(&mut self) -> Vec<StoredJob> {
+        let threads = self.threads.iter_mut().enumerate();
+        let jobs = threads.flat_map(|(index, tally)| {
+            let named = move |job| StoredJob { thread: index as u16, ..job };
+            std::mem::take(&mut tally.fresh).into_iter().map(named)
+        });
+        jobs.collect()
     }
 
     /// Of each thread, its jobs in order: execution time, and what interrupts and the host took.
@@ -138,6 +153,19 @@ impl Tally {
             host_ns: self.ordinary.host_ns / jobs,
             unknown_ns: self.ordinary.unknown_ns / jobs,
         })
+    }
+
+    /// What a gap of this thread is named after. A thread above the ordinary ones that can run, and
+    /// sees them run, is throttled.
+    fn named(&self, of: &Attributed) -> Cause {
+        let lower = matches!(
+            of.cause,
+            Cause::Thread { class: PriorityClass::Ordinary | PriorityClass::Idle, .. }
+        );
+        if self.above_ordinary && lower && of.gap.kind == GapKind::Interruption {
+            return Cause::Throttled;
+        }
+        of.cause.clone()
     }
 
     fn count(&mut self, of: &Attributed) {
@@ -196,8 +224,23 @@ impl Tally {
                 largest = Some((share, gap));
             }
         }
+        let whole = |ns: f64| Nanos(ns.round() as u64);
+        self.fresh.push(StoredJob {
+            thread: 0,
+            index: job.index,
+            release: job.release,
+            deadline: job.deadline,
+            woke: job.woke,
+            done: job.done,
+            received: job.received.to_nanos(rate),
+            verdict: job.verdict,
+            threads: whole(taken.threads_ns),
+            interrupts: whole(taken.interrupts_ns),
+            host: whole(taken.host_ns),
+            unknown: whole(taken.unknown_ns),
+        });
         if job.done.is_some() && self.jobs.len() < MOST_JOBS {
-            let taken = Nanos((taken.interrupts_ns + taken.host_ns).round() as u64);
+            let taken = whole(taken.interrupts_ns + taken.host_ns);
             self.jobs.push((job.received.to_nanos(rate), taken));
         }
         if job.verdict == Verdict::Hit {
@@ -231,7 +274,9 @@ impl Tally {
 
 fn bin(cause: &Cause) -> Bin {
     match cause {
-        Cause::Thread { .. } | Cause::ContextSwitch | Cause::Migration => Bin::Thread,
+        Cause::Thread { .. } | Cause::Throttled | Cause::ContextSwitch | Cause::Migration => {
+            Bin::Thread
+        }
         Cause::Interrupt { .. }
         | Cause::Softirq { .. }
         | Cause::PageFault

@@ -12,14 +12,14 @@ use whylate_gap::{
 use whylate_model::run::LoopKind;
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, TicksDelta};
-use whylate_rta::task_set::{ReservationScheduler, Thread};
+use whylate_rta::task_set::{self, Thread};
 use whylate_sys::{affinity, sched};
 use whylate_threads::ledger::Ledger;
 use whylate_threads::model::Setting;
 use whylate_threads::priority::Priority;
-use whylate_threads::set::{GapLimits, Member, Orders, Seated, Set};
-use whylate_threads::reservations::{self, Reservations};
+use whylate_threads::reservations::{self, Deadline, Quota, ReservationScheduler, Reservations};
 use whylate_threads::resources::Resources;
+use whylate_threads::set::{GapLimits, Member, Orders, Seated, Set};
 use whylate_threads::{Model, ThreadsError, Timer, models, timers};
 
 use super::{Request, tables};
@@ -83,19 +83,23 @@ pub(super) fn cpus(request: &Request) -> Vec<CpuId> {
 /// Does any thread run before all ordinary ones?
 pub(super) fn real_time(request: &Request) -> bool {
     let threads = request.set.threads.iter();
-    threads.clone().any(|thread| {
-        thread.reservation.is_some()
-            || Priority::of(&thread.priority).is_ok_and(Priority::is_real_time)
-    })
+    let by_priority = |thread: &Thread| {
+        thread.reservation.is_none()
+            && Priority::of(&thread.priority).is_ok_and(Priority::is_real_time)
+    };
+    threads.clone().any(by_priority)
 }
 
 /// Looks every word up, so that a wrong one is told before anything is touched; gives what each
-/// thread does between two readings.
-pub(super) fn understood(request: &Request) -> Result<Vec<Work>, RecordError> {
+/// thread does between two readings, and whether it never waits.
+pub(super) fn understood(request: &Request) -> Result<Vec<(Work, bool)>, RecordError> {
     let resources = Resources::of(&request.set)?;
     let threads = request.set.threads.iter().enumerate();
     threads
-        .map(|(index, thread)| Ok(understand(thread, index, request, &resources)?.model.work()))
+        .map(|(index, thread)| {
+            let model = understand(thread, index, request, &resources)?.model;
+            Ok((model.work(), model.always_runs()))
+        })
         .collect()
 }
 
@@ -146,15 +150,14 @@ pub(super) fn prepare(
         let cpus = thread.cpus.clone().unwrap_or_else(|| request.cpus.clone());
         let cpu = cpus.first().copied().unwrap_or_default();
         let work = model.work();
-        let known = match calibrated.get(&(cpu, work)) {
-            Some(known) => known.clone(),
-            None => {
-                progress.step(&Step::of("warm-up", WARMUP));
-                let known = calibrate(request, workbench, cpu, work, stop)?;
-                warnings.extend(known.warnings.iter().cloned());
-                calibrated.insert((cpu, work), known.clone());
-                known
-            }
+        let known = if let Some(known) = calibrated.get(&(cpu, work)) {
+            known.clone()
+        } else {
+            progress.step(&Step::of("warm-up", WARMUP));
+            let known = calibrate(request, workbench, cpu, work, stop)?;
+            warnings.extend(known.warnings.iter().cloned());
+            calibrated.insert((cpu, work), known.clone());
+            known
         };
         ledgers.push(model.ledger());
         members.push(Member {
@@ -184,7 +187,7 @@ pub(super) fn prepare(
         known.tid = member.tid;
         known.cpu = member.cpu;
         known.rseq = member.rseq;
-        known.warnings = member.seated.warnings.clone();
+        known.warnings.clone_from(&member.seated.warnings);
         known.fifo = match member.seated.policy {
             sched::Policy::Fifo(priority) => Some(priority),
             _ => None,
@@ -211,7 +214,10 @@ fn reserve(
     for (which, (requests, mut cpus)) in asked {
         cpus.sort_unstable();
         cpus.dedup();
-        let scheduler = reservations::scheduler(which.named());
+        let scheduler: Box<dyn ReservationScheduler> = match which {
+            Scheduler::Deadline => Box::new(Deadline::that_grants(&requests, &cpus)),
+            Scheduler::Quota => Box::new(Quota),
+        };
         scheduler.check(&requests, &cpus)?;
         let prepared = scheduler.prepare(&workbench.journal, &cpus)?;
         prepared.describe().iter().for_each(|line| progress.say(line));
@@ -221,17 +227,10 @@ fn reserve(
 }
 
 impl Scheduler {
-    fn of(named: ReservationScheduler) -> Self {
+    fn of(named: task_set::ReservationScheduler) -> Self {
         match named {
-            ReservationScheduler::Deadline => Self::Deadline,
-            ReservationScheduler::Quota => Self::Quota,
-        }
-    }
-
-    fn named(self) -> ReservationScheduler {
-        match self {
-            Self::Deadline => ReservationScheduler::Deadline,
-            Self::Quota => ReservationScheduler::Quota,
+            task_set::ReservationScheduler::Deadline => Self::Deadline,
+            task_set::ReservationScheduler::Quota => Self::Quota,
         }
     }
 }
@@ -253,10 +252,10 @@ fn take_seat<C>(
                 if let Some(cpus) = cpus {
                     affinity::set(&cpus).map_err(ThreadsError::Resource)?;
                 }
-                seat(priority)
+                Ok(seat(priority))
             });
         } else {
-            member.seat = Box::new(move || seat(priority));
+            member.seat = Box::new(move || Ok(seat(priority)));
         }
         return;
     };
@@ -274,7 +273,7 @@ fn take_seat<C>(
 }
 
 /// Takes a priority. One that is refused is a warning, and the thread goes on with what it has.
-fn seat(priority: Priority) -> Result<Seated, ThreadsError> {
+fn seat(priority: Priority) -> Seated {
     let mut warnings = Vec::new();
     if let Err(refusal) = sched::set(priority.policy()) {
         let reason = format!(
@@ -282,7 +281,7 @@ fn seat(priority: Priority) -> Result<Seated, ThreadsError> {
         );
         warnings.push(Warning::PolicyRefused { reason });
     }
-    Ok(Seated { policy: sched::policy(), warnings })
+    Seated { policy: sched::policy(), warnings }
 }
 
 /// Which delta is a gap to a thread on this CPU with this work, and what recording one costs: a

@@ -66,10 +66,12 @@ impl Recording<'_> {
                 traced: traced.then_some(tally.switched_out),
                 inferred: tally.inferred,
             },
-            cpu_time: ended.and_then(|ended| ended.cpu_time).map(|kernel| {
-                cpu_time(kernel, received, tally, rate, traced)
-            }),
-            deadlines: account.filter(|_| has_deadlines(account)).map(|account| deadlines(account, tally)),
+            cpu_time: ended
+                .and_then(|ended| ended.cpu_time)
+                .map(|kernel| cpu_time(kernel, received, tally, rate, traced)),
+            deadlines: account
+                .filter(|_| has_deadlines(account))
+                .map(|account| deadlines(account, tally)),
             overruns: self.reserved.values().find_map(|held| held.overruns(collected.facts.tid)),
             drift: account.and_then(|account| account.drift),
             skipped_wakeups: account
@@ -126,7 +128,10 @@ impl Recording<'_> {
                     paper_row: None,
                     from,
                     to,
-                    clock: format!("{}, tied to CLOCK_MONOTONIC", <HardwareCounter as whylate_clock::Counter>::KIND),
+                    clock: format!(
+                        "{}, tied to CLOCK_MONOTONIC",
+                        <HardwareCounter as whylate_clock::Counter>::KIND
+                    ),
                     definition,
                     resolution_ns: resolution_ns + bound,
                     lost: self.ended.get(index).map_or(0, |ended| ended.marks_dropped),

@@ -13,6 +13,7 @@ pub(super) struct Execution {
     open: Vec<Option<Open>>,
     counts: Vec<u64>,
     blocks: Vec<Block>,
+    fresh: Vec<Block>,
     latencies: Vec<(u16, Ticks, Nanos)>,
 }
 
@@ -33,6 +34,7 @@ impl Execution {
             open: vec![None; threads],
             counts: vec![0; threads],
             blocks: Vec::new(),
+            fresh: Vec::new(),
             latencies: Vec::new(),
         }
     }
@@ -71,6 +73,11 @@ impl Execution {
         }
     }
 
+    /// Blocks that have ended since the last call, whether there is room for them or not.
+    pub(super) fn take_fresh(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.fresh)
+    }
+
     /// Blocks of a thread.
     pub(super) fn count(&self, thread: usize) -> u64 {
         self.counts[thread]
@@ -84,6 +91,14 @@ impl Execution {
     /// Records that found no room.
     pub(super) fn overflow(&self) -> u64 {
         self.overflow
+    }
+
+    /// Blocks and latencies in the order of time.
+    pub(super) fn in_order(&self) -> (Vec<Block>, Vec<(u16, Ticks, Nanos)>) {
+        let (mut blocks, mut latencies) = (self.blocks.clone(), self.latencies.clone());
+        blocks.sort_by_key(|block| (block.start, block.thread));
+        latencies.sort_by_key(|(thread, at, _)| (*at, *thread));
+        (blocks, latencies)
     }
 
     /// Blocks and latencies in the order of time, and how many found no room.
@@ -101,6 +116,7 @@ impl Execution {
         }
         self.seen += 1;
         self.counts[block.thread as usize] += 1;
+        self.fresh.push(block);
         if self.takes_one() {
             self.blocks.push(block);
         }

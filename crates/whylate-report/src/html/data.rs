@@ -28,7 +28,7 @@ pub(super) fn of(report: &Report, drawn: &[(Drawn, Plot)], worst: &All) -> Strin
                         "y": line.values_ns.iter().map(|v| v.map_or(Value::Null, number)).collect::<Vec<_>>(),
                     })).collect::<Vec<_>>(),
                 }),
-                Plot::Bars => return None,
+                Plot::Still => return None,
             };
             value["id"] = json!(drawn.id);
             Some(value)

@@ -14,7 +14,8 @@ use super::{Report, causes, measured};
 use crate::svg::blocks::{self, Line};
 use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
 use crate::svg::shares::{self, Share as Bar};
-use crate::svg::{Figure, Table, timeline};
+use crate::execution::recorded::{Recorded, TITLE};
+use crate::svg::{Figure, Table, execution, switches, timeline};
 use crate::timeline::Timeline;
 
 /// Bars of the figure of causes.
@@ -41,11 +42,12 @@ pub(super) enum Plot {
     Ccdf { curves: Vec<Curve>, options: Options },
     Timeline,
     Blocks(Vec<Line>),
-    Bars,
+    /// Nothing that the script would zoom.
+    Still,
 }
 
 pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
-    let mut all = Vec::new();
+    let mut all = report.recorded.as_ref().map_or_else(Vec::new, executed);
     let kinds = [
         (Definition::Gap, "gaps", "length of the gap", "of the gaps"),
         (Definition::ReadDelta, "readings", "distance of two readings", "of the readings"),
@@ -91,6 +93,26 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
 fn drawn(id: &str, heading: &str, how: String, figure: Figure, live: bool) -> Drawn {
     let Figure { svg, table } = figure;
     Drawn { id: id.to_owned(), heading: heading.to_owned(), how, svg: raw(&svg), table, live }
+}
+
+/// Which thread of a set had the CPU when, and what switching between them took.
+fn executed(recorded: &Recorded) -> Vec<(Drawn, Plot)> {
+    let mut all = Vec::new();
+    if let Some(rows) = recorded.rows() {
+        let how = format!(
+            "{} A grey box is a continuous stretch of CPU time; between two boxes the thread did \
+             not have the CPU.",
+            recorded.window_in_words()
+        );
+        let figure = execution::figure(rows, recorded.window(), TITLE);
+        all.push((drawn("trace", TITLE, how, figure, false), Plot::Still));
+    }
+    if !recorded.switches().is_empty() {
+        let figure = switches::figure(recorded.switches(), "Times of context switches");
+        let how = recorded.switches_in_words();
+        all.push((drawn("switches", "Context switches", how, figure, false), Plot::Still));
+    }
+    all
 }
 
 /// The CCDF of the series of one kind.
@@ -320,7 +342,7 @@ fn bars(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
         "Each part of each gap counts for what took it; numbers in brackets are those of the \
                timeline's colours."
             .to_owned();
-    (drawn("causes", "Who took it", how, figure, false), Plot::Bars)
+    (drawn("causes", "Who took it", how, figure, false), Plot::Still)
 }
 
 fn moving(run: &Run) -> (Drawn, Plot) {

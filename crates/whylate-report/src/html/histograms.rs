@@ -111,6 +111,8 @@ impl Histograms {
         };
         for interval in intervals {
             match interval {
+                // Of a set's threads the log has the gaps, too, which no series sums up.
+                Ok(interval) if !run.threads.is_empty() && interval.tag.starts_with("gap-") => {}
                 Ok(interval) => {
                     let tag = format!("{prefix}{}", interval.tag);
                     let summed = run.series.iter().find(|series| series.name == tag);

@@ -17,6 +17,7 @@ mod machine;
 mod measured;
 mod origins;
 mod template;
+mod threads;
 #[cfg(test)]
 mod tests;
 mod worst;
@@ -32,6 +33,7 @@ use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::{self, StoredGap};
 
 use crate::ReportError;
+use crate::execution::recorded::Recorded;
 use crate::timeline::{Builder, Start, Timeline};
 use histograms::Histograms;
 
@@ -51,6 +53,8 @@ struct Report<'a> {
     run: &'a Run,
     histograms: Histograms,
     timeline: Timeline,
+    /// The execution trace of a set of threads.
+    recorded: Option<Recorded>,
     /// The cells that a matrix shows side by side.
     cells: Vec<Cell>,
     /// What could not be read, for the reader.
@@ -148,7 +152,9 @@ fn read<'a>(directory: &RunDir, run: &'a Run) -> Report<'a> {
             }
         });
     }
-    Report { run, histograms, timeline: builder.finish(), cells, notes }
+    let recorded = Recorded::read(directory, run, None);
+    notes.extend(recorded.iter().flat_map(|recorded| recorded.notes().iter().cloned()));
+    Report { run, histograms, timeline: builder.finish(), recorded, cells, notes }
 }
 
 /// The cells whose series the run shows; none for a run that is no matrix.

@@ -11,6 +11,7 @@ use super::figures::{self, Drawn};
 use super::machine::{self, Machine};
 use super::measured::{self, Measured};
 use super::origins::{self, Origins};
+use super::threads::{self, Threads};
 use super::worst::{self, Shown};
 use super::{Report, data};
 use crate::{ReportError, sentence, svg};
@@ -36,6 +37,7 @@ struct Page {
     notes: Vec<String>,
     warnings: Vec<Warned>,
     measured: Measured,
+    threads: Option<Threads>,
     figures: Vec<Drawn>,
     causes: Causes,
     worst: Shown,
@@ -95,6 +97,7 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
             })
             .collect(),
         measured: measured::of(run),
+        threads: threads::of(run),
         figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),
         causes: causes::of(run),
         worst: worst.shown,

@@ -93,6 +93,9 @@ impl Inputs {
         bytes: &mut u64,
     ) -> Result<(), ReportError> {
         let directory = shown(path);
+        if !run.threads.is_empty() {
+            return Err(ReportError::SetOfThreads { directory });
+        }
         for series in &run.series {
             let name = merged_name(&series.name, request.across_cpus);
             let gaps = run.gaps.iter().find(|gaps| gaps.series == series.name);

@@ -91,8 +91,7 @@ fn worst(page: &mut Page, run: &Run) {
 }
 
 fn worst_row(run: &Run, gap: &WorstGap) -> Vec<String> {
-    let start = run.gaps.iter().map(|gaps| gaps.start).min().unwrap_or(run.clock.epoch);
-    let at = gap.start.since(start).to_nanos(run.clock.hz);
+    let at = gap.start.since(crate::timeline::start_of(run)).to_nanos(run.clock.hz);
     let mut at = format!("{:.6}s", at.0 as f64 / 1e9);
     if let Some(wall) = run.clock.realtime_ns(gap.start) {
         at = format!("{at} {}", time_of_day(wall));

@@ -14,26 +14,15 @@ const NAME: usize = 14;
 const NARROWEST: usize = 20;
 /// Lines of a histogram; bins beyond are joined, two and two.
 const MOST_LINES: usize = 30;
+/// Threads with a line in the trace; more are not taken in at a glance.
+const MOST_ROWS: usize = 64;
 
 /// Which thread had the CPU when: a line for each thread, a letter for each part of the window.
 #[must_use]
 pub fn trace(rows: &[ThreadRow], window: Window, title: &str, style: Style) -> String {
     let mut page = Page::new(style);
     page.title(title);
-    let columns = style.width.saturating_sub(NAME + 3).max(NARROWEST);
-    for row in rows {
-        let letters: String = row.shares(window, columns).into_iter().map(letter).collect();
-        page.drawn(&format!("{:NAME$} |{letters}|", cut(&row.label)));
-    }
-    page.drawn(&axis(window, columns));
-    let each = window.length_ns() / columns as f64;
-    page.paragraph(&format!(
-        "ms since the beginning of the run; a column is {} ms: # more than two thirds of it, + more \
-         than a third, . less, blank none",
-        milliseconds(each, each / 10.0)
-    ));
-    let received: Vec<Received> = rows.iter().map(|row| row.received(window)).collect();
-    print(&mut page, &received_table(rows, &received, window, title));
+    draw_trace(&mut page, rows, window, title);
     page.finish()
 }
 
@@ -52,6 +41,33 @@ pub fn switches(panels: &[Panel], title: &str, style: Style) -> String {
     }
     print(&mut page, &switches_table(panels, title));
     page.finish()
+}
+
+/// The lines of the trace, how to read them, and their table.
+pub(super) fn draw_trace(page: &mut Page, rows: &[ThreadRow], window: Window, title: &str) {
+    let columns = page.width().saturating_sub(NAME + 3).max(NARROWEST);
+    for row in rows.iter().take(MOST_ROWS) {
+        let letters: String = row.shares(window, columns).into_iter().map(letter).collect();
+        page.drawn(&format!("{:NAME$} |{letters}|", cut(&row.label)));
+    }
+    page.drawn(&axis(window, columns));
+    let each = window.length_ns() / columns as f64;
+    page.paragraph(&format!(
+        "ms since the beginning of the run; a column is {} ms: # more than two thirds of it, + more \
+         than a third, . less, blank none",
+        milliseconds(each, each / 10.0)
+    ));
+    if rows.len() > MOST_ROWS {
+        page.paragraph(&format!("{} more threads are in the table.", rows.len() - MOST_ROWS));
+    }
+    let received: Vec<Received> = rows.iter().map(|row| row.received(window)).collect();
+    print(page, &received_table(rows, &received, window, title));
+}
+
+/// What rule R1 makes of context switches: a sentence for each panel, and their table.
+pub(super) fn draw_switches(page: &mut Page, panels: &[Panel]) {
+    panels.iter().for_each(|panel| page.item(&sentence(panel)));
+    print(page, &switches_table(panels, "Context switches"));
 }
 
 fn histogram(page: &mut Page, panel: &Panel, width: usize) {

@@ -18,6 +18,7 @@ use whylate_model::run::{Run, RunState, Verdict};
 pub(crate) use causes::cells as cause_cells;
 pub use percentiles::Percentiles;
 use text::Page;
+pub use threads::Traced;
 pub(crate) use text::{count, percent, rate};
 
 /// How the report looks.
@@ -38,13 +39,19 @@ impl Default for Style {
     }
 }
 
-/// The whole report.
+/// The whole report, as far as `run.json` alone has it.
 #[must_use]
 pub fn render(run: &Run, style: Style) -> String {
+    render_with(run, None, style)
+}
+
+/// The whole report, with what the run directory holds beside `run.json`.
+#[must_use]
+pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
-    threads::sections(&mut page, run);
+    threads::sections(&mut page, run, traced);
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);
     selftest::sections(&mut page, run);

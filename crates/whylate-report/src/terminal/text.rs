@@ -32,6 +32,11 @@ impl Page {
         text
     }
 
+    /// Columns that there are.
+    pub(super) fn width(&self) -> usize {
+        self.style.width
+    }
+
     pub(super) fn blank(&mut self) {
         self.text.push('\n');
     }

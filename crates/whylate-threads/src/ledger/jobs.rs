@@ -63,7 +63,10 @@ impl JobLedger {
                     self.account.tardiness.record(interval, done.since(deadline), 1);
                     Verdict::Late
                 };
-                enter(Entry::Job(Job { received, ..self.job(index, release, (woke, Some(at)), verdict, around) }));
+                enter(Entry::Job(Job {
+                    received,
+                    ..self.job(index, release, (woke, Some(at)), verdict, around)
+                }));
                 self.next = self.next.max(index + 1);
             }
             Mark::Skipped { index, count, .. } => {
@@ -71,7 +74,13 @@ impl JobLedger {
                 self.account.skipped += count;
                 for index in index..index.saturating_add(count) {
                     let release = self.release(term, index);
-                    enter(Entry::Job(self.job(index, release, (None, None), Verdict::Skipped, around)));
+                    enter(Entry::Job(self.job(
+                        index,
+                        release,
+                        (None, None),
+                        Verdict::Skipped,
+                        around,
+                    )));
                 }
                 self.next = self.next.max(index.saturating_add(count));
             }

@@ -1,3 +1,5 @@
+//! Planted marks, judged.
+
 use whylate_model::{Nanos, Ticks, TicksDelta};
 
 use super::*;

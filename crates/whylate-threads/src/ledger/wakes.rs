@@ -53,12 +53,7 @@ impl WakeLedger {
         &self.account
     }
 
-    pub(super) fn take(
-        &mut self,
-        mark: &Mark,
-        around: &Segment,
-        enter: &mut dyn FnMut(Entry),
-    ) {
+    pub(super) fn take(&mut self, mark: &Mark, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         let Some(calendar) = self.calendar else { return };
         match *mark {
             Mark::Woke { index, intended, at } => {

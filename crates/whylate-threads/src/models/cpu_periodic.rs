@@ -53,7 +53,9 @@ impl<C: Counter> Model<C> for CpuPeriodic {
         stage.mark(Mark::Woke { index: 0, intended: start, at });
         for index in 0.. {
             match self.job.run(stage) {
-                Ok((amount, at)) => stage.mark(Mark::Done { index, received: stage.ticks(amount), at }),
+                Ok((amount, at)) => {
+                    stage.mark(Mark::Done { index, received: stage.ticks(amount), at })
+                }
                 Err(end) => return end,
             }
         }

@@ -57,11 +57,7 @@ impl<C: Counter> Model<C> for HandOff {
 }
 
 impl HandOff {
-    fn rounds<C: Counter>(
-        &self,
-        stage: &mut Stage<'_, C>,
-        place: u32,
-    ) -> Result<Infallible, End> {
+    fn rounds<C: Counter>(&self, stage: &mut Stage<'_, C>, place: u32) -> Result<Infallible, End> {
         let baton = &self.baton;
         stage.wait_in(GapKind::HandOff, |over| baton.wait(place, over))?;
         loop {

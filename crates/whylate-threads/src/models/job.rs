@@ -109,11 +109,7 @@ impl Drop for Held {
 }
 
 impl Action {
-    fn run<C: Counter>(
-        &mut self,
-        stage: &mut Stage<'_, C>,
-        held: &mut Held,
-    ) -> Result<Nanos, End> {
+    fn run<C: Counter>(&mut self, stage: &mut Stage<'_, C>, held: &mut Held) -> Result<Nanos, End> {
         match self {
             Self::Run(demand) => {
                 let amount = demand.draw();
@@ -123,13 +119,15 @@ impl Action {
             Self::Lock(mutex) => {
                 let got = mutex.try_lock().map_err(End::from)?;
                 if got == Acquired::TimedOut {
-                    stage.wait_in(GapKind::Blocked, |over| loop {
-                        if mutex.lock_until(next_look())? == Acquired::Yes {
-                            held.0.push(Arc::clone(mutex));
-                            return Ok(());
-                        }
-                        if over() {
-                            return Ok(());
+                    stage.wait_in(GapKind::Blocked, |over| {
+                        loop {
+                            if mutex.lock_until(next_look())? == Acquired::Yes {
+                                held.0.push(Arc::clone(mutex));
+                                return Ok(());
+                            }
+                            if over() {
+                                return Ok(());
+                            }
                         }
                     })?;
                 } else {

@@ -60,10 +60,8 @@ impl Periodic {
         let mut index = 0;
         loop {
             let intended = start + Nanos(self.period.0.saturating_mul(index));
-            let at = match stage.now() < intended {
-                true => stage.sleep_until(intended)?.at,
-                false => stage.last(),
-            };
+            let at =
+                if stage.now() < intended { stage.sleep_until(intended)?.at } else { stage.last() };
             stage.mark(Mark::Woke { index, intended, at });
             let (amount, at) = self.job.run(stage)?;
             stage.mark(Mark::Done { index, received: stage.ticks(amount), at });

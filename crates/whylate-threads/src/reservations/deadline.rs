@@ -24,6 +24,9 @@ use super::limits::{LEAST_AMOUNT, Limits};
 use super::{Applied, Request, ReservationKind, ReservationScheduler, Reservations, sum};
 use crate::error::ThreadsError;
 
+/// What the fair server holds of each CPU since Linux 6.12, unless it was changed.
+const FAIR_SERVER: f64 = 0.05;
+
 /// How much of a CPU may be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Grant {
@@ -43,6 +46,17 @@ pub struct Deadline {
 }
 
 impl Deadline {
+    /// As configured where that is enough for these requests, the whole CPU where it is not. A fair
+    /// server whose share is not shown is taken to hold what it does since Linux 6.12.
+    #[must_use]
+    pub fn that_grants(requests: &[Request], cpus: &[CpuId]) -> Self {
+        let limits = Limits::read(Path::new("/"), cpus);
+        let server = limits.fair_server.unwrap_or(FAIR_SERVER);
+        let enough =
+            limits.share.is_none_or(|share| sum(requests) <= (share - server) * cpus.len() as f64);
+        Self { grant: if enough { Grant::AsConfigured } else { Grant::WholeCpu } }
+    }
+
     fn limits(self, cpus: &[CpuId]) -> Limits {
         let mut limits = Limits::read(Path::new("/"), cpus);
         if self.grant == Grant::WholeCpu {

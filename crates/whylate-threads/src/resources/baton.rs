@@ -53,10 +53,7 @@ impl Baton {
         if let Some(present) = self.present.get(place as usize) {
             present.store(false, Ordering::Release);
         }
-        match self.holder.load(Ordering::Acquire) == place {
-            true => self.pass(place),
-            false => Ok(()),
-        }
+        if self.holder.load(Ordering::Acquire) == place { self.pass(place) } else { Ok(()) }
     }
 
     fn next(&self, place: u32) -> u32 {

@@ -1,3 +1,5 @@
+//! What threads share keeps its promises between real threads.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;

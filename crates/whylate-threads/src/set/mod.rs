@@ -146,8 +146,9 @@ struct Shared {
     overflow: LogLinear,
 }
 
-/// What a thread sends when it is seated.
-type Ready = Result<(MemberFacts, Arc<Shared>, ring::Consumer, Consumer), ThreadsError>;
+/// What a thread sends when it is seated: what is known of it, and the collecting ends of its rings.
+type Ready = Result<Ends, ThreadsError>;
+type Ends = (MemberFacts, Arc<Shared>, ring::Consumer, Consumer);
 
 impl Set {
     /// Starts the threads and waits until each is seated.

@@ -13,7 +13,7 @@ use whylate_sys::rseq::RseqArea;
 use whylate_sys::switches::{Switches, thread_switches};
 use whylate_sys::{affinity, memory, process, thread_clock};
 
-use super::{Ended, Member, MemberFacts, Orders, Ready, Shared};
+use super::{Ended, Ends, Member, MemberFacts, Orders, Ready, Shared};
 use crate::error::ThreadsError;
 use crate::ring as marks;
 use crate::stage::{End, Stage, Term};
@@ -52,11 +52,7 @@ impl<C: Counter> Task<C> {
         self.measure(member, set_up, term)
     }
 
-    fn set_up(
-        &mut self,
-        member: &mut Member<C>,
-    ) -> Result<((MemberFacts, Arc<Shared>, ring::Consumer, marks::Consumer), SetUp), ThreadsError>
-    {
+    fn set_up(&mut self, member: &mut Member<C>) -> Result<(Ends, SetUp), ThreadsError> {
         if let Some(cpus) = &member.cpus {
             affinity::set(cpus)
                 .map_err(|source| ThreadsError::Seat { thread: member.name.clone(), source })?;

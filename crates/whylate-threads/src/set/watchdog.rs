@@ -72,7 +72,11 @@ impl Watchdog {
         Some(CpuId(cpu as u32))
     }
 
-    fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<(), ThreadsError> {
+    fn spawn(
+        &mut self,
+        name: String,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ThreadsError> {
         let thread = std::thread::Builder::new().name(name).stack_size(STACK);
         self.handles.push(thread.spawn(body).map_err(ThreadsError::Spawn)?);
         Ok(())

@@ -13,9 +13,11 @@ use clap::Args;
 ///
 /// Beside the paper's options: --cpus LIST, -o DIR, --seed N, --threshold paper|auto|TIME.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  whylate hourglass -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR \
+#[command(
+    after_help = "Example:\n  whylate hourglass -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR \
                         -t 1 -p RTLOW -w PERIODIC 17ms 33ms -i HR\n\n  thread 0: missed 0 deadlines, \
-                        hit 1250\n  thread 1: missed 0 deadlines, hit 303")]
+                        hit 1250\n  thread 1: missed 0 deadlines, hit 303"
+)]
 pub(crate) struct Hourglass {
     /// Options of Hourglass 0.5
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0.., value_name = "OPTIONS")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use whylate_report::Percentiles;
+use whylate_report::execution::Window;
 
 use super::Format;
 
@@ -12,6 +13,8 @@ use super::Format;
 /// Needs no privilege and not the machine that made it.
 ///
 /// Example: whylate report whylate-20261121-070000
+///
+/// Example: whylate report whylate-20261121-070000 --trace 1s..1.5s
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Report {
     /// Run directory
@@ -22,6 +25,10 @@ pub(crate) struct Report {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST")]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Draw which thread had the CPU when, from FROM to TO after the beginning of the run, such as
+    /// 1s..1.5s [default: around the first missed deadline, or the beginning]
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
+    pub(crate) trace: Option<Option<Window>>,
     /// Write it as one self-contained page into this file; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub(crate) html: Option<PathBuf>,

@@ -64,6 +64,11 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     for warning in &run.warnings {
         anstream::eprintln!("{warning}");
     }
+    // The run is stored and printed: without its page it is as good as before.
+    let page = RunDir::open(&path).map_err(Into::into);
+    if let Err(error) = page.and_then(|directory| whylate_report::html::write(&directory, run)) {
+        anstream::eprintln!("{error}");
+    }
     anstream::eprintln!("Run directory: {}", path.display());
     Ok(exit(run))
 }

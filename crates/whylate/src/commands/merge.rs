@@ -20,7 +20,7 @@ pub(super) fn run(options: &Merge) -> Result<Exit> {
     for sentence in &merged.left_out {
         anstream::eprintln!("left out: {sentence}");
     }
-    super::print(&merged.run, options.format, options.percentiles)?;
+    super::print(&merged.run, None, options.format, options.percentiles)?;
     if options.format == Format::Text {
         anstream::println!("\nRun directory: {}", options.output.display());
     }

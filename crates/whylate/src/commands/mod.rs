@@ -17,7 +17,8 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
 use whylate_record::{Recorded, progress::Progress};
-use whylate_report::{Percentiles, Style};
+use whylate_report::execution::recorded::Recorded as OnDisk;
+use whylate_report::{Percentiles, Style, Traced};
 
 use crate::cli::{Cli, Command, Common, Format};
 use crate::stopping::Stopping;
@@ -86,24 +87,32 @@ fn conclude(
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }
-    print(&recorded.run, common.format, common.percentiles)?;
+    let directory = RunDir::open(path);
+    let traced = directory.as_ref().ok().and_then(|of| OnDisk::read(of, &recorded.run, None));
+    let traced = traced.as_ref().map(|recorded| Traced { recorded, trace: false });
+    print(&recorded.run, traced, common.format, common.percentiles)?;
     if common.format == Format::Text {
         anstream::println!("\nRun directory: {}", path.display());
     }
     // The run is stored and printed: without its page it is as good as before.
-    let page = RunDir::open(path).map_err(Into::into);
+    let page = directory.map_err(Into::into);
     if let Err(error) = page.and_then(|run| whylate_report::html::write(&run, &recorded.run)) {
         anstream::eprintln!("{error}");
     }
     Ok(exit(&recorded.run))
 }
 
-fn print(run: &Run, format: Format, percentiles: Option<Percentiles>) -> Result<()> {
+fn print(
+    run: &Run,
+    traced: Option<Traced>,
+    format: Format,
+    percentiles: Option<Percentiles>,
+) -> Result<()> {
     match format {
         Format::Text => {
             let percentiles = percentiles.unwrap_or_default();
             let style = Style { colour: colour(), percentiles, ..Style::default() };
-            anstream::print!("{}", whylate_report::render(run, style));
+            anstream::print!("{}", whylate_report::render_with(run, traced, style));
         }
         Format::Json => {
             let text = serde_json::to_string_pretty(run).context("cannot write the run as JSON")?;

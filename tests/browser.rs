@@ -268,3 +268,45 @@ fn a_hostile_run_stays_quiet_in_a_browser() {
             .contains("</script>")
     );
 }
+
+#[test]
+fn the_page_of_a_set_shows_its_trace_and_is_silent() {
+    let _alone = program::alone();
+    let Some(chromium) = needs::program("chromium") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let page = home.path().join("report.html");
+    written(&Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/threads"), &page);
+    let mut browser = Browser::start(&chromium);
+    let url = format!("file://{}", page.display());
+    for (width, scripts) in [(1280, true), (400, true), (400, false)] {
+        browser.resize(width, 900);
+        browser.scripts(scripts);
+        for scheme in ["light", "dark"] {
+            browser.scheme(scheme);
+            browser.open(&page);
+            let wide = browser.number("document.documentElement.scrollWidth");
+            assert!(wide <= f64::from(width), "{wide} pixels of {width}");
+            let selector = if scripts {
+                "figure .live canvas, figure:not(.is-live) svg"
+            } else {
+                "figure svg"
+            };
+            assert_figures_are_visible(&mut browser, selector, 5.0);
+            // The grey boxes of the trace are there and are seen against the ground.
+            let (boxes, ground) = (
+                "getComputedStyle(document.querySelector('#trace svg path.rest')).fill",
+                "getComputedStyle(document.body).backgroundColor",
+            );
+            let (boxes, ground) = (browser.value(boxes), browser.value(ground));
+            assert!(boxes.as_str().is_some() && boxes != ground, "{boxes} on {ground}");
+            let lanes = browser.number(
+                "[...document.querySelectorAll('#trace svg path.rest')].filter((e) => \
+                 e.getBoundingClientRect().width > 20).length",
+            );
+            assert!(lanes > 1.5, "{lanes} threads with boxes");
+        }
+    }
+    let heard = browser.heard();
+    assert!(heard.complaints.is_empty(), "{:?}", heard.complaints);
+    assert!(heard.requests.iter().all(|asked| *asked == url || asked == "data:,"));
+}

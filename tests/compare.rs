@@ -436,3 +436,30 @@ fn the_committed_schema_of_a_comparison_is_up_to_date() {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(committed == made, "run `UPDATE_SCHEMA=1 cargo test -p whylate-tests schema`");
 }
+
+#[test]
+fn two_sets_of_threads_are_compared_by_their_series() {
+    let home = tempfile::tempdir().unwrap();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/threads");
+    let other = home.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    for entry in std::fs::read_dir(&sample).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, other.join(path.file_name().unwrap())).unwrap();
+    }
+    // Another recording of the same set, to the same numbers.
+    let mut run = program::read(&other);
+    run.seed += 1;
+    whylate_model::RunDir::open(&other).unwrap().write_run(&run).unwrap();
+    let found = json(&[], &[&sample, &other]);
+    let pairs = found["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), run.series.len());
+    for pair in pairs {
+        assert_eq!(pair["result"]["outcome"], "compared", "{pair}");
+        assert_eq!(pair["result"]["lost_share"], Value::Null);
+        assert_eq!(pair["before"]["n"], pair["after"]["n"]);
+    }
+    let said = text(&compare(&[], &[&sample, &other]));
+    assert!(said.contains("response time, from nominal release of the job"), "{said}");
+    assert!(said.contains("no difference shown") && !said.contains("lower"), "{said}");
+}

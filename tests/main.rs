@@ -28,4 +28,5 @@ mod planted;
 mod program;
 mod report;
 mod report_page;
+mod reservations;
 mod two_cpus;

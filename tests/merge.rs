@@ -492,3 +492,17 @@ fn a_series_that_not_every_recording_has_is_told() {
     assert!(said.contains("ipc is in 1 of 2 recordings"), "{said}");
     assert!(!said.contains("rtt is in"), "{said}");
 }
+
+#[test]
+fn a_run_of_a_set_of_threads_is_refused_with_a_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("runs").join(name);
+    for words in [&[][..], &["--skip-damaged"]] {
+        let into = home.path().join("sum");
+        let output = merge(words, &[run("threads"), run("gaps")], &into);
+        assert_eq!(output.status.code(), Some(1), "{}", program::said(&output));
+        let said = program::said(&output);
+        assert!(said.contains("a set of threads") && said.contains("whylate compare"), "{said}");
+        assert!(!into.exists(), "something was written");
+    }
+}

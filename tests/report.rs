@@ -31,9 +31,44 @@ fn a_run_of_another_machine_renders_as_recorded() {
     insta::assert_snapshot!(rendered("runs/gaps"));
 }
 
+#[test]
+fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
+    let _alone = program::alone();
+    let text = rendered_with("runs/threads", &["--trace"]);
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let window = rendered_with("runs/threads", &["--trace", "100ms..125ms"]);
+    assert!(window.contains("From 100ms to 125ms, as asked."), "{window}");
+    assert!(!rendered("runs/threads").contains("Execution trace"));
+}
+
+#[test]
+fn a_window_that_is_none_and_a_run_without_a_trace_are_said() {
+    let _alone = program::alone();
+    let run = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("runs").join(name);
+    let report = |name: &str, window: &str| {
+        program::whylate(["report"]).arg(run(name)).args(["--trace", window]).output().unwrap()
+    };
+    for (window, reason) in
+        [("5", "is not a window"), ("1s..5", "has no unit"), ("2s..1s", "TO must be later")]
+    {
+        let output = report("threads", window);
+        assert_eq!(output.status.code(), Some(2), "{window}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(reason), "{window}");
+    }
+    let output = report("gaps", "1s..2s");
+    assert!(output.status.success(), "{}", program::said(&output));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("not a run of a set of threads"), "{said}");
+}
+
 fn rendered(run: &str) -> String {
+    rendered_with(run, &[])
+}
+
+fn rendered_with(run: &str, words: &[&str]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(run);
-    let output = program::whylate(["report"]).arg(path).output().unwrap();
+    let output = program::whylate(["report"]).arg(path).args(words).output().unwrap();
     assert!(output.status.success(), "{}", program::said(&output));
     String::from_utf8(output.stdout).unwrap()
 }

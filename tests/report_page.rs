@@ -36,6 +36,24 @@ fn a_recording_leaves_its_page_and_report_writes_the_same() {
 }
 
 #[test]
+fn a_set_of_threads_leaves_its_page_by_either_command() {
+    let _alone = program::alone();
+    for words in [
+        "threads --thread CPU --thread CPU --duration 300ms",
+        "hourglass -n 2 -d 300ms -a -p NORMAL -w CPU",
+    ] {
+        let recorded = program::record(words, 0);
+        let left = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
+        assert!(left.contains(&escaped(&whylate_report::answer(&recorded.run))), "{words}");
+        for id in ["threads", "trace", "switches"] {
+            assert!(left.contains(&format!("<section id=\"{id}\">")), "{words}: no {id}");
+        }
+        let output = program::whylate(["report", "--html", "-"]).arg(&recorded.directory).output();
+        assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), left, "{words}");
+    }
+}
+
+#[test]
 fn a_page_that_cannot_be_written_is_one_line_and_a_status() {
     let _alone = program::alone();
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");

@@ -11,17 +11,22 @@ use libfuzzer_sys::fuzz_target;
 use whylate_model::directory::parse_run;
 use whylate_model::hlog::parse_line;
 use whylate_model::run::Run;
-use whylate_model::segments::{decode_events, decode_gaps};
+use whylate_model::segments::{decode_blocks, decode_events, decode_gaps, decode_jobs};
+use whylate_model::execution::Block;
+use whylate_model::{Hertz, Ticks};
+use whylate_report::execution::{Window, rows, switch_times};
 use whylate_report::{Style, render};
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, content)) = data.split_first() else { return };
     let path = Path::new("fuzzed");
-    let error = match choice % 4 {
+    let error = match choice % 6 {
         0 => parse_run(path, content).map(|run| report(&run)).err(),
         1 => parse_line(path, content).err(),
         2 => decode_gaps(path, content.to_vec()).err(),
-        _ => decode_events(path, content.to_vec()).err(),
+        3 => decode_events(path, content.to_vec()).err(),
+        4 => decode_blocks(path, content.to_vec()).map(|blocks| trace(&blocks)).err(),
+        _ => decode_jobs(path, content.to_vec()).err(),
     };
     if let Some(error) = error {
         let text = error.to_string();
@@ -37,4 +42,12 @@ fn report(run: &Run) {
         "a report that is not safe to print"
     );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "a line that is too long");
+}
+
+fn trace(blocks: &[Block]) {
+    let rows = rows(blocks, &["a".to_owned(), "b".to_owned()], Ticks(0), Hertz(1e9));
+    let window = Window::of(&rows);
+    let figure = whylate_report::svg::execution::figure(&rows, window, "fuzzed");
+    assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf"), "a picture of no number");
+    let _ = switch_times(blocks, Hertz(1e9));
 }

@@ -66,6 +66,10 @@ pub enum Definition {
     DispatchLatency,
     /// Nominal release of a job to the instant at which it has its execution time.
     ResponseTime,
+    /// End of a job that was in time to its deadline.
+    Slack,
+    /// Deadline to the end of a job that was late.
+    Tardiness,
     /// Actual send to response.
     RoundTrip,
 }

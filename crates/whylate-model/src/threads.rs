@@ -91,11 +91,24 @@ pub struct CpuTime {
     /// Lost time of the gaps without a context switch; by the trace where there is one, by the
     /// rseq word otherwise.
     pub unswitched: Nanos,
+    /// Of that and of the time around switches, what the host took: a kernel whose host tells it what
+    /// was stolen does not count it, another one does.
+    pub host: Nanos,
     /// Kernel time of the thread itself around its waits and preemptions: on the way out of the CPU
     /// and back. None without the trace.
     pub around_switches: Option<Nanos>,
     /// (kernel - received - unswitched - around switches) / kernel.
     pub residual: f64,
+}
+
+impl CpuTime {
+    /// Do the two accounts agree to such a share of the kernel's, whether the kernel counts what the
+    /// host took or not?
+    #[must_use]
+    pub fn agrees(&self, within: f64) -> bool {
+        let host = self.host.0 as f64 / (self.kernel.0 as f64).max(1.0);
+        (-within - host..=within).contains(&self.residual)
+    }
 }
 
 /// What came of a thread's deadlines.

@@ -154,6 +154,8 @@ impl fmt::Display for Definition {
             Self::Gap => "gap",
             Self::DispatchLatency => "dispatch latency",
             Self::ResponseTime => "response time",
+            Self::Slack => "slack",
+            Self::Tardiness => "tardiness",
             Self::RoundTrip => "rtt",
         })
     }

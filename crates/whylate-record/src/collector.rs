@@ -11,6 +11,7 @@ use whylate_gap::{Session, Source, ThreadFacts, Totals};
 use whylate_model::cause::Validation;
 use whylate_model::event::Event;
 use whylate_model::gap::Gap;
+use whylate_model::run::{Evidence, TraceFacts};
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
@@ -288,6 +289,21 @@ impl Collector {
         for (index, period_ticks) in periods {
             self.attributor.context_mut().learn_period(*index, *period_ticks);
         }
+    }
+
+    /// Evidence with what the threads and the trace can say: where events fell, what was shed.
+    #[must_use]
+    pub fn evidence(&self, counted: Evidence, trace: Option<TraceFacts>) -> Evidence {
+        let rseq = self.threads.iter().all(|thread| thread.facts.rseq);
+        let trace = trace.map(|mut facts| {
+            let counts = self.attributor.event_counts();
+            facts.events_in_gaps = counts.values().map(|count| count.inside).sum();
+            facts.events_measured = counts.values().map(|count| count.inside + count.outside).sum();
+            facts.events_in_recording = counts.values().map(|count| count.in_recording).sum();
+            facts.shed = self.attributor.shed();
+            facts
+        });
+        Evidence { rseq, trace, ..counted }
     }
 
     /// Lost time by cause.

@@ -28,11 +28,11 @@ use preparation::{
 use crate::actions::{self, Action, Trigger};
 use crate::collector::{Collector, Wanted};
 use crate::intervals::Intervals;
-use crate::kernel_trace::KernelTrace;
+use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::summary::{self, Setting};
-use crate::verdict::{Exceeded, verdict};
+use crate::verdict::{Exceeded, unique, verdict};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded, scoring, trace_cost};
 
@@ -463,22 +463,13 @@ impl<'a> Recording<'a> {
     }
 
     fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {
-        let mut evidence = self.workbench.evidence();
-        evidence.rseq = self.collector.threads().iter().all(|thread| thread.facts.rseq);
         let facts = ended_trace.or_else(|| self.trace.as_ref().map(KernelTrace::facts));
-        evidence.trace = facts.map(|mut facts| {
-            let counts = self.collector.attributor().event_counts();
-            facts.events_in_gaps = counts.values().map(|count| count.inside).sum();
-            facts.events_measured = counts.values().map(|count| count.inside + count.outside).sum();
-            facts.events_in_recording = counts.values().map(|count| count.in_recording).sum();
-            facts.shed = self.collector.attributor().shed();
-            if let Some(cost) = &self.trace_cost {
-                facts.lost_share_with = Some(cost.with);
-                facts.lost_share_without = Some(cost.without);
-                facts.lost_share_difference = cost.difference;
-            }
-            facts
-        });
+        let mut evidence = self.collector.evidence(self.workbench.evidence(), facts);
+        if let (Some(facts), Some(cost)) = (&mut evidence.trace, &self.trace_cost) {
+            facts.lost_share_with = Some(cost.with);
+            facts.lost_share_without = Some(cost.without);
+            facts.lost_share_difference = cost.difference;
+        }
         evidence
     }
 
@@ -526,27 +517,10 @@ impl<'a> Recording<'a> {
                 });
             }
         }
-        if let Some(trace) = &evidence.trace {
-            warnings.extend(trace.losses.iter().map(|loss| Warning::TraceLost {
-                cpu: loss.cpu,
-                events: loss.exactly.then_some(loss.events),
-            }));
-            if trace.shed.sends + trace.shed.gaps_forced + trace.lost_elsewhere > 0 {
-                warnings.push(Warning::CausesIncomplete {
-                    gaps_forced: trace.shed.gaps_forced,
-                    sends: trace.shed.sends + trace.lost_elsewhere,
-                });
-            }
-        }
+        warnings.extend(evidence.trace.iter().flat_map(kernel_trace::warnings));
         if self.stopped {
             warnings.push(Warning::Interrupted);
         }
-        let mut unique: Vec<Warning> = Vec::new();
-        for warning in warnings {
-            if !unique.contains(&warning) {
-                unique.push(warning);
-            }
-        }
-        unique
+        unique(warnings)
     }
 }

@@ -43,6 +43,22 @@ pub struct NoTrace {
     pub remedy: String,
 }
 
+/// What the reader must know of what the trace lost, and of what did not fit.
+pub(crate) fn warnings(trace: &TraceFacts) -> Vec<Warning> {
+    let lost = trace.losses.iter().map(|loss| Warning::TraceLost {
+        cpu: loss.cpu,
+        events: loss.exactly.then_some(loss.events),
+    });
+    let mut warnings: Vec<Warning> = lost.collect();
+    if trace.shed.sends + trace.shed.gaps_forced + trace.lost_elsewhere > 0 {
+        warnings.push(Warning::CausesIncomplete {
+            gaps_forced: trace.shed.gaps_forced,
+            sends: trace.shed.sends + trace.lost_elsewhere,
+        });
+    }
+    warnings
+}
+
 impl From<NoTrace> for Warning {
     fn from(NoTrace { reason, remedy }: NoTrace) -> Self {
         Self::NoKernelTrace { reason, remedy }

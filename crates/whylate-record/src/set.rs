@@ -18,7 +18,6 @@ use whylate_cause::rules::{Corroboration, Standing};
 use whylate_cause::totals::Beside;
 use whylate_clock::Counter;
 use whylate_clock::facts::RecordingCost;
-use whylate_gap::plan::Work;
 use whylate_gap::{Source, State, Threshold};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
@@ -45,7 +44,7 @@ use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
 use ledgers::Tallies;
-use members::Prepared;
+use members::{Nature, Prepared};
 use trace::Execution;
 
 pub use members::UnknownWord;
@@ -153,8 +152,7 @@ struct Recording<'a> {
     ended: Vec<Ended>,
     begin: Ticks,
     stopped: bool,
-    works: Vec<Work>,
-    always_run: Vec<bool>,
+    natures: Vec<Nature>,
     // Last, so that the host is restored when everything above has ended.
     reserved: BTreeMap<members::Scheduler, members::Held>,
 }
@@ -171,9 +169,7 @@ impl<'a> Recording<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         // Words that lead nowhere are told before anything is touched.
-        let understood = members::understood(request)?;
-        let works = understood.iter().map(|(work, _)| *work).collect();
-        let always_run = understood.iter().map(|(_, always)| *always).collect();
+        let natures = members::understood(request)?;
         let measured = members::cpus(request);
         let need = Need {
             measured: measured.clone(),
@@ -228,7 +224,7 @@ impl<'a> Recording<'a> {
             })
             .collect();
         let watch = HostWatch::start(Path::new("/"), &measured, &watched);
-        let threads = request.set.threads.len();
+        let traced: Vec<bool> = natures.iter().map(|nature| nature.traced).collect();
         let above_ordinary: Vec<bool> = set
             .members()
             .map(|member| {
@@ -250,14 +246,13 @@ impl<'a> Recording<'a> {
             collector,
             tallies: Tallies::of(above_ordinary.into_iter()),
             switches: rules::Switches::new(),
-            execution: Execution::of(threads, request.records),
+            execution: Execution::of(&traced, request.records),
             watch,
             warnings,
             ended: Vec::new(),
             begin: Ticks(0),
             stopped: false,
-            works,
-            always_run,
+            natures,
             reserved,
         })
     }
@@ -423,18 +418,8 @@ impl<'a> Recording<'a> {
     }
 
     fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {
-        let mut evidence = self.workbench.evidence();
-        evidence.rseq = self.collector.threads().iter().all(|thread| thread.facts.rseq);
         let facts = ended_trace.or_else(|| self.trace.as_ref().map(KernelTrace::facts));
-        evidence.trace = facts.map(|mut facts| {
-            let counts = self.collector.attributor().event_counts();
-            facts.events_in_gaps = counts.values().map(|count| count.inside).sum();
-            facts.events_measured = counts.values().map(|count| count.inside + count.outside).sum();
-            facts.events_in_recording = counts.values().map(|count| count.in_recording).sum();
-            facts.shed = self.collector.attributor().shed();
-            facts
-        });
-        evidence
+        self.collector.evidence(self.workbench.evidence(), facts)
     }
 
     /// What the rules make of the threads beside each other.
@@ -443,7 +428,7 @@ impl<'a> Recording<'a> {
             let totals = self.set.totals(index);
             rules::About {
                 name: self.request.set.threads[index].name.clone(),
-                always_runs: self.always_run[index],
+                always_runs: self.natures[index].always_runs,
                 fifo: self.collector.threads()[index].facts.fifo,
                 timer: member.timer.name,
                 term: (totals.start.max(self.begin), totals.end),

@@ -49,6 +49,17 @@ pub(crate) fn verdict(
     if reasons.is_empty() { Verdict::Trustworthy } else { Verdict::Untrustworthy { reasons } }
 }
 
+/// The warnings, each once, in the order in which they were found.
+pub(crate) fn unique(warnings: Vec<Warning>) -> Vec<Warning> {
+    let mut unique: Vec<Warning> = Vec::new();
+    for warning in warnings {
+        if !unique.contains(&warning) {
+            unique.push(warning);
+        }
+    }
+    unique
+}
+
 /// Judges a run of a set of threads.
 pub(crate) fn verdict_on_threads(
     state: RunState,

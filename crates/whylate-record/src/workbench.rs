@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use whylate_cause::{Context, Measured};
 use whylate_clock::KernelRaw;
 use whylate_clock::calibrate::Calibration;
 use whylate_clock::calibrate::Calibrator;
@@ -21,7 +22,7 @@ use whylate_host::{another, cpus, fingerprint};
 use whylate_model::host::Fingerprint;
 use whylate_model::run::{ClockFacts, Evidence, ProcDelta};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Hertz, Nanos, Ticks};
+use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_sys::affinity;
 
 use crate::RecordError;
@@ -207,6 +208,22 @@ impl Workbench {
             before.until(after.as_ref().unwrap_or(&now), &self.measured, self.rate)
         });
         stretches.reduce(sum).unwrap_or_default()
+    }
+
+    /// What the attribution knows beside gaps and events of these threads.
+    #[must_use]
+    pub fn context(&self, threads: Vec<Measured>) -> Context {
+        let mut context = Context::new(self.virtualised(), self.rate);
+        context.threads = threads;
+        // Between two CPUs neither of which is the reference, both offsets count.
+        let offsets = self.observer.offsets().iter();
+        let furthest =
+            offsets.map(|offset| offset.offset_ticks.unsigned_abs() + offset.bound.0).max();
+        context.cross_cpu_bound = TicksDelta(2 * furthest.unwrap_or(0));
+        for (pid, name) in whylate_host::names::threads() {
+            context.learn_name(pid, &name);
+        }
+        context
     }
 
     /// The CPU for the other end of messages from `cpu`: none when there is no other.

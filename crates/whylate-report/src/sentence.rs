@@ -40,9 +40,8 @@ pub fn answer(run: &Run) -> String {
 
 fn of_threads(threads: &[ThreadSummary]) -> String {
     let judged: Vec<_> = threads.iter().filter_map(|thread| thread.deadlines.as_ref()).collect();
-    let (hits, misses) = judged
-        .iter()
-        .fold((0, 0), |(hits, misses), of| (hits + of.hits, misses + of.misses));
+    let (hits, misses) =
+        judged.iter().fold((0, 0), |(hits, misses), of| (hits + of.hits, misses + of.misses));
     if judged.is_empty() {
         let received: u64 = threads.iter().map(|thread| thread.received.0).sum();
         let blocks = threads.iter().map(|thread| thread.blocks).sum();
@@ -53,18 +52,16 @@ fn of_threads(threads: &[ThreadSummary]) -> String {
             count(blocks)
         );
     }
-    match misses {
-        0 => format!("All {} deadlines were met.", count(hits)),
-        _ => {
-            let worst = threads.iter().max_by_key(|thread| {
-                thread.deadlines.as_ref().map_or(0, |deadlines| deadlines.misses)
-            });
-            let worst = worst.map_or(String::new(), |thread| {
-                format!("; most of them by thread {}", Printable(&thread.name))
-            });
-            format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
-        }
+    if misses == 0 {
+        return format!("All {} deadlines were met.", count(hits));
     }
+    let worst = threads
+        .iter()
+        .max_by_key(|thread| thread.deadlines.as_ref().map_or(0, |deadlines| deadlines.misses));
+    let worst = worst.map_or(String::new(), |thread| {
+        format!("; most of them by thread {}", Printable(&thread.name))
+    });
+    format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
 }
 
 fn of_gaps(run: &Run, gaps: &GapSummary) -> String {

@@ -158,7 +158,8 @@ fn particulars(thread: &ThreadSummary) -> Vec<String> {
         said.push(format!("thread {name}: the closure is BROKEN: {}", Printable(why)));
     }
     if let Some(reservation) = &thread.reservation {
-        let overruns = thread.overruns.map_or(String::new(), |n| format!("; {} overruns", count(n)));
+        let overruns =
+            thread.overruns.map_or(String::new(), |n| format!("; {} overruns", count(n)));
         said.push(format!("thread {name}: reserved {}{overruns}", Printable(reservation)));
     }
     if let Some(passes) = thread.passes {
@@ -176,9 +177,8 @@ fn particulars(thread: &ThreadSummary) -> Vec<String> {
 
 /// The kernel's two counts beside ours.
 fn accounts(shown: &[ThreadSummary]) -> Vec<String> {
-    let apart = |thread: &&ThreadSummary| {
-        thread.cpu_time.is_some_and(|time| time.residual.abs() > AGREEMENT)
-    };
+    let apart =
+        |thread: &&ThreadSummary| thread.cpu_time.is_some_and(|time| !time.agrees(AGREEMENT));
     let known = shown.iter().filter(|thread| thread.cpu_time.is_some()).count();
     let disagreeing: Vec<&ThreadSummary> = shown.iter().filter(apart).collect();
     let mut said = Vec::new();

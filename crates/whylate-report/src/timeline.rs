@@ -105,6 +105,8 @@ pub struct Builder {
     first: Ticks,
     /// May threads and causes that the run does not list have lanes and slots?
     open: bool,
+    /// Is it a set of threads? Its threads may have waited for the CPU since before it began.
+    set: bool,
 }
 
 impl Builder {
@@ -138,7 +140,8 @@ impl Builder {
             single: BinaryHeap::new(),
             overflowed: false,
             first,
-            open: run.gaps.is_empty(),
+            open: run.gaps.is_empty() && run.threads.is_empty(),
+            set: run.gaps.is_empty() && !run.threads.is_empty(),
         };
         for thread in threads_of(run) {
             let gaps = &run.gaps[usize::from(thread)];
@@ -146,7 +149,7 @@ impl Builder {
         }
         // Gaps of a set are numbered as its threads are.
         for (thread, of_set) in run.threads.iter().enumerate().take(MOST_LANES) {
-            if let (true, Ok(thread)) = (run.gaps.is_empty(), u16::try_from(thread)) {
+            if let (true, Ok(thread)) = (builder.set, u16::try_from(thread)) {
                 builder.add_lane(thread, of_set.name.clone(), first);
             }
         }
@@ -160,8 +163,11 @@ impl Builder {
 
     /// Adds a gap.
     pub fn add(&mut self, stored: &StoredGap) {
-        let gap = &stored.gap;
+        let mut gap = stored.gap;
         let lane = self.lane(stored.thread);
+        if let (true, Some(lane)) = (self.set, lane) {
+            gap.start = gap.start.max(self.timeline.lanes[lane].start);
+        }
         let inside =
             |lane: &usize| gap.start >= self.timeline.lanes[*lane].start && gap.end > gap.start;
         let Some(lane) = lane.filter(inside) else {

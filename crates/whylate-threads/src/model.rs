@@ -49,6 +49,12 @@ pub trait Model<C: Counter>: Send {
         false
     }
 
+    /// Its blocks belong into the execution trace. Those of a thread that only measures its wake-ups
+    /// do not, as in the paper.
+    fn traced(&self) -> bool {
+        true
+    }
+
     /// Who makes sense of its marks.
     fn ledger(&self) -> Ledger;
 

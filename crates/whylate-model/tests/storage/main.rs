@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod disks;
+mod executions;
 mod histograms;
 mod hostile;
 mod killed;

@@ -23,8 +23,72 @@ use whylate_model::segments::StoredGap;
 use whylate_model::series::{
     Censored, Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
 };
+use whylate_model::threads::{
+    CpuTime, Deadlines, Miss, MissCause, MissGap, SwitchCounts, TakenFrom, ThreadSummary,
+};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+
+/// A thread of a set with something in every field.
+fn thread() -> ThreadSummary {
+    let cause = Cause::Host;
+    let taken = TakenFrom { threads_ns: 1e6, interrupts_ns: 2.5, host_ns: 0.1, unknown_ns: 0.0 };
+    let miss = Miss {
+        job: 7,
+        release: Ticks(100),
+        deadline: Ticks(200),
+        done: Some(Ticks(250)),
+        taken,
+        gap: Some(MissGap {
+            start: Ticks(120),
+            length: Nanos(30),
+            cause: cause.clone(),
+            kind: GapKind::Dispatch,
+        }),
+    };
+    ThreadSummary {
+        name: "audio".to_owned(),
+        workload: "PERIODIC 3ms 8ms".to_owned(),
+        timer: "clock_nanosleep absolute".to_owned(),
+        timer_slack: Some(Nanos(1)),
+        policy: "SCHED_FIFO 50".to_owned(),
+        reservation: Some("hard, 3.00ms in 8.00ms".to_owned()),
+        cpus: vec![CpuId(1)],
+        tid: Pid(4_711),
+        start: Ticks(100),
+        end: Ticks(1_000),
+        threshold: TicksDelta(250),
+        received: Nanos(400),
+        waited: Nanos(300),
+        lost: Nanos(200),
+        blocks: 12,
+        gaps: 11,
+        dropped: 1,
+        passes: Some(2.5),
+        closure: Closure::Holds,
+        switches: SwitchCounts { voluntary: 5, involuntary: 6, traced: Some(11), inferred: 10 },
+        cpu_time: Some(CpuTime {
+            kernel: Nanos(410),
+            unswitched: Nanos(10),
+            around_switches: Some(Nanos(1)),
+            host: Nanos(2),
+            residual: -0.002,
+        }),
+        deadlines: Some(Deadlines {
+            hits: 90,
+            misses: 10,
+            skipped: 2,
+            unfinished: 1,
+            miss_share_interval: Some((0.05, 0.17)),
+            causes: vec![MissCause { cause, misses: 10 }],
+            first: vec![miss],
+            ordinary: Some(taken),
+        }),
+        overruns: Some(3),
+        drift: Some(Nanos(17)),
+        skipped_wakeups: 4,
+    }
+}
 
 /// A run with something in every field.
 pub(crate) fn run() -> Run {
@@ -40,6 +104,7 @@ pub(crate) fn run() -> Run {
         settings: BTreeMap::from([("threshold".to_owned(), "120ns".to_owned())]),
         series: vec![series()],
         gaps: vec![summary()],
+        threads: vec![thread()],
         causes: vec![CauseTotal {
             cause: Cause::Interrupt { name: "local_timer".to_owned() },
             cpu: Some(CpuId(1)),

@@ -9,8 +9,8 @@ use whylate_gap::{Placement, Session};
 use whylate_host::cpus;
 use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks, Scope};
 use whylate_host::topology::Topology;
+use whylate_model::CpuList;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuList, TicksDelta};
 use whylate_sys::affinity;
 
 use super::Request;
@@ -140,12 +140,11 @@ fn told<G: Guard>(
 }
 
 pub(super) fn context(session: &Session, workbench: &Workbench, request: &Request) -> Context {
-    let mut context = Context::new(workbench.virtualised(), workbench.rate);
     let placement = match request.plan.placement {
         Placement::Pinned(_) => CausePlacement::Pinned,
         Placement::Floating { .. } => CausePlacement::Floating,
     };
-    context.threads = session
+    let threads = session
         .threads()
         .enumerate()
         .map(|(index, facts)| Measured {
@@ -156,14 +155,7 @@ pub(super) fn context(session: &Session, workbench: &Workbench, request: &Reques
             period_ticks: facts.warmup_period,
         })
         .collect();
-    // Between two CPUs neither of which is the reference, both offsets count.
-    let offsets = workbench.observer.offsets().iter();
-    let furthest = offsets.map(|offset| offset.offset_ticks.unsigned_abs() + offset.bound.0).max();
-    context.cross_cpu_bound = TicksDelta(2 * furthest.unwrap_or(0));
-    for (pid, name) in whylate_host::names::threads() {
-        context.learn_name(pid, &name);
-    }
-    context
+    workbench.context(threads)
 }
 
 /// Settings as used, for the record.

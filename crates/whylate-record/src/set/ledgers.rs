@@ -51,6 +51,8 @@ pub(super) struct Tally {
     pub(super) inferred: u64,
     /// Ticks in gaps without a switch.
     pub(super) unswitched: u64,
+    /// Of all that the thread is taken to be charged for, ticks without a kernel event.
+    pub(super) host: u64,
     /// Of gaps with one, ticks around it that are the thread's own.
     pub(super) around: u64,
 }
@@ -183,10 +185,14 @@ impl Tally {
             Some(switched) => switched || of.gap.kind == GapKind::Dispatch,
             None => waited || by_itself || of.gap.kind == GapKind::Dispatch,
         };
+        let host = of.parts.iter().filter(|part| bin(&part.cause) == Bin::Host);
+        let host: u64 = host.map(|part| part.length.0).sum();
         if switched {
             self.around += of.own.0;
+            self.host += host.min(of.own.0);
         } else {
             self.unswitched += of.gap.length().0;
+            self.host += host;
         }
     }
 

@@ -11,7 +11,7 @@ use whylate_gap::{
 };
 use whylate_model::run::LoopKind;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos, TicksDelta};
+use whylate_model::{CpuId, Nanos};
 use whylate_rta::task_set::{self, Thread};
 use whylate_sys::{affinity, sched};
 use whylate_threads::ledger::Ledger;
@@ -61,6 +61,17 @@ struct Understood {
     priority: Priority,
 }
 
+/// What is to be known of a thread's model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Nature {
+    /// What it does between two readings.
+    pub(super) work: Work,
+    /// Never waits of its own accord.
+    pub(super) always_runs: bool,
+    /// Its blocks belong into the execution trace.
+    pub(super) traced: bool,
+}
+
 /// A word of a task set that nothing here goes by.
 #[derive(Debug, thiserror::Error)]
 #[error("thread {thread}: {reason}")]
@@ -90,15 +101,16 @@ pub(super) fn real_time(request: &Request) -> bool {
     threads.clone().any(by_priority)
 }
 
-/// Looks every word up, so that a wrong one is told before anything is touched; gives what each
-/// thread does between two readings, and whether it never waits.
-pub(super) fn understood(request: &Request) -> Result<Vec<(Work, bool)>, RecordError> {
+/// Looks every word up, so that a wrong one is told before anything is touched; gives what is
+/// to be known of each thread's model.
+pub(super) fn understood(request: &Request) -> Result<Vec<Nature>, RecordError> {
     let resources = Resources::of(&request.set)?;
     let threads = request.set.threads.iter().enumerate();
     threads
         .map(|(index, thread)| {
             let model = understand(thread, index, request, &resources)?.model;
-            Ok((model.work(), model.always_runs()))
+            let (work, always_runs) = (model.work(), model.always_runs());
+            Ok(Nature { work, always_runs, traced: model.traced() })
         })
         .collect()
 }
@@ -122,7 +134,11 @@ fn understand(
         tables: &|name| tables::read(request.tables_in.as_deref(), name),
     };
     let model = models::named(&thread.workload, &setting).map_err(|error| unknown(&error))?;
-    let timer = timers::named(&thread.timer).map_err(|error| unknown(&error))?;
+    let timer = timers::named(&thread.timer).map_err(|error| match error {
+        // The word is right, and this machine has no such thing.
+        ThreadsError::Timer { .. } => RecordError::Threads(error),
+        _ => unknown(&error).into(),
+    })?;
     let priority = Priority::of(&thread.priority).map_err(|error| unknown(&error))?;
     Ok(Understood { model, timer, priority })
 }
@@ -311,9 +327,8 @@ fn calibrate(
 
 /// What the attribution knows beside gaps and events.
 pub(super) fn context(set: &Set, facts: &[ThreadFacts], workbench: &Workbench) -> Context {
-    let mut context = Context::new(workbench.virtualised(), workbench.rate);
     let threads = set.members().zip(facts).enumerate();
-    context.threads = threads
+    let threads = threads
         .map(|(index, (member, facts))| Measured {
             index: index as u16,
             pid: member.tid,
@@ -322,12 +337,5 @@ pub(super) fn context(set: &Set, facts: &[ThreadFacts], workbench: &Workbench) -
             period_ticks: facts.warmup_period,
         })
         .collect();
-    // Between two CPUs neither of which is the reference, both offsets count.
-    let offsets = workbench.observer.offsets().iter();
-    let furthest = offsets.map(|offset| offset.offset_ticks.unsigned_abs() + offset.bound.0).max();
-    context.cross_cpu_bound = TicksDelta(2 * furthest.unwrap_or(0));
-    for (pid, name) in whylate_host::names::threads() {
-        context.learn_name(pid, &name);
-    }
-    context
+    workbench.context(threads)
 }

@@ -15,7 +15,12 @@ use whylate_threads::ledger::{Account, Binned};
 use super::ledgers::{Tally, nanos};
 use super::{Evidence, Recording, Source};
 use crate::intervals::Interval;
+use crate::kernel_trace;
 use crate::summary::{self, Description};
+use crate::verdict::unique;
+
+/// The vantage point where a job ends.
+const DONE: &str = "the job has its execution time";
 
 impl Recording<'_> {
     /// Each thread, in the order of the set.
@@ -90,7 +95,7 @@ impl Recording<'_> {
 
     /// Passes over the array of a scanning thread.
     fn passes(&self, index: usize, totals: &Totals) -> Option<f64> {
-        match self.works[index] {
+        match self.natures[index].work {
             Work::Scan { bytes } => Some(totals.iterations as f64 * LINE as f64 / bytes as f64),
             _ => None,
         }
@@ -116,7 +121,16 @@ impl Recording<'_> {
                     "response",
                     response,
                     "nominal release of the job",
-                    "the job has its execution time",
+                    DONE,
+                ),
+                (&account.slack, "slack", "slack", Definition::Slack, DONE, "its deadline"),
+                (
+                    &account.tardiness,
+                    "tardiness",
+                    "tardiness",
+                    Definition::Tardiness,
+                    "deadline of the job",
+                    DONE,
                 ),
             ] {
                 if values.whole.is_empty() {
@@ -151,7 +165,13 @@ impl Recording<'_> {
             self.storage.interval(&description.name, histogram, start, width);
             intervals.push(Interval::of(histogram));
         }
-        summary::of_histogram(&values.whole, &intervals, description)
+        let mut series = summary::of_histogram(&values.whole, &intervals, description);
+        if description.definition != Definition::DispatchLatency {
+            // The paper's classes and its signal-to-noise ratio are about noise: a job takes what
+            // it takes.
+            (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
+        }
+        series
     }
 
     /// Elapsed time of each CPU on which threads ran.
@@ -178,18 +198,7 @@ impl Recording<'_> {
                 warnings.push(Warning::RecordsDropped { cpu: thread.facts.cpu, dropped: lost });
             }
         }
-        if let Some(trace) = &evidence.trace {
-            warnings.extend(trace.losses.iter().map(|loss| Warning::TraceLost {
-                cpu: loss.cpu,
-                events: loss.exactly.then_some(loss.events),
-            }));
-            if trace.shed.sends + trace.shed.gaps_forced + trace.lost_elsewhere > 0 {
-                warnings.push(Warning::CausesIncomplete {
-                    gaps_forced: trace.shed.gaps_forced,
-                    sends: trace.shed.sends + trace.lost_elsewhere,
-                });
-            }
-        }
+        warnings.extend(evidence.trace.iter().flat_map(kernel_trace::warnings));
         if self.execution.overflow() > 0 {
             let (kept, lost) = (self.request.records, self.execution.overflow());
             warnings.push(Warning::ExecutionCut { kept, lost });
@@ -197,13 +206,7 @@ impl Recording<'_> {
         if self.stopped {
             warnings.push(Warning::Interrupted);
         }
-        let mut unique: Vec<Warning> = Vec::new();
-        for warning in warnings {
-            if !unique.contains(&warning) {
-                unique.push(warning);
-            }
-        }
-        unique
+        unique(warnings)
     }
 }
 
@@ -242,8 +245,8 @@ fn cpu_time(
     traced: bool,
 ) -> CpuTime {
     let (unswitched, around) = (nanos(tally.unswitched, rate), nanos(tally.around, rate));
-    let around_switches = traced.then_some(around);
+    let (around_switches, host) = (traced.then_some(around), nanos(tally.host, rate));
     let explained = received.0 + unswitched.0 + around_switches.map_or(0, |around| around.0);
     let residual = (kernel.0 as f64 - explained as f64) / (kernel.0 as f64).max(1.0);
-    CpuTime { kernel, unswitched, around_switches, residual }
+    CpuTime { kernel, unswitched, host, around_switches, residual }
 }

@@ -12,6 +12,7 @@ pub(super) struct Execution {
     overflow: u64,
     open: Vec<Option<Open>>,
     counts: Vec<u64>,
+    traced: Vec<bool>,
     blocks: Vec<Block>,
     fresh: Vec<Block>,
     latencies: Vec<(u16, Ticks, Nanos)>,
@@ -25,14 +26,16 @@ struct Open {
 }
 
 impl Execution {
-    pub(super) fn of(threads: usize, records: u64) -> Self {
+    /// A trace of threads, of which some may have no part in it.
+    pub(super) fn of(traced: &[bool], records: u64) -> Self {
         Self {
             zero: Ticks(0),
             room: records,
             seen: 0,
             overflow: 0,
-            open: vec![None; threads],
-            counts: vec![0; threads],
+            open: vec![None; traced.len()],
+            counts: vec![0; traced.len()],
+            traced: traced.to_vec(),
             blocks: Vec::new(),
             fresh: Vec::new(),
             latencies: Vec::new(),
@@ -111,7 +114,7 @@ impl Execution {
     /// A dispatch that follows a wait leaves no block between the two.
     fn block(&mut self, mut block: Block) {
         block.start = block.start.max(self.zero);
-        if block.end <= block.start {
+        if block.end <= block.start || !self.traced[block.thread as usize] {
             return;
         }
         self.seen += 1;
@@ -144,7 +147,7 @@ mod tests {
     }
 
     fn traced(records: u64) -> (Vec<Block>, u64) {
-        let mut execution = Execution::of(1, records);
+        let mut execution = Execution::of(&[true], records);
         execution.begin(0, Ticks(10), CpuId(1));
         execution.gap(0, &gap(20, 30, GapKind::Interruption));
         execution.gap(0, &gap(50, 70, GapKind::Sleep));

@@ -16,6 +16,11 @@ use crate::svg::switches::{MOST_PANELS, Panel};
 /// Title of the figure.
 pub(crate) const TITLE: &str = "Execution trace";
 
+/// What a context switch is here.
+pub(crate) const SWITCHES: &str = "A context switch is the gap between the blocks of two threads on one CPU; where threads wait, \
+     the time in which the CPU was idle lies in it. Contaminated: more than twice what is to be \
+     expected, so that something else happened in it, too.";
+
 /// Blocks and jobs that are looked at: some seconds of reading.
 const MOST_READ: usize = 20_000_000;
 /// Blocks kept for a window, and for context switches: 24 bytes each.
@@ -126,14 +131,6 @@ impl Recorded {
             ),
         }
     }
-
-    /// What a context switch is here.
-    pub(crate) fn switches_in_words(&self) -> String {
-        "A context switch is the gap between the blocks of two threads on one CPU; where threads \
-         wait, the time in which the CPU was idle lies in it. Contaminated: more than twice what is \
-         to be expected, so that something else happened in it, too."
-            .to_owned()
-    }
 }
 
 /// First instant of the set: that of its first block or job, for its threads were there before.
@@ -183,16 +180,21 @@ fn jobs(
     let mut longest = None;
     let mut missed: Option<Missed> = None;
     let read = segments::read_jobs(directory);
-    each(read, "jobs", notes, |StoredJob { thread, index, release, deadline, done, verdict, .. }| {
-        if usize::from(thread) >= run.threads.len() {
-            return;
-        }
-        longest = longest.max(Some(deadline.since(release)));
-        let sooner = missed.is_none_or(|known| deadline < known.deadline);
-        if verdict != Verdict::Hit && sooner {
-            missed = Some(Missed { thread, job: index, release, deadline, done });
-        }
-    });
+    each(
+        read,
+        "jobs",
+        notes,
+        |StoredJob { thread, index, release, deadline, done, verdict, .. }| {
+            if usize::from(thread) >= run.threads.len() {
+                return;
+            }
+            longest = longest.max(Some(deadline.since(release)));
+            let sooner = missed.is_none_or(|known| deadline < known.deadline);
+            if verdict != Verdict::Hit && sooner {
+                missed = Some(Missed { thread, job: index, release, deadline, done });
+            }
+        },
+    );
     (longest, missed)
 }
 
@@ -326,3 +328,6 @@ fn panels(blocks: Vec<Block>, run: &Run, notes: &mut Vec<String>) -> Vec<Panel> 
     }
     panels
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -11,10 +11,10 @@ use whylate_stats::weighted;
 use super::histograms::Pooled;
 use super::template::raw;
 use super::{Report, causes, measured};
+use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
 use crate::svg::blocks::{self, Line};
 use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
 use crate::svg::shares::{self, Share as Bar};
-use crate::execution::recorded::{Recorded, TITLE};
 use crate::svg::{Figure, Table, execution, switches, timeline};
 use crate::timeline::Timeline;
 
@@ -39,7 +39,10 @@ pub(super) struct Drawn {
 /// What a figure was drawn from.
 #[derive(Debug)]
 pub(super) enum Plot {
-    Ccdf { curves: Vec<Curve>, options: Options },
+    Ccdf {
+        curves: Vec<Curve>,
+        options: Options,
+    },
     Timeline,
     Blocks(Vec<Line>),
     /// Nothing that the script would zoom.
@@ -78,7 +81,7 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
     }
     let measured = !report.run.gaps.is_empty() || report.timeline.gaps > 0;
     if measured && !report.run.is_merged() {
-        all.push(over_time(&report.timeline));
+        all.push(over_time(report.run, &report.timeline));
     }
     if !report.run.causes.is_empty() {
         all.push(bars(report.run, &report.timeline));
@@ -104,12 +107,13 @@ fn executed(recorded: &Recorded) -> Vec<(Drawn, Plot)> {
              not have the CPU.",
             recorded.window_in_words()
         );
-        let figure = execution::figure(rows, recorded.window(), TITLE);
+        let mut figure = execution::figure(rows, recorded.window(), TITLE);
+        figure.table.rows = measured::capped(figure.table.rows, 64);
         all.push((drawn("trace", TITLE, how, figure, false), Plot::Still));
     }
     if !recorded.switches().is_empty() {
         let figure = switches::figure(recorded.switches(), "Times of context switches");
-        let how = recorded.switches_in_words();
+        let how = SWITCHES.to_owned();
         all.push((drawn("switches", "Context switches", how, figure, false), Plot::Still));
     }
     all
@@ -294,13 +298,19 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
     Curve { label, n: pooled.all.len(), resolution_ns, points, whiskers, reached: vec![] }
 }
 
-fn over_time(timeline: &Timeline) -> (Drawn, Plot) {
+fn over_time(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
     let mut how = "Above: the share of each stretch of time that was lost, by the cause of its \
                    gaps. Strip below: grey is time that the thread had. A gap at least one column \
                    wide fills it from its start to its end; shorter ones fill the share of their \
                    column that they took, in the colour of the cause that took most of it. A gap \
                    counts whole for the cause with its largest part."
         .to_owned();
+    let heading = if run.threads.is_empty() {
+        "Gaps over time, by CPU and cause"
+    } else {
+        how.push_str(" Grey is also the time that a thread of a set waited of its own accord.");
+        "Gaps over time, by thread and cause"
+    };
     if timeline.complete_from_ns > 0.0 {
         let from = whylate_model::Nanos(timeline.complete_from_ns.round() as u64);
         let _ = write!(
@@ -317,7 +327,7 @@ fn over_time(timeline: &Timeline) -> (Drawn, Plot) {
         );
     }
     let figure = timeline::figure(timeline, "Gaps over time");
-    (drawn("timeline", "Gaps over time, by CPU and cause", how, figure, true), Plot::Timeline)
+    (drawn("timeline", heading, how, figure, true), Plot::Timeline)
 }
 
 fn bars(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {

@@ -17,9 +17,9 @@ mod machine;
 mod measured;
 mod origins;
 mod template;
-mod threads;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod worst;
 
 use std::fs::File;

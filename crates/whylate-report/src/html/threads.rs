@@ -3,8 +3,12 @@
 use serde::Serialize;
 use whylate_model::run::Run;
 
+use super::measured::capped;
 use crate::svg::Table;
 use crate::threads::{self, Judged, RECEIVED, Received, SKIPPED};
+
+/// Rows of a table; what is more is counted in the last.
+const MOST_ROWS: usize = 64;
 
 /// The section of the page.
 #[derive(Debug, Serialize)]
@@ -27,5 +31,14 @@ pub(super) fn of(run: &Run) -> Option<Threads> {
         None => (None, Vec::new()),
     };
     let Received { table: received, items } = threads::received(run);
+    let (deadlines, received) = (deadlines.map(shortened), shortened(received));
     Some(Threads { deadlines, skipped: SKIPPED, misses, received, how: RECEIVED, items })
 }
+
+fn shortened(mut table: Table) -> Table {
+    table.rows = capped(table.rows, MOST_ROWS);
+    table
+}
+
+#[cfg(test)]
+mod tests;

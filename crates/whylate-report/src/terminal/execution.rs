@@ -66,7 +66,9 @@ pub(super) fn draw_trace(page: &mut Page, rows: &[ThreadRow], window: Window, ti
 
 /// What rule R1 makes of context switches: a sentence for each panel, and their table.
 pub(super) fn draw_switches(page: &mut Page, panels: &[Panel]) {
-    panels.iter().for_each(|panel| page.item(&sentence(panel)));
+    for panel in panels {
+        page.item(&sentence(panel));
+    }
     print(page, &switches_table(panels, "Context switches"));
 }
 

@@ -18,8 +18,8 @@ use whylate_model::run::{Run, RunState, Verdict};
 pub(crate) use causes::cells as cause_cells;
 pub use percentiles::Percentiles;
 use text::Page;
-pub use threads::Traced;
 pub(crate) use text::{count, percent, rate};
+pub use threads::Traced;
 
 /// How the report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 
 use super::execution;
 use super::text::Page;
-use crate::execution::recorded::{Recorded, TITLE};
+use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
 use crate::svg::Table;
 use crate::threads::{RECEIVED, SKIPPED, judged, received};
 
@@ -59,7 +59,7 @@ fn switches_of(page: &mut Page, recorded: &Recorded) {
     }
     page.section("Context switches");
     execution::draw_switches(page, recorded.switches());
-    page.paragraph(&recorded.switches_in_words());
+    page.paragraph(SWITCHES);
 }
 
 fn print(page: &mut Page, table: &Table) {

@@ -37,6 +37,10 @@ impl<C: Counter> Model<C> for Lat {
         Ok(Self { period: call.time(0, "period", USAGE)? })
     }
 
+    fn traced(&self) -> bool {
+        false
+    }
+
     fn ledger(&self) -> Ledger {
         Ledger::Wakes(WakeLedger::phased(self.period))
     }

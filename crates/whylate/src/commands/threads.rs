@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use whylate_gap::Threshold;
 use whylate_model::{CpuList, Nanos};
 use whylate_record::set::{Request, SetRecorded, record};
-use whylate_record::storage;
+use whylate_record::{RecordError, storage};
 use whylate_rta::{File, TaskSet, file, flag, suggest};
 use whylate_threads::{models, priority, timers};
 
@@ -54,7 +54,7 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
 pub(super) fn not_understood(request: &Request, command: &str) -> Option<Exit> {
     let error = whylate_record::set::check(request).err()?;
     anstream::eprintln!("whylate {command}: {error}");
-    Some(Exit::Usage)
+    Some(if matches!(error, RecordError::Word(_)) { Exit::Usage } else { Exit::CouldNotMeasure })
 }
 
 /// The set that the words or the file describe.

@@ -1,0 +1,196 @@
+//! Reservations and real-time threads: what they promise, what they change, and that it is put back.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use whylate_model::cause::Cause;
+use whylate_model::directory::RunDir;
+use whylate_model::execution::Verdict;
+use whylate_model::run::Run;
+use whylate_model::segments;
+use whylate_model::warning::Warning;
+
+use crate::needs;
+use crate::program::{self, Started, said, until, whylate};
+
+const THROTTLING: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const BALANCE: &str = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";
+
+/// What reservations may change on a host.
+#[derive(Debug, PartialEq, Eq)]
+struct Host {
+    throttling: Option<String>,
+    balance: Option<String>,
+    cpusets: Vec<String>,
+}
+
+impl Host {
+    fn now() -> Self {
+        let names = |path: &str| -> Vec<String> {
+            let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+            let directories = entries.flatten().filter(|entry| entry.path().is_dir());
+            directories.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        Self {
+            throttling: fs::read_to_string(THROTTLING).ok(),
+            balance: fs::read_to_string(BALANCE).ok(),
+            cpusets: names("/sys/fs/cgroup/cpuset"),
+        }
+    }
+}
+
+/// The paper's task set of 5.6 with reservations of these amounts; none where the kernel has no
+/// room for it.
+fn reserved(seconds: u32, first: &str, second: &str) -> Option<(TempDir, Run)> {
+    let words = format!(
+        "hourglass -d {seconds}s -n 2 -t 0 -w PERIODIC 3ms 8ms -rh {first} 8ms \
+         -t 1 -w PERIODIC 17ms 33ms -rh {second} 33ms"
+    );
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let output = whylate(words.split_whitespace()).arg("-o").arg(&directory).output().unwrap();
+    if output.status.code() == Some(1) {
+        let text = said(&output);
+        assert!(text.contains("reserv") || text.contains("cpuset"), "{text}");
+        needs::missing(&format!("no reservations here: {text}"));
+        return None;
+    }
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+    Some((home, program::read(&directory)))
+}
+
+#[test]
+fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_margin() {
+    let _alone = program::alone();
+    if !needs::root() || needs::tracefs().is_none() {
+        return;
+    }
+    let before = Host::now();
+    let Some((home, run)) = reserved(4, "3.1ms", "17.1ms") else { return };
+    assert_eq!(Host::now(), before, "everything is put back");
+    let directory = RunDir::open(&home.path().join("run")).unwrap();
+    let (mut misses, mut hits) = (0, 0);
+    for job in segments::read_jobs(&directory).unwrap() {
+        let job = job.unwrap();
+        match job.verdict {
+            Verdict::Hit => hits += 1,
+            // What came of a job that never began was decided in the job before it.
+            Verdict::Skipped => {}
+            Verdict::Late | Verdict::Unfinished => {
+                misses += 1;
+                let taken = job.interrupts.0 + job.host.0 + job.unknown.0;
+                // Or the job before it, itself late, took its time.
+                let behind = job.woke.is_some_and(|woke| woke > job.release) && taken > 0;
+                assert!(taken > 100_000 || behind, "{job:?}");
+            }
+        }
+    }
+    assert!(hits > 0, "{misses} misses and no hit");
+    for thread in &run.threads {
+        assert!(thread.policy.starts_with("SCHED_DEADLINE"), "{}", thread.policy);
+        assert!(thread.overruns.is_some());
+        let of = &thread.switches;
+        assert_eq!(of.traced, Some(of.voluntary + of.involuntary), "thread {}", thread.name);
+    }
+}
+
+#[test]
+fn reserved_exactly_many_deadlines_are_missed_and_named_after_the_throttling() {
+    let _alone = program::alone();
+    if !needs::root() || needs::tracefs().is_none() {
+        return;
+    }
+    let Some((_home, run)) = reserved(4, "3ms", "17ms") else { return };
+    let misses = |index: usize| run.threads[index].deadlines.as_ref().unwrap().misses;
+    assert!(misses(0) + misses(1) > 60, "{} and {}", misses(0), misses(1));
+    let causes = run.threads.iter().flat_map(|t| &t.deadlines.as_ref().unwrap().causes);
+    let mut named = causes.filter(|of| of.cause == Cause::Throttled);
+    assert!(named.next().is_some());
+    let overruns: u64 = run.threads.iter().filter_map(|thread| thread.overruns).sum();
+    assert!(overruns > 0, "SIGXCPU is counted and kills nobody");
+}
+
+#[test]
+fn reservations_beyond_the_cpu_are_refused_with_the_sum_and_nothing_is_left_behind() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let before = Host::now();
+    let words = "hourglass -d 1s -n 2 -a -w PERIODIC 5ms 8ms -rh 6ms 8ms";
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    let output = whylate(words.split(' ')).arg("-o").arg(&run).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("1.5"), "{}", said(&output));
+    assert!(!run.exists());
+    assert_eq!(Host::now(), before);
+}
+
+#[test]
+fn what_a_killed_run_left_is_mended_by_the_next() {
+    let _alone = program::alone();
+    if !needs::root() || !Path::new(BALANCE).exists() {
+        return needs::missing("no cpuset hierarchy of version 1");
+    }
+    let before = Host::now();
+    let home = tempfile::tempdir().unwrap();
+    let words = "hourglass -d 20s -n 1 -t 0 -w PERIODIC 1ms 10ms -rh 2ms 10ms -o";
+    let mut started = Started::new({
+        let mut command = whylate(words.split(' '));
+        command.arg(home.path().join("killed"));
+        command
+    });
+    until("the cpuset is made", || (Host::now() != before).then_some(()));
+    started.0.kill().unwrap();
+    started.0.wait().unwrap();
+    assert_ne!(Host::now(), before, "it was killed too late");
+    let next = whylate("hourglass -d 100ms -n 1 -o".split(' '))
+        .arg(home.path().join("next"))
+        .output()
+        .unwrap();
+    assert!(matches!(next.status.code(), Some(0 | 4)), "{}", said(&next));
+    assert_eq!(Host::now(), before, "{}", said(&next));
+}
+
+/// Lifts the throttling of real-time threads until it is dropped.
+struct Unthrottled(String);
+
+impl Unthrottled {
+    fn lift() -> Option<Self> {
+        let former = fs::read_to_string(THROTTLING).ok()?;
+        fs::write(THROTTLING, "-1").ok()?;
+        Some(Self(former))
+    }
+}
+
+impl Drop for Unthrottled {
+    fn drop(&mut self) {
+        let _ = fs::write(THROTTLING, self.0.trim());
+    }
+}
+
+#[test]
+fn a_runaway_real_time_set_is_ended_where_the_kernel_leaves_nobody_else_the_cpu() {
+    let _alone = program::alone();
+    if !needs::root() || needs::cpus(2).is_none() {
+        return;
+    }
+    let Some(_unthrottled) = Unthrottled::lift() else {
+        return needs::missing("real-time throttling cannot be lifted");
+    };
+    let words = "hourglass -d 8s -n 1 -t 0 -p RTHIGH -w CPU";
+    let recorded = program::record_ending(words, &[0, 4]);
+    let (run, thread) = (&recorded.run, &recorded.run.threads[0]);
+    let starved = |warning: &Warning| matches!(warning, Warning::SetStarved { .. });
+    let ran = thread.end.since(thread.start).to_nanos(run.clock.hz);
+    if run.warnings.iter().any(starved) {
+        assert!(Duration::from_nanos(ran.0) < Duration::from_secs(7), "ended after {ran}");
+    } else {
+        // The fair server of Linux 6.12 serves ordinary threads all the same.
+        let share = thread.lost.0 as f64 / ran.0 as f64;
+        assert!(share > 0.02, "nobody was served, and the set went on: {share}");
+    }
+}

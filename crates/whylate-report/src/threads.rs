@@ -2,6 +2,7 @@
 
 use whylate_model::run::{Closure, Run};
 use whylate_model::threads::{Deadlines, Miss, TakenFrom, ThreadSummary};
+use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
 use crate::svg::Table;
@@ -145,6 +146,7 @@ pub(crate) fn received(run: &Run) -> Received {
         .collect();
     let mut items: Vec<String> = shown.iter().take(MOST_TOLD).flat_map(particulars).collect();
     items.extend(accounts(shown));
+    items.push(trace(run));
     if run.threads.len() > shown.len() {
         items.push(format!("{} more are in run.json", run.threads.len() - shown.len()));
     }
@@ -199,6 +201,27 @@ fn accounts(shown: &[ThreadSummary]) -> Vec<String> {
     }
     said.push(switches(shown));
     said
+}
+
+/// How large the execution trace is, what it lost, and what a record of it costs.
+fn trace(run: &Run) -> String {
+    let blocks = run.threads.iter().map(|thread| thread.blocks).fold(0, u64::saturating_add);
+    let lost = run.warnings.iter().find_map(|warning| match warning {
+        Warning::ExecutionCut { lost, .. } => Some(*lost),
+        _ => None,
+    });
+    let lost = lost.unwrap_or(0);
+    let share = lost as f64 / (blocks as f64).max(1.0);
+    let cost = run
+        .clock
+        .gap_recording_ns
+        .map_or(String::new(), |ns| format!("; a record takes {ns:.0}ns (median)"));
+    format!(
+        "execution trace: {} blocks, {} of them without room ({}){cost}",
+        count(blocks),
+        count(lost),
+        percent(share)
+    )
 }
 
 /// The kernel's count of context switches beside ours. Numbers of a run file are added up with

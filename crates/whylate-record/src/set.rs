@@ -195,7 +195,7 @@ impl<'a> Recording<'a> {
         }
         let Prepared { set, orders, ledgers, facts, reserved } =
             members::prepare(request, &workbench, stop, &mut warnings, progress)?;
-        let context = members::context(&set, &facts, &workbench);
+        let context = members::context(request, &set, &facts, &workbench);
         let mut collector = Collector::of_threads(
             facts,
             context,

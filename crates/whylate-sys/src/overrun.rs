@@ -257,12 +257,14 @@ mod tests {
                 return skip(&refusal);
             }
             let used = thread_clock::cpu_time();
-            while counter.told() == 0 && thread_clock::cpu_time().0 - used.0 < 100_000_000 {}
+            // Another thread of the process that handles a signal just then may be told instead.
+            let told = || counter.told() + told_elsewhere();
+            while told() == 0 && thread_clock::cpu_time().0 - used.0 < 100_000_000 {}
             sched::set_other(0).unwrap();
-            if counter.told() == 0 && emulated() {
+            if told() == 0 && emulated() {
                 return skip(&"an emulator of another processor does not pass the signal on");
             }
-            assert!(counter.told() > 0);
+            assert!(told() > 0);
         })
         .join()
         .unwrap();

@@ -325,15 +325,29 @@ fn calibrate(
     Ok(facts.ok_or(whylate_gap::GapError::NoCpus)?)
 }
 
+/// The CPUs that a thread may run on.
+fn allowed(request: &Request, index: usize) -> &[CpuId] {
+    request.set.threads[index].cpus.as_deref().unwrap_or(&request.cpus)
+}
+
 /// What the attribution knows beside gaps and events.
-pub(super) fn context(set: &Set, facts: &[ThreadFacts], workbench: &Workbench) -> Context {
+pub(super) fn context(
+    request: &Request,
+    set: &Set,
+    facts: &[ThreadFacts],
+    workbench: &Workbench,
+) -> Context {
     let threads = set.members().zip(facts).enumerate();
     let threads = threads
         .map(|(index, (member, facts))| Measured {
             index: index as u16,
             pid: member.tid,
             cpu: member.cpu,
-            placement: CausePlacement::Pinned,
+            placement: if allowed(request, index).len() == 1 {
+                CausePlacement::Pinned
+            } else {
+                CausePlacement::Floating
+            },
             period_ticks: facts.warmup_period,
         })
         .collect();

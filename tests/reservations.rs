@@ -70,7 +70,7 @@ fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_ma
     let before = Host::now();
     let Some((home, run)) = reserved(4, "3.1ms", "17.1ms") else { return };
     assert_eq!(Host::now(), before, "everything is put back");
-    let directory = RunDir::open(&home.path().join("run")).unwrap();
+    let directory = RunDir::open(home.path().join("run")).unwrap();
     let (mut misses, mut hits) = (0, 0);
     for job in segments::read_jobs(&directory).unwrap() {
         let job = job.unwrap();

@@ -54,7 +54,7 @@ impl<C: Counter> Model<C> for CpuPeriodic {
         for index in 0.. {
             match self.job.run(stage) {
                 Ok((amount, at)) => {
-                    stage.mark(Mark::Done { index, received: stage.ticks(amount), at })
+                    stage.mark(Mark::Done { index, received: stage.ticks(amount), at });
                 }
                 Err(end) => return end,
             }

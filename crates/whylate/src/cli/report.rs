@@ -28,6 +28,7 @@ pub(crate) struct Report {
     /// Draw which thread had the CPU when, from FROM to TO after the beginning of the run, such as
     /// 1s..1.5s [default: around the first missed deadline, or the beginning]
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
+    #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
     pub(crate) trace: Option<Option<Window>>,
     /// Write it as one self-contained page into this file; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "format")]

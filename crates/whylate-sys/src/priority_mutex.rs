@@ -59,6 +59,7 @@ unsafe impl Send for PriorityMutex {}
 const PIECE_NS: u64 = 100_000_000;
 
 // Missing in the bindings, present in the GNU C library.
+// SAFETY: declared as in its pthread.h.
 unsafe extern "C" {
     fn pthread_mutexattr_setprioceiling(
         attributes: *mut libc::pthread_mutexattr_t,

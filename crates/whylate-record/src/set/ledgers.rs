@@ -300,3 +300,109 @@ fn bin(cause: &Cause) -> Bin {
 pub(super) fn nanos(ticks: u64, rate: Hertz) -> Nanos {
     TicksDelta(ticks).to_nanos(rate)
 }
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::CpuId;
+    use whylate_model::cause::Part;
+    use whylate_model::gap::{Evidence, Gap};
+
+    use super::*;
+
+    const HZ: Hertz = Hertz(1e9);
+
+    /// A gap of thread 0 with these parts behind each other.
+    fn attributed(start: u64, kind: GapKind, parts: &[(u64, Cause)]) -> Attributed {
+        let mut at = Ticks(start);
+        let mut taken = Vec::new();
+        for (length, cause) in parts {
+            let (length, cause) = (TicksDelta(*length), cause.clone());
+            taken.push(Part { start: at, length, cause, sender: None });
+            at = at + length;
+        }
+        let (cpu_before, cpu_after) = (CpuId(1), CpuId(1));
+        let (start, end, evidence) = (Ticks(start), at, Evidence::default());
+        let largest = parts.iter().max_by_key(|(length, _)| *length).unwrap();
+        Attributed {
+            thread: 0,
+            gap: Gap { start, end, resumed: end, cpu_before, cpu_after, kind, evidence },
+            cause: largest.1.clone(),
+            parts: taken,
+            rule: None,
+            basis: Basis::Trace,
+            switched: Some(parts.iter().any(|(_, cause)| bin(cause) == Bin::Thread)),
+            switched_out: 0,
+            own: TicksDelta(0),
+            events: Vec::new(),
+            sends: Vec::new(),
+            arrivals: Vec::new(),
+        }
+    }
+
+    fn job(index: u64, release: u64, done: u64, verdict: Verdict) -> Job {
+        let (release, deadline) = (Ticks(release), Ticks(release + 1_000));
+        let (woke, done) = (Some(release), Some(Ticks(done)));
+        Job { index, release, deadline, woke, done, received: TicksDelta(300), verdict }
+    }
+
+    fn other(class: PriorityClass) -> Cause {
+        Cause::Thread { comm: "other".to_owned(), class }
+    }
+
+    fn timer() -> Cause {
+        Cause::Interrupt { name: "local_timer".to_owned() }
+    }
+
+    /// A hit that lost 40 to interrupts, and a miss that lost 900 to a thread, 60 to interrupts and
+    /// 500 to the host, of which 100 lie behind its end; a sleep between them is nobody's doing.
+    fn planted(above_ordinary: bool) -> Tallies {
+        let mut tallies = Tallies::of(std::iter::once(above_ordinary));
+        tallies.job(0, job(0, 1_000, 1_400, Verdict::Hit));
+        tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
+        tallies.gap(&attributed(1_400, GapKind::Sleep, &[(600, other(PriorityClass::Idle))]));
+        tallies.job(0, job(1, 2_000, 4_000, Verdict::Late));
+        let preempted = [(60, timer()), (900, other(PriorityClass::Ordinary))];
+        tallies.gap(&attributed(2_100, GapKind::Interruption, &preempted));
+        tallies.gap(&attributed(3_600, GapKind::Interruption, &[(500, Cause::Host)]));
+        tallies.settle(true, HZ);
+        tallies
+    }
+
+    #[test]
+    fn a_miss_is_named_after_the_gap_that_took_most_of_it_and_what_was_taken_adds_up() {
+        let mut tallies = planted(false);
+        assert_eq!(tallies.deadlines(), (1, 1));
+        let ordinary = tallies.thread(0).ordinary().unwrap();
+        assert!((ordinary.interrupts_ns - 40.0).abs() < 1e-9);
+        assert!((ordinary.total_ns() - 40.0).abs() < 1e-9, "a sleep takes nothing: {ordinary:?}");
+        let miss = &tallies.thread(0).first[0];
+        let taken = miss.taken;
+        assert_eq!((miss.job, taken.threads_ns, taken.interrupts_ns), (1, 900.0, 60.0));
+        assert!((taken.host_ns - 400.0).abs() < 1e-9, "what lies behind the end is not the job's");
+        let gap = miss.gap.as_ref().unwrap();
+        assert_eq!((gap.start, gap.length), (Ticks(2_100), Nanos(960)));
+        assert_eq!(gap.cause, other(PriorityClass::Ordinary));
+        let stored = tallies.take_fresh();
+        assert_eq!(stored.len(), 2);
+        assert_eq!((stored[1].threads, stored[1].host), (Nanos(900), Nanos(400)));
+        assert_eq!(tallies.into_jobs()[0], [(Nanos(300), Nanos(40)), (Nanos(300), Nanos(460))]);
+    }
+
+    #[test]
+    fn a_thread_above_the_ordinary_ones_that_sees_them_run_was_throttled() {
+        let tallies = planted(true);
+        assert_eq!(tallies.thread(0).causes, BTreeMap::from([(Cause::Throttled, 1)]));
+    }
+
+    #[test]
+    fn a_job_waits_until_its_gaps_are_known() {
+        let mut tallies = Tallies::of(std::iter::once(false));
+        tallies.job(0, job(0, 1_000, 1_400, Verdict::Late));
+        tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
+        tallies.settle(false, HZ);
+        assert!(tallies.take_fresh().is_empty());
+        tallies.gap(&attributed(1_500, GapKind::Interruption, &[(40, timer())]));
+        tallies.settle(false, HZ);
+        assert_eq!(tallies.take_fresh().len(), 1);
+    }
+}

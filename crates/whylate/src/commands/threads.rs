@@ -35,12 +35,15 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     };
     let stopping = Stopping::listen()?;
     let mut progress = Shown::new(HEARTBEAT);
+    let of_file = set.seed;
     let request = request(options, set, tables_in)?;
     if let Some(exit) = not_understood(&request, "threads") {
         return Ok(exit);
     }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
-    let request = Request { seed, ..request };
+    // A seed on the command line goes before that of the file, and that before a drawn one.
+    let of_file = of_file.filter(|_| options.common.seed.is_none());
+    let request = Request { seed: of_file.unwrap_or(seed), ..request };
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
     let exit = conclude(&set.recorded, &path, &options.common, &stopping)?;
@@ -80,7 +83,7 @@ fn asked(options: &Threads) -> Result<(File, Option<PathBuf>)> {
 }
 
 fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result<Request> {
-    let File { set, duration, seed } = asked;
+    let File { set, duration, .. } = asked;
     let cpus = measured(options.cpus.as_deref())?;
     let duration = options.duration.or(duration).unwrap_or(DURATION);
     let duration = quick(duration, options.common.quick);
@@ -103,7 +106,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         worst: 3,
         records: options.records,
         storage: storage::Limits::default(),
-        seed: seed.unwrap_or_default(),
+        seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,
     })

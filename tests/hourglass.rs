@@ -175,11 +175,12 @@ fn rate_monotonic_threads_of_the_paper_meet_their_deadlines_with_good_timers() {
     assert_eq!(deadlines[0].hits + deadlines[0].misses, 250);
     assert_eq!(deadlines[1].hits + deadlines[1].misses, 60);
     for of in &deadlines {
-        // The host may take a job's slack, and those behind it are late for that.
+        // The host may take a job's slack or deliver the timer's interrupt late, and the jobs behind
+        // are late for that.
         let mut last = None;
         for miss in &of.first {
             let behind = last == miss.job.checked_sub(1) && last.is_some();
-            assert!(behind || miss.taken.host_ns > 1e6, "{miss:?}");
+            assert!(behind || miss.taken.host_ns + miss.taken.waking_ns > 1e6, "{miss:?}");
             last = Some(miss.job);
         }
     }

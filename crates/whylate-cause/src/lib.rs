@@ -30,6 +30,7 @@ pub mod split;
 pub mod switches;
 pub mod totals;
 pub mod validate;
+mod waking;
 mod walk;
 pub mod worst;
 

@@ -33,6 +33,8 @@ pub fn is_named_by_events(cause: &Cause) -> bool {
             | Cause::PageFault
             | Cause::Nmi
             | Cause::Signal { .. }
+            | Cause::TimerLate
+            | Cause::IdleExit
     )
 }
 

@@ -118,3 +118,4 @@ impl Dice {
 
 mod split_cases;
 mod stream_cases;
+mod waking_cases;

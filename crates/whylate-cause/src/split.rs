@@ -19,6 +19,8 @@
 //!   gap without any event if the trace lost some anywhere in it.
 //! - A residual that is too long to be the price of the event beside it is what a gap without any
 //!   event is ([`naming::unclaimed`]).
+//! - In a late wake-up, the time before the kernel woke the thread is the timer's or the exit from
+//!   idle's, whoever had the CPU then ([`waking`]).
 //! - A gap without any event whose CPU changed, or of which the thread itself counted an
 //!   involuntary switch, is named by that evidence, not as the host's.
 
@@ -31,6 +33,7 @@ use crate::context::Context;
 use crate::evidence_b;
 use crate::naming;
 use crate::overlay::{Claim, Piece, lay};
+use crate::waking;
 use crate::walk::{Walk, Walked};
 
 /// What is known beside a gap and its events.
@@ -123,6 +126,7 @@ pub fn split(gap: &Gap, events: &[Event], setting: &Setting<'_>) -> Split {
     let Walked { mut pieces, mut sends, landed } = path.walk(gap, setting);
     let followed: Vec<&Event> = path.before.iter().chain(&path.after).copied().collect();
     let residuals = Residuals::of(&followed, setting.context);
+    waking::name_wake_up(&mut pieces, gap, &followed, setting, &lost);
     lay_losses(&mut pieces, &lost);
     sends.sort_unstable();
     sends.dedup();

@@ -55,6 +55,12 @@ pub enum Cause {
     /// The thread could run and was not let: its reservation, or the limit of real-time tasks, was
     /// used up, and a thread of a lower class ran.
     Throttled,
+    /// The timer that was to wake the thread had not fired: another thread had the CPU, rightly. Its
+    /// interrupt came late, from the hardware or the host, or was masked, or the kernel let it wait.
+    TimerLate,
+    /// The CPU was idle when the thread was to be woken: until the timer's interrupt arrived and the
+    /// kernel had left its idle thread. On a virtual machine the host's part is in it.
+    IdleExit,
     /// Inferred from evidence B: the thread was switched out, by whom is not known.
     ContextSwitch,
     /// Inferred from evidence B: the thread kept the CPU; an interrupt, the host or the firmware.

@@ -47,6 +47,8 @@ pub struct StoredJob {
     pub verdict: Verdict,
     /// Between release and end, time that other threads had the CPU.
     pub threads: Nanos,
+    /// The same for its wake-up: a late timer, a CPU that had yet to leave idle.
+    pub waking: Nanos,
     /// The same for interrupts.
     pub interrupts: Nanos,
     /// The same for the host or the firmware.

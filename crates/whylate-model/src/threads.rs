@@ -180,8 +180,11 @@ pub struct MissGap {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakenFrom {
-    /// Other threads, the idle thread while it was to be woken among them.
+    /// Other threads, after it had been woken.
     pub threads_ns: f64,
+    /// Waking it: the timer had not fired, or the CPU had yet to leave idle.
+    #[serde(default)]
+    pub waking_ns: f64,
     /// Interrupts, softirqs, NMIs, and the kernel's way in and out around them.
     pub interrupts_ns: f64,
     /// The host or the firmware: no kernel event.
@@ -194,6 +197,6 @@ impl TakenFrom {
     /// All of it.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
-        self.threads_ns + self.interrupts_ns + self.host_ns + self.unknown_ns
+        self.threads_ns + self.waking_ns + self.interrupts_ns + self.host_ns + self.unknown_ns
     }
 }

@@ -113,6 +113,7 @@ fn taken(of: &TakenFrom) -> String {
     let time = |ns: f64| Nanos(ns.round() as u64).to_string();
     let mut parts = vec![
         format!("{} for other threads", time(of.threads_ns)),
+        format!("{} for its wake-up", time(of.waking_ns)),
         format!("{} for interrupts", time(of.interrupts_ns)),
         format!("{} for the host", time(of.host_ns)),
     ];

@@ -21,6 +21,7 @@ pub(super) struct JobRows {
     received_ns: Required<Int64Type>,
     verdict: Texts,
     threads_ns: Required<Int64Type>,
+    waking_ns: Required<Int64Type>,
     interrupts_ns: Required<Int64Type>,
     host_ns: Required<Int64Type>,
     unknown_ns: Required<Int64Type>,
@@ -53,6 +54,7 @@ impl Rows for JobRows {
         REQUIRED INT64 received_ns (INTEGER(64, false));
         REQUIRED BYTE_ARRAY verdict (STRING);
         REQUIRED INT64 threads_ns (INTEGER(64, false));
+        REQUIRED INT64 waking_ns (INTEGER(64, false));
         REQUIRED INT64 interrupts_ns (INTEGER(64, false));
         REQUIRED INT64 host_ns (INTEGER(64, false));
         REQUIRED INT64 unknown_ns (INTEGER(64, false));
@@ -71,6 +73,7 @@ impl Rows for JobRows {
         let name = VERDICTS.iter().find(|(verdict, _)| *verdict == job.verdict);
         self.verdict.push(name.map(|(_, name)| *name));
         self.threads_ns.push(signed(job.threads));
+        self.waking_ns.push(signed(job.waking));
         self.interrupts_ns.push(signed(job.interrupts));
         self.host_ns.push(signed(job.host));
         self.unknown_ns.push(signed(job.unknown));
@@ -94,6 +97,7 @@ impl Rows for JobRows {
         self.received_ns.clear();
         self.verdict.clear();
         self.threads_ns.clear();
+        self.waking_ns.clear();
         self.interrupts_ns.clear();
         self.host_ns.clear();
         self.unknown_ns.clear();
@@ -109,6 +113,7 @@ impl Rows for JobRows {
         self.received_ns.write(group)?;
         self.verdict.write(group, Presence::Always)?;
         self.threads_ns.write(group)?;
+        self.waking_ns.write(group)?;
         self.interrupts_ns.write(group)?;
         self.host_ns.write(group)?;
         self.unknown_ns.write(group)
@@ -124,7 +129,7 @@ impl Rows for JobRows {
         let received = Required::<Int64Type>::read(columns)?.values;
         let verdict = Texts::read(columns, Presence::Always)?;
         let mut taken = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..5 {
             taken.push(Required::<Int64Type>::read(columns)?.values);
         }
         let ticks = |value: i64| Ticks(value.cast_unsigned());
@@ -145,9 +150,10 @@ impl Rows for JobRows {
                         .map(|(verdict, _)| *verdict)
                         .ok_or_else(|| bad_value("verdict"))?,
                     threads: nanos(taken[0][row]),
-                    interrupts: nanos(taken[1][row]),
-                    host: nanos(taken[2][row]),
-                    unknown: nanos(taken[3][row]),
+                    waking: nanos(taken[1][row]),
+                    interrupts: nanos(taken[2][row]),
+                    host: nanos(taken[3][row]),
+                    unknown: nanos(taken[4][row]),
                 })
             })
             .collect()

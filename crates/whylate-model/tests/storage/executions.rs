@@ -43,10 +43,10 @@ fn any_job() -> impl Strategy<Value = StoredJob> {
         Just(Verdict::Skipped)
     ];
     let ticks = || option::of(any::<u64>().prop_map(Ticks));
-    let times = any::<[u64; 5]>().prop_map(|times| times.map(Nanos));
+    let times = any::<[u64; 6]>().prop_map(|times| times.map(Nanos));
     (any::<(u16, u64)>(), span(), (ticks(), ticks()), verdict, times).prop_map(
         |((thread, index), (release, deadline), (woke, done), verdict, times)| {
-            let [received, threads, interrupts, host, unknown] = times;
+            let [received, threads, waking, interrupts, host, unknown] = times;
             StoredJob {
                 thread,
                 index,
@@ -57,6 +57,7 @@ fn any_job() -> impl Strategy<Value = StoredJob> {
                 received,
                 verdict,
                 threads,
+                waking,
                 interrupts,
                 host,
                 unknown,
@@ -88,6 +89,7 @@ fn job_at(number: u64) -> StoredJob {
         received: Nanos(if done { 50 } else { 0 }),
         verdict,
         threads: Nanos(number),
+        waking: Nanos(4),
         interrupts: Nanos(2),
         host: Nanos(1),
         unknown: Nanos(0),

@@ -32,7 +32,7 @@ use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 /// A thread of a set with something in every field.
 fn thread() -> ThreadSummary {
     let cause = Cause::Host;
-    let taken = TakenFrom { threads_ns: 1e6, interrupts_ns: 2.5, host_ns: 0.1, unknown_ns: 0.0 };
+    let taken = TakenFrom { threads_ns: 1e6, waking_ns: 7.5, interrupts_ns: 2.5, host_ns: 0.1, unknown_ns: 0.0 };
     let miss = Miss {
         job: 7,
         release: Ticks(100),

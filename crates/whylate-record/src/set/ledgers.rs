@@ -70,6 +70,7 @@ struct Taken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bin {
     Thread,
+    Waking,
     Interrupt,
     Host,
     Unknown,
@@ -151,6 +152,7 @@ impl Tally {
         let jobs = self.ordinary_jobs as f64;
         (self.ordinary_jobs > 0).then(|| TakenFrom {
             threads_ns: self.ordinary.threads_ns / jobs,
+            waking_ns: self.ordinary.waking_ns / jobs,
             interrupts_ns: self.ordinary.interrupts_ns / jobs,
             host_ns: self.ordinary.host_ns / jobs,
             unknown_ns: self.ordinary.unknown_ns / jobs,
@@ -164,7 +166,7 @@ impl Tally {
             of.cause,
             Cause::Thread { class: PriorityClass::Ordinary | PriorityClass::Idle, .. }
         );
-        if self.above_ordinary && lower && of.gap.kind == GapKind::Interruption {
+        if self.above_ordinary && lower && !of.gap.kind.is_wait() {
             return Cause::Throttled;
         }
         of.cause.clone()
@@ -220,6 +222,7 @@ impl Tally {
                 let ns = window(*start, *end).0 as f64 * 1e9 / rate.0;
                 match bin {
                     Bin::Thread => taken.threads_ns += ns,
+                    Bin::Waking => taken.waking_ns += ns,
                     Bin::Interrupt => taken.interrupts_ns += ns,
                     Bin::Host => taken.host_ns += ns,
                     Bin::Unknown => taken.unknown_ns += ns,
@@ -241,6 +244,7 @@ impl Tally {
             received: job.received.to_nanos(rate),
             verdict: job.verdict,
             threads: whole(taken.threads_ns),
+            waking: whole(taken.waking_ns),
             interrupts: whole(taken.interrupts_ns),
             host: whole(taken.host_ns),
             unknown: whole(taken.unknown_ns),
@@ -252,6 +256,7 @@ impl Tally {
         if job.verdict == Verdict::Hit {
             self.ordinary_jobs += 1;
             self.ordinary.threads_ns += taken.threads_ns;
+            self.ordinary.waking_ns += taken.waking_ns;
             self.ordinary.interrupts_ns += taken.interrupts_ns;
             self.ordinary.host_ns += taken.host_ns;
             self.ordinary.unknown_ns += taken.unknown_ns;
@@ -283,6 +288,7 @@ fn bin(cause: &Cause) -> Bin {
         Cause::Thread { .. } | Cause::Throttled | Cause::ContextSwitch | Cause::Migration => {
             Bin::Thread
         }
+        Cause::TimerLate | Cause::IdleExit => Bin::Waking,
         Cause::Interrupt { .. }
         | Cause::Softirq { .. }
         | Cause::PageFault
@@ -392,6 +398,18 @@ mod tests {
     fn a_thread_above_the_ordinary_ones_that_sees_them_run_was_throttled() {
         let tallies = planted(true);
         assert_eq!(tallies.thread(0).causes, BTreeMap::from([(Cause::Throttled, 1)]));
+    }
+
+    #[test]
+    fn a_wake_up_that_came_late_took_the_time_and_no_thread_did() {
+        let mut tallies = Tallies::of(std::iter::once(true));
+        tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
+        let late = [(700, Cause::TimerLate), (40, timer()), (9, other(PriorityClass::RealTime))];
+        tallies.gap(&attributed(1_000, GapKind::Dispatch, &late));
+        tallies.settle(true, HZ);
+        let miss = &tallies.thread(0).first[0];
+        assert_eq!((miss.taken.waking_ns, miss.taken.threads_ns), (700.0, 9.0));
+        assert_eq!(miss.gap.as_ref().unwrap().cause, Cause::TimerLate);
     }
 
     #[test]

@@ -87,6 +87,7 @@ fn job(thread: u16, index: u64, verdict: Verdict) -> StoredJob {
         received: Nanos(1),
         verdict,
         threads: Nanos(0),
+        waking: Nanos(0),
         interrupts: Nanos(0),
         host: Nanos(0),
         unknown: Nanos(0),

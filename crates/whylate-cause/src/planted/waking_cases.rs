@@ -1,0 +1,126 @@
+//! Late wake-ups: what was late before the thread could run, and who ran after it could.
+
+use whylate_model::cause::{Cause, PriorityClass};
+use whylate_model::event::{Event, EventKind};
+use whylate_model::gap::{Gap, GapKind};
+use whylate_model::{CpuId, Ticks};
+
+use super::{CPU, OWN, Script, context, gap, hog, interrupt, own, task, thread};
+use crate::split::{Setting, Span, Split, split};
+
+/// The thread was to run at 1 000 and did at `end`.
+fn late(end: u64) -> Gap {
+    Gap { kind: GapKind::Dispatch, ..gap(1_000, end) }
+}
+
+fn woken() -> EventKind {
+    EventKind::Wakeup { task: own(), target: CPU }
+}
+
+fn idle() -> whylate_model::event::Task {
+    task(0, "swapper/2", 120)
+}
+
+fn of(gap: &Gap, events: &[Event], sends: &[Event], lost: &[Span]) -> Split {
+    let mut context = context(true);
+    events.iter().for_each(|event| context.learn(event));
+    split(gap, events, &Setting { context: &context, own: OWN, sends, lost })
+}
+
+fn lengths(split: &Split) -> Vec<(u64, Cause)> {
+    split.parts.iter().map(|part| (part.length.0, part.cause.clone())).collect()
+}
+
+/// The timer's interrupt comes 700 late while `current` has the CPU, and the thread runs at 2 000.
+fn interrupted_late(current: whylate_model::event::Task) -> Vec<Event> {
+    Script::on(CPU, current)
+        .at(1_700, super::entry("local_timer"))
+        .at(1_800, woken())
+        .at(1_850, super::exit("local_timer"))
+        .switch(1_950, &own())
+        .events
+}
+
+#[test]
+fn a_timer_that_fires_late_is_not_the_fault_of_the_thread_that_ran_meanwhile() {
+    let split = of(&late(2_000), &interrupted_late(hog()), &[], &[]);
+    let expected = [
+        (700, Cause::TimerLate),
+        (150, interrupt("local_timer")),
+        (100, thread("hog", PriorityClass::Ordinary)),
+        (50, Cause::ExitResidual),
+    ];
+    assert_eq!(lengths(&split), expected);
+    assert_eq!(split.cause, Cause::TimerLate);
+}
+
+#[test]
+fn an_idle_cpu_has_to_leave_idle_until_the_switch_away_from_it() {
+    let split = of(&late(2_000), &interrupted_late(idle()), &[], &[]);
+    let expected = [
+        (700, Cause::IdleExit),
+        (150, interrupt("local_timer")),
+        (100, Cause::IdleExit),
+        (50, Cause::ExitResidual),
+    ];
+    assert_eq!(lengths(&split), expected);
+    assert_eq!(split.cause, Cause::IdleExit);
+}
+
+#[test]
+fn who_runs_after_the_wake_up_keeps_the_thread_from_running() {
+    let events = Script::on(CPU, hog())
+        .at(1_010, super::entry("local_timer"))
+        .at(1_020, woken())
+        .at(1_030, super::exit("local_timer"))
+        .switch(1_900, &own())
+        .events;
+    let split = of(&late(2_000), &events, &[], &[]);
+    assert_eq!(split.cause, thread("hog", PriorityClass::Ordinary));
+    assert_eq!(lengths(&split)[0], (10, Cause::TimerLate));
+}
+
+#[test]
+fn an_idle_thread_that_runs_again_after_a_switch_is_no_exit_from_idle() {
+    let audio = task(9, "audio", 49);
+    let events = Script::on(CPU, idle())
+        .at(1_100, woken())
+        .switch(1_110, &audio)
+        .switch(1_200, &idle())
+        .switch(1_900, &own())
+        .events;
+    let split = of(&late(2_000), &events, &[], &[]);
+    assert_eq!(lengths(&split)[0], (110, Cause::IdleExit));
+    assert_eq!(lengths(&split)[2], (700, thread("swapper", PriorityClass::Idle)));
+}
+
+#[test]
+fn a_wake_up_sent_from_another_cpu_ends_the_lateness_of_the_timer() {
+    let events = Script::on(CPU, hog()).switch(1_900, &own()).events;
+    let send = Event { ticks: Ticks(1_400), cpu: CpuId(0), pid: hog().pid, kind: woken() };
+    let split = of(&late(2_000), &events, &[send], &[]);
+    let expected = [
+        (400, Cause::TimerLate),
+        (500, thread("hog", PriorityClass::Ordinary)),
+        (100, Cause::ExitResidual),
+    ];
+    assert_eq!(lengths(&split), expected);
+}
+
+#[test]
+fn other_gaps_and_lossy_ones_keep_the_threads_that_ran_in_them() {
+    let events = interrupted_late(hog());
+    let lost = [Span { from: Ticks(1_100), to: Ticks(1_101) }];
+    let lossy = of(&late(2_000), &events, &[], &lost);
+    let other = of(&gap(1_000, 2_000), &events, &[], &[]);
+    for split in [lossy, other] {
+        assert!(split.parts.iter().all(|part| part.cause != Cause::TimerLate), "{split:?}");
+    }
+}
+
+#[test]
+fn a_thread_woken_before_the_gap_waited_for_others_alone() {
+    let events = Script::on(CPU, hog()).switch(1_900, &own()).events;
+    let split = of(&late(2_000), &events, &[], &[]);
+    assert_eq!(lengths(&split)[0], (900, thread("hog", PriorityClass::Ordinary)));
+}

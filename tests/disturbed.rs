@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use whylate_model::directory::RunDir;
 use whylate_model::run::Verdict;
 use whylate_model::warning::Warning;
 use whylate_sys::{affinity, signal};
@@ -92,4 +93,33 @@ fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
     assert_eq!(off.trim(), "0", "trace-off did nothing");
     let failed = recorded.run.warnings.iter().find(|w| matches!(w, Warning::ActionFailed { .. }));
     assert_eq!(failed, None, "{}", program::said(&recorded.output));
+}
+
+#[test]
+fn a_set_that_is_stopped_in_a_long_sleep_has_slept_and_lost_nothing_for_it() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let words = ["threads", "--thread", "PERIODIC 1ms 30s", "--duration", "60s", "-o"];
+    let mut started = program::Started::new({
+        let mut command = program::whylate(words);
+        command.arg(&directory);
+        command
+    });
+    // The first checkpoint is written some turns after the thread has gone to sleep.
+    until_a_checkpoint(&directory);
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    let status = started.0.wait().unwrap();
+    assert!(matches!(status.code(), Some(0 | 4)), "{status}");
+    let run = program::read(&directory);
+    let thread = &run.threads[0];
+    assert!(thread.waited > thread.received, "{thread:?}");
+    assert!(thread.lost.0 * 10 < thread.waited.0, "{thread:?}");
+}
+
+fn until_a_checkpoint(directory: &std::path::Path) {
+    program::until("a set has written a checkpoint", || {
+        let run = RunDir::open(directory).ok()?.read_run().ok()?;
+        (!run.threads.is_empty()).then_some(())
+    });
 }

@@ -163,6 +163,8 @@ fn context() -> Context {
         cpu: CPU,
         placement: Freedom::Pinned,
         period_ticks: PERIOD as f64,
+        always_runs: true,
+        slack: TicksDelta(0),
     });
     context
 }

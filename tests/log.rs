@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use whylate_model::directory::RunDir;
-use whylate_model::run::Run;
+use whylate_model::run::{Run, RunState};
 use whylate_stats::Histogram;
 
 use crate::{checkup, needs, program};
@@ -52,9 +52,30 @@ fn the_log_of_a_checkup_holds_every_sample_of_its_report() {
 #[test]
 fn the_log_of_a_killed_run_holds_what_its_last_checkpoint_counts() {
     let _alone = program::alone();
+    killed_behind_a_checkpoint("gaps --warmup 200ms", |run| {
+        run.series.iter().any(|series| series.n > 0)
+    });
+}
+
+#[test]
+fn the_log_of_a_killed_set_holds_what_its_last_checkpoint_counts() {
+    let _alone = program::alone();
+    // So many that an interval is counted in one checkpoint and goes on in the next.
+    let run = killed_behind_a_checkpoint("threads --thread=PERIODIC_1ms_10ms", |run| {
+        run.series.iter().any(|series| series.n > 80)
+    });
+    assert_eq!(run.state, RunState::Running);
+    let deadlines = run.threads[0].deadlines.as_ref().unwrap();
+    assert!(deadlines.hits + deadlines.misses > 80);
+}
+
+/// Kills a run of a minute as soon as a checkpoint shows `enough`, and holds its log against it.
+fn killed_behind_a_checkpoint(words: &str, enough: impl Fn(&Run) -> bool) -> Run {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = ["gaps", "--duration", "60s", "--warmup", "200ms", "--checkpoint", "300ms", "-o"];
+    let words = words.split(' ').map(|word| word.replace('_', " "));
+    let more = ["--duration", "60s", "--checkpoint", "300ms", "-o"].map(str::to_owned);
+    let words: Vec<String> = words.chain(more).collect();
     let mut started = {
         let mut command = program::whylate(words);
         command.arg(&directory);
@@ -62,7 +83,7 @@ fn the_log_of_a_killed_run_holds_what_its_last_checkpoint_counts() {
     };
     program::until("a checkpoint has counted gaps", || {
         let run = RunDir::open(&directory).ok()?.read_run().ok()?;
-        run.series.iter().any(|series| series.n > 0).then_some(())
+        enough(&run).then_some(())
     });
     let _ = started.0.kill();
     let _ = started.0.wait();
@@ -72,4 +93,5 @@ fn the_log_of_a_killed_run_holds_what_its_last_checkpoint_counts() {
         let stored = log.get(&series.name).map_or(0, Histogram::len);
         assert_eq!(stored, series.n, "{}", series.name);
     }
+    run
 }

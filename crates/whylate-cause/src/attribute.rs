@@ -397,7 +397,8 @@ impl Attributor {
             sends.extend(self.sends_to(gap.cpu_after, gap));
             sends.sort_by_key(|send| send.ticks);
         }
-        let setting = Setting { context: &self.context, own, sends: &sends, lost };
+        let slack = self.context.thread(thread).map_or(TicksDelta(0), |of| of.slack);
+        let setting = Setting { context: &self.context, own, sends: &sends, lost, slack };
         let split = split::split(gap, &events, &setting);
         let sends = split.sends.iter().map(|&index| sends[index].clone()).collect();
         self.answered(&events);

@@ -55,6 +55,11 @@ pub struct Measured {
     pub placement: Placement,
     /// Period of its loop in ticks; a gap has lost its length less this.
     pub period_ticks: f64,
+    /// It never waits of its own accord. The gaps of one that does come at its own period, because
+    /// it sees some only while it runs.
+    pub always_runs: bool,
+    /// How much later than asked the kernel may let its timer fire; zero for real-time threads.
+    pub slack: TicksDelta,
 }
 
 /// May a measuring thread move?

@@ -9,7 +9,7 @@
 //! What it cannot know: who had the CPU, and which interrupt it was.
 
 use whylate_model::cause::{Cause, Rule};
-use whylate_model::gap::{Gap, RseqWord};
+use whylate_model::gap::{Gap, GapKind, RseqWord};
 use whylate_model::run::Confidence;
 
 use crate::rules;
@@ -34,6 +34,10 @@ pub fn infer(gap: &Gap) -> Cause {
 /// What evidence B says of `gap`, by which rule, and how sure.
 #[must_use]
 pub fn verdict(gap: &Gap) -> Verdict {
+    if gap.kind == GapKind::LateTimer {
+        let confidence = Confidence::Certain;
+        return Verdict { cause: Cause::TimerLate, rule: None, confidence };
+    }
     rules::r7_cpu_changed(gap)
         .or_else(|| rules::r6_rseq_word(gap))
         .or_else(|| switches_alone(gap))

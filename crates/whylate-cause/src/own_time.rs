@@ -14,7 +14,8 @@ use whylate_model::{Pid, Ticks, TicksDelta};
 #[must_use]
 pub fn own_time(gap: &Gap, own: Pid, events: &[Event]) -> TicksDelta {
     // A late wake-up begins while the thread is off the CPU.
-    let mut since = (gap.kind != GapKind::Dispatch).then_some(gap.start);
+    let away = matches!(gap.kind, GapKind::Dispatch | GapKind::LateTimer);
+    let mut since = (!away).then_some(gap.start);
     let mut woken: Option<(Pid, Ticks)> = None;
     let mut total = 0;
     for event in events {

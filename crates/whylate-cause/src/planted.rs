@@ -6,7 +6,7 @@
 use whylate_model::cause::{Cause, PriorityClass};
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
-use whylate_model::{CpuId, Hertz, Pid, Ticks};
+use whylate_model::{CpuId, Hertz, Pid, Ticks, TicksDelta};
 
 use crate::context::{Context, Measured, Placement};
 
@@ -21,6 +21,8 @@ pub(crate) fn context(virtualised: bool) -> Context {
         cpu: CPU,
         placement: Placement::Pinned,
         period_ticks: 10.0,
+        always_runs: true,
+        slack: TicksDelta(0),
     });
     context
 }

@@ -26,7 +26,7 @@
 
 use whylate_model::cause::{Cause, Part, Rule, Sender};
 use whylate_model::event::{Event, EventKind};
-use whylate_model::gap::Gap;
+use whylate_model::gap::{Gap, GapKind};
 use whylate_model::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 
 use crate::context::Context;
@@ -48,6 +48,8 @@ pub struct Setting<'a> {
     pub sends: &'a [Event],
     /// Where the trace of the gap's CPUs lost events.
     pub lost: &'a [Span],
+    /// How much later than asked the thread's timer may fire.
+    pub slack: TicksDelta,
 }
 
 /// A closed interval on the timeline.
@@ -142,6 +144,11 @@ pub fn split(gap: &Gap, events: &[Event], setting: &Setting<'_>) -> Split {
 
 /// A gap in which the kernel recorded nothing.
 fn without_events(gap: &Gap, lost: bool, context: &Context) -> Split {
+    if gap.kind == GapKind::LateTimer {
+        let cause = Cause::TimerLate;
+        let (arrivals, sends) = (Vec::new(), Vec::new());
+        return Split { parts: whole(gap, &cause), cause, rule: None, arrivals, sends };
+    }
     let verdict = evidence_b::verdict(gap);
     let (cause, rule) = match verdict.cause {
         Cause::Migration | Cause::ContextSwitch => (verdict.cause, verdict.rule),

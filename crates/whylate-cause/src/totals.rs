@@ -70,7 +70,8 @@ struct Sums {
     starts: BTreeMap<Kind, Starts>,
 }
 
-/// Where gaps of one kind began.
+/// Where gaps of one kind began, of threads that never wait: others see the tick only while they
+/// run, which is at a period of their own.
 #[derive(Debug, Clone, Default)]
 struct Starts {
     /// The first ones.
@@ -131,7 +132,8 @@ impl Totals {
     pub fn add(&mut self, gap: &Attributed, context: &Context) {
         let measured = context.thread(gap.thread);
         let cpu = measured.map_or(gap.gap.cpu_before, |measured| measured.cpu);
-        self.cpus.entry(cpu).or_default().add(gap);
+        let always_runs = measured.is_none_or(|measured| measured.always_runs);
+        self.cpus.entry(cpu).or_default().add(gap, always_runs);
         for arrival in &gap.arrivals {
             self.senders.add(arrival, arrival.length.0 as f64 * 1e9 / context.hz.0);
         }
@@ -243,7 +245,7 @@ impl Totals {
 }
 
 impl Sums {
-    fn add(&mut self, gap: &Attributed) {
+    fn add(&mut self, gap: &Attributed, always_runs: bool) {
         for part in &gap.parts {
             let ticks = part.length.0 as f64;
             let loss = Loss { ticks, gaps: ticks / gap.gap.length().0 as f64 };
@@ -269,7 +271,7 @@ impl Sums {
         self.with_thread +=
             u64::from(gap.parts.iter().any(|part| matches!(part.cause, Cause::Thread { .. })));
         self.without_event += u64::from(matches!(gap.cause, Cause::Host | Cause::Firmware));
-        if let Some(kind) = Kind::of(gap) {
+        if let Some(kind) = Kind::of(gap).filter(|_| always_runs) {
             let starts = self.starts.entry(kind).or_default();
             starts.all += 1;
             if starts.first.len() < periodic::STARTS_MAX {

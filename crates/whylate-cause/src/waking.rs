@@ -4,7 +4,8 @@
 //! records that it woke the thread, whoever had the CPU had it rightly: the wake-up itself was
 //! late. On an idle CPU that is the exit from idle, the hardware's and the host's part and the
 //! kernel's own up to the switch away from its idle thread; on a busy one the timer's interrupt had
-//! not come. Interrupts keep their names. After the wake-up, another thread's time is that thread's.
+//! not come. Where the kernel may let a timer wait to save wake-ups, it is late until that slack is
+//! over, also on an idle CPU. Interrupts keep their names. After the wake-up, another thread's time is that thread's.
 //!
 //! Says nothing where the trace lost events: the wake-up may be among them.
 
@@ -29,11 +30,18 @@ pub(crate) fn name_wake_up(
     setting: &Setting<'_>,
     lost: &[Span],
 ) {
+    let (late, idle) = (Claim::Named(Cause::TimerLate, None), Claim::Named(Cause::IdleExit, None));
+    if gap.kind == GapKind::LateTimer {
+        lay(pieces, (gap.start, gap.end), (&late, TIMER_LATE), |claim| {
+            *claim == Claim::Residual || class(claim).is_some()
+        });
+    }
     if gap.kind != GapKind::Dispatch || !lost.is_empty() {
         return;
     }
     let woken = woken_at(gap, followed, setting).unwrap_or(gap.start);
-    let (late, idle) = (Claim::Named(Cause::TimerLate, None), Claim::Named(Cause::IdleExit, None));
+    let may_fire = (gap.start + setting.slack).min(woken);
+    lay(pieces, (gap.start, may_fire), (&late, TIMER_LATE), |claim| class(claim).is_some());
     lay(pieces, (gap.start, woken), (&late, TIMER_LATE), |claim| {
         class(claim).is_some_and(|class| class != PriorityClass::Idle)
     });

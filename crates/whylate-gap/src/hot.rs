@@ -86,6 +86,21 @@ pub struct Limits {
     pub end: Ticks,
 }
 
+/// A wait that has ended, in readings of the counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// What kind of wait.
+    pub kind: GapKind,
+    /// Where it began.
+    pub start: Ticks,
+    /// The instant waited for.
+    pub due: Ticks,
+    /// When its timer was to fire, where that is later by design.
+    pub fires: Ticks,
+    /// First reading of the running thread.
+    pub wake: Ticks,
+}
+
 /// What one thread needs to record gaps.
 pub struct Recorder<'a> {
     /// Where records go.
@@ -185,39 +200,44 @@ impl<'a> Recorder<'a> {
         gap.end
     }
 
-    /// Stores a wait from `start` that was to end at `until` and ended at `wake`: the part up to
-    /// `until` as a wait of that kind, the rest as dispatch. Returns the reading after it was
-    /// stored.
-    pub fn record_wait<C: Counter>(
-        &mut self,
-        kind: GapKind,
-        counter: &mut C,
-        start: Ticks,
-        until: Ticks,
-        wake: Ticks,
-    ) -> Ticks {
-        let until = until.max(start);
-        if until >= wake {
+    /// Stores a wait: the part up to its instant as a wait of its kind, from there to where its timer
+    /// was to fire as a late timer, the rest as dispatch. A thread that waited busily was there all
+    /// the time: what it did not notice within the threshold was its own look at the clock, and the
+    /// rest an interruption. Returns the reading after it was stored.
+    pub fn record_wait<C: Counter>(&mut self, counter: &mut C, wait: &Wait) -> Ticks {
+        let Wait { kind, start, wake, .. } = *wait;
+        let due = wait.due.max(start);
+        let busy = kind == GapKind::Spin;
+        if due >= wake || (busy && wake.since(due) <= self.limits.threshold) {
             return self.record_as(kind, counter, start, wake);
         }
-        if until > start {
-            let gap = Gap {
-                start,
-                end: until,
-                resumed: until,
-                cpu_before: self.cpu,
-                cpu_after: self.cpu,
-                kind,
-                evidence: Evidence::default(),
-            };
-            let kept = self.ring.has_room();
-            if kept {
-                self.ring.store(&gap);
-                self.ring.publish(until);
-            }
-            self.account(&gap, until, kept);
+        self.record_part(kind, start, due);
+        let fires = wait.fires.max(due).min(wake);
+        self.record_part(GapKind::LateTimer, due, fires);
+        let rest = if busy { GapKind::Interruption } else { GapKind::Dispatch };
+        self.record_as(rest, counter, fires, wake)
+    }
+
+    /// Stores a part of a wait: the evidence is taken with its last part.
+    fn record_part(&mut self, kind: GapKind, start: Ticks, end: Ticks) {
+        if end <= start {
+            return;
         }
-        self.record_as(GapKind::Dispatch, counter, until, wake)
+        let gap = Gap {
+            start,
+            end,
+            resumed: end,
+            cpu_before: self.cpu,
+            cpu_after: self.cpu,
+            kind,
+            evidence: Evidence::default(),
+        };
+        let kept = self.ring.has_room();
+        if kept {
+            self.ring.store(&gap);
+            self.ring.publish(end);
+        }
+        self.account(&gap, end, kept);
     }
 
     /// Ticks that the thread did not have so far, waits included.

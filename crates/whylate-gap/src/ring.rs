@@ -148,13 +148,15 @@ impl Shared {
 }
 
 /// The kinds in the order of their numbers in a slot.
-const KINDS: [GapKind; 6] = [
+const KINDS: [GapKind; 8] = [
     GapKind::Interruption,
     GapKind::Dispatch,
     GapKind::Sleep,
     GapKind::Yield,
     GapKind::HandOff,
     GapKind::Blocked,
+    GapKind::Spin,
+    GapKind::LateTimer,
 ];
 
 fn pack(kind: GapKind, evidence: Evidence) -> u64 {

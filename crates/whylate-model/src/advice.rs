@@ -19,6 +19,12 @@ impl fmt::Display for Warning {
             Self::RecordsDropped { cpu, dropped } => {
                 write!(f, "CPU {cpu}: {dropped} gaps were counted but not kept one by one")
             }
+            Self::JobsUnrecorded { thread, records } => write!(
+                f,
+                "thread {}: {records} records of its jobs or wake-ups found no room, and those are \
+                 in no count",
+                Printable(thread)
+            ),
             Self::TraceLost { cpu, events: Some(events) } => {
                 write!(f, "CPU {cpu}: the kernel's trace buffer lost {events} events")
             }
@@ -128,6 +134,10 @@ impl Warning {
             Self::RecordsDropped { .. } => {
                 "Sums and histograms hold; the list of gaps and their causes is incomplete. Raise \
                  --threshold, or give whylate's own work a CPU with --housekeeping."
+            }
+            Self::JobsUnrecorded { .. } => {
+                "Hits, misses and latencies are those of the others. Use longer periods, fewer \
+                 threads at once, or a CPU for --housekeeping."
             }
             Self::TraceLost { .. } => {
                 "Causes of gaps on this CPU may be missing or wrong while events were lost. Record \

@@ -61,6 +61,8 @@ pub enum Cause {
     /// The CPU was idle when the thread was to be woken: until the timer's interrupt arrived and the
     /// kernel had left its idle thread. On a virtual machine the host's part is in it.
     IdleExit,
+    /// The thread waited for something that another thread held or had yet to provide.
+    Blocked,
     /// Inferred from evidence B: the thread was switched out, by whom is not known.
     ContextSwitch,
     /// Inferred from evidence B: the thread kept the CPU; an interrupt, the host or the firmware.
@@ -183,7 +185,7 @@ pub struct CauseTotal {
     pub lost_ns: f64,
     /// Share of all lost time.
     pub share_of_lost: f64,
-    /// Share of the elapsed time.
+    /// Share of the elapsed time; in a set of threads, of the time of all of them.
     pub share_of_elapsed: f64,
     /// Longest gap whose largest part this was.
     pub longest: Nanos,

@@ -49,10 +49,14 @@ pub struct StoredJob {
     pub threads: Nanos,
     /// The same for its wake-up: a late timer, a CPU that had yet to leave idle.
     pub waking: Nanos,
-    /// The same for interrupts.
+    /// The same for interrupts, while it had the CPU.
     pub interrupts: Nanos,
     /// The same for the host or the firmware.
     pub host: Nanos,
+    /// The same for waiting for what others held or had yet to provide.
+    pub blocked: Nanos,
+    /// The same for interrupts and the host while it did not have the CPU.
+    pub away: Nanos,
     /// The same for nothing that is known.
     pub unknown: Nanos,
 }

@@ -50,13 +50,24 @@ pub enum GapKind {
     HandOff,
     /// It waited for a resource that another thread held or had yet to provide.
     Blocked,
+    /// It waited busily, reading the clock until its instant had come: it kept the CPU.
+    Spin,
+    /// It was to run, and its timer fires later by its own design: a coarse clock. Not a wait: it
+    /// wanted to run.
+    LateTimer,
 }
 
 impl GapKind {
     /// The thread gave the CPU up itself: nothing was lost.
     #[must_use]
     pub fn is_wait(self) -> bool {
-        !matches!(self, Self::Interruption | Self::Dispatch)
+        !matches!(self, Self::Interruption | Self::Dispatch | Self::LateTimer)
+    }
+
+    /// The wait gives the CPU to whoever wants it; a yield only where somebody does.
+    #[must_use]
+    pub fn leaves_cpu(self) -> bool {
+        matches!(self, Self::Sleep | Self::HandOff | Self::Blocked)
     }
 }
 

@@ -57,6 +57,9 @@ pub struct ThreadSummary {
     pub deadlines: Option<Deadlines>,
     /// SIGXCPU counted: how often the thread overran its reservation.
     pub overruns: Option<u64>,
+    /// Periods in which a quota held the thread.
+    #[serde(default)]
+    pub held_periods: Option<u64>,
     /// How far a schedule that starts anew with each wake-up has drifted from an absolute one.
     pub drift: Option<Nanos>,
     /// Wake-ups passed over because the thread was late.
@@ -106,8 +109,13 @@ impl CpuTime {
     /// host took or not?
     #[must_use]
     pub fn agrees(&self, within: f64) -> bool {
-        let host = self.host.0 as f64 / (self.kernel.0 as f64).max(1.0);
-        (-within - host..=within).contains(&self.residual)
+        (-within - self.host_share()..=within).contains(&self.residual)
+    }
+
+    /// What the host took, as a share of the kernel's.
+    #[must_use]
+    pub fn host_share(&self) -> f64 {
+        self.host.0 as f64 / (self.kernel.0 as f64).max(1.0)
     }
 }
 
@@ -123,6 +131,9 @@ pub struct Deadlines {
     pub skipped: u64,
     /// Of these, jobs that were not done when the run ended.
     pub unfinished: u64,
+    /// Jobs of which a record found no room: neither hits nor misses.
+    #[serde(default)]
+    pub unrecorded: u64,
     /// 95 % interval of the share of misses; none with too few jobs.
     pub miss_share_interval: Option<(f64, f64)>,
     /// What the misses are named after, most frequent first.
@@ -156,9 +167,12 @@ pub struct Miss {
     pub deadline: Ticks,
     /// When it had its execution time; none if never.
     pub done: Option<Ticks>,
+    /// It never began: its deadline was over before the job before it was done.
+    #[serde(default)]
+    pub skipped: bool,
     /// What took the CPU from it between its release and its end.
     pub taken: TakenFrom,
-    /// The gap that took most of it.
+    /// The gap that holds most of what took more from it than from the ordinary job.
     pub gap: Option<MissGap>,
 }
 
@@ -180,15 +194,23 @@ pub struct MissGap {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TakenFrom {
-    /// Other threads, after it had been woken.
+    /// Other threads, after it had been woken; the idle thread and less urgent ones while it was
+    /// throttled.
     pub threads_ns: f64,
     /// Waking it: the timer had not fired, or the CPU had yet to leave idle.
     #[serde(default)]
     pub waking_ns: f64,
-    /// Interrupts, softirqs, NMIs, and the kernel's way in and out around them.
+    /// Interrupts, softirqs, NMIs, and the kernel's way in and out around them, while it had the CPU:
+    /// they are charged to it.
     pub interrupts_ns: f64,
-    /// The host or the firmware: no kernel event.
+    /// The host or the firmware, no kernel event, while it had the CPU.
     pub host_ns: f64,
+    /// Others that held, or had yet to provide, what it waited for.
+    #[serde(default)]
+    pub blocked_ns: f64,
+    /// Interrupts and the host while it did not have the CPU: not charged to it.
+    #[serde(default)]
+    pub away_ns: f64,
     /// Nothing that is known.
     pub unknown_ns: f64,
 }
@@ -197,6 +219,12 @@ impl TakenFrom {
     /// All of it.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
-        self.threads_ns + self.waking_ns + self.interrupts_ns + self.host_ns + self.unknown_ns
+        self.threads_ns
+            + self.waking_ns
+            + self.interrupts_ns
+            + self.host_ns
+            + self.blocked_ns
+            + self.away_ns
+            + self.unknown_ns
     }
 }

@@ -23,6 +23,13 @@ pub enum Warning {
         /// How many.
         dropped: u64,
     },
+    /// Ring overflow: what a thread recorded of its jobs or wake-ups found no room.
+    JobsUnrecorded {
+        /// Which thread.
+        thread: String,
+        /// How many records.
+        records: u64,
+    },
     /// The kernel's trace buffer lost events.
     TraceLost {
         /// CPU.
@@ -191,6 +198,7 @@ impl Warning {
         matches!(
             self,
             Self::RecordsDropped { .. }
+                | Self::JobsUnrecorded { .. }
                 | Self::TraceLost { .. }
                 | Self::FrequencyDisagreement { .. }
                 | Self::HostChanged { .. }

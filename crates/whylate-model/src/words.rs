@@ -30,6 +30,7 @@ impl fmt::Display for Cause {
             Self::ContextSwitch => "context switch".to_owned(),
             Self::NotSwitched => "no context switch".to_owned(),
             Self::Throttled => "throttled".to_owned(),
+            Self::Blocked => "blocked on a resource".to_owned(),
             Self::TimerLate => "timer late".to_owned(),
             Self::IdleExit => "exit from idle".to_owned(),
             Self::Migration => "migration".to_owned(),

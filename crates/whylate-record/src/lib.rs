@@ -24,12 +24,13 @@ pub mod trace_cost;
 mod verdict;
 pub mod workbench;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use whylate_clock::ClockError;
 use whylate_gap::GapError;
 use whylate_host::HostError;
 use whylate_model::ModelError;
+use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 use whylate_sys::SysError;
 use whylate_sys::nanosleep::{Clock, clock_ns};
@@ -101,6 +102,26 @@ pub fn draw_seed() -> u64 {
 #[must_use]
 pub fn default_directory() -> PathBuf {
     PathBuf::from(format!("whylate-{}", stamp(clock_ns(Clock::Realtime) / 1_000_000_000)))
+}
+
+/// Default names tried before giving up: nobody begins more runs in a second.
+const MOST_AT_ONCE: u32 = 64;
+
+/// The directory of a new run: the one asked for, or the default one; of several runs begun in the
+/// same second each gets one of its own.
+pub fn new_directory(asked: Option<&Path>) -> Result<RunDir, ModelError> {
+    if let Some(path) = asked {
+        return RunDir::create(path);
+    }
+    let first = default_directory();
+    let mut made = RunDir::create(&first);
+    for number in 2..=MOST_AT_ONCE {
+        if !matches!(made, Err(ModelError::InUse { .. } | ModelError::NotEmpty { .. })) {
+            break;
+        }
+        made = RunDir::create(format!("{}-{number}", first.display()));
+    }
+    made
 }
 
 /// Date and time of a number of seconds since 1970, in UTC, as `YYYYMMDD-HHMMSS`.

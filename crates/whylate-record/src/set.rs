@@ -3,6 +3,7 @@
 mod attend;
 mod ledgers;
 mod members;
+mod question;
 mod rules;
 mod summary;
 mod tables;
@@ -26,13 +27,13 @@ use whylate_model::run::{Evidence, FORMAT_VERSION, Finding, Run, RunState, Trace
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_rta::task_set::TaskSet;
-use whylate_sys::memory;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::sched::Policy;
-use whylate_threads::TimerNanos;
+use whylate_sys::{affinity, memory};
 use whylate_threads::set::books::Books;
-use whylate_threads::set::watchdog::{PATIENCE, Watchdog, by_affinity};
-use whylate_threads::set::{Ended, Orders, Set};
+use whylate_threads::set::watchdog::{self, PATIENCE, Watchdog, by_affinity};
+use whylate_threads::set::{Ended, Orders, Seated, Set};
+use whylate_threads::{ThreadsError, TimerNanos};
 
 use crate::collector::{Collector, Wanted};
 use crate::intervals::Intervals;
@@ -43,11 +44,12 @@ use crate::verdict::verdict_on_threads;
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
-use ledgers::Tallies;
+use ledgers::{Claim, Tallies};
 use members::{Nature, Prepared};
 use trace::Execution;
 
 pub use members::UnknownWord;
+pub use question::question;
 pub use tables::read as text_of;
 
 /// Time between two turns of the drain.
@@ -153,8 +155,18 @@ struct Recording<'a> {
     begin: Ticks,
     stopped: bool,
     natures: Vec<Nature>,
+    /// Of each series and interval, the bins that are in the log.
+    logged: BTreeMap<(String, u64), Vec<(u64, u64)>>,
     // Last, so that the host is restored when everything above has ended.
     reserved: BTreeMap<members::Scheduler, members::Held>,
+}
+
+fn claim(seated: &Seated) -> Claim {
+    match seated.policy {
+        Policy::Deadline { runtime, .. } => Claim { above_ordinary: true, budget: Some(runtime) },
+        Policy::Fifo(_) | Policy::RoundRobin(_) => Claim { above_ordinary: true, budget: None },
+        _ => Claim::default(),
+    }
 }
 
 fn timers_now() -> TimerNanos {
@@ -195,7 +207,7 @@ impl<'a> Recording<'a> {
         }
         let Prepared { set, orders, ledgers, facts, reserved } =
             members::prepare(request, &workbench, stop, &mut warnings, progress)?;
-        let context = members::context(request, &set, &facts, &workbench);
+        let context = members::context(request, &set, (&natures, &facts), &workbench);
         let mut collector = Collector::of_threads(
             facts,
             context,
@@ -225,15 +237,7 @@ impl<'a> Recording<'a> {
             .collect();
         let watch = HostWatch::start(Path::new("/"), &measured, &watched);
         let traced: Vec<bool> = natures.iter().map(|nature| nature.traced).collect();
-        let above_ordinary: Vec<bool> = set
-            .members()
-            .map(|member| {
-                matches!(
-                    member.seated.policy,
-                    Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline { .. }
-                )
-            })
-            .collect();
+        let claims: Vec<Claim> = set.members().map(|member| claim(&member.seated)).collect();
         Ok(Self {
             request,
             workbench,
@@ -244,7 +248,7 @@ impl<'a> Recording<'a> {
             ledgers,
             books: None,
             collector,
-            tallies: Tallies::of(above_ordinary.into_iter()),
+            tallies: Tallies::of(claims.into_iter()),
             switches: rules::Switches::new(),
             execution: Execution::of(&traced, request.records),
             watch,
@@ -253,6 +257,7 @@ impl<'a> Recording<'a> {
             begin: Ticks(0),
             stopped: false,
             natures,
+            logged: BTreeMap::new(),
             reserved,
         })
     }
@@ -275,6 +280,10 @@ impl<'a> Recording<'a> {
             if turns.is_multiple_of(LOOK_EVERY) {
                 let elapsed = self.workbench.counter.read().since(begin).to_nanos(rate);
                 self.look_around(elapsed, progress);
+                // The first one soon, so that a run that is killed early leaves something.
+                if self.storage.checkpoint_is_due(elapsed) || turns == LOOK_EVERY {
+                    self.checkpoint();
+                }
             }
             if stop.load(Ordering::Relaxed) && !self.stopped {
                 self.stopped = true;
@@ -300,11 +309,27 @@ impl<'a> Recording<'a> {
 
     /// A set with real-time threads is watched over.
     fn watchdog(&mut self) -> Option<Watchdog> {
+        let policies = self.set.members().map(|member| member.seated.policy);
+        let above = policies.filter_map(|policy| match policy {
+            Policy::Fifo(priority) | Policy::RoundRobin(priority) => Some(priority),
+            _ => None,
+        });
+        if let Some(priority) = above.max().filter(|priority| *priority >= watchdog::PRIORITY) {
+            let what = format!(
+                "a thread has the real-time priority {priority}, and the watchdog {}: it could not \
+                 end a set that runs away on its CPU",
+                watchdog::PRIORITY
+            );
+            self.warnings.push(Warning::Guard { what });
+        }
         if !members::real_time(self.request) && self.reserved.is_empty() {
             return None;
         }
         let settle = match self.reserved.get(&members::Scheduler::Deadline).cloned() {
-            Some(deadlines) => Arc::new(move |_| deadlines.join()),
+            Some(deadlines) => Arc::new(move |cpu| {
+                deadlines.join()?;
+                affinity::set(&[cpu]).map_err(ThreadsError::Resource)
+            }),
             None => by_affinity(),
         };
         let cpus = members::cpus(self.request);
@@ -326,6 +351,14 @@ impl<'a> Recording<'a> {
         };
         let duration = self.request.duration;
         progress.step(&Step { what: "threads".to_owned(), elapsed, duration, so_far });
+    }
+
+    /// Brings what there is down to the disk, as a run that goes on.
+    fn checkpoint(&mut self) {
+        self.collector.close_intervals(&self.set);
+        self.store_closed();
+        let mut run = self.run(RunState::Running, None);
+        self.storage.checkpoint(&mut run);
     }
 
     fn conclude(mut self, progress: &mut dyn Progress) -> Result<SetRecorded, RecordError> {
@@ -360,14 +393,20 @@ impl<'a> Recording<'a> {
     fn run(&mut self, state: RunState, ended_trace: Option<TraceFacts>) -> Run {
         let cost = self.collector.threads().iter().map(|thread| &thread.recording);
         let gap = cost.filter_map(|costs| costs.value_at(50.0)).max().map(Nanos);
-        let clock = self.workbench.final_clock_facts(RecordingCost { gap, sample: None });
+        let cost = RecordingCost { gap, sample: None };
+        let clock = match state {
+            RunState::Running => self.workbench.clock_facts(cost),
+            _ => self.workbench.final_clock_facts(cost),
+        };
         let series = self.series(clock.resolution_ns);
         let threads = self.summaries();
         let elapsed = self.elapsed_by_cpu();
         let context = self.collector.attributor().context();
         let causes = self.collector.causes().summary(context, &elapsed);
         let evidence = self.evidence(ended_trace);
-        let findings = self.findings(&evidence);
+        // They look at the whole trace: too long for a turn between two drains.
+        let running = state == RunState::Running;
+        let findings = if running { Vec::new() } else { self.findings(&evidence) };
         let warnings = self.all_warnings(&evidence);
         Run {
             format_version: FORMAT_VERSION,
@@ -436,7 +475,9 @@ impl<'a> Recording<'a> {
         });
         let threads: Vec<_> = threads.collect();
         let (blocks, latencies) = self.execution.in_order();
-        rules::findings(&threads, &blocks, &latencies, &self.switches, self.workbench.rate)
+        let full_at = self.execution.full_at();
+        let traced = rules::Traced { blocks: &blocks, latencies: &latencies, full_at };
+        rules::findings(&threads, &traced, &self.switches, self.workbench.rate)
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {

@@ -61,6 +61,12 @@ pub(crate) fn unique(warnings: Vec<Warning>) -> Vec<Warning> {
 }
 
 /// Judges a run of a set of threads.
+/// A thread with less is mostly the kernel's own work around its wake-ups.
+const LEAST_CPU_TIME: Nanos = Nanos(100_000_000);
+/// The kernel's clock and the gaps lie no further apart for what the kernel does around switches.
+const FAR_APART: f64 = 0.25;
+
+/// What a set of threads is worth.
 pub(crate) fn verdict_on_threads(
     state: RunState,
     threads: &[ThreadSummary],
@@ -74,6 +80,15 @@ pub(crate) fn verdict_on_threads(
     for thread in threads {
         if let Closure::Broken(why) = &thread.closure {
             reasons.push(format!("the closure of thread {} is broken: {why}", thread.name));
+        }
+        if let Some(time) = thread.cpu_time.filter(|time| time.kernel >= LEAST_CPU_TIME)
+            && !time.agrees(FAR_APART)
+        {
+            reasons.push(format!(
+                "the kernel's CPU time of thread {} and that of its gaps differ by {:.0} %",
+                thread.name,
+                time.residual * 100.0
+            ));
         }
     }
     if reasons.is_empty() { Verdict::Trustworthy } else { Verdict::Untrustworthy { reasons } }

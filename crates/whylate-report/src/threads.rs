@@ -1,7 +1,8 @@
 //! What is said of a set of threads, for a terminal and for a page: the same cells and sentences.
 
-use whylate_model::run::{Closure, Run};
-use whylate_model::threads::{Deadlines, Miss, TakenFrom, ThreadSummary};
+use whylate_model::gap::GapKind;
+use whylate_model::run::{Closure, Run, RunState};
+use whylate_model::threads::{CpuTime, Deadlines, Miss, TakenFrom, ThreadSummary};
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
@@ -59,7 +60,12 @@ pub(crate) fn judged(run: &Run) -> Option<Judged> {
     table.left = vec![1];
     table.rows = with.iter().map(|(thread, of)| deadline_row(thread, of)).collect();
     let late = with.iter().filter(|(_, of)| of.misses > 0).take(MOST_TOLD);
-    let misses = late.flat_map(|(thread, of)| misses(run, thread, of)).collect();
+    let mut misses: Vec<String> = late.flat_map(|(thread, of)| misses(run, thread, of)).collect();
+    let unknown = with.iter().filter(|(_, of)| of.unrecorded > 0).take(MOST_TOLD);
+    misses.extend(unknown.map(|(thread, of)| {
+        let (name, jobs) = (Printable(&thread.name), count(of.unrecorded));
+        format!("thread {name}: of {jobs} jobs it is not known what came of them")
+    }));
     Some(Judged { table, misses })
 }
 
@@ -89,24 +95,34 @@ fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
         Printable(&thread.name),
         causes.join(", ")
     )];
-    said.extend(of.first.iter().take(MOST_MISSES).map(|miss| told(run, miss)));
+    said.extend(of.first.iter().take(MOST_MISSES).map(|miss| told(run, thread, miss)));
     said.extend(of.ordinary.as_ref().map(|ordinary| {
-        format!("a job that was in time did not have, on average, {}", taken(ordinary))
+        let name = Printable(&thread.name);
+        format!("thread {name}: a job in time did not have, on average, {}", taken(ordinary))
     }));
     said
 }
 
-fn told(run: &Run, miss: &Miss) -> String {
+fn told(run: &Run, thread: &ThreadSummary, miss: &Miss) -> String {
+    let job = format!("thread {}, job {}", Printable(&thread.name), miss.job);
+    if miss.skipped {
+        return format!("{job}: skipped, the job before it ended after its deadline");
+    }
     let end = match miss.done {
         Some(done) => {
             format!("{} late", done.since(miss.deadline).to_nanos(run.clock.hz))
         }
-        None => "never done".to_owned(),
+        None => "not done by its deadline".to_owned(),
     };
     let gap = miss.gap.as_ref().map_or(String::new(), |gap| {
-        format!("; the longest gap took {}: {}", gap.length, gap.cause)
+        let doing = match gap.kind {
+            GapKind::Blocked | GapKind::HandOff => "it waited for a resource, mostly while ",
+            _ => "",
+        };
+        let (length, cause) = (gap.length, &gap.cause);
+        format!("; most of what jobs in time do not lose lies in a gap of {length}: {doing}{cause}")
     });
-    format!("job {}: {end}; it did not have {}{gap}", miss.job, taken(&miss.taken))
+    format!("{job}: {end}; it did not have {}{gap}", taken(&miss.taken))
 }
 
 fn taken(of: &TakenFrom) -> String {
@@ -117,6 +133,13 @@ fn taken(of: &TakenFrom) -> String {
         format!("{} for interrupts", time(of.interrupts_ns)),
         format!("{} for the host", time(of.host_ns)),
     ];
+    if of.blocked_ns > 0.0 {
+        parts.push(format!("{} for resources", time(of.blocked_ns)));
+    }
+    if of.away_ns > 0.0 {
+        let away = time(of.away_ns);
+        parts.push(format!("{away} for interrupts and the host while it was off the CPU"));
+    }
     if of.unknown_ns > 0.0 {
         parts.push(format!("{} for nothing known", time(of.unknown_ns)));
     }
@@ -146,7 +169,7 @@ pub(crate) fn received(run: &Run) -> Received {
         })
         .collect();
     let mut items: Vec<String> = shown.iter().take(MOST_TOLD).flat_map(particulars).collect();
-    items.extend(accounts(shown));
+    items.extend(accounts(run, shown));
     items.push(trace(run));
     if run.threads.len() > shown.len() {
         items.push(format!("{} more are in run.json", run.threads.len() - shown.len()));
@@ -161,9 +184,10 @@ fn particulars(thread: &ThreadSummary) -> Vec<String> {
         said.push(format!("thread {name}: the closure is BROKEN: {}", Printable(why)));
     }
     if let Some(reservation) = &thread.reservation {
-        let overruns =
-            thread.overruns.map_or(String::new(), |n| format!("; {} overruns", count(n)));
-        said.push(format!("thread {name}: reserved {}{overruns}", Printable(reservation)));
+        let overruns = thread.overruns.map(|n| format!("; {} overruns", count(n)));
+        let held = thread.held_periods.map(|n| format!("; held in {} periods", count(n)));
+        let told = overruns.or(held).unwrap_or_default();
+        said.push(format!("thread {name}: {}{told}", Printable(reservation)));
     }
     if let Some(passes) = thread.passes {
         said.push(format!("thread {name}: {passes:.1} passes over its working set"));
@@ -179,29 +203,51 @@ fn particulars(thread: &ThreadSummary) -> Vec<String> {
 }
 
 /// The kernel's two counts beside ours.
-fn accounts(shown: &[ThreadSummary]) -> Vec<String> {
-    let apart =
-        |thread: &&ThreadSummary| thread.cpu_time.is_some_and(|time| !time.agrees(AGREEMENT));
-    let known = shown.iter().filter(|thread| thread.cpu_time.is_some()).count();
-    let disagreeing: Vec<&ThreadSummary> = shown.iter().filter(apart).collect();
+fn accounts(run: &Run, shown: &[ThreadSummary]) -> Vec<String> {
+    let known: Vec<(&ThreadSummary, CpuTime)> =
+        shown.iter().filter_map(|thread| Some((thread, thread.cpu_time?))).collect();
     let mut said = Vec::new();
-    if known > 0 {
-        said.push(format!(
-            "the kernel's CPU time of {} of {known} threads is that of the gaps within {}",
-            known - disagreeing.len(),
-            percent(AGREEMENT)
-        ));
-    }
-    for thread in disagreeing.into_iter().take(MOST_TOLD) {
-        if let Some(time) = thread.cpu_time {
-            let name = Printable(&thread.name);
-            let sign = if time.residual < 0.0 { "-" } else { "" };
-            let residual = percent(time.residual.abs());
-            said.push(format!("thread {name}: the kernel's differs by {sign}{residual}"));
+    if !known.is_empty() {
+        let apart = known.iter().filter(|(_, time)| !time.agrees(AGREEMENT));
+        let apart: Vec<_> = apart.collect();
+        said.push(cpu_times(&known, known.len() - apart.len()));
+        for (thread, time) in apart.into_iter().take(MOST_TOLD) {
+            let (name, residual) = (Printable(&thread.name), signed_percent(time.residual));
+            said.push(format!("thread {name}: the kernel's differs by {residual}"));
         }
     }
-    said.push(switches(shown));
+    said.push(switches(run, shown));
     said
+}
+
+/// How far the kernel's clocks of the threads lie from their gaps, and what that allows for.
+fn cpu_times(known: &[(&ThreadSummary, CpuTime)], agreeing: usize) -> String {
+    let residuals = known.iter().map(|(_, time)| time.residual);
+    let (least, most) = residuals.fold((f64::MAX, f64::MIN), |(least, most), residual| {
+        (least.min(residual), most.max(residual))
+    });
+    let host = known.iter().map(|(_, time)| time.host_share()).fold(0.0, f64::max);
+    let mut said = format!(
+        "the kernel's CPU time less that of the gaps: {} .. {} of it; within {} for {agreeing} of {} \
+         threads",
+        signed_percent(least),
+        signed_percent(most),
+        percent(AGREEMENT),
+        known.len()
+    );
+    if host >= AGREEMENT / 10.0 {
+        let host = percent(host);
+        said.push_str(&format!(", once what the host took (up to {host}) is allowed for"));
+    }
+    if known.iter().any(|(_, time)| time.around_switches.is_none()) {
+        said.push_str("; without the trace, the kernel's own time around switches is in it");
+    }
+    said
+}
+
+fn signed_percent(share: f64) -> String {
+    let sign = if share < 0.0 { "-" } else { "" };
+    format!("{sign}{}", percent(share.abs()))
 }
 
 /// How large the execution trace is, what it lost, and what a record of it costs.
@@ -227,15 +273,23 @@ fn trace(run: &Run) -> String {
 
 /// The kernel's count of context switches beside ours. Numbers of a run file are added up with
 /// care: they may be any.
-fn switches(shown: &[ThreadSummary]) -> String {
+fn switches(run: &Run, shown: &[ThreadSummary]) -> String {
     let sum = |of: fn(&ThreadSummary) -> u64| shown.iter().map(of).fold(0, u64::saturating_add);
     let kernel = sum(|t| t.switches.voluntary.saturating_add(t.switches.involuntary));
-    let inferred = count(sum(|t| t.switches.inferred));
+    let by_gaps = sum(|t| t.switches.inferred);
+    let inferred = count(by_gaps);
+    if run.state == RunState::Running {
+        return format!(
+            "context switches: {inferred} by the gaps alone; the kernel's count is read when a \
+             thread ends"
+        );
+    }
     let by = if shown.iter().all(|thread| thread.switches.traced.is_some()) {
         let traced = sum(|t| t.switches.traced.unwrap_or_default());
         format!("{} by the trace, {inferred} by the gaps alone", count(traced))
     } else {
-        format!("{inferred} by the gaps alone")
+        let difference = i128::from(by_gaps) - i128::from(kernel);
+        format!("{inferred} by the gaps alone: a difference of {difference:+}")
     };
     format!("context switches: {} by the kernel's count, {by}", count(kernel))
 }

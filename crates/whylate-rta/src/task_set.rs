@@ -20,7 +20,7 @@ mod step;
 pub use error::{Field, Owner, TaskSetError};
 pub use step::StepError;
 
-/// Each thread's stack (128 KiB) is locked in memory, and its ring of records beside it: a thousand
+/// Each thread's stack (256 KiB) is locked in memory, and its ring of records beside it: a thousand
 /// threads are some hundred MiB that no other program can use.
 pub const MOST_THREADS: usize = 1_024;
 /// As many as there are threads to use them.

@@ -77,6 +77,8 @@ pub struct Account {
     pub skipped: u64,
     /// Of these, jobs that were not done when the run ended.
     pub unfinished: u64,
+    /// Jobs of which a record found no room: neither hits nor misses.
+    pub unrecorded: u64,
     /// From nominal release to the end of a job.
     pub response: Binned,
     /// From nominal release, or intended wake-up, to the first reading of the running thread.
@@ -89,6 +91,15 @@ pub struct Account {
     pub tardiness: Binned,
     /// How far a re-phased schedule has drifted from an absolute one.
     pub drift: Option<Nanos>,
+}
+
+/// How a thread's records end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Last {
+    /// When it ended, by the counter.
+    pub at: Ticks,
+    /// Not all of its marks found room: the last ones may be among the others.
+    pub lossy: bool,
 }
 
 /// Values, as a whole and by interval of the run.
@@ -148,12 +159,12 @@ impl Ledger {
         }
     }
 
-    /// The run has ended at `at`, by the counter; deadlines up to there are judged.
-    pub fn finish(&mut self, at: Ticks, around: &Segment, enter: &mut dyn FnMut(Entry)) {
+    /// The run has ended; deadlines up to there are judged.
+    pub fn finish(&mut self, last: Last, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         match self {
             Self::None | Self::Wakes(_) => {}
-            Self::Jobs(jobs) => jobs.finish(at, around, enter),
-            Self::Frames(frames) => frames.finish(at, around, enter),
+            Self::Jobs(jobs) => jobs.finish(last, around, enter),
+            Self::Frames(frames) => frames.finish(last, around, enter),
         }
     }
 

@@ -6,11 +6,12 @@
 use std::sync::atomic::Ordering;
 
 use whylate_clock::Counter;
-use whylate_gap::hot::Recorder;
+use whylate_gap::hot::{Recorder, Wait};
 use whylate_gap::workload::Workload;
 use whylate_model::gap::GapKind;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_sys::SysError;
+use whylate_sys::rseq::RseqArea;
 
 use crate::error::ThreadsError;
 use crate::hot;
@@ -22,6 +23,8 @@ use crate::timer::{Timer, TimerNanos};
 const LONGEST_WAIT: Nanos = Nanos(250_000_000);
 /// A running thread looks this often whether its time is up.
 const LOOK: Nanos = Nanos(1_000_000);
+/// Looks at the kernel's counts until one is not disturbed by what it counts.
+const LOOKS: u32 = 16;
 
 /// Why a body goes no further.
 #[derive(Debug)]
@@ -140,8 +143,9 @@ impl<'a, C: Counter> Stage<'a, C> {
         let until = at.min(self.term.end);
         loop {
             if self.stopping() {
+                let now = self.counter.read();
                 self.previous =
-                    self.recorder.record_as(GapKind::Sleep, &mut self.counter, start, start);
+                    self.recorder.record_as(GapKind::Sleep, &mut self.counter, start, now);
                 return Err(End::Over);
             }
             let now = self.timer.now();
@@ -150,6 +154,8 @@ impl<'a, C: Counter> Stage<'a, C> {
             }
             self.timer.wait_until(now + LONGEST_WAIT)?;
         }
+        let kind = if self.timer.keeps_cpu(until) { GapKind::Spin } else { GapKind::Sleep };
+        let later = self.timer.fires_at(until).since(until).to_ticks(self.rate);
         self.timer.wait_until(until)?;
         let wake = self.counter.read();
         let now = self.timer.now();
@@ -157,13 +163,8 @@ impl<'a, C: Counter> Stage<'a, C> {
         // The clock was read between the two, so its instant lies in their middle.
         let seen = wake + TicksDelta(after.since(wake).0 / 2);
         let due = Ticks(seen.0.saturating_sub(now.since(until).to_ticks(self.rate).0));
-        self.previous = self.recorder.record_wait(
-            GapKind::Sleep,
-            &mut self.counter,
-            start,
-            due.min(wake),
-            wake,
-        );
+        let wait = Wait { kind, start, due: due.min(wake), fires: due + later, wake };
+        self.previous = self.recorder.record_wait(&mut self.counter, &wait);
         if at >= self.term.end { Err(End::Over) } else { Ok(Woke { at: wake, now }) }
     }
 
@@ -204,10 +205,38 @@ impl<'a, C: Counter> Stage<'a, C> {
         self.marks_dropped
     }
 
-    /// The last word: the counters say up to where the thread ran.
-    pub(crate) fn close(&mut self) {
-        let last = self.settle();
+    /// The first word: begins to account, and looks at what the kernel counted up to there.
+    pub(crate) fn open<T>(&mut self, look: impl Fn() -> T) -> T {
+        for _ in 1..LOOKS {
+            self.recorder.arm(&mut self.counter);
+            let seen = look();
+            self.previous = self.counter.read();
+            if self.undisturbed() {
+                return seen;
+            }
+        }
+        look()
+    }
+
+    /// The last word: the counters say up to where the thread ran, and what the kernel counted up
+    /// to there.
+    pub(crate) fn close<T>(&mut self, look: impl Fn() -> T) -> T {
+        let mut last = self.settle();
+        let mut seen = look();
+        for _ in 1..LOOKS {
+            if self.undisturbed() {
+                break;
+            }
+            last = self.settle();
+            seen = look();
+        }
         let _ = self.recorder.block_done(0, last);
+        seen
+    }
+
+    /// The thread kept the CPU since the word was last armed, as far as that can be known.
+    fn undisturbed(&self) -> bool {
+        self.recorder.rseq.as_ref().is_none_or(RseqArea::is_set)
     }
 
     /// The reading up to which the thread has run. What the body did since the last one counts as

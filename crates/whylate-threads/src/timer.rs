@@ -39,6 +39,17 @@ pub trait Timer: Send {
     /// May return early only with an error; interruptions by signals are waited through.
     fn wait_until(&mut self, at: TimerNanos) -> Result<(), ThreadsError>;
 
+    /// Would a wait until `at`, begun now, keep the CPU?
+    fn keeps_cpu(&mut self, _at: TimerNanos) -> bool {
+        false
+    }
+
+    /// When a wait until `at`, begun now, is to end: later only for a clock that is coarse by
+    /// design.
+    fn fires_at(&mut self, at: TimerNanos) -> TimerNanos {
+        at
+    }
+
     /// What the clock shows. Never called between a wake-up and its stamp.
     fn now(&mut self) -> TimerNanos;
 
@@ -55,6 +66,16 @@ impl<T: Timer + ?Sized> Timer for Box<T> {
     #[inline]
     fn wait_until(&mut self, at: TimerNanos) -> Result<(), ThreadsError> {
         (**self).wait_until(at)
+    }
+
+    #[inline]
+    fn keeps_cpu(&mut self, at: TimerNanos) -> bool {
+        (**self).keeps_cpu(at)
+    }
+
+    #[inline]
+    fn fires_at(&mut self, at: TimerNanos) -> TimerNanos {
+        (**self).fires_at(at)
     }
 
     #[inline]

@@ -98,6 +98,15 @@ pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     }
 }
 
+/// A share above 0 and below 1: `0.001`, or `0.1%`.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().ok().map(|number| number / scale);
+    share.filter(|share| *share > 0.0 && *share < 1.0).ok_or_else(|| {
+        format!("`{text}` is no share: write one between 0 and 1, such as 0.001 or 0.1%")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,8 @@ fn with(gap: &Gap, events: &[Event], sends: &[Event], lost: &[Span], virtualised
     for event in events.iter().chain(sends) {
         context.learn(event);
     }
-    let setting = Setting { context: &context, own: OWN, sends, lost };
+    let slack = TicksDelta(0);
+    let setting = Setting { context: &context, own: OWN, sends, lost, slack };
     let split = split(gap, events, &setting);
     assert_closed(gap, &split.parts);
     split
@@ -402,7 +403,8 @@ fn a_send_after_the_arrival_counts_only_within_the_bound_of_the_clocks() {
     let named = |bound| {
         let mut context = context(true);
         context.cross_cpu_bound = TicksDelta(bound);
-        let setting = Setting { context: &context, own: OWN, sends: &sends, lost: &[] };
+        let setting =
+            Setting { context: &context, own: OWN, sends: &sends, lost: &[], slack: TicksDelta(0) };
         split(&gap(1000, 2000), &script.events, &setting).parts[1].sender.is_some()
     };
     assert!(!named(39));
@@ -538,7 +540,7 @@ proptest! {
         let lost: Vec<_> = lost.iter().map(span).collect();
         let mut context = context(virtualised);
         context.cross_cpu_bound = TicksDelta(bound);
-        let setting = Setting { context: &context, own: OWN, sends: &sends, lost: &lost };
+        let setting = Setting { context: &context, own: OWN, sends: &sends, lost: &lost, slack: TicksDelta(0) };
         let split = split(&gap, &events, &setting);
         assert_closed(&gap, &split.parts);
         prop_assert!(length == 0 || split.parts.iter().any(|part| part.cause == split.cause));

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use whylate_model::cause::{Cause, PriorityClass, Rule, Validation};
 use whylate_model::event::{Event, EventKind, Softirq};
 use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
-use whylate_model::{CpuId, Nanos, Pid, Ticks};
+use whylate_model::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 
 use super::{CPU, Dice, OWN, Script, context, gap, hog, interrupt, own, task, thread};
 use crate::attribute::{Attributed, Attributor, Basis, EventCounts, Limits};
@@ -102,6 +102,8 @@ fn two_cpus() -> (Context, [Lane; 2]) {
         cpu: OTHER_CPU,
         placement: Placement::Pinned,
         period_ticks: 10.0,
+        always_runs: true,
+        slack: TicksDelta(0),
     });
     context.learn_name(Pid(55), "storm");
     (context, [plant(CPU, OWN, 11), plant(OTHER_CPU, OTHER, 12)])

@@ -3,10 +3,13 @@
 use whylate_model::cause::{Cause, PriorityClass};
 use whylate_model::event::{Event, EventKind};
 use whylate_model::gap::{Gap, GapKind};
-use whylate_model::{CpuId, Ticks};
+use whylate_model::{CpuId, Ticks, TicksDelta};
 
 use super::{CPU, OWN, Script, context, gap, hog, interrupt, own, task, thread};
 use crate::split::{Setting, Span, Split, split};
+
+/// How late the timer may fire by the kernel's leave.
+const SLACK: TicksDelta = TicksDelta(5);
 
 /// The thread was to run at 1 000 and did at `end`.
 fn late(end: u64) -> Gap {
@@ -24,7 +27,7 @@ fn idle() -> whylate_model::event::Task {
 fn of(gap: &Gap, events: &[Event], sends: &[Event], lost: &[Span]) -> Split {
     let mut context = context(true);
     events.iter().for_each(|event| context.learn(event));
-    split(gap, events, &Setting { context: &context, own: OWN, sends, lost })
+    split(gap, events, &Setting { context: &context, own: OWN, sends, lost, slack: SLACK })
 }
 
 fn lengths(split: &Split) -> Vec<(u64, Cause)> {
@@ -58,7 +61,8 @@ fn a_timer_that_fires_late_is_not_the_fault_of_the_thread_that_ran_meanwhile() {
 fn an_idle_cpu_has_to_leave_idle_until_the_switch_away_from_it() {
     let split = of(&late(2_000), &interrupted_late(idle()), &[], &[]);
     let expected = [
-        (700, Cause::IdleExit),
+        (5, Cause::TimerLate),
+        (695, Cause::IdleExit),
         (150, interrupt("local_timer")),
         (100, Cause::IdleExit),
         (50, Cause::ExitResidual),
@@ -90,8 +94,8 @@ fn an_idle_thread_that_runs_again_after_a_switch_is_no_exit_from_idle() {
         .switch(1_900, &own())
         .events;
     let split = of(&late(2_000), &events, &[], &[]);
-    assert_eq!(lengths(&split)[0], (110, Cause::IdleExit));
-    assert_eq!(lengths(&split)[2], (700, thread("swapper", PriorityClass::Idle)));
+    assert_eq!(lengths(&split)[1], (105, Cause::IdleExit));
+    assert_eq!(lengths(&split)[3], (700, thread("swapper", PriorityClass::Idle)));
 }
 
 #[test]
@@ -123,4 +127,15 @@ fn a_thread_woken_before_the_gap_waited_for_others_alone() {
     let events = Script::on(CPU, hog()).switch(1_900, &own()).events;
     let split = of(&late(2_000), &events, &[], &[]);
     assert_eq!(lengths(&split)[0], (900, thread("hog", PriorityClass::Ordinary)));
+}
+
+#[test]
+fn until_a_coarse_timer_fires_by_its_design_nobody_else_is_late() {
+    let coarse = Gap { kind: GapKind::LateTimer, ..gap(1_000, 2_000) };
+    let events = Script::on(CPU, hog()).vector("local_timer", 1_500, 1_600).events;
+    let split = of(&coarse, &events, &[], &[]);
+    let expected =
+        [(500, Cause::TimerLate), (100, interrupt("local_timer")), (400, Cause::TimerLate)];
+    assert_eq!(lengths(&split), expected);
+    assert_eq!(of(&coarse, &[], &[], &[]).cause, Cause::TimerLate);
 }

@@ -24,6 +24,8 @@ pub(super) struct JobRows {
     waking_ns: Required<Int64Type>,
     interrupts_ns: Required<Int64Type>,
     host_ns: Required<Int64Type>,
+    blocked_ns: Required<Int64Type>,
+    away_ns: Required<Int64Type>,
     unknown_ns: Required<Int64Type>,
 }
 
@@ -57,6 +59,8 @@ impl Rows for JobRows {
         REQUIRED INT64 waking_ns (INTEGER(64, false));
         REQUIRED INT64 interrupts_ns (INTEGER(64, false));
         REQUIRED INT64 host_ns (INTEGER(64, false));
+        REQUIRED INT64 blocked_ns (INTEGER(64, false));
+        REQUIRED INT64 away_ns (INTEGER(64, false));
         REQUIRED INT64 unknown_ns (INTEGER(64, false));
     }";
 
@@ -76,6 +80,8 @@ impl Rows for JobRows {
         self.waking_ns.push(signed(job.waking));
         self.interrupts_ns.push(signed(job.interrupts));
         self.host_ns.push(signed(job.host));
+        self.blocked_ns.push(signed(job.blocked));
+        self.away_ns.push(signed(job.away));
         self.unknown_ns.push(signed(job.unknown));
     }
 
@@ -100,6 +106,8 @@ impl Rows for JobRows {
         self.waking_ns.clear();
         self.interrupts_ns.clear();
         self.host_ns.clear();
+        self.blocked_ns.clear();
+        self.away_ns.clear();
         self.unknown_ns.clear();
     }
 
@@ -116,6 +124,8 @@ impl Rows for JobRows {
         self.waking_ns.write(group)?;
         self.interrupts_ns.write(group)?;
         self.host_ns.write(group)?;
+        self.blocked_ns.write(group)?;
+        self.away_ns.write(group)?;
         self.unknown_ns.write(group)
     }
 
@@ -129,7 +139,7 @@ impl Rows for JobRows {
         let received = Required::<Int64Type>::read(columns)?.values;
         let verdict = Texts::read(columns, Presence::Always)?;
         let mut taken = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..7 {
             taken.push(Required::<Int64Type>::read(columns)?.values);
         }
         let ticks = |value: i64| Ticks(value.cast_unsigned());
@@ -153,7 +163,9 @@ impl Rows for JobRows {
                     waking: nanos(taken[1][row]),
                     interrupts: nanos(taken[2][row]),
                     host: nanos(taken[3][row]),
-                    unknown: nanos(taken[4][row]),
+                    blocked: nanos(taken[4][row]),
+                    away: nanos(taken[5][row]),
+                    unknown: nanos(taken[6][row]),
                 })
             })
             .collect()

@@ -45,7 +45,7 @@
 //! | `woke`, `done` | uint64, nullable | ticks: when it began and when it had its execution time |
 //! | `received_ns` | uint64 | the execution time that it asked for and received |
 //! | `verdict` | string | `hit`, `late`, `unfinished`, `skipped` |
-//! | `threads_ns`, `waking_ns`, `interrupts_ns`, `host_ns`, `unknown_ns` | uint64 | what it did not have, by who had it |
+//! | `threads_ns`, `waking_ns`, `interrupts_ns`, `host_ns`, `blocked_ns`, `away_ns`, `unknown_ns` | uint64 | what it did not have, by who had it |
 //!
 //! # Columns of events
 //!

@@ -43,10 +43,10 @@ fn any_job() -> impl Strategy<Value = StoredJob> {
         Just(Verdict::Skipped)
     ];
     let ticks = || option::of(any::<u64>().prop_map(Ticks));
-    let times = any::<[u64; 6]>().prop_map(|times| times.map(Nanos));
+    let times = any::<[u64; 8]>().prop_map(|times| times.map(Nanos));
     (any::<(u16, u64)>(), span(), (ticks(), ticks()), verdict, times).prop_map(
         |((thread, index), (release, deadline), (woke, done), verdict, times)| {
-            let [received, threads, waking, interrupts, host, unknown] = times;
+            let [received, threads, waking, interrupts, host, blocked, away, unknown] = times;
             StoredJob {
                 thread,
                 index,
@@ -60,6 +60,8 @@ fn any_job() -> impl Strategy<Value = StoredJob> {
                 waking,
                 interrupts,
                 host,
+                blocked,
+                away,
                 unknown,
             }
         },
@@ -92,6 +94,8 @@ fn job_at(number: u64) -> StoredJob {
         waking: Nanos(4),
         interrupts: Nanos(2),
         host: Nanos(1),
+        blocked: Nanos(6),
+        away: Nanos(3),
         unknown: Nanos(0),
     }
 }

@@ -32,12 +32,21 @@ use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 /// A thread of a set with something in every field.
 fn thread() -> ThreadSummary {
     let cause = Cause::Host;
-    let taken = TakenFrom { threads_ns: 1e6, waking_ns: 7.5, interrupts_ns: 2.5, host_ns: 0.1, unknown_ns: 0.0 };
+    let taken = TakenFrom {
+        threads_ns: 1e6,
+        waking_ns: 7.5,
+        interrupts_ns: 2.5,
+        host_ns: 0.1,
+        blocked_ns: 0.25,
+        away_ns: 0.5,
+        unknown_ns: 0.0,
+    };
     let miss = Miss {
         job: 7,
         release: Ticks(100),
         deadline: Ticks(200),
         done: Some(Ticks(250)),
+        skipped: false,
         taken,
         gap: Some(MissGap {
             start: Ticks(120),
@@ -79,12 +88,14 @@ fn thread() -> ThreadSummary {
             misses: 10,
             skipped: 2,
             unfinished: 1,
+            unrecorded: 2,
             miss_share_interval: Some((0.05, 0.17)),
             causes: vec![MissCause { cause, misses: 10 }],
             first: vec![miss],
             ordinary: Some(taken),
         }),
         overruns: Some(3),
+        held_periods: Some(5),
         drift: Some(Nanos(17)),
         skipped_wakeups: 4,
     }
@@ -205,6 +216,7 @@ pub(crate) fn warnings() -> Vec<Warning> {
     vec![
         Warning::NoiseBelowThreshold { cpu: CpuId(1), share: -0.012 },
         Warning::RecordsDropped { cpu: CpuId(1), dropped: 9 },
+        Warning::JobsUnrecorded { thread: "audio".to_owned(), records: 3 },
         Warning::TraceLost { cpu: CpuId(1), events: Some(3) },
         Warning::TraceLost { cpu: CpuId(1), events: None },
         Warning::NoSenders {

@@ -9,8 +9,8 @@ use whylate_gap::{Placement, Session};
 use whylate_host::cpus;
 use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks, Scope};
 use whylate_host::topology::Topology;
-use whylate_model::CpuList;
 use whylate_model::warning::Warning;
+use whylate_model::{CpuList, TicksDelta};
 use whylate_sys::affinity;
 
 use super::Request;
@@ -153,6 +153,8 @@ pub(super) fn context(session: &Session, workbench: &Workbench, request: &Reques
             cpu: facts.cpu,
             placement,
             period_ticks: facts.warmup_period,
+            always_runs: true,
+            slack: TicksDelta(0),
         })
         .collect();
     workbench.context(threads)

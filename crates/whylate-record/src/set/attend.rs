@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use whylate_clock::Counter;
 use whylate_gap::{Source, State};
-use whylate_threads::ledger::Entry;
+use whylate_threads::ledger::{Entry, Last};
 
 use super::{Recording, timers_now};
 
@@ -54,7 +54,8 @@ impl Recording<'_> {
             let end = self.set.totals(index).end;
             execution.end(index, end);
             if let Some(books) = &mut self.books {
-                books.finish(index, end, &mut |index, entry| match entry {
+                let lossy = self.ended.get(index).is_some_and(|ended| ended.marks_dropped > 0);
+                books.finish(index, Last { at: end, lossy }, &mut |index, entry| match entry {
                     Entry::Job(job) => tallies.job(index, job),
                     Entry::Wake { at, late } => execution.latency(index, at, late),
                 });
@@ -72,7 +73,7 @@ impl Recording<'_> {
         self.store_closed();
     }
 
-    fn store_closed(&mut self) {
+    pub(super) fn store_closed(&mut self) {
         for block in self.execution.take_fresh() {
             self.storage.block(&block);
         }

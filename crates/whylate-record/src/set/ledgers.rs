@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use whylate_cause::{Attributed, Basis};
-use whylate_model::cause::{Cause, PriorityClass};
+use whylate_cause::{Attributed, Basis, naming};
+use whylate_model::cause::{Cause, Part, PriorityClass};
 use whylate_model::execution::StoredJob;
 use whylate_model::gap::{GapKind, RseqWord};
 use whylate_model::threads::{Miss, MissGap, TakenFrom};
@@ -26,6 +26,15 @@ pub(super) struct Tallies {
     threads: Vec<Tally>,
 }
 
+/// A thread's claim to a CPU.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Claim {
+    /// It runs before every ordinary thread.
+    pub(super) above_ordinary: bool,
+    /// What a deadline's reservation grants it in each period.
+    pub(super) budget: Option<Nanos>,
+}
+
 /// What is added up for one thread.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -38,8 +47,7 @@ pub(super) struct Tally {
     pub(super) causes: BTreeMap<Cause, u64>,
     /// The first misses.
     pub(super) first: Vec<Miss>,
-    /// It runs before every ordinary thread.
-    above_ordinary: bool,
+    claim: Claim,
     jobs: Vec<(Nanos, Nanos)>,
     fresh: Vec<StoredJob>,
     ordinary: TakenFrom,
@@ -63,8 +71,16 @@ struct Taken {
     start: Ticks,
     end: Ticks,
     kind: GapKind,
+    parts: Vec<Piece>,
+}
+
+/// A part of such a gap.
+#[derive(Debug)]
+struct Piece {
+    start: Ticks,
+    end: Ticks,
+    bin: Bin,
     cause: Cause,
-    parts: Vec<(Ticks, Ticks, Bin)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,14 +89,34 @@ enum Bin {
     Waking,
     Interrupt,
     Host,
+    /// Interrupts and the host while the thread was off the CPU: not charged to it.
+    Away,
+    Blocked,
     Unknown,
 }
 
+/// The bins of what was taken, each with its place in the sums.
+const BINS: [(Bin, fn(&mut TakenFrom) -> &mut f64); 7] = [
+    (Bin::Thread, |of| &mut of.threads_ns),
+    (Bin::Waking, |of| &mut of.waking_ns),
+    (Bin::Interrupt, |of| &mut of.interrupts_ns),
+    (Bin::Host, |of| &mut of.host_ns),
+    (Bin::Blocked, |of| &mut of.blocked_ns),
+    (Bin::Away, |of| &mut of.away_ns),
+    (Bin::Unknown, |of| &mut of.unknown_ns),
+];
+
+/// What belongs into a bin.
+fn of_bin(taken: &mut TakenFrom, bin: Bin) -> &mut f64 {
+    let at = BINS.iter().position(|(of, _)| *of == bin).unwrap_or(BINS.len() - 1);
+    BINS[at].1(taken)
+}
+
 impl Tallies {
-    /// Tallies of threads, of which it is known whether they run before every ordinary one.
-    pub(super) fn of(above_ordinary: impl Iterator<Item = bool>) -> Self {
-        let tally = |above_ordinary| Tally { traced: true, above_ordinary, ..Tally::default() };
-        Self { threads: above_ordinary.map(tally).collect() }
+    /// Tallies of threads with these claims.
+    pub(super) fn of(claims: impl Iterator<Item = Claim>) -> Self {
+        let tally = |claim| Tally { traced: true, claim, ..Tally::default() };
+        Self { threads: claims.map(tally).collect() }
     }
 
     /// Hits and misses of all threads so far.
@@ -98,18 +134,13 @@ impl Tallies {
     pub(super) fn gap(&mut self, of: &Attributed) {
         let tally = &mut self.threads[of.thread as usize];
         tally.count(of);
-        if of.gap.kind.is_wait() {
+        let blocked = matches!(of.gap.kind, GapKind::Blocked | GapKind::HandOff);
+        if of.gap.kind.is_wait() && !blocked {
             return;
         }
-        let parts = of.parts.iter();
-        let parts = parts.map(|part| (part.start, part.start + part.length, bin(&part.cause)));
-        tally.recent.push_back(Taken {
-            start: of.gap.start,
-            end: of.gap.end,
-            kind: of.gap.kind,
-            cause: tally.named(of),
-            parts: parts.collect(),
-        });
+        let (start, end, kind) = (of.gap.start, of.gap.end, of.gap.kind);
+        let parts = tally.pieces(of);
+        tally.recent.push_back(Taken { start, end, kind, parts });
         if tally.recent.len() > MOST_GAPS {
             tally.recent.pop_front();
         }
@@ -150,42 +181,54 @@ impl Tally {
     /// What an ordinary job did not have, on average.
     pub(super) fn ordinary(&self) -> Option<TakenFrom> {
         let jobs = self.ordinary_jobs as f64;
-        (self.ordinary_jobs > 0).then(|| TakenFrom {
-            threads_ns: self.ordinary.threads_ns / jobs,
-            waking_ns: self.ordinary.waking_ns / jobs,
-            interrupts_ns: self.ordinary.interrupts_ns / jobs,
-            host_ns: self.ordinary.host_ns / jobs,
-            unknown_ns: self.ordinary.unknown_ns / jobs,
+        (self.ordinary_jobs > 0).then(|| {
+            let mut mean = self.ordinary;
+            BINS.iter().for_each(|(_, of)| *of(&mut mean) /= jobs);
+            mean
         })
     }
 
-    /// What a gap of this thread is named after. A thread above the ordinary ones that can run, and
-    /// sees them run, is throttled.
-    fn named(&self, of: &Attributed) -> Cause {
-        let lower = matches!(
-            of.cause,
-            Cause::Thread { class: PriorityClass::Ordinary | PriorityClass::Idle, .. }
-        );
-        if self.above_ordinary && lower && !of.gap.kind.is_wait() {
-            return Cause::Throttled;
-        }
-        of.cause.clone()
+    /// The parts of a gap, each in its bin. Between the first and the last part that is another
+    /// thread's, or the wake-up's, the thread was off the CPU: an interrupt there is not charged to
+    /// it. A thread above the ordinary ones that can run, and sees them run, is throttled.
+    fn pieces(&self, of: &Attributed) -> Vec<Piece> {
+        let off = |part: &Part| matches!(bin(&part.cause), Bin::Thread | Bin::Waking);
+        let woken_late = matches!(of.gap.kind, GapKind::Dispatch | GapKind::LateTimer);
+        let last = of.parts.iter().rposition(off);
+        let first = if woken_late { Some(0) } else { of.parts.iter().position(off) };
+        let away = |at: usize| first.is_some_and(|from| from <= at) && Some(at) <= last;
+        let piece = |(at, part): (usize, &Part)| {
+            let bin = match bin(&part.cause) {
+                _ if of.gap.kind.is_wait() => Bin::Blocked,
+                Bin::Interrupt | Bin::Host if away(at) => Bin::Away,
+                own => own,
+            };
+            let lower = matches!(
+                part.cause,
+                Cause::Thread { class: PriorityClass::Ordinary | PriorityClass::Idle, .. }
+            );
+            let throttled = self.claim.above_ordinary && lower && !of.gap.kind.is_wait();
+            let cause = if throttled { Cause::Throttled } else { part.cause.clone() };
+            Piece { start: part.start, end: part.start + part.length, bin, cause }
+        };
+        of.parts.iter().enumerate().map(piece).collect()
     }
 
     fn count(&mut self, of: &Attributed) {
         self.traced &= of.basis == Basis::Trace;
         self.switched_out += of.switched_out;
         let evidence = &of.gap.evidence;
-        let waited = of.gap.kind.is_wait();
         let by_itself = evidence.rseq != RseqWord::Set
             && evidence.involuntary_switches.is_some_and(|count| count > 0);
-        // The kernel counts a yield among the involuntary switches, if there was one at all.
-        let blocked = waited && of.gap.kind != GapKind::Yield;
-        self.inferred += u64::from(blocked)
+        // The kernel counts a yield among the involuntary switches, if there was one at all; and who
+        // found what it waited for has kept the CPU.
+        let left = of.gap.kind.leaves_cpu() && evidence.rseq != RseqWord::Set;
+        self.inferred += u64::from(left)
             + if by_itself { u64::from(evidence.involuntary_switches.unwrap_or(0)) } else { 0 };
+        let woken_late = matches!(of.gap.kind, GapKind::Dispatch | GapKind::LateTimer);
         let switched = match of.switched {
-            Some(switched) => switched || of.gap.kind == GapKind::Dispatch,
-            None => waited || by_itself || of.gap.kind == GapKind::Dispatch,
+            Some(switched) => switched || woken_late,
+            None => left || by_itself || woken_late,
         };
         let host = of.parts.iter().filter(|part| bin(&part.cause) == Bin::Host);
         let host: u64 = host.map(|part| part.length.0).sum();
@@ -216,21 +259,10 @@ impl Tally {
     fn judge(&mut self, job: &Job, until: Ticks, rate: Hertz) {
         let window = |from: Ticks, to: Ticks| to.min(until).since(from.max(job.release));
         let mut taken = TakenFrom::default();
-        let mut largest: Option<(TicksDelta, &Taken)> = None;
         for gap in self.recent.iter().take_while(|gap| gap.start < until) {
-            for (start, end, bin) in &gap.parts {
-                let ns = window(*start, *end).0 as f64 * 1e9 / rate.0;
-                match bin {
-                    Bin::Thread => taken.threads_ns += ns,
-                    Bin::Waking => taken.waking_ns += ns,
-                    Bin::Interrupt => taken.interrupts_ns += ns,
-                    Bin::Host => taken.host_ns += ns,
-                    Bin::Unknown => taken.unknown_ns += ns,
-                }
-            }
-            let share = window(gap.start, gap.end);
-            if share.0 > 0 && largest.is_none_or(|(most, _)| share > most) {
-                largest = Some((share, gap));
+            for piece in &gap.parts {
+                let ns = window(piece.start, piece.end).0 as f64 * 1e9 / rate.0;
+                *of_bin(&mut taken, piece.bin) += ns;
             }
         }
         let whole = |ns: f64| Nanos(ns.round() as u64);
@@ -247,6 +279,8 @@ impl Tally {
             waking: whole(taken.waking_ns),
             interrupts: whole(taken.interrupts_ns),
             host: whole(taken.host_ns),
+            blocked: whole(taken.blocked_ns),
+            away: whole(taken.away_ns),
             unknown: whole(taken.unknown_ns),
         });
         if job.done.is_some() && self.jobs.len() < MOST_JOBS {
@@ -255,20 +289,22 @@ impl Tally {
         }
         if job.verdict == Verdict::Hit {
             self.ordinary_jobs += 1;
-            self.ordinary.threads_ns += taken.threads_ns;
-            self.ordinary.waking_ns += taken.waking_ns;
-            self.ordinary.interrupts_ns += taken.interrupts_ns;
-            self.ordinary.host_ns += taken.host_ns;
-            self.ordinary.unknown_ns += taken.unknown_ns;
+            for (_, of) in BINS {
+                *of(&mut self.ordinary) += *of(&mut taken);
+            }
             return;
         }
-        let gap = largest.map(|(_, gap)| MissGap {
-            start: gap.start,
-            length: gap.end.since(gap.start).to_nanos(rate),
-            cause: gap.cause.clone(),
-            kind: gap.kind,
+        let mut gap = self.blamed(job, until, taken, rate);
+        // Whoever had the CPU then, it had used up what was reserved for it.
+        let charged = job.received.to_nanos(rate).0 + whole(taken.interrupts_ns + taken.host_ns).0;
+        let overran = self.claim.budget.is_some_and(|budget| charged > budget.0);
+        if let Some(gap) = gap.as_mut().filter(|gap| overran && is_thread(&gap.cause)) {
+            gap.cause = Cause::Throttled;
+        }
+        let cause = gap.as_ref().map_or(Cause::Unknown, |gap| match gap.kind {
+            GapKind::Blocked | GapKind::HandOff => Cause::Blocked,
+            _ => gap.cause.clone(),
         });
-        let cause = gap.as_ref().map_or(Cause::Unknown, |gap| gap.cause.clone());
         *self.causes.entry(cause).or_default() += 1;
         if self.first.len() < MOST_MISSES {
             self.first.push(Miss {
@@ -276,11 +312,46 @@ impl Tally {
                 release: job.release,
                 deadline: job.deadline,
                 done: job.done,
+                skipped: job.verdict == Verdict::Skipped,
                 taken,
                 gap,
             });
         }
     }
+
+    /// The gap that a miss is named after: of what took more from this job than from the ordinary
+    /// one, the largest excess; and the gap that holds most of that.
+    fn blamed(
+        &self,
+        job: &Job,
+        until: Ticks,
+        mut taken: TakenFrom,
+        rate: Hertz,
+    ) -> Option<MissGap> {
+        let mut ordinary = self.ordinary().unwrap_or_default();
+        let excess = BINS.map(|(bin, of)| (bin, *of(&mut taken) - *of(&mut ordinary)));
+        let (most, _) = excess.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let within = |piece: &Piece| piece.end.min(until).since(piece.start.max(job.release));
+        let of_most = |gap: &Taken| {
+            let pieces = gap.parts.iter().filter(|piece| piece.bin == most);
+            pieces.map(|piece| within(piece).0).sum::<u64>()
+        };
+        let gaps = self.recent.iter().take_while(|gap| gap.start < until);
+        let gap = gaps.filter(|gap| of_most(gap) > 0).max_by_key(|gap| of_most(gap))?;
+        let pieces = gap.parts.iter().filter(|piece| piece.bin == most);
+        // The way into the kernel belongs to what made it necessary.
+        let named = |piece: &&Piece| (!naming::is_residual(&piece.cause), within(piece));
+        Some(MissGap {
+            start: gap.start,
+            length: gap.end.since(gap.start).to_nanos(rate),
+            cause: pieces.max_by_key(named)?.cause.clone(),
+            kind: gap.kind,
+        })
+    }
+}
+
+fn is_thread(cause: &Cause) -> bool {
+    matches!(cause, Cause::Thread { .. })
 }
 
 fn bin(cause: &Cause) -> Bin {
@@ -289,6 +360,7 @@ fn bin(cause: &Cause) -> Bin {
             Bin::Thread
         }
         Cause::TimerLate | Cause::IdleExit => Bin::Waking,
+        Cause::Blocked => Bin::Blocked,
         Cause::Interrupt { .. }
         | Cause::Softirq { .. }
         | Cause::PageFault
@@ -310,7 +382,6 @@ pub(super) fn nanos(ticks: u64, rate: Hertz) -> Nanos {
 #[cfg(test)]
 mod tests {
     use whylate_model::CpuId;
-    use whylate_model::cause::Part;
     use whylate_model::gap::{Evidence, Gap};
 
     use super::*;
@@ -355,6 +426,10 @@ mod tests {
         Cause::Thread { comm: "other".to_owned(), class }
     }
 
+    fn of_one(above_ordinary: bool, budget: Option<Nanos>) -> Tallies {
+        Tallies::of(std::iter::once(Claim { above_ordinary, budget }))
+    }
+
     fn timer() -> Cause {
         Cause::Interrupt { name: "local_timer".to_owned() }
     }
@@ -362,7 +437,7 @@ mod tests {
     /// A hit that lost 40 to interrupts, and a miss that lost 900 to a thread, 60 to interrupts and
     /// 500 to the host, of which 100 lie behind its end; a sleep between them is nobody's doing.
     fn planted(above_ordinary: bool) -> Tallies {
-        let mut tallies = Tallies::of(std::iter::once(above_ordinary));
+        let mut tallies = of_one(above_ordinary, None);
         tallies.job(0, job(0, 1_000, 1_400, Verdict::Hit));
         tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
         tallies.gap(&attributed(1_400, GapKind::Sleep, &[(600, other(PriorityClass::Idle))]));
@@ -402,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_wake_up_that_came_late_took_the_time_and_no_thread_did() {
-        let mut tallies = Tallies::of(std::iter::once(true));
+        let mut tallies = of_one(true, None);
         tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
         let late = [(700, Cause::TimerLate), (40, timer()), (9, other(PriorityClass::RealTime))];
         tallies.gap(&attributed(1_000, GapKind::Dispatch, &late));
@@ -413,8 +488,69 @@ mod tests {
     }
 
     #[test]
+    fn interrupts_of_the_time_that_another_thread_had_are_not_charged_to_the_job() {
+        let mut tallies = of_one(false, None);
+        tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
+        let away =
+            [(5, timer()), (300, other(PriorityClass::RealTime)), (70, Cause::Host), (9, timer())];
+        let back = (200, other(PriorityClass::RealTime));
+        let parts: Vec<_> = away.into_iter().chain([back, (3, timer())]).collect();
+        tallies.gap(&attributed(1_100, GapKind::Interruption, &parts));
+        tallies.settle(true, HZ);
+        let taken = tallies.thread(0).first[0].taken;
+        assert_eq!((taken.threads_ns, taken.away_ns), (500.0, 79.0));
+        assert_eq!((taken.interrupts_ns, taken.host_ns), (8.0, 0.0));
+    }
+
+    #[test]
+    fn a_job_that_waited_for_a_lock_is_late_for_that() {
+        let mut tallies = of_one(true, None);
+        tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
+        let low = [(20, timer()), (800, other(PriorityClass::RealTime))];
+        tallies.gap(&attributed(1_100, GapKind::Blocked, &low));
+        tallies.gap(&attributed(2_100, GapKind::Interruption, &[(40, timer())]));
+        tallies.settle(true, HZ);
+        let miss = &tallies.thread(0).first[0];
+        assert_eq!((miss.taken.blocked_ns, miss.taken.interrupts_ns), (820.0, 40.0));
+        let gap = miss.gap.as_ref().unwrap();
+        assert_eq!((gap.kind, &gap.cause), (GapKind::Blocked, &other(PriorityClass::RealTime)));
+        assert_eq!(tallies.thread(0).causes, BTreeMap::from([(Cause::Blocked, 1)]));
+    }
+
+    #[test]
+    fn a_thread_that_used_up_its_budget_was_throttled_whoever_ran_then() {
+        for (budget, cause) in [(330, Cause::Throttled), (350, other(PriorityClass::Deadline))] {
+            let mut tallies = of_one(true, Some(Nanos(budget)));
+            tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
+            tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
+            let away = [(800, other(PriorityClass::Deadline))];
+            tallies.gap(&attributed(1_200, GapKind::Interruption, &away));
+            tallies.settle(true, HZ);
+            assert_eq!(tallies.thread(0).causes, BTreeMap::from([(cause, 1)]));
+        }
+    }
+
+    #[test]
+    fn a_miss_is_named_after_what_took_more_than_it_takes_from_the_ordinary_job() {
+        let mut tallies = of_one(false, None);
+        let planned = [(500, other(PriorityClass::RealTime))];
+        for index in 0..3 {
+            let release = 1_000 * (index + 1);
+            tallies.job(0, job(index, release, release + 900, Verdict::Hit));
+            tallies.gap(&attributed(release + 10, GapKind::Interruption, &planned));
+        }
+        tallies.job(0, job(3, 4_000, 5_300, Verdict::Late));
+        tallies.gap(&attributed(4_010, GapKind::Interruption, &planned));
+        tallies.gap(&attributed(4_700, GapKind::Interruption, &[(400, Cause::Host)]));
+        tallies.settle(true, HZ);
+        let miss = &tallies.thread(0).first[0];
+        let gap = miss.gap.as_ref().unwrap();
+        assert_eq!((gap.cause.clone(), gap.length), (Cause::Host, Nanos(400)));
+    }
+
+    #[test]
     fn a_job_waits_until_its_gaps_are_known() {
-        let mut tallies = Tallies::of(std::iter::once(false));
+        let mut tallies = of_one(false, None);
         tallies.job(0, job(0, 1_000, 1_400, Verdict::Late));
         tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
         tallies.settle(false, HZ);

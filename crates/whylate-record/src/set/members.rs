@@ -19,7 +19,7 @@ use whylate_threads::model::Setting;
 use whylate_threads::priority::Priority;
 use whylate_threads::reservations::{self, Deadline, Quota, ReservationScheduler, Reservations};
 use whylate_threads::resources::Resources;
-use whylate_threads::set::{GapLimits, Member, Orders, Seated, Set};
+use whylate_threads::set::{GapLimits, Member, MemberFacts, Orders, Seated, Set};
 use whylate_threads::{Model, ThreadsError, Timer, models, timers};
 
 use super::{Request, tables};
@@ -31,6 +31,9 @@ use crate::workbench::Workbench;
 const WARMUP: Nanos = Nanos(400_000_000);
 /// Records that all threads together can hold until they are drained, 20 ms apart: 80 MiB.
 const RINGS: usize = 1 << 20;
+
+/// The priority of a thread that names none.
+const ORDINARY: &str = "NORMAL";
 
 /// Distance of the seeds of two threads.
 const SEEDS_APART: u64 = 1 << 20;
@@ -191,6 +194,11 @@ pub(super) fn prepare(
             },
         });
         facts.push(known);
+        if thread.reservation.is_some() && !thread.priority.is(ORDINARY) {
+            let (name, asked) = (&thread.name, &thread.priority);
+            let reason = format!("thread {name}: a reservation takes the place of {asked}");
+            warnings.push(Warning::PolicyRefused { reason });
+        }
         priorities.push(priority);
     }
     // Made when the calibrating threads have ended: they are not to be in it.
@@ -330,11 +338,22 @@ fn allowed(request: &Request, index: usize) -> &[CpuId] {
     request.set.threads[index].cpus.as_deref().unwrap_or(&request.cpus)
 }
 
+/// How much later than asked the kernel may let the thread's timer fire: real-time threads have none,
+/// whatever was set.
+fn slack_of(member: &MemberFacts) -> Nanos {
+    match member.seated.policy {
+        sched::Policy::Fifo(_) | sched::Policy::RoundRobin(_) | sched::Policy::Deadline { .. } => {
+            Nanos(0)
+        }
+        _ => member.timer.slack.unwrap_or_default(),
+    }
+}
+
 /// What the attribution knows beside gaps and events.
 pub(super) fn context(
     request: &Request,
     set: &Set,
-    facts: &[ThreadFacts],
+    (natures, facts): (&[Nature], &[ThreadFacts]),
     workbench: &Workbench,
 ) -> Context {
     let threads = set.members().zip(facts).enumerate();
@@ -349,6 +368,8 @@ pub(super) fn context(
                 CausePlacement::Floating
             },
             period_ticks: facts.warmup_period,
+            always_runs: natures[index].always_runs,
+            slack: slack_of(member).to_ticks(workbench.rate),
         })
         .collect();
     workbench.context(threads)

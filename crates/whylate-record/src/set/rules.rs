@@ -18,6 +18,8 @@ use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 const MOST_SWITCHES: usize = 1 << 20;
 /// A wake-up is late from this many times the usual lateness of the better timer on.
 const LATE: u64 = 4;
+/// Of what a rule says, the share that the trace must bear out.
+const BORNE_OUT: f64 = 0.95;
 /// Loads that come and go for less than this share of the run say nothing.
 const LEAST_PHASE: f64 = 0.05;
 
@@ -72,21 +74,43 @@ fn is_thread(cause: &Cause) -> bool {
     matches!(cause, Cause::Thread { .. })
 }
 
+/// The execution trace as far as it goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traced<'a> {
+    pub(super) blocks: &'a [Block],
+    pub(super) latencies: &'a [(u16, Ticks, Nanos)],
+    /// From here on blocks found no room: what a rule counts, it counts up to here.
+    pub(super) full_at: Option<Ticks>,
+}
+
 /// Every rule that has something to say.
 pub(super) fn findings(
     threads: &[About],
-    blocks: &[Block],
-    latencies: &[(u16, Ticks, Nanos)],
+    traced: &Traced<'_>,
     switches: &Switches,
     hz: Hertz,
 ) -> Vec<Finding> {
+    let full_at = traced.full_at.unwrap_or(Ticks(u64::MAX));
+    let mut threads = threads.to_vec();
+    for about in &mut threads {
+        about.term = (about.term.0.min(full_at), about.term.1.min(full_at));
+    }
+    let before = traced.blocks.iter().filter(|block| block.end < full_at).copied();
+    let blocks: Vec<Block> = before.collect();
     let mut findings = Vec::new();
-    let pairs = pairs(blocks);
+    let pairs = pairs(&blocks, &threads);
     findings.extend(r1(&pairs, switches, hz));
-    findings.extend(r2(&pairs, threads, switches));
-    findings.extend(r3(threads, blocks, switches));
-    findings.extend(r4(threads, blocks, hz));
-    findings.extend(r5(threads, latencies));
+    findings.extend(r2(&pairs, &threads, switches));
+    findings.extend(r4(&threads, &blocks, hz));
+    if let (Some(at), Some(begin)) = (traced.full_at, threads.iter().map(|of| of.term.0).min()) {
+        let length = at.since(begin).to_nanos(hz);
+        for finding in &mut findings {
+            let whole = &finding.text;
+            finding.text = format!("{whole} (in the first {length}, where the trace had room)");
+        }
+    }
+    findings.extend(r3(&threads, &blocks, switches));
+    findings.extend(r5(&threads, traced.latencies));
     findings
 }
 
@@ -98,12 +122,17 @@ struct Pair {
     gap: TicksDelta,
 }
 
-fn pairs(blocks: &[Block]) -> Vec<Pair> {
+/// A thread that came to its end was not switched away from: whoever follows it does not count.
+fn pairs(blocks: &[Block], threads: &[About]) -> Vec<Pair> {
+    let over = |block: &Block| {
+        threads.get(block.thread as usize).is_some_and(|about| block.end >= about.term.1)
+    };
     let mut last: BTreeMap<CpuId, &Block> = BTreeMap::new();
     let mut pairs = Vec::new();
     for block in blocks {
         if let Some(before) = last.insert(block.cpu, block)
             && before.thread != block.thread
+            && !over(before)
         {
             let (from, to, at) = (before.thread, block.thread, before.end);
             pairs.push(Pair { from, to, at, gap: block.start.since(at) });
@@ -119,7 +148,9 @@ fn r1(pairs: &[Pair], switches: &Switches, hz: Hertz) -> Vec<Finding> {
     let mut findings = r1_findings(&cost, hz);
     if switches.traced {
         let borne = pairs.iter().filter(|pair| switches.seen.contains_key(&(pair.from, pair.at)));
-        findings.push(borne_out(Rule::R1, borne.count(), pairs.len(), "hold a context switch"));
+        let borne = borne.count();
+        hold_against(&mut findings, borne, pairs.len());
+        findings.push(borne_out(Rule::R1, borne, pairs.len(), "hold a context switch"));
     }
     findings
 }
@@ -134,6 +165,7 @@ fn r2(pairs: &[Pair], threads: &[About], switches: &Switches) -> Vec<Finding> {
     if switches.traced && !between.is_empty() {
         let interrupted = |pair: &&&Pair| switches.seen.get(&(pair.from, pair.at)) == Some(&true);
         let borne = between.iter().filter(interrupted).count();
+        hold_against(&mut findings, borne, between.len());
         findings.push(borne_out(
             Rule::R2,
             borne,
@@ -142,6 +174,18 @@ fn r2(pairs: &[Pair], threads: &[About], switches: &Switches) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// What the trace contradicts is not certain, whatever the rule says of itself.
+fn hold_against(findings: &mut [Finding], borne: usize, of: usize) {
+    let confidence = match borne as f64 / of as f64 {
+        share if share >= BORNE_OUT => return,
+        share if share >= 0.5 => Confidence::Likely,
+        _ => Confidence::Possible,
+    };
+    for finding in findings {
+        finding.confidence = finding.confidence.max(confidence);
+    }
 }
 
 fn borne_out(rule: Rule, borne: usize, of: usize, what: &str) -> Finding {
@@ -272,6 +316,10 @@ mod tests {
 
     const HZ: Hertz = Hertz(1e9);
 
+    fn whole<'a>(blocks: &'a [Block], latencies: &'a [(u16, Ticks, Nanos)]) -> Traced<'a> {
+        Traced { blocks, latencies, full_at: None }
+    }
+
     fn told(findings: &[Finding], rule: Rule) -> Vec<&str> {
         findings.iter().filter(|of| of.rule == rule).map(|of| of.text.as_str()).collect()
     }
@@ -283,7 +331,7 @@ mod tests {
         let mut switches = Switches::new();
         switches.traced = true;
         switches.seen.insert((0, Ticks(100)), true);
-        let findings = findings(&threads, &blocks, &[], &switches, HZ);
+        let findings = findings(&threads, &whole(&blocks, &[]), &switches, HZ);
         let r1 = told(&findings, Rule::R1);
         assert!(r1[0].contains("2 gaps") && r1[1].contains("10ns"), "{r1:?}");
         assert!(r1.last().unwrap().contains("1 of 2"), "{r1:?}");
@@ -292,10 +340,28 @@ mod tests {
     }
 
     #[test]
+    fn what_the_trace_contradicts_is_not_called_certain() {
+        let threads = [about("a", true, (0, 1_000)), about("b", true, (0, 1_000))];
+        let blocks = [block(0, 0, 100), block(1, 110, 200), block(0, 211, 300)];
+        let switches = Switches { traced: true, ..Switches::new() };
+        let findings = findings(&threads, &whole(&blocks, &[]), &switches, HZ);
+        let r2 = findings.iter().find(|of| of.rule == Rule::R2).unwrap();
+        assert_eq!(r2.confidence, Confidence::Possible);
+    }
+
+    #[test]
+    fn the_end_of_a_thread_is_no_switch() {
+        let threads = [about("ends", true, (0, 200)), about("stays", true, (0, 1_000))];
+        let blocks = [block(1, 0, 100), block(0, 110, 200), block(1, 211, 300)];
+        let findings = findings(&threads, &whole(&blocks, &[]), &Switches::new(), HZ);
+        assert!(told(&findings, Rule::R1)[0].contains("1 gaps"), "{findings:?}");
+    }
+
+    #[test]
     fn a_thread_that_waits_makes_no_switch_involuntary() {
         let threads = [about("a", true, (0, 1_000)), about("b", false, (0, 1_000))];
         let blocks = [block(0, 0, 100), block(1, 110, 200)];
-        let findings = findings(&threads, &blocks, &[], &Switches::new(), HZ);
+        let findings = findings(&threads, &whole(&blocks, &[]), &Switches::new(), HZ);
         assert!(told(&findings, Rule::R2).is_empty());
     }
 
@@ -306,10 +372,27 @@ mod tests {
         let often = (0..500).map(|n| block(0, n * 2 * ms, n * 2 * ms + ms));
         let rarely = (0..50).map(|n| block(0, (1_000 + n * 20) * ms, (1_010 + n * 20) * ms));
         let blocks: Vec<Block> = often.chain(rarely).collect();
-        let findings = findings(&threads, &blocks, &[], &Switches::new(), HZ);
+        let findings = findings(&threads, &whole(&blocks, &[]), &Switches::new(), HZ);
         let r4 = told(&findings, Rule::R4);
         assert_eq!(r4.len(), 1, "{r4:?}");
         assert!(r4[0].contains("the load causes gaps"), "{r4:?}");
+    }
+
+    #[test]
+    fn a_trace_that_ran_full_is_counted_as_far_as_it_goes() {
+        let ms = 1_000_000;
+        let threads = [about("stays", true, (0, 2_000 * ms)), about("load", true, (0, 1_000 * ms))];
+        // As often in the load as without it, but the trace has room for its first half alone.
+        let blocks: Vec<Block> = (0..500).map(|n| block(0, n * 2 * ms, n * 2 * ms + ms)).collect();
+        let traced = Traced { full_at: Some(Ticks(1_000 * ms)), ..whole(&blocks, &[]) };
+        let findings = findings(&threads, &traced, &Switches::new(), HZ);
+        assert!(told(&findings, Rule::R4).is_empty(), "there was no time without the load");
+        let traced = Traced { full_at: Some(Ticks(500 * ms)), ..whole(&blocks, &[]) };
+        let threads = [about("a", true, (0, 2_000 * ms)), about("b", true, (0, 2_000 * ms))];
+        let blocks = [block(0, 0, 100), block(1, 110, 200)];
+        let traced = Traced { blocks: &blocks, ..traced };
+        let said = super::findings(&threads, &traced, &Switches::new(), HZ);
+        assert!(told(&said, Rule::R1)[0].ends_with("the first 500ms, where the trace had room)"));
     }
 
     #[test]
@@ -320,7 +403,7 @@ mod tests {
         let fine = (0..200).map(|n| late(0, 1_000 + n));
         let coarse = (0..200).map(|n| late(1, 50_000 * n));
         let latencies: Vec<_> = fine.chain(coarse).collect();
-        let findings = findings(&threads, &[], &latencies, &Switches::new(), HZ);
+        let findings = findings(&threads, &whole(&[], &latencies), &Switches::new(), HZ);
         assert!(told(&findings, Rule::R5)[0].starts_with("timer grid is at fault"));
     }
 }

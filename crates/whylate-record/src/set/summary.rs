@@ -1,5 +1,7 @@
 //! From what a set left behind to what is printed.
 
+use std::collections::BTreeMap;
+
 use whylate_clock::HardwareCounter;
 use whylate_gap::Totals;
 use whylate_gap::plan::Work;
@@ -8,8 +10,8 @@ use whylate_model::series::{Definition, Series};
 use whylate_model::threads::{CpuTime, Deadlines, MissCause, SwitchCounts, ThreadSummary};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos};
-use whylate_rta::task_set::ReservationKind;
-use whylate_stats::share;
+use whylate_rta::task_set::{ReservationKind, ReservationScheduler};
+use whylate_stats::{Histogram, share};
 use whylate_threads::ledger::{Account, Binned};
 
 use super::ledgers::{Tally, nanos};
@@ -39,6 +41,9 @@ impl Recording<'_> {
         let received = nanos(elapsed.0.saturating_sub(totals.gap_ticks.0), rate);
         let switches = ended.map(|ended| ended.switches).unwrap_or_default();
         let traced = self.evidence_is_complete(tally);
+        let told = self.reserved.values().find_map(|held| held.overruns(collected.facts.tid));
+        let by_quota =
+            thread.reservation.is_some_and(|of| of.scheduler == ReservationScheduler::Quota);
         ThreadSummary {
             name: thread.name.clone(),
             workload: thread.workload.to_string(),
@@ -50,7 +55,16 @@ impl Recording<'_> {
                     ReservationKind::Hard => "hard",
                     ReservationKind::Soft => "soft",
                 };
-                format!("{kind}, {} in {}", of.amount, of.period)
+                match of.scheduler {
+                    ReservationScheduler::Deadline => {
+                        format!("reserved {kind}, {} in {}", of.amount, of.period)
+                    }
+                    ReservationScheduler::Quota => format!(
+                        "limited by the quota of a control group, which guarantees nothing, to {} \
+                         in {}",
+                        of.amount, of.period
+                    ),
+                }
             }),
             cpus: thread.cpus.clone().unwrap_or_else(|| self.request.cpus.clone()),
             tid: collected.facts.tid,
@@ -77,7 +91,8 @@ impl Recording<'_> {
             deadlines: account
                 .filter(|_| has_deadlines(account))
                 .map(|account| deadlines(account, tally)),
-            overruns: self.reserved.values().find_map(|held| held.overruns(collected.facts.tid)),
+            overruns: told.filter(|_| !by_quota),
+            held_periods: told.filter(|_| by_quota),
             drift: account.and_then(|account| account.drift),
             skipped_wakeups: account
                 .filter(|account| !account.corrected.whole.is_empty())
@@ -162,7 +177,11 @@ impl Recording<'_> {
         let mut intervals = Vec::new();
         for (number, histogram) in &values.intervals {
             let start = Nanos(number * width.0);
-            self.storage.interval(&description.name, histogram, start, width);
+            let logged = self.logged.entry((description.name.clone(), *number)).or_default();
+            if let Some(more) = not_in(histogram, logged) {
+                self.storage.interval(&description.name, &more, start, width);
+                *logged = histogram.bins().collect();
+            }
             intervals.push(Interval::of(histogram));
         }
         let mut series = summary::of_histogram(&values.whole, &intervals, description);
@@ -174,14 +193,14 @@ impl Recording<'_> {
         series
     }
 
-    /// Elapsed time of each CPU on which threads ran.
+    /// Time of all threads of each CPU: what they wanted at once, they lost at once.
     pub(super) fn elapsed_by_cpu(&self) -> Vec<(CpuId, Nanos)> {
         let rate = self.workbench.rate;
         let mut elapsed = std::collections::BTreeMap::new();
         for (index, thread) in self.collector.threads().iter().enumerate() {
             let own = self.set.totals(index).elapsed().to_nanos(rate);
             let known: &mut Nanos = elapsed.entry(thread.facts.cpu).or_default();
-            *known = (*known).max(own);
+            *known = Nanos(known.0 + own.0);
         }
         elapsed.into_iter().collect()
     }
@@ -192,10 +211,14 @@ impl Recording<'_> {
         warnings.extend(self.workbench.warnings.iter().cloned());
         warnings.extend(self.storage.warnings());
         for (index, thread) in self.collector.threads().iter().enumerate() {
-            let lost = self.set.totals(index).dropped
-                + self.ended.get(index).map_or(0, |ended| ended.marks_dropped);
-            if lost > 0 {
-                warnings.push(Warning::RecordsDropped { cpu: thread.facts.cpu, dropped: lost });
+            let dropped = self.set.totals(index).dropped;
+            if dropped > 0 {
+                warnings.push(Warning::RecordsDropped { cpu: thread.facts.cpu, dropped });
+            }
+            let records = self.ended.get(index).map_or(0, |ended| ended.marks_dropped);
+            if records > 0 {
+                let thread = self.request.set.threads[index].name.clone();
+                warnings.push(Warning::JobsUnrecorded { thread, records });
             }
         }
         warnings.extend(evidence.trace.iter().flat_map(kernel_trace::warnings));
@@ -208,6 +231,20 @@ impl Recording<'_> {
         }
         unique(warnings)
     }
+}
+
+/// What an interval holds beyond these bins, which are in the log already; none where there is
+/// nothing more.
+fn not_in(interval: &Histogram, logged: &[(u64, u64)]) -> Option<Histogram> {
+    if logged.is_empty() {
+        return (!interval.is_empty()).then(|| interval.clone());
+    }
+    let known: BTreeMap<u64, u64> = logged.iter().copied().collect();
+    let mut more = Histogram::new();
+    for (value, count) in interval.bins() {
+        more.record_n(value, count.saturating_sub(known.get(&value).copied().unwrap_or(0)));
+    }
+    (!more.is_empty()).then_some(more)
 }
 
 fn has_deadlines(account: Option<&Account>) -> bool {
@@ -230,6 +267,7 @@ fn deadlines(account: &Account, tally: &Tally) -> Deadlines {
         misses,
         skipped: account.skipped,
         unfinished: account.unfinished,
+        unrecorded: account.unrecorded,
         miss_share_interval: (judged > 0).then(|| share::interval(misses as f64, judged as f64)),
         causes,
         first: tally.first.clone(),

@@ -10,12 +10,31 @@ pub(super) struct Execution {
     room: u64,
     seen: u64,
     overflow: u64,
+    full_at: Option<Ticks>,
     open: Vec<Option<Open>>,
     counts: Vec<u64>,
     traced: Vec<bool>,
     blocks: Vec<Block>,
-    fresh: Vec<Block>,
     latencies: Vec<(u16, Ticks, Nanos)>,
+    /// Records since the last turn, thread by thread.
+    fresh: Vec<Record>,
+}
+
+/// A record of the trace.
+#[derive(Debug, Clone, Copy)]
+enum Record {
+    Block(Block),
+    Latency(u16, Ticks, Nanos),
+}
+
+impl Record {
+    /// When it was known.
+    fn at(&self) -> Ticks {
+        match self {
+            Self::Block(block) => block.end,
+            Self::Latency(_, at, _) => *at,
+        }
+    }
 }
 
 /// The block that a thread is in.
@@ -33,12 +52,13 @@ impl Execution {
             room: records,
             seen: 0,
             overflow: 0,
+            full_at: None,
             open: vec![None; traced.len()],
             counts: vec![0; traced.len()],
             traced: traced.to_vec(),
             blocks: Vec::new(),
-            fresh: Vec::new(),
             latencies: Vec::new(),
+            fresh: Vec::new(),
         }
     }
 
@@ -71,14 +91,30 @@ impl Execution {
 
     /// A thread that measures its latency woke.
     pub(super) fn latency(&mut self, thread: usize, at: Ticks, late: Nanos) {
-        if self.takes_one() {
-            self.latencies.push((thread as u16, at, late));
-        }
+        self.fresh.push(Record::Latency(thread as u16, at, late));
     }
 
-    /// Blocks that have ended since the last call, whether there is room for them or not.
+    /// Blocks that have ended since the last call, whether there is room for them or not. Room is
+    /// given in the order of time, not in that of the threads.
     pub(super) fn take_fresh(&mut self) -> Vec<Block> {
-        std::mem::take(&mut self.fresh)
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.sort_by_key(Record::at);
+        for record in &fresh {
+            if !self.takes_one() {
+                let at = record.at();
+                self.full_at = Some(self.full_at.map_or(at, |known| known.min(at)));
+                continue;
+            }
+            match *record {
+                Record::Block(block) => self.blocks.push(block),
+                Record::Latency(thread, at, late) => self.latencies.push((thread, at, late)),
+            }
+        }
+        let blocks = fresh.into_iter().filter_map(|record| match record {
+            Record::Block(block) => Some(block),
+            Record::Latency(..) => None,
+        });
+        blocks.collect()
     }
 
     /// Blocks of a thread.
@@ -94,6 +130,11 @@ impl Execution {
     /// Records that found no room.
     pub(super) fn overflow(&self) -> u64 {
         self.overflow
+    }
+
+    /// Every block that ended before this found room; none where all did.
+    pub(super) fn full_at(&self) -> Option<Ticks> {
+        self.full_at
     }
 
     /// Blocks and latencies in the order of time.
@@ -119,10 +160,7 @@ impl Execution {
         }
         self.seen += 1;
         self.counts[block.thread as usize] += 1;
-        self.fresh.push(block);
-        if self.takes_one() {
-            self.blocks.push(block);
-        }
+        self.fresh.push(Record::Block(block));
     }
 
     fn takes_one(&mut self) -> bool {
@@ -153,6 +191,7 @@ mod tests {
         execution.gap(0, &gap(50, 70, GapKind::Sleep));
         execution.gap(0, &gap(70, 75, GapKind::Dispatch));
         execution.end(0, Ticks(90));
+        execution.take_fresh();
         let (blocks, _, overflow) = execution.finish();
         (blocks, overflow)
     }
@@ -169,5 +208,22 @@ mod tests {
     fn what_finds_no_room_is_counted() {
         let (blocks, overflow) = traced(2);
         assert_eq!((blocks.len(), overflow), (2, 1));
+    }
+
+    #[test]
+    fn room_is_given_in_the_order_of_time_and_not_in_that_of_the_threads() {
+        let mut execution = Execution::of(&[true, true], 2);
+        for thread in [0, 1] {
+            execution.begin(thread, Ticks(10), CpuId(1));
+            for turn in 0..2 {
+                let start = 20 + 40 * turn + 20 * thread as u64;
+                execution.gap(thread, &gap(start, start + 5, GapKind::Interruption));
+            }
+        }
+        assert_eq!(execution.take_fresh().len(), 4);
+        assert_eq!(execution.full_at(), Some(Ticks(60)));
+        let (blocks, _, overflow) = execution.finish();
+        let kept: Vec<_> = blocks.iter().map(|block| (block.thread, block.end.0)).collect();
+        assert_eq!((kept, overflow), (vec![(0, 20), (1, 40)], 2));
     }
 }

@@ -87,6 +87,11 @@ impl Recorded {
             Some(window) => (window, Chosen::Asked),
             None => choose(directory, run, begin, &mut notes),
         };
+        let ends = run.threads.iter().map(|thread| thread.end).max().unwrap_or_default();
+        let length = ends.since(begin).to_nanos(run.clock.hz);
+        if window.from >= length {
+            notes.push(format!("the run lasted {length}: the window asked for lies behind it"));
+        }
         let kept = Kept::read(directory, run, begin, window, &mut notes);
         let names: Vec<String> = run.threads.iter().map(|thread| thread.name.clone()).collect();
         let rows = kept.as_ref().map(|kept| rows(&kept.shown, &names, begin, run.clock.hz));

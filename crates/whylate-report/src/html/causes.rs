@@ -53,7 +53,8 @@ pub(super) fn totals(run: &Run) -> Vec<&CauseTotal> {
 
 /// The numbers beside the bars.
 pub(super) fn table(run: &Run) -> Table {
-    let head = ["cause", "gaps", "lost", "of lost", "of elapsed", "longest"];
+    let of = crate::terminal::denominator(run);
+    let head = ["cause", "gaps", "lost", "of lost", of, "longest"];
     let mut table = Table::new("Lost time by cause", &head);
     let rows = totals(run).into_iter().map(crate::terminal::cause_cells);
     table.rows = capped(rows.collect(), MOST_ROWS);

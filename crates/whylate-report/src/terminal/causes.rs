@@ -54,7 +54,12 @@ fn table(page: &mut Page, run: &Run) {
             rest.iter().map(|total| total.longest).max().unwrap_or_default().to_string(),
         ]);
     }
-    page.table(&["cause", "gaps", "lost", "of lost", "of elapsed", "longest"], &rows, &[]);
+    page.table(&["cause", "gaps", "lost", "of lost", denominator(run), "longest"], &rows, &[]);
+}
+
+/// What the share of a cause is of: threads of one CPU lose the same time at once.
+pub(crate) fn denominator(run: &Run) -> &'static str {
+    if run.threads.is_empty() { "of elapsed" } else { "of thread time" }
 }
 
 fn senders(page: &mut Page, run: &Run) {

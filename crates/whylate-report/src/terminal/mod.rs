@@ -15,7 +15,7 @@ pub(crate) mod trust;
 
 use whylate_model::run::{Run, RunState, Verdict};
 
-pub(crate) use causes::cells as cause_cells;
+pub(crate) use causes::{cells as cause_cells, denominator};
 pub use percentiles::Percentiles;
 use text::Page;
 pub(crate) use text::{count, percent, rate};

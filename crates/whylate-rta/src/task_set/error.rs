@@ -40,9 +40,9 @@ pub enum TaskSetError {
     NoThreads,
     /// More than are taken.
     #[error(
-        "{0} threads: the most is {MOST_THREADS}, for the stack of each (128 KiB) is locked in \
+        "{0} threads: the most is {MOST_THREADS}, for the stack of each (256 KiB) is locked in \
          memory and so are its records; {0} stacks alone are {mib} MiB. Use fewer threads",
-        mib = .0 / 8
+        mib = .0 / 4
     )]
     TooManyThreads(usize),
     /// More than are taken.

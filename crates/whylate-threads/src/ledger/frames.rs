@@ -2,7 +2,7 @@
 
 use whylate_model::{Nanos, Ticks, TicksDelta};
 
-use super::{Account, Calendar, Entry, Job, Verdict};
+use super::{Account, Calendar, Entry, Job, Last, Verdict};
 use crate::mark::Mark;
 use crate::relation::Segment;
 use crate::stage::Term;
@@ -58,25 +58,39 @@ impl FrameLedger {
             }
             Mark::Done { index, at, received } => {
                 let done = around.at(at);
+                if index > self.index {
+                    // When this frame began is not known either.
+                    self.account.unrecorded += index - self.index + 1;
+                    self.next_frame(index + 1, done);
+                    return;
+                }
                 self.pass(done, around, enter);
                 let interval = calendar.interval_of(done);
                 self.account.hits += 1;
                 self.account.response.record(interval, done.since(self.begun), 1);
                 self.account.slack.record(interval, self.deadline.since(done), 1);
                 enter(Entry::Job(Job { received, ..self.frame(Some(at), Verdict::Hit, around) }));
-                self.begun = done;
-                self.deadline = done + self.period;
-                self.index = index + 1;
+                self.next_frame(index + 1, done);
             }
             Mark::Skipped { .. } => {}
         }
     }
 
-    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, enter: &mut dyn FnMut(Entry)) {
-        let end = around.at(at).min(self.end);
+    pub(super) fn finish(&mut self, last: Last, around: &Segment, enter: &mut dyn FnMut(Entry)) {
+        let end = around.at(last.at).min(self.end);
+        if last.lossy {
+            self.account.unrecorded += 1;
+            return;
+        }
         let missed = self.account.misses;
         self.pass(end, around, enter);
         self.account.unfinished += self.account.misses - missed;
+    }
+
+    fn next_frame(&mut self, index: u64, begun: TimerNanos) {
+        self.begun = begun;
+        self.deadline = begun + self.period;
+        self.index = index;
     }
 
     /// Misses every deadline before `now`.

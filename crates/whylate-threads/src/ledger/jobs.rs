@@ -2,7 +2,7 @@
 
 use whylate_model::{Nanos, Ticks, TicksDelta};
 
-use super::{Account, Calendar, Entry, Job, Verdict};
+use super::{Account, Calendar, Entry, Job, Last, Verdict};
 use crate::mark::Mark;
 use crate::relation::Segment;
 use crate::stage::Term;
@@ -42,13 +42,17 @@ impl JobLedger {
         let Some((term, calendar)) = self.term else { return };
         match *mark {
             Mark::Woke { index, intended, at } => {
+                self.reach(index);
+                self.account.unrecorded += u64::from(self.open.is_some());
                 let late = around.at(at).since(intended);
                 self.account.lateness.record(calendar.interval_of(intended), late, 1);
                 self.open = Some((index, at));
                 self.next = self.next.max(index + 1);
             }
             Mark::Done { index, at, received } => {
-                let woke = self.open.take().filter(|(open, _)| *open == index).map(|(_, at)| at);
+                let woke = self.open.take();
+                let woke = woke.filter(|(open, _)| *open == index).map(|(_, at)| at);
+                self.reach(index);
                 let release = self.release(term, index);
                 let deadline = release + self.deadline;
                 let done = around.at(at);
@@ -70,6 +74,8 @@ impl JobLedger {
                 self.next = self.next.max(index + 1);
             }
             Mark::Skipped { index, count, .. } => {
+                self.account.unrecorded += u64::from(self.open.take().is_some());
+                self.reach(index);
                 self.account.misses += count;
                 self.account.skipped += count;
                 for index in index..index.saturating_add(count) {
@@ -87,11 +93,23 @@ impl JobLedger {
         }
     }
 
+    /// Of the jobs before this one that nothing was heard of, nothing is known.
+    fn reach(&mut self, index: u64) {
+        self.account.unrecorded += index.saturating_sub(self.next);
+        self.next = self.next.max(index);
+    }
+
     /// What was begun and not done by its deadline is a miss, and so is each release behind it
     /// whose deadline has passed. A deadline after the end is not judged.
-    pub(super) fn finish(&mut self, at: Ticks, around: &Segment, enter: &mut dyn FnMut(Entry)) {
+    pub(super) fn finish(&mut self, last: Last, around: &Segment, enter: &mut dyn FnMut(Entry)) {
         let Some((term, _)) = self.term else { return };
-        let end = around.at(at).min(term.end);
+        let end = around.at(last.at).min(term.end);
+        if last.lossy {
+            let begun = u64::from(self.open.take().is_some());
+            let due = end.since(term.start + self.deadline).0 / self.period.0.max(1) + 1;
+            self.account.unrecorded += begun + due.saturating_sub(self.next);
+            return;
+        }
         if let Some((index, woke)) = self.open.take() {
             let release = self.release(term, index);
             if release + self.deadline <= end {

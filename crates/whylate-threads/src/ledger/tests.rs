@@ -26,7 +26,7 @@ fn run(mut ledger: Ledger, marks: &[Mark], end: u64) -> (Ledger, Vec<Job>) {
     for mark in marks {
         ledger.take(mark, &line(), &mut enter);
     }
-    ledger.finish(Ticks(end), &line(), &mut enter);
+    ledger.finish(Last { at: Ticks(end), lossy: false }, &line(), &mut enter);
     (ledger, jobs)
 }
 
@@ -121,4 +121,20 @@ fn a_schedule_that_starts_anew_drifts_by_its_lateness() {
     let account = ledger.account().unwrap();
     assert_eq!(account.drift, Some(Nanos(100)));
     assert!(account.corrected.whole.is_empty());
+}
+
+#[test]
+fn jobs_whose_records_found_no_room_are_neither_hit_nor_missed() {
+    // Of ten releases: 0 recorded, 1 and 2 lost, 3 without its end, 4 recorded, the rest lost.
+    let marks = [woke(0, 0, 5), done(0, MS), woke(3, 24 * MS, 24 * MS + 5)];
+    let more = [woke(4, 32 * MS, 32 * MS + 5), done(4, 33 * MS)];
+    let term = Term { start: TimerNanos(0), end: TimerNanos(80 * MS) };
+    let mut ledger = jobs(8 * MS);
+    ledger.begin(term, Calendar { start: term.start, interval: Nanos::SECOND });
+    for mark in marks.iter().chain(&more) {
+        ledger.take(mark, &line(), &mut |_| {});
+    }
+    ledger.finish(Last { at: Ticks(80 * MS), lossy: true }, &line(), &mut |_| {});
+    let account = ledger.account().unwrap();
+    assert_eq!((account.hits, account.misses, account.unrecorded), (2, 0, 8));
 }

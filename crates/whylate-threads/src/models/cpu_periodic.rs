@@ -1,4 +1,4 @@
-//! CPU_PERIODIC C T: never waits; each C received completes a frame and begins the next at once.
+//! CPU_PERIODIC C T: never waits, unless a step of its own does; each C received completes a frame and begins the next at once.
 //!
 //! A frame is to be complete T after the one before it. Each T that passes without a completion is
 //! a miss, and the deadline moves on by T.
@@ -36,11 +36,11 @@ impl<C: Counter> Model<C> for CpuPeriodic {
 
     fn read(call: &Call, setting: &Setting<'_>) -> Result<Self, CallError> {
         call.takes(2, USAGE)?;
-        Ok(Self { job: Job::read(call, setting, USAGE)?, period: call.time(1, "period", USAGE)? })
+        Ok(Self { job: Job::read(call, setting, USAGE)?, period: super::period(call, 1, USAGE)? })
     }
 
     fn always_runs(&self) -> bool {
-        true
+        !self.job.may_wait()
     }
 
     fn ledger(&self) -> Ledger {

@@ -59,6 +59,14 @@ impl Job {
         Ok(Self::Amount(demand.sampler(setting.seed)))
     }
 
+    /// Has it steps that do anything but run?
+    pub(super) fn may_wait(&self) -> bool {
+        match self {
+            Self::Amount(_) => false,
+            Self::Steps(steps) => steps.iter().any(|step| !matches!(step, Action::Run(_))),
+        }
+    }
+
     /// Does one job; gives the execution time that it asked for and the reading at its end.
     pub(super) fn run<C: Counter>(
         &mut self,

@@ -34,7 +34,7 @@ impl<C: Counter> Model<C> for Lat {
 
     fn read(call: &Call, _: &Setting<'_>) -> Result<Self, CallError> {
         call.takes(1, USAGE)?;
-        Ok(Self { period: call.time(0, "period", USAGE)? })
+        Ok(Self { period: super::period(call, 0, USAGE)? })
     }
 
     fn traced(&self) -> bool {

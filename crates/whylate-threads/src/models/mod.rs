@@ -12,10 +12,14 @@ mod lat_abs;
 mod periodic;
 
 use whylate_clock::Counter;
+use whylate_model::Nanos;
 use whylate_rta::call::{Call, CallError};
 
 use crate::error::ThreadsError;
 use crate::model::{Model, Setting};
+
+const PERIOD: &str = "period";
+const LEAST_PERIOD: Nanos = Nanos(1_000);
 
 /// A model in the table.
 pub struct Entry<C> {
@@ -58,6 +62,17 @@ pub fn named<C: Counter>(
         return Err(ThreadsError::UnknownModel { name: call.name.clone(), known });
     };
     Ok((entry.read)(call, setting)?)
+}
+
+/// The period of a call: what is released more often is released by no timer, and a second of it
+/// would be more jobs than a run is able to hold.
+fn period(call: &Call, at: usize, usage: &'static str) -> Result<Nanos, CallError> {
+    let period = call.time(at, PERIOD, usage)?;
+    if period < LEAST_PERIOD {
+        let reason = format!("{period} is shorter than any timer: the least is {LEAST_PERIOD}");
+        return Err(call.refused(PERIOD, reason));
+    }
+    Ok(period)
 }
 
 fn entry<C: Counter, M: Model<C> + 'static>() -> Entry<C> {

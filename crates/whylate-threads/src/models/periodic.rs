@@ -41,7 +41,7 @@ impl<C: Counter> Model<C> for Periodic {
     fn read(call: &Call, setting: &Setting<'_>) -> Result<Self, CallError> {
         call.takes(2, USAGE)?;
         let job = Job::read(call, setting, USAGE)?;
-        let period = call.time(1, "period", USAGE)?;
+        let period = super::period(call, 1, USAGE)?;
         Ok(Self { job, period, deadline: setting.deadline.unwrap_or(period) })
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use whylate_clock::Counter;
 use whylate_model::{Nanos, Ticks};
 
-use crate::ledger::{Calendar, Entry, Ledger};
+use crate::ledger::{Calendar, Entry, Last, Ledger};
 use crate::mark::Mark;
 use crate::relation::{Relation, RelationFacts, Segment, tie};
 use crate::stage::Term;
@@ -65,13 +65,13 @@ impl Books {
         }
     }
 
-    /// Enters what is left when thread `thread` has ended at `at`.
-    pub fn finish(&mut self, thread: usize, at: Ticks, enter: &mut dyn FnMut(usize, Entry)) {
+    /// Enters what is left when thread `thread` has ended.
+    pub fn finish(&mut self, thread: usize, last: Last, enter: &mut dyn FnMut(usize, Entry)) {
         let (Some(segment), page) = (self.segment, &mut self.threads[thread]) else { return };
         for mark in page.waiting.drain(..) {
             page.ledger.take(&mark, &segment, &mut |entry| enter(thread, entry));
         }
-        page.ledger.finish(at, &segment, &mut |entry| enter(thread, entry));
+        page.ledger.finish(last, &segment, &mut |entry| enter(thread, entry));
     }
 
     /// The ledger of a thread.

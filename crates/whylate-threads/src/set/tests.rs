@@ -12,7 +12,7 @@ use whylate_sys::{affinity, sched};
 
 use super::books::Books;
 use super::*;
-use crate::ledger::{Entry, Job, Verdict};
+use crate::ledger::{Entry, Job, Last, Verdict};
 use crate::model::Setting;
 use crate::models;
 use crate::resources::Resources;
@@ -91,7 +91,8 @@ fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
     let ended = set.finish();
     let totals: Vec<Totals> = (0..models.len()).map(|index| set.totals(index)).collect();
     for (index, totals) in totals.iter().enumerate() {
-        books.finish(index, totals.end, &mut |index, entry| keep(&mut jobs, index, entry));
+        let last = Last { at: totals.end, lossy: false };
+        books.finish(index, last, &mut |index, entry| keep(&mut jobs, index, entry));
     }
     affinity::set(&cpus).unwrap();
     Some(Ran { rate, gaps, totals, jobs, books, ended })

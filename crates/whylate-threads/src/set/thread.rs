@@ -99,14 +99,14 @@ impl<C: Counter> Task<C> {
         };
         let recorder =
             Recorder::new(gaps, &shared.overflow, &shared.live, &self.stop, rseq, limits);
-        let before = (thread_switches(), thread_clock::cpu_time());
+        let look = || (thread_switches(), thread_clock::cpu_time());
         let mut stage = Stage::new(counter, timer, recorder, marks, self.orders.rate, term);
+        let before = stage.open(look);
         let end = match stage.sleep_until(term.start) {
             Ok(_) => model.body(&mut stage),
             Err(end) => end,
         };
-        stage.close();
-        let after = (thread_switches(), thread_clock::cpu_time());
+        let after = stage.close(look);
         let failure = match end {
             End::Over => None,
             End::Failed(error) => {

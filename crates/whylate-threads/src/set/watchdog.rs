@@ -23,7 +23,7 @@ const CHIRP: Nanos = Nanos(500_000_000);
 /// The watchdog looks this often.
 const LOOK: Nanos = Nanos(250_000_000);
 /// Above every thread of a set, below the kernel's own.
-const PRIORITY: u8 = 98;
+pub const PRIORITY: u8 = 98;
 /// Canary and watchdog do next to nothing.
 const STACK: usize = 64 << 10;
 

@@ -81,6 +81,18 @@ impl Timer for Grid {
     }
 
     #[inline]
+    fn keeps_cpu(&mut self, at: TimerNanos) -> bool {
+        self.plan(now(), at) == Wait::Busy
+    }
+
+    fn fires_at(&mut self, at: TimerNanos) -> TimerNanos {
+        match self.plan(now(), at) {
+            Wait::Busy => at,
+            Wait::SleepUntil(tick) => tick,
+        }
+    }
+
+    #[inline]
     fn now(&mut self) -> TimerNanos {
         now()
     }

@@ -26,6 +26,11 @@ impl Timer for Spin {
     }
 
     #[inline]
+    fn keeps_cpu(&mut self, _at: TimerNanos) -> bool {
+        true
+    }
+
+    #[inline]
     fn now(&mut self) -> TimerNanos {
         now()
     }

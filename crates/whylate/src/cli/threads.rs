@@ -44,8 +44,14 @@ pub(crate) struct Threads {
     #[arg(long, value_name = "TIME", value_parser = parse::limit)]
     pub(crate) threshold: Option<Nanos>,
     /// Propose a reservation for each thread with jobs, of which at most this share may miss
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) suggest_reservation: Option<f64>,
+    /// Fail where there is no kernel trace to hold the rules of inference against
+    #[arg(long)]
+    pub(crate) validate: bool,
+    /// Close segments and write run.json this often
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
+    pub(crate) checkpoint: Nanos,
     /// Records of the execution trace, in all
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     pub(crate) records: u64,

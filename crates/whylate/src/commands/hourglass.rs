@@ -5,8 +5,8 @@ use std::io::BufWriter;
 use anyhow::{Context, Result};
 use whylate_gap::Threshold;
 use whylate_host::last_run;
+use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
-use whylate_model::{CpuList, Nanos};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::hourglass::Output;
@@ -36,12 +36,13 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         whylate_record::progress::Progress::say(&mut progress, &told);
     }
     let seed = line.extra.seed.unwrap_or_else(whylate_record::draw_seed);
-    let path = line.extra.output.clone().unwrap_or_else(whylate_record::default_directory);
+    let output = line.extra.output.clone();
     let (raw, request) = (line.raw_trace, request(line, seed));
     if let Some(exit) = not_understood(&request, "hourglass") {
         return Ok(exit);
     }
-    let directory = RunDir::create(&path)?;
+    let directory = whylate_record::new_directory(output.as_deref())?;
+    let path = directory.path().to_owned();
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
     let run = &set.recorded.run;
@@ -82,11 +83,7 @@ fn request(line: Line, seed: u64) -> Request {
         Some(hourglass::Threshold::Paper) => Threshold::TwiceMedian,
         Some(hourglass::Threshold::Exactly(time)) => Threshold::Fixed(time),
     };
-    let question = format!(
-        "Which of {} threads had CPU {} when, in {duration}?",
-        set.threads.len(),
-        CpuList(&cpus)
-    );
+    let question = whylate_record::set::question(&set, &cpus, duration);
     Request {
         set,
         tables_in: None,

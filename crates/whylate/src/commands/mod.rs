@@ -68,8 +68,8 @@ fn begin(common: &Common, progress: &mut dyn Progress) -> Result<Beginning> {
         progress.say(&line);
     }
     let seed = common.seed.unwrap_or_else(whylate_record::draw_seed);
-    let path = common.output.clone().unwrap_or_else(whylate_record::default_directory);
-    let directory = RunDir::create(&path)?;
+    let directory = whylate_record::new_directory(common.output.as_deref())?;
+    let path = directory.path().to_owned();
     Ok(Beginning { seed, directory, path })
 }
 

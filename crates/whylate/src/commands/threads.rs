@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use whylate_gap::Threshold;
-use whylate_model::{CpuList, Nanos};
+use whylate_model::Nanos;
 use whylate_record::set::{Request, SetRecorded, record};
 use whylate_record::{RecordError, storage};
 use whylate_rta::{File, TaskSet, file, flag, suggest};
@@ -46,7 +46,11 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let request = Request { seed: of_file.unwrap_or(seed), ..request };
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
-    let exit = conclude(&set.recorded, &path, &options.common, &stopping)?;
+    let mut exit = conclude(&set.recorded, &path, &options.common, &stopping)?;
+    if options.validate && set.recorded.run.validation.is_none() {
+        anstream::eprintln!("--validate: there was no kernel trace to hold the rules against");
+        exit = Exit::CouldNotMeasure;
+    }
     if let Some(miss) = options.suggest_reservation {
         propose(&set, miss, options.common.format);
     }
@@ -87,11 +91,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
     let cpus = measured(options.cpus.as_deref())?;
     let duration = options.duration.or(duration).unwrap_or(DURATION);
     let duration = quick(duration, options.common.quick);
-    let question = format!(
-        "Do {} threads on CPU {} meet their deadlines in {duration}?",
-        set.threads.len(),
-        CpuList(&cpus)
-    );
+    let question = whylate_record::set::question(&set, &cpus, duration);
     Ok(Request {
         set,
         tables_in,
@@ -105,7 +105,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         validate: true,
         worst: 3,
         records: options.records,
-        storage: storage::Limits::default(),
+        storage: storage::Limits { checkpoint: options.checkpoint, ..storage::Limits::default() },
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,

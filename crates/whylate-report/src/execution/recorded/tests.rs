@@ -90,6 +90,8 @@ fn job(thread: u16, index: u64, verdict: Verdict) -> StoredJob {
         waking: Nanos(0),
         interrupts: Nanos(0),
         host: Nanos(0),
+        blocked: Nanos(0),
+        away: Nanos(0),
         unknown: Nanos(0),
     }
 }

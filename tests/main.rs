@@ -29,4 +29,7 @@ mod program;
 mod report;
 mod report_page;
 mod reservations;
+mod rt_app;
+mod rta;
+mod rta_run;
 mod two_cpus;

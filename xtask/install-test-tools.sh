@@ -9,6 +9,7 @@ need() { # program package
 }
 
 need oslat rt-tests
+need rt-app rt-app
 need chromium chromium
 need qemu-aarch64 qemu-user
 need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu

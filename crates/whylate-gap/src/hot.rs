@@ -202,13 +202,14 @@ impl<'a> Recorder<'a> {
 
     /// Stores a wait: the part up to its instant as a wait of its kind, from there to where its timer
     /// was to fire as a late timer, the rest as dispatch. A thread that waited busily was there all
-    /// the time: what it did not notice within the threshold was its own look at the clock, and the
-    /// rest an interruption. Returns the reading after it was stored.
+    /// the time: what it did not notice within the threshold and the cost of a recording was its own
+    /// look at the clock, and the rest an interruption. Returns the reading after it was stored.
     pub fn record_wait<C: Counter>(&mut self, counter: &mut C, wait: &Wait) -> Ticks {
         let Wait { kind, start, wake, .. } = *wait;
         let due = wait.due.max(start);
         let busy = kind == GapKind::Spin;
-        if due >= wake || (busy && wake.since(due) <= self.limits.threshold) {
+        let look = self.limits.threshold + self.limits.recording;
+        if due >= wake || (busy && wake.since(due) <= look) {
             return self.record_as(kind, counter, start, wake);
         }
         self.record_part(kind, start, due);

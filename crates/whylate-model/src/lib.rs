@@ -18,6 +18,7 @@ pub mod gap;
 pub mod hlog;
 pub mod host;
 pub mod origin;
+pub mod prediction;
 pub mod run;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
 use crate::host::Fingerprint;
 use crate::origin::{Origin, Spread};
+use crate::prediction::Prediction;
 use crate::series::Series;
 use crate::threads::ThreadSummary;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
@@ -78,6 +79,9 @@ pub struct Run {
     /// How far the numbers of a sum may lie from the truth, within its recordings and between them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
+    /// What theory predicted for a set of threads, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
 }
 
 impl Run {

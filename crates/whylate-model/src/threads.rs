@@ -64,6 +64,27 @@ pub struct ThreadSummary {
     pub drift: Option<Nanos>,
     /// Wake-ups passed over because the thread was late.
     pub skipped_wakeups: u64,
+    /// What came of its phases, for threads with a program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseSummary>,
+}
+
+/// What came of the passes through one phase of a program, beside what the file asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseSummary {
+    /// Its name.
+    pub name: String,
+    /// Passes that ended.
+    pub passes: u64,
+    /// Execution time that a pass asks for.
+    pub run_asked: Nanos,
+    /// Mean of what a pass received for it, by gap accounting; none without a pass.
+    pub run_ns: Option<f64>,
+    /// Period of its timers; none without one.
+    pub period_asked: Option<Nanos>,
+    /// Mean from begin to begin; none without a pass.
+    pub period_ns: Option<f64>,
 }
 
 /// Context switches of a thread, from the begin of its schedule to its end.

@@ -448,6 +448,7 @@ impl<'a> Recording<'a> {
             log_bytes: None,
             origins: Vec::new(),
             spreads: Vec::new(),
+            prediction: None,
         }
     }
 

@@ -3,10 +3,11 @@
 mod attend;
 mod ledgers;
 mod members;
+mod passes;
 mod question;
+pub mod rt_app_log;
 mod rules;
 mod summary;
-mod tables;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -49,8 +50,8 @@ use members::{Nature, Prepared};
 use trace::Execution;
 
 pub use members::UnknownWord;
+pub use passes::Passes;
 pub use question::question;
-pub use tables::read as text_of;
 
 /// Time between two turns of the drain.
 const TURN: Duration = Duration::from_millis(20);
@@ -85,6 +86,8 @@ pub struct Request {
     pub worst: usize,
     /// Records of the execution trace, in all.
     pub records: u64,
+    /// Passes through the phases of programs to keep one by one, in all.
+    pub passes: u64,
     /// Disk bound and checkpoints.
     pub storage: Limits,
     /// Seed of everything random.
@@ -110,6 +113,8 @@ pub struct SetRecorded {
     pub begin: Ticks,
     /// Of each thread, its jobs in order: execution time, and what interrupts and the host took.
     pub jobs: Vec<Vec<(Nanos, Nanos)>>,
+    /// Passes of each thread through the phases of its program, in order.
+    pub passes: Passes,
 }
 
 /// Looks up every word of the set: models, timers, priorities, tables.
@@ -149,6 +154,7 @@ struct Recording<'a> {
     tallies: Tallies,
     switches: rules::Switches,
     execution: Execution,
+    passes: Passes,
     watch: HostWatch,
     warnings: Vec<Warning>,
     ended: Vec<Ended>,
@@ -230,6 +236,8 @@ impl<'a> Recording<'a> {
         let watched: Vec<Watched> = set
             .members()
             .zip(&request.set.threads)
+            // A thread that moves of its own accord was not moved by others.
+            .filter(|(_, thread)| thread.program.as_ref().is_none_or(|program| !program.moves()))
             .map(|(facts, thread)| Watched {
                 tid: facts.tid,
                 cpus: thread.cpus.clone().unwrap_or_else(|| request.cpus.clone()),
@@ -251,6 +259,7 @@ impl<'a> Recording<'a> {
             tallies: Tallies::of(claims.into_iter()),
             switches: rules::Switches::new(),
             execution: Execution::of(&traced, request.records),
+            passes: Passes::of(traced.len(), request.passes),
             watch,
             warnings,
             ended: Vec::new(),
@@ -387,7 +396,8 @@ impl<'a> Recording<'a> {
         let begin = self.begin;
         let (blocks, latencies, overflow) = self.execution.finish();
         let jobs = self.tallies.into_jobs();
-        Ok(SetRecorded { recorded: Recorded { run }, blocks, latencies, overflow, begin, jobs })
+        let (recorded, passes) = (Recorded { run }, self.passes);
+        Ok(SetRecorded { recorded, blocks, latencies, overflow, begin, jobs, passes })
     }
 
     fn run(&mut self, state: RunState, ended_trace: Option<TraceFacts>) -> Run {
@@ -435,6 +445,7 @@ impl<'a> Recording<'a> {
             log_bytes: None,
             origins: Vec::new(),
             spreads: Vec::new(),
+            prediction: None,
         }
     }
 

@@ -8,6 +8,7 @@ pub mod execution;
 pub mod hourglass;
 pub mod html;
 pub mod merge;
+pub mod prediction;
 pub mod svg;
 pub mod terminal;
 pub mod timeline;
@@ -18,4 +19,4 @@ mod threads;
 
 pub use error::ReportError;
 pub use sentence::answer;
-pub use terminal::{Percentiles, Style, Traced, render, render_with};
+pub use terminal::{Percentiles, Style, Traced, render, render_prediction, render_with};

@@ -27,6 +27,10 @@ pub(crate) const SKIPPED: &str = "skipped: jobs that never began, because their 
 pub(crate) const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
                                    of its own accord; lost: it wanted the CPU and did not have it.";
 
+/// What the columns of the table of phases mean.
+pub(crate) const PHASES: &str = "run: what a pass received for its run steps, by gap accounting, \
+                                 beside what the file asks for; period: from begin to begin; means.";
+
 /// What came of the deadlines of a set.
 pub(crate) struct Judged {
     /// Hits and misses of each thread that has some.
@@ -83,6 +87,30 @@ fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
     ]
 }
 
+/// What came of the phases of programs; none where no thread has some.
+pub(crate) fn phases(run: &Run) -> Option<Table> {
+    let head = ["thread", "phase", "passes", "run asked", "run", "period asked", "period"];
+    let mut table = Table::new("Phases", &head);
+    table.left = vec![1];
+    let mean =
+        |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| Nanos(ns.round() as u64).to_string());
+    let rows = shown(run).iter().flat_map(|thread| {
+        thread.phases.iter().map(move |phase| {
+            vec![
+                Printable(&thread.name).to_string(),
+                Printable(&phase.name).to_string(),
+                count(phase.passes),
+                phase.run_asked.to_string(),
+                mean(phase.run_ns),
+                phase.period_asked.map_or("-".to_owned(), |period| period.to_string()),
+                mean(phase.period_ns),
+            ]
+        })
+    });
+    table.rows = rows.take(MOST_ROWS).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
 fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
     let causes: Vec<String> = of
         .causes
@@ -125,7 +153,8 @@ fn told(run: &Run, thread: &ThreadSummary, miss: &Miss) -> String {
     format!("{job}: {end}; it did not have {}{gap}", taken(&miss.taken))
 }
 
-fn taken(of: &TakenFrom) -> String {
+/// What a job did not have, by what took it.
+pub(crate) fn taken(of: &TakenFrom) -> String {
     let time = |ns: f64| Nanos(ns.round() as u64).to_string();
     let mut parts = vec![
         format!("{} for other threads", time(of.threads_ns)),

@@ -27,7 +27,8 @@ use crate::task_set::{
 mod disk;
 mod entries;
 
-pub use disk::{read, table};
+pub(crate) use disk::text;
+pub use disk::{beside, read, table};
 use entries::{Entries, ThreadEntry};
 use toml::Spanned;
 
@@ -95,6 +96,9 @@ pub enum FileError {
     /// A seed that cannot be written.
     #[error("the seed {0} does not fit into a file: choose one below 2^63")]
     Seed(u64),
+    /// A thread with phases, which TOML does not have.
+    #[error("thread {0} has phases, and task sets in TOML have none: keep the rt-app file")]
+    Program(String),
     /// Of the format, and not possible.
     #[error("{at}: {error}")]
     Set {
@@ -231,12 +235,15 @@ fn position(text: &str, byte: usize) -> Position {
 
 impl File {
     /// The file as TOML: [`parse`] reads the same from it. Refused for a seed of 64 bits, which
-    /// TOML's integers do not hold.
+    /// TOML's integers do not hold, and for threads with a program.
     ///
     /// # Panics
     ///
     /// Never: tables of strings and numbers are what TOML is made of.
     pub fn to_toml(&self) -> Result<String, FileError> {
+        if let Some(thread) = self.set.threads.iter().find(|thread| thread.program.is_some()) {
+            return Err(FileError::Program(thread.name.clone()));
+        }
         match self.seed {
             Some(seed) if i64::try_from(seed).is_err() => Err(FileError::Seed(seed)),
             _ => Ok(toml::to_string(&Entries::of(self))

@@ -15,9 +15,11 @@ use crate::demand::Demand;
 mod check;
 mod deadlock;
 mod error;
+mod program;
 mod step;
 
 pub use error::{Field, Owner, TaskSetError};
+pub use program::{MOST_PHASES, Phase, Program, TimerMode};
 pub use step::StepError;
 
 /// Each thread's stack (256 KiB) is locked in memory, and its ring of records beside it: a thousand
@@ -39,7 +41,7 @@ pub const LONGEST_NAME: usize = 48;
 pub struct TaskSet {
     /// The threads; their order is their number.
     pub threads: Vec<Thread>,
-    /// Mutexes, barriers and queues.
+    /// Mutexes, barriers, queues, conditions and semaphores.
     pub resources: Vec<Resource>,
 }
 
@@ -67,6 +69,8 @@ pub struct Thread {
     pub deadline: Option<Nanos>,
     /// What one job does, in order; empty: it runs for the workload's amount.
     pub steps: Vec<Step>,
+    /// Phases with loops of their own, as rt-app has them; goes with the workload `PROGRAM`.
+    pub program: Option<Program>,
 }
 
 impl Thread {
@@ -85,7 +89,26 @@ impl Thread {
             finish: None,
             deadline: None,
             steps: Vec::new(),
+            program: None,
         }
+    }
+
+    /// Every step that is written, phase by phase where there are some.
+    pub fn written_steps(&self) -> impl Iterator<Item = &Step> + Clone {
+        let phases = self.program.iter().flat_map(|program| &program.phases);
+        self.steps.iter().chain(phases.flat_map(|phase| &phase.steps))
+    }
+
+    /// Every CPU that it may ever run on; none: where the whole set runs.
+    #[must_use]
+    pub fn all_cpus(&self) -> Option<Vec<CpuId>> {
+        let phases: Vec<&Phase> = self.program.iter().flat_map(|program| &program.phases).collect();
+        let own = phases.is_empty() || phases.iter().any(|phase| phase.cpus.is_none());
+        let mut all = if own { self.cpus.clone()? } else { Vec::new() };
+        all.extend(phases.iter().filter_map(|phase| phase.cpus.as_ref()).flatten());
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
     }
 }
 
@@ -144,6 +167,49 @@ pub enum Step {
     Sleep(Nanos),
     /// Gives way to others.
     Yield,
+    /// Gives up the mutex, waits for a signal of the condition, and takes the mutex again.
+    Wait {
+        /// The condition.
+        condition: String,
+        /// The mutex, which the thread holds.
+        mutex: String,
+    },
+    /// Lets the thread go on that has waited longest for the condition.
+    Signal(String),
+    /// Lets all threads go on that wait for the condition.
+    Broadcast(String),
+    /// Signals the condition, then waits for it; takes the mutex first where it is not held.
+    Sync {
+        /// The condition.
+        condition: String,
+        /// The mutex.
+        mutex: String,
+    },
+    /// Adds one to a semaphore.
+    SemPost(String),
+    /// Takes one from a semaphore; waits while there is none.
+    SemWait(String),
+    /// Keeps the CPU busy for so long by the clock, whatever it gets of it.
+    Runtime(Nanos),
+    /// Ends a job: waits until a period of a timer is over.
+    Timer {
+        /// The timer; threads that name the same share it.
+        name: String,
+        /// From one instant to the next.
+        period: Nanos,
+        /// What an instant that is over means for the next.
+        mode: TimerMode,
+    },
+    /// Waits until a condition is resumed, holding nothing.
+    Suspend(String),
+    /// Lets all threads go on that are suspended on the condition.
+    Resume(String),
+    /// Lets one more of the threads begin that wait on this semaphore to be forked.
+    Fork(String),
+    /// Writes so many bytes to memory.
+    Mem(u64),
+    /// Writes so many bytes to the device of the program.
+    IoRun(u64),
 }
 
 /// What becomes of the priority of a thread that holds a mutex.
@@ -185,6 +251,18 @@ pub enum Resource {
         /// How many items it holds.
         capacity: u32,
     },
+    /// Something that threads wait for until another says so.
+    Condition {
+        /// Unique among the resources.
+        name: String,
+    },
+    /// A number that threads add to and take from.
+    Semaphore {
+        /// Unique among the resources.
+        name: String,
+        /// What it begins with.
+        value: u32,
+    },
 }
 
 /// Which kind of resource.
@@ -196,6 +274,10 @@ pub enum Kind {
     Barrier,
     /// A queue.
     Queue,
+    /// A condition.
+    Condition,
+    /// A semaphore.
+    Semaphore,
 }
 
 impl Resource {
@@ -203,9 +285,11 @@ impl Resource {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Mutex { name, .. } | Self::Barrier { name, .. } | Self::Queue { name, .. } => {
-                name
-            }
+            Self::Mutex { name, .. }
+            | Self::Barrier { name, .. }
+            | Self::Queue { name, .. }
+            | Self::Condition { name }
+            | Self::Semaphore { name, .. } => name,
         }
     }
 
@@ -216,20 +300,53 @@ impl Resource {
             Self::Mutex { .. } => Kind::Mutex,
             Self::Barrier { .. } => Kind::Barrier,
             Self::Queue { .. } => Kind::Queue,
+            Self::Condition { .. } => Kind::Condition,
+            Self::Semaphore { .. } => Kind::Semaphore,
         }
     }
 }
 
 impl Step {
-    /// The resource it is about and the kind that must have.
+    /// The resources it is about, and the kind that each must have.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let (first, second) = match self {
+            Self::Lock(name) | Self::Unlock(name) => (Some((name, Kind::Mutex)), None),
+            Self::Barrier(name) => (Some((name, Kind::Barrier)), None),
+            Self::Push(name) | Self::Pop(name) => (Some((name, Kind::Queue)), None),
+            Self::Wait { condition, mutex } | Self::Sync { condition, mutex } => {
+                (Some((condition, Kind::Condition)), Some((mutex, Kind::Mutex)))
+            }
+            Self::Signal(name)
+            | Self::Broadcast(name)
+            | Self::Suspend(name)
+            | Self::Resume(name) => (Some((name, Kind::Condition)), None),
+            Self::SemPost(name) | Self::SemWait(name) | Self::Fork(name) => {
+                (Some((name, Kind::Semaphore)), None)
+            }
+            Self::Run(_)
+            | Self::Runtime(_)
+            | Self::Sleep(_)
+            | Self::Yield
+            | Self::Timer { .. }
+            | Self::Mem(_)
+            | Self::IoRun(_) => (None, None),
+        };
+        first.into_iter().chain(second).map(|(name, kind)| (name.as_str(), kind))
+    }
+
+    /// May it take time? A loop of steps that do not would go round without end.
     #[must_use]
-    pub fn resource(&self) -> Option<(&str, Kind)> {
-        match self {
-            Self::Lock(name) | Self::Unlock(name) => Some((name, Kind::Mutex)),
-            Self::Barrier(name) => Some((name, Kind::Barrier)),
-            Self::Push(name) | Self::Pop(name) => Some((name, Kind::Queue)),
-            Self::Run(_) | Self::Sleep(_) | Self::Yield => None,
-        }
+    pub fn takes_time(&self) -> bool {
+        !matches!(
+            self,
+            Self::Lock(_)
+                | Self::Unlock(_)
+                | Self::Signal(_)
+                | Self::Broadcast(_)
+                | Self::Resume(_)
+                | Self::SemPost(_)
+                | Self::Fork(_)
+        )
     }
 }
 
@@ -252,6 +369,8 @@ impl fmt::Display for Kind {
             Self::Mutex => "mutex",
             Self::Barrier => "barrier",
             Self::Queue => "queue",
+            Self::Condition => "condition",
+            Self::Semaphore => "semaphore",
         })
     }
 }

@@ -6,6 +6,7 @@
 
 mod frames;
 mod jobs;
+mod passes;
 mod wakes;
 
 use whylate_model::{Nanos, Ticks, TicksDelta};
@@ -17,6 +18,7 @@ use crate::stage::Term;
 
 pub use frames::FrameLedger;
 pub use jobs::JobLedger;
+pub use passes::PassLedger;
 pub use wakes::WakeLedger;
 pub use whylate_model::execution::Verdict;
 
@@ -31,6 +33,8 @@ pub enum Ledger {
     Frames(FrameLedger),
     /// Wake-ups.
     Wakes(WakeLedger),
+    /// Passes through phases, and jobs that end with a timer.
+    Passes(PassLedger),
 }
 
 /// What a ledger hands over as it is entered.
@@ -45,6 +49,40 @@ pub enum Entry {
         /// How late that was.
         late: Nanos,
     },
+    /// A pass through a phase of a program is over.
+    Pass(Pass),
+}
+
+/// One pass through a phase of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// Number of the phase.
+    pub phase: u32,
+    /// Where the pass before it ended.
+    pub start: Ticks,
+    /// Its end.
+    pub end: Ticks,
+    /// What its run steps received.
+    pub run: TicksDelta,
+    /// From the end of its last job to that job's deadline, ns; zero without one.
+    pub slack_ns: i64,
+    /// How late its timers woke it, in all.
+    pub late: Nanos,
+}
+
+/// What came of the passes through one phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PhaseAccount {
+    /// Execution time that a pass asks for.
+    pub asked: Nanos,
+    /// Its timers' periods; zero without one.
+    pub period: Nanos,
+    /// Passes that ended.
+    pub passes: u64,
+    /// What their run steps received.
+    pub run: TicksDelta,
+    /// From begin to begin.
+    pub elapsed: TicksDelta,
 }
 
 /// One job with its deadline judged.
@@ -91,6 +129,8 @@ pub struct Account {
     pub tardiness: Binned,
     /// How far a re-phased schedule has drifted from an absolute one.
     pub drift: Option<Nanos>,
+    /// Passes through the phases of a program.
+    pub phases: Vec<PhaseAccount>,
 }
 
 /// How a thread's records end.
@@ -146,6 +186,7 @@ impl Ledger {
             Self::Jobs(jobs) => jobs.begin(term, calendar),
             Self::Frames(frames) => frames.begin(term, calendar),
             Self::Wakes(wakes) => wakes.begin(calendar),
+            Self::Passes(passes) => passes.begin(term, calendar),
         }
     }
 
@@ -156,6 +197,7 @@ impl Ledger {
             Self::Jobs(jobs) => jobs.take(mark, around, enter),
             Self::Frames(frames) => frames.take(mark, around, enter),
             Self::Wakes(wakes) => wakes.take(mark, around, enter),
+            Self::Passes(passes) => passes.take(mark, around, enter),
         }
     }
 
@@ -165,6 +207,7 @@ impl Ledger {
             Self::None | Self::Wakes(_) => {}
             Self::Jobs(jobs) => jobs.finish(last, around, enter),
             Self::Frames(frames) => frames.finish(last, around, enter),
+            Self::Passes(passes) => passes.finish(last, around, enter),
         }
     }
 
@@ -176,6 +219,7 @@ impl Ledger {
             Self::Jobs(jobs) => Some(jobs.account()),
             Self::Frames(frames) => Some(frames.account()),
             Self::Wakes(wakes) => Some(wakes.account()),
+            Self::Passes(passes) => Some(passes.account()),
         }
     }
 }

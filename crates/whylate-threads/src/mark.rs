@@ -35,41 +35,83 @@ pub enum Mark {
         /// When the thread knew.
         at: Ticks,
     },
+    /// A program begins, or begins anew.
+    Began {
+        /// When.
+        at: Ticks,
+    },
+    /// Job `index` of a program is one that ends with a timer.
+    Due {
+        /// Number among such jobs, from 0.
+        index: u64,
+        /// The timer's instant before.
+        release: TimerNanos,
+        /// When it is to be done.
+        due: TimerNanos,
+        /// When the thread knew.
+        at: Ticks,
+    },
+    /// A pass through a phase of a program is over.
+    Passed {
+        /// Number of the phase in its program.
+        phase: u64,
+        /// What its run steps received.
+        run: TicksDelta,
+        /// When it was over, and the next began.
+        at: Ticks,
+    },
 }
 
 const WOKE: u64 = 0;
 const DONE: u64 = 1;
 const SKIPPED: u64 = 2;
+const BEGAN: u64 = 3;
+const DUE: u64 = 4;
+const PASSED: u64 = 5;
 /// The kind lies in the lowest bits of the first word.
-const KIND_BITS: u32 = 2;
+const KIND_BITS: u32 = 3;
 
 impl Mark {
     /// The reading at which it was made.
     #[must_use]
     pub fn at(&self) -> Ticks {
         match self {
-            Self::Woke { at, .. } | Self::Done { at, .. } | Self::Skipped { at, .. } => *at,
+            Self::Woke { at, .. }
+            | Self::Done { at, .. }
+            | Self::Skipped { at, .. }
+            | Self::Began { at }
+            | Self::Due { at, .. }
+            | Self::Passed { at, .. } => *at,
         }
     }
 
     #[inline]
     pub(crate) fn pack(self) -> [u64; WORDS] {
-        let (kind, index, detail, at) = match self {
-            Self::Woke { index, intended, at } => (WOKE, index, intended.0, at),
-            Self::Done { index, received, at } => (DONE, index, received.0, at),
-            Self::Skipped { index, count, at } => (SKIPPED, index, count, at),
+        let (kind, index, detail, at, more) = match self {
+            Self::Woke { index, intended, at } => (WOKE, index, intended.0, at, 0),
+            Self::Done { index, received, at } => (DONE, index, received.0, at, 0),
+            Self::Skipped { index, count, at } => (SKIPPED, index, count, at, 0),
+            Self::Began { at } => (BEGAN, 0, 0, at, 0),
+            Self::Due { index, release, due, at } => (DUE, index, release.0, at, due.0),
+            Self::Passed { phase, run, at } => (PASSED, phase, run.0, at, 0),
         };
-        [kind | index << KIND_BITS, detail, at.0, 0]
+        [kind | index << KIND_BITS, detail, at.0, more]
     }
 
     /// The mark of a slot; none for words that no mark packs to.
     pub(crate) fn unpack(words: [u64; WORDS]) -> Option<Self> {
-        let [first, detail, at, _] = words;
+        let [first, detail, at, more] = words;
         let (index, at) = (first >> KIND_BITS, Ticks(at));
         match first & ((1 << KIND_BITS) - 1) {
             WOKE => Some(Self::Woke { index, intended: TimerNanos(detail), at }),
             DONE => Some(Self::Done { index, received: TicksDelta(detail), at }),
             SKIPPED => Some(Self::Skipped { index, count: detail, at }),
+            BEGAN => Some(Self::Began { at }),
+            DUE => {
+                let (release, due) = (TimerNanos(detail), TimerNanos(more));
+                Some(Self::Due { index, release, due, at })
+            }
+            PASSED => Some(Self::Passed { phase: index, run: TicksDelta(detail), at }),
             _ => None,
         }
     }
@@ -86,9 +128,12 @@ mod tests {
             Mark::Woke { index: u64::MAX >> KIND_BITS, intended: TimerNanos(7), at },
             Mark::Done { index: 3, received: TicksDelta(u64::MAX), at },
             Mark::Skipped { index: 0, count: 9, at: Ticks(0) },
+            Mark::Began { at },
+            Mark::Due { index: 5, release: TimerNanos(6), due: TimerNanos(u64::MAX), at },
+            Mark::Passed { phase: 2, run: TicksDelta(8), at },
         ] {
             assert_eq!(Mark::unpack(mark.pack()), Some(mark));
         }
-        assert_eq!(Mark::unpack([3, 0, 0, 0]), None);
+        assert_eq!(Mark::unpack([7, 0, 0, 0]), None);
     }
 }

@@ -5,10 +5,10 @@
 
 use whylate_clock::Counter;
 use whylate_gap::plan::Work;
-use whylate_model::Nanos;
+use whylate_model::{CpuId, Nanos};
 use whylate_rta::call::{Call, CallError};
 use whylate_rta::demand::Tables;
-use whylate_rta::task_set::Step;
+use whylate_rta::task_set::{Program, Step};
 
 use crate::ledger::Ledger;
 use crate::resources::Resources;
@@ -71,6 +71,10 @@ pub struct Setting<'a> {
     pub deadline: Option<Nanos>,
     /// What each job does, where that is more than receiving an amount.
     pub steps: &'a [Step],
+    /// What it does in phases, where it does.
+    pub program: Option<&'a Program>,
+    /// Where it may run, where it says so.
+    pub cpus: Option<&'a [CpuId]>,
     /// What it shares with the other threads of its set.
     pub resources: &'a Resources,
     /// Reads the tables that execution times come from.

@@ -1,19 +1,21 @@
-//! What the threads of a set share: mutexes, barriers, queues, and the baton of those that hand the
-//! CPU to each other.
+//! What the threads of a set share: mutexes, barriers, queues, conditions, semaphores, the instants
+//! of timers, and the baton of those that hand the CPU to each other.
 //!
 //! Every wait ends when the run does: a thread that waits looks each quarter of a second whether
 //! there is still something to wait for.
 
 mod barrier;
 mod baton;
+mod condition;
 mod queue;
+mod semaphore;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use whylate_model::Nanos;
-use whylate_rta::task_set::{Protocol, Resource, TaskSet};
+use whylate_rta::task_set::{Protocol, Resource, Step, TaskSet, Thread};
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::priority_mutex::{self, PriorityMutex};
 use whylate_sys::{SysError, futex};
@@ -22,7 +24,9 @@ use crate::error::ThreadsError;
 
 pub use barrier::Barrier;
 pub use baton::Baton;
+pub use condition::{Condition, Place};
 pub use queue::Queue;
+pub use semaphore::Semaphore;
 
 /// A waiting thread looks this often whether the run is over.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
@@ -35,6 +39,10 @@ pub struct Resources {
     mutexes: BTreeMap<String, Arc<PriorityMutex>>,
     barriers: BTreeMap<String, Arc<Barrier>>,
     queues: BTreeMap<String, Arc<Queue>>,
+    conditions: BTreeMap<String, Arc<Condition>>,
+    semaphores: BTreeMap<String, Arc<Semaphore>>,
+    /// The last instant of each timer, by the timers' clock; zero before its first.
+    instants: BTreeMap<String, Arc<AtomicU64>>,
     baton: Arc<Baton>,
 }
 
@@ -62,6 +70,17 @@ impl Resources {
                 Resource::Queue { name, capacity } => {
                     shared.queues.insert(name.clone(), Arc::new(Queue::of(*capacity)));
                 }
+                Resource::Condition { name } => {
+                    shared.conditions.insert(name.clone(), Arc::default());
+                }
+                Resource::Semaphore { name, value } => {
+                    shared.semaphores.insert(name.clone(), Arc::new(Semaphore::of(*value)));
+                }
+            }
+        }
+        for step in set.threads.iter().flat_map(Thread::written_steps) {
+            if let Step::Timer { name, .. } = step {
+                shared.instants.entry(name.clone()).or_default();
             }
         }
         Ok(shared)
@@ -83,6 +102,24 @@ impl Resources {
     #[must_use]
     pub fn queue(&self, name: &str) -> Option<Arc<Queue>> {
         self.queues.get(name).cloned()
+    }
+
+    /// The condition of that name.
+    #[must_use]
+    pub fn condition(&self, name: &str) -> Option<Arc<Condition>> {
+        self.conditions.get(name).cloned()
+    }
+
+    /// The semaphore of that name.
+    #[must_use]
+    pub fn semaphore(&self, name: &str) -> Option<Arc<Semaphore>> {
+        self.semaphores.get(name).cloned()
+    }
+
+    /// The last instant of the timer of that name.
+    #[must_use]
+    pub fn instant(&self, name: &str) -> Option<Arc<AtomicU64>> {
+        self.instants.get(name).cloned()
     }
 
     /// The baton of the set.

@@ -116,15 +116,42 @@ impl<'a, C: Counter> Stage<'a, C> {
         time.to_ticks(self.rate)
     }
 
+    /// Ticks of the counter as a time.
+    #[must_use]
+    pub fn time(&self, ticks: TicksDelta) -> Nanos {
+        ticks.to_nanos(self.rate)
+    }
+
+    /// Ends the body when its time is up or it was told to stop.
+    pub fn go_on(&self) -> Result<(), End> {
+        let over = self.stopping() || self.previous >= self.recorder.limits.end;
+        if over { Err(End::Over) } else { Ok(()) }
+    }
+
     /// Works until `amount` of CPU time has been received; returns the reading at its end.
     #[inline]
     pub fn receive<W: Workload>(&mut self, amount: Nanos, work: &mut W) -> Result<Ticks, End> {
+        self.receive_counted(amount, work).map(|_| self.previous)
+    }
+
+    /// The same, and returns what was received: the amount and the rest of the last interval.
+    #[inline]
+    pub fn receive_counted<W: Workload>(
+        &mut self,
+        amount: Nanos,
+        work: &mut W,
+    ) -> Result<TicksDelta, End> {
         let (amount, look) = (self.ticks(amount), self.ticks(LOOK));
         let previous = self.settle();
         let (counter, recorder) = (&mut self.counter, &mut self.recorder);
+        let before = recorder.not_had();
         let received = hot::receive(counter, work, recorder, previous, amount, look);
         self.previous = received.at;
-        if received.left.0 > 0 && received.over { Err(End::Over) } else { Ok(received.at) }
+        if received.left.0 > 0 && received.over {
+            return Err(End::Over);
+        }
+        let not_had = recorder.not_had().0 - before.0;
+        Ok(TicksDelta(received.at.since(previous).0.saturating_sub(not_had)))
     }
 
     /// Works until the thread's time is up.
@@ -241,7 +268,7 @@ impl<'a, C: Counter> Stage<'a, C> {
 
     /// The reading up to which the thread has run. What the body did since the last one counts as
     /// run, unless it took longer than a recording can.
-    fn settle(&mut self) -> Ticks {
+    pub(crate) fn settle(&mut self) -> Ticks {
         let now = self.counter.read();
         let limits = &self.recorder.limits;
         if now.since(self.previous) > limits.threshold + limits.recording_with_switches {

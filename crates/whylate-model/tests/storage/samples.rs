@@ -98,6 +98,7 @@ fn thread() -> ThreadSummary {
         held_periods: Some(5),
         drift: Some(Nanos(17)),
         skipped_wakeups: 4,
+        phases: Vec::new(),
     }
 }
 
@@ -168,6 +169,7 @@ pub(crate) fn run() -> Run {
                 ratio: Some(100.5),
             },
         ],
+        prediction: None,
     }
 }
 

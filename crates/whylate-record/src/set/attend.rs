@@ -36,9 +36,11 @@ impl Recording<'_> {
         if let Some(books) = &mut self.books {
             self.set.drain_marks(|index, mark| books.push(index, mark));
             let (tallies, execution) = (&mut self.tallies, &mut self.execution);
+            let passes = &mut self.passes;
             books.tie(&mut self.workbench.counter, timers_now, &mut |index, entry| match entry {
                 Entry::Job(job) => tallies.job(index, job),
                 Entry::Wake { at, late } => execution.latency(index, at, late),
+                Entry::Pass(pass) => passes.take(index, pass),
             });
         }
         self.tallies.settle(false, rate);
@@ -55,9 +57,11 @@ impl Recording<'_> {
             execution.end(index, end);
             if let Some(books) = &mut self.books {
                 let lossy = self.ended.get(index).is_some_and(|ended| ended.marks_dropped > 0);
+                let passes = &mut self.passes;
                 books.finish(index, Last { at: end, lossy }, &mut |index, entry| match entry {
                     Entry::Job(job) => tallies.job(index, job),
                     Entry::Wake { at, late } => execution.latency(index, at, late),
+                    Entry::Pass(pass) => passes.take(index, pass),
                 });
             }
         }

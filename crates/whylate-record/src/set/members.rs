@@ -12,6 +12,7 @@ use whylate_gap::{
 use whylate_model::run::LoopKind;
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos};
+use whylate_rta::file;
 use whylate_rta::task_set::{self, Thread};
 use whylate_sys::{affinity, sched};
 use whylate_threads::ledger::Ledger;
@@ -22,7 +23,7 @@ use whylate_threads::resources::Resources;
 use whylate_threads::set::{GapLimits, Member, MemberFacts, Orders, Seated, Set};
 use whylate_threads::{Model, ThreadsError, Timer, models, timers};
 
-use super::{Request, tables};
+use super::Request;
 use crate::RecordError;
 use crate::progress::{Progress, Step};
 use crate::workbench::Workbench;
@@ -87,8 +88,8 @@ pub struct UnknownWord {
 
 /// Every CPU that a thread of the set may run on.
 pub(super) fn cpus(request: &Request) -> Vec<CpuId> {
-    let of = |thread: &Thread| thread.cpus.clone().unwrap_or_else(|| request.cpus.clone());
-    let mut cpus: Vec<CpuId> = request.set.threads.iter().flat_map(of).collect();
+    let threads = request.set.threads.iter();
+    let mut cpus: Vec<CpuId> = threads.flat_map(|thread| allowed(request, thread)).collect();
     cpus.sort_unstable();
     cpus.dedup();
     cpus
@@ -133,8 +134,14 @@ fn understand(
         seed: request.seed.wrapping_add(index as u64 * SEEDS_APART),
         deadline: thread.deadline,
         steps: &thread.steps,
+        program: thread.program.as_ref(),
+        cpus: Some(thread.cpus.as_deref().unwrap_or(&request.cpus)),
         resources,
-        tables: &|name| tables::read(request.tables_in.as_deref(), name),
+        // A task set opens nothing outside its folder; words name any table.
+        tables: &|name| match &request.tables_in {
+            Some(folder) => file::beside(folder, name),
+            None => file::table(name),
+        },
     };
     let model = models::named(&thread.workload, &setting).map_err(|error| unknown(&error))?;
     let timer = timers::named(&thread.timer).map_err(|error| match error {
@@ -333,9 +340,14 @@ fn calibrate(
     Ok(facts.ok_or(whylate_gap::GapError::NoCpus)?)
 }
 
-/// The CPUs that a thread may run on.
-fn allowed(request: &Request, index: usize) -> &[CpuId] {
-    request.set.threads[index].cpus.as_deref().unwrap_or(&request.cpus)
+/// The CPUs that a thread may ever run on.
+pub(super) fn allowed(request: &Request, thread: &Thread) -> Vec<CpuId> {
+    let unsaid = || {
+        // Phases may still say so, and the rest of them is where the whole set runs.
+        let own = Thread { cpus: Some(request.cpus.clone()), ..thread.clone() };
+        own.all_cpus().unwrap_or_default()
+    };
+    thread.all_cpus().unwrap_or_else(unsaid)
 }
 
 /// How much later than asked the kernel may let the thread's timer fire: real-time threads have none,
@@ -362,7 +374,7 @@ pub(super) fn context(
             index: index as u16,
             pid: member.tid,
             cpu: member.cpu,
-            placement: if allowed(request, index).len() == 1 {
+            placement: if allowed(request, &request.set.threads[index]).len() == 1 {
                 CausePlacement::Pinned
             } else {
                 CausePlacement::Floating

@@ -7,15 +7,17 @@ use whylate_gap::Totals;
 use whylate_gap::plan::Work;
 use whylate_gap::workload::LINE;
 use whylate_model::series::{Definition, Series};
-use whylate_model::threads::{CpuTime, Deadlines, MissCause, SwitchCounts, ThreadSummary};
+use whylate_model::threads::{
+    CpuTime, Deadlines, MissCause, PhaseSummary, SwitchCounts, ThreadSummary,
+};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Hertz, Nanos, TicksDelta};
 use whylate_rta::task_set::{ReservationKind, ReservationScheduler};
 use whylate_stats::{Histogram, share};
-use whylate_threads::ledger::{Account, Binned};
+use whylate_threads::ledger::{Account, Binned, PhaseAccount};
 
 use super::ledgers::{Tally, nanos};
-use super::{Evidence, Recording, Source};
+use super::{Evidence, Recording, Source, members};
 use crate::intervals::Interval;
 use crate::kernel_trace;
 use crate::summary::{self, Description};
@@ -66,7 +68,7 @@ impl Recording<'_> {
                     ),
                 }
             }),
-            cpus: thread.cpus.clone().unwrap_or_else(|| self.request.cpus.clone()),
+            cpus: members::allowed(self.request, thread),
             tid: collected.facts.tid,
             start: totals.start,
             end: totals.end,
@@ -97,6 +99,13 @@ impl Recording<'_> {
             skipped_wakeups: account
                 .filter(|account| !account.corrected.whole.is_empty())
                 .map_or(0, |account| account.skipped),
+            phases: thread
+                .program
+                .iter()
+                .flat_map(|program| &program.phases)
+                .zip(account.into_iter().flat_map(|account| &account.phases))
+                .map(|(phase, of)| phase_of(&phase.name, of, rate))
+                .collect(),
         }
     }
 
@@ -230,6 +239,20 @@ impl Recording<'_> {
             warnings.push(Warning::Interrupted);
         }
         unique(warnings)
+    }
+}
+
+fn phase_of(name: &str, of: &PhaseAccount, rate: Hertz) -> PhaseSummary {
+    let mean = |ticks: TicksDelta| {
+        (of.passes > 0).then(|| ticks.0 as f64 / rate.0 * 1e9 / of.passes as f64)
+    };
+    PhaseSummary {
+        name: name.to_owned(),
+        passes: of.passes,
+        run_asked: of.asked,
+        run_ns: mean(of.run),
+        period_asked: (of.period.0 > 0).then_some(of.period),
+        period_ns: mean(of.elapsed),
     }
 }
 

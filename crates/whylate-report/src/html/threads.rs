@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 
 use super::measured::capped;
 use crate::svg::Table;
-use crate::threads::{self, Judged, RECEIVED, Received, SKIPPED};
+use crate::threads::{self, Judged, PHASES, RECEIVED, Received, SKIPPED};
 
 /// Rows of a table; what is more is counted in the last.
 const MOST_ROWS: usize = 64;
@@ -16,6 +16,8 @@ pub(super) struct Threads {
     deadlines: Option<Table>,
     skipped: &'static str,
     misses: Vec<String>,
+    phases: Option<Table>,
+    passes: &'static str,
     received: Table,
     how: &'static str,
     items: Vec<String>,
@@ -32,7 +34,16 @@ pub(super) fn of(run: &Run) -> Option<Threads> {
     };
     let Received { table: received, items } = threads::received(run);
     let (deadlines, received) = (deadlines.map(shortened), shortened(received));
-    Some(Threads { deadlines, skipped: SKIPPED, misses, received, how: RECEIVED, items })
+    Some(Threads {
+        deadlines,
+        skipped: SKIPPED,
+        misses,
+        phases: threads::phases(run).map(shortened),
+        passes: PHASES,
+        received,
+        how: RECEIVED,
+        items,
+    })
 }
 
 fn shortened(mut table: Table) -> Table {

@@ -231,6 +231,7 @@ impl<'a> Merging<'a> {
             log_bytes: None,
             origins,
             spreads,
+            prediction: None,
         };
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })

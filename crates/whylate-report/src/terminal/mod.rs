@@ -7,6 +7,7 @@ pub mod execution;
 mod gaps;
 mod origins;
 mod percentiles;
+pub(crate) mod rta;
 mod selftest;
 mod series;
 mod text;
@@ -17,6 +18,7 @@ use whylate_model::run::{Run, RunState, Verdict};
 
 pub(crate) use causes::{cells as cause_cells, denominator};
 pub use percentiles::Percentiles;
+pub use rta::render_prediction;
 use text::Page;
 pub(crate) use text::{count, percent, rate};
 pub use threads::Traced;
@@ -51,6 +53,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
+    rta::sections(&mut page, run);
     threads::sections(&mut page, run, traced);
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);

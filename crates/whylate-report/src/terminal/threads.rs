@@ -7,7 +7,7 @@ use super::execution;
 use super::text::Page;
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
 use crate::svg::Table;
-use crate::threads::{RECEIVED, SKIPPED, judged, received};
+use crate::threads::{PHASES, RECEIVED, SKIPPED, judged, phases, received};
 
 /// What there is to tell beside the run: its blocks, and the window whose trace is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,11 @@ pub(super) fn sections(page: &mut Page, run: &Run, traced: Option<Traced>) {
         print(page, &judged.table);
         page.paragraph(SKIPPED);
         judged.misses.iter().for_each(|said| page.item(said));
+    }
+    if let Some(phases) = phases(run) {
+        page.section("Phases");
+        print(page, &phases);
+        page.paragraph(PHASES);
     }
     let received = received(run);
     page.section("CPU time of each thread");

@@ -29,7 +29,8 @@ pub fn table(path: &str) -> Result<String, String> {
     })
 }
 
-fn beside(folder: &Path, name: &str) -> Result<String, String> {
+/// The text of the table `name` in `folder` or below it: for tables that a task set names.
+pub fn beside(folder: &Path, name: &str) -> Result<String, String> {
     if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
         return Err("put it beside the task set, and name it without .. and without / at the \
                     beginning"
@@ -42,7 +43,7 @@ fn beside(folder: &Path, name: &str) -> Result<String, String> {
 }
 
 /// The text of a plain file; none when it has more than `limit` bytes.
-fn text(path: &Path, limit: usize) -> io::Result<Option<String>> {
+pub(crate) fn text(path: &Path, limit: usize) -> io::Result<Option<String>> {
     // Asked before it is opened: opening a pipe would wait for its other end.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a plain file"));

@@ -43,6 +43,14 @@ pub(super) struct Entries {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<QueueEntry>"))]
     pub(super) queue: Vec<Spanned<QueueEntry>>,
+    /// Conditions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<ConditionEntry>"))]
+    pub(super) condition: Vec<Spanned<ConditionEntry>>,
+    /// Semaphores.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<SemaphoreEntry>"))]
+    pub(super) semaphore: Vec<Spanned<SemaphoreEntry>>,
 }
 
 /// One thread, or several alike.
@@ -147,6 +155,27 @@ pub(super) struct QueueEntry {
     capacity: u32,
 }
 
+/// Something that threads wait for until another signals it.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConditionEntry {
+    /// Unique among the resources.
+    name: String,
+}
+
+/// A number that threads add to and take from.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct SemaphoreEntry {
+    /// Unique among the resources.
+    name: String,
+    /// What it begins with; 0 if left out.
+    #[serde(default)]
+    value: u32,
+}
+
 impl Entries {
     /// Each resource with the byte it begins at.
     pub(super) fn resources(&self) -> Vec<(usize, Resource)> {
@@ -163,7 +192,15 @@ impl Entries {
             let QueueEntry { name, capacity } = entry.get_ref();
             (entry.span().start, Resource::Queue { name: name.clone(), capacity: *capacity })
         });
-        mutexes.chain(barriers).chain(queues).collect()
+        let conditions = self.condition.iter().map(|entry| {
+            let name = entry.get_ref().name.clone();
+            (entry.span().start, Resource::Condition { name })
+        });
+        let semaphores = self.semaphore.iter().map(|entry| {
+            let SemaphoreEntry { name, value } = entry.get_ref();
+            (entry.span().start, Resource::Semaphore { name: name.clone(), value: *value })
+        });
+        mutexes.chain(barriers).chain(queues).chain(conditions).chain(semaphores).collect()
     }
 
     pub(super) fn of(file: &File) -> Self {
@@ -180,6 +217,8 @@ impl Entries {
             mutex: Vec::new(),
             barrier: Vec::new(),
             queue: Vec::new(),
+            condition: Vec::new(),
+            semaphore: Vec::new(),
         };
         for resource in &file.set.resources {
             match resource.clone() {
@@ -192,6 +231,12 @@ impl Entries {
                 }
                 Resource::Queue { name, capacity } => {
                     entries.queue.push(unplaced(QueueEntry { name, capacity }));
+                }
+                Resource::Condition { name } => {
+                    entries.condition.push(unplaced(ConditionEntry { name }));
+                }
+                Resource::Semaphore { name, value } => {
+                    entries.semaphore.push(unplaced(SemaphoreEntry { name, value }));
                 }
             }
         }
@@ -222,6 +267,7 @@ impl ThreadEntry {
             finish: time(&self.finish),
             deadline: time(&self.deadline),
             steps,
+            program: None,
             name: defaults.name,
         }
     }

@@ -91,6 +91,66 @@ fn a_file_reads_back_as_it_is_written() {
     assert_eq!(parsed(&file.to_toml().unwrap()).unwrap(), file);
 }
 
+/// Threads that signal and post to each other.
+const SIGNALS: &str = r#"format_version = 1
+
+[[thread]]
+name = "waits"
+workload = "PERIODIC steps 8ms"
+steps = ["lock m", "wait ready m", "signal ready", "unlock m", "sem_wait room", "run 1ms"]
+
+[[thread]]
+name = "signals"
+workload = "PERIODIC steps 8ms"
+steps = ["run 1ms", "lock m", "signal ready", "broadcast ready", "sync ready m", "unlock m", "sem_post room"]
+
+[[mutex]]
+name = "m"
+
+[[condition]]
+name = "ready"
+
+[[semaphore]]
+name = "room"
+value = 2
+"#;
+
+#[test]
+fn conditions_and_semaphores_arrive_and_read_back() {
+    let file = parsed(SIGNALS).unwrap();
+    let (condition, mutex) = ("ready".to_owned(), "m".to_owned());
+    assert_eq!(file.set.threads[0].steps[1], Step::Wait { condition, mutex });
+    let room = Resource::Semaphore { name: "room".to_owned(), value: 2 };
+    assert_eq!(file.set.resources[2], room);
+    assert_eq!(parsed(&file.to_toml().unwrap()).unwrap(), file);
+    for (old, new, words) in [
+        ("\"wait ready m\"", "\"wait ready\"", ["line 6, column 20", "lacks its mutex"]),
+        ("\"lock m\", \"wait", "\"wait", ["line 3, column 1", "does not hold it"]),
+        ("\"wait ready m\"", "\"wait m m\"", ["line 3, column 1", "`m` as a condition"]),
+        (
+            "\"signal ready\", \"broadcast ready\", \"sync ready m\", ",
+            "",
+            ["line 3", "no other thread"],
+        ),
+        ("name = \"room\"", "name = \"rooms\"", ["line 3", "the semaphore `room`"]),
+    ] {
+        assert!(SIGNALS.contains(old), "{old}");
+        let error = parsed(&SIGNALS.replacen(old, new, 1)).unwrap_err().to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{new}: {error}");
+    }
+    let unposted = SIGNALS.replace(", \"sem_post room\"", "");
+    assert!(parsed(&unposted).is_ok(), "it begins with two");
+    let unposted = unposted.replace("value = 2", "value = 0");
+    assert!(parsed(&unposted).unwrap_err().to_string().contains("no other thread posts"));
+}
+
+#[test]
+fn a_set_with_phases_cannot_be_written_as_toml() {
+    let mut file = parsed(SET).unwrap();
+    file.set.threads[0].program = Some(crate::task_set::Program::default());
+    assert!(file.to_toml().unwrap_err().to_string().contains("audio has phases"));
+}
+
 #[test]
 fn a_seed_beyond_toml_is_refused_and_does_not_panic() {
     let file = File { seed: Some(u64::MAX), ..parsed(SET).unwrap() };

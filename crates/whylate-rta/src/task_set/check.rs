@@ -7,8 +7,8 @@ use whylate_model::{Nanos, Printable};
 
 use super::error::{Field, Owner, TaskSetError};
 use super::{
-    LARGEST_QUEUE, LONGEST_NAME, MOST_CPUS, MOST_RESOURCES, MOST_STEPS, MOST_THREADS, Protocol,
-    Resource, Step, TaskSet, Thread, deadlock,
+    Kind, LARGEST_QUEUE, LONGEST_NAME, MOST_CPUS, MOST_RESOURCES, MOST_STEPS, MOST_THREADS,
+    Protocol, Resource, Step, TaskSet, Thread, deadlock, program,
 };
 
 pub(super) fn check(set: &TaskSet) -> Result<(), TaskSetError> {
@@ -61,14 +61,14 @@ fn resource(resource: &Resource) -> Result<(), TaskSetError> {
 fn thread(thread: &Thread) -> Result<(), TaskSetError> {
     let name = || thread.name.clone();
     let zero = |field| TaskSetError::Zero { thread: name(), field };
-    match &thread.cpus {
-        Some(cpus) if cpus.is_empty() => return Err(TaskSetError::NoCpus(name())),
-        Some(cpus) => {
-            if let Some(&cpu) = cpus.iter().find(|cpu| cpu.0 >= MOST_CPUS) {
-                return Err(TaskSetError::NoSuchCpu { thread: name(), cpu });
-            }
+    let phases = thread.program.iter().flat_map(|program| &program.phases);
+    for cpus in phases.filter_map(|phase| phase.cpus.as_ref()).chain(&thread.cpus) {
+        if cpus.is_empty() {
+            return Err(TaskSetError::NoCpus(name()));
         }
-        None => {}
+        if let Some(&cpu) = cpus.iter().find(|cpu| cpu.0 >= MOST_CPUS) {
+            return Err(TaskSetError::NoSuchCpu { thread: name(), cpu });
+        }
     }
     if let Some(reservation) = thread.reservation {
         let (amount, period) = (reservation.amount, reservation.period);
@@ -99,7 +99,6 @@ fn steps(set: &TaskSet, thread: &Thread) -> Result<(), TaskSetError> {
     let takes_steps = thread.workload.arguments.iter().any(|a| a.eq_ignore_ascii_case("steps"));
     match (thread.steps.len(), takes_steps) {
         (0, true) => return Err(TaskSetError::NoSteps(name())),
-        (0, false) => return Ok(()),
         (1.., false) => {
             let workload = thread.workload.to_string();
             return Err(TaskSetError::StepsUnused { thread: name(), workload });
@@ -109,35 +108,53 @@ fn steps(set: &TaskSet, thread: &Thread) -> Result<(), TaskSetError> {
         }
         _ => {}
     }
-    for step in &thread.steps {
+    for step in thread.written_steps() {
         if *step == Step::Sleep(Nanos(0)) {
             return Err(TaskSetError::Zero { thread: name(), field: Field::Sleep });
         }
-        let Some((resource, kind)) = step.resource() else { continue };
-        match set.resource(resource).map(Resource::kind) {
-            Some(is) if is == kind => {}
-            Some(is) => {
-                let name = resource.to_owned();
-                let thread = thread.name.clone();
-                return Err(TaskSetError::WrongKind { thread, name, wanted: kind, is });
-            }
-            None => {
-                let name = resource.to_owned();
-                let thread = thread.name.clone();
-                return Err(TaskSetError::UnknownResource { thread, kind, name });
+        step.resources().try_for_each(|(name, kind)| known(set, thread, name, kind))?;
+    }
+    if !thread.steps.is_empty() && !thread.steps.iter().any(Step::takes_time) {
+        return Err(TaskSetError::EmptyJob(name()));
+    }
+    let mut held = Vec::new();
+    locks(thread, &thread.steps, &mut held)?;
+    if let Some(written) = &thread.program {
+        program::check(thread, written)?;
+        for phase in &written.phases {
+            locks(thread, &phase.steps, &mut held)?;
+            if phase.repeat != Some(1) {
+                // What the first pass left locked, the second finds so.
+                locks(thread, &phase.steps, &mut held)?;
             }
         }
     }
-    if thread.steps.iter().all(|step| matches!(step, Step::Lock(_) | Step::Unlock(_))) {
-        return Err(TaskSetError::EmptyJob(name()));
+    match held.first() {
+        Some(mutex) => {
+            Err(TaskSetError::LockWithoutUnlock { thread: name(), mutex: (*mutex).clone() })
+        }
+        None => Ok(()),
     }
-    locks(thread)
 }
 
-fn locks(thread: &Thread) -> Result<(), TaskSetError> {
-    let mut held: Vec<&String> = Vec::new();
+/// There is a resource of that name, and it is of that kind.
+fn known(set: &TaskSet, thread: &Thread, name: &str, kind: Kind) -> Result<(), TaskSetError> {
+    let (thread, name) = (thread.name.clone(), name.to_owned());
+    match set.resource(&name).map(Resource::kind) {
+        Some(is) if is == kind => Ok(()),
+        Some(is) => Err(TaskSetError::WrongKind { thread, name, wanted: kind, is }),
+        None => Err(TaskSetError::UnknownResource { thread, kind, name }),
+    }
+}
+
+/// Follows the mutexes that are held from step to step.
+fn locks<'a>(
+    thread: &Thread,
+    steps: &'a [Step],
+    held: &mut Vec<&'a String>,
+) -> Result<(), TaskSetError> {
     let at = |mutex: &String| (thread.name.clone(), mutex.clone());
-    for step in &thread.steps {
+    for step in steps {
         match step {
             Step::Lock(mutex) if held.contains(&mutex) => {
                 let (thread, mutex) = at(mutex);
@@ -151,14 +168,13 @@ fn locks(thread: &Thread) -> Result<(), TaskSetError> {
                 };
                 held.remove(index);
             }
+            Step::Wait { mutex, condition } if !held.contains(&mutex) => {
+                let (thread, mutex) = at(mutex);
+                let condition = condition.clone();
+                return Err(TaskSetError::WaitWithoutLock { thread, mutex, condition });
+            }
             _ => {}
         }
     }
-    match held.first() {
-        Some(mutex) => {
-            let (thread, mutex) = at(mutex);
-            Err(TaskSetError::LockWithoutUnlock { thread, mutex })
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }

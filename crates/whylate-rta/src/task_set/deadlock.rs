@@ -1,14 +1,16 @@
 //! Waits that can never end, as far as the steps alone show them: barriers and queues that nobody
-//! completes, mutexes held at a barrier, and two orders of locking.
+//! completes, conditions that nobody signals, semaphores that nobody posts, mutexes held at a
+//! barrier, and two orders of locking.
 //!
 //! Decided is what the order of steps can lead to, not what will happen: a set is refused when it
 //! *can* stop for ever, however seldom. Queues that are filled faster than they are emptied are not
-//! looked for; neither are waits through a queue while a mutex is held.
+//! looked for; neither are waits through a queue, a condition or a semaphore while a mutex is held,
+//! nor signals that come before anybody waits. Of a program each phase is followed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::TaskSetError;
-use super::{Protocol, Resource, Step, TaskSet, Thread};
+use super::{Kind, Protocol, Resource, Step, TaskSet, Thread};
 
 /// Every lock is unlocked and every name is known.
 pub(super) fn check(set: &TaskSet) -> Result<(), TaskSetError> {
@@ -16,20 +18,65 @@ pub(super) fn check(set: &TaskSet) -> Result<(), TaskSetError> {
         match resource {
             Resource::Barrier { name, threads } => barrier(set, name, *threads)?,
             Resource::Queue { name, .. } => queue(set, name)?,
-            Resource::Mutex { .. } => {}
+            Resource::Condition { name } => condition(set, name)?,
+            Resource::Semaphore { name, value: 0 } => semaphore(set, name)?,
+            Resource::Mutex { .. } | Resource::Semaphore { .. } => {}
         }
     }
     lock_order(set)
 }
 
 fn queue(set: &TaskSet, name: &str) -> Result<(), TaskSetError> {
-    let mut steps = set.threads.iter().flat_map(|thread| &thread.steps);
+    let mut steps = set.threads.iter().flat_map(Thread::written_steps);
     let pushed = steps.clone().any(|step| matches!(step, Step::Push(to) if to == name));
     let popped = steps.any(|step| matches!(step, Step::Pop(from) if from == name));
     if pushed == popped {
         return Ok(());
     }
     Err(TaskSetError::OneWayQueue { name: name.to_owned(), pushed })
+}
+
+/// A condition that is waited for is signalled by somebody.
+fn condition(set: &TaskSet, name: &str) -> Result<(), TaskSetError> {
+    let waits = |step: &Step| match step {
+        Step::Wait { condition, .. } | Step::Sync { condition, .. } | Step::Suspend(condition) => {
+            condition == name
+        }
+        _ => false,
+    };
+    let signals = |step: &Step| match step {
+        Step::Signal(condition)
+        | Step::Broadcast(condition)
+        | Step::Resume(condition)
+        | Step::Sync { condition, .. } => condition == name,
+        _ => false,
+    };
+    never_ends(set, Kind::Condition, name, &waits, &signals)
+}
+
+/// A semaphore that is waited for is posted by somebody.
+fn semaphore(set: &TaskSet, name: &str) -> Result<(), TaskSetError> {
+    let waits = |step: &Step| matches!(step, Step::SemWait(one) if one == name);
+    let posts = |step: &Step| matches!(step, Step::SemPost(one) | Step::Fork(one) if one == name);
+    never_ends(set, Kind::Semaphore, name, &waits, &posts)
+}
+
+/// Refuses a wait that another thread would have to end, where none does.
+fn never_ends(
+    set: &TaskSet,
+    kind: Kind,
+    name: &str,
+    waits: &dyn Fn(&Step) -> bool,
+    ends: &dyn Fn(&Step) -> bool,
+) -> Result<(), TaskSetError> {
+    for thread in set.threads.iter().filter(|thread| thread.written_steps().any(waits)) {
+        let mut others = set.threads.iter().filter(|other| other.name != thread.name);
+        if !others.any(|other| other.written_steps().any(ends)) {
+            let (thread, name) = (thread.name.clone(), name.to_owned());
+            return Err(TaskSetError::NeverEnds { thread, kind, name });
+        }
+    }
+    Ok(())
 }
 
 fn barrier(set: &TaskSet, name: &str, threads: u32) -> Result<(), TaskSetError> {
@@ -89,7 +136,7 @@ struct Arrival<'a> {
 fn arrivals<'a>(thread: &'a Thread, barrier: &str) -> Vec<Arrival<'a>> {
     let mut arrivals: Vec<Arrival<'a>> = Vec::new();
     let (mut held, mut locked) = (Vec::new(), BTreeSet::new());
-    for step in &thread.steps {
+    for step in thread.written_steps() {
         match step {
             Step::Lock(mutex) => {
                 held.push(mutex.as_str());
@@ -114,7 +161,7 @@ fn lock_order(set: &TaskSet) -> Result<(), TaskSetError> {
     let mut edges: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for thread in &set.threads {
         let mut held: Vec<&str> = Vec::new();
-        for step in &thread.steps {
+        for step in thread.written_steps() {
             match step {
                 Step::Lock(mutex) => {
                     for first in &held {

@@ -6,7 +6,8 @@ use std::fmt;
 use whylate_model::{CpuId, Nanos, Printable};
 
 use super::{
-    Kind, LARGEST_QUEUE, LONGEST_NAME, MOST_CPUS, MOST_RESOURCES, MOST_STEPS, MOST_THREADS,
+    Kind, LARGEST_QUEUE, LONGEST_NAME, MOST_CPUS, MOST_PHASES, MOST_RESOURCES, MOST_STEPS,
+    MOST_THREADS,
 };
 use crate::words::Exact;
 
@@ -184,6 +185,44 @@ pub enum TaskSetError {
         /// Which.
         mutex: String,
     },
+    /// Waits for a condition without the mutex that goes with it.
+    #[error(
+        "thread {thread} waits for {condition} with {mutex}, and does not hold it: lock {mutex} \
+         first"
+    )]
+    WaitWithoutLock {
+        /// Whose.
+        thread: String,
+        /// The mutex.
+        mutex: String,
+        /// The condition.
+        condition: String,
+    },
+    /// A wait that no other thread ends.
+    #[error(
+        "thread {thread} waits for the {kind} {name}, and no other thread {} it: it would wait for \
+         ever; add a step that does",
+        if *.kind == Kind::Semaphore { "posts" } else { "signals or resumes" }
+    )]
+    NeverEnds {
+        /// Who waits.
+        thread: String,
+        /// A condition or a semaphore.
+        kind: Kind,
+        /// Its name.
+        name: String,
+    },
+    /// A program that does nothing.
+    #[error("thread {0} has a program without phases: add one, with a step that runs")]
+    NoPhases(String),
+    /// More than are taken.
+    #[error("thread {thread} has {count} phases: the most is {MOST_PHASES}")]
+    TooManyPhases {
+        /// Whose.
+        thread: String,
+        /// How many.
+        count: usize,
+    },
     /// Never unlocked.
     #[error(
         "thread {thread} still holds {mutex} after its last step, and the next job would lock it \
@@ -294,6 +333,10 @@ impl TaskSetError {
             | Self::LockedTwice { thread, .. }
             | Self::UnlockWithoutLock { thread, .. }
             | Self::LockWithoutUnlock { thread, .. }
+            | Self::WaitWithoutLock { thread, .. }
+            | Self::NeverEnds { thread, .. }
+            | Self::NoPhases(thread)
+            | Self::TooManyPhases { thread, .. }
             | Self::LockAtBarrier { thread, .. }
             | Self::LockOrder { thread, .. }
             | Self::BadName(Owner::Thread(thread))

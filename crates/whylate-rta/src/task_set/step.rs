@@ -11,6 +11,7 @@ use crate::words::Exact;
 const RUN: &str = "run <time>";
 const SLEEP: &str = "sleep <time>";
 const NAMED: &str = "<step> <name>";
+const GUARDED: &str = "<step> <condition> <mutex>";
 
 /// Why a text is no step.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -23,8 +24,8 @@ pub enum StepError {
     Demand(#[from] DemandError),
     /// No such step.
     #[error(
-        "`{0}` is no step: write run, sleep, yield, lock, unlock, barrier, push or pop, such as \
-         `run 2ms` or `lock bus`"
+        "`{0}` is no step: write run, sleep, yield, lock, unlock, barrier, push, pop, wait, signal, \
+         broadcast, sync, sem_post or sem_wait, such as `run 2ms` or `lock bus`"
     )]
     Unknown(String),
 }
@@ -37,6 +38,11 @@ impl Step {
         let named = |make: fn(String) -> Self| {
             call.takes(1, NAMED)?;
             Ok(make(call.argument(0, "name", NAMED)?.to_owned()))
+        };
+        let guarded = |make: fn(String, String) -> Self| {
+            call.takes(2, GUARDED)?;
+            let condition = call.argument(0, "condition", GUARDED)?.to_owned();
+            Ok(make(condition, call.argument(1, "mutex", GUARDED)?.to_owned()))
         };
         match verb.as_str() {
             "run" => {
@@ -56,6 +62,12 @@ impl Step {
             "barrier" => named(Self::Barrier),
             "push" => named(Self::Push),
             "pop" => named(Self::Pop),
+            "wait" => guarded(|condition, mutex| Self::Wait { condition, mutex }),
+            "sync" => guarded(|condition, mutex| Self::Sync { condition, mutex }),
+            "signal" => named(Self::Signal),
+            "broadcast" => named(Self::Broadcast),
+            "sem_post" => named(Self::SemPost),
+            "sem_wait" => named(Self::SemWait),
             _ => Err(StepError::Unknown(call.name)),
         }
     }
@@ -72,6 +84,19 @@ impl fmt::Display for Step {
             Self::Barrier(name) => write!(f, "barrier {name}"),
             Self::Push(name) => write!(f, "push {name}"),
             Self::Pop(name) => write!(f, "pop {name}"),
+            Self::Wait { condition, mutex } => write!(f, "wait {condition} {mutex}"),
+            Self::Sync { condition, mutex } => write!(f, "sync {condition} {mutex}"),
+            Self::Signal(name) => write!(f, "signal {name}"),
+            Self::Broadcast(name) => write!(f, "broadcast {name}"),
+            Self::SemPost(name) => write!(f, "sem_post {name}"),
+            Self::SemWait(name) => write!(f, "sem_wait {name}"),
+            Self::Runtime(time) => write!(f, "runtime {}", Exact(*time)),
+            Self::Timer { name, period, .. } => write!(f, "timer {name} {}", Exact(*period)),
+            Self::Suspend(name) => write!(f, "suspend {name}"),
+            Self::Resume(name) => write!(f, "resume {name}"),
+            Self::Fork(name) => write!(f, "fork {name}"),
+            Self::Mem(bytes) => write!(f, "mem {bytes}"),
+            Self::IoRun(bytes) => write!(f, "iorun {bytes}"),
         }
     }
 }
@@ -128,6 +153,12 @@ mod tests {
             "pop q",
             "sleep 1500us",
             "yield",
+            "wait c m",
+            "sync c m",
+            "signal c",
+            "broadcast c",
+            "sem_post s",
+            "sem_wait s",
         ] {
             assert_eq!(Step::parse(text, &no_tables).unwrap().to_string(), text);
         }
@@ -147,6 +178,9 @@ mod tests {
             ("sleep 2", "no unit"),
             ("lock", "lacks its name"),
             ("lock a b", "too many"),
+            ("wait c", "lacks its mutex"),
+            ("sem_post", "lacks its name"),
+            ("timer t 10ms", "no step"),
             ("yield 3ms", "too many"),
             ("run table(a.txt)", "tables cannot be read here"),
         ] {

@@ -98,7 +98,7 @@ fn a_thousand_threads_are_the_most_and_the_reason_is_said() {
     assert_eq!(set(1_024).check(), Ok(()));
     let error = set(10_000).check().unwrap_err().to_string();
     assert!(error.contains("10000 threads") && error.contains("locked in memory"), "{error}");
-    assert!(error.contains("1250 MiB"), "{error}");
+    assert!(error.contains("2500 MiB"), "{error}");
     assert_eq!(set(0).check(), Err(TaskSetError::NoThreads));
 }
 

@@ -72,7 +72,7 @@ impl FrameLedger {
                 enter(Entry::Job(Job { received, ..self.frame(Some(at), Verdict::Hit, around) }));
                 self.next_frame(index + 1, done);
             }
-            Mark::Skipped { .. } => {}
+            _ => {}
         }
     }
 

@@ -90,6 +90,7 @@ impl JobLedger {
                 }
                 self.next = self.next.max(index.saturating_add(count));
             }
+            Mark::Began { .. } | Mark::Due { .. } | Mark::Passed { .. } => {}
         }
     }
 

@@ -123,6 +123,78 @@ fn a_schedule_that_starts_anew_drifts_by_its_lateness() {
     assert!(account.corrected.whole.is_empty());
 }
 
+/// A program of one phase that asks for 2 ms in 10 ms.
+fn passes(marks: &[Mark], end: u64) -> (Ledger, Vec<Job>, Vec<Pass>) {
+    let mut ledger = Ledger::Passes(PassLedger::new(&[(Nanos(2 * MS), Nanos(10 * MS))]));
+    let term = Term { start: TimerNanos(0), end: TimerNanos(end) };
+    ledger.begin(term, Calendar { start: term.start, interval: Nanos::SECOND });
+    let (mut jobs, mut rows) = (Vec::new(), Vec::new());
+    let mut enter = |entry| match entry {
+        Entry::Job(job) => jobs.push(job),
+        Entry::Pass(pass) => rows.push(pass),
+        Entry::Wake { .. } => panic!("no thread that only wakes"),
+    };
+    for mark in marks {
+        ledger.take(mark, &line(), &mut enter);
+    }
+    ledger.finish(Last { at: Ticks(end), lossy: false }, &line(), &mut enter);
+    (ledger, jobs, rows)
+}
+
+fn due(index: u64, release: u64, due: u64) -> Mark {
+    let (release, due) = (TimerNanos(release), TimerNanos(due));
+    Mark::Due { index, release, due, at: Ticks(0) }
+}
+
+fn passed(run: u64, at: u64) -> Mark {
+    Mark::Passed { phase: 0, run: TicksDelta(run), at: Ticks(at) }
+}
+
+#[test]
+fn jobs_of_a_program_are_judged_at_their_timers_and_passes_are_added_up() {
+    // The first is in time, the second late and its relative timer begins anew at 24 ms, the third
+    // has begun when the run ends, and its deadline is over.
+    let marks = [
+        Mark::Began { at: Ticks(5) },
+        due(0, 0, 10 * MS),
+        done(0, 3 * MS),
+        woke(1, 10 * MS, 10 * MS + 7),
+        passed(2 * MS, 10 * MS + 7),
+        due(1, 10 * MS, 20 * MS),
+        done(1, 24 * MS),
+        passed(2 * MS + 1_000, 24 * MS),
+        due(2, 24 * MS, 34 * MS),
+    ];
+    let (ledger, jobs, rows) = passes(&marks, 40 * MS);
+    let verdicts: Vec<Verdict> = jobs.iter().map(|job| job.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Hit, Verdict::Late, Verdict::Unfinished]);
+    assert_eq!(jobs[0].woke, Some(Ticks(5)));
+    assert_eq!((jobs[1].woke, jobs[1].release), (Some(Ticks(10 * MS + 7)), Ticks(10 * MS)));
+    let account = ledger.account().unwrap();
+    assert_eq!((account.hits, account.misses, account.unfinished), (1, 2, 1));
+    assert_eq!(account.slack.whole.max().unwrap() / MS, 7);
+    assert_eq!(account.tardiness.whole.max().unwrap() / MS, 4);
+    assert_eq!(account.lateness.whole.max(), Some(7));
+    let of = &account.phases[0];
+    assert_eq!(
+        (of.passes, of.run, of.elapsed),
+        (2, TicksDelta(4 * MS + 1_000), TicksDelta(24 * MS - 5))
+    );
+    let slack: Vec<i64> = rows.iter().map(|row| row.slack_ns / 1_000_000).collect();
+    assert_eq!((slack, rows[0].late, rows[1].late), (vec![7, -4], Nanos(7), Nanos(0)));
+    assert_eq!(rows[1].start, rows[0].end);
+}
+
+#[test]
+fn a_pass_without_a_timer_has_no_deadline() {
+    let marks = [Mark::Began { at: Ticks(0) }, passed(2 * MS, 5 * MS), passed(2 * MS, 11 * MS)];
+    let (ledger, jobs, rows) = passes(&marks, 40 * MS);
+    let account = ledger.account().unwrap();
+    assert_eq!((account.hits + account.misses, jobs.len(), rows.len()), (0, 0, 2));
+    assert!(account.response.whole.is_empty());
+    assert_eq!((rows[1].end.since(rows[1].start), rows[1].slack_ns), (TicksDelta(6 * MS), 0));
+}
+
 #[test]
 fn jobs_whose_records_found_no_room_are_neither_hit_nor_missed() {
     // Of ten releases: 0 recorded, 1 and 2 lost, 3 without its end, 4 recorded, the rest lost.

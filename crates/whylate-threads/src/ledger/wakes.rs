@@ -78,7 +78,7 @@ impl WakeLedger {
                     self.account.corrected.record(interval, value, times);
                 });
             }
-            Mark::Done { .. } => {}
+            _ => {}
         }
     }
 }

@@ -1,18 +1,13 @@
 //! What one job of a periodic thread does: receives its execution time, or goes through steps.
 
-use std::sync::Arc;
-
 use whylate_clock::Counter;
 use whylate_gap::workload::Nothing;
-use whylate_model::gap::GapKind;
 use whylate_model::{Nanos, Ticks};
 use whylate_rta::call::{Call, CallError};
 use whylate_rta::demand::{Demand, Sampler};
-use whylate_rta::task_set::Step;
-use whylate_sys::priority_mutex::{Acquired, PriorityMutex};
 
+use super::action::{Action, Held};
 use crate::model::Setting;
-use crate::resources::{Barrier, Queue, next_look};
 use crate::stage::{End, Stage};
 
 /// The word that stands in place of an amount where a thread has steps.
@@ -22,18 +17,6 @@ const STEPS: &str = "steps";
 pub(super) enum Job {
     Amount(Sampler),
     Steps(Vec<Action>),
-}
-
-/// A step with what it works on.
-pub(super) enum Action {
-    Run(Sampler),
-    Lock(Arc<PriorityMutex>),
-    Unlock(Arc<PriorityMutex>),
-    Barrier(Arc<Barrier>),
-    Push(Arc<Queue>),
-    Pop(Arc<Queue>),
-    Sleep(Nanos),
-    Yield,
 }
 
 impl Job {
@@ -48,8 +31,11 @@ impl Job {
         if amount.eq_ignore_ascii_case(STEPS) {
             let actions = setting.steps.iter().zip(0..).map(|(step, number)| {
                 let seed = setting.seed.wrapping_add(number);
-                action(step, setting, seed).ok_or_else(|| {
-                    call.refused(what, format!("`{step}` names a resource that there is not"))
+                Action::of(step, setting, seed).ok_or_else(|| {
+                    call.refused(
+                        what,
+                        format!("`{step}` is no step of a job, or names nothing known"),
+                    )
                 })
             });
             return actions.collect::<Result<_, _>>().map(Self::Steps);
@@ -81,88 +67,10 @@ impl Job {
                 let mut held = Held::default();
                 let mut asked = Nanos(0);
                 for action in actions {
-                    asked = Nanos(asked.0 + action.run(stage, &mut held)?.0);
+                    asked = Nanos(asked.0 + action.run(stage, &mut held)?.asked.0);
                 }
                 Ok((asked, stage.last()))
             }
         }
-    }
-}
-
-fn action(step: &Step, setting: &Setting<'_>, seed: u64) -> Option<Action> {
-    let shared = setting.resources;
-    Some(match step {
-        Step::Run(demand) => Action::Run(demand.sampler(seed)),
-        Step::Lock(name) => Action::Lock(shared.mutex(name)?),
-        Step::Unlock(name) => Action::Unlock(shared.mutex(name)?),
-        Step::Barrier(name) => Action::Barrier(shared.barrier(name)?),
-        Step::Push(name) => Action::Push(shared.queue(name)?),
-        Step::Pop(name) => Action::Pop(shared.queue(name)?),
-        Step::Sleep(time) => Action::Sleep(*time),
-        Step::Yield => Action::Yield,
-    })
-}
-
-/// Mutexes that a job holds: they are given up when it ends, also before its last step.
-#[derive(Default)]
-struct Held(Vec<Arc<PriorityMutex>>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        for mutex in self.0.drain(..).rev() {
-            // Only the holder is here, and the holder may unlock.
-            let _ = mutex.unlock();
-        }
-    }
-}
-
-impl Action {
-    fn run<C: Counter>(&mut self, stage: &mut Stage<'_, C>, held: &mut Held) -> Result<Nanos, End> {
-        match self {
-            Self::Run(demand) => {
-                let amount = demand.draw();
-                stage.receive(amount, &mut Nothing)?;
-                return Ok(amount);
-            }
-            Self::Lock(mutex) => {
-                let got = mutex.try_lock().map_err(End::from)?;
-                if got == Acquired::TimedOut {
-                    stage.wait_in(GapKind::Blocked, |over| {
-                        loop {
-                            if mutex.lock_until(next_look())? == Acquired::Yes {
-                                held.0.push(Arc::clone(mutex));
-                                return Ok(());
-                            }
-                            if over() {
-                                return Ok(());
-                            }
-                        }
-                    })?;
-                } else {
-                    held.0.push(Arc::clone(mutex));
-                }
-            }
-            Self::Unlock(mutex) => {
-                held.0.retain(|held| !Arc::ptr_eq(held, mutex));
-                mutex.unlock().map_err(End::from)?;
-            }
-            Self::Barrier(barrier) => stage.wait_in(GapKind::Blocked, |over| barrier.wait(over))?,
-            Self::Push(queue) => {
-                if !queue.try_push().map_err(End::from)? {
-                    stage.wait_in(GapKind::Blocked, |over| queue.push(over))?;
-                }
-            }
-            Self::Pop(queue) => {
-                if !queue.try_pop().map_err(End::from)? {
-                    stage.wait_in(GapKind::Blocked, |over| queue.pop(over))?;
-                }
-            }
-            Self::Sleep(time) => {
-                let until = stage.now() + *time;
-                stage.sleep_until(until)?;
-            }
-            Self::Yield => stage.yield_now()?,
-        }
-        Ok(Nanos(0))
     }
 }

@@ -1,5 +1,6 @@
 //! The thread models: one file each, and the table of them.
 
+mod action;
 mod cpu;
 mod cpu_periodic;
 mod cpu_scan;
@@ -10,6 +11,8 @@ mod job;
 mod lat;
 mod lat_abs;
 mod periodic;
+mod program;
+mod program_load;
 
 use whylate_clock::Counter;
 use whylate_model::Nanos;
@@ -56,7 +59,10 @@ pub fn named<C: Counter>(
     setting: &Setting<'_>,
 ) -> Result<Box<dyn Model<C>>, ThreadsError> {
     let known = known::<C>();
-    let Some(entry) = known.iter().find(|entry| call.is(entry.name)) else {
+    // Not for anybody to choose: its phases come from a file.
+    let unlisted = entry::<C, program::RunProgram>();
+    let mut all = known.iter().chain(std::iter::once(&unlisted));
+    let Some(entry) = all.find(|entry| call.is(entry.name)) else {
         let names: Vec<&str> = known.iter().map(|entry| entry.name).collect();
         let known = names.join(", ");
         return Err(ThreadsError::UnknownModel { name: call.name.clone(), known });

@@ -61,9 +61,76 @@ fn a_baton_goes_round_and_past_those_that_left() {
 }
 
 #[test]
+fn each_signal_lets_one_waiting_thread_go_on_and_one_too_early_is_lost() {
+    let (condition, through) = (Condition::default(), AtomicU64::new(0));
+    condition.signal().unwrap();
+    std::thread::scope(|scope| {
+        // The places are drawn before anybody signals, in a known order.
+        let places: Vec<Place> = (0..3).map(|_| condition.draw()).collect();
+        let (condition, through) = (&condition, &through);
+        let mut threads = places.into_iter().map(|place| {
+            scope.spawn(move || {
+                condition.wait(place, NEVER).unwrap();
+                through.fetch_add(1, Ordering::SeqCst)
+            })
+        });
+        let (first, second, third) = (threads.next(), threads.next(), threads.next());
+        assert_eq!(through.load(Ordering::SeqCst), 0, "the signal before them was lost");
+        condition.signal().unwrap();
+        assert_eq!(first.unwrap().join().unwrap(), 0, "the one that waited longest is the first");
+        assert_eq!(through.load(Ordering::SeqCst), 1);
+        condition.broadcast().unwrap();
+        second.unwrap().join().unwrap();
+        third.unwrap().join().unwrap();
+    });
+    assert_eq!(through.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn who_signals_and_waits_in_one_is_found_waiting_and_does_not_call_itself() {
+    let condition = Condition::default();
+    let is_called = |place| {
+        let asked = std::cell::Cell::new(false);
+        let over = || {
+            asked.set(true);
+            true
+        };
+        condition.wait(place, &over).unwrap();
+        !asked.get()
+    };
+    let first = condition.signal_and_draw().unwrap();
+    assert!(!is_called(first));
+    let second = condition.signal_and_draw().unwrap();
+    assert!(is_called(first) && !is_called(second));
+    condition.broadcast().unwrap();
+    assert!(is_called(second));
+}
+
+#[test]
+fn a_semaphore_gives_out_what_was_put_in_and_no_more() {
+    let (semaphore, taken) = (Semaphore::of(5), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..1_000 {
+                    semaphore.wait(NEVER).unwrap();
+                    taken.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        scope.spawn(|| (0..1_995).for_each(|_| semaphore.post().unwrap()));
+    });
+    assert_eq!(taken.load(Ordering::SeqCst), 2_000);
+    assert!(!semaphore.try_wait());
+}
+
+#[test]
 fn a_wait_ends_when_there_is_nothing_to_wait_for() {
     let over: &dyn Fn() -> bool = &|| true;
     Barrier::of(2).wait(over).unwrap();
     Queue::of(1).pop(over).unwrap();
     Baton::among(2).wait(1, over).unwrap();
+    let condition = Condition::default();
+    condition.wait(condition.draw(), over).unwrap();
+    Semaphore::default().wait(over).unwrap();
 }

@@ -50,8 +50,15 @@ fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
         resources: Vec::new(),
     };
     let resources = Resources::of(&set).unwrap();
-    let setting =
-        Setting { seed: 1, deadline: None, steps: &[], resources: &resources, tables: &no_tables };
+    let setting = Setting {
+        seed: 1,
+        deadline: None,
+        steps: &[],
+        program: None,
+        cpus: None,
+        resources: &resources,
+        tables: &no_tables,
+    };
     let members = models.iter().enumerate().map(|(index, text)| Member {
         name: format!("test/{index}"),
         model: models::named(&Call::parse(text).unwrap(), &setting).unwrap(),

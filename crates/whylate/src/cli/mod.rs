@@ -8,6 +8,7 @@ mod hourglass;
 mod merge;
 mod reflect;
 mod report;
+mod rta;
 mod threads;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) use hourglass::Hourglass;
 pub(crate) use merge::Merge;
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
+pub(crate) use rta::{Assign, Jitter, Policy, Rta};
 pub(crate) use threads::Threads;
 
 /// Measures where the microseconds of this machine go, names what took them, and says how far each
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Gaps(Box<Gaps>),
     Threads(Box<Threads>),
     Hourglass(Hourglass),
+    Rta(Box<Rta>),
     Doctor(Doctor),
     Report(Report),
     Compare(Box<Compare>),

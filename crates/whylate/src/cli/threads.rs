@@ -12,8 +12,10 @@ use crate::parse;
 ///
 /// Synthetic threads receive CPU time, wait, lock and hand over as the set says, and record when
 /// they had the CPU. Deadlines, response times and each miss are reported with the gap that caused
-/// it. A set comes from a file (--file) or from one word for each thread (--thread): the workload,
-/// then clauses apart by commas.
+/// it. A set comes from a file, or from one word for each thread (--thread): the workload, then
+/// clauses apart by commas. A file is a task set in TOML, or a workload of rt-app in JSON as people
+/// write it: comments, trailing commas, a key more than once. Execution time of either is counted
+/// between gaps; rt-app's calibration is not used.
 ///
 /// Example: whylate threads --thread "PERIODIC 3ms 8ms, timer HR, priority RTMED" --thread "PERIODIC
 /// 17ms 33ms, timer HR, priority RTLOW" --cpus 1
@@ -27,8 +29,16 @@ pub(crate) struct Threads {
     /// Common options.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// A task set in TOML
-    #[arg(long, value_name = "FILE", help_heading = "The set", required_unless_present = "thread")]
+    /// A task set in TOML, or a workload of rt-app (.json)
+    #[arg(
+        value_name = "FILE",
+        help_heading = "The set",
+        required_unless_present_any = ["thread", "file"],
+        conflicts_with = "file"
+    )]
+    pub(crate) set: Option<PathBuf>,
+    /// The same, by name
+    #[arg(long, value_name = "FILE", help_heading = "The set")]
     pub(crate) file: Option<PathBuf>,
     /// A thread: WORKLOAD[, timer T][, priority P][, cpus LIST][, reserve [hard|soft|quota] C T][,
     /// deadline D][, start T][, finish T][, name N][, count N]
@@ -46,6 +56,9 @@ pub(crate) struct Threads {
     /// Propose a reservation for each thread with jobs, of which at most this share may miss
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) suggest_reservation: Option<f64>,
+    /// Write a log of each rt-app task here, in rt-app's columns
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rt_app_log: Option<PathBuf>,
     /// Fail where there is no kernel trace to hold the rules of inference against
     #[arg(long)]
     pub(crate) validate: bool,

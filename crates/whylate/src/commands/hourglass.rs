@@ -97,6 +97,7 @@ fn request(line: Line, seed: u64) -> Request {
         validate: true,
         worst: 3,
         records,
+        passes: 0,
         storage: storage::Limits::default(),
         seed,
         command_line: std::env::args().collect(),

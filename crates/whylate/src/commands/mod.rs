@@ -8,6 +8,7 @@ mod hourglass;
 mod merge;
 mod reflect;
 mod report;
+mod rta;
 mod threads;
 
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Gaps(options)) => gaps::run(&options),
         Some(Command::Threads(options)) => threads::run(&options),
         Some(Command::Hourglass(options)) => hourglass::run(&options),
+        Some(Command::Rta(options)) => rta::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),

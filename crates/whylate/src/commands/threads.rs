@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use whylate_gap::Threshold;
 use whylate_model::Nanos;
-use whylate_record::set::{Request, SetRecorded, record};
+use whylate_record::set::{Request, SetRecorded, record, rt_app_log};
 use whylate_record::{RecordError, storage};
+use whylate_rta::rtapp::{self, Note};
 use whylate_rta::{File, TaskSet, file, flag, suggest};
 use whylate_threads::{models, priority, timers};
 
@@ -20,19 +21,24 @@ use crate::stopping::Stopping;
 const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long a set runs that does not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Passes of rt-app tasks kept for their logs: 48 MB.
+const LOGGED: u64 = 1_000_000;
+/// What of a file has no effect is said in so many lines.
+const MOST_NOTES: usize = 10;
 
 pub(super) fn run(options: &Threads) -> Result<Exit> {
     if options.list {
         list();
         return Ok(Exit::Done);
     }
-    let (set, tables_in) = match asked(options) {
+    let Asked { file: set, tables_in, notes } = match asked(options) {
         Ok(asked) => asked,
         Err(error) => {
             anstream::eprintln!("whylate threads: {error:#}");
             return Ok(Exit::Usage);
         }
     };
+    tell(&notes);
     let stopping = Stopping::listen()?;
     let mut progress = Shown::new(HEARTBEAT);
     let of_file = set.seed;
@@ -47,6 +53,11 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
     let mut exit = conclude(&set.recorded, &path, &options.common, &stopping)?;
+    if let Some(folder) = &options.rt_app_log {
+        let logs = rt_app_log::write(folder, &request.set.threads, &set)
+            .with_context(|| format!("cannot write logs into {}", folder.display()))?;
+        anstream::eprintln!("Logs in rt-app's columns: {logs}, in {}", folder.display());
+    }
     if options.validate && set.recorded.run.validation.is_none() {
         anstream::eprintln!("--validate: there was no kernel trace to hold the rules against");
         exit = Exit::CouldNotMeasure;
@@ -64,26 +75,56 @@ pub(super) fn not_understood(request: &Request, command: &str) -> Option<Exit> {
     Some(if matches!(error, RecordError::Word(_)) { Exit::Usage } else { Exit::CouldNotMeasure })
 }
 
+/// What is asked for.
+struct Asked {
+    file: File,
+    /// Where the tables of a file lie.
+    tables_in: Option<PathBuf>,
+    /// What of the file has no effect.
+    notes: Vec<Note>,
+}
+
 /// The set that the words or the file describe.
-fn asked(options: &Threads) -> Result<(File, Option<PathBuf>)> {
-    let mut base = None;
-    let mut asked = match &options.file {
-        None => File { set: TaskSet::default(), duration: None, seed: None },
-        Some(path) => {
-            base = path.parent().map(Path::to_path_buf);
-            let text = whylate_record::set::text_of(None, &path.to_string_lossy());
-            let text = text.map_err(|reason| anyhow!(reason))?;
-            let tables = |name: &str| whylate_record::set::text_of(base.as_deref(), name);
-            file::parse(&text, &tables).with_context(|| path.display().to_string())?
-        }
+fn asked(options: &Threads) -> Result<Asked> {
+    let mut asked = Asked {
+        file: File { set: TaskSet::default(), duration: None, seed: None },
+        tables_in: None,
+        notes: Vec::new(),
     };
-    for word in &options.thread {
-        let more = flag::threads(word, asked.set.threads.len())
-            .with_context(|| format!("--thread \"{word}\""))?;
-        asked.set.threads.extend(more);
+    if let Some(path) = options.set.as_ref().or(options.file.as_ref()) {
+        asked.read(path).with_context(|| path.display().to_string())?;
     }
-    asked.set.check()?;
-    Ok((asked, base))
+    let set = &mut asked.file.set;
+    for word in &options.thread {
+        let more = flag::threads(word, set.threads.len())
+            .with_context(|| format!("--thread \"{word}\""))?;
+        set.threads.extend(more);
+    }
+    set.check()?;
+    Ok(asked)
+}
+
+impl Asked {
+    fn read(&mut self, path: &Path) -> Result<()> {
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+            let workload = rtapp::read(path)?;
+            self.file = File { set: workload.set, duration: workload.duration, seed: None };
+            self.notes = workload.notes;
+        } else {
+            self.file = file::read(path)?;
+            self.tables_in = path.parent().map(Path::to_path_buf);
+        }
+        Ok(())
+    }
+}
+
+fn tell(notes: &[Note]) {
+    for note in notes.iter().take(MOST_NOTES) {
+        anstream::eprintln!("{}: {}", note.at, whylate_model::Printable(&note.text));
+    }
+    if notes.len() > MOST_NOTES {
+        anstream::eprintln!("{} more entries have no effect", notes.len() - MOST_NOTES);
+    }
 }
 
 fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result<Request> {
@@ -105,6 +146,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         validate: true,
         worst: 3,
         records: options.records,
+        passes: if options.rt_app_log.is_some() { LOGGED } else { 0 },
         storage: storage::Limits { checkpoint: options.checkpoint, ..storage::Limits::default() },
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),

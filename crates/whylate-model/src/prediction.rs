@@ -1,0 +1,308 @@
+//! What theory predicted for a set of threads, and what was simulated and measured beside it.
+//!
+//! Plain numbers, each from a nominal release unless it says otherwise. Nothing is computed here but
+//! the comparison of a bound with a maximum.
+
+use serde::{Deserialize, Serialize};
+
+use crate::threads::TakenFrom;
+use crate::units::{Nanos, Ticks};
+
+/// A bound that lies further above what was seen than this share of itself is pessimistic.
+const PESSIMISTIC: f64 = 0.1;
+
+/// A prediction for the tasks of one CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Prediction {
+    /// How the CPU is given away.
+    pub policy: PredictedPolicy,
+    /// How priorities were given out; none: as the set says.
+    pub assignment: Option<String>,
+    /// What the operating system takes, where it was counted.
+    pub overheads: Option<PredictedOverheads>,
+    /// Share of the CPU that the tasks ask for, overheads included.
+    pub utilisation: f64,
+    /// Are all deadlines met? None where that is not known.
+    pub feasible: Option<bool>,
+    /// The tasks, in the order of the set.
+    pub tasks: Vec<PredictedTask>,
+    /// The demand test, under earliest deadline first.
+    pub demand: Option<DemandTest>,
+    /// The admission test, with reservations.
+    pub admission: Option<Admission>,
+    /// What the simulation consisted of, where there was one.
+    pub simulation: Option<Simulation>,
+    /// What else is to be known: assumptions, and what was left out.
+    pub notes: Vec<String>,
+    /// The same again with the release jitter that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_measured_jitter: Option<Box<Self>>,
+}
+
+/// How the CPU is given away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PredictedPolicy {
+    /// To the most urgent by a fixed number.
+    FixedPriority,
+    /// To the one whose deadline is next.
+    EarliestDeadline,
+    /// To reservations.
+    Reservations,
+}
+
+/// What the operating system takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PredictedOverheads {
+    /// One context switch; each job has two.
+    pub switch: Nanos,
+    /// One tick.
+    pub tick: Option<Nanos>,
+    /// Time between two ticks.
+    pub tick_period: Option<Nanos>,
+    /// Where the costs come from.
+    pub from: String,
+}
+
+/// A task with its prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PredictedTask {
+    /// Its name.
+    pub name: String,
+    /// Number of its thread in the set.
+    pub thread: u32,
+    /// How urgent it is, larger is more urgent; none where priorities do not decide.
+    pub priority: Option<u32>,
+    /// What a job asks for at most, without overheads.
+    pub execution: Nanos,
+    /// Its period.
+    pub period: Nanos,
+    /// Its deadline.
+    pub deadline: Nanos,
+    /// Release jitter.
+    pub jitter: Nanos,
+    /// By how much all releases are late.
+    pub delay: Nanos,
+    /// How long a less urgent task may keep it waiting.
+    pub blocking: Nanos,
+    /// Its response time; none where the policy gives one answer for all tasks.
+    pub response: Option<PredictedResponse>,
+    /// What is left before its deadline, ns; negative where it may be missed.
+    pub slack_ns: Option<i64>,
+    /// The longest response that was simulated.
+    pub simulated: Option<Nanos>,
+    /// Simulated jobs that missed their deadline.
+    pub simulated_misses: u64,
+    /// What was measured.
+    pub measured: Option<MeasuredTask>,
+}
+
+/// The response time of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum PredictedResponse {
+    /// It is never longer.
+    Bounded {
+        /// From the nominal release.
+        nominal: Nanos,
+        /// From the actual arrival.
+        actual: Nanos,
+    },
+    /// It grows without end.
+    Unbounded,
+    /// It was not found within the limits of the search.
+    Undecided,
+}
+
+/// The demand test of earliest deadline first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum DemandTest {
+    /// Demand never exceeds the time that there is.
+    Feasible {
+        /// Length of the longest busy period.
+        busy: Nanos,
+        /// Deadlines in it that were looked at.
+        deadlines: u64,
+    },
+    /// It does.
+    Infeasible {
+        /// The shortest window in which it does.
+        window: Nanos,
+        /// What is asked for inside it.
+        demand: Nanos,
+    },
+    /// The tasks ask for more than the CPU.
+    Overloaded,
+    /// Not found within the limits of the search.
+    Undecided,
+}
+
+/// Reservations against what a scheduler gives away.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Admission {
+    /// The sum of the reserved shares.
+    pub reserved: f64,
+    /// The share that is given away.
+    pub limit: f64,
+    /// Are they admitted together?
+    pub admitted: bool,
+}
+
+/// What a simulation consisted of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Simulation {
+    /// Patterns of releases: all at once, and random ones.
+    pub patterns: u64,
+    /// Events.
+    pub events: u64,
+    /// It was ended by a limit before its end.
+    pub cut: bool,
+    /// Seed of the random patterns.
+    pub seed: u64,
+    /// Who had the CPU when all tasks were released at once, from the beginning.
+    pub schedule: Vec<ScheduleSlot>,
+}
+
+/// A stretch of simulated CPU time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScheduleSlot {
+    /// Which task, as in `tasks`; one behind the last is the tick.
+    pub task: u32,
+    /// From.
+    pub start: Nanos,
+    /// To.
+    pub end: Nanos,
+}
+
+/// What was measured of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MeasuredTask {
+    /// Jobs that were done.
+    pub jobs: u64,
+    /// Jobs that were not done though their deadline was over.
+    pub never_done: u64,
+    /// Of both, jobs that took longer than was predicted.
+    pub over: u64,
+    /// The longest response.
+    pub max: Option<Nanos>,
+    /// The prediction beside it; none without both.
+    pub comparison: Option<Comparison>,
+    /// The slowest job, where the prediction was violated.
+    pub worst: Option<WorstJob>,
+    /// How late its releases were.
+    pub releases: Option<ReleaseJitter>,
+}
+
+/// A bound beside the largest that was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Comparison {
+    /// No job took longer.
+    Consistent,
+    /// No job came near.
+    Pessimistic {
+        /// The bound less the largest.
+        by: Nanos,
+    },
+    /// Some job took longer.
+    Violated {
+        /// The largest less the bound.
+        by: Nanos,
+    },
+}
+
+/// A job that took longer than was predicted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorstJob {
+    /// Its number.
+    pub job: u64,
+    /// Its nominal release.
+    pub release: Ticks,
+    /// Its response.
+    pub response: Nanos,
+    /// What it wanted and did not have.
+    pub taken: TakenFrom,
+    /// The gap that took most of its time.
+    pub gap: Option<WorstJobGap>,
+}
+
+/// The gap behind a slow job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorstJobGap {
+    /// Where it begins.
+    pub start: Ticks,
+    /// How long it is.
+    pub length: Nanos,
+    /// What it is named after; none where nobody looked.
+    pub cause: Option<String>,
+}
+
+/// How late releases were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReleaseJitter {
+    /// Releases.
+    pub n: u64,
+    /// The least lateness.
+    pub least: Nanos,
+    /// The largest beyond it.
+    pub jitter: Nanos,
+    /// What 99.9 % of them did not exceed beyond the least; none where the sample does not show it.
+    pub p999: Option<Nanos>,
+}
+
+impl Comparison {
+    /// Compares a bound with the largest of a sample.
+    #[must_use]
+    pub fn of(bound: Nanos, max: Nanos) -> Self {
+        if max > bound {
+            return Self::Violated { by: Nanos(max.0 - bound.0) };
+        }
+        let by = Nanos(bound.0 - max.0);
+        if by.0 as f64 > PESSIMISTIC * bound.0 as f64 {
+            Self::Pessimistic { by }
+        } else {
+            Self::Consistent
+        }
+    }
+}
+
+impl PredictedTask {
+    /// The bound from the nominal release, where there is one.
+    #[must_use]
+    pub fn nominal(&self) -> Option<Nanos> {
+        match self.response {
+            Some(PredictedResponse::Bounded { nominal, .. }) => Some(nominal),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_violated_near_or_far_above_what_was_seen() {
+        let of = |bound, max| Comparison::of(Nanos(bound), Nanos(max));
+        assert_eq!(of(100, 101), Comparison::Violated { by: Nanos(1) });
+        assert_eq!(of(100, 100), Comparison::Consistent);
+        assert_eq!(of(100, 90), Comparison::Consistent);
+        assert_eq!(of(100, 89), Comparison::Pessimistic { by: Nanos(11) });
+        assert_eq!(of(u64::MAX, 0), Comparison::Pessimistic { by: Nanos(u64::MAX) });
+    }
+}

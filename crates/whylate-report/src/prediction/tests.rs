@@ -1,0 +1,158 @@
+//! Planted jobs and gaps: what took too long is found with the gap behind it.
+
+use whylate_model::gap::{Evidence, Gap, GapKind};
+use whylate_model::prediction::{PredictedPolicy, PredictedResponse};
+use whylate_model::segments::{Limits, StoredGap, Writer};
+use whylate_model::{CpuId, TicksDelta};
+
+use super::*;
+use crate::execution::recorded::tests::{empty, set};
+
+const MS: u64 = 1_000_000;
+
+/// A prediction of `bound` ms for each of the threads.
+pub(crate) fn predicted(bounds_ms: &[u64]) -> Prediction {
+    let task = |(thread, bound): (usize, &u64)| PredictedTask {
+        name: format!("t{thread}"),
+        thread: thread as u32,
+        priority: Some(9 - thread as u32),
+        execution: Nanos(3 * MS),
+        period: Nanos(10 * MS),
+        deadline: Nanos(10 * MS),
+        jitter: Nanos(0),
+        delay: Nanos(0),
+        blocking: Nanos(0),
+        response: Some(PredictedResponse::Bounded {
+            nominal: Nanos(bound * MS),
+            actual: Nanos(bound * MS),
+        }),
+        slack_ns: Some(10 * MS as i64 - (bound * MS) as i64),
+        simulated: Some(Nanos(bound * MS)),
+        simulated_misses: 0,
+        measured: None,
+    };
+    Prediction {
+        policy: PredictedPolicy::FixedPriority,
+        assignment: None,
+        overheads: None,
+        utilisation: 0.3,
+        feasible: Some(true),
+        tasks: bounds_ms.iter().enumerate().map(task).collect(),
+        demand: None,
+        admission: None,
+        simulation: None,
+        notes: Vec::new(),
+        with_measured_jitter: None,
+    }
+}
+
+/// Job `index` of a thread, released every 10 ms, that took so many ms.
+fn job(thread: u16, index: u64, took_ms: u64, woken_ms: u64) -> StoredJob {
+    let release = Ticks(1_000 + index * 10 * MS);
+    let after = |ms: u64| release + TicksDelta(ms * MS);
+    StoredJob {
+        thread,
+        index,
+        release,
+        deadline: after(10),
+        woke: Some(after(woken_ms + 1)),
+        done: Some(after(took_ms)),
+        received: Nanos(3 * MS),
+        verdict: if took_ms > 10 { Verdict::Late } else { Verdict::Hit },
+        threads: Nanos(MS),
+        waking: Nanos(woken_ms * MS),
+        interrupts: Nanos(0),
+        host: Nanos(0),
+        blocked: Nanos(0),
+        away: Nanos(0),
+        unknown: Nanos(0),
+    }
+}
+
+fn gap(thread: u16, from_ms: u64, to_ms: u64, cause: &str) -> StoredGap {
+    let at = |ms: u64| Ticks(1_000 + ms * MS);
+    let gap = Gap {
+        start: at(from_ms),
+        end: at(to_ms),
+        resumed: at(to_ms),
+        cpu_before: CpuId(1),
+        cpu_after: CpuId(1),
+        kind: GapKind::Interruption,
+        evidence: Evidence::default(),
+    };
+    StoredGap { thread, gap, cause: Some(cause.into()) }
+}
+
+/// Two threads; the second job of the second took 9 ms of a predicted 5.
+fn planted(traced: bool) -> (Prediction, Vec<Releases>) {
+    let (_home, directory) = empty();
+    let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
+    for index in 0..5 {
+        writer.push_job(&job(0, index, 4, 0)).unwrap();
+        let slow = if index == 1 { (9, 2) } else { (3, 0) };
+        writer.push_job(&job(1, index, slow.0, slow.1)).unwrap();
+    }
+    for gap in [
+        gap(0, 11, 19, "of another thread"),
+        gap(1, 9, 11, "before and into it"),
+        gap(1, 12, 15, "the host"),
+        gap(1, 18, 40, "reaches out of it"),
+    ] {
+        writer.push_gap(&gap).unwrap();
+    }
+    writer.checkpoint().unwrap();
+    let mut run = set();
+    run.clock.hz = Hertz(1e9);
+    if !traced {
+        run.evidence.trace = None;
+    }
+    assert_eq!(run.evidence.trace.is_some(), traced);
+    let mut prediction = predicted(&[4, 5]);
+    let releases = beside(&directory, &run, &mut prediction).unwrap();
+    (prediction, releases)
+}
+
+#[test]
+fn the_slowest_job_is_told_with_the_gap_that_took_most_of_it() {
+    let (prediction, _) = planted(true);
+    let first = prediction.tasks[0].measured.clone().unwrap();
+    assert_eq!((first.jobs, first.over, first.max), (5, 0, Some(Nanos(4 * MS))));
+    assert_eq!((first.comparison, first.worst), (Some(Comparison::Consistent), None));
+    let second = prediction.tasks[1].measured.clone().unwrap();
+    assert_eq!((second.jobs, second.over, second.max), (5, 1, Some(Nanos(9 * MS))));
+    assert_eq!(second.comparison, Some(Comparison::Violated { by: Nanos(4 * MS) }));
+    let worst = second.worst.unwrap();
+    assert_eq!((worst.job, worst.response), (1, Nanos(9 * MS)));
+    let gap = worst.gap.unwrap();
+    assert_eq!((gap.cause.as_deref(), gap.length), (Some("the host"), Nanos(3 * MS)));
+}
+
+#[test]
+fn a_job_that_is_never_done_violates_a_bound_within_its_deadline() {
+    let (_home, directory) = empty();
+    let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
+    let never = StoredJob { done: None, woke: None, verdict: Verdict::Skipped, ..job(0, 1, 3, 0) };
+    for job in [job(0, 0, 3, 0), never] {
+        writer.push_job(&job).unwrap();
+    }
+    writer.checkpoint().unwrap();
+    let mut run = set();
+    run.clock.hz = Hertz(1e9);
+    let mut prediction = predicted(&[4]);
+    beside(&directory, &run, &mut prediction).unwrap();
+    let measured = prediction.tasks[0].measured.clone().unwrap();
+    assert_eq!((measured.jobs, measured.never_done, measured.over), (1, 1, 1));
+    assert_eq!(measured.comparison, Some(Comparison::Violated { by: Nanos(6 * MS) }));
+}
+
+#[test]
+fn a_release_arrives_when_its_thread_was_woken_or_without_a_trace_when_it_first_ran() {
+    let (_, traced) = planted(true);
+    let late = |releases: &Releases| -> Vec<u64> {
+        releases.iter().map(|(nominal, arrival)| (arrival.0 - nominal.0) / MS).collect()
+    };
+    assert_eq!(late(&traced[1]), [0, 2, 0, 0, 0]);
+    let (_, alone) = planted(false);
+    assert_eq!(late(&alone[1]), [1, 3, 1, 1, 1]);
+    assert_eq!(alone[0][2].0, Nanos(20 * MS), "from the first release of the run");
+}

@@ -1,0 +1,386 @@
+//! A prediction on a terminal, and what was simulated and measured beside it.
+
+use whylate_model::prediction::{
+    Comparison, DemandTest, MeasuredTask, PredictedPolicy, PredictedResponse, PredictedTask,
+    Prediction, WorstJob,
+};
+use whylate_model::run::Run;
+use whylate_model::{Nanos, Printable};
+
+use super::Style;
+use super::text::{Page, count, percent};
+
+/// Tasks with a row each; the others are in the JSON.
+const MOST_ROWS: usize = 256;
+/// Slow jobs that are told one by one.
+const MOST_JOBS: usize = 16;
+
+/// What the columns of the first table mean.
+const PREDICTED: &str = "C: what a job asks for at most; T: period; D: deadline; R: the longest \
+                         response, from the nominal release and from the actual arrival; slack: D \
+                         less R.";
+/// What those of the second mean.
+const BESIDE: &str = "The largest of each, from the nominal release. consistent: no job took longer than R; pessimistic: \
+                      none came near it; violated: some took longer.";
+
+/// A prediction alone, before or without a run.
+#[must_use]
+pub fn render_prediction(prediction: &Prediction, style: Style) -> String {
+    let mut page = Page::new(style);
+    let tasks = prediction.tasks.len();
+    page.title(&format!("Do {} meet their deadlines on one CPU?", counted(tasks)));
+    tell(&mut page, prediction, "Predicted response times");
+    page.finish()
+}
+
+/// The sections of a run that was predicted.
+pub(super) fn sections(page: &mut Page, run: &Run) {
+    let Some(prediction) = &run.prediction else { return };
+    tell(page, prediction, "Predicted response times");
+    if let Some(again) = &prediction.with_measured_jitter {
+        jitter(page, prediction);
+        tell(page, again, "Predicted again with the release jitter that was measured");
+    }
+}
+
+fn counted(tasks: usize) -> String {
+    match tasks {
+        1 => "1 task".to_owned(),
+        more => format!("{more} tasks"),
+    }
+}
+
+fn answer(of: &Prediction) -> String {
+    let by = match of.policy {
+        PredictedPolicy::FixedPriority => "with fixed priorities",
+        PredictedPolicy::EarliestDeadline => "under earliest deadline first",
+        PredictedPolicy::Reservations => "inside their reservations",
+    };
+    let load = percent(of.utilisation);
+    let said = match of.feasible {
+        Some(true) => "all deadlines are met",
+        Some(false) => "deadlines may be missed",
+        None => "it is not known whether deadlines are met, for the search ended at its limit",
+    };
+    format!("By analysis {by}, {said}; the tasks ask for {load} of the CPU.")
+}
+
+fn tell(page: &mut Page, of: &Prediction, title: &str) {
+    page.section(title);
+    page.paragraph(&answer(of));
+    predicted(page, of);
+    for said in particulars(of) {
+        page.item(&said);
+    }
+    of.notes.iter().for_each(|note| page.note(note));
+    if of.tasks.iter().any(|task| task.simulated.is_some() || task.measured.is_some()) {
+        let measured = of.tasks.iter().any(|task| task.measured.is_some());
+        page.section(if measured {
+            "Predicted beside measured"
+        } else {
+            "Predicted beside simulated"
+        });
+        beside(page, of);
+    }
+}
+
+/// A column that is there only where some task has it.
+type Get = fn(&PredictedTask) -> Nanos;
+
+fn predicted(page: &mut Page, of: &Prediction) {
+    let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
+    let any = |get: Get| shown.iter().any(|task| get(task).0 > 0);
+    let optional: [(&str, Get); 3] = [
+        ("jitter", |task| task.jitter),
+        ("delay", |task| task.delay),
+        ("blocking", |task| task.blocking),
+    ];
+    let optional: Vec<_> = optional.into_iter().filter(|(_, get)| any(*get)).collect();
+    let by_priority = shown.iter().any(|task| task.priority.is_some());
+    let each = shown.iter().any(|task| task.response.is_some());
+    let mut head = vec!["task"];
+    head.extend(by_priority.then_some("prio"));
+    head.extend(["C", "T", "D"]);
+    head.extend(optional.iter().map(|(name, _)| *name));
+    if each {
+        head.extend(["R nominal", "R actual", "slack"]);
+    }
+    let row = |task: &PredictedTask| {
+        let mut row = vec![Printable(&task.name).to_string()];
+        if by_priority {
+            row.push(task.priority.map_or("-".to_owned(), |priority| priority.to_string()));
+        }
+        row.extend([task.execution, task.period, task.deadline].map(|time| time.to_string()));
+        row.extend(optional.iter().map(|(_, get)| get(task).to_string()));
+        if each {
+            row.extend(response(task));
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    page.table(&head, &rows, &[]);
+    if of.tasks.len() > shown.len() {
+        page.item(&format!("{} more are in the JSON", of.tasks.len() - shown.len()));
+    }
+    if each {
+        page.paragraph(PREDICTED);
+    }
+}
+
+fn response(task: &PredictedTask) -> [String; 3] {
+    let same = |text: &str| [text.to_owned(), text.to_owned(), "-".to_owned()];
+    match task.response {
+        Some(PredictedResponse::Bounded { nominal, actual }) => {
+            [nominal.to_string(), actual.to_string(), slack(task.slack_ns)]
+        }
+        Some(PredictedResponse::Unbounded) => same("unbounded"),
+        Some(PredictedResponse::Undecided) => same("not found"),
+        None => same("-"),
+    }
+}
+
+fn slack(ns: Option<i64>) -> String {
+    ns.map_or("-".to_owned(), |ns| {
+        let sign = if ns < 0 { "-" } else { "" };
+        format!("{sign}{}", Nanos(ns.unsigned_abs()))
+    })
+}
+
+/// What there is to say of the whole set.
+fn particulars(of: &Prediction) -> Vec<String> {
+    let mut said = Vec::new();
+    said.extend(of.assignment.as_ref().map(|by| format!("priorities: {}", Printable(by))));
+    said.extend(of.overheads.as_ref().map(|costs| {
+        let tick = match (costs.tick, costs.tick_period) {
+            (Some(cost), Some(period)) => format!(", a tick of {cost} each {period}"),
+            _ => String::new(),
+        };
+        let from = Printable(&costs.from);
+        format!("overheads: two switches of {} for each job{tick}; {from}", costs.switch)
+    }));
+    said.extend(of.demand.map(|test| match test {
+        DemandTest::Feasible { busy, deadlines } => {
+            let deadlines = count(deadlines);
+            format!(
+                "demand never exceeds the time: {deadlines} deadlines in a busy period of {busy}"
+            )
+        }
+        DemandTest::Infeasible { window, demand } => {
+            format!("in a window of {window} deadlines ask for {demand}")
+        }
+        DemandTest::Overloaded => "demand exceeds the CPU in the long run".to_owned(),
+        DemandTest::Undecided => "the demand test ended at its limit".to_owned(),
+    }));
+    said.extend(of.admission.map(|test| {
+        let (reserved, limit) = (percent(test.reserved), percent(test.limit));
+        let is = if test.admitted { "admitted" } else { "NOT admitted" };
+        format!("reserved {reserved} of a limit of {limit}: {is}")
+    }));
+    said.extend(of.simulation.as_ref().map(|of| {
+        let cut = if of.cut { "; it was ended by its limit" } else { "" };
+        let (patterns, events) = (count(of.patterns), count(of.events));
+        format!(
+            "simulated: {patterns} patterns of releases, {events} events, seed {}{cut}",
+            of.seed
+        )
+    }));
+    said
+}
+
+fn beside(page: &mut Page, of: &Prediction) {
+    let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
+    let simulated = shown.iter().any(|task| task.simulated.is_some());
+    let measured = shown.iter().any(|task| task.measured.is_some());
+    let bounded = shown.iter().any(|task| task.nominal().is_some());
+    let mut head = vec!["task"];
+    head.extend(bounded.then_some("R"));
+    let mut left = Vec::new();
+    if simulated {
+        head.push("simulated");
+    }
+    if measured {
+        head.extend(["measured", "jobs", "over R", "verdict"]);
+        left.push(head.len() - 1);
+    }
+    let time = |time: Option<Nanos>| time.map_or("-".to_owned(), |time| time.to_string());
+    let row = |task: &PredictedTask| {
+        let mut row = vec![Printable(&task.name).to_string()];
+        if bounded {
+            row.push(time(task.nominal()));
+        }
+        if simulated {
+            row.push(time(task.simulated));
+        }
+        if measured {
+            row.extend(match &task.measured {
+                Some(of) => [time(of.max), count(of.jobs), count(of.over), verdict(of.comparison)],
+                None => ["-", "-", "-", "-"].map(str::to_owned),
+            });
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    page.table(&head, &rows, &left);
+    if measured {
+        page.paragraph(BESIDE);
+    }
+    let worst = |task: &'_ PredictedTask| {
+        let job = task.measured.as_ref()?.worst.as_ref()?;
+        Some(slowest(&task.name, job))
+    };
+    shown.iter().filter_map(worst).take(MOST_JOBS).for_each(|said| page.item(&said));
+    for task in shown.iter().take(MOST_JOBS) {
+        let never = task.measured.as_ref().map_or(0, |of| of.never_done);
+        if never > 0 {
+            let (name, never) = (Printable(&task.name), count(never));
+            page.item(&format!(
+                "task {name}: jobs not done though their deadline was over: {never}"
+            ));
+        }
+    }
+}
+
+fn verdict(comparison: Option<Comparison>) -> String {
+    match comparison {
+        Some(Comparison::Consistent) => "consistent".to_owned(),
+        Some(Comparison::Pessimistic { by }) => format!("pessimistic by {by}"),
+        Some(Comparison::Violated { by }) => format!("violated by {by}"),
+        None => "-".to_owned(),
+    }
+}
+
+fn slowest(task: &str, of: &WorstJob) -> String {
+    let gap = match &of.gap {
+        Some(gap) => {
+            let cause = gap.cause.as_deref().unwrap_or("nobody looked why");
+            format!("; its longest gap took {}: {}", gap.length, Printable(cause))
+        }
+        None => "; no gap of it is stored".to_owned(),
+    };
+    format!(
+        "task {}: job {} took {}; it did not have {}{gap}",
+        Printable(task),
+        of.job,
+        of.response,
+        crate::threads::taken(&of.taken)
+    )
+}
+
+/// How late releases were.
+fn jitter(page: &mut Page, of: &Prediction) {
+    let rows: Vec<Vec<String>> = of
+        .tasks
+        .iter()
+        .take(MOST_ROWS)
+        .filter_map(|task| {
+            let MeasuredTask { releases, .. } = task.measured.as_ref()?;
+            let of = (*releases)?;
+            Some(vec![
+                Printable(&task.name).to_string(),
+                count(of.n),
+                of.least.to_string(),
+                of.p999.map_or("-".to_owned(), |time| time.to_string()),
+                of.jitter.to_string(),
+            ])
+        })
+        .collect();
+    page.section("Release jitter");
+    page.table(&["task", "releases", "least late", "p99.9", "jitter"], &rows, &[]);
+    page.paragraph(
+        "Lateness of each arrival against its nominal release; p99.9 and jitter, the largest, count \
+         from the least.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::Ticks;
+    use whylate_model::prediction::{ReleaseJitter, WorstJobGap};
+    use whylate_model::threads::TakenFrom;
+
+    use super::*;
+    use crate::prediction::tests::predicted;
+
+    fn text(of: &Prediction) -> String {
+        render_prediction(of, Style::default())
+    }
+
+    /// Wherever its lines end.
+    fn unwrapped(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_prediction_fits_into_eighty_columns_and_says_what_was_found() {
+        let mut of = predicted(&[4, 12]);
+        of.feasible = Some(false);
+        of.tasks[1].jitter = Nanos(8_000_000);
+        of.tasks[1].name = "a-name-of-thirty-two-letters-now".to_owned();
+        of.overheads = Some(whylate_model::prediction::PredictedOverheads {
+            switch: Nanos(3_000),
+            tick: Some(Nanos(15_000)),
+            tick_period: Some(Nanos(4_000_000)),
+            from: "as given".to_owned(),
+        });
+        let text = text(&of);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let text = unwrapped(&text);
+        for said in ["deadlines may be missed", "-2.00ms", "8.00ms", "15.0us each 4.00ms"] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_unbounded_or_not_found_is_said_in_words() {
+        let mut of = predicted(&[4, 4, 4]);
+        of.feasible = None;
+        of.tasks[0].response = Some(PredictedResponse::Unbounded);
+        of.tasks[1].response = Some(PredictedResponse::Undecided);
+        let text = unwrapped(&text(&of));
+        assert!(text.contains("unbounded") && text.contains("not found"), "{text}");
+        assert!(text.contains("not known"), "{text}");
+    }
+
+    #[test]
+    fn a_violated_task_is_told_with_its_job_and_gap_and_hostile_names_do_not_act() {
+        let mut of = predicted(&[4]);
+        of.tasks[0].name = "\u{1b}[31mred".to_owned();
+        let gap = WorstJobGap {
+            start: Ticks(1),
+            length: Nanos(3_000_000),
+            cause: Some("host\u{1b}[0m".to_owned()),
+        };
+        of.tasks[0].measured = Some(MeasuredTask {
+            jobs: 1_000,
+            never_done: 3,
+            over: 5,
+            max: Some(Nanos(7_000_000)),
+            comparison: Some(Comparison::Violated { by: Nanos(3_000_000) }),
+            worst: Some(WorstJob {
+                job: 77,
+                release: Ticks(0),
+                response: Nanos(7_000_000),
+                taken: TakenFrom::default(),
+                gap: Some(gap),
+            }),
+            releases: Some(ReleaseJitter {
+                n: 1_000,
+                least: Nanos(50_000),
+                jitter: Nanos(8_000_000),
+                p999: None,
+            }),
+        });
+        let mut run = crate::execution::recorded::tests::set();
+        of.with_measured_jitter = Some(Box::new(predicted(&[9])));
+        run.prediction = Some(of);
+        let text = crate::render(&run, Style::default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let text = unwrapped(&text);
+        assert!(text.contains("violated by 3.00ms"), "{text}");
+        assert!(text.contains("job 77 took 7.00ms"), "{text}");
+        assert!(text.contains("their deadline was over: 3"), "{text}");
+        assert!(text.contains("its longest gap took 3.00ms: host"), "{text}");
+        assert!(text.contains("Predicted again") && text.contains("8.00ms"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Tasks that are forked: how many threads wait for it, and that none forks itself.
+//!
+//! A thread to be forked exists from the beginning and waits, for no thread can be made while
+//! others are measured. One whose program has ended waits to be forked again; a fork that finds all
+//! of them at work begins when one is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::RtAppError;
+use super::json::{Entry, Value};
+use super::tasks::Task;
+use super::{Notes, is_absent};
+use crate::task_set::Step;
+
+/// Threads of one task that wait to be forked: each has a locked stack and a ring of records.
+const LARGEST_POOL: u64 = 16;
+
+/// The task that a fork names.
+pub(super) fn target(entry: &Entry) -> String {
+    match &entry.node.value {
+        Value::Text(name) => name.clone(),
+        Value::Object(entries) => {
+            let named =
+                entries.iter().find(|entry| entry.key == "ref" && !is_absent(&entry.node.value));
+            match named.map(|entry| &entry.node.value) {
+                Some(Value::Text(name)) => name.clone(),
+                _ => String::new(),
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+/// How many threads of each task wait to be forked.
+pub(super) fn pools(
+    tasks: &[Task<'_>],
+    notes: &mut Notes,
+) -> Result<BTreeMap<String, u32>, RtAppError> {
+    let mut asked: BTreeMap<String, u64> = BTreeMap::new();
+    for task in tasks {
+        for (target, at) in &task.forks {
+            if !tasks.iter().any(|task| task.name == target) {
+                let reason = format!("there is no task `{target}` to fork");
+                return Err(RtAppError::Malformed { at: *at, reason });
+            }
+            if leads(tasks, target, task.name) {
+                let reason = format!(
+                    "task `{}` forks itself by way of `{target}`, and there would be ever more \
+                     threads: let another task fork it",
+                    task.name
+                );
+                return Err(RtAppError::Malformed { at: *at, reason });
+            }
+        }
+        for (target, count) in times(task) {
+            let known = asked.entry(target).or_default();
+            *known = known.saturating_add(count);
+        }
+    }
+    // A forked task forks as often as it is forked, at least; an exact number is not needed.
+    let pools = asked.into_iter().map(|(target, count)| {
+        if count > LARGEST_POOL
+            && let Some(task) = tasks.iter().find(|task| task.name == target)
+        {
+            let text = format!(
+                "task `{target}` can be forked more often than {LARGEST_POOL} times at once: \
+                 {LARGEST_POOL} threads wait for it, and a fork beyond them begins when one is done"
+            );
+            notes.add(task.at, text);
+        }
+        (target, count.min(LARGEST_POOL) as u32)
+    });
+    Ok(pools.collect())
+}
+
+/// How often a task forks which, in all its threads; a loop without end counts as very often.
+fn times(task: &Task<'_>) -> Vec<(String, u64)> {
+    let mut targets = task.forks.iter().map(|(target, _)| target.clone());
+    let mut times = Vec::new();
+    let Some(program) = &task.thread.program else { return times };
+    let rounds = |of: Option<u64>| of.unwrap_or(u64::MAX);
+    let instances = u64::from(task.instances.max(1));
+    for phase in &program.phases {
+        let each = rounds(program.repeat).saturating_mul(rounds(phase.repeat));
+        for _ in phase.steps.iter().filter(|step| matches!(step, Step::Fork(_))) {
+            times.extend(targets.next().map(|to| (to, each.saturating_mul(instances))));
+        }
+    }
+    times
+}
+
+/// Does a chain of forks lead from one task to the other?
+fn leads(tasks: &[Task<'_>], from: &str, to: &str) -> bool {
+    let (mut seen, mut next) = (BTreeSet::from([from]), vec![from]);
+    while let Some(at) = next.pop() {
+        if at == to {
+            return true;
+        }
+        let onward = tasks.iter().filter(|task| task.name == at).flat_map(|task| &task.forks);
+        next.extend(onward.map(|(target, _)| target.as_str()).filter(|name| seen.insert(name)));
+    }
+    false
+}

@@ -1,0 +1,105 @@
+//! `whylate rta`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use whylate_model::Nanos;
+
+use super::Common;
+use crate::parse;
+
+/// Will these tasks meet their deadlines, and do they.
+///
+/// Response-time analysis of the tasks of one CPU: the longest time from the nominal release of a
+/// job to its end, with release jitter, blocking, deadlines behind the next release and what the
+/// operating system takes. Tasks come from a file (--file) or from one word each (--task):
+/// execution time and period, then clauses apart by commas. --simulate runs them in a simulator
+/// beside that, --run on this machine: each task is then predicted beside measured, and where a job
+/// took longer than it can, the gap behind it is named.
+///
+/// Examples: whylate rta --task "3ms 8ms" --task "17ms 33ms"
+///           whylate rta --task "3ms 8ms" --task "19ms 33ms, jitter 8ms"
+///           whylate rta --file examples/audio-video.toml --run --duration 10s
+///           whylate rta --task "3ms 8ms" --task "17ms 33ms, timer grid(10ms)" --run --jitter measured
+///
+/// Cost: milliseconds without --run; with it, that of `whylate threads`.
+///
+/// Limits: one CPU; tasks that are released by time. What waits for other threads, or has no period,
+/// is refused by name. A bound holds for the tasks as stated: interrupts and the host are in none.
+///
+/// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; with --run those of
+/// `whylate threads`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Rta {
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// A task set in TOML
+    #[arg(long, value_name = "FILE", help_heading = "The tasks", required_unless_present = "task")]
+    pub(crate) file: Option<PathBuf>,
+    /// A task: C T[, jitter T][, deadline T][, blocking T][, priority N][, timer T][, reserve C T][,
+    /// name N]
+    #[arg(long, value_name = "TASK", help_heading = "The tasks")]
+    pub(crate) task: Vec<String>,
+    /// Who gets the CPU
+    #[arg(long, value_enum, default_value_t = Policy::Fp, help_heading = "The tasks")]
+    pub(crate) policy: Policy,
+    /// Give out priorities [default: as the tasks say, or rm where none does]
+    #[arg(long, value_enum, help_heading = "The tasks")]
+    pub(crate) assign: Option<Assign>,
+    /// What the operating system takes: switch=3us,tick=15us/4ms, or the directory of a run that
+    /// measured it
+    #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
+    pub(crate) overhead: Option<String>,
+    /// Simulate the worst pattern of releases, and N random ones
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
+    pub(crate) simulate: Option<u64>,
+    /// Run the tasks on this machine and compare
+    #[arg(long)]
+    pub(crate) run: bool,
+    /// Release jitter: as stated, or that of the run, with which all is analysed again
+    #[arg(long, value_enum, default_value_t = Jitter::Stated, requires_if("measured", "run"))]
+    pub(crate) jitter: Jitter,
+    /// How long to run [default: what the file says, or 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
+    pub(crate) duration: Option<Nanos>,
+    /// What tasks of --task wait by that name no timer: HR, NATIVE, grid(10ms) and others, as in `threads --list`
+    #[arg(long, value_name = "TIMER", default_value = "HR", help_heading = "The run")]
+    pub(crate) timer: String,
+    /// The CPU [default: the last one]
+    #[arg(long, value_name = "CPU", help_heading = "The run")]
+    pub(crate) cpus: Option<String>,
+    /// Records of the execution trace, in all
+    #[arg(long, value_name = "N", default_value = "300000", help_heading = "The run")]
+    pub(crate) records: NonZeroU32,
+}
+
+/// Who gets the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Policy {
+    /// The most urgent by a fixed priority.
+    Fp,
+    /// The one whose deadline is next.
+    Edf,
+    /// Reservations of constant bandwidth.
+    Cbs,
+}
+
+/// How priorities are given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Assign {
+    /// Rate-monotonic: the shorter the period.
+    Rm,
+    /// Deadline-monotonic: the shorter the deadline.
+    Dm,
+}
+
+/// Which release jitter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Jitter {
+    /// As the tasks state it.
+    Stated,
+    /// As the run shows it.
+    Measured,
+}

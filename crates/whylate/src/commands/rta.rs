@@ -1,0 +1,386 @@
+//! `whylate rta`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use whylate_gap::Threshold;
+use whylate_model::directory::RunDir;
+use whylate_model::prediction::{Prediction, ReleaseJitter};
+use whylate_model::run::Run;
+use whylate_model::{CpuId, Nanos};
+use whylate_record::set::{Request, record};
+use whylate_record::storage;
+use whylate_report::prediction::{Releases, beside};
+use whylate_report::{Style, render_prediction};
+use whylate_rta::analysis::assign::{Assignment, assign};
+use whylate_rta::analysis::of_set::{self, OfSet, Policy as By, Taken};
+use whylate_rta::analysis::word::{self, Word};
+use whylate_rta::analysis::{Overheads, cbs, jitter};
+use whylate_rta::prediction::{Asked, predict};
+use whylate_rta::{Call, File, Step, TaskSet, file};
+use whylate_sys::affinity;
+use whylate_threads::priority::Priority;
+
+use super::gaps::{housekeeping, measured};
+use super::threads::not_understood;
+use super::{Beginning, Exit, begin, colour, conclude, quick};
+use crate::cli::{Assign, Format, Jitter, Policy, Rta};
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// How long tasks run that do not say.
+const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Seed of simulations where none is given: the same question has the same answer.
+const SEED: u64 = 1;
+
+pub(super) fn run(options: &Rta) -> Result<Exit> {
+    let prepared = Wanted::of(options).and_then(|wanted| {
+        let prediction = wanted.predict(options, None)?;
+        Ok((wanted, prediction))
+    });
+    let (wanted, prediction) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            anstream::eprintln!("whylate rta: {error:#}");
+            return Ok(Exit::Usage);
+        }
+    };
+    if !options.run {
+        print(&prediction, options.common.format)?;
+        return Ok(Exit::Done);
+    }
+    // What is known beforehand is said beforehand.
+    if prediction.feasible != Some(true) && options.common.format == Format::Text {
+        anstream::eprintln!(
+            "{}",
+            prediction.notes.first().map_or(
+                "By analysis deadlines may be missed; running the tasks all the same",
+                String::as_str,
+            )
+        );
+    }
+    measure(options, &wanted, prediction)
+}
+
+fn print(prediction: &Prediction, format: Format) -> Result<()> {
+    match format {
+        Format::Text => {
+            let style = Style { colour: colour(), ..Style::default() };
+            anstream::print!("{}", render_prediction(prediction, style));
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(prediction);
+            anstream::println!("{}", text.context("cannot write the prediction as JSON")?);
+        }
+    }
+    Ok(())
+}
+
+/// What is to be predicted.
+struct Wanted {
+    set: TaskSet,
+    /// Of each thread, what its word said beside it.
+    said: Vec<Option<Word>>,
+    duration: Option<Nanos>,
+    seed: Option<u64>,
+    tables_in: Option<PathBuf>,
+    tasks: OfSet,
+    /// Of each thread, the priority that it is given.
+    priorities: Vec<Option<u32>>,
+    assignment: Option<&'static str>,
+    overheads: Option<(Overheads, String)>,
+}
+
+impl Wanted {
+    fn of(options: &Rta) -> Result<Self> {
+        let (file, tables_in) = match &options.file {
+            None => (File { set: TaskSet::default(), duration: None, seed: None }, None),
+            Some(path) => {
+                let file = file::read(path).with_context(|| path.display().to_string())?;
+                (file, path.parent().map(Path::to_path_buf))
+            }
+        };
+        let File { mut set, duration, seed } = file;
+        let mut said = vec![None; set.threads.len()];
+        let timer: Call = options.timer.parse().context("--timer")?;
+        for text in &options.task {
+            let word = word::parse(text, set.threads.len())
+                .with_context(|| format!("--task \"{text}\""))?;
+            let mut thread = word.thread.clone();
+            if !word.timed {
+                thread.timer = timer.clone();
+            }
+            set.threads.push(thread);
+            said.push(Some(word));
+        }
+        set.check()?;
+        let mut wanted = Self {
+            tasks: OfSet {
+                tasks: Vec::new(),
+                threads: Vec::new(),
+                left_out: Vec::new(),
+                cut: Vec::new(),
+            },
+            priorities: vec![None; set.threads.len()],
+            assignment: None,
+            overheads: overheads(options.overhead.as_deref())?,
+            set,
+            said,
+            duration,
+            seed,
+            tables_in,
+        };
+        wanted.find_tasks(options)?;
+        Ok(wanted)
+    }
+
+    /// Priorities first, then the tasks: what blocks whom hangs on them.
+    fn find_tasks(&mut self, options: &Rta) -> Result<()> {
+        let by = match options.policy {
+            Policy::Fp => By::FixedPriority,
+            Policy::Edf => By::EarliestDeadline,
+            Policy::Cbs => By::Reservations,
+        };
+        self.priorities = self.stated()?;
+        let none = self.priorities.iter().all(Option::is_none);
+        let by_period = match options.assign {
+            Some(Assign::Rm) => Some((Assignment::RateMonotonic, "rate-monotonic")),
+            Some(Assign::Dm) => Some((Assignment::DeadlineMonotonic, "deadline-monotonic")),
+            None if none => Some((Assignment::RateMonotonic, "rate-monotonic, as none is stated")),
+            None => None,
+        };
+        if let (By::FixedPriority, Some((assignment, name))) = (by, by_period) {
+            self.assign(assignment, options.assign.is_some())?;
+            self.assignment = Some(name);
+        }
+        let without = self.said.iter().zip(&self.priorities).find(|(said, priority)| {
+            by == By::FixedPriority && said.is_some() && priority.is_none()
+        });
+        if let Some((Some(word), _)) = without {
+            bail!(
+                "task {} has no priority and others have: write `priority N` for each, or give \
+                 all of them out with --assign rm",
+                word.thread.name
+            );
+        }
+        self.tasks = self.taken(by, &self.priorities, &self.set)?;
+        Ok(())
+    }
+
+    fn taken(&self, by: By, priorities: &[Option<u32>], set: &TaskSet) -> Result<OfSet> {
+        let tables = |name: &str| match &self.tables_in {
+            Some(folder) => file::beside(folder, name),
+            None => file::table(name),
+        };
+        let mut tasks = of_set::tasks(set, &Taken { policy: by, priorities, tables: &tables })?;
+        for (task, thread) in tasks.tasks.iter_mut().zip(&tasks.threads) {
+            if let Some(word) = &self.said[*thread] {
+                task.jitter = word.jitter;
+                task.blocking = Nanos(task.blocking.0.saturating_add(word.blocking.0));
+            }
+        }
+        Ok(tasks)
+    }
+
+    /// The real-time priorities that words and files state.
+    fn stated(&self) -> Result<Vec<Option<u32>>> {
+        let of = |(thread, said): (&whylate_rta::Thread, &Option<Word>)| {
+            if let Some(word) = said {
+                return Ok(word.priority);
+            }
+            let priority = Priority::of(&thread.priority)
+                .with_context(|| format!("thread {}", thread.name))?;
+            Ok(priority.real_time().map(u32::from))
+        };
+        self.set.threads.iter().zip(&self.said).map(of).collect()
+    }
+
+    /// Gives out priorities; to all threads when that was asked for, or to those that have work of
+    /// a period.
+    fn assign(&mut self, assignment: Assignment, asked: bool) -> Result<()> {
+        // Blocking hangs on priorities, and priorities on periods alone: locks are left out here.
+        let mut bare = self.set.clone();
+        bare.resources.clear();
+        for thread in &mut bare.threads {
+            thread.steps.retain(|step| !matches!(step, Step::Lock(_) | Step::Unlock(_)));
+        }
+        let timed = |thread: &whylate_rta::Thread| {
+            asked || thread.workload.is("PERIODIC") || thread.workload.is("LAT")
+        };
+        // What never blocks must be the least urgent.
+        let rank = |thread: &whylate_rta::Thread| u32::from(!thread.workload.is("CPU_PERIODIC"));
+        let all: Vec<Option<u32>> =
+            bare.threads.iter().map(|thread| timed(thread).then(|| rank(thread))).collect();
+        let mut tasks = self.taken(By::FixedPriority, &all, &bare)?;
+        assign(&mut tasks.tasks, assignment);
+        for (task, thread) in tasks.tasks.iter().zip(&tasks.threads) {
+            self.priorities[*thread] = Some(task.priority);
+        }
+        Ok(())
+    }
+
+    fn predict(
+        &self,
+        options: &Rta,
+        measured: Option<&[Option<ReleaseJitter>]>,
+    ) -> Result<Prediction> {
+        let mut tasks = self.tasks.clone();
+        let mut delays = Vec::new();
+        for (task, found) in tasks.tasks.iter_mut().zip(measured.unwrap_or_default()) {
+            if let Some(found) = found {
+                task.jitter = found.jitter;
+            }
+            delays.push(found.map_or(Nanos(0), |found| found.least));
+        }
+        let seed = options.common.seed.or(self.seed).unwrap_or(SEED);
+        let asked = Asked {
+            tasks: &tasks,
+            policy: match options.policy {
+                Policy::Fp => By::FixedPriority,
+                Policy::Edf => By::EarliestDeadline,
+                Policy::Cbs => By::Reservations,
+            },
+            assignment: self.assignment,
+            overheads: self.overheads.as_ref().map(|(costs, from)| (*costs, from.as_str())),
+            delays: &delays,
+            simulation: options.simulate.map(|patterns| (patterns, seed)),
+            limit: cbs::Limit::LINUX,
+        };
+        Ok(predict(&asked)?)
+    }
+}
+
+/// The overheads that a word states, or those that a run measured.
+fn overheads(word: Option<&str>) -> Result<Option<(Overheads, String)>> {
+    let Some(word) = word else { return Ok(None) };
+    if Path::new(word).is_dir() {
+        let run = RunDir::open(word)?.read_run()?;
+        let costs = overheads_of_run(&run).with_context(|| word.to_owned())?;
+        return Ok(Some((costs, format!("measured in {word}"))));
+    }
+    Ok(Some((Overheads::parse(word)?, "as given".to_owned())))
+}
+
+/// What a run of `switch-cost` measured.
+fn overheads_of_run(run: &Run) -> Result<Overheads> {
+    bail!(
+        "the run that asked `{}` does not say what a context switch costs: give the costs as \
+         switch=3us,tick=15us/4ms",
+        run.question
+    )
+}
+
+/// The highest priority that a task gets: what must stop a runaway thread stays above it.
+const MOST_URGENT: u32 = 95;
+
+/// The set with priorities by which it can be run.
+fn to_run(options: &Rta, wanted: &Wanted) -> Result<TaskSet> {
+    let mut set = wanted.set.clone();
+    match options.policy {
+        Policy::Edf => bail!(
+            "Linux has earliest deadlines first for reservations only: write --policy cbs and \
+             `reserve C T`"
+        ),
+        Policy::Cbs => return Ok(set),
+        Policy::Fp => {}
+    }
+    for (thread, priority) in set.threads.iter_mut().zip(&wanted.priorities) {
+        let Some(priority) = priority else { continue };
+        if wanted.assignment.is_some() && *priority > MOST_URGENT {
+            bail!(
+                "{} tasks with a priority each: Linux has {MOST_URGENT} for them; run fewer",
+                wanted.tasks.tasks.len()
+            );
+        }
+        thread.priority = format!("fifo({priority})").parse()?;
+    }
+    Ok(set)
+}
+
+fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result<Exit> {
+    let set = match to_run(options, wanted) {
+        Ok(set) => set,
+        Err(error) => {
+            anstream::eprintln!("whylate rta: {error:#}");
+            return Ok(Exit::Usage);
+        }
+    };
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    let request = request(options, wanted, set)?;
+    if let Some(exit) = not_understood(&request, "rta") {
+        return Ok(exit);
+    }
+    let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
+    let seed = options.common.seed.or(wanted.seed).unwrap_or(seed);
+    let mut recorded =
+        record(&Request { seed, ..request }, directory, &stopping.stop, &mut progress)?;
+    drop(progress);
+    let run = &mut recorded.recorded.run;
+    let directory = RunDir::open(&path)?;
+    let releases = beside(&directory, run, &mut prediction)?;
+    let found: Vec<Option<ReleaseJitter>> = releases.iter().map(estimated).collect();
+    for (task, found) in prediction.tasks.iter_mut().zip(&found) {
+        if let Some(measured) = &mut task.measured {
+            measured.releases = *found;
+        }
+    }
+    if options.jitter == Jitter::Measured {
+        let mut again = wanted.predict(options, Some(&found))?;
+        if run.evidence.trace.is_none() {
+            again.notes.push(
+                "without the kernel's trace an arrival is the first reading of the running thread, \
+                 which also waited for more urgent ones: the jitter is too large rather than too \
+                 small"
+                    .to_owned(),
+            );
+        }
+        beside(&directory, run, &mut again)?;
+        prediction.with_measured_jitter = Some(Box::new(again));
+    }
+    run.prediction = Some(prediction);
+    directory.write_run(run)?;
+    conclude(&recorded.recorded, &path, &options.common, &stopping)
+}
+
+fn estimated(releases: &Releases) -> Option<ReleaseJitter> {
+    let jitter::Estimate { n, least, jitter, p999 } = jitter::estimate(releases)?;
+    Some(ReleaseJitter { n, least, jitter, p999 })
+}
+
+fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
+    let cpus: Vec<CpuId> = match options.cpus.as_deref() {
+        Some(words) => measured(Some(words))?,
+        None => affinity::get().into_iter().rev().take(1).collect(),
+    };
+    let [cpu] = cpus.as_slice() else {
+        bail!("--cpus names {} CPUs, and the analysis is of one: name one", cpus.len());
+    };
+    let duration = options.duration.or(wanted.duration).unwrap_or(DURATION);
+    let duration = quick(duration, options.common.quick);
+    let question = format!(
+        "Do {} tasks on CPU {cpu} take no longer than was predicted, in {duration}?",
+        wanted.tasks.tasks.len()
+    );
+    Ok(Request {
+        set,
+        tables_in: wanted.tables_in.clone(),
+        cpus,
+        duration,
+        threshold: Threshold::Automatic,
+        housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
+        lock_memory: true,
+        hold_idle_states: !options.common.no_dma_latency,
+        trace: !options.common.no_trace,
+        validate: true,
+        worst: 3,
+        records: options.records.get().into(),
+        passes: 0,
+        storage: storage::Limits::default(),
+        seed: options.common.seed.unwrap_or_default(),
+        command_line: std::env::args().collect(),
+        question,
+    })
+}

@@ -81,8 +81,9 @@ fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_ma
     let mut before: BTreeMap<u16, (Option<Ticks>, u64)> = BTreeMap::new();
     for job in segments::read_jobs(&directory).unwrap() {
         let job = job.unwrap();
-        // What is charged to it, and what kept the CPU from everybody while it was off.
-        let taken = job.interrupts.0 + job.host.0 + job.away.0 + job.unknown.0;
+        // What is charged to it, from its wake-up on, and what kept the CPU from everybody.
+        let charged = job.waking.0 + job.interrupts.0 + job.host.0 + job.unknown.0;
+        let taken = charged + job.away.0;
         let last = before.insert(job.thread, (job.done, taken));
         match job.verdict {
             Verdict::Hit => hits += 1,

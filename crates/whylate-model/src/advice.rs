@@ -25,11 +25,9 @@ impl fmt::Display for Warning {
                  in no count",
                 Printable(thread)
             ),
-            Self::TraceLost { cpu, events: Some(events) } => {
-                write!(f, "CPU {cpu}: the kernel's trace buffer lost {events} events")
-            }
-            Self::TraceLost { cpu, events: None } => {
-                write!(f, "CPU {cpu}: the kernel's trace buffer lost events, how many is not known")
+            Self::TraceLost { cpu, events } => {
+                let how_many = events.map_or("some".to_owned(), |events| events.to_string());
+                write!(f, "CPU {cpu}: the kernel's trace buffer lost {how_many} events")
             }
             Self::CausesIncomplete { gaps_forced, sends } => write!(
                 f,

@@ -256,22 +256,25 @@ fn cpu_times(known: &[(&ThreadSummary, CpuTime)], agreeing: usize) -> String {
         (least.min(residual), most.max(residual))
     });
     let host = known.iter().map(|(_, time)| time.host_share()).fold(0.0, f64::max);
-    let mut said = format!(
+    let allowed = if host < AGREEMENT / 10.0 {
+        String::new()
+    } else {
+        format!(", once what the host took (up to {}) is allowed for", percent(host))
+    };
+    let untraced = known.iter().any(|(_, time)| time.around_switches.is_none());
+    let untraced = if untraced {
+        "; without the trace, the kernel's own time around switches is in it"
+    } else {
+        ""
+    };
+    format!(
         "the kernel's CPU time less that of the gaps: {} .. {} of it; within {} for {agreeing} of {} \
-         threads",
+         threads{allowed}{untraced}",
         signed_percent(least),
         signed_percent(most),
         percent(AGREEMENT),
         known.len()
-    );
-    if host >= AGREEMENT / 10.0 {
-        let host = percent(host);
-        said.push_str(&format!(", once what the host took (up to {host}) is allowed for"));
-    }
-    if known.iter().any(|(_, time)| time.around_switches.is_none()) {
-        said.push_str("; without the trace, the kernel's own time around switches is in it");
-    }
-    said
+    )
 }
 
 fn signed_percent(share: f64) -> String {

@@ -95,8 +95,11 @@ enum Bin {
     Unknown,
 }
 
+/// Where a bin's time is added up.
+type Place = fn(&mut TakenFrom) -> &mut f64;
+
 /// The bins of what was taken, each with its place in the sums.
-const BINS: [(Bin, fn(&mut TakenFrom) -> &mut f64); 7] = [
+const BINS: [(Bin, Place); 7] = [
     (Bin::Thread, |of| &mut of.threads_ns),
     (Bin::Waking, |of| &mut of.waking_ns),
     (Bin::Interrupt, |of| &mut of.interrupts_ns),
@@ -183,7 +186,9 @@ impl Tally {
         let jobs = self.ordinary_jobs as f64;
         (self.ordinary_jobs > 0).then(|| {
             let mut mean = self.ordinary;
-            BINS.iter().for_each(|(_, of)| *of(&mut mean) /= jobs);
+            for (_, of) in BINS {
+                *of(&mut mean) /= jobs;
+            }
             mean
         })
     }

@@ -262,10 +262,15 @@ fn not_in(interval: &Histogram, logged: &[(u64, u64)]) -> Option<Histogram> {
     if logged.is_empty() {
         return (!interval.is_empty()).then(|| interval.clone());
     }
-    let known: BTreeMap<u64, u64> = logged.iter().copied().collect();
+    // The highest value of the last bin is the largest value there was.
+    let known = logged.iter().map(|(value, count)| (interval.bin_of(*value), *count));
+    let known: BTreeMap<u64, u64> = known.collect();
     let mut more = Histogram::new();
     for (value, count) in interval.bins() {
-        more.record_n(value, count.saturating_sub(known.get(&value).copied().unwrap_or(0)));
+        more.record_n(
+            value,
+            count.saturating_sub(known.get(&interval.bin_of(value)).copied().unwrap_or(0)),
+        );
     }
     (!more.is_empty()).then_some(more)
 }
@@ -310,4 +315,29 @@ fn cpu_time(
     let explained = received.0 + unswitched.0 + around_switches.map_or(0, |around| around.0);
     let residual = (kernel.0 as f64 - explained as f64) / (kernel.0 as f64).max(1.0);
     CpuTime { kernel, unswitched, host, around_switches, residual }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_interval_holds_beyond_the_log_adds_up_to_it() {
+        let mut interval = Histogram::new();
+        let mut log = Histogram::new();
+        let mut logged = Vec::new();
+        // Values that share a bin, and a largest one that is exceeded within its bin.
+        for values in [&[5, 1_000_001][..], &[1_000_100, 5], &[], &[7]] {
+            for value in values {
+                interval.record(*value);
+            }
+            if let Some(more) = not_in(&interval, &logged) {
+                log.add(&more);
+                logged = interval.bins().collect();
+            }
+            assert_eq!(log.len(), interval.len());
+            let bins = |of: &Histogram| -> Vec<u64> { of.bins().map(|(_, count)| count).collect() };
+            assert_eq!(bins(&log), bins(&interval));
+        }
+    }
 }

@@ -26,7 +26,9 @@ fn idle() -> whylate_model::event::Task {
 
 fn of(gap: &Gap, events: &[Event], sends: &[Event], lost: &[Span]) -> Split {
     let mut context = context(true);
-    events.iter().for_each(|event| context.learn(event));
+    for event in events {
+        context.learn(event);
+    }
     split(gap, events, &Setting { context: &context, own: OWN, sends, lost, slack: SLACK })
 }
 

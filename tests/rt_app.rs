@@ -92,7 +92,8 @@ fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
             let Some(received) = phase.run_ns else { continue };
             let asked = phase.run_asked.0 as f64;
             let busy_by_the_clock = shown.contains("example7");
-            let right = (asked..asked * (1.0 + WITHIN)).contains(&received);
+            // Below it by what converting ticks to nanoseconds rounds off, and no more.
+            let right = (asked - 1.0..asked * (1.0 + WITHIN)).contains(&received);
             assert!(right || busy_by_the_clock, "{shown}, {thread}: {phase:?}");
         }
     }

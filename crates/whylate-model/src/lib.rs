@@ -27,6 +27,7 @@ pub mod series;
 mod text;
 pub mod threads;
 pub mod units;
+pub mod wake;
 pub mod warning;
 mod words;
 

@@ -11,6 +11,7 @@ use crate::prediction::Prediction;
 use crate::series::Series;
 use crate::threads::ThreadSummary;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
+use crate::wake::WakeSummary;
 use crate::warning::Warning;
 
 /// The format this version writes and the newest it reads.
@@ -45,6 +46,9 @@ pub struct Run {
     /// A set of threads, in the order of the set; empty for other runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadSummary>,
+    /// How late the threads of a set that do nothing else were woken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wakes: Vec<WakeSummary>,
     /// Lost time by cause.
     pub causes: Vec<CauseTotal>,
     /// How much of it is explained.
@@ -89,6 +93,12 @@ impl Run {
     #[must_use]
     pub fn is_merged(&self) -> bool {
         !self.origins.is_empty()
+    }
+
+    /// Did the threads of the set do nothing but wake?
+    #[must_use]
+    pub fn only_wakes(&self) -> bool {
+        !self.wakes.is_empty() && self.wakes.len() == self.threads.len()
     }
 
     /// How a report calls a measuring thread: by its CPU, or by what else tells it from the others.

@@ -51,7 +51,8 @@ pub struct ThreadSummary {
     pub closure: Closure,
     /// The kernel's count of its context switches beside ours.
     pub switches: SwitchCounts,
-    /// The kernel's count of its CPU time beside ours; none where the kernel's is not known.
+    /// The kernel's count of its CPU time beside ours; none where the kernel's is not known, and for
+    /// a thread that only wakes: what it is charged is the kernel's work around its wake-ups.
     pub cpu_time: Option<CpuTime>,
     /// Deadlines, for threads that have some.
     pub deadlines: Option<Deadlines>,

@@ -22,6 +22,7 @@ pub mod storage;
 pub mod summary;
 pub mod trace_cost;
 mod verdict;
+pub mod wake;
 pub mod workbench;
 
 use std::path::{Path, PathBuf};

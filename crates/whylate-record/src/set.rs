@@ -9,6 +9,7 @@ pub mod rt_app_log;
 mod rules;
 mod summary;
 mod trace;
+mod wakes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -96,6 +97,8 @@ pub struct Request {
     pub command_line: Vec<String>,
     /// The question in one sentence.
     pub question: String,
+    /// What is not measured, or otherwise than usual, and why: for the record.
+    pub notes: Vec<String>,
 }
 
 /// What came of a set: the run as it is stored, and what only memory holds.
@@ -431,6 +434,7 @@ impl<'a> Recording<'a> {
             series,
             verdict: verdict_on_threads(state, &threads, &warnings),
             gaps: Vec::new(),
+            wakes: self.wakes(),
             threads,
             causes: causes.causes,
             coverage: causes.coverage,
@@ -464,7 +468,12 @@ impl<'a> Recording<'a> {
             ("hold idle states", yes_no(self.request.hold_idle_states)),
             ("housekeeping", house),
         ];
-        entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let mut settings: BTreeMap<String, String> =
+            entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        if !self.request.notes.is_empty() {
+            settings.insert("notes".to_owned(), self.request.notes.join("; "));
+        }
+        settings
     }
 
     fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {

@@ -16,6 +16,7 @@ pub mod timeline;
 mod error;
 mod sentence;
 mod threads;
+mod wake;
 
 pub use error::ReportError;
 pub use sentence::answer;

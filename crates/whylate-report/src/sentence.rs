@@ -4,6 +4,7 @@ use whylate_model::cause::CauseTotal;
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::Series;
 use whylate_model::threads::ThreadSummary;
+use whylate_model::wake::WakeSummary;
 use whylate_model::{Nanos, Printable};
 
 use crate::terminal::{count, percent};
@@ -14,6 +15,7 @@ use crate::terminal::{count, percent};
 #[must_use]
 pub fn answer(run: &Run) -> String {
     let said = match (most_lost(run), slowest(run)) {
+        _ if run.only_wakes() => of_wakes(run),
         _ if !run.threads.is_empty() => of_threads(&run.threads),
         (Some(gaps), _) => of_gaps(run, gaps),
         (None, Some(series)) => of_series(run, series),
@@ -62,6 +64,37 @@ fn of_threads(threads: &[ThreadSummary]) -> String {
         format!("; most of them by thread {}", Printable(&thread.name))
     });
     format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
+}
+
+/// The best and the worst of the threads that were woken, by the median.
+fn of_wakes(run: &Run) -> String {
+    let series = |of: &WakeSummary| {
+        let name = format!("wake-{}", of.thread);
+        run.series.iter().find(move |series| series.name == name)
+    };
+    let median = |series: &&Series| {
+        let half = series.quantiles.iter().find(|of| (of.percent - 50.0).abs() < 1e-9);
+        half.and_then(|quantile| quantile.value)
+    };
+    let all: Vec<&Series> = run.wakes.iter().filter_map(series).collect();
+    let Some(best) = all.iter().copied().min_by_key(median) else {
+        return "No thread was woken.".to_owned();
+    };
+    let worst = all.iter().copied().max_by_key(|series| series.max).unwrap_or(best);
+    let skipped: u64 = run.wakes.iter().filter_map(|of| of.skipped).fold(0, u64::saturating_add);
+    let named = |series: &Series| match all.len() {
+        1 => String::new(),
+        _ => format!(" ({})", Printable(series.name.trim_start_matches("wake-"))),
+    };
+    let shown = |value: Option<Nanos>| value.map_or("-".to_owned(), |value| value.to_string());
+    format!(
+        "Half of the wake-ups came within {}{}, the latest by {}{}; {} activations were passed over.",
+        shown(median(&best)),
+        named(best),
+        shown(worst.max),
+        named(worst),
+        count(skipped)
+    )
 }
 
 fn of_gaps(run: &Run, gaps: &GapSummary) -> String {

@@ -207,6 +207,11 @@ impl fmt::Display for Call {
     }
 }
 
+/// The calls of a list apart by commas, such as `HR, grid(10ms)`.
+pub fn list(text: &str) -> Result<Vec<Call>, CallError> {
+    pieces(text, |c| c == ',')?.iter().map(|piece| Call::parse(piece)).collect()
+}
+
 /// The pieces of `text` between separators that are not inside parentheses.
 pub(crate) fn pieces(
     text: &str,

@@ -211,6 +211,15 @@ impl Ledger {
         }
     }
 
+    /// Time between the wake-ups of a thread that does nothing else; none for other threads.
+    #[must_use]
+    pub fn period_of_wakes(&self) -> Option<Nanos> {
+        match self {
+            Self::Wakes(wakes) => Some(wakes.period()),
+            _ => None,
+        }
+    }
+
     /// What it holds; none for threads without marks.
     #[must_use]
     pub fn account(&self) -> Option<&Account> {

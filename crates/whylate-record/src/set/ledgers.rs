@@ -14,6 +14,8 @@ use whylate_model::threads::{Miss, MissGap, TakenFrom};
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_threads::ledger::{Job, Verdict};
 
+use super::wakes::Wakes;
+
 /// Attributed gaps kept per thread for the jobs to come; the oldest go first.
 const MOST_GAPS: usize = 65_536;
 /// Jobs whose times are kept one by one, per thread: what a proposal is made from.
@@ -63,6 +65,7 @@ pub(super) struct Tally {
     pub(super) host: u64,
     /// Of gaps with one, ticks around it that are the thread's own.
     pub(super) around: u64,
+    pub(super) wakes: Wakes,
 }
 
 /// A gap in which a thread did not have what it wanted.
@@ -137,6 +140,7 @@ impl Tallies {
     pub(super) fn gap(&mut self, of: &Attributed) {
         let tally = &mut self.threads[of.thread as usize];
         tally.count(of);
+        tally.wakes.gap(of);
         let blocked = matches!(of.gap.kind, GapKind::Blocked | GapKind::HandOff);
         if of.gap.kind.is_wait() && !blocked {
             return;
@@ -247,6 +251,9 @@ impl Tally {
     }
 
     fn settle(&mut self, all: bool, rate: Hertz) {
+        if all {
+            self.wakes.close();
+        }
         let known_to = self.recent.back().map_or(Ticks(0), |gap| gap.end);
         while let Some(job) = self.waiting.front().copied() {
             let until = job.done.unwrap_or(job.deadline);

@@ -10,6 +10,7 @@ use whylate_model::series::{Definition, Series};
 use whylate_model::threads::{
     CpuTime, Deadlines, MissCause, PhaseSummary, SwitchCounts, ThreadSummary,
 };
+use whylate_model::wake::{LATER_THAN, LaterThan, WakeSummary};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, TicksDelta};
 use whylate_rta::task_set::{ReservationKind, ReservationScheduler};
@@ -17,7 +18,7 @@ use whylate_stats::{Histogram, share};
 use whylate_threads::ledger::{Account, Binned, PhaseAccount};
 
 use super::ledgers::{Tally, nanos};
-use super::{Evidence, Recording, Source, members};
+use super::{Evidence, Recording, Source, members, wakes};
 use crate::intervals::Interval;
 use crate::kernel_trace;
 use crate::summary::{self, Description};
@@ -88,6 +89,7 @@ impl Recording<'_> {
                 inferred: tally.inferred,
             },
             cpu_time: ended
+                .filter(|_| !self.only_wakes(index))
                 .and_then(|ended| ended.cpu_time)
                 .map(|kernel| cpu_time(kernel, received, tally, rate, traced)),
             deadlines: account
@@ -107,6 +109,44 @@ impl Recording<'_> {
                 .map(|(phase, of)| phase_of(&phase.name, of, rate))
                 .collect(),
         }
+    }
+
+    /// The wake-ups of threads that do nothing else.
+    pub(super) fn wakes(&self) -> Vec<WakeSummary> {
+        let threads = 0..self.request.set.threads.len();
+        threads.filter_map(|index| self.wakes_of(index)).collect()
+    }
+
+    fn only_wakes(&self, index: usize) -> bool {
+        let books = self.books.as_ref();
+        books.is_some_and(|books| books.ledger(index).period_of_wakes().is_some())
+    }
+
+    fn wakes_of(&self, index: usize) -> Option<WakeSummary> {
+        let period = self.books.as_ref()?.ledger(index).period_of_wakes()?;
+        let account = self.account(index)?;
+        let (thread, rate) = (&self.request.set.threads[index], self.workbench.rate);
+        let member = self.set.members().nth(index);
+        let skips = !account.corrected.whole.is_empty();
+        let of = &self.tallies.thread(index).wakes;
+        let later = LATER_THAN.map(|than| LaterThan {
+            than,
+            raw: wakes::above(&account.lateness.whole, than),
+            corrected: skips.then(|| wakes::above(&account.corrected.whole, than)),
+        });
+        Some(WakeSummary {
+            thread: thread.name.clone(),
+            timer: member.map_or_else(String::new, |member| member.timer.name.to_owned()),
+            cpus: members::allowed(self.request, thread),
+            period,
+            woken: account.lateness.whole.len(),
+            skipped: skips.then_some(account.skipped),
+            later: later.to_vec(),
+            split: of.split(rate),
+            causes: of.causes(rate),
+            late_ns: wakes::late_ns(&account.lateness.whole),
+            latest: of.latest(rate),
+        })
     }
 
     fn account(&self, index: usize) -> Option<&Account> {

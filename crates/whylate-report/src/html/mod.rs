@@ -20,6 +20,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod wake;
 mod worst;
 
 use std::fs::File;

@@ -12,6 +12,7 @@ use super::machine::{self, Machine};
 use super::measured::{self, Measured};
 use super::origins::{self, Origins};
 use super::threads::{self, Threads};
+use super::wake::{self, Wakes};
 use super::worst::{self, Shown};
 use super::{Report, data};
 use crate::{ReportError, sentence, svg};
@@ -37,6 +38,7 @@ struct Page {
     notes: Vec<String>,
     warnings: Vec<Warned>,
     measured: Measured,
+    wakes: Option<Wakes>,
     threads: Option<Threads>,
     figures: Vec<Drawn>,
     causes: Causes,
@@ -97,6 +99,7 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
             })
             .collect(),
         measured: measured::of(run),
+        wakes: wake::of(run),
         threads: threads::of(run),
         figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),
         causes: causes::of(run),

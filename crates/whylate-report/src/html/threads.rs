@@ -23,9 +23,9 @@ pub(super) struct Threads {
     items: Vec<String>,
 }
 
-/// The section; none for a run without a set of threads.
+/// The section; none for a run without a set of threads, or whose threads did nothing but wake.
 pub(super) fn of(run: &Run) -> Option<Threads> {
-    if run.threads.is_empty() {
+    if run.threads.is_empty() || run.only_wakes() {
         return None;
     }
     let (deadlines, misses) = match threads::judged(run) {

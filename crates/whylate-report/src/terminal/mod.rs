@@ -13,6 +13,7 @@ mod series;
 mod text;
 mod threads;
 pub(crate) mod trust;
+mod wake;
 
 use whylate_model::run::{Run, RunState, Verdict};
 
@@ -53,6 +54,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
+    wake::sections(&mut page, run);
     rta::sections(&mut page, run);
     threads::sections(&mut page, run, traced);
     gaps::sections(&mut page, run);

@@ -7,6 +7,11 @@ use whylate_model::series::{Class, Denominator, Quantile, Series};
 use super::Percentiles;
 use super::text::{Page, percent, short_count};
 
+/// Blocks of time are printed one by one for so many series; of more, for those with a trend.
+const MOST_OVER_TIME: usize = 4;
+/// A trend is one below this p-value.
+const TREND: f64 = 0.01;
+
 pub(super) fn table(page: &mut Page, run: &Run, percentiles: Percentiles) {
     if run.series.is_empty() {
         return;
@@ -121,7 +126,12 @@ fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[St
 
 /// Signal-to-noise in both readings, and ten blocks of time with the tests for a trend.
 fn over_time(page: &mut Page, run: &Run) {
-    for series in &run.series {
+    let steady: Vec<&Series> = match run.series.len() {
+        ..=MOST_OVER_TIME => Vec::new(),
+        _ => run.series.iter().filter(|series| shows_no_trend(series)).collect(),
+    };
+    let all = run.series.iter();
+    for series in all.filter(|series| !steady.iter().any(|of| of.name == series.name)) {
         let mut words = Vec::new();
         if let Some(snr) = series.snr {
             let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |r| format!("{r:.1}"));
@@ -149,6 +159,21 @@ fn over_time(page: &mut Page, run: &Run) {
             page.item(&format!("{}: {}", series.label, words.join("; ")));
         }
     }
+    if !steady.is_empty() {
+        page.item(&format!(
+            "{} series show no trend over their ten blocks (p of {TREND} and more), which are in \
+             run.json",
+            steady.len()
+        ));
+    }
+}
+
+/// No test for a trend speaks against a series.
+fn shows_no_trend(series: &Series) -> bool {
+    series.stationarity.as_ref().is_some_and(|blocks| {
+        let tests = [blocks.trend_p50, blocks.trend_p99];
+        tests.iter().flatten().all(|p| *p >= TREND)
+    })
 }
 
 /// There are samples, and nothing was learned of how they depend on each other.

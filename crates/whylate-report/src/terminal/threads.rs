@@ -19,7 +19,7 @@ pub struct Traced<'a> {
 }
 
 pub(super) fn sections(page: &mut Page, run: &Run, traced: Option<Traced>) {
-    if run.threads.is_empty() {
+    if run.threads.is_empty() || run.only_wakes() {
         return;
     }
     if let Some(judged) = judged(run) {

@@ -45,6 +45,10 @@ impl WakeLedger {
         Self { period, schedule, calendar: None, first: None, late: Nanos(0), account }
     }
 
+    pub(super) fn period(&self) -> Nanos {
+        self.period
+    }
+
     pub(super) fn begin(&mut self, calendar: Calendar) {
         self.calendar = Some(calendar);
     }

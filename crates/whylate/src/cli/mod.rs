@@ -10,6 +10,7 @@ mod reflect;
 mod report;
 mod rta;
 mod threads;
+mod wake;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
 pub(crate) use threads::Threads;
+pub(crate) use wake::Wake;
 
 /// Measures where the microseconds of this machine go, names what took them, and says how far each
 /// number can be trusted.
@@ -49,6 +51,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Gaps(Box<Gaps>),
+    Wake(Box<Wake>),
     Threads(Box<Threads>),
     Hourglass(Hourglass),
     Rta(Box<Rta>),

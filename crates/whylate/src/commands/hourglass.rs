@@ -102,5 +102,6 @@ fn request(line: Line, seed: u64) -> Request {
         seed,
         command_line: std::env::args().collect(),
         question,
+        notes: Vec::new(),
     }
 }

@@ -10,6 +10,7 @@ mod reflect;
 mod report;
 mod rta;
 mod threads;
+mod wake;
 
 use std::path::PathBuf;
 
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
     match cli.command {
         None => checkup::run(&cli.checkup),
         Some(Command::Gaps(options)) => gaps::run(&options),
+        Some(Command::Wake(options)) => wake::run(&options),
         Some(Command::Threads(options)) => threads::run(&options),
         Some(Command::Hourglass(options)) => hourglass::run(&options),
         Some(Command::Rta(options)) => rta::run(&options),

@@ -382,5 +382,6 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,
+        notes: Vec::new(),
     })
 }

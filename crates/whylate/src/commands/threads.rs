@@ -151,6 +151,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,
+        notes: Vec::new(),
     })
 }
 

@@ -1,0 +1,189 @@
+//! What is said of wake-ups, for a terminal and for a page: how many were later than the lengths of
+//! the paper's Table 1, what their lateness is made of, and what the late ones are named after.
+
+use whylate_model::run::Run;
+use whylate_model::wake::{LATER_THAN, LateWake, WakeSummary};
+use whylate_model::{Nanos, Printable};
+
+use crate::svg::Table;
+use crate::terminal::{count, percent};
+
+/// Threads with a row each; the others are in run.json.
+const MOST_ROWS: usize = 256;
+/// Threads whose causes and latest wake-ups are told in sentences.
+const MOST_TOLD: usize = 64;
+/// Causes told, per thread.
+const MOST_CAUSES: usize = 4;
+/// Parts of a late wake-up told one by one.
+const MOST_PARTS: usize = 4;
+
+/// What the table of late wake-ups means.
+pub(crate) const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
+                                    corrected: each activation that it passed over is counted at \
+                                    its own lateness.";
+/// What the table of where the time went means.
+pub(crate) const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer late: it had not \
+                                fired and another thread had the CPU; exit from idle: up to the \
+                                switch away from the idle thread, on a virtual machine with the \
+                                host's part.";
+
+/// What there is to say of the wake-ups of a run.
+pub(crate) struct Wakes {
+    /// Wake-ups later than the lengths of Table 1.
+    pub(crate) later: Table,
+    /// Shares of the lateness.
+    pub(crate) split: Option<Table>,
+    /// How the threads were run; what the wake-ups of each are named after, and its latest one.
+    pub(crate) told: Vec<String>,
+}
+
+/// The wake-ups; none where no thread does nothing else.
+pub(crate) fn wakes(run: &Run) -> Option<Wakes> {
+    if run.wakes.is_empty() {
+        return None;
+    }
+    let shown = &run.wakes[..run.wakes.len().min(MOST_ROWS)];
+    let each = shown.iter().take(MOST_TOLD).flat_map(|of| told(run, of));
+    Some(Wakes {
+        later: later(shown),
+        split: split(shown),
+        told: run_as(run).into_iter().chain(each).collect(),
+    })
+}
+
+/// The policies of the woken threads; none where other threads ran beside them and are told of.
+fn run_as(run: &Run) -> Option<String> {
+    let mut policies: Vec<&str> = run.threads.iter().map(|of| of.policy.as_str()).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    let policies: Vec<String> = policies.iter().map(|of| Printable(of).to_string()).collect();
+    run.only_wakes().then(|| format!("scheduling of the woken threads: {}", policies.join(", ")))
+}
+
+fn later(wakes: &[WakeSummary]) -> Table {
+    let mut table = Table::new("Wake-ups later than", &["thread", "", "woken", "skipped"]);
+    table.head.extend(LATER_THAN.iter().map(|than| format!(">{than}")));
+    table.left = vec![1];
+    for of in wakes {
+        let skipped = of.skipped.map_or("-".to_owned(), count);
+        let mut raw =
+            vec![Printable(&of.thread).to_string(), "raw".to_owned(), count(of.woken), skipped];
+        raw.extend(of.later.iter().map(|later| count(later.raw)));
+        table.rows.push(raw);
+        let corrected = of.later.iter().map(|later| later.corrected.map(count));
+        let Some(corrected) = corrected.collect::<Option<Vec<String>>>() else { continue };
+        let blank = String::new;
+        let all = of.woken + of.skipped.unwrap_or(0);
+        let mut row = vec![blank(), "corrected".to_owned(), count(all), blank()];
+        row.extend(corrected);
+        table.rows.push(row);
+    }
+    table
+}
+
+/// A column for each stage that took something from somebody; none where nothing is known.
+fn split(wakes: &[WakeSummary]) -> Option<Table> {
+    let mut stages: Vec<_> = wakes.iter().flat_map(|of| &of.split).map(|of| of.stage).collect();
+    stages.sort_unstable();
+    stages.dedup();
+    if stages.is_empty() {
+        return None;
+    }
+    let mut table = Table::new("Where their lateness went", &["thread", "lateness"]);
+    table.head.extend(stages.iter().map(ToString::to_string));
+    for of in wakes {
+        let total: f64 = of.split.iter().map(|part| part.total_ns).sum();
+        let mut row =
+            vec![Printable(&of.thread).to_string(), Nanos(of.late_ns.round() as u64).to_string()];
+        row.extend(stages.iter().map(|stage| {
+            let part = of.split.iter().find(|part| part.stage == *stage);
+            part.map_or("-".to_owned(), |part| percent(part.total_ns / total.max(1.0)))
+        }));
+        table.rows.push(row);
+    }
+    Some(table)
+}
+
+fn told(run: &Run, of: &WakeSummary) -> Vec<String> {
+    let thread = Printable(&of.thread);
+    let causes: Vec<String> = of
+        .causes
+        .iter()
+        .take(MOST_CAUSES)
+        .map(|of| format!("{} ({}, at most {})", of.cause, count(of.wakes), of.latest))
+        .collect();
+    let more = of.causes.len().saturating_sub(MOST_CAUSES);
+    let more = if more > 0 { format!(", {more} more causes") } else { String::new() };
+    let mut told = Vec::new();
+    if !causes.is_empty() {
+        told.push(format!("thread {thread}: mostly {}{more}", causes.join(", ")));
+    }
+    told.extend(of.latest.first().map(|wake| format!("thread {thread}: {}", latest(run, wake))));
+    told
+}
+
+fn latest(run: &Run, wake: &LateWake) -> String {
+    let mut parts: Vec<_> = wake.parts.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.length));
+    let parts: Vec<String> = parts
+        .iter()
+        .take(MOST_PARTS)
+        .map(|part| {
+            let sender = part.sender.as_ref().filter(|sender| !sender.comm.is_empty());
+            let from = sender.map_or(String::new(), |sender| {
+                format!(" from {} on CPU {}", Printable(&sender.comm), sender.cpu)
+            });
+            format!("{}{from} {}", part.cause, part.length.to_nanos(run.clock.hz))
+        })
+        .collect();
+    format!("the latest by {}: {}", wake.late, parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::cause::Cause;
+    use whylate_model::wake::{LaterThan, WakeCause, WakePart, WakeStage};
+
+    use super::*;
+
+    fn summary(skipped: Option<u64>) -> WakeSummary {
+        let part = |stage, total_ns| WakePart { stage, total_ns, wakes: 9, most: Nanos(7_000) };
+        WakeSummary {
+            thread: "HR-cpu1".to_owned(),
+            timer: "clock_nanosleep absolute".to_owned(),
+            cpus: vec![whylate_model::CpuId(1)],
+            period: Nanos(1_000_000),
+            woken: 991,
+            skipped,
+            later: LATER_THAN
+                .map(|than| LaterThan { than, raw: 1, corrected: skipped.map(|_| 5) })
+                .to_vec(),
+            split: vec![part(WakeStage::IdleExit, 3e6), part(WakeStage::Interrupt, 1e6)],
+            causes: vec![WakeCause {
+                cause: Cause::IdleExit,
+                wakes: 990,
+                late_ns: 3e6,
+                latest: Nanos(9_000),
+            }],
+            late_ns: 4e6,
+            latest: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn corrected_counts_have_a_row_of_their_own_and_only_where_something_is_skipped() {
+        let table = later(&[summary(Some(9)), summary(None)]);
+        assert_eq!(table.rows.len(), 3);
+        assert_eq!(table.rows[0][2..5], ["991", "9", "1"]);
+        assert_eq!(table.rows[1][1..5], ["corrected", "1 000", "", "5"]);
+        assert_eq!(table.rows[2][3], "-");
+    }
+
+    #[test]
+    fn shares_of_the_lateness_add_up() {
+        let table = split(&[summary(None)]).unwrap();
+        assert_eq!(table.head[2..], ["exit from idle", "interrupts"]);
+        assert_eq!(table.rows[0][1..], ["4.00ms", "75.0 %", "25.0 %"]);
+        assert!(split(&[]).is_none());
+    }
+}

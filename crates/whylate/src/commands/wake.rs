@@ -1,0 +1,73 @@
+//! `whylate wake`.
+
+use anyhow::Result;
+use whylate_gap::Threshold;
+use whylate_model::Nanos;
+use whylate_record::set::{Request, record};
+use whylate_record::{storage, wake};
+
+use super::gaps::{housekeeping, measured};
+use super::threads::not_understood;
+use super::{Beginning, Exit, begin, conclude, quick};
+use crate::cli::Wake;
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Wake-ups that rule R5 looks at one by one: 48 MB. All are in the histograms.
+const MOST_LATENCIES: u64 = 2_000_000;
+
+pub(super) fn run(options: &Wake) -> Result<Exit> {
+    let wanted = wake::Wanted {
+        timers: options.timers.clone(),
+        cpus: measured(options.cpus.as_deref())?,
+        period: options.period,
+        priority: options.priority.clone(),
+    };
+    let probes = match wake::probes(&wanted) {
+        Ok(probes) => probes,
+        Err(error) => {
+            anstream::eprintln!("whylate wake: {}", error.reason);
+            return Ok(Exit::Usage);
+        }
+    };
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    let request = request(options, &wanted, &probes)?;
+    if let Some(exit) = not_understood(&request, "wake") {
+        return Ok(exit);
+    }
+    for note in &probes.notes {
+        whylate_record::progress::Progress::say(&mut progress, note);
+    }
+    let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
+    let request = Request { seed, ..request };
+    let set = record(&request, directory, &stopping.stop, &mut progress)?;
+    drop(progress);
+    conclude(&set.recorded, &path, &options.common, &stopping)
+}
+
+fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Result<Request> {
+    let duration = quick(options.duration, options.common.quick);
+    Ok(Request {
+        set: probes.set.clone(),
+        tables_in: None,
+        cpus: wanted.cpus.clone(),
+        duration,
+        threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
+        housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
+        lock_memory: !options.no_mlock,
+        hold_idle_states: !options.common.no_dma_latency,
+        trace: !options.common.no_trace,
+        validate: false,
+        worst: 3,
+        records: wake::expected(wanted, probes, duration).clamp(1, MOST_LATENCIES),
+        passes: 0,
+        storage: storage::Limits { checkpoint: options.checkpoint, ..storage::Limits::default() },
+        seed: options.common.seed.unwrap_or_default(),
+        command_line: std::env::args().collect(),
+        question: wake::question(wanted, probes, duration),
+        notes: probes.notes.clone(),
+    })
+}

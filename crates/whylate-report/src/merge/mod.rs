@@ -232,6 +232,7 @@ impl<'a> Merging<'a> {
             origins,
             spreads,
             prediction: None,
+            loads: Vec::new(),
         };
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// The rows of ARCHITECTURE.md, top to bottom.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "whylate-stats",
     "whylate-model",
     "whylate-sys",
@@ -18,6 +18,7 @@ const ORDER: [&str; 15] = [
     "whylate-threads",
     "whylate-port",
     "whylate-net",
+    "whylate-load",
     "whylate-record",
     "whylate-report",
     "whylate",

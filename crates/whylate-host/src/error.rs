@@ -225,6 +225,40 @@ pub enum HostError {
         /// Why.
         source: io::Error,
     },
+    /// Files for a disk load could not be made.
+    #[error(
+        "cannot make files for a disk load in {}: {source}; set TMPDIR to a directory that can be \
+         written",
+        path.display()
+    )]
+    Tree {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file system has too little room for them.
+    #[error(
+        "cannot make files for a disk load in {}: they take {wanted} bytes, and {free} are free; \
+         ask for fewer, or set TMPDIR to a directory with more room",
+        path.display()
+    )]
+    NoRoomForTree {
+        /// Where.
+        path: PathBuf,
+        /// Bytes of the whole tree.
+        wanted: u64,
+        /// Bytes that can still be written.
+        free: u64,
+    },
+    /// A bed could not be looked at or taken down.
+    #[error("cannot {what}: {source}")]
+    Bed {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
     /// A kernel interface refused.
     #[error(transparent)]
     Sys(#[from] whylate_sys::SysError),

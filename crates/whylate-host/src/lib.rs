@@ -10,10 +10,12 @@
 //! Nothing here measures, and nothing needs privilege except to change something.
 
 pub mod another;
+pub mod bed;
 mod cpufreq;
 pub mod cpus;
 pub mod doctor;
 mod error;
+mod file_tree;
 mod files;
 pub mod fingerprint;
 pub mod guard;

@@ -106,6 +106,9 @@ impl fmt::Display for Warning {
                 "{early} of {of} wake-ups were stamped before their instant, by {earliest} at most"
             ),
             Self::Guard { what } => write!(f, "a host setting: {}", Printable(what)),
+            Self::LoadEnded { load, how } => {
+                write!(f, "the load `{}` ended early: {}", Printable(load), Printable(how))
+            }
             Self::Within { part, of } => write!(f, "{}: {of}", Printable(part)),
         }
     }
@@ -235,6 +238,10 @@ impl Warning {
             }
             Self::Guard { .. } => {
                 "Check the setting by hand; the next start of whylate puts back what it can."
+            }
+            Self::LoadEnded { .. } => {
+                "What was measured afterwards was measured without it. Find out what ended it, and \
+                 record again."
             }
             Self::Within { of, .. } => of.meaning(),
         }

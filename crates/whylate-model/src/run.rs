@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
 use crate::host::Fingerprint;
+use crate::load::LoadFacts;
 use crate::origin::{Origin, Spread};
 use crate::prediction::Prediction;
 use crate::series::Series;
@@ -86,6 +87,9 @@ pub struct Run {
     /// What theory predicted for a set of threads, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Prediction>,
+    /// Load made on purpose beside what was measured, in the order in which it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadFacts>,
 }
 
 impl Run {

@@ -179,6 +179,13 @@ pub enum Warning {
         /// What happened.
         what: String,
     },
+    /// Load that was asked for ended before it was told to.
+    LoadEnded {
+        /// Which load.
+        load: String,
+        /// How it ended.
+        how: String,
+    },
     /// A warning of one part of a run: of a cell of the matrix.
     Within {
         /// Which part.
@@ -205,6 +212,7 @@ impl Warning {
                 | Self::PartEndedEarly { .. }
                 | Self::SetStarved { .. }
                 | Self::WritingFailed { .. }
+                | Self::LoadEnded { .. }
         )
     }
 }

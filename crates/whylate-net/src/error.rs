@@ -71,6 +71,15 @@ pub enum NetError {
         /// Why.
         source: std::io::Error,
     },
+    /// The bed is not there.
+    #[error("there is no bed `{0}`: set one up with `whylate lab up --name {0}`")]
+    NoBed(String),
+    /// Words that are no name of a bed.
+    #[error("`{0}` is no name of a bed: use up to 24 small letters, digits and dashes")]
+    NotABedName(String),
+    /// A kernel interface refused.
+    #[error(transparent)]
+    Sys(#[from] SysError),
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] whylate_clock::ClockError),

@@ -15,6 +15,7 @@
 pub mod closed_loop;
 mod conversation;
 pub mod error;
+pub mod lab;
 pub mod message;
 pub mod process;
 #[cfg(test)]

@@ -450,6 +450,7 @@ impl<'a> Recording<'a> {
             spreads: Vec::new(),
             prediction: None,
             wakes: Vec::new(),
+            loads: Vec::new(),
         }
     }
 

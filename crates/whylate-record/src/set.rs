@@ -450,6 +450,7 @@ impl<'a> Recording<'a> {
             origins: Vec::new(),
             spreads: Vec::new(),
             prediction: None,
+            loads: Vec::new(),
         }
     }
 

@@ -28,6 +28,7 @@ pub mod perf_page;
 pub mod posix_timer;
 pub mod priority_mutex;
 pub mod process;
+pub mod protection;
 pub mod relative_sleep;
 pub mod rseq;
 pub mod rtc;

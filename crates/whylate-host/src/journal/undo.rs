@@ -13,7 +13,9 @@ use whylate_model::{CpuId, Pid};
 use whylate_sys::Errno;
 use whylate_sys::tracefs::Tracefs;
 
+use crate::bed;
 use crate::cpus;
+use crate::file_tree;
 use crate::files::trimmed;
 use crate::kernel;
 use crate::tasks::{self, Task};
@@ -72,6 +74,16 @@ pub enum Undo {
     RemoveDir {
         /// The directory.
         path: String,
+    },
+    /// Remove a tree of files that a disk load reads, or what was made of it so far.
+    RemoveTree {
+        /// Its top directory, whose name begins with `whylate-load-`.
+        path: String,
+    },
+    /// Take down a private bed: its processes, its namespaces and its notes.
+    RemoveBed {
+        /// Its name.
+        name: String,
     },
     /// Take a controller from the children of a cgroup again.
     DisableController {
@@ -144,6 +156,8 @@ impl fmt::Display for Undo {
                 write!(f, "tasks that inherited the affinity {}", cpus::format_list(ours))
             }
             Self::RemoveDir { path } => write!(f, "directory {path}"),
+            Self::RemoveTree { path } => write!(f, "files below {path}"),
+            Self::RemoveBed { name } => write!(f, "bed {name}"),
             Self::DisableController { path, controller } => {
                 write!(f, "controller {controller} in {path}")
             }
@@ -210,6 +224,8 @@ impl Undo {
                 widen_inheritors(ours, cpus, *since, only.as_deref(), around)
             }
             Self::RemoveDir { path } => remove_dir(Path::new(path)),
+            Self::RemoveTree { path } => file_tree::remove(Path::new(path)),
+            Self::RemoveBed { name } => bed::remove(name),
             Self::DisableController { path, controller } => {
                 disable_controller(Path::new(path), controller)
             }
@@ -239,6 +255,12 @@ impl Undo {
             Self::WriteFile { path, .. }
             | Self::RemoveDir { path }
             | Self::DisableController { path, .. } => inside(path),
+            Self::RemoveTree { path } if !file_tree::is_own(Path::new(path)) => {
+                Err(format!("{path} is no tree of whylate's"))
+            }
+            Self::RemoveBed { name } if !bed::is_name(name) => {
+                Err(format!("`{name}` is no name of a bed"))
+            }
             Self::SetAffinity { pid, .. } if pid.0 <= 0 => Err(format!("{pid} is no task")),
             _ => Ok(()),
         }

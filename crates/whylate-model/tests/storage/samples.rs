@@ -12,6 +12,7 @@ use whylate_model::cause::{
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
+use whylate_model::load::LoadFacts;
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
     Anchor, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
@@ -28,6 +29,20 @@ use whylate_model::threads::{
 };
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+
+/// Load with something in every field.
+fn load() -> LoadFacts {
+    LoadFacts {
+        load: "net:udp".to_owned(),
+        what: "UDP over loopback, received on CPU 1".to_owned(),
+        amount: 199_990,
+        unit: "datagrams".to_owned(),
+        time: Nanos(10_000_000_001),
+        offered: Some(200_000),
+        lost: Some(10),
+        ended_early: true,
+    }
+}
 
 /// A thread of a set with something in every field.
 fn thread() -> ThreadSummary {
@@ -171,6 +186,7 @@ pub(crate) fn run() -> Run {
         ],
         prediction: None,
         wakes: Vec::new(),
+        loads: vec![load()],
     }
 }
 

@@ -233,6 +233,7 @@ impl<'a> Merging<'a> {
             spreads,
             prediction: None,
             wakes: Vec::new(),
+            loads: Vec::new(),
         };
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })

@@ -62,6 +62,9 @@ pub(crate) enum Command {
     /// Answers probes on the socket that is its standard input
     #[command(hide = true)]
     ReflectStdin(ReflectStdin),
+    /// Makes the load that its standard input orders
+    #[command(hide = true)]
+    LoadStdin,
 }
 
 /// Options that every measuring command has.

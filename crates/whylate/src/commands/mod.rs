@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod gaps;
 mod hourglass;
+mod load;
 mod merge;
 mod reflect;
 mod report;
@@ -57,6 +58,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Merge(options)) => merge::run(&options),
         Some(Command::ReflectStdin(options)) => reflect::run(&options),
+        Some(Command::LoadStdin) => load::run(),
     }
 }
 

@@ -1,0 +1,183 @@
+//! Load that is being made.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use whylate_host::journal::Journal;
+use whylate_model::load::LoadFacts;
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos, Pid};
+use whylate_net::lab::Bed;
+
+use crate::error::LoadError;
+use crate::kind::Kind;
+use crate::plan::{Making, Site};
+
+/// What a sender sent last has so long to arrive before its receiver is told to stop.
+const UNDER_WAY: Duration = Duration::from_millis(20);
+
+/// Load to make.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Which.
+    pub kinds: Vec<Kind>,
+    /// CPUs that are measured, and that the load disturbs.
+    pub disturbed: Vec<CpuId>,
+    /// All other CPUs that this process may use.
+    pub elsewhere: Vec<CpuId>,
+    /// Network load goes through this bed; none sends it over loopback.
+    pub bed: Option<Bed>,
+    /// Generators end after so long by themselves: longer than what is to be measured.
+    pub at_most: Duration,
+    /// Where files are announced; none opens the journal of this process, which must not be open.
+    pub journal: Option<Journal>,
+    /// Where files for a disk load are made; none is the directory for temporary files.
+    pub files_in: Option<PathBuf>,
+}
+
+/// The program that the children run.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its file.
+    pub exe: PathBuf,
+    /// Words that make it call [`generate_stdin`](crate::generate_stdin).
+    pub arguments: Vec<String>,
+}
+
+impl Program {
+    /// The hidden command of the tool that makes load.
+    pub const COMMAND: &str = "load-stdin";
+
+    /// The program that runs now, with that command.
+    pub fn this() -> Result<Self, LoadError> {
+        let exe = std::env::current_exe()
+            .map_err(|source| LoadError::Work { what: "find this program's file", source })?;
+        Ok(Self { exe, arguments: vec![Self::COMMAND.to_owned()] })
+    }
+}
+
+/// Generators at work. Dropping it kills them and removes their files.
+#[derive(Debug)]
+pub struct Load {
+    makings: Vec<Making>,
+}
+
+/// Starts what is wanted, with this program's own hidden command, and returns when each generator
+/// has done something.
+///
+/// Call it on a thread that lives as long as the load: the kernel ends children with the thread
+/// that started them.
+pub fn start(wanted: &Wanted) -> Result<Load, LoadError> {
+    start_by(&Program::this()?, wanted)
+}
+
+/// [`start`], with another program.
+pub fn start_by(program: &Program, wanted: &Wanted) -> Result<Load, LoadError> {
+    if wanted.kinds.is_empty() {
+        return Err(LoadError::Nothing("no load is named"));
+    }
+    if wanted.disturbed.is_empty() {
+        return Err(LoadError::Nothing("no CPU is to be disturbed"));
+    }
+    if wanted.at_most.is_zero() {
+        return Err(LoadError::Nothing("it would last no time"));
+    }
+    let wanted = &one_journal(wanted)?;
+    let site = Site { wanted, program };
+    let mut load = Load { makings: Vec::with_capacity(wanted.kinds.len()) };
+    for kind in &wanted.kinds {
+        load.makings.push(site.make(kind)?);
+    }
+    for making in &mut load.makings {
+        making.wait_until_it_runs()?;
+    }
+    Ok(load)
+}
+
+/// A process has one journal: it is opened once for all loads that need it.
+fn one_journal(wanted: &Wanted) -> Result<Wanted, LoadError> {
+    let mut wanted = wanted.clone();
+    let disk = wanted.kinds.iter().any(|kind| matches!(kind, Kind::Disk { .. }));
+    if disk && wanted.journal.is_none() {
+        wanted.journal = Some(Journal::open()?);
+    }
+    Ok(wanted)
+}
+
+impl Load {
+    /// Loads that ended before they were told to, each told once.
+    pub fn poll(&mut self) -> Vec<Warning> {
+        self.makings.iter_mut().filter_map(Making::ended).collect()
+    }
+
+    /// What each load has done so far, for a checkpoint.
+    pub fn so_far(&mut self) -> Vec<LoadFacts> {
+        self.makings.iter_mut().map(Making::facts).collect()
+    }
+
+    /// Ids of the generators' processes.
+    #[must_use]
+    pub fn pids(&self) -> Vec<Pid> {
+        let of = |making: &Making| -> Vec<Pid> {
+            making.senders.iter().chain(&making.counted).map(|process| process.pid()).collect()
+        };
+        self.makings.iter().flat_map(of).collect()
+    }
+
+    /// Ends all of them, senders first, removes their files, and tells what each has done.
+    #[must_use]
+    pub fn stop(mut self) -> Vec<LoadFacts> {
+        // Whoever has ended by now was not told to.
+        self.poll();
+        let makings = &mut self.makings;
+        let told = makings.iter_mut().flat_map(|making| &mut making.senders);
+        told.for_each(crate::process::Generator::tell);
+        for sender in makings.iter_mut().flat_map(|making| &mut making.senders) {
+            sender.finish();
+        }
+        if makings.iter().any(|making| !making.senders.is_empty()) {
+            std::thread::sleep(UNDER_WAY);
+        }
+        for receiver in makings.iter_mut().flat_map(|making| &mut making.counted) {
+            receiver.tell();
+        }
+        for receiver in makings.iter_mut().flat_map(|making| &mut making.counted) {
+            receiver.finish();
+        }
+        self.so_far()
+    }
+}
+
+impl Making {
+    fn ended(&mut self) -> Option<Warning> {
+        let how = self.processes().find_map(|process| process.how_it_ended())?;
+        if std::mem::replace(&mut self.told_of_end, true) {
+            return None;
+        }
+        Some(Warning::LoadEnded { load: self.load.to_owned(), how })
+    }
+
+    fn facts(&mut self) -> LoadFacts {
+        let mut facts = LoadFacts {
+            load: self.load.to_owned(),
+            what: self.what.clone(),
+            amount: 0,
+            unit: self.unit.to_owned(),
+            time: Nanos(0),
+            offered: None,
+            lost: None,
+            ended_early: self.told_of_end,
+        };
+        for process in &mut self.counted {
+            let record = process.record();
+            facts.amount += record.amount;
+            facts.time = facts.time.max(record.time);
+        }
+        if self.loses {
+            let sent = self.senders.iter_mut().map(|sender| sender.record().amount).sum::<u64>();
+            facts.offered = Some(sent);
+            facts.lost = Some(sent.saturating_sub(facts.amount));
+        }
+        facts
+    }
+}

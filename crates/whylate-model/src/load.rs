@@ -1,0 +1,38 @@
+//! Load that a run made on purpose beside what it measured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// What one load generator did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadFacts {
+    /// Its word on the command line: `net`.
+    pub load: String,
+    /// What it does and where, in one sentence without a full stop.
+    pub what: String,
+    /// How much it did: of network load, what was received.
+    pub amount: u64,
+    /// What [`amount`](Self::amount) counts: `bytes`, `datagrams`, `files`, `shootdowns`, or
+    /// `ns of CPU time`.
+    pub unit: String,
+    /// The time in which it did so, by its own clock.
+    pub time: Nanos,
+    /// How much it tried, where that is another number than what was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<u64>,
+    /// How much of that was lost on the way, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// It ended before it was told to: what was measured afterwards was measured without it.
+    pub ended_early: bool,
+}
+
+impl LoadFacts {
+    /// Amount per second; none where it took no time.
+    #[must_use]
+    pub fn per_second(&self) -> Option<f64> {
+        (self.time.0 > 0).then(|| self.amount as f64 * 1e9 / self.time.0 as f64)
+    }
+}

@@ -60,6 +60,9 @@ pub enum RecordError {
     /// The probe of a port.
     #[error(transparent)]
     Net(#[from] whylate_net::NetError),
+    /// The load beside a measurement.
+    #[error(transparent)]
+    Load(#[from] whylate_load::LoadError),
     /// A port.
     #[error(transparent)]
     Port(#[from] whylate_port::PortError),

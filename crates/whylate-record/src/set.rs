@@ -2,6 +2,7 @@
 
 mod attend;
 mod ledgers;
+mod load;
 mod members;
 mod passes;
 mod question;
@@ -23,11 +24,14 @@ use whylate_clock::Counter;
 use whylate_clock::facts::RecordingCost;
 use whylate_gap::{Source, State, Threshold};
 use whylate_host::watch::{HostWatch, Watched};
+use whylate_load::Load;
 use whylate_model::directory::RunDir;
 use whylate_model::execution::Block;
+use whylate_model::load::LoadFacts;
 use whylate_model::run::{Evidence, FORMAT_VERSION, Finding, Run, RunState, TraceFacts};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
+use whylate_net::lab::Bed;
 use whylate_rta::task_set::TaskSet;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::sched::Policy;
@@ -97,6 +101,10 @@ pub struct Request {
     pub command_line: Vec<String>,
     /// The question in one sentence.
     pub question: String,
+    /// Load to make on the CPUs of the set while it runs.
+    pub load: Vec<whylate_load::Kind>,
+    /// Network load goes through this bed; none sends it over loopback.
+    pub bed: Option<Bed>,
     /// What is not measured, or otherwise than usual, and why: for the record.
     pub notes: Vec<String>,
 }
@@ -140,6 +148,10 @@ pub fn record(
             return Err(error);
         }
     };
+    if let Err(error) = recording.make_load(progress) {
+        undo.remove();
+        return Err(error);
+    }
     recording.measure(stop, progress);
     recording.conclude(progress)
 }
@@ -159,6 +171,8 @@ struct Recording<'a> {
     execution: Execution,
     passes: Passes,
     watch: HostWatch,
+    load: Option<Load>,
+    loads: Vec<LoadFacts>,
     warnings: Vec<Warning>,
     ended: Vec<Ended>,
     begin: Ticks,
@@ -264,6 +278,8 @@ impl<'a> Recording<'a> {
             execution: Execution::of(&traced, request.records),
             passes: Passes::of(traced.len(), request.passes),
             watch,
+            load: None,
+            loads: Vec::new(),
             warnings,
             ended: Vec::new(),
             begin: Ticks(0),
@@ -305,6 +321,7 @@ impl<'a> Recording<'a> {
             std::thread::sleep(TURN);
         }
         self.workbench.measurement_ends();
+        self.end_load();
         if let Some(cpu) = dog.as_ref().and_then(Watchdog::starved) {
             self.stopped = true;
             let warning = Warning::SetStarved { cpu, patience: PATIENCE };
@@ -356,6 +373,7 @@ impl<'a> Recording<'a> {
             progress.say(&warning.to_string());
             self.warnings.push(warning);
         }
+        self.look_at_load(progress);
         let (hits, misses) = self.tallies.deadlines();
         let so_far = match hits + misses {
             0 => format!("{} blocks", self.execution.seen()),
@@ -450,7 +468,7 @@ impl<'a> Recording<'a> {
             origins: Vec::new(),
             spreads: Vec::new(),
             prediction: None,
-            loads: Vec::new(),
+            loads: self.loads_so_far(),
         }
     }
 

@@ -89,6 +89,12 @@ struct Counters {
 }
 
 impl Workbench {
+    /// CPUs that this process may use.
+    #[must_use]
+    pub fn allowed(&self) -> &[CpuId] {
+        &self.allowed
+    }
+
     /// Sets up everything, and moves the calling thread away from the measured CPUs.
     pub fn set_up(need: &Need, progress: &mut dyn Progress) -> Result<Self, RecordError> {
         let root = Path::new("/");

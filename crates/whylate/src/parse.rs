@@ -98,6 +98,15 @@ pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     }
 }
 
+/// Load to make beside a measurement.
+#[derive(Debug, Clone)]
+pub(crate) struct Loads(pub(crate) Vec<whylate_load::Kind>);
+
+/// Words for load with commas between them.
+pub(crate) fn loads(text: &str) -> Result<Loads, String> {
+    whylate_load::parse(text).map(Loads).map_err(|error| error.to_string())
+}
+
 /// A share above 0 and below 1: `0.001`, or `0.1%`.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));

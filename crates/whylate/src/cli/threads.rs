@@ -68,6 +68,13 @@ pub(crate) struct Threads {
     /// Records of the execution trace, in all
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     pub(crate) records: u64,
+    /// Load to make on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
+    /// cpu:50%, mem:64MiB, with commas between them
+    #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
+    pub(crate) load: Option<parse::Loads>,
+    /// Send network load through this bed of `whylate lab` instead of over loopback
+    #[arg(long, value_name = "NAME", requires = "load")]
+    pub(crate) bed: Option<String>,
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,

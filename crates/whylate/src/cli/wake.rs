@@ -48,6 +48,13 @@ pub(crate) struct Wake {
     /// Close segments and write run.json this often
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
     pub(crate) checkpoint: Nanos,
+    /// Load to make on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
+    /// cpu:50%, mem:64MiB, with commas between them
+    #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
+    pub(crate) load: Option<parse::Loads>,
+    /// Send network load through this bed of `whylate lab` instead of over loopback
+    #[arg(long, value_name = "NAME", requires = "load")]
+    pub(crate) bed: Option<String>,
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,

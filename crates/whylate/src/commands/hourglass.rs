@@ -102,6 +102,8 @@ fn request(line: Line, seed: u64) -> Request {
         seed,
         command_line: std::env::args().collect(),
         question,
+        load: Vec::new(),
+        bed: None,
         notes: Vec::new(),
     }
 }

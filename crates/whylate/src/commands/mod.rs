@@ -19,6 +19,7 @@ use anyhow::{Context, Result};
 use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
+use whylate_net::lab::Bed;
 use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::{Percentiles, Style, Traced};
@@ -140,6 +141,11 @@ fn exit(run: &Run) -> Exit {
         Verdict::Untrustworthy { .. } => Exit::NotTrustworthy,
         Verdict::Trustworthy | Verdict::Pending => Exit::Done,
     }
+}
+
+/// The bed of that name, where one is named.
+fn bed(name: Option<&str>) -> Result<Option<Bed>> {
+    Ok(name.map(Bed::open).transpose()?)
 }
 
 /// A tenth of the time, for `--quick`.

@@ -382,6 +382,8 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,
+        load: Vec::new(),
+        bed: None,
         notes: Vec::new(),
     })
 }

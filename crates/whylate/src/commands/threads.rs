@@ -12,7 +12,7 @@ use whylate_rta::{File, TaskSet, file, flag, suggest};
 use whylate_threads::{models, priority, timers};
 
 use super::gaps::{housekeeping, measured};
-use super::{Beginning, Exit, begin, conclude, quick};
+use super::{Beginning, Exit, bed, begin, conclude, quick};
 use crate::cli::{Format, Threads};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -151,6 +151,8 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,
+        load: options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone()),
+        bed: bed(options.bed.as_deref())?,
         notes: Vec::new(),
     })
 }

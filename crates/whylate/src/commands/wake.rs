@@ -8,7 +8,7 @@ use whylate_record::{storage, wake};
 
 use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
-use super::{Beginning, Exit, begin, conclude, quick};
+use super::{Beginning, Exit, bed, begin, conclude, quick};
 use crate::cli::Wake;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -68,6 +68,8 @@ fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Resu
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question: wake::question(wanted, probes, duration),
+        load: options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone()),
+        bed: bed(options.bed.as_deref())?,
         notes: probes.notes.clone(),
     })
 }

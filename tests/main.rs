@@ -33,3 +33,4 @@ mod rt_app;
 mod rta;
 mod rta_run;
 mod two_cpus;
+mod wake;

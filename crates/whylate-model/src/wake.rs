@@ -28,9 +28,10 @@ pub struct WakeSummary {
     pub skipped: Option<u64>,
     /// Wake-ups later than the lengths of [`LATER_THAN`].
     pub later: Vec<LaterThan>,
-    /// What the wake-ups of which the threshold let see something waited for.
+    /// Where their lateness went, longest first.
     pub split: Vec<WakePart>,
-    /// What the late ones are named after, most frequent first.
+    /// What they are named after, most frequent first. A wake-up whose instant had passed before the
+    /// thread began to wait has no name.
     pub causes: Vec<WakeCause>,
     /// Lateness of all wake-ups.
     pub late_ns: f64,

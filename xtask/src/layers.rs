@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// The rows of ARCHITECTURE.md, top to bottom.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "whylate-stats",
     "whylate-model",
     "whylate-sys",
@@ -21,6 +21,7 @@ const ORDER: [&str; 16] = [
     "whylate-load",
     "whylate-record",
     "whylate-report",
+    "whylate-papers",
     "whylate",
 ];
 

@@ -19,6 +19,7 @@ pub mod hlog;
 pub mod host;
 pub mod load;
 pub mod origin;
+pub mod paper;
 pub mod prediction;
 pub mod run;
 #[cfg(feature = "schema")]

@@ -8,12 +8,14 @@ pub mod execution;
 pub mod hourglass;
 pub mod html;
 pub mod merge;
+pub mod paper;
 pub mod prediction;
 pub mod svg;
 pub mod terminal;
 pub mod timeline;
 
 mod error;
+mod plain;
 mod sentence;
 mod threads;
 mod wake;

@@ -97,7 +97,11 @@ fn cells(directory: &RunDir) -> Result<Vec<PathBuf>, ModelError> {
 
 /// Writes the page to a file, which is whole or not there.
 pub fn write_to(directory: &RunDir, run: &Run, path: &Path) -> Result<(), ReportError> {
-    let page = render(directory, run)?;
+    put(path, &render(directory, run)?)
+}
+
+/// Puts a page where it belongs, whole or not at all.
+pub(crate) fn put(path: &Path, page: &str) -> Result<(), ReportError> {
     let failed = |why| ReportError::Write { path: path.to_owned(), why };
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");

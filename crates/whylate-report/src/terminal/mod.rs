@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod execution;
 mod gaps;
 mod origins;
+pub mod paper;
 mod percentiles;
 pub(crate) mod rta;
 mod selftest;

@@ -6,6 +6,7 @@ mod doctor;
 mod gaps;
 mod hourglass;
 mod merge;
+mod paper;
 mod reflect;
 mod report;
 mod rta;
@@ -23,6 +24,7 @@ pub(crate) use doctor::{Doctor, Findings};
 pub(crate) use gaps::{Gaps, Loop};
 pub(crate) use hourglass::Hourglass;
 pub(crate) use merge::Merge;
+pub(crate) use paper::{Paper, Which};
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Threads(Box<Threads>),
     Hourglass(Hourglass),
     Rta(Box<Rta>),
+    Paper(Paper),
     Doctor(Doctor),
     Report(Report),
     Compare(Box<Compare>),

@@ -7,6 +7,7 @@ mod gaps;
 mod hourglass;
 mod load;
 mod merge;
+mod paper;
 mod reflect;
 mod report;
 mod rta;
@@ -54,6 +55,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Threads(options)) => threads::run(&options),
         Some(Command::Hourglass(options)) => hourglass::run(&options),
         Some(Command::Rta(options)) => rta::run(&options),
+        Some(Command::Paper(options)) => paper::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),

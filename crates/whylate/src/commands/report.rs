@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use whylate_model::directory::RunDir;
+use whylate_model::paper::Paper;
 use whylate_report::execution::recorded::Recorded;
 use whylate_report::{Traced, html};
 
@@ -11,6 +12,9 @@ use super::Exit;
 use crate::cli::Report;
 
 pub(super) fn run(options: &Report) -> Result<Exit> {
+    if let Some(repeated) = Paper::read(&options.run)? {
+        return of_paper(options, &repeated);
+    }
     let directory = RunDir::open(&options.run)?;
     let run = directory.read_run()?;
     match &options.html {
@@ -31,6 +35,19 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
             std::io::stdout().write_all(page.as_bytes()).context("cannot print the page")?;
         }
         Some(file) => html::write_to(&directory, &run, file)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// A paper's experiments and their runs lie in one directory.
+fn of_paper(options: &Report, repeated: &Paper) -> Result<Exit> {
+    match &options.html {
+        None => super::paper::print(repeated, options.format)?,
+        Some(file) if file.as_os_str() == "-" => {
+            let page = whylate_report::paper::page(&options.run, repeated);
+            std::io::stdout().write_all(page.as_bytes()).context("cannot print the page")?;
+        }
+        Some(file) => whylate_report::paper::write_to(file, &options.run, repeated)?,
     }
     Ok(Exit::Done)
 }

@@ -1,0 +1,140 @@
+//! The experiments of a paper repeated on a host: the paper's figures, this host's, and why they
+//! differ.
+//!
+//! A directory holds `paper.json` and, beside it, the run directories of the parts.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ModelError;
+use crate::files;
+use crate::host::Fingerprint;
+use crate::run::FORMAT_VERSION;
+
+/// The file in the directory.
+pub const PAPER_FILE: &str = "paper.json";
+/// A repetition is some hundred rows; one of this size is something else.
+const PAPER_FILE_LIMIT: u64 = 16 << 20;
+
+/// A paper, repeated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Paper {
+    /// Version of this format.
+    pub format_version: u32,
+    /// Version of the tool that wrote it.
+    pub tool_version: String,
+    /// Its name on the command line: `hourglass2002`.
+    pub name: String,
+    /// Who wrote it, its title, where and when.
+    pub reference: String,
+    /// Shortened parts.
+    pub quick: bool,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The host.
+    pub host: Fingerprint,
+    /// Its scenarios, in the paper's order.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// One section or figure of the paper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Scenario {
+    /// Where it stands in the paper: `5.3`, `Figure 3`.
+    pub place: String,
+    /// What it is about.
+    pub title: String,
+    /// What was run, as command lines of this tool that repeat it.
+    pub commands: Vec<String>,
+    /// The run directories of its parts, beside this file.
+    pub runs: Vec<String>,
+    /// Figures of the paper beside this host's.
+    pub rows: Vec<Row>,
+    /// What else there is to know, a sentence each: what was not done and why, what spoils it.
+    pub notes: Vec<String>,
+}
+
+/// One figure of the paper beside this host's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Row {
+    /// What it is.
+    pub what: String,
+    /// As the paper has it, with its unit; none where the paper gives no figure.
+    pub paper: Option<String>,
+    /// As it is here; none where it could not be measured, which a note says.
+    pub here: Option<Here>,
+    /// Why they differ, or what to make of it.
+    pub why: String,
+}
+
+/// A figure of this host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Here {
+    /// The value, in its unit.
+    pub value: f64,
+    /// Its unit.
+    pub unit: Unit,
+    /// 95 % interval; none where the figure has none, as a bound or a count of everything.
+    pub interval: Option<(f64, f64)>,
+    /// Samples behind it; none for what is computed.
+    pub n: Option<u64>,
+}
+
+/// What a figure is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// A share between 0 and 1.
+    Share,
+    /// A number of things.
+    Count,
+    /// A number of things in a second.
+    PerSecond,
+    /// Bits in a second.
+    BitsPerSecond,
+    /// A ratio of two like things.
+    Ratio,
+}
+
+impl Paper {
+    /// Writes it into the directory, whole or not at all.
+    pub fn write(&self, directory: &Path) -> Result<(), ModelError> {
+        let path = directory.join(PAPER_FILE);
+        let unreadable = |why: serde_json::Error| ModelError::Unreadable {
+            path: path.clone(),
+            what: why.to_string(),
+        };
+        let mut json = serde_json::to_vec_pretty(self).map_err(unreadable)?;
+        json.push(b'\n');
+        // A number that is not finite has no form in JSON, and could not be read again.
+        serde_json::from_slice::<Self>(&json).map_err(unreadable)?;
+        files::replace(&path, &json)
+    }
+
+    /// Reads the one of a directory; none where there is none. Nothing in it is trusted.
+    pub fn read(directory: &Path) -> Result<Option<Self>, ModelError> {
+        let path = directory.join(PAPER_FILE);
+        let json = match files::read_plain(&path, PAPER_FILE_LIMIT) {
+            Ok(json) => json,
+            Err(ModelError::Read { why, .. }) if why.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let paper: Self = serde_json::from_slice(&json)
+            .map_err(|why| ModelError::malformed(&path, why.to_string()))?;
+        match paper.format_version {
+            1..=FORMAT_VERSION => Ok(Some(paper)),
+            0 => Err(ModelError::malformed(&path, "there is no format version 0")),
+            found => Err(ModelError::NewerFormat { path, found, newest: FORMAT_VERSION }),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Regehr, "Inferring Scheduling Behavior with Hourglass" (USENIX Annual Technical Conference,
+//! FREENIX track, 2002): Figure 3 and the scenarios of its section 5.
+//!
+//! The command lines are the paper's, on one CPU, with shorter times. Its machine was an 850 MHz
+//! Pentium III with Linux 2.2 and 2.4.
+
+mod caches;
+mod deadlines;
+mod dispatch;
+mod priorities;
+mod receive;
+mod reservations;
+mod switches;
+
+use std::sync::atomic::AtomicBool;
+
+use whylate_model::paper::Paper;
+use whylate_record::progress::Progress;
+
+use crate::{Experiment, Known, PaperError, Request};
+
+/// Its name on the command line.
+pub const NAME: &str = "hourglass2002";
+
+const PAPER: Known = Known {
+    name: NAME,
+    reference: "J. Regehr, Inferring Scheduling Behavior with Hourglass, USENIX Annual Technical \
+                Conference, FREENIX track, 2002",
+    experiments: &[
+        Experiment {
+            place: "Figure 3",
+            title: "three priorities share a CPU, alone and beside an audio-like load",
+            run: priorities::run,
+        },
+        Experiment {
+            place: "5.1",
+            title: "the direct cost of context switches",
+            run: switches::run,
+        },
+        Experiment {
+            place: "5.2",
+            title: "the indirect cost of context switches",
+            run: caches::run,
+        },
+        Experiment { place: "5.3", title: "dispatch latency under contention", run: dispatch::run },
+        Experiment {
+            place: "5.4",
+            title: "deadlines during receive processing",
+            run: receive::run,
+        },
+        Experiment {
+            place: "5.5",
+            title: "can concurrent applications meet their deadlines?",
+            run: deadlines::run,
+        },
+        Experiment { place: "5.6", title: "CPU reservations", run: reservations::run },
+    ],
+};
+
+/// Repeats the paper.
+pub fn repeat(
+    request: &Request,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Paper, PaperError> {
+    crate::repeat(&PAPER, request, stop, progress)
+}
+
+/// The places that can be asked for alone.
+#[must_use]
+pub fn places() -> Vec<&'static str> {
+    PAPER.experiments.iter().map(|of| of.place).collect()
+}
+
+/// Are these places of the paper?
+pub fn check(only: &[String]) -> Result<(), PaperError> {
+    crate::chosen(&PAPER, Some(only)).map(|_| ())
+}

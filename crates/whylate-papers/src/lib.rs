@@ -1,0 +1,145 @@
+//! The experiments of papers, repeated with the recordings of this tool, and the papers' figures.
+//!
+//! Guarantees: a figure of this host comes from a run directory that is kept beside it, and the
+//! command that repeats it is named. What cannot be measured here has a reason in place of a figure.
+//!
+//! Has no measuring loop of its own.
+
+mod bench;
+pub mod hourglass2002;
+mod rows;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use whylate_model::paper::{Paper, Scenario};
+use whylate_model::run::FORMAT_VERSION;
+use whylate_model::{CpuId, ModelError};
+use whylate_record::RecordError;
+use whylate_record::progress::Progress;
+
+use bench::Bench;
+
+/// Why a paper could not be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    /// A recording.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The directory.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The host.
+    #[error(transparent)]
+    Host(#[from] whylate_host::HostError),
+    /// The load of an experiment.
+    #[error(transparent)]
+    Load(#[from] whylate_load::LoadError),
+    /// A command line of the paper is not understood.
+    #[error(transparent)]
+    Words(#[from] whylate_rta::hourglass::HourglassError),
+    /// The analysis of a task set.
+    #[error(transparent)]
+    Analysis(#[from] whylate_rta::analysis::AnalysisError),
+    /// A recording holds nothing of what it was made for.
+    #[error("nothing was measured of {0}")]
+    Nothing(&'static str),
+    /// A place that the paper has not.
+    #[error("the paper has no {0} here: write some of {1}")]
+    NoSuchPlace(String, String),
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The directory: made, and empty.
+    pub directory: PathBuf,
+    /// The CPU of the experiments; the papers' machines had one.
+    pub cpu: CpuId,
+    /// Shorter parts.
+    pub quick: bool,
+    /// Only these places of the paper; none for all.
+    pub only: Option<Vec<String>>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Words with which this program becomes a runner of switches, in front of its number.
+    pub runner_words: Vec<OsString>,
+}
+
+/// One experiment: its place in the paper, its title, and what it does.
+struct Experiment {
+    place: &'static str,
+    title: &'static str,
+    run: fn(&mut Bench<'_>, &mut Scenario) -> Result<(), PaperError>,
+}
+
+/// A paper that can be repeated.
+struct Known {
+    name: &'static str,
+    reference: &'static str,
+    experiments: &'static [Experiment],
+}
+
+/// Repeats the experiments one after the other. What one of them cannot do is noted in it, and the
+/// others go on; the file is written after each.
+fn repeat(
+    known: &Known,
+    request: &Request,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Paper, PaperError> {
+    let wanted = chosen(known, request.only.as_deref())?;
+    let host = whylate_host::fingerprint::read(std::path::Path::new("/"));
+    let mut paper = Paper {
+        format_version: FORMAT_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: known.name.to_owned(),
+        reference: known.reference.to_owned(),
+        quick: request.quick,
+        seed: request.seed,
+        host,
+        scenarios: Vec::new(),
+    };
+    let mut bench = Bench::new(request, stop, progress);
+    for experiment in wanted {
+        let mut scenario = Scenario {
+            place: experiment.place.to_owned(),
+            title: experiment.title.to_owned(),
+            commands: Vec::new(),
+            runs: Vec::new(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+        };
+        bench.say(&format!("{}: {}", experiment.place, experiment.title));
+        if let Err(error) = (experiment.run)(&mut bench, &mut scenario) {
+            scenario.notes.push(format!("not done: {error}"));
+        }
+        paper.scenarios.push(scenario);
+        paper.write(&request.directory)?;
+        if stop.load(Ordering::Relaxed) {
+            if let Some(last) = paper.scenarios.last_mut() {
+                last.notes.push("stopped early: what follows was not begun".to_owned());
+            }
+            paper.write(&request.directory)?;
+            break;
+        }
+    }
+    Ok(paper)
+}
+
+/// The experiments at these places.
+fn chosen<'a>(
+    known: &'a Known,
+    only: Option<&[String]>,
+) -> Result<Vec<&'a Experiment>, PaperError> {
+    let Some(only) = only else { return Ok(known.experiments.iter().collect()) };
+    for place in only {
+        if !known.experiments.iter().any(|of| of.place.eq_ignore_ascii_case(place)) {
+            let places: Vec<&str> = known.experiments.iter().map(|of| of.place).collect();
+            return Err(PaperError::NoSuchPlace(place.clone(), places.join(", ")));
+        }
+    }
+    let named = |of: &&Experiment| only.iter().any(|place| of.place.eq_ignore_ascii_case(place));
+    Ok(known.experiments.iter().filter(named).collect())
+}

@@ -1,0 +1,40 @@
+//! A paper's experiments, repeated: a table for each, and why its figures differ from this host's.
+
+use whylate_model::Printable;
+use whylate_model::paper::{Paper, Scenario};
+
+use super::Style;
+use super::text::Page;
+use crate::paper::{heading, host, table};
+
+/// Reasons told of one scenario; the table on the page has them all.
+const MOST_REASONS: usize = 64;
+
+/// The whole of it, at most `style.width` columns wide.
+#[must_use]
+pub fn render(paper: &Paper, style: Style) -> String {
+    let mut page = Page::new(style);
+    page.title(&format!("{}, repeated", Printable(&paper.name)));
+    page.paragraph(&Printable(&paper.reference).to_string());
+    page.paragraph(&host(paper));
+    if paper.quick {
+        page.note("a quick run: shorter parts, so wider intervals");
+    }
+    paper.scenarios.iter().for_each(|scenario| draw(&mut page, scenario));
+    page.finish()
+}
+
+fn draw(page: &mut Page, scenario: &Scenario) {
+    page.section(&heading(scenario));
+    // The reasons do not fit beside the figures: they follow.
+    let table = table(scenario);
+    let head: Vec<&str> = table.head[..3].iter().map(String::as_str).collect();
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row[..3].to_vec()).collect();
+    page.table(&head, &rows, &[1]);
+    let reasons = scenario.rows.iter().filter(|row| !row.why.is_empty()).take(MOST_REASONS);
+    for row in reasons {
+        page.item(&format!("{}: {}", Printable(row.what.trim()), Printable(&row.why)));
+    }
+    scenario.notes.iter().for_each(|note| page.note(&Printable(note).to_string()));
+    scenario.commands.iter().for_each(|command| page.command(&Printable(command).to_string()));
+}

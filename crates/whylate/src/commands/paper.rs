@@ -1,0 +1,69 @@
+//! `whylate paper`.
+
+use anyhow::{Context, Result, bail};
+use whylate_model::Nanos;
+use whylate_model::paper::Paper as Repeated;
+use whylate_papers::{Request, hourglass2002};
+use whylate_record::progress::Progress;
+use whylate_report::{Style, paper, terminal};
+
+use super::gaps::measured;
+use super::{Exit, colour, switch_runner};
+use crate::cli::{Format, Paper, Which};
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+
+pub(super) fn run(options: &Paper) -> Result<Exit> {
+    let Which::Hourglass2002 = options.paper;
+    if let Some(error) = options.only.as_deref().and_then(|only| hourglass2002::check(only).err()) {
+        anstream::eprintln!("whylate paper: {error}");
+        return Ok(Exit::Usage);
+    }
+    let cpus = measured(options.cpus.as_deref())?;
+    let Some(cpu) = cpus.last().copied() else { bail!("there is no CPU to measure") };
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    for line in whylate_record::mend_what_dead_runs_left() {
+        progress.say(&line);
+    }
+    let directory = whylate_record::new_directory(options.output.as_deref())?;
+    let path = directory.path().to_owned();
+    let request = Request {
+        directory: path.clone(),
+        cpu,
+        quick: options.quick,
+        only: options.only.clone(),
+        seed: options.seed.unwrap_or_else(whylate_record::draw_seed),
+        runner_words: switch_runner::WORDS.map(Into::into).to_vec(),
+    };
+    let repeated = hourglass2002::repeat(&request, &stopping.stop, &mut progress)?;
+    drop(progress);
+    if stopping.twice() {
+        return Ok(Exit::Abandoned);
+    }
+    print(&repeated, options.format)?;
+    match paper::write(&path, &repeated) {
+        Ok(page) => anstream::eprintln!("Page: {}", page.display()),
+        Err(error) => anstream::eprintln!("{error}"),
+    }
+    anstream::eprintln!("Directory: {}", path.display());
+    Ok(Exit::Done)
+}
+
+/// Prints a repetition, now or from its directory.
+pub(super) fn print(repeated: &Repeated, format: Format) -> Result<()> {
+    match format {
+        Format::Text => {
+            let style = Style { colour: colour(), ..Style::default() };
+            anstream::print!("{}", terminal::paper::render(repeated, style));
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(repeated);
+            anstream::println!("{}", text.context("cannot write it as JSON")?);
+        }
+    }
+    Ok(())
+}

@@ -97,8 +97,7 @@ pub fn all() -> Vec<String> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     };
-    let mut found: Vec<String> =
-        listed(NOTES).into_iter().filter(|name| is_name(name)).collect();
+    let mut found: Vec<String> = listed(NOTES).into_iter().filter(|name| is_name(name)).collect();
     for namespace in listed(MOUNTS) {
         let Some((name, role)) =
             namespace.strip_prefix("whylate-").and_then(|rest| rest.rsplit_once('-'))

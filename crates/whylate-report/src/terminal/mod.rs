@@ -5,6 +5,7 @@ pub mod compare;
 pub mod doctor;
 pub mod execution;
 mod gaps;
+pub(crate) mod loads;
 mod origins;
 mod percentiles;
 pub(crate) mod rta;
@@ -53,6 +54,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
+    loads::sections(&mut page, run);
     rta::sections(&mut page, run);
     threads::sections(&mut page, run, traced);
     gaps::sections(&mut page, run);

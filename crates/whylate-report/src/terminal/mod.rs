@@ -5,6 +5,7 @@ pub mod compare;
 pub mod doctor;
 pub mod execution;
 mod gaps;
+pub mod lab;
 pub(crate) mod loads;
 mod origins;
 mod percentiles;

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod gaps;
 mod hourglass;
+mod lab;
 mod merge;
 mod reflect;
 mod report;
@@ -21,6 +22,7 @@ pub(crate) use compare::{Compare, Shape};
 pub(crate) use doctor::{Doctor, Findings};
 pub(crate) use gaps::{Gaps, Loop};
 pub(crate) use hourglass::Hourglass;
+pub(crate) use lab::{Action, Kind, Lab};
 pub(crate) use merge::Merge;
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     Hourglass(Hourglass),
     Rta(Box<Rta>),
     Doctor(Doctor),
+    Lab(Lab),
     Report(Report),
     Compare(Box<Compare>),
     Merge(Merge),

@@ -74,7 +74,7 @@ pub struct NamespaceStatus {
 pub struct LinkStatus {
     /// Its name.
     pub name: String,
-    /// Whether it carries packets, in the kernel's word: `UP`.
+    /// Whether it carries packets: `up`, `no carrier`, `down`.
     pub state: String,
     /// Addresses with the length of their prefix.
     pub addresses: Vec<String>,

@@ -57,6 +57,19 @@ pub(super) fn ip(name: &str, role: Role, words: &str) -> Result<String, NetError
     run(command)
 }
 
+/// Whether packets pass. The kernel's own word for it follows up to a second later.
+fn state(link: &Value) -> &'static str {
+    let flags = link.get("flags").and_then(Value::as_array);
+    let has = |flag: &str| {
+        flags.is_some_and(|flags| flags.iter().any(|known| known.as_str() == Some(flag)))
+    };
+    match (has("UP"), has("LOWER_UP")) {
+        (true, true) => "up",
+        (true, false) => "no carrier",
+        (false, _) => "down",
+    }
+}
+
 /// The links of a namespace with their addresses; none where they cannot be read.
 pub(super) fn links(name: &str, role: Role) -> Option<Vec<LinkStatus>> {
     let mut command = Command::new("ip");
@@ -70,7 +83,7 @@ pub(super) fn links(name: &str, role: Role) -> Option<Vec<LinkStatus>> {
         let addresses = link.get("addr_info").and_then(Value::as_array);
         Some(LinkStatus {
             name: link.get("ifname")?.as_str()?.to_owned(),
-            state: link.get("operstate")?.as_str()?.to_owned(),
+            state: state(link).to_owned(),
             addresses: addresses.into_iter().flatten().filter_map(address).collect(),
         })
     };

@@ -20,6 +20,8 @@ mod faults;
 mod figures;
 mod hot_path;
 mod hourglass;
+mod lab;
+mod load;
 mod log;
 mod merge;
 mod merge_spread;

@@ -3,7 +3,8 @@
 //! A bed `NAME` has three network namespaces, mounted in [`MOUNTS`] as other tools expect them:
 //! `whylate-NAME-client`, `-device`, `-server`. Its notes lie in a directory of their own
 //! ([`notes`]). Taking a bed down removes exactly these: it ends the processes that were started
-//! for the bed and named in its notes, if they still live in one of its namespaces.
+//! for the bed, which live in one of its namespaces and work in that directory; whoever else is
+//! inside is left alone.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +15,6 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 use whylate_model::Pid;
 
-use crate::files::trimmed;
 use crate::journal::Outcome;
 use crate::tasks::Task;
 
@@ -22,8 +22,8 @@ use crate::tasks::Task;
 pub const MOUNTS: &str = "/run/netns";
 /// Where the notes of beds lie; only root makes beds.
 const NOTES: &str = "/run/whylate/lab";
-/// Directory below the notes for processes of the bed, one file `NAME.pid` each.
-const PIDS: &str = "run";
+/// Directory below the notes for processes of the bed.
+const RUN: &str = "run";
 /// Longest name: with what stands around it, it stays readable in a table.
 const LONGEST_NAME: usize = 24;
 /// A process that was told to end is asked this often whether it has.
@@ -84,10 +84,11 @@ pub fn notes(name: &str) -> PathBuf {
     Path::new(NOTES).join(name)
 }
 
-/// The directory in which processes of the bed note their ids.
+/// The directory in which processes of the bed work. Their command lines name it: by that they are
+/// known when the bed is taken down.
 #[must_use]
-pub fn pid_files(name: &str) -> PathBuf {
-    notes(name).join(PIDS)
+pub fn run_directory(name: &str) -> PathBuf {
+    notes(name).join(RUN)
 }
 
 /// Names of all beds of which anything exists.
@@ -97,8 +98,7 @@ pub fn all() -> Vec<String> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     };
-    let mut found: Vec<String> =
-        listed(NOTES).into_iter().filter(|name| is_name(name)).collect();
+    let mut found: Vec<String> = listed(NOTES).into_iter().filter(|name| is_name(name)).collect();
     for namespace in listed(MOUNTS) {
         let Some((name, role)) =
             namespace.strip_prefix("whylate-").and_then(|rest| rest.rsplit_once('-'))
@@ -177,17 +177,16 @@ fn remove_namespace(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends the processes that are named in the notes, live in a namespace of the bed, and are who
-/// they were: an id that somebody else has by now is left alone.
+/// Ends the processes that live in a namespace of the bed and name its directory.
 fn end_processes(name: &str) {
-    let files = std::fs::read_dir(pid_files(name)).into_iter().flatten().flatten();
-    let noted: Vec<Pid> = files
-        .filter(|file| file.path().extension().is_some_and(|kind| kind == "pid"))
-        .filter_map(|file| trimmed(&file.path())?.parse().ok().map(Pid))
-        .collect();
+    let directory = format!("{}/", run_directory(name).display());
+    let is_ours = |pid: &Pid| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(&directory)
+    };
     let inside = || -> Vec<Pid> {
         let all = Role::ALL.iter().flat_map(|role| processes(name, *role));
-        all.map(|(pid, _)| pid).filter(|pid| noted.contains(pid)).collect()
+        all.map(|(pid, _)| pid).filter(is_ours).collect()
     };
     for signal in [Signal::TERM, Signal::KILL] {
         for pid in inside() {

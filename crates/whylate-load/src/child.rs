@@ -133,7 +133,7 @@ fn watch(order: &Order, meter: &Meter, done: &AtomicBool, why: &Mutex<String>) {
     // Where it cannot go there it stays beside the work: it sleeps nearly all the time.
     let _ = place(&order.housekeeping);
     let set_why = |text: String| *why.lock().unwrap_or_else(PoisonError::into_inner) = text;
-    let end = meter.begun.saturating_add(order.at_most.0);
+    let end = order.end.0;
     let mut told_at = None;
     while !done.load(Ordering::Relaxed) {
         let now = clock_ns(Clock::Monotonic);

@@ -83,7 +83,7 @@ pub fn start_by(program: &Program, wanted: &Wanted) -> Result<Load, LoadError> {
         return Err(LoadError::Nothing("it would last no time"));
     }
     let wanted = &one_journal(wanted)?;
-    let site = Site { wanted, program };
+    let site = Site::new(wanted, program);
     let mut load = Load { makings: Vec::with_capacity(wanted.kinds.len()) };
     for kind in &wanted.kinds {
         load.makings.push(site.make(kind)?);

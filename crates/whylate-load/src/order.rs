@@ -18,8 +18,10 @@ const MOST_BYTES: u64 = 64 << 10;
 pub(crate) struct Order {
     /// Who started it.
     pub(crate) parent: Pid,
-    /// It ends after so long whatever happens.
+    /// It ends after so long whatever happens,
     pub(crate) at_most: Nanos,
+    /// which is then, on the monotonic clock: the same instant for all children of a load.
+    pub(crate) end: Nanos,
     /// CPUs on which the work is done.
     pub(crate) cpus: Vec<CpuId>,
     /// CPUs for its own housekeeping.
@@ -78,6 +80,7 @@ mod tests {
         let order = Order {
             parent: Pid(7),
             at_most: Nanos(9),
+            end: Nanos(10),
             cpus: vec![CpuId(1)],
             housekeeping: vec![CpuId(0)],
             inside: Some(("lab".to_owned(), Side::Client)),

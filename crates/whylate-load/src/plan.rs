@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use whylate_host::guard::{FileTree, TreeShape};
 use whylate_model::{CpuId, CpuList, Nanos, Pid};
 use whylate_net::lab::{Bed, Role};
+use whylate_sys::nanosleep::{Clock, clock_ns};
 
 use crate::error::LoadError;
 use crate::kind::{Kind, Net};
@@ -39,8 +40,10 @@ pub(crate) struct Making {
 
 /// What every process of a load needs to know.
 pub(crate) struct Site<'a> {
-    pub(crate) wanted: &'a Wanted,
-    pub(crate) program: &'a Program,
+    wanted: &'a Wanted,
+    program: &'a Program,
+    /// When all of them end.
+    end: Nanos,
 }
 
 impl Making {
@@ -77,7 +80,17 @@ impl Making {
     }
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    pub(crate) fn new(wanted: &'a Wanted, program: &'a Program) -> Self {
+        let mut site = Self { wanted, program, end: Nanos(0) };
+        site.end = Nanos(clock_ns(Clock::Monotonic).saturating_add(site.at_most().0));
+        site
+    }
+
+    fn at_most(&self) -> Nanos {
+        Nanos(self.wanted.at_most.as_nanos().try_into().unwrap_or(u64::MAX))
+    }
+
     /// Starts the processes of one load.
     pub(crate) fn make(&self, kind: &Kind) -> Result<Making, LoadError> {
         match kind {
@@ -221,12 +234,16 @@ impl Site<'_> {
         let house = if wanted.elsewhere.is_empty() { cpus } else { &wanted.elsewhere };
         let order = Order {
             parent: Pid(std::process::id() as i32),
-            at_most: Nanos(wanted.at_most.as_nanos().try_into().unwrap_or(u64::MAX)),
+            at_most: self.at_most(),
+            end: self.end,
             cpus: cpus.to_vec(),
             housekeeping: house.to_vec(),
-            inside: self.wanted.bed.as_ref().zip(side).map(|(bed, side)| {
-                (bed.name().to_owned(), side)
-            }),
+            inside: self
+                .wanted
+                .bed
+                .as_ref()
+                .zip(side)
+                .map(|(bed, side)| (bed.name().to_owned(), side)),
             job,
         };
         Generator::start(self.program, &order, kind.name())

@@ -35,11 +35,8 @@ pub(crate) struct Generator {
 impl Generator {
     /// Starts a child with its order.
     pub(crate) fn start(program: &Program, order: &Order, load: &str) -> Result<Self, LoadError> {
-        let failed = |source| LoadError::Spawn {
-            load: load.to_owned(),
-            exe: program.exe.clone(),
-            source,
-        };
+        let failed =
+            |source| LoadError::Spawn { load: load.to_owned(), exe: program.exe.clone(), source };
         let record = record::file().map_err(failed)?;
         let child = Command::new(&program.exe)
             .args(&program.arguments)

@@ -79,7 +79,8 @@ mod tests {
         let file = file().unwrap();
         assert_eq!(Record::read(&file), None);
         std::io::Write::write_all(&mut &file, b"running 1 test\n").unwrap();
-        let long = Record { state: State::Failed("\u{1F4A5}\"".repeat(9_000)), ..Record::default() };
+        let long =
+            Record { state: State::Failed("\u{1F4A5}\"".repeat(9_000)), ..Record::default() };
         long.write(&file);
         assert!(Record::read(&file).is_some_and(|read| matches!(read.state, State::Failed(_))));
         let record = Record { state: State::Running, amount: 7, time: Nanos(9) };

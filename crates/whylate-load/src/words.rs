@@ -91,8 +91,7 @@ fn sound(kind: &Kind) -> Result<(), String> {
 
 fn whole(text: &str, units: &[&str], (least, most): (u32, u32)) -> Result<u32, String> {
     let number = units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
-    let number: u32 =
-        number.trim().parse().map_err(|_| format!("`{text}` is no whole number"))?;
+    let number: u32 = number.trim().parse().map_err(|_| format!("`{text}` is no whole number"))?;
     if (least..=most).contains(&number) {
         Ok(number)
     } else {
@@ -102,9 +101,7 @@ fn whole(text: &str, units: &[&str], (least, most): (u32, u32)) -> Result<u32, S
 
 fn size(text: &str, (least, most): (u64, u64)) -> Result<u64, String> {
     let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
-    let found = units
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (number, factor) = found.unwrap_or((text, 1_u64));
     let number: u64 =
         number.trim().parse().map_err(|_| format!("`{text}` is no size such as 64MiB"))?;
@@ -116,8 +113,7 @@ fn size(text: &str, (least, most): (u64, u64)) -> Result<u64, String> {
 
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').ok_or_else(|| format!("`{text}` is no share as 50%"))?;
-    let percent: f64 =
-        number.trim().parse().map_err(|_| format!("`{text}` is no share as 50%"))?;
+    let percent: f64 = number.trim().parse().map_err(|_| format!("`{text}` is no share as 50%"))?;
     if (1.0..=100.0).contains(&percent) {
         Ok(percent / 100.0)
     } else {

@@ -17,6 +17,7 @@ mod files;
 pub mod gap;
 pub mod hlog;
 pub mod host;
+pub mod lab;
 pub mod load;
 pub mod origin;
 pub mod paper;

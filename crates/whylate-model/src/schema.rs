@@ -1,9 +1,10 @@
-//! The JSON schemas of `run.json` and of doctor's diagnosis, made from the types themselves.
+//! The JSON schemas of `run.json`, of doctor's diagnosis and of the beds of `lab`, made from the types themselves.
 //!
 //! They are committed as `schema/*.schema.json` in this crate; a test fails when one differs, and
 //! `UPDATE_SCHEMA=1 cargo test -p whylate-model schema` writes it anew.
 
 use crate::doctor::Diagnosis;
+use crate::lab::LabStatus;
 use crate::run::Run;
 
 /// The schema of `run.json` as JSON text.
@@ -24,6 +25,16 @@ pub fn of_run() -> String {
 #[must_use]
 pub fn of_diagnosis() -> String {
     text(&schemars::schema_for!(Diagnosis))
+}
+
+/// The schema of what `whylate lab status --format json` prints, as JSON text.
+///
+/// # Panics
+///
+/// Never, as [`of_run`].
+#[must_use]
+pub fn of_lab() -> String {
+    text(&schemars::schema_for!(LabStatus))
 }
 
 fn text(schema: &schemars::Schema) -> String {

@@ -77,6 +77,70 @@ pub enum NetError {
     /// Words that are no name of a bed.
     #[error("`{0}` is no name of a bed: use up to 24 small letters, digits and dashes")]
     NotABedName(String),
+    /// The bed is there already.
+    #[error(
+        "there is a bed `{name}` already ({what}): take it down with `whylate lab down --name \
+         {name}`, or choose another name"
+    )]
+    BedThere {
+        /// Its name.
+        name: String,
+        /// What of it there is.
+        what: String,
+    },
+    /// Namespaces cannot be made.
+    #[error("cannot set up or take down a bed without {0}")]
+    NoPrivilege(String),
+    /// A program is not installed.
+    #[error("{what} needs the program {program}, which is not in PATH: install {package}")]
+    NoProgram {
+        /// What needs it.
+        what: &'static str,
+        /// Its name.
+        program: &'static str,
+        /// Where it is found.
+        package: &'static str,
+    },
+    /// A program failed.
+    #[error("`{command}` failed: {said}")]
+    Program {
+        /// As it was started.
+        command: String,
+        /// What it said, or how it ended.
+        said: String,
+    },
+    /// Something of a bed could not be read or written.
+    #[error("cannot {what}: {source}")]
+    Bed {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The bed was set up, and no packet came through.
+    #[error(
+        "the bed `{name}` was set up and taken down again: of {sent} datagrams from client to \
+         server and back none came through in {limit}"
+    )]
+    NothingComesThrough {
+        /// Its name.
+        name: String,
+        /// Datagrams sent.
+        sent: u32,
+        /// How long it was tried.
+        limit: Nanos,
+    },
+    /// Taking it down failed.
+    #[error("cannot take down the bed `{name}`: {why}")]
+    BedStays {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The journal could not be written, or the bed not be announced.
+    #[error(transparent)]
+    Host(#[from] whylate_host::HostError),
     /// A kernel interface refused.
     #[error(transparent)]
     Sys(#[from] SysError),

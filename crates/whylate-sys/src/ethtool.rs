@@ -2,7 +2,7 @@
 //!
 //! [`netdevice(7)`](https://man7.org/linux/man-pages/man7/netdevice.7.html) and
 //! [`linux/ethtool.h`](https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/include/uapi/linux/ethtool.h),
-//! by the ioctl `SIOCETHTOOL`. Capability: none to read, and nothing here sets anything.
+//! by the ioctl `SIOCETHTOOL`. Capability: none to read, `CAP_NET_ADMIN` to set.
 //!
 //! A driver that does not know a question answers `EOPNOTSUPP`: that is no setting of zero.
 
@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SocketType};
 use crate::error::{SysError, last_errno};
 
 const GET_COALESCE: u32 = 0x0e;
+const SET_TX_CHECKSUM: u32 = 0x17;
 const GET_TSO: u32 = 0x1e;
 const GET_GSO: u32 = 0x23;
 const GET_FLAGS: u32 = 0x25;
@@ -106,6 +107,13 @@ pub fn offloads(name: &str) -> Result<Offloads, SysError> {
     })
 }
 
+/// Has the kernel make checksums itself of what the port `name` sends. Needs `CAP_NET_ADMIN`.
+pub fn make_checksums_early(name: &str) -> Result<(), SysError> {
+    let socket = socket(name)?;
+    let mut raw = RawValue { command: SET_TX_CHECKSUM, data: 0 };
+    ask(&socket, name, (&raw mut raw).cast(), "checksums")
+}
+
 fn socket(name: &str) -> Result<OwnedFd, SysError> {
     rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| {
         SysError::call("socket", format!("open a socket to ask the port {name}"), errno)
@@ -143,7 +151,12 @@ mod tests {
 
     #[test]
     fn a_port_that_does_not_exist_is_named() {
-        for refusal in [coalescing("nosuchport").err(), offloads("nosuchport").err()] {
+        let refusals = [
+            coalescing("nosuchport").err(),
+            offloads("nosuchport").err(),
+            make_checksums_early("nosuchport").err(),
+        ];
+        for refusal in refusals {
             let refusal = refusal.unwrap();
             if refusal.errno() == Some(Errno::NOSYS) {
                 // An emulator that has no such question.

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use crate::SysError;
 
@@ -39,9 +39,61 @@ pub fn enter_network(path: &Path) -> Result<(), SysError> {
     })
 }
 
+/// Makes a network namespace and mounts it at `path`, an empty file that must exist: it lives as
+/// long as the mount, or somebody inside it. No thread of this process is in it afterwards. Needs
+/// `CAP_SYS_ADMIN`.
+pub fn make_network(path: &Path) -> Result<(), SysError> {
+    let what = || format!("make the network namespace {}", path.display());
+    let make = || {
+        // SAFETY: of what a thread shares with others only its network namespace is replaced, to
+        // which no memory and no open file belongs.
+        let made = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
+        made.map_err(|errno| {
+            let advice =
+                if errno == Errno::PERM { "it needs CAP_SYS_ADMIN: run as root" } else { "" };
+            SysError::advised("unshare", what(), errno, advice)
+        })?;
+        // Of the calling thread: the process as a whole stays where it is.
+        rustix::mount::mount_bind("/proc/thread-self/ns/net", path)
+            .map_err(|errno| SysError::call("mount", what(), errno))
+    };
+    // A thread of its own, which ends in the new namespace and takes nobody along.
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .spawn_scoped(scope, make)
+            .map_err(|error| {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+                SysError::call("clone", what(), errno)
+            })?
+            .join()
+            .unwrap_or_else(|_| Err(SysError::invalid(what(), "the thread for it panicked")))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_namespace_is_made_entered_by_one_thread_and_gone_with_its_mount() {
+        let place = std::env::temp_dir().join(format!("whylate-net-{}", std::process::id()));
+        std::fs::write(&place, "").unwrap();
+        if let Err(refusal) = make_network(&place) {
+            std::fs::remove_file(&place).unwrap();
+            return crate::tests::skip(&refusal);
+        }
+        let own = || std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
+        let (before, made) = (own(), std::fs::metadata(&place).unwrap().ino());
+        let entered = std::thread::scope(|scope| {
+            let enter = || enter_network(&place).map(|()| own());
+            scope.spawn(enter).join().unwrap()
+        });
+        rustix::mount::unmount(&place, rustix::mount::UnmountFlags::DETACH).unwrap();
+        std::fs::remove_file(&place).unwrap();
+        assert_eq!(entered.unwrap(), made);
+        assert_ne!(made, before);
+        assert_eq!(own(), before, "the other threads stay where they are");
+    }
 
     #[test]
     fn what_is_no_network_namespace_is_refused_by_name() {

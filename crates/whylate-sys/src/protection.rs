@@ -52,8 +52,7 @@ impl RevokedPage {
 
     fn protect(&mut self, flags: MprotectFlags, what: &str) -> Result<(), SysError> {
         // SAFETY: the range is this mapping, into which no reference is given out.
-        let answer =
-            unsafe { rustix::mm::mprotect(self.start.as_ptr().cast(), self.bytes, flags) };
+        let answer = unsafe { rustix::mm::mprotect(self.start.as_ptr().cast(), self.bytes, flags) };
         answer.map_err(|errno| SysError::call("mprotect", what, errno))
     }
 }

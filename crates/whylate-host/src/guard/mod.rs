@@ -8,6 +8,7 @@
 //! Two runs at once that move the same tasks undo only their own change; what the second found
 //! narrowed by the first stays narrowed when it ends last: see [`crate::another`].
 
+mod bed;
 mod cgroup;
 mod changes;
 mod cpuset;
@@ -23,6 +24,7 @@ mod trace_instance;
 
 use whylate_model::warning::Warning;
 
+pub use self::bed::BedInTheMaking;
 pub use self::cgroup::InsideCgroup;
 pub use self::cpuset::{CpusetPlan, ExclusiveCpuset};
 pub use self::dma_latency::CpuDmaLatency;

@@ -25,12 +25,7 @@ pub(super) fn walk(tree: &Path, meter: &Meter) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn directory(
-    path: &Path,
-    depth: usize,
-    buffer: &mut [u8],
-    meter: &Meter,
-) -> std::io::Result<()> {
+fn directory(path: &Path, depth: usize, buffer: &mut [u8], meter: &Meter) -> std::io::Result<()> {
     for entry in std::fs::read_dir(path)? {
         if meter.stopped() {
             return Ok(());

@@ -50,8 +50,7 @@ pub(super) fn interrupt(
             }
             for _ in 0..pace.next()? {
                 by_barrier = barriers && !by_barrier;
-                let sent =
-                    if by_barrier { membarrier::private_expedited() } else { page.revoke() };
+                let sent = if by_barrier { membarrier::private_expedited() } else { page.revoke() };
                 if let Err(error) = sent {
                     meter.give_up();
                     return Err(error.into());

@@ -41,7 +41,8 @@ impl Pace {
 
     fn due(&mut self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.begin);
-        let all = (u128::from(elapsed) * u128::from(self.per_second) / u128::from(SECOND_NS)) as u64;
+        let all =
+            (u128::from(elapsed) * u128::from(self.per_second) / u128::from(SECOND_NS)) as u64;
         let due = all.saturating_sub(self.done);
         self.done = self.done.max(all);
         due.min((self.per_second * CATCH_UP_NS / SECOND_NS).max(1))
@@ -70,7 +71,10 @@ mod tests {
     #[test]
     fn the_slowest_and_the_fastest_rate_keep_their_count() {
         let mut slow = Pace::at(1, 0);
-        assert_eq!((slow.time_of(1), slow.due(999_999_999), slow.due(1_000_000_000)), (1_000_000_000, 0, 1));
+        assert_eq!(
+            (slow.time_of(1), slow.due(999_999_999), slow.due(1_000_000_000)),
+            (1_000_000_000, 0, 1)
+        );
         let mut fast = Pace::at(u64::MAX / 2_000_000_000, 0);
         assert!(fast.due(u64::MAX) > 0);
     }

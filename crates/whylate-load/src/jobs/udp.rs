@@ -44,12 +44,7 @@ pub(super) fn receive(at: SocketAddr, meter: &Meter) -> Result<(), LoadError> {
 }
 
 /// Sends `pps` datagrams a second.
-pub(super) fn send(
-    to: SocketAddr,
-    pps: u32,
-    bytes: u32,
-    meter: &Meter,
-) -> Result<(), LoadError> {
+pub(super) fn send(to: SocketAddr, pps: u32, bytes: u32, meter: &Meter) -> Result<(), LoadError> {
     let at = if to.ip().is_loopback() { to.ip() } else { [0, 0, 0, 0].into() };
     let socket = UdpSocket::bind((at, 0)).map_err(failed("open a UDP socket"))?;
     socket.connect(to).map_err(failed("open a UDP socket"))?;

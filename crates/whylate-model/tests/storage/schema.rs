@@ -10,6 +10,11 @@ fn committed_schema_of_diagnosis_is_up_to_date() {
     check("diagnosis.schema.json", &whylate_model::schema::of_diagnosis());
 }
 
+#[test]
+fn committed_schema_of_the_beds_is_up_to_date() {
+    check("lab.schema.json", &whylate_model::schema::of_lab());
+}
+
 fn check(file: &str, made: &str) {
     let path = format!("{}/schema/{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_SCHEMA").is_some() {

@@ -300,7 +300,7 @@ pub(super) fn time_of_day(realtime_ns: u64) -> String {
 }
 
 /// A wall time as `2026-11-21 08:21:58 UTC`.
-pub(super) fn utc(realtime_ns: u64) -> String {
+pub(crate) fn utc(realtime_ns: u64) -> String {
     let seconds = realtime_ns / 1_000_000_000;
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);
     let leap = |year: u64| {

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use whylate_model::Nanos;
+use whylate_model::load::LoadFacts;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Denominator, Quantile, Series};
 
 use crate::svg::{Table, resolution_label};
-use crate::terminal::{count, percent, rate};
+use crate::terminal::{count, loads, percent, rate};
 
 /// Rows of a table; what is more is counted in the last.
 const MOST_ROWS: usize = 64;
@@ -17,6 +18,7 @@ const MOST_CPUS: usize = 8;
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     series: Option<Table>,
+    loads: Option<Table>,
     tails: Vec<String>,
     gaps: Option<Table>,
     rates: Option<Table>,
@@ -28,6 +30,7 @@ pub(super) struct Measured {
 pub(super) fn of(run: &Run) -> Measured {
     Measured {
         series: (!run.series.is_empty()).then(|| series(&run.series)),
+        loads: loads(run),
         tails: run.series.iter().take(MOST_ROWS).filter_map(tail).collect(),
         gaps: (!run.gaps.is_empty()).then(|| gaps(run)),
         rates: rates(run),
@@ -40,6 +43,20 @@ pub(super) fn of(run: &Run) -> Measured {
             .collect(),
         validation: validation(run),
     }
+}
+
+/// Load that was made on purpose beside it.
+fn loads(run: &Run) -> Option<Table> {
+    let mut table = Table::new("Load beside it", &loads::HEAD);
+    table.head.push("what".to_owned());
+    table.left = vec![2, 6];
+    let row = |load: &LoadFacts| {
+        let mut cells = loads::cells(load);
+        cells.push(loads::sentence(load));
+        cells
+    };
+    table.rows = capped(run.loads.iter().map(row).collect(), MOST_ROWS);
+    (!run.loads.is_empty()).then_some(table)
 }
 
 /// Keeps the first rows and counts the others.

@@ -37,6 +37,7 @@ use crate::ReportError;
 use crate::execution::recorded::Recorded;
 use crate::timeline::{Builder, Start, Timeline};
 use histograms::Histograms;
+pub(crate) use machine::utc;
 
 /// The file in the run directory.
 pub const REPORT_FILE: &str = "report.html";

@@ -356,3 +356,23 @@ fn a_report_is_whole_or_not_there() {
     let left = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(left, 2, "the histogram log and the report");
 }
+
+#[test]
+fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
+    let mut run = recorded();
+    let page = render(&sample(), &run).unwrap();
+    assert!(!page.contains("Load beside it"));
+    run.loads.push(whylate_model::load::LoadFacts {
+        load: "net".to_owned(),
+        what: "TCP bulk <b>over</b> loopback".to_owned(),
+        amount: 250_000_000,
+        unit: "bytes".to_owned(),
+        time: whylate_model::Nanos(2_000_000_000),
+        offered: None,
+        lost: None,
+        ended_early: false,
+    });
+    let page = render(&sample(), &run).unwrap();
+    assert!(page.contains("Load beside it") && page.contains("1000 Mbit/s"));
+    assert!(!page.contains("<b>over</b>"));
+}

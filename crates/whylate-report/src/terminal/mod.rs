@@ -5,6 +5,8 @@ pub mod compare;
 pub mod doctor;
 pub mod execution;
 mod gaps;
+pub mod lab;
+pub(crate) mod loads;
 mod origins;
 pub mod paper;
 mod percentiles;
@@ -56,6 +58,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
     wake::sections(&mut page, run);
+    loads::sections(&mut page, run);
     rta::sections(&mut page, run);
     threads::sections(&mut page, run, traced);
     gaps::sections(&mut page, run);

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod gaps;
 mod hourglass;
+mod lab;
 mod merge;
 mod paper;
 mod reflect;
@@ -23,6 +24,7 @@ pub(crate) use compare::{Compare, Shape};
 pub(crate) use doctor::{Doctor, Findings};
 pub(crate) use gaps::{Gaps, Loop};
 pub(crate) use hourglass::Hourglass;
+pub(crate) use lab::{Action, Kind, Lab};
 pub(crate) use merge::Merge;
 pub(crate) use paper::{Paper, Which};
 pub(crate) use reflect::ReflectStdin;
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Rta(Box<Rta>),
     Paper(Paper),
     Doctor(Doctor),
+    Lab(Lab),
     Report(Report),
     Compare(Box<Compare>),
     Merge(Merge),

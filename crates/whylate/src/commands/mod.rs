@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod gaps;
 mod hourglass;
+mod lab;
 mod load;
 mod merge;
 mod paper;
@@ -57,6 +58,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Rta(options)) => rta::run(&options),
         Some(Command::Paper(options)) => paper::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
+        Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Merge(options)) => merge::run(&options),
@@ -129,6 +131,11 @@ fn print(
         }
     }
     Ok(())
+}
+
+/// How text is printed here.
+fn style() -> Style {
+    Style { colour: colour(), ..Style::default() }
 }
 
 /// Colour only where a terminal shows it and the user has not said no.

@@ -1,0 +1,106 @@
+//! Load that was made on purpose beside what was measured.
+
+use whylate_model::Nanos;
+use whylate_model::load::LoadFacts;
+use whylate_model::run::Run;
+
+use super::text::{Page, count, percent, rate, short_count};
+
+/// Heads of the table.
+pub(crate) const HEAD: [&str; 6] = ["load", "done", "of", "rate", "time", "lost"];
+
+pub(super) fn sections(page: &mut Page, run: &Run) {
+    if run.loads.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = run.loads.iter().map(|load| load.load.as_str()).collect();
+    page.section(&format!("Load beside it: {}", names.join(", ")));
+    let rows: Vec<Vec<String>> = run.loads.iter().map(cells).collect();
+    page.table(&HEAD, &rows, &[2]);
+    for load in &run.loads {
+        page.item(&sentence(load));
+    }
+}
+
+/// One row.
+pub(crate) fn cells(load: &LoadFacts) -> Vec<String> {
+    let (done, of, speed) = match load.unit.as_str() {
+        "bytes" => (
+            format!("{:.1} MB", load.amount as f64 / 1e6),
+            String::new(),
+            load.per_second().map(|bytes| format!("{:.0} Mbit/s", bytes * 8.0 / 1e6)),
+        ),
+        "ns of CPU time" => (
+            Nanos(load.amount).to_string(),
+            "CPU time".to_owned(),
+            load.per_second().map(|ns| format!("{} of a CPU", percent(ns / 1e9))),
+        ),
+        unit => (short_count(load.amount), unit.to_owned(), load.per_second().map(rate)),
+    };
+    let dash = || "-".to_owned();
+    let lost = match (load.lost, load.offered) {
+        (Some(lost), Some(offered)) if offered > 0 => {
+            format!("{} ({})", count(lost), percent(lost as f64 / offered as f64))
+        }
+        (Some(lost), _) => count(lost),
+        (None, _) => dash(),
+    };
+    vec![load.load.clone(), done, of, speed.unwrap_or_else(dash), load.time.to_string(), lost]
+}
+
+/// What it was, and whether it was there all the time.
+pub(crate) fn sentence(load: &LoadFacts) -> String {
+    let early = if load.ended_early { "; IT ENDED EARLY" } else { "" };
+    format!("{}: {}{early}", load.load, load.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Style, render};
+    use super::*;
+    use crate::timeline::tests::recorded;
+
+    fn planted() -> Vec<LoadFacts> {
+        let load = |name: &str, what: &str, amount, unit: &str| LoadFacts {
+            load: name.to_owned(),
+            what: what.to_owned(),
+            amount,
+            unit: unit.to_owned(),
+            time: Nanos(2_000_000_000),
+            offered: None,
+            lost: None,
+            ended_early: false,
+        };
+        vec![
+            load("net", "TCP bulk over loopback, received on CPU 1", 250_000_000, "bytes"),
+            LoadFacts {
+                offered: Some(40_000),
+                lost: Some(10),
+                ..load("net:udp", "UDP over loopback, received on CPU 1", 39_990, "datagrams")
+            },
+            load("cpu", "busy threads on CPU 1", 1_000_000_000, "ns of CPU time"),
+            LoadFacts { ended_early: true, ..load("disk", "walks over files", 0, "files") },
+        ]
+    }
+
+    #[test]
+    fn each_load_has_its_rate_and_its_losses() {
+        let rows: Vec<Vec<String>> = planted().iter().map(cells).collect();
+        assert_eq!(rows[0], ["net", "250.0 MB", "", "1000 Mbit/s", "2.00s", "-"]);
+        assert_eq!(rows[1], ["net:udp", "40.0k", "datagrams", "19995/s", "2.00s", "10 (0.0250%)"]);
+        assert_eq!(rows[2][3], "50.0% of a CPU");
+        let never = LoadFacts { time: Nanos(0), ..planted().remove(0) };
+        assert_eq!(cells(&never)[3], "-");
+    }
+
+    #[test]
+    fn load_stands_in_the_report_and_one_that_ended_early_says_so() {
+        let mut run = recorded();
+        assert!(!render(&run, Style::default()).contains("Load beside it"));
+        run.loads = planted();
+        let text = render(&run, Style::default());
+        assert!(text.contains("Load beside it: net, net:udp, cpu, disk"), "{text}");
+        assert!(text.contains("disk: walks over files; IT ENDED EARLY"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}

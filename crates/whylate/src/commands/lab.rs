@@ -1,0 +1,71 @@
+//! `whylate lab`.
+
+use anyhow::{Context, Result};
+use whylate_host::journal::Journal;
+use whylate_model::lab::{BedKind, LAB_VERSION, LabStatus};
+use whylate_net::{NetError, lab};
+
+use super::Exit;
+use crate::cli::{Action, Findings, Kind, Lab};
+
+pub(super) fn run(options: &Lab) -> Result<Exit> {
+    match &options.action {
+        Action::Up { kind, name } => up(*kind, name),
+        Action::Down { name } => down(name),
+        Action::Status { name, format } => status(name.as_deref(), *format),
+    }
+}
+
+fn up(kind: Kind, name: &str) -> Result<Exit> {
+    mend();
+    let kind = match kind {
+        Kind::Direct => BedKind::Direct,
+        Kind::Bridge => BedKind::Bridge,
+        Kind::Ovs => BedKind::Ovs,
+    };
+    let bed = lab::up(&Journal::open()?, name, kind)?;
+    show(&LabStatus { format_version: LAB_VERSION, beds: vec![bed] });
+    Ok(Exit::Done)
+}
+
+fn down(name: &str) -> Result<Exit> {
+    mend();
+    for left in lab::down(name)? {
+        anstream::eprintln!(
+            "process {} ({}) is still inside: its namespace has no name any more, and goes with it",
+            left.pid,
+            whylate_model::Printable(&left.name),
+        );
+    }
+    anstream::println!("The bed {name} is down.");
+    Ok(Exit::Done)
+}
+
+fn status(name: Option<&str>, format: Findings) -> Result<Exit> {
+    let all = match name {
+        None => lab::of_all(),
+        Some(name) => {
+            let bed = lab::of(name).ok_or_else(|| NetError::NoBed(name.to_owned()))?;
+            LabStatus { format_version: LAB_VERSION, beds: vec![bed] }
+        }
+    };
+    match format {
+        Findings::Text => show(&all),
+        Findings::Json => {
+            let text =
+                serde_json::to_string_pretty(&all).context("cannot write the beds as JSON")?;
+            anstream::println!("{text}");
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show(all: &LabStatus) {
+    anstream::print!("{}", whylate_report::terminal::lab::render(all, super::style()));
+}
+
+fn mend() {
+    for line in whylate_record::mend_what_dead_runs_left() {
+        anstream::eprintln!("{line}");
+    }
+}

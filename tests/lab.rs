@@ -1,0 +1,259 @@
+//! Private beds: set up, looked at, loaded, killed halfway, and gone without a trace.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use whylate_load::{Program, Wanted, parse, start_by};
+use whylate_model::lab::{BedKind, LabStatus};
+use whylate_net::lab::Bed;
+
+use crate::needs;
+use crate::program::{self, said, whylate};
+
+/// Kills of a bed that is being set up.
+const KILLS: u64 = 10;
+
+/// A bed of a test, taken down with it whatever happens.
+struct Named(String);
+
+impl Named {
+    fn new(what: &str) -> Self {
+        Self(format!("t{}-{what}", std::process::id()))
+    }
+
+    fn run(&self, words: &str) -> Output {
+        whylate(words.split_whitespace()).args(["--name", &self.0]).output().unwrap()
+    }
+
+    fn up(&self, kind: &str) {
+        let output = self.run(&format!("lab up --kind {kind}"));
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    }
+
+    /// Everything there is of it: names of namespaces, notes, and processes that name them.
+    fn traces(&self) -> Vec<String> {
+        let names = |directory: &str| {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
+        };
+        let notes = format!("/run/whylate/lab/{}", self.0);
+        let commands = names("/proc").into_iter().filter_map(|process| {
+            let words = std::fs::read(format!("{process}/cmdline")).ok()?;
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
+            words.contains(&format!("{notes}/")).then(|| format!("{process}: {words}"))
+        });
+        let mut found: Vec<String> = commands.collect();
+        found.extend(names("/run/netns").into_iter().filter(|path| path.contains(&self.0)));
+        found.extend(Path::new(&notes).exists().then_some(notes));
+        found
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = self.run("lab down");
+    }
+}
+
+/// Names and indices of the links outside.
+fn links_outside() -> Vec<String> {
+    let output = Command::new("ip").args(["-o", "link"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut links: Vec<String> =
+        text.lines().filter_map(|line| line.split(": ").nth(1)).map(str::to_owned).collect();
+    let names = std::fs::read_dir("/sys/class/net").unwrap().flatten();
+    links.extend(names.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    links.sort_unstable();
+    links
+}
+
+/// May this machine have beds?
+fn beds() -> bool {
+    needs::root() && needs::program("ip").is_some()
+}
+
+fn a_bed_comes_and_goes(kind: &str, expected: BedKind) {
+    let bed = Named::new(kind);
+    let outside = links_outside();
+    bed.up(kind);
+    assert_eq!(links_outside(), outside, "a link is seen outside");
+    let status = bed.run("lab status --format json");
+    let status: LabStatus = serde_json::from_slice(&status.stdout).unwrap();
+    let [found] = &status.beds[..] else { panic!("{status:?}") };
+    let notes = found.notes.as_ref().unwrap();
+    assert_eq!((found.name.as_str(), notes.kind), (bed.0.as_str(), expected));
+    let roles: Vec<&str> = found.namespaces.iter().map(|one| one.role.as_str()).collect();
+    assert_eq!(roles, ["client", "device", "server"]);
+    for (index, link, address) in [(0, "client0", "198.18.0.1/24"), (2, "server0", "198.18.0.2/24")]
+    {
+        let links = found.namespaces[index].links.as_ref().unwrap();
+        let link = links.iter().find(|one| one.name == link).unwrap();
+        assert_eq!((link.state.as_str(), &link.addresses[0][..]), ("up", address));
+    }
+    let device = found.namespaces[1].links.as_ref().unwrap().len();
+    let inside: usize = found.namespaces.iter().map(|one| one.processes.len()).sum();
+    match expected {
+        BedKind::Direct => assert_eq!((device, inside), (1, 0), "{found:?}"),
+        BedKind::Bridge => assert_eq!((device, inside), (4, 0), "{found:?}"),
+        BedKind::Ovs => assert!(device >= 4 && inside == 2, "{found:?}"),
+    }
+    let again = bed.run("lab up");
+    assert_eq!(again.status.code(), Some(1));
+    assert!(said(&again).contains(&format!("already ({kind}, up)")), "{}", said(&again));
+    let text = said(&bed.run("lab status"));
+    assert!(text.contains(&format!("Bed {}: {kind}, up since 20", bed.0)), "{text}");
+    let down = bed.run("lab down");
+    assert_eq!(down.status.code(), Some(0), "{}", said(&down));
+    assert_eq!(bed.traces(), Vec::<String>::new());
+    assert_eq!(links_outside(), outside);
+    let nothing = bed.run("lab down");
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(said(&nothing).contains("there is no bed"), "{}", said(&nothing));
+}
+
+#[test]
+fn a_bed_back_to_back_comes_up_and_goes_without_a_trace() {
+    let _alone = program::alone();
+    if beds() {
+        a_bed_comes_and_goes("direct", BedKind::Direct);
+    }
+}
+
+#[test]
+fn a_bed_with_a_bridge_comes_up_and_goes_without_a_trace() {
+    let _alone = program::alone();
+    if beds() {
+        a_bed_comes_and_goes("bridge", BedKind::Bridge);
+    }
+}
+
+#[test]
+fn a_bed_with_a_switch_comes_up_and_goes_without_a_trace() {
+    let _alone = program::alone();
+    if beds() && needs::program("ovs-vswitchd").is_some() {
+        a_bed_comes_and_goes("ovs", BedKind::Ovs);
+    }
+}
+
+#[test]
+fn a_switch_that_is_not_installed_is_refused_by_name_and_nothing_is_made() {
+    let _alone = program::alone();
+    if !beds() {
+        return;
+    }
+    let only_ip = tempfile::tempdir().unwrap();
+    let ip = needs::program("ip").unwrap();
+    std::os::unix::fs::symlink(ip, only_ip.path().join("ip")).unwrap();
+    let bed = Named::new("none");
+    for (path, kind, program) in
+        [(only_ip.path(), "ovs", "ovsdb-tool"), (Path::new("/nowhere"), "direct", "ip")]
+    {
+        let mut command = whylate(["lab", "up", "--kind", kind, "--name", &bed.0]);
+        let output = command.env("PATH", path).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let text = said(&output);
+        assert!(text.contains(&format!("the program {program}, which is not in PATH")), "{text}");
+        assert_eq!(bed.traces(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn without_root_a_bed_is_refused_by_the_name_of_the_capability() {
+    let _alone = program::alone();
+    if !beds() || needs::program("setpriv").is_none() {
+        return;
+    }
+    let bed = Named::new("user");
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]);
+    let words = ["lab", "up", "--name", &bed.0];
+    let output = command.arg(program::path()).args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("CAP_SYS_ADMIN"), "{}", said(&output));
+    assert_eq!(bed.traces(), Vec::<String>::new());
+}
+
+#[test]
+fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
+    let _alone = program::alone();
+    if !beds() {
+        return;
+    }
+    let outside = links_outside();
+    let bed = Named::new("killed");
+    let kind = match needs::program("ovs-vswitchd") {
+        Some(_) => "ovs",
+        None => "bridge",
+    };
+    // How long one takes here and now: the kills are spread over it.
+    let begun = whylate_sys::nanosleep::clock_ns(whylate_sys::nanosleep::Clock::Monotonic);
+    bed.up(kind);
+    let took = whylate_sys::nanosleep::clock_ns(whylate_sys::nanosleep::Clock::Monotonic) - begun;
+    assert_eq!(bed.run("lab down").status.code(), Some(0));
+    let mut killed = 0;
+    for kill in 0..KILLS {
+        let words = ["lab", "up", "--kind", kind, "--name", &bed.0];
+        let mut child = whylate(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_nanos(took * (2 * kill + 1) / (2 * KILLS)));
+        child.kill().unwrap();
+        killed += u64::from(child.wait().unwrap().code().is_none());
+        // What it had started goes on for a moment.
+        std::thread::sleep(Duration::from_millis(20));
+        let down = bed.run("lab down");
+        assert!(matches!(down.status.code(), Some(0 | 1)), "{}", said(&down));
+        assert_eq!(bed.traces(), Vec::<String>::new(), "kill {kill}: {}", said(&down));
+    }
+    assert!(killed > 0, "each was up before it was killed");
+    assert_eq!(links_outside(), outside);
+}
+
+#[test]
+fn network_load_goes_through_a_bed_and_not_beside_it() {
+    let _alone = program::alone();
+    if !beds() {
+        return;
+    }
+    let Some(cpus) = needs::cpus(2) else { return };
+    let bed = Named::new("load");
+    bed.up("bridge");
+    let sent = || {
+        let mut ip = Command::new("ip");
+        ip.args([
+            "-j",
+            "-s",
+            "-n",
+            &format!("whylate-{}-client", bed.0),
+            "link",
+            "show",
+            "client0",
+        ]);
+        let text = ip.output().unwrap().stdout;
+        let links: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        links[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
+    };
+    let before = sent();
+    let wanted = Wanted {
+        kinds: parse("net,net:udp=2000pps,bytes=500").unwrap(),
+        disturbed: vec![cpus[1]],
+        elsewhere: vec![cpus[0]],
+        bed: Some(Bed::open(&bed.0).unwrap()),
+        at_most: Duration::from_secs(30),
+        ..Wanted::default()
+    };
+    let tool =
+        Program { exe: program::path().to_owned(), arguments: vec![Program::COMMAND.to_owned()] };
+    let mut load = start_by(&tool, &wanted).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(load.poll(), []);
+    let inside = said(&bed.run("lab status"));
+    let facts = load.stop();
+    assert_eq!(inside.matches("(whylate)").count(), 4, "{inside}");
+    let (bulk, datagrams) = (&facts[0], &facts[1]);
+    assert!(bulk.amount > 0 && datagrams.amount > 0, "{facts:?}");
+    assert!(bulk.what.contains(&format!("through the bed {}", bed.0)), "{}", bulk.what);
+    assert!(sent() - before >= bulk.amount + 500 * datagrams.amount, "it went elsewhere");
+    assert_eq!(bed.run("lab down").status.code(), Some(0));
+    let error = start_by(&tool, &wanted).unwrap_err().to_string();
+    assert!(error.contains("there is no bed"), "{error}");
+}

@@ -9,6 +9,7 @@ use crate::host::Fingerprint;
 use crate::origin::{Origin, Spread};
 use crate::prediction::Prediction;
 use crate::series::Series;
+use crate::switch_cost::SwitchCost;
 use crate::threads::ThreadSummary;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use crate::warning::Warning;
@@ -82,6 +83,9 @@ pub struct Run {
     /// What theory predicted for a set of threads, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Prediction>,
+    /// What a context switch costs, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_cost: Option<SwitchCost>,
 }
 
 impl Run {

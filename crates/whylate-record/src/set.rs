@@ -446,6 +446,7 @@ impl<'a> Recording<'a> {
             origins: Vec::new(),
             spreads: Vec::new(),
             prediction: None,
+            switch_cost: None,
         }
     }
 

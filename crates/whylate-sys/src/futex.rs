@@ -1,7 +1,8 @@
 //! Waiting for a word of memory to change, until an instant.
 //!
 //! [`futex(2)`](https://man7.org/linux/man-pages/man2/futex.2.html): `FUTEX_WAIT_BITSET` with an
-//! absolute time on `CLOCK_MONOTONIC`, `FUTEX_WAKE`, both private to this process. Capability: none.
+//! absolute time on `CLOCK_MONOTONIC`, `FUTEX_WAKE`, both private to this process; and both for words
+//! that several processes have in common. Capability: none.
 //! This is what the condition variables of the C library and of Rust sleep by. The thread's timer
 //! slack applies.
 
@@ -49,6 +50,26 @@ pub fn wait_until(word: &AtomicU32, expected: u32, abs_ns: Option<u64>) -> Resul
 pub fn wake(word: &AtomicU32, count: u32) -> Result<usize, SysError> {
     futex::wake(word, Flags::PRIVATE, count)
         .map_err(|errno| refusal("wake who waits for a word of memory", errno))
+}
+
+/// As [`wait_until`] without a limit, for a word in memory that several processes have in common.
+#[inline]
+pub fn wait_shared(word: &AtomicU32, expected: u32) -> Result<Ended, SysError> {
+    loop {
+        match futex::wait(word, Flags::empty(), expected, None) {
+            Ok(()) => return Ok(Ended::Woken),
+            Err(Errno::AGAIN) => return Ok(Ended::Changed),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(refusal("wait for a shared word of memory", errno)),
+        }
+    }
+}
+
+/// As [`wake`], for a word in memory that several processes have in common.
+#[inline]
+pub fn wake_shared(word: &AtomicU32, count: u32) -> Result<usize, SysError> {
+    futex::wake(word, Flags::empty(), count)
+        .map_err(|errno| refusal("wake who waits for a shared word of memory", errno))
 }
 
 #[cold]

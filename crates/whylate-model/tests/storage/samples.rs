@@ -170,6 +170,7 @@ pub(crate) fn run() -> Run {
             },
         ],
         prediction: None,
+        switch_cost: None,
     }
 }
 

@@ -232,6 +232,7 @@ impl<'a> Merging<'a> {
             origins,
             spreads,
             prediction: None,
+            switch_cost: None,
         };
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })

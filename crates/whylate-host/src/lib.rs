@@ -11,6 +11,7 @@
 
 pub mod another;
 mod cpufreq;
+pub mod caches;
 pub mod cpus;
 pub mod doctor;
 mod error;
@@ -23,6 +24,7 @@ mod knobs;
 pub mod last_run;
 pub mod names;
 pub mod procfs;
+pub mod quanta;
 pub mod smi;
 mod tasks;
 pub mod topology;

@@ -12,7 +12,7 @@ use whylate_sys::futex;
 use whylate_sys::shared_memory::SharedMemory;
 
 use super::hot::Terms;
-use super::runner::Seating;
+use super::runner::{Class, Seating};
 
 /// Runners of a board at most.
 pub const MOST_RUNNERS: u32 = 32;
@@ -39,7 +39,7 @@ enum Head {
     Runners,
     Room,
     Cpu,
-    Fifo,
+    Class,
     How,
     Active,
     Quantum,
@@ -108,7 +108,7 @@ impl Board {
         board.set(Head::Runners, u64::from(runners));
         board.set(Head::Room, room as u64);
         board.set(Head::Cpu, u64::from(seating.cpu.0));
-        board.set(Head::Fifo, u64::from(seating.fifo.unwrap_or(0)));
+        board.set(Head::Class, number_of(seating.class));
         board.set(Head::Magic, MAGIC);
         Ok(board)
     }
@@ -128,8 +128,7 @@ impl Board {
     /// Where and how its runners run.
     #[must_use]
     pub fn seating(&self) -> Seating {
-        let fifo = u8::try_from(self.get(Head::Fifo)).ok().filter(|priority| *priority > 0);
-        Seating { cpu: CpuId(self.get(Head::Cpu) as u32), fifo }
+        Seating { cpu: CpuId(self.get(Head::Cpu) as u32), class: class_of(self.get(Head::Class)) }
     }
 
     /// How many runners it has.
@@ -368,6 +367,25 @@ pub(super) struct Did {
     pub(super) involuntary: u64,
 }
 
+/// Numbers of real-time priorities begin behind those of the other classes.
+const FIFO: u64 = 2;
+
+fn number_of(class: Class) -> u64 {
+    match class {
+        Class::Ordinary => 0,
+        Class::Batch => 1,
+        Class::Fifo(priority) => FIFO + u64::from(priority),
+    }
+}
+
+fn class_of(number: u64) -> Class {
+    match number.checked_sub(FIFO).map(u8::try_from) {
+        Some(Ok(priority)) => Class::Fifo(priority),
+        _ if number == 1 => Class::Batch,
+        _ => Class::Ordinary,
+    }
+}
+
 fn words(runners: u32, room: usize) -> usize {
     let log = room.saturating_mul(STRETCH).saturating_mul(runners as usize);
     log.saturating_add(HEAD + ROW * runners as usize)
@@ -377,7 +395,7 @@ fn words(runners: u32, room: usize) -> usize {
 mod tests {
     use super::*;
 
-    const SEATING: Seating = Seating { cpu: CpuId(3), fifo: Some(7) };
+    const SEATING: Seating = Seating { cpu: CpuId(3), class: Class::Fifo(7) };
 
     fn again(board: &Board) -> Option<Board> {
         let file = board.memory().descriptor().try_clone_to_owned().unwrap();
@@ -417,6 +435,14 @@ mod tests {
         // A count beyond the room is cut to it.
         board.row(0, Row::Count).store(u64::MAX, Relaxed);
         assert_eq!(board.stretches(0).len(), 10);
+    }
+
+    #[test]
+    fn classes_are_numbers_and_back() {
+        for class in [Class::Ordinary, Class::Batch, Class::Fifo(1), Class::Fifo(99)] {
+            assert_eq!(class_of(number_of(class)), class);
+        }
+        assert_eq!(class_of(u64::MAX), Class::Ordinary);
     }
 
     #[test]

@@ -22,4 +22,4 @@ pub mod stitch;
 pub use board::{Board, How, MOST_RUNNERS};
 pub use crew::{Crew, Ended, Trial, Watch};
 pub use passes::{Passes, measure as measure_passes};
-pub use runner::{Seating, Work, run_stdin};
+pub use runner::{Class, Seating, Work, run_stdin};

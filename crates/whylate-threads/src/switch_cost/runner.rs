@@ -7,7 +7,8 @@ use whylate_clock::{Counter, HardwareCounter};
 use whylate_gap::workload::{LINE, Scan, Workload};
 use whylate_model::CpuId;
 use whylate_sys::shared_memory::SharedMemory;
-use whylate_sys::{SysError, process, sched, switches};
+use whylate_sys::sched::{self, Policy};
+use whylate_sys::{SysError, process, switches};
 
 use super::board::{Board, Did, How, Stop};
 use super::hot::{self, Book, Load, Terms};
@@ -23,8 +24,29 @@ pub(super) const LINES_AT_ONCE: usize = 64;
 pub struct Seating {
     /// Their CPU.
     pub cpu: CpuId,
-    /// SCHED_FIFO with this priority; none for ordinary priority.
-    pub fifo: Option<u8>,
+    /// Their scheduling class.
+    pub class: Class,
+}
+
+/// A scheduling class of runners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// As the process was started.
+    Ordinary,
+    /// SCHED_BATCH: as ordinary, but whom it wakes does not take the CPU from it at once.
+    Batch,
+    /// SCHED_FIFO with this priority.
+    Fifo(u8),
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ordinary => f.write_str("SCHED_OTHER"),
+            Self::Batch => f.write_str("SCHED_BATCH"),
+            Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+        }
+    }
 }
 
 /// What a runner does while it runs.
@@ -124,10 +146,14 @@ fn serve<C: Counter, L: Load>(
 
 fn settle(seating: Seating) -> Result<(), ThreadsError> {
     Placement { cpu: Some(seating.cpu), fifo: None }.settle()?;
-    match seating.fifo {
-        Some(priority) => sched::set_fifo(priority),
-        // A parent of another priority hands its own down.
-        None => sched::set_other(0).or(Ok(())),
+    let nice = match sched::policy() {
+        Policy::Other { nice } | Policy::Batch { nice } => nice,
+        _ => 0,
+    };
+    match seating.class {
+        Class::Ordinary => sched::set(Policy::Other { nice }),
+        Class::Batch => sched::set(Policy::Batch { nice }),
+        Class::Fifo(priority) => sched::set_fifo(priority),
     }
     .map_err(|refusal| ThreadsError::RunnerRefused { why: refusal.to_string() })
 }

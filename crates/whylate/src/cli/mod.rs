@@ -9,6 +9,8 @@ mod merge;
 mod reflect;
 mod report;
 mod rta;
+mod switch_cost;
+mod switch_runner;
 mod threads;
 
 use std::path::PathBuf;
@@ -25,6 +27,8 @@ pub(crate) use merge::Merge;
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
+pub(crate) use switch_cost::SwitchCost;
+pub(crate) use switch_runner::SwitchRunner;
 pub(crate) use threads::Threads;
 
 /// Measures where the microseconds of this machine go, names what took them, and says how far each
@@ -52,6 +56,7 @@ pub(crate) enum Command {
     Threads(Box<Threads>),
     Hourglass(Hourglass),
     Rta(Box<Rta>),
+    SwitchCost(Box<SwitchCost>),
     Doctor(Doctor),
     Report(Report),
     Compare(Box<Compare>),
@@ -59,6 +64,9 @@ pub(crate) enum Command {
     /// Answers probes on the socket that is its standard input
     #[command(hide = true)]
     ReflectStdin(ReflectStdin),
+    /// Shares a CPU with others of its kind
+    #[command(hide = true)]
+    SwitchRunner(SwitchRunner),
 }
 
 /// Options that every measuring command has.

@@ -9,6 +9,8 @@ mod merge;
 mod reflect;
 mod report;
 mod rta;
+mod switch_cost;
+mod switch_runner;
 mod threads;
 
 use std::path::PathBuf;
@@ -50,11 +52,13 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Threads(options)) => threads::run(&options),
         Some(Command::Hourglass(options)) => hourglass::run(&options),
         Some(Command::Rta(options)) => rta::run(&options),
+        Some(Command::SwitchCost(options)) => switch_cost::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Merge(options)) => merge::run(&options),
         Some(Command::ReflectStdin(options)) => reflect::run(&options),
+        Some(Command::SwitchRunner(options)) => switch_runner::run(&options),
     }
 }
 

@@ -54,6 +54,8 @@ pub struct SwitchCost {
     pub shortest: TicksDelta,
     /// R1b: median of the dense cluster near the shortest, where there is one.
     pub expected: Option<TicksDelta>,
+    /// 95 % interval of that median by order statistics; none where the cluster is too small.
+    pub interval: Option<(TicksDelta, TicksDelta)>,
     /// Gaps in that cluster.
     pub in_cluster: u64,
     /// R1c: gaps more than twice the expected cost; none are told without a cluster.
@@ -172,9 +174,17 @@ pub fn r1_cost(mut gaps: Vec<TicksDelta>) -> Option<SwitchCost> {
         switches: gaps.len() as u64,
         shortest,
         expected,
+        interval: cluster.and_then(median_interval),
         in_cluster: cluster.map_or(0, |cluster| cluster.len() as u64),
         contaminated: expected.map_or(0, far),
     })
+}
+
+/// The values between which the median lies, of sorted ones.
+fn median_interval(sorted: &[TicksDelta]) -> Option<(TicksDelta, TicksDelta)> {
+    let ranks = whylate_stats::quantile::ranks(sorted.len() as u64, 0.5);
+    let at = |rank: u64| sorted.get(rank as usize - 1).copied();
+    at(ranks.low?).zip(at(ranks.high?))
 }
 
 /// Of the windows of one relative width that begin near the shortest, the fullest.
@@ -264,6 +274,8 @@ mod tests {
         assert_eq!(cost.shortest, TicksDelta(1_500));
         assert_eq!(cost.expected, Some(TicksDelta(2_088)));
         assert_eq!((cost.in_cluster, cost.contaminated), (90, 9));
+        // Ranks 36 and 55 of 90.
+        assert_eq!(cost.interval, Some((TicksDelta(2_070), TicksDelta(2_108))));
         let findings = r1_findings(&cost, HZ);
         let confidences: Vec<_> = findings.iter().map(|finding| finding.confidence).collect();
         assert_eq!(confidences, [Certain, Likely, Likely, Possible]);

@@ -12,6 +12,7 @@
 pub mod another;
 pub mod bed;
 mod cpufreq;
+pub mod caches;
 pub mod cpus;
 pub mod doctor;
 mod error;
@@ -25,6 +26,7 @@ mod knobs;
 pub mod last_run;
 pub mod names;
 pub mod procfs;
+pub mod quanta;
 pub mod smi;
 mod tasks;
 pub mod topology;

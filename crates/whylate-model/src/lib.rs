@@ -27,6 +27,7 @@ pub mod run;
 pub mod schema;
 pub mod segments;
 pub mod series;
+pub mod switch_cost;
 mod text;
 pub mod threads;
 pub mod units;

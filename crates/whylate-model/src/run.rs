@@ -10,6 +10,7 @@ use crate::load::LoadFacts;
 use crate::origin::{Origin, Spread};
 use crate::prediction::Prediction;
 use crate::series::Series;
+use crate::switch_cost::SwitchCost;
 use crate::threads::ThreadSummary;
 use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use crate::wake::WakeSummary;
@@ -90,6 +91,9 @@ pub struct Run {
     /// Load made on purpose beside what was measured, in the order in which it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadFacts>,
+    /// What a context switch costs, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_cost: Option<SwitchCost>,
 }
 
 impl Run {

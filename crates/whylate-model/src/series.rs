@@ -72,6 +72,8 @@ pub enum Definition {
     Tardiness,
     /// Actual send to response.
     RoundTrip,
+    /// Last reading of one runner to the first of the next on its CPU.
+    ContextSwitch,
 }
 
 /// Samples that were given up: they stay in the sample, and all that is known of them is that they

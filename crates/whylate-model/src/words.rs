@@ -160,6 +160,7 @@ impl fmt::Display for Definition {
             Self::Slack => "slack",
             Self::Tardiness => "tardiness",
             Self::RoundTrip => "rtt",
+            Self::ContextSwitch => "context switch",
         })
     }
 }

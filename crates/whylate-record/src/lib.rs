@@ -20,6 +20,7 @@ pub mod scoring;
 pub mod set;
 pub mod storage;
 pub mod summary;
+pub mod switch_cost;
 pub mod trace_cost;
 mod verdict;
 pub mod wake;
@@ -75,6 +76,19 @@ pub enum RecordError {
          fewer CPUs than this process may use"
     )]
     NoCpuToInjectFrom,
+    /// Working sets do not fit into memory.
+    #[error(
+        "{runners} working sets of {bytes} bytes do not fit: of the memory that is free now a \
+         quarter may be taken, which is {largest} bytes for each; give smaller --sizes"
+    )]
+    WorkingSet {
+        /// Size asked for.
+        bytes: u64,
+        /// So many.
+        runners: u32,
+        /// The largest size that fits.
+        largest: u64,
+    },
     /// A thread could not be made.
     #[error("cannot start a thread: {0}; raise `ulimit -u`, or end other programs")]
     NoThread(std::io::Error),

@@ -33,6 +33,7 @@ pub mod relative_sleep;
 pub mod rseq;
 pub mod rtc;
 pub mod sched;
+pub mod shared_memory;
 pub mod signal;
 pub mod switches;
 pub mod thread;

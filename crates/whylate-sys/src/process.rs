@@ -44,6 +44,21 @@ pub fn alive(pid: Pid, start_time: u64) -> bool {
     stat(pid).is_ok_and(|stat| stat.start_time == start_time && !matches!(stat.state, 'Z' | 'X'))
 }
 
+/// The calling process is killed when the thread that started it ends. One whose parent was gone
+/// before is left as it is: ask for the parent afterwards.
+///
+/// [`PR_SET_PDEATHSIG(2const)`](https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html).
+pub fn die_with_parent() -> Result<(), SysError> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|errno| SysError::call("prctl", "ask to be killed with the parent", errno))
+}
+
+/// The process that started this one; none where that lies outside of what this one can see.
+#[must_use]
+pub fn parent() -> Option<Pid> {
+    rustix::process::getppid().map(|pid| Pid(pid.as_raw_nonzero().get()))
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,

@@ -63,6 +63,20 @@ pub enum ThreadsError {
     /// Something that threads share failed.
     #[error("what the threads of the set share failed: {0}")]
     Resource(SysError),
+    /// A runner could not sit down.
+    #[error("{why}")]
+    RunnerRefused {
+        /// What it said.
+        why: String,
+    },
+    /// A runner ended before it was dismissed.
+    #[error("runner {runner} was lost: {why}; what the others measured is not used")]
+    RunnerLost {
+        /// Which.
+        runner: u32,
+        /// What is known of it.
+        why: String,
+    },
     /// A thread panicked.
     #[error("a thread of the set died; what it recorded up to then is kept")]
     Died,

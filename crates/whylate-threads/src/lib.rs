@@ -28,6 +28,7 @@ pub mod resources;
 mod ring;
 pub mod set;
 pub mod stage;
+pub mod switch_cost;
 pub mod timer;
 pub mod timers;
 pub mod wake;

@@ -67,6 +67,48 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     value.checked_mul(scale).ok_or_else(|| format!("`{text}` does not fit into 64 bits"))
 }
 
+/// How long runners of one CPU are busy at a time: a minute of real-time priority is enough.
+pub(crate) fn row_time(text: &str) -> Result<Nanos, String> {
+    const LONGEST: Nanos = Nanos(60 * Nanos::SECOND.0);
+    match measuring_time(text)? {
+        nanos if nanos > LONGEST => Err(format!("`{text}` is too long: the most is 60s")),
+        nanos => Ok(nanos),
+    }
+}
+
+/// A working set of a runner.
+pub(crate) fn working_set(text: &str) -> Result<u64, String> {
+    const SMALLEST: u64 = whylate_record::switch_cost::SMALLEST_SET;
+    match size(text)? {
+        bytes if bytes < SMALLEST => {
+            Err(format!("`{text}` is too small for a working set: the least is {SMALLEST} bytes"))
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+/// After which CPU time a runner gives the CPU up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Of its own accord.
+    Of(Nanos),
+    /// When the kernel takes it.
+    Kernel,
+}
+
+/// `200us`, or `kernel`.
+pub(crate) fn quantum(text: &str) -> Result<Turn, String> {
+    const SHORTEST: Nanos = Nanos(10_000);
+    const LONGEST: Nanos = Nanos(100_000_000);
+    if text == "kernel" {
+        return Ok(Turn::Kernel);
+    }
+    match duration(text)? {
+        nanos if (SHORTEST..=LONGEST).contains(&nanos) => Ok(Turn::Of(nanos)),
+        _ => Err(format!("`{text}` is no quantum: give {SHORTEST} to {LONGEST}, or kernel")),
+    }
+}
+
 /// What the loop does between readings: `none` or `memmove:SIZE`.
 pub(crate) fn work(text: &str) -> Result<whylate_gap::Work, String> {
     /// More than any cache of today, and two of them still fit into a small machine's memory.

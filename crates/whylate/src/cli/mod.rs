@@ -11,6 +11,8 @@ mod paper;
 mod reflect;
 mod report;
 mod rta;
+mod switch_cost;
+mod switch_runner;
 mod threads;
 mod wake;
 
@@ -30,6 +32,8 @@ pub(crate) use paper::{Paper, Which};
 pub(crate) use reflect::ReflectStdin;
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
+pub(crate) use switch_cost::SwitchCost;
+pub(crate) use switch_runner::SwitchRunner;
 pub(crate) use threads::Threads;
 pub(crate) use wake::Wake;
 
@@ -60,6 +64,7 @@ pub(crate) enum Command {
     Hourglass(Hourglass),
     Rta(Box<Rta>),
     Paper(Paper),
+    SwitchCost(Box<SwitchCost>),
     Doctor(Doctor),
     Lab(Lab),
     Report(Report),
@@ -71,6 +76,9 @@ pub(crate) enum Command {
     /// Makes the load that its standard input orders
     #[command(hide = true)]
     LoadStdin,
+    /// Shares a CPU with others of its kind
+    #[command(hide = true)]
+    SwitchRunner(SwitchRunner),
 }
 
 /// Options that every measuring command has.

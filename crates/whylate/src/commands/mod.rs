@@ -12,6 +12,8 @@ mod paper;
 mod reflect;
 mod report;
 mod rta;
+mod switch_cost;
+mod switch_runner;
 mod threads;
 mod wake;
 
@@ -57,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Hourglass(options)) => hourglass::run(&options),
         Some(Command::Rta(options)) => rta::run(&options),
         Some(Command::Paper(options)) => paper::run(&options),
+        Some(Command::SwitchCost(options)) => switch_cost::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Report(options)) => report::run(&options),
@@ -64,6 +67,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Merge(options)) => merge::run(&options),
         Some(Command::ReflectStdin(options)) => reflect::run(&options),
         Some(Command::LoadStdin) => load::run(),
+        Some(Command::SwitchRunner(options)) => switch_runner::run(&options),
     }
 }
 

@@ -1,0 +1,351 @@
+//! One recording of what a context switch costs, end to end.
+//!
+//! First the times of switches without tracing, kind by kind; then the same kinds with the kernel's
+//! trace, which says what each switch was and costs something itself; then working sets, without
+//! tracing again. What ends early keeps what it has.
+
+mod attend;
+mod direct;
+mod evidence;
+mod formula;
+mod indirect;
+mod sizes;
+mod times;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use whylate_clock::facts::RecordingCost;
+use whylate_host::{caches, quanta};
+use whylate_model::directory::RunDir;
+use whylate_model::run::{FORMAT_VERSION, Run, RunState, TraceFacts};
+use whylate_model::series::Series;
+use whylate_model::switch_cost::{Cache, How, SwitchCost};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
+use whylate_sys::memory;
+use whylate_threads::switch_cost::MOST_RUNNERS;
+
+use crate::kernel_trace::{self, KernelTrace};
+use crate::progress::Progress;
+use crate::storage::{Limits, Storage};
+use crate::verdict::{unique, verdict};
+use crate::workbench::{Need, Workbench};
+use crate::{RecordError, Recorded};
+
+pub use sizes::SMALLEST as SMALLEST_SET;
+
+/// Priority of runners that yield to their equals: above ordinary threads, below all that matters.
+const PRIORITY: u8 = 10;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The CPU that the runners share.
+    pub cpu: CpuId,
+    /// Length of each kind of switch, tracing included; none leaves them out.
+    pub direct: Option<Nanos>,
+    /// Working sets; none leaves them out.
+    pub indirect: Option<Indirect>,
+    /// CPUs of the recording's own thread, where the user chose some.
+    pub housekeeping: Option<Vec<CpuId>>,
+    /// Lock all memory.
+    pub lock_memory: bool,
+    /// Hold `/dev/cpu_dma_latency` at 0.
+    pub hold_idle_states: bool,
+    /// Use the kernel's trace where it is to be had.
+    pub trace: bool,
+    /// Words with which this program becomes a runner, in front of its number.
+    pub runner_words: Vec<OsString>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The command line, for the record.
+    pub command_line: Vec<String>,
+    /// The question in one sentence.
+    pub question: String,
+}
+
+/// Trials over working sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indirect {
+    /// Sizes; none for sizes across the caches of the host.
+    pub sizes: Option<Vec<u64>>,
+    /// CPU time after which a runner yields; none for the quanta of the kernel.
+    pub quantum: Option<Nanos>,
+    /// Good pairs of trials for each size.
+    pub trials: u32,
+    /// Length of a trial.
+    pub length: Nanos,
+}
+
+/// Runners of the larger trial of a pair, as in the paper.
+pub const TEN: u32 = 10;
+
+const _: () = assert!(TEN <= MOST_RUNNERS);
+
+/// Measures into `directory` until everything is done or `stop` is set.
+pub fn record(
+    request: &Request,
+    directory: RunDir,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Recorded, RecordError> {
+    let undo = directory.undo();
+    let mut recording = match Recording::begin(request, directory, stop, progress) {
+        Ok(recording) => recording,
+        Err(error) => {
+            undo.remove();
+            return Err(error);
+        }
+    };
+    recording.measure(progress);
+    Ok(recording.conclude())
+}
+
+struct Recording<'a> {
+    request: &'a Request,
+    stop: &'a AtomicBool,
+    program: PathBuf,
+    bench: Workbench,
+    storage: Storage,
+    /// Working sets to try.
+    sizes: Vec<u64>,
+    found: SwitchCost,
+    series: Vec<Series>,
+    trace: Option<TraceFacts>,
+    warnings: Vec<Warning>,
+    /// Lengths of ticks that switched to nobody, and of the time between ticks.
+    ticks: (Vec<TicksDelta>, Vec<TicksDelta>),
+    begin: Ticks,
+}
+
+impl<'a> Recording<'a> {
+    fn begin(
+        request: &'a Request,
+        directory: RunDir,
+        stop: &'a AtomicBool,
+        progress: &mut dyn Progress,
+    ) -> Result<Self, RecordError> {
+        let root = Path::new("/");
+        let caches = caches::of(root, request.cpu);
+        let largest = sizes::largest(caches::memory_available(root), TEN);
+        let sizes = working_sets(request, &caches, largest)?;
+        let program = std::env::current_exe().map_err(RecordError::NoProgram)?;
+        let need = Need {
+            measured: vec![request.cpu],
+            housekeeping: request.housekeeping.clone(),
+            hold_idle_states: request.hold_idle_states,
+            real_time: true,
+        };
+        let bench = Workbench::set_up(&need, progress)?;
+        let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
+        let mut warnings = Vec::new();
+        if request.lock_memory
+            && let Err(error) = memory::lock_all()
+        {
+            warnings.push(Warning::MemoryNotLocked { reason: error.to_string() });
+        }
+        let found = SwitchCost {
+            cpu: request.cpu,
+            caches,
+            kernel: quanta::read(root),
+            direct: Vec::new(),
+            tick: None,
+            indirect: Vec::new(),
+            trials: request.indirect.as_ref().map(indirect::trials),
+        };
+        Ok(Self {
+            request,
+            stop,
+            program,
+            bench,
+            storage,
+            sizes,
+            found,
+            series: Vec::new(),
+            trace: None,
+            warnings,
+            ticks: (Vec::new(), Vec::new()),
+            begin: Ticks(0),
+        })
+    }
+
+    fn measure(&mut self, progress: &mut dyn Progress) {
+        self.begin = whylate_clock::Counter::read(&mut self.bench.counter);
+        self.bench.measurement_begins();
+        if let Some(length) = self.request.direct {
+            self.direct(length, progress);
+        }
+        if let Some(asked) = &self.request.indirect {
+            self.indirect(asked, progress);
+        }
+        self.bench.measurement_ends();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What it shows is on the disk, so that a killed run is readable up to here.
+    fn checkpoint(&mut self) {
+        let mut run = self.run(RunState::Running);
+        self.storage.checkpoint(&mut run);
+    }
+
+    fn conclude(mut self) -> Recorded {
+        if self.request.lock_memory {
+            // Harmless where it was never locked.
+            let _ = memory::unlock_all();
+        }
+        let state = if self.is_stopped() { RunState::Stopped } else { RunState::Complete };
+        if state == RunState::Stopped {
+            self.warnings.push(Warning::Interrupted);
+        }
+        self.storage.close();
+        let mut run = self.run(state);
+        self.storage.conclude(&mut run);
+        Recorded { run }
+    }
+
+    fn run(&mut self, state: RunState) -> Run {
+        let cost = RecordingCost::default();
+        let clock = match state {
+            RunState::Running => self.bench.clock_facts(cost),
+            _ => self.bench.final_clock_facts(cost),
+        };
+        let mut warnings = self.warnings.clone();
+        warnings.extend(self.bench.warnings.iter().cloned());
+        warnings.extend(self.storage.warnings());
+        warnings.extend(self.trace.iter().flat_map(kernel_trace::warnings));
+        let warnings = unique(warnings);
+        let mut evidence = self.bench.evidence();
+        evidence.trace.clone_from(&self.trace);
+        Run {
+            format_version: FORMAT_VERSION,
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            command_line: self.request.command_line.clone(),
+            question: self.request.question.clone(),
+            seed: self.request.seed,
+            state,
+            host: self.bench.fingerprint.clone(),
+            clock,
+            settings: self.settings(),
+            series: self.series.clone(),
+            gaps: Vec::new(),
+            threads: Vec::new(),
+            causes: Vec::new(),
+            coverage: None,
+            worst: Vec::new(),
+            senders: Vec::new(),
+            evidence,
+            findings: Vec::new(),
+            validation: None,
+            selftest: None,
+            verdict: verdict(state, &[], &warnings, None, None),
+            warnings,
+            segments: self.storage.segments(),
+            log_bytes: None,
+            origins: Vec::new(),
+            spreads: Vec::new(),
+            prediction: None,
+            wakes: Vec::new(),
+            loads: Vec::new(),
+            switch_cost: Some(self.found.clone()),
+        }
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let house = match self.bench.housekeeping.as_slice() {
+            [] => "none left".to_owned(),
+            cpus => whylate_model::CpuList(cpus).to_string(),
+        };
+        let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        let indirect = self.request.indirect.as_ref();
+        let left_out = || "left out".to_owned();
+        let entries = [
+            ("cpu", self.request.cpu.to_string()),
+            ("each kind of switch", self.request.direct.map_or_else(left_out, |of| of.to_string())),
+            ("trial", indirect.map_or_else(left_out, |of| of.length.to_string())),
+            ("pairs of trials", indirect.map_or_else(left_out, |of| of.trials.to_string())),
+            (
+                "quantum",
+                indirect.map_or_else(left_out, |of| {
+                    of.quantum.map_or_else(|| "the kernel's".to_owned(), |of| of.to_string())
+                }),
+            ),
+            ("lock memory", yes_no(self.request.lock_memory)),
+            ("hold idle states", yes_no(self.request.hold_idle_states)),
+            ("housekeeping", house),
+        ];
+        entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Starts the kernel's trace; a warning where there is none.
+    fn start_trace(&mut self) -> Option<KernelTrace> {
+        if !self.request.trace {
+            return None;
+        }
+        let online = self.bench.topology.online().to_vec();
+        KernelTrace::start(&self.bench.journal, &[self.request.cpu], &online)
+            .map_err(|no| self.warnings.push(no.into()))
+            .ok()
+    }
+}
+
+/// The sizes to try, before anything is touched.
+fn working_sets(
+    request: &Request,
+    caches: &[Cache],
+    largest: Option<u64>,
+) -> Result<Vec<u64>, RecordError> {
+    let Some(asked) = &request.indirect else { return Ok(Vec::new()) };
+    let Some(sizes) = &asked.sizes else { return Ok(sizes::across(caches, largest)) };
+    match sizes.iter().find(|size| largest.is_some_and(|largest| **size > largest)) {
+        Some(bytes) => Err(RecordError::WorkingSet {
+            bytes: *bytes,
+            runners: TEN,
+            largest: largest.unwrap_or_default(),
+        }),
+        None => Ok(sizes.clone()),
+    }
+}
+
+/// The kind of a switch by its policy.
+fn needs_real_time(how: How) -> bool {
+    how == How::Yield
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_working_set_that_does_not_fit_ten_times_is_refused_with_the_largest_that_does() {
+        let mut request = Request {
+            cpu: CpuId(0),
+            direct: None,
+            indirect: None,
+            housekeeping: None,
+            lock_memory: false,
+            hold_idle_states: false,
+            trace: false,
+            runner_words: Vec::new(),
+            seed: 1,
+            command_line: Vec::new(),
+            question: String::new(),
+        };
+        assert!(working_sets(&request, &[], None).unwrap().is_empty());
+        let asked = Indirect {
+            sizes: Some(vec![4096, 1 << 30]),
+            quantum: None,
+            trials: 15,
+            length: Nanos::SECOND,
+        };
+        request.indirect = Some(asked);
+        let refused = working_sets(&request, &[], Some(1 << 20)).unwrap_err().to_string();
+        assert!(refused.contains("1048576"), "{refused}");
+        assert_eq!(working_sets(&request, &[], None).unwrap(), [4096, 1 << 30]);
+    }
+}

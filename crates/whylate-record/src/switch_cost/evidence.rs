@@ -1,0 +1,181 @@
+//! The kernel's events beside the switches: what each one was.
+//!
+//! Pure: events and switches in, classes out.
+
+use whylate_model::event::{Event, EventKind};
+use whylate_model::switch_cost::How;
+use whylate_model::{CpuId, Pid, Ticks, TicksDelta};
+use whylate_threads::switch_cost::stitch::{Break, Line};
+
+/// The vector of the timer, in whose interrupt quanta expire.
+const TIMER: &str = "local_timer";
+/// Events kept of one part: 24 bytes each.
+pub(super) const MOST_EVENTS: usize = 4_000_000;
+
+/// What is kept of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// From a thread, which was still runnable or not, to another one.
+    Switch { from: Pid, runnable: bool, to: Pid },
+    /// An interrupt of the timer.
+    Timer,
+    /// Another one, or an NMI.
+    Interrupt,
+}
+
+/// An event of the measured CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) at: Ticks,
+    pub(super) what: What,
+}
+
+impl Note {
+    /// What of an event counts here; none for events of other CPUs and other kinds.
+    pub(super) fn of(event: &Event, cpu: CpuId) -> Option<Self> {
+        let what = match &event.kind {
+            EventKind::Switch { from, from_runnable, to } => {
+                What::Switch { from: from.pid, runnable: *from_runnable, to: to.pid }
+            }
+            EventKind::VectorEntry { name, .. } if name == TIMER => What::Timer,
+            EventKind::VectorEntry { .. }
+            | EventKind::HandlerEntry { .. }
+            | EventKind::Nmi { .. } => What::Interrupt,
+            _ => return None,
+        };
+        (event.cpu == cpu).then_some(Self { at: event.ticks, what })
+    }
+}
+
+/// How the CPU went from one runner to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// By one switch between the two; the first was still runnable, or slept.
+    Direct { runnable: bool },
+    /// With others in between.
+    Others,
+    /// The trace shows no switch.
+    Unseen,
+}
+
+/// What the kernel says of a break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) passage: Passage,
+    /// The timer interrupted before the first switch.
+    pub(super) tick: bool,
+    /// Something else interrupted, or the timer later.
+    pub(super) interrupt: bool,
+}
+
+impl Seen {
+    /// Is it what was asked for, with nothing else in it?
+    pub(super) fn is(self, how: How) -> bool {
+        let passage = match how {
+            How::Involuntary | How::Yield => Passage::Direct { runnable: true },
+            How::HandOff => Passage::Direct { runnable: false },
+        };
+        let expires = how == How::Involuntary;
+        self.passage == passage && self.tick == expires && !self.interrupt
+    }
+}
+
+/// What the events inside each break say of it; `notes` in the order of time.
+pub(super) fn judge<'a>(
+    line: &'a Line,
+    notes: &'a [Note],
+    tids: &'a [Pid],
+) -> impl Iterator<Item = (Break, Seen)> + 'a {
+    let mut from = 0;
+    line.breaks().map(move |of| {
+        from += notes[from..].partition_point(|note| note.at < of.at);
+        let inside = notes[from..].iter().take_while(|note| note.at <= of.until);
+        let mut seen = Seen { passage: Passage::Unseen, tick: false, interrupt: false };
+        for note in inside {
+            match note.what {
+                What::Switch { from, runnable, to } => {
+                    let of_runners = tids.get(of.from as usize) == Some(&from)
+                        && tids.get(of.to as usize) == Some(&to);
+                    seen.passage = match seen.passage {
+                        Passage::Unseen if of_runners => Passage::Direct { runnable },
+                        _ => Passage::Others,
+                    };
+                }
+                What::Timer if seen.passage == Passage::Unseen && !seen.tick => seen.tick = true,
+                What::Timer | What::Interrupt => seen.interrupt = true,
+            }
+        }
+        (of, seen)
+    })
+}
+
+/// Distances between interrupts of the timer.
+pub(super) fn timer_distances(notes: &[Note]) -> Vec<TicksDelta> {
+    let timers: Vec<Ticks> =
+        notes.iter().filter(|note| note.what == What::Timer).map(|note| note.at).collect();
+    timers.windows(2).map(|pair| pair[1].since(pair[0])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Pid = Pid(10);
+    const B: Pid = Pid(11);
+    const OTHER: Pid = Pid(99);
+
+    fn switch(at: u64, from: Pid, runnable: bool, to: Pid) -> Note {
+        Note { at: Ticks(at), what: What::Switch { from, runnable, to } }
+    }
+
+    fn note(at: u64, what: What) -> Note {
+        Note { at: Ticks(at), what }
+    }
+
+    /// One switch from A to B in 100 .. 200 with these events.
+    fn seen(notes: &[Note]) -> Seen {
+        let readings = [(0, vec![(Ticks(0), Ticks(100))]), (1, vec![(Ticks(200), Ticks(300))])];
+        let line = Line::of(readings, Ticks(1_000)).unwrap();
+        judge(&line, notes, &[A, B]).next().unwrap().1
+    }
+
+    #[test]
+    fn each_kind_of_switch_is_told_by_its_events() {
+        let tick = note(110, What::Timer);
+        let expired = seen(&[tick, switch(150, A, true, B)]);
+        assert!(expired.is(How::Involuntary));
+        assert!(!expired.is(How::Yield) && !expired.is(How::HandOff));
+        let yielded = seen(&[switch(150, A, true, B)]);
+        assert!(yielded.is(How::Yield) && !yielded.is(How::Involuntary));
+        let handed = seen(&[switch(150, A, false, B)]);
+        assert!(handed.is(How::HandOff) && !handed.is(How::Yield));
+    }
+
+    #[test]
+    fn others_in_between_and_further_interrupts_contaminate() {
+        let there = switch(140, A, true, OTHER);
+        let back = switch(160, OTHER, false, B);
+        assert_eq!(seen(&[there, back]).passage, Passage::Others);
+        let handed = switch(150, A, false, B);
+        for more in [note(120, What::Interrupt), note(170, What::Timer), note(120, What::Timer)] {
+            let mut notes = vec![handed, more];
+            notes.sort_by_key(|note| note.at);
+            assert!(!seen(&notes).is(How::HandOff), "{more:?}");
+        }
+        let twice = [note(110, What::Timer), note(120, What::Timer), switch(150, A, true, B)];
+        assert!(!seen(&twice).is(How::Involuntary));
+    }
+
+    #[test]
+    fn events_outside_of_a_break_are_not_of_it() {
+        let outside = [note(90, What::Timer), switch(95, A, true, B), note(250, What::Interrupt)];
+        let seen = seen(&outside);
+        assert_eq!((seen.passage, seen.tick, seen.interrupt), (Passage::Unseen, false, false));
+    }
+
+    #[test]
+    fn the_period_of_the_timer_is_between_its_interrupts() {
+        let notes = [note(5, What::Timer), note(7, What::Interrupt), note(45, What::Timer)];
+        assert_eq!(timer_distances(&notes), [TicksDelta(40)]);
+    }
+}

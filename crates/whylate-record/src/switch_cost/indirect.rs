@@ -1,0 +1,259 @@
+//! What switches cost through the caches: pairs of trials, one runner against ten.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use whylate_model::switch_cost::{IndirectRow, Refill, Trials};
+use whylate_model::{Hertz, Nanos};
+use whylate_stats::rng::Rng;
+use whylate_threads::switch_cost::stitch::Line;
+use whylate_threads::switch_cost::{
+    Class, Crew, How, Passes, Seating, Trial, Work, measure_passes,
+};
+
+use super::attend::{Attendance, With, step};
+use super::formula::{HOST_SHARE_APART, Judged, Pairs, Worked, judge};
+use super::{Indirect, PRIORITY, Recording, TEN, times};
+use crate::progress::Progress;
+
+/// A delta above this is a gap: 4 KiB from the slowest memory take less, and so does a tick.
+const THRESHOLD: Nanos = Nanos(25_000);
+/// Pairs tried for each that is wanted.
+const TRIES: u32 = 3;
+/// Rounds of passes that tell what filling the caches takes.
+const ROUNDS: usize = 15;
+/// Between two trials the CPU is left to others for this part of a trial, so that real-time
+/// runners stay below what the kernel grants them.
+const PAUSE_PART: u64 = 10;
+/// Stretches of a runner beside its turns.
+const SPARE_ROOM: u64 = 1 << 14;
+/// The fewest good pairs that make an interval of a run that was stopped.
+const FEWEST: usize = 2;
+
+/// How trials are made.
+pub(super) fn trials(asked: &Indirect) -> Trials {
+    Trials {
+        quantum: asked.quantum,
+        length: asked.length,
+        runners: TEN,
+        wanted: asked.trials,
+        most: asked.trials.saturating_mul(TRIES),
+        host_share_apart: HOST_SHARE_APART,
+    }
+}
+
+/// What a trial left, or that it could not be used.
+struct Held {
+    worked: Worked,
+    turn: Option<Nanos>,
+}
+
+impl Recording<'_> {
+    /// All working sets.
+    pub(super) fn indirect(&mut self, asked: &Indirect, progress: &mut dyn Progress) {
+        for bytes in self.sizes.clone() {
+            if self.is_stopped() {
+                return;
+            }
+            let row = match self.size(asked, bytes, progress) {
+                Ok(row) => row,
+                Err(reason) => refused(bytes, reason),
+            };
+            if row.tried > 0 || row.reason.is_some() {
+                self.found.indirect.push(row);
+            }
+            self.checkpoint();
+        }
+    }
+
+    fn size(
+        &mut self,
+        asked: &Indirect,
+        bytes: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<IndirectRow, String> {
+        let told = |error: whylate_threads::ThreadsError| error.to_string();
+        let cpu = self.request.cpu;
+        let (counter, stop) = (self.bench.counter, self.stop);
+        let class = if asked.quantum.is_some() { Class::Fifo(PRIORITY) } else { Class::Ordinary };
+        let seating = Seating { cpu, class };
+        let go_on = || !stop.load(Ordering::Relaxed);
+        let sets = (TEN as usize, bytes as usize);
+        let passes = measure_passes(&counter, seating, sets, ROUNDS, &go_on).map_err(told)?;
+        let turns = asked.quantum.map_or(0, |quantum| asked.length.0 / quantum.0.max(1));
+        let room = turns.saturating_add(SPARE_ROOM) as usize;
+        let work = Work::Scan { bytes: bytes as usize };
+        let mut crew = Crew::of_threads(&counter, seating, TEN, room, work).map_err(told)?;
+        let mut row = refused(bytes, String::new());
+        row.reason = None;
+        let (mut pairs, mut turn) = (Pairs::default(), asked.quantum);
+        let mut rng = Rng::stream(self.request.seed, bytes);
+        let most = trials(asked).most;
+        while pairs.len() < asked.trials as usize && row.tried < most && !self.is_stopped() {
+            let solo = row.tried % TEN;
+            let (alone, together) = (1_u64 << solo, (1_u64 << TEN) - 1);
+            let alone_first = rng.below(2) == 0;
+            let order = if alone_first { [alone, together] } else { [together, alone] };
+            let what = format!("{} KiB", bytes >> 10);
+            let so_far = format!("{} of {} pairs", pairs.len(), asked.trials);
+            let mut held = Vec::with_capacity(order.len());
+            for active in order {
+                let step = (what.clone(), so_far.clone());
+                held.extend(self.trial((&mut crew, work), asked, active, step, progress)?);
+            }
+            // A trial that was told to end is no trial.
+            let Ok([first, second]) = <[Held; 2]>::try_from(held) else { break };
+            let (alone, together) = if alone_first { (first, second) } else { (second, first) };
+            row.tried += 1;
+            turn = turn.or(together.turn);
+            match judge(&alone.worked, &together.worked, asked.length) {
+                Judged::Good(penalty) => pairs.add(penalty, alone.worked, together.worked),
+                Judged::Discarded => row.discarded += 1,
+                Judged::Empty => row.empty += 1,
+            }
+        }
+        let enough = if self.is_stopped() { FEWEST } else { asked.trials as usize };
+        row.penalty = if pairs.len() >= enough { pairs.penalty() } else { None };
+        row.reason = reason(&row, pairs.len(), asked.trials, self.is_stopped());
+        row.refill = passes.map(|passes| refill(&passes, turn, self.bench.rate));
+        Ok(row)
+    }
+
+    /// One trial; none where it was told to end.
+    fn trial(
+        &mut self,
+        (crew, work): (&mut Crew, Work),
+        asked: &Indirect,
+        active: u64,
+        (what, so_far): (String, String),
+        progress: &mut dyn Progress,
+    ) -> Result<Option<Held>, String> {
+        let trial = Trial {
+            how: if asked.quantum.is_some() { How::Yield } else { How::Never },
+            active,
+            quantum: asked.quantum,
+            threshold: THRESHOLD,
+            length: asked.length,
+        };
+        let (mut counter, rate) = (self.bench.counter, self.bench.rate);
+        let with = With {
+            bench: &mut self.bench,
+            notes: None,
+            warnings: &mut self.warnings,
+            stop: self.stop,
+            progress,
+        };
+        let mut attendance =
+            Attendance::begin(with, &crew.watched(), step(what, asked.length, so_far));
+        let ended = crew
+            .hold(&trial, &mut counter, rate, &mut || attendance.look())
+            .map_err(|error| error.to_string())?;
+        attendance.end(&mut counter);
+        if ended.told {
+            return Ok(None);
+        }
+        if ended.full {
+            return Err("its runners had more gaps than there was room for: shorten --trial or \
+                        lengthen --quantum"
+                .to_owned());
+        }
+        let board = crew.board();
+        let runners = 0..board.runners();
+        let of = runners.clone().filter(|runner| active >> runner & 1 == 1);
+        let line = Line::of(of.clone().map(|runner| (runner, board.stretches(runner))), ended.end)
+            .map_err(|overlap| overlap.to_string())?;
+        let taken = line.taken(THRESHOLD.to_ticks(rate)).0 as f64;
+        let worked = Worked {
+            passes: of.map(|runner| work.passes(board.work(runner))).sum(),
+            switches: line.switches().count() as u64,
+            host_share: taken / ended.end.since(ended.begin).0.max(1) as f64,
+        };
+        let turn = times::median(line.turns()).map(|(median, _)| median.to_nanos(rate));
+        std::thread::sleep(Duration::from_nanos(asked.length.0 / PAUSE_PART));
+        Ok(Some(Held { worked, turn }))
+    }
+}
+
+fn refused(bytes: u64, reason: String) -> IndirectRow {
+    IndirectRow {
+        bytes,
+        tried: 0,
+        discarded: 0,
+        empty: 0,
+        penalty: None,
+        reason: Some(reason),
+        refill: None,
+    }
+}
+
+/// Why a row has no number, or why its number is not told from zero.
+fn reason(row: &IndirectRow, good: usize, wanted: u32, stopped: bool) -> Option<String> {
+    let Some(penalty) = &row.penalty else {
+        return Some(if stopped {
+            format!("stopped after {good} good pairs of {wanted}")
+        } else {
+            format!(
+                "{good} good pairs of {wanted} in {} tries: {} discarded, for the host took more \
+                 of one trial than of the other, {} without a switch or a pass",
+                row.tried, row.discarded, row.empty
+            )
+        });
+    };
+    let (low, high) = penalty.interval_ns;
+    let half = (high - low) / 2.0;
+    (!penalty.is_shown()).then(|| {
+        format!(
+            "pairs scatter by more than the effect: the mean of {} is known to {:.0} ns; more \
+             --trials would narrow it",
+            penalty.pairs, half
+        )
+    })
+}
+
+/// What filling the caches again should take of a turn.
+fn refill(passes: &Passes, turn: Option<Nanos>, rate: Hertz) -> Refill {
+    let ns = |ticks: whylate_model::TicksDelta| ticks.0 as f64 * 1e9 / rate.0;
+    let (warm_ns, cold_ns) = (ns(passes.warm), ns(passes.cold));
+    let turn_ns = turn.map_or(f64::INFINITY, |turn| turn.0 as f64);
+    let reached = if cold_ns > 0.0 { (turn_ns / cold_ns).min(1.0) } else { 1.0 };
+    Refill { warm_ns, cold_ns, reached, predicted_ns: reached * (cold_ns - warm_ns) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whylate_model::TicksDelta;
+    use whylate_model::switch_cost::Penalty;
+
+    #[test]
+    fn refilling_is_what_a_cold_pass_takes_more_as_far_as_a_turn_reaches() {
+        let passes = Passes { warm: TicksDelta(2_000), cold: TicksDelta(6_000), rounds: 9 };
+        let whole = refill(&passes, Some(Nanos(200_000)), Hertz(2e9));
+        assert!((whole.predicted_ns - 2_000.0).abs() < 1e-9, "{whole:?}");
+        let part = refill(&passes, Some(Nanos(1_500)), Hertz(2e9));
+        assert!((part.reached - 0.5).abs() < 1e-9 && (part.predicted_ns - 1_000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_row_says_why_it_has_no_number_or_none_that_is_told_from_zero() {
+        let mut row = refused(4096, String::new());
+        (row.tried, row.discarded, row.empty) = (45, 40, 1);
+        let said = reason(&row, 4, 15, false).unwrap();
+        assert!(said.contains("4 good pairs of 15 in 45 tries: 40 discarded"), "{said}");
+        assert!(reason(&row, 4, 15, true).unwrap().contains("stopped after 4"));
+        let mut penalty = Penalty {
+            pairs: 15,
+            mean_ns: 100.0,
+            interval_ns: (-400.0, 600.0),
+            of_pairs_ns: Vec::new(),
+            passes_alone: 1.0,
+            passes_together: 1.0,
+            switches: 1.0,
+        };
+        row.penalty = Some(penalty.clone());
+        assert!(reason(&row, 15, 15, false).unwrap().contains("known to 500 ns"));
+        penalty.interval_ns = (50.0, 150.0);
+        row.penalty = Some(penalty);
+        assert_eq!(reason(&row, 15, 15, false), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! The stretches of all runners of one CPU on one line.
+//!
+//! Pure: stretches in, switches and lost time out.
+
+use whylate_model::{Ticks, TicksDelta};
+
+/// A stretch of CPU time without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Whose.
+    pub runner: u32,
+    /// First reading.
+    pub first: Ticks,
+    /// Last reading.
+    pub last: Ticks,
+}
+
+/// Where one stretch ends and the next begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Break {
+    /// Who ran before.
+    pub from: u32,
+    /// Who ran afterwards.
+    pub to: u32,
+    /// Last reading before.
+    pub at: Ticks,
+    /// First reading afterwards.
+    pub until: Ticks,
+}
+
+impl Break {
+    /// How long nobody ran.
+    #[must_use]
+    pub fn length(&self) -> TicksDelta {
+        self.until.since(self.at)
+    }
+
+    /// Did another runner go on?
+    #[must_use]
+    pub fn is_switch(&self) -> bool {
+        self.from != self.to
+    }
+}
+
+/// Two runners had the CPU at once: then it was not one CPU, or not one clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "two runners had the CPU at the same time (counter {at:?}): an affinity was changed, or the \
+     counter is not the same for all"
+)]
+pub struct Overlap {
+    /// Where.
+    pub at: Ticks,
+}
+
+/// The line of one trial.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    stretches: Vec<Stretch>,
+    end: Option<Ticks>,
+}
+
+impl Line {
+    /// Lays the stretches of each runner on one line. What begins at `end` or later is not of the
+    /// trial: there runners leave, and leaving is no switch.
+    pub fn of(
+        by_runner: impl IntoIterator<Item = (u32, Vec<(Ticks, Ticks)>)>,
+        end: Ticks,
+    ) -> Result<Self, Overlap> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for (runner, readings) in by_runner {
+            let own = readings.into_iter().filter(|(first, _)| *first < end);
+            stretches.extend(own.map(|(first, last)| Stretch { runner, first, last }));
+        }
+        stretches.sort_by_key(|stretch| (stretch.first, stretch.last));
+        let overlap = stretches.windows(2).find(|pair| pair[1].first < pair[0].last);
+        match overlap {
+            Some(pair) => Err(Overlap { at: pair[1].first }),
+            None => Ok(Self { stretches, end: Some(end) }),
+        }
+    }
+
+    /// All breaks, in the order of time. None follows a stretch that reached the end of the trial.
+    pub fn breaks(&self) -> impl Iterator<Item = Break> + '_ {
+        let end = self.end.unwrap_or(Ticks(u64::MAX));
+        self.stretches.windows(2).filter(move |pair| pair[0].last < end).map(|pair| Break {
+            from: pair[0].runner,
+            to: pair[1].runner,
+            at: pair[0].last,
+            until: pair[1].first,
+        })
+    }
+
+    /// The breaks between two runners.
+    pub fn switches(&self) -> impl Iterator<Item = Break> + '_ {
+        self.breaks().filter(Break::is_switch)
+    }
+
+    /// How long each runner kept the CPU, of turns that began and ended with a switch. What the host
+    /// or an interrupt took meanwhile is in them.
+    #[must_use]
+    pub fn turns(&self) -> Vec<TicksDelta> {
+        let switches: Vec<Break> = self.switches().collect();
+        switches.windows(2).map(|pair| pair[1].at.since(pair[0].until)).collect()
+    }
+
+    /// From the first reading of all to the last.
+    #[must_use]
+    pub fn over(&self) -> TicksDelta {
+        let first = self.stretches.first().map(|stretch| stretch.first);
+        let last = self.stretches.iter().map(|stretch| stretch.last).max();
+        first.zip(last).map_or(TicksDelta(0), |(first, last)| last.since(first))
+    }
+
+    /// Time in breaks longer than `longest`: no switch and no interrupt takes as long, so nobody ran
+    /// because the host did not let them.
+    #[must_use]
+    pub fn taken(&self, longest: TicksDelta) -> TicksDelta {
+        let breaks = self.breaks().map(|of| of.length()).filter(|length| *length > longest);
+        breaks.fold(TicksDelta(0), |sum, length| sum + length)
+    }
+
+    /// Stretches on it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.stretches.len()
+    }
+
+    /// Did nobody run?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(runner: u32, readings: &[(u64, u64)]) -> (u32, Vec<(Ticks, Ticks)>) {
+        let readings = readings.iter().map(|(first, last)| (Ticks(*first), Ticks(*last)));
+        (runner, readings.collect())
+    }
+
+    #[test]
+    fn planted_switches_are_found_with_their_exact_times() {
+        let line = Line::of(
+            [of(0, &[(0, 100), (210, 300)]), of(1, &[(107, 150), (155, 205), (312, 400)])],
+            Ticks(1_000),
+        )
+        .unwrap();
+        let switches: Vec<(u32, u32, u64)> =
+            line.switches().map(|of| (of.from, of.to, of.length().0)).collect();
+        assert_eq!(switches, [(0, 1, 7), (1, 0, 5), (0, 1, 12)]);
+        assert_eq!(line.breaks().count(), 4, "one break has the same runner on both sides");
+        assert_eq!(line.turns(), [TicksDelta(98), TicksDelta(90)]);
+        assert_eq!(line.over(), TicksDelta(400));
+    }
+
+    #[test]
+    fn leaving_at_the_end_of_a_trial_is_no_switch() {
+        let line =
+            Line::of([of(0, &[(0, 1_001)]), of(1, &[(990, 991), (1_050, 1_060)])], Ticks(1_000));
+        assert_eq!(line, Err(Overlap { at: Ticks(990) }));
+        let line =
+            Line::of([of(0, &[(0, 1_001)]), of(1, &[(1_050, 1_060)])], Ticks(1_000)).unwrap();
+        assert_eq!((line.switches().count(), line.len()), (0, 1));
+    }
+
+    #[test]
+    fn only_breaks_that_no_switch_explains_are_the_hosts() {
+        let readings = [(0, 100), (105, 200), (900, 1_000), (1_021, 1_100)];
+        let line = Line::of([of(0, &readings)], Ticks(9_999)).unwrap();
+        assert_eq!(line.taken(TicksDelta(20)), TicksDelta(721));
+        assert_eq!(line.taken(TicksDelta(700)), TicksDelta(0));
+    }
+
+    #[test]
+    fn a_trial_in_which_nobody_ran_is_empty() {
+        let line = Line::of([of(0, &[])], Ticks(10)).unwrap();
+        assert!(line.is_empty() && line.turns().is_empty());
+        assert_eq!((line.over(), line.taken(TicksDelta(0))), (TicksDelta(0), TicksDelta(0)));
+    }
+}

@@ -1,0 +1,81 @@
+//! `whylate switch-cost`.
+
+use clap::Args;
+use whylate_model::Nanos;
+
+use super::Common;
+use crate::parse;
+
+/// What does a context switch cost, directly and through the caches.
+///
+/// Directly: two runners share a CPU and read the counter in a loop; where one stops and the other goes
+/// on lies a switch, and its time is from the last reading of the one to the first of the other. Threads
+/// and processes; involuntary (a quantum expires, with its timer interrupt), by sched_yield among equals
+/// of a real-time priority (ordinary threads that yield are not switched away from by today's
+/// scheduler), and by hand-off (one wakes the other and waits: the true voluntary switch). The times come
+/// from a part without tracing; a second part with the kernel's trace says what each switch was.
+///
+/// Through the caches: one runner reads through a working set over and over again, and then ten do,
+/// each through its own, for the same time. What the ten do less is the price of their switches:
+/// C = ((W1 - W10) / W1) x (T / N10), with W passes and N10 switches. Beside it stands what filling the
+/// caches again should take, by the times of warm and cold passes.
+///
+/// Example: whylate switch-cost --cpus 1
+///
+/// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms" --overhead whylate-20261122-024500
+///
+/// Cost: one CPU is busy for two to three minutes (--quick: half a minute), with real-time priority
+/// where runners yield; a quarter of the free memory at most.
+///
+/// Limits: yielding needs CAP_SYS_NICE, and the classes of switches root; without them the rest is
+/// measured. A switch that the host interrupts is long: costs are those of the dense cluster near the
+/// shortest.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SwitchCost {
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The CPU that all runners share [default: the last one]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpus: Option<String>,
+    /// Only the times of switches
+    #[arg(long, conflicts_with = "indirect")]
+    pub(crate) direct: bool,
+    /// Only what switches cost through the caches
+    #[arg(long)]
+    pub(crate) indirect: bool,
+    /// How long each kind of switch is measured, half of it with tracing [default: 4s]
+    #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "indirect")]
+    pub(crate) duration: Option<Nanos>,
+    /// Working sets, such as 16KiB,1MiB [default: across the caches of this CPU]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = parse::working_set,
+        conflicts_with = "direct"
+    )]
+    pub(crate) sizes: Option<Vec<u64>>,
+    /// Good pairs of trials for each working set; up to three times as many are tried
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(2..=1000),
+        conflicts_with = "direct"
+    )]
+    pub(crate) trials: u32,
+    /// Length of a trial [default: 200ms, or 1s with the kernel's quanta]
+    #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
+    pub(crate) trial: Option<Nanos>,
+    /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the
+    /// quanta of the kernel, as in the paper
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "200us",
+        value_parser = parse::quantum,
+        conflicts_with = "direct"
+    )]
+    pub(crate) quantum: parse::Turn,
+}

@@ -1,0 +1,83 @@
+//! `whylate switch-cost`.
+
+use anyhow::{Result, bail};
+use whylate_model::{CpuId, Nanos};
+use whylate_record::RecordError;
+use whylate_record::switch_cost::{Indirect, Request, record};
+use whylate_sys::affinity;
+
+use super::gaps::{housekeeping, measured};
+use super::switch_runner::WORDS;
+use super::{Beginning, Exit, begin, conclude};
+use crate::cli::SwitchCost;
+use crate::parse::Turn;
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// How long each kind of switch is measured.
+const ROW: Nanos = Nanos(4 * Nanos::SECOND.0);
+const QUICK_ROW: Nanos = Nanos(Nanos::SECOND.0);
+/// How long a trial is, with a quantum of ours and with those of the kernel, which are longer.
+const TRIAL: (Nanos, Nanos) = (Nanos(Nanos::SECOND.0 / 5), Nanos::SECOND);
+const QUICK_TRIAL: (Nanos, Nanos) = (Nanos(Nanos::SECOND.0 / 20), Nanos(Nanos::SECOND.0 / 2));
+/// Good pairs of a quick run: the paper's number.
+const QUICK_TRIALS: u32 = 15;
+
+pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    let request = request(options)?;
+    let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
+    let request = Request { seed, ..request };
+    let recorded = match record(&request, directory, &stopping.stop, &mut progress) {
+        Ok(recorded) => recorded,
+        Err(error @ RecordError::WorkingSet { .. }) => {
+            anstream::eprintln!("whylate switch-cost: {error}");
+            return Ok(Exit::CouldNotMeasure);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    drop(progress);
+    conclude(&recorded, &path, &options.common, &stopping)
+}
+
+fn request(options: &SwitchCost) -> Result<Request> {
+    let cpus: Vec<CpuId> = match options.cpus.as_deref() {
+        Some(words) => measured(Some(words))?,
+        None => affinity::get().into_iter().rev().take(1).collect(),
+    };
+    let [cpu] = cpus.as_slice() else {
+        bail!("--cpus names {} CPUs, and switches are of one: name one", cpus.len());
+    };
+    let quick = options.common.quick;
+    let row = options.duration.unwrap_or(if quick { QUICK_ROW } else { ROW });
+    let lengths = if quick { QUICK_TRIAL } else { TRIAL };
+    let trial = match options.quantum {
+        Turn::Of(_) => lengths.0,
+        Turn::Kernel => lengths.1,
+    };
+    let indirect = Indirect {
+        sizes: options.sizes.clone(),
+        quantum: match options.quantum {
+            Turn::Of(quantum) => Some(quantum),
+            Turn::Kernel => None,
+        },
+        trials: if quick { options.trials.min(QUICK_TRIALS) } else { options.trials },
+        length: options.trial.unwrap_or(trial),
+    };
+    Ok(Request {
+        cpu: *cpu,
+        direct: (!options.indirect).then_some(row),
+        indirect: (!options.direct).then_some(indirect),
+        housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
+        lock_memory: false,
+        hold_idle_states: !options.common.no_dma_latency,
+        trace: !options.common.no_trace,
+        runner_words: WORDS.map(Into::into).to_vec(),
+        seed: options.common.seed.unwrap_or_default(),
+        command_line: std::env::args().collect(),
+        question: format!("What does a context switch cost on CPU {cpu}?"),
+    })
+}

@@ -67,7 +67,6 @@ impl Plain {
 
     /// A link to a page beside this one.
     pub(crate) fn link(&mut self, to: &str, text: &str) {
-        // Writing to a String cannot fail.
         let _ = writeln!(
             self.html,
             "<p class=\"note\"><a href=\"{}\">{}</a></p>",
@@ -111,8 +110,7 @@ impl Plain {
     }
 
     fn put(&mut self, before: &str, text: &str, after: &str) {
-        self.html.push_str(before);
-        self.html.push_str(&escaped(text));
-        self.html.push_str(after);
+        // Writing to a String cannot fail.
+        let _ = write!(self.html, "{before}{}{after}", escaped(text));
     }
 }

@@ -22,16 +22,6 @@ pub fn pid() -> Pid {
     Pid(rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// Has the kernel kill this process when the thread that started it ends
-/// ([`PR_SET_PDEATHSIG(2const)`](https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html)):
-/// false where `parent` is its parent no longer, so that the signal would never come.
-pub fn die_with_parent(parent: Pid) -> Result<bool, SysError> {
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|errno| SysError::call("prctl", "ask to be killed with the parent", errno))?;
-    let now = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    Ok(now == parent.0)
-}
-
 /// When process or thread `pid` began, in clock ticks since boot.
 pub fn start_time(pid: Pid) -> Result<u64, SysError> {
     stat(pid).map(|stat| stat.start_time)

@@ -12,7 +12,7 @@ use crate::rows::{Filled, misses, row, time};
 const TIMES: Times = Times { usual: 10, quick: 3 };
 /// What the paper's usleep made of the second task: up to 8 ms late, and 2 ms of busy waiting.
 const JITTER: Nanos = Nanos(8_000_000);
-const BUSY: Nanos = Nanos(2_000_000);
+const BUSY_MS: u64 = 2;
 
 /// The timer of the second task, what it stands for, its execution time, and what the paper counted
 /// of both: missed and hit.
@@ -33,7 +33,7 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     let ms = |ms: u64| Nanos(ms * 1_000_000);
     let first = Task { priority: 2, ..Task::new("0", ms(3), ms(8)) };
     let second = Task { priority: 1, ..Task::new("1", ms(17), ms(33)) };
-    let late = Task { jitter: JITTER, execution: ms(17) + BUSY, ..second.clone() };
+    let late = Task { jitter: JITTER, execution: ms(17 + BUSY_MS), ..second.clone() };
     let less = Task { jitter: JITTER, execution: ms(12), ..second.clone() };
     for (what, tasks, of, paper) in [
         ("response of task 0", vec![first.clone(), second.clone()], 0, Some("3ms")),

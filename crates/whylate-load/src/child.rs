@@ -147,9 +147,10 @@ fn watch(order: &Order, meter: &Meter, done: &AtomicBool, why: &Mutex<String>) {
                 meter.note();
                 let now = clock_ns(Clock::Monotonic);
                 if parent_let_go || now >= end {
-                    set_why(match parent_let_go {
-                        true => "it was told to".to_owned(),
-                        false => format!("its time limit of {} passed", order.at_most),
+                    set_why(if parent_let_go {
+                        "it was told to".to_owned()
+                    } else {
+                        format!("its time limit of {} passed", order.at_most)
                     });
                     meter.stop.store(true, Ordering::Relaxed);
                     told_at = Some(now);

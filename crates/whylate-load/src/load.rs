@@ -12,6 +12,7 @@ use whylate_net::lab::Bed;
 use crate::error::LoadError;
 use crate::kind::Kind;
 use crate::plan::{Making, Site};
+use crate::process::Generator;
 
 /// What a sender sent last has so long to arrive before its receiver is told to stop.
 const UNDER_WAY: Duration = Duration::from_millis(20);
@@ -119,7 +120,7 @@ impl Load {
     #[must_use]
     pub fn pids(&self) -> Vec<Pid> {
         let of = |making: &Making| -> Vec<Pid> {
-            making.senders.iter().chain(&making.counted).map(|process| process.pid()).collect()
+            making.senders.iter().chain(&making.counted).map(Generator::pid).collect()
         };
         self.makings.iter().flat_map(of).collect()
     }
@@ -130,8 +131,9 @@ impl Load {
         // Whoever has ended by now was not told to.
         self.poll();
         let makings = &mut self.makings;
-        let told = makings.iter_mut().flat_map(|making| &mut making.senders);
-        told.for_each(crate::process::Generator::tell);
+        for sender in makings.iter_mut().flat_map(|making| &mut making.senders) {
+            sender.tell();
+        }
         for sender in makings.iter_mut().flat_map(|making| &mut making.senders) {
             sender.finish();
         }
@@ -144,13 +146,16 @@ impl Load {
         for receiver in makings.iter_mut().flat_map(|making| &mut making.counted) {
             receiver.finish();
         }
+        for making in makings {
+            drop(making.tree.take());
+        }
         self.so_far()
     }
 }
 
 impl Making {
     fn ended(&mut self) -> Option<Warning> {
-        let how = self.processes().find_map(|process| process.how_it_ended())?;
+        let how = self.processes().find_map(Generator::how_it_ended)?;
         if std::mem::replace(&mut self.told_of_end, true) {
             return None;
         }

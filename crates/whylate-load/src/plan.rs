@@ -35,7 +35,7 @@ pub(crate) struct Making {
     pub(crate) loses: bool,
     pub(crate) told_of_end: bool,
     /// Removed last, after who reads it.
-    _tree: Option<FileTree>,
+    pub(crate) tree: Option<FileTree>,
 }
 
 /// What every process of a load needs to know.
@@ -56,7 +56,7 @@ impl Making {
             senders: Vec::new(),
             loses: false,
             told_of_end: false,
-            _tree: None,
+            tree: None,
         }
     }
 
@@ -173,7 +173,7 @@ impl<'a> Site<'a> {
         );
         let mut making = Making::new(kind, what, "files");
         let job = Job::Walk { tree: PathBuf::from(tree.path()) };
-        making._tree = Some(tree);
+        making.tree = Some(tree);
         making.counted = self.on_each_disturbed(kind, &job)?;
         Ok(making)
     }

@@ -234,11 +234,11 @@ fn children_die_with_their_parent_and_the_next_start_removes_its_files() {
 
 /// Policy and CPUs of the thread that works: neither the watch nor the first thread, which is the
 /// test harness of the child.
-fn working(pid: &Pid) -> (Policy, Vec<CpuId>) {
+fn working(pid: Pid) -> (Policy, Vec<CpuId>) {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).map(Pid);
     let name = |tid: &Pid| std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap();
-    let tid = tids.filter(|tid| tid != pid).find(|tid| name(tid).trim() != "load/watch").unwrap();
+    let tid = tids.filter(|tid| *tid != pid).find(|tid| name(tid).trim() != "load/watch").unwrap();
     (sched::policy_of(tid).unwrap(), affinity::get_of(tid).unwrap())
 }
 
@@ -257,7 +257,7 @@ fn generators_are_ordinary_and_on_their_cpus_whoever_starts_them() {
             }
             // Its children end with this thread: it looks at them itself.
             let load = start_by(&program(), &wanted).unwrap();
-            let looks: Vec<(Policy, Vec<CpuId>)> = load.pids().iter().map(working).collect();
+            let looks: Vec<(Policy, Vec<CpuId>)> = load.pids().into_iter().map(working).collect();
             drop(load);
             looks
         });

@@ -7,6 +7,7 @@ use crate::warning::Warning;
 
 impl fmt::Display for Warning {
     /// The fact, in one line without a full stop.
+    #[expect(clippy::too_many_lines, reason = "a table: one arm for each warning")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoiseBelowThreshold { cpu, share } => {

@@ -41,14 +41,14 @@ pub(super) fn interrupt(
                 .inspect_err(|_| meter.give_up())
                 .map_err(failed("start a thread"))?;
         }
-        let mut pace = Pace::new(u64::from(per_second));
+        let mut rate = Pace::new(u64::from(per_second));
         let mut by_barrier = false;
         while !meter.stopped() {
             if let Some(error) = refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 meter.give_up();
                 return Err(error);
             }
-            for _ in 0..pace.next()? {
+            for _ in 0..rate.next()? {
                 by_barrier = barriers && !by_barrier;
                 let sent = if by_barrier { membarrier::private_expedited() } else { page.revoke() };
                 if let Err(error) = sent {

@@ -39,7 +39,10 @@ pub(super) fn receive(at: SocketAddr, meter: &Meter) -> Result<(), LoadError> {
     loop {
         match stream.read(&mut buffer) {
             // The sender has ended: whether it was told to, the parent knows.
-            Ok(0) => return wait_for_the_end(meter),
+            Ok(0) => {
+                wait_for_the_end(meter);
+                return Ok(());
+            }
             Ok(bytes) => meter.add(bytes as u64),
             Err(error) if only_waited(&error) => {}
             Err(error) => {
@@ -52,11 +55,10 @@ pub(super) fn receive(at: SocketAddr, meter: &Meter) -> Result<(), LoadError> {
     }
 }
 
-fn wait_for_the_end(meter: &Meter) -> Result<(), LoadError> {
+fn wait_for_the_end(meter: &Meter) {
     while !meter.stopped() {
         std::thread::sleep(LOOK);
     }
-    Ok(())
 }
 
 /// The receiver is gone: has it only been quicker to see the end that both have?

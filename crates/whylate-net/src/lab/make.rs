@@ -51,16 +51,14 @@ pub fn down(name: &str) -> Result<Vec<ProcessInside>, NetError> {
     let inside =
         || -> Vec<_> { Role::ALL.iter().flat_map(|role| bed::processes(name, *role)).collect() };
     let before = inside();
-    match bed::remove(name) {
-        Outcome::Failed { why } => Err(NetError::BedStays { name: name.to_owned(), why }),
-        _ => {
-            let still = before.into_iter().filter(|(pid, _)| {
-                whylate_sys::process::start_time(*pid)
-                    .is_ok_and(|began| whylate_sys::process::alive(*pid, began))
-            });
-            Ok(still.map(|(pid, name)| ProcessInside { pid, name }).collect())
-        }
+    if let Outcome::Failed { why } = bed::remove(name) {
+        return Err(NetError::BedStays { name: name.to_owned(), why });
     }
+    let still = before.into_iter().filter(|(pid, _)| {
+        let began = whylate_sys::process::start_time(*pid);
+        began.is_ok_and(|began| whylate_sys::process::alive(*pid, began))
+    });
+    Ok(still.map(|(pid, name)| ProcessInside { pid, name }).collect())
 }
 
 fn checked(name: &str) -> Result<(), NetError> {

@@ -32,4 +32,5 @@ mod reservations;
 mod rt_app;
 mod rta;
 mod rta_run;
+mod switch_cost;
 mod two_cpus;

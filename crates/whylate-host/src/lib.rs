@@ -10,8 +10,8 @@
 //! Nothing here measures, and nothing needs privilege except to change something.
 
 pub mod another;
-mod cpufreq;
 pub mod caches;
+mod cpufreq;
 pub mod cpus;
 pub mod doctor;
 mod error;

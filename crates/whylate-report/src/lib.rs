@@ -15,6 +15,7 @@ pub mod timeline;
 
 mod error;
 mod sentence;
+mod switch_cost;
 mod threads;
 
 pub use error::ReportError;

@@ -10,6 +10,7 @@ mod percentiles;
 pub(crate) mod rta;
 mod selftest;
 mod series;
+mod switch_cost;
 mod text;
 mod threads;
 pub(crate) mod trust;
@@ -55,6 +56,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     series::table(&mut page, run, style.percentiles);
     rta::sections(&mut page, run);
     threads::sections(&mut page, run, traced);
+    switch_cost::sections(&mut page, run);
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);
     selftest::sections(&mut page, run);
@@ -84,7 +86,10 @@ fn head(page: &mut Page, run: &Run) {
         run.tool_version,
     ));
     if run.command_line.iter().any(|word| word == "--quick") {
-        page.note("a quick run: a tenth of the usual time, so less is known about the tail");
+        page.note(match run.switch_cost {
+            Some(_) => "a quick run: shorter and fewer trials than usual, so intervals are wider",
+            None => "a quick run: a tenth of the usual time, so less is known about the tail",
+        });
     }
     match run.state {
         RunState::Complete => {}

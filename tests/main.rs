@@ -34,5 +34,6 @@ mod reservations;
 mod rt_app;
 mod rta;
 mod rta_run;
+mod switch_cost;
 mod two_cpus;
 mod wake;

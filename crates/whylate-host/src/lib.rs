@@ -11,8 +11,8 @@
 
 pub mod another;
 pub mod bed;
-mod cpufreq;
 pub mod caches;
+mod cpufreq;
 pub mod cpus;
 pub mod doctor;
 mod error;

@@ -91,7 +91,8 @@ pub fn switch_times(blocks: &[Block], hz: Hertz) -> Result<Option<SwitchTimes>, 
         None => (lengths.len() as f64 * MOST).ceil() as usize,
     };
     let end_of_bins = lengths[drawn.clamp(1, lengths.len()) - 1];
-    let bins = bins(&lengths, end_of_bins);
+    let each: Vec<(Nanos, u64)> = lengths.iter().map(|length| (*length, 1)).collect();
+    let bins = bins(&each, end_of_bins);
     let beyond = lengths.len() as u64 - bins.iter().map(|bin| bin.count).sum::<u64>();
     Ok(Some(SwitchTimes {
         n: cost.switches,
@@ -107,18 +108,19 @@ pub fn switch_times(blocks: &[Block], hz: Hertz) -> Result<Option<SwitchTimes>, 
     }))
 }
 
-/// Bins of one round width from the shortest up to `end`, which is in the last.
-fn bins(sorted: &[Nanos], end: Nanos) -> Vec<SwitchBin> {
-    let Some(&Nanos(shortest)) = sorted.first() else { return Vec::new() };
+/// Bins of one round width from the shortest up to `end`, which is in the last, of lengths and how
+/// often each occurred.
+pub(crate) fn bins(sorted: &[(Nanos, u64)], end: Nanos) -> Vec<SwitchBin> {
+    let Some(&(Nanos(shortest), _)) = sorted.first() else { return Vec::new() };
     let width = round_up(end.0.saturating_sub(shortest).div_ceil(BINS).max(1));
     let first = shortest / width;
     let last = end.0.max(shortest) / width;
     let mut bins: Vec<SwitchBin> = (first..=last)
         .map(|bin| SwitchBin { from: Nanos(bin * width), to: Nanos((bin + 1) * width), count: 0 })
         .collect();
-    for length in sorted {
+    for (length, count) in sorted {
         if let Some(bin) = bins.get_mut((length.0 / width - first) as usize) {
-            bin.count += 1;
+            bin.count += count;
         }
     }
     bins

@@ -17,6 +17,7 @@ pub mod timeline;
 mod error;
 mod plain;
 mod sentence;
+mod switch_cost;
 mod threads;
 mod wake;
 

@@ -179,9 +179,8 @@ impl Recording<'_> {
             .collect();
         let as_asked: Vec<TicksDelta> =
             switches.iter().filter(|(_, seen)| seen.is(how)).map(|(length, _)| *length).collect();
-        let count = |is: fn(&Seen) -> bool| {
-            switches.iter().filter(|(_, seen)| is(seen)).count() as u64
-        };
+        let count =
+            |is: fn(&Seen) -> bool| switches.iter().filter(|(_, seen)| is(seen)).count() as u64;
         let contaminated = count(|seen| seen.interrupt || seen.passage == Passage::Others);
         let traced = Traced {
             times: times::times(&as_asked, Some(contaminated), rate),

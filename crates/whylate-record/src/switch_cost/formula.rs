@@ -66,9 +66,8 @@ impl Pairs {
         let n = of_pairs_ns.len() as f64;
         let mean_ns = of_pairs_ns.iter().sum::<f64>() / n;
         let interval = spread.around(mean_ns);
-        let mean_of = |of: fn(&(f64, Worked, Worked)) -> f64| {
-            self.good.iter().map(of).sum::<f64>() / n
-        };
+        let mean_of =
+            |of: fn(&(f64, Worked, Worked)) -> f64| self.good.iter().map(of).sum::<f64>() / n;
         Some(Penalty {
             pairs: self.good.len() as u32,
             mean_ns,
@@ -92,8 +91,7 @@ mod tests {
     #[test]
     fn the_papers_formula_on_planted_work() {
         // A fifth of the work lost in 1 s with 1000 switches: 200 us each.
-        let judged =
-            judge(&worked(1_000.0, 0, 0.0), &worked(800.0, 1_000, 0.0), Nanos::SECOND);
+        let judged = judge(&worked(1_000.0, 0, 0.0), &worked(800.0, 1_000, 0.0), Nanos::SECOND);
         assert_eq!(judged, Judged::Good(200_000.0));
     }
 

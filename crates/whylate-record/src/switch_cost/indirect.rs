@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use whylate_model::switch_cost::{IndirectRow, Refill, Trials};
+use whylate_model::switch_cost::{Between, How as DirectHow, IndirectRow, Refill, Trials};
 use whylate_model::{Hertz, Nanos};
 use whylate_stats::rng::Rng;
 use whylate_threads::switch_cost::stitch::Line;
@@ -25,6 +25,8 @@ const ROUNDS: usize = 15;
 /// Between two trials the CPU is left to others for this part of a trial, so that real-time
 /// runners stay below what the kernel grants them.
 const PAUSE_PART: u64 = 10;
+/// A quantum of the kernel where none was measured.
+const USUAL_QUANTUM: Nanos = Nanos(4_000_000);
 /// Stretches of a runner beside its turns.
 const SPARE_ROOM: u64 = 1 << 14;
 /// The fewest good pairs that make an interval of a run that was stopped.
@@ -66,6 +68,13 @@ impl Recording<'_> {
         }
     }
 
+    /// How long a runner has the CPU at a time.
+    fn turn(&self, asked: &Indirect) -> Nanos {
+        let direct = self.found.measured(Between::Threads, DirectHow::Involuntary);
+        let kernels = direct.and_then(|direct| direct.quantum).map(|quantum| quantum.median);
+        asked.quantum.or(kernels).unwrap_or(USUAL_QUANTUM)
+    }
+
     fn size(
         &mut self,
         asked: &Indirect,
@@ -79,7 +88,9 @@ impl Recording<'_> {
         let seating = Seating { cpu, class };
         let go_on = || !stop.load(Ordering::Relaxed);
         let sets = (TEN as usize, bytes as usize);
-        let passes = measure_passes(&counter, seating, sets, ROUNDS, &go_on).map_err(told)?;
+        let turn = self.turn(asked);
+        let rounds = (ROUNDS, turn.to_ticks(self.bench.rate));
+        let passes = measure_passes(&counter, seating, sets, rounds, &go_on).map_err(told)?;
         let turns = asked.quantum.map_or(0, |quantum| asked.length.0 / quantum.0.max(1));
         let room = turns.saturating_add(SPARE_ROOM) as usize;
         let work = Work::Scan { bytes: bytes as usize };

@@ -20,7 +20,9 @@ pub(super) fn largest(available: Option<u64>, runners: u32) -> Option<u64> {
 pub(super) fn across(caches: &[Cache], largest: Option<u64>) -> Vec<u64> {
     let mut sizes: Vec<u64> = match caches.split_last() {
         None => USUAL.to_vec(),
-        Some((last, [])) => [2, 1].iter().map(|part| last.bytes / part).chain([last.bytes * 2]).collect(),
+        Some((last, [])) => {
+            [2, 1].iter().map(|part| last.bytes / part).chain([last.bytes * 2]).collect()
+        }
         Some((last, smaller)) => smaller
             .iter()
             .flat_map(|cache| [cache.bytes / 2, cache.bytes, cache.bytes.saturating_mul(2)])

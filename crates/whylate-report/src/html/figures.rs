@@ -6,6 +6,7 @@ use minijinja::Value;
 use serde::Serialize;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Definition, Series};
+use whylate_model::switch_cost::SwitchCost;
 use whylate_stats::weighted;
 
 use super::histograms::Pooled;
@@ -15,7 +16,8 @@ use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
 use crate::svg::blocks::{self, Line};
 use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
 use crate::svg::shares::{self, Share as Bar};
-use crate::svg::{Figure, Table, execution, switches, timeline};
+use crate::svg::{Figure, Table, execution, switches, timeline, working_sets};
+use crate::switch_cost;
 use crate::timeline::Timeline;
 
 /// Bars of the figure of causes.
@@ -51,12 +53,14 @@ pub(super) enum Plot {
 
 pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
     let mut all = report.recorded.as_ref().map_or_else(Vec::new, executed);
+    all.extend(report.run.switch_cost.iter().flat_map(|found| switched(report, found)));
     let kinds = [
         (Definition::Gap, "gaps", "length of the gap", "of the gaps"),
         (Definition::ReadDelta, "readings", "distance of two readings", "of the readings"),
         (Definition::DispatchLatency, "wake-ups", "dispatch latency", "of the wake-ups"),
         (Definition::ResponseTime, "jobs", "response time", "of the jobs"),
         (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
+        (Definition::ContextSwitch, "context switches", "time of the switch", "of the switches"),
     ];
     for (definition, name, of, share_of) in kinds {
         let of_kind: Vec<&Series> =
@@ -115,6 +119,29 @@ fn executed(recorded: &Recorded) -> Vec<(Drawn, Plot)> {
         let figure = switches::figure(recorded.switches(), "Times of context switches");
         let how = SWITCHES.to_owned();
         all.push((drawn("switches", "Context switches", how, figure, false), Plot::Still));
+    }
+    all
+}
+
+/// What switches cost: by kind (Figure 4 of Hourglass), by evidence, by working set (Figure 5).
+fn switched(report: &Report, found: &SwitchCost) -> Vec<(Drawn, Plot)> {
+    let said = |how: &str, remarks: Vec<String>| {
+        remarks.into_iter().fold(how.to_owned(), |text, remark| format!("{text} {remark}."))
+    };
+    let mut all = Vec::new();
+    if let Some(times) = switch_cost::times(found) {
+        let logged = |name: &str| report.histograms.get(name).map(|pooled| &pooled.all);
+        let panels = switch_cost::panels(found, logged);
+        let mut figure = switches::figure(&panels, "Times of context switches");
+        figure.table = times;
+        let how = said(switch_cost::TIMES, switch_cost::remarks(found));
+        all.push((drawn("switch-times", "Context switches", how, figure, false), Plot::Still));
+    }
+    if let Some(penalties) = switch_cost::penalties(found) {
+        let mut figure = working_sets::figure(found, "What a switch costs through the caches");
+        figure.table = penalties;
+        let how = said(switch_cost::PENALTY, switch_cost::penalty_remarks(found));
+        all.push((drawn("working-sets", "Through the caches", how, figure, false), Plot::Still));
     }
     all
 }

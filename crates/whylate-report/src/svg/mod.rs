@@ -17,6 +17,7 @@ pub mod timeline;
 
 mod axis;
 mod path;
+pub mod working_sets;
 mod writer;
 
 use serde::Serialize;

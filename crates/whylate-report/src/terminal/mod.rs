@@ -13,6 +13,7 @@ mod percentiles;
 pub(crate) mod rta;
 mod selftest;
 mod series;
+mod switch_cost;
 mod text;
 mod threads;
 pub(crate) mod trust;
@@ -61,6 +62,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     loads::sections(&mut page, run);
     rta::sections(&mut page, run);
     threads::sections(&mut page, run, traced);
+    switch_cost::sections(&mut page, run);
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);
     selftest::sections(&mut page, run);
@@ -90,7 +92,10 @@ fn head(page: &mut Page, run: &Run) {
         run.tool_version,
     ));
     if run.command_line.iter().any(|word| word == "--quick") {
-        page.note("a quick run: a tenth of the usual time, so less is known about the tail");
+        page.note(match run.switch_cost {
+            Some(_) => "a quick run: shorter and fewer trials than usual, so intervals are wider",
+            None => "a quick run: a tenth of the usual time, so less is known about the tail",
+        });
     }
     match run.state {
         RunState::Complete => {}

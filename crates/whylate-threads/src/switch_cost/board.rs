@@ -238,8 +238,7 @@ impl Board {
 
     /// Ends the trial.
     pub(super) fn stop(&self, why: Stop) {
-        let _ =
-            self.control(STOP).compare_exchange(Stop::No as u32, why as u32, Release, Relaxed);
+        let _ = self.control(STOP).compare_exchange(Stop::No as u32, why as u32, Release, Relaxed);
         for runner in 0..self.runners {
             self.turn(runner).store(1, Release);
             self.wake(TURN + LINE * runner as usize);

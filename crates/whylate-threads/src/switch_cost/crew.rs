@@ -79,8 +79,7 @@ impl Crew {
         work: Work,
     ) -> Result<Self, ThreadsError> {
         let board = Board::new(runners, room, seating).map_err(ThreadsError::Resource)?;
-        let mut crew =
-            Self { board: Arc::new(board), members: Members::Threads(Vec::new()) };
+        let mut crew = Self { board: Arc::new(board), members: Members::Threads(Vec::new()) };
         for runner in 0..crew.board.runners() {
             let (board, mut counter) = (Arc::clone(&crew.board), counter.clone());
             let body = move || {
@@ -106,8 +105,7 @@ impl Crew {
         room: usize,
     ) -> Result<Self, ThreadsError> {
         let board = Board::new(runners, room, seating).map_err(ThreadsError::Resource)?;
-        let mut crew =
-            Self { board: Arc::new(board), members: Members::Processes(Vec::new()) };
+        let mut crew = Self { board: Arc::new(board), members: Members::Processes(Vec::new()) };
         for runner in 0..crew.board.runners() {
             let memory = crew.board.memory().descriptor().try_clone_to_owned();
             let memory = memory.map_err(ThreadsError::Spawn)?;

@@ -23,13 +23,14 @@ pub struct Passes {
 }
 
 /// Times passes over one of `sets` working sets of `bytes` each, on a thread of its own on the CPU of
-/// the seating: cold, after all the others were read through, and warm. Ends after `rounds`, or
-/// where `go_on` says no; none where that was at once.
+/// the seating: cold, after all the others were read through for a `turn` each, at least once, and
+/// warm. A turn, because caches that are shared are filled by others as time goes by. Ends after
+/// `rounds`, or where `go_on` says no; none where that was at once.
 pub fn measure<C: Counter + Send + Clone>(
     counter: &C,
     seating: Seating,
     (sets, bytes): (usize, usize),
-    rounds: usize,
+    (rounds, turn): (usize, TicksDelta),
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Passes>, ThreadsError> {
     let mut counter = counter.clone();
@@ -41,7 +42,11 @@ pub fn measure<C: Counter + Send + Clone>(
             let (mut cold, mut warm) = (Vec::new(), Vec::new());
             while cold.len() < rounds && go_on() {
                 for other in sets.iter_mut().skip(1) {
+                    let begin = counter.read();
                     pass(other, lines);
+                    while counter.read().since(begin) < turn {
+                        pass(other, lines);
+                    }
                 }
                 let Some(own) = sets.first_mut() else { break };
                 cold.push(timed(&mut counter, own, lines));

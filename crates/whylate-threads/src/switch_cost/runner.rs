@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_gap::workload::{LINE, Scan, Workload};
 use whylate_model::CpuId;
-use whylate_sys::shared_memory::SharedMemory;
 use whylate_sys::sched::{self, Policy};
+use whylate_sys::shared_memory::SharedMemory;
 use whylate_sys::{SysError, process, switches};
 
 use super::board::{Board, Did, How, Stop};
@@ -176,9 +176,7 @@ fn take_part<C: Counter, L: Load>(
     let mut book = Book::new(log, count);
     let ran = match how {
         How::Never => hot::run(counter, load, &mut book, stop, terms, &mut || {}),
-        How::Yield => {
-            hot::run(counter, load, &mut book, stop, terms, &mut std::thread::yield_now)
-        }
+        How::Yield => hot::run(counter, load, &mut book, stop, terms, &mut std::thread::yield_now),
         How::HandOff => {
             let mut pass = || {
                 // Both fail only where the kernel has no futex: then nobody waits either.

@@ -48,8 +48,8 @@ pub(crate) struct Rta {
     /// Give out priorities [default: as the tasks say, or rm where none does]
     #[arg(long, value_enum, help_heading = "The tasks")]
     pub(crate) assign: Option<Assign>,
-    /// What the operating system takes: switch=3us,tick=15us/4ms, or the directory of a run that
-    /// measured it
+    /// What the operating system takes: switch=3us,tick=15us/4ms, the directory of a run of
+    /// switch-cost, or `measured` for the last run
     #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
     pub(crate) overhead: Option<String>,
     /// Simulate the worst pattern of releases, and N random ones

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use whylate_gap::Threshold;
+use whylate_host::last_run::{self, Recall};
 use whylate_model::directory::RunDir;
 use whylate_model::prediction::{Prediction, ReleaseJitter};
 use whylate_model::run::Run;
+use whylate_model::switch_cost::{Between, How};
 use whylate_model::{CpuId, Nanos};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
@@ -255,6 +257,12 @@ impl Wanted {
 /// The overheads that a word states, or those that a run measured.
 fn overheads(word: Option<&str>) -> Result<Option<(Overheads, String)>> {
     let Some(word) = word else { return Ok(None) };
+    if word == "measured" {
+        let path = last_measured()?;
+        let run = RunDir::open(&path)?.read_run()?;
+        let costs = overheads_of_run(&run).with_context(|| path.display().to_string())?;
+        return Ok(Some((costs, format!("measured in {}", path.display()))));
+    }
     if Path::new(word).is_dir() {
         let run = RunDir::open(word)?.read_run()?;
         let costs = overheads_of_run(&run).with_context(|| word.to_owned())?;
@@ -263,13 +271,31 @@ fn overheads(word: Option<&str>) -> Result<Option<(Overheads, String)>> {
     Ok(Some((Overheads::parse(word)?, "as given".to_owned())))
 }
 
+/// The last recording of this user on this host.
+fn last_measured() -> Result<PathBuf> {
+    match last_run::recall() {
+        Recall::Last(last) => Ok(PathBuf::from(last.run)),
+        _ => bail!(
+            "--overhead measured takes the last recording, and none is remembered: run `whylate \
+             switch-cost` first, or name its directory"
+        ),
+    }
+}
+
 /// What a run of `switch-cost` measured.
 fn overheads_of_run(run: &Run) -> Result<Overheads> {
-    bail!(
-        "the run that asked `{}` does not say what a context switch costs: give the costs as \
-         switch=3us,tick=15us/4ms",
-        run.question
-    )
+    let measured = run.switch_cost.as_ref().and_then(|found| {
+        let direct = found.measured(Between::Threads, How::Involuntary)?;
+        let tick = found.tick.map(|tick| (tick.cost, tick.period));
+        Some(Overheads { switch: direct.times.cluster_median?, tick })
+    });
+    measured.with_context(|| {
+        format!(
+            "the run that asked `{}` does not say what a context switch costs: give the costs as \
+             switch=3us,tick=15us/4ms, or a directory of `whylate switch-cost`",
+            run.question
+        )
+    })
 }
 
 /// The highest priority that a task gets: what must stop a runaway thread stays above it.

@@ -1,0 +1,369 @@
+//! What a context switch costs, in tables and sentences that the terminal and the page share.
+
+use whylate_model::execution;
+use whylate_model::run::Run;
+use whylate_model::switch_cost::{
+    Between, Direct, DirectRow, How, IndirectRow, Outcome, SwitchCost, SwitchTimes,
+};
+use whylate_model::{Nanos, Printable};
+use whylate_stats::Histogram;
+
+use crate::execution::bins;
+use crate::svg::Table;
+use crate::svg::switches::Panel;
+use crate::terminal::{count, percent, rate};
+
+/// How the table of times is to be read.
+pub(crate) const TIMES: &str = "From the last reading of one runner to the first of the next, \
+     without tracing. The cost to expect is the median of the dense cluster near the shortest, with \
+     its 95% interval by order statistics; contaminated are those over twice that (rule R1). By \
+     evidence: of a part with the kernel's trace on, which costs something itself, those that the \
+     events say were what was asked for, with nothing else in them.";
+/// The same for that of the evidence.
+pub(crate) const EVIDENCE: &str = "Kernel's count: nvcsw / nivcsw of the runners without tracing; the \
+     kernel counts sched_yield as involuntary. The other columns are of the part with the kernel's \
+     trace: how each switch went by its sched_switch (the runner before was still runnable, or \
+     slept), by a tick before it, and by others or other interrupts inside it.";
+/// The same for that of working sets.
+pub(crate) const PENALTY: &str = "C = ((W1 - W10) / W1) x (T / N10): work that ten runners do less \
+     than one, for each of their switches; mean of paired trials with its 95% interval by Student's t. \
+     Refill: what a pass over the set takes longer after the other nine were read, as far as a \
+     runner comes in its turn. C includes the switch itself, which the refill does not.";
+
+const ABSENT: &str = "-";
+
+/// The answer in a sentence.
+pub(crate) fn answer(run: &Run) -> String {
+    let Some(found) = &run.switch_cost else { return String::new() };
+    let said: Vec<String> = [How::HandOff, How::Involuntary]
+        .into_iter()
+        .filter_map(|how| {
+            let cost = found.measured(Between::Threads, how)?.times.cluster_median?;
+            let kind = match how {
+                How::HandOff => "a switch of its own accord",
+                How::Involuntary | How::Yield => "one at the end of a quantum",
+            };
+            Some(format!("{kind} takes {cost}"))
+        })
+        .collect();
+    let direct = match said.as_slice() {
+        [] => None,
+        _ => Some(format!("Between threads on CPU {}, {}.", found.cpu, said.join(" and "))),
+    };
+    let most = found.indirect.iter().filter_map(|row| Some((row.bytes, row.penalty.as_ref()?)));
+    let most = most.max_by(|a, b| a.1.mean_ns.total_cmp(&b.1.mean_ns));
+    let indirect = most.filter(|(_, penalty)| penalty.is_shown()).map(|(bytes, penalty)| {
+        format!(
+            "Through the caches a switch costs up to {} (working sets of {}).",
+            signed(penalty.mean_ns),
+            size(bytes)
+        )
+    });
+    let sentences: Vec<String> = direct.into_iter().chain(indirect).collect();
+    match sentences.as_slice() {
+        [] => "No cost of a context switch was found.".to_owned(),
+        _ => sentences.join(" "),
+    }
+}
+
+/// Times by kind; none where they were left out.
+pub(crate) fn times(found: &SwitchCost) -> Option<Table> {
+    let head =
+        ["switch", "n", "shortest", "expected", "95% interval", "contam.", "p50", "p99", "max"];
+    let mut table = Table::new("Times of context switches", &head);
+    for (row, direct) in measured(found) {
+        table.rows.push(times_row(name(row), &direct.times));
+        if let Some(times) = direct.traced.and_then(|traced| traced.times) {
+            table.rows.push(times_row("  by evidence".to_owned(), &times));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn times_row(name: String, times: &SwitchTimes) -> Vec<String> {
+    vec![
+        name,
+        count(times.n),
+        times.shortest.to_string(),
+        or_absent(times.cluster_median),
+        interval(times.cluster_interval),
+        share(times.contaminated, times.n),
+        or_absent(times.p50),
+        or_absent(times.p99),
+        times.max.to_string(),
+    ]
+}
+
+/// What the kernel says of the switches; none where there is nothing.
+pub(crate) fn evidence(found: &SwitchCost) -> Option<Table> {
+    let head = ["switch", "kernel's count", "traced", "runnable", "slept", "tick", "others"];
+    let mut table = Table::new("Context switches by evidence", &head);
+    table.rows = measured(found)
+        .map(|(row, direct)| {
+            let counted = direct.kernel;
+            let mut cells = vec![
+                name(row),
+                format!("{} / {}", count(counted.voluntary), count(counted.involuntary)),
+            ];
+            match direct.traced {
+                None => cells.extend([ABSENT; 5].map(str::to_owned)),
+                Some(traced) => cells.extend([
+                    count(traced.switches),
+                    count(traced.runnable),
+                    count(traced.sleeping),
+                    count(traced.with_tick),
+                    count(traced.with_others + traced.with_interrupt),
+                ]),
+            }
+            cells
+        })
+        .collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What is to be said beside the times.
+pub(crate) fn remarks(found: &SwitchCost) -> Vec<String> {
+    let mut said: Vec<String> = found
+        .direct
+        .iter()
+        .filter_map(|row| match &row.outcome {
+            Outcome::Refused { reason } => {
+                Some(format!("{} was not measured: {}", name(row), Printable(reason)))
+            }
+            Outcome::Measured(_) => None,
+        })
+        .collect();
+    for between in [Between::Threads, Between::Processes] {
+        if let Some(direct) = found.measured(between, How::Involuntary)
+            && let Some(quantum) = direct.quantum
+        {
+            let interval = match quantum.interval {
+                Some((low, high)) => format!(" (95% interval {low} .. {high})"),
+                None => String::new(),
+            };
+            said.push(format!(
+                "the kernel lets {} of ordinary priority run for {}{interval}: {} switches",
+                between.name(),
+                quantum.median,
+                rate(quantum.per_second)
+            ));
+        }
+    }
+    if !found.direct.is_empty() {
+        said.push(quanta(found));
+    }
+    if let Some(tick) = found.tick {
+        said.push(format!(
+            "a timer tick that switches to nobody takes {} every {} (median of {}, traced)",
+            tick.cost,
+            tick.period,
+            count(tick.n)
+        ));
+    }
+    if let (Some(threads), Some(processes)) = (
+        found.measured(Between::Threads, How::HandOff),
+        found.measured(Between::Processes, How::HandOff),
+    ) {
+        said.extend(apart(&threads.times, &processes.times));
+    }
+    said
+}
+
+fn quanta(found: &SwitchCost) -> String {
+    let slice = match found.kernel.base_slice {
+        Some(slice) => format!("the kernel's slice of ordinary threads is {slice}"),
+        None => {
+            "the kernel's slice of ordinary threads cannot be read (it lies in debugfs)".to_owned()
+        }
+    };
+    match found.kernel.round_robin {
+        Some(round_robin) => format!("{slice}; that of SCHED_RR is {round_robin}"),
+        None => slice,
+    }
+}
+
+/// Are processes dearer than threads, by hand-off?
+fn apart(threads: &SwitchTimes, processes: &SwitchTimes) -> Option<String> {
+    let (of_threads, of_processes) = (threads.cluster_interval?, processes.cluster_interval?);
+    let verdict = if of_processes.0 > of_threads.1 {
+        "another address space costs more"
+    } else if of_threads.0 > of_processes.1 {
+        "processes were not dearer here: the kernel keeps address spaces apart by tags"
+    } else {
+        "no difference is shown between threads and processes"
+    };
+    Some(format!("by hand-off, {verdict}"))
+}
+
+/// Penalties by working set; none where they were left out.
+pub(crate) fn penalties(found: &SwitchCost) -> Option<Table> {
+    let head = ["working set", "pairs", "C", "95% interval", "C - switch", "refill", "not 0?"];
+    let mut table = Table::new("What a switch costs through the caches", &head);
+    let switch = switch_inside(found);
+    table.rows = found.indirect.iter().map(|row| penalty_row(row, switch)).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
+    let refill = row.refill.map_or(ABSENT.to_owned(), |refill| signed(refill.predicted_ns));
+    let mut cells = vec![size(row.bytes)];
+    match &row.penalty {
+        None => cells.extend([
+            format!("0 of {}", row.tried),
+            ABSENT.into(),
+            ABSENT.into(),
+            ABSENT.into(),
+        ]),
+        Some(penalty) => {
+            let (low, high) = penalty.interval_ns;
+            let less = switch.map(|switch| signed(penalty.mean_ns - switch.0 as f64));
+            cells.extend([
+                format!("{} of {}", penalty.pairs, row.tried),
+                signed(penalty.mean_ns),
+                format!("{} .. {}", signed(low), signed(high)),
+                less.unwrap_or_else(|| ABSENT.to_owned()),
+            ]);
+        }
+    }
+    let shown = row.penalty.as_ref().map_or(ABSENT, |of| if of.is_shown() { "yes" } else { "no" });
+    cells.extend([refill, shown.to_owned()]);
+    cells
+}
+
+/// What of C is the switch itself: of the kind that the trials made.
+fn switch_inside(found: &SwitchCost) -> Option<Nanos> {
+    let how = match found.trials?.quantum {
+        Some(_) => How::Yield,
+        None => How::Involuntary,
+    };
+    found.measured(Between::Threads, how)?.times.cluster_median
+}
+
+/// What is to be said beside the penalties.
+pub(crate) fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(trials) = found.trials {
+        let quantum = match trials.quantum {
+            Some(quantum) => format!("each yields after {quantum} (the one alone to nobody)"),
+            None => "quanta are the kernel's".to_owned(),
+        };
+        said.push(format!(
+            "pairs of trials of {}, one runner and {} on one CPU; {quantum}; a pair is discarded \
+             where the host took more than {} more of one trial than of the other",
+            trials.length,
+            trials.runners,
+            percent(trials.host_share_apart)
+        ));
+    }
+    let caches: Vec<String> = found
+        .caches
+        .iter()
+        .map(|cache| match cache.shared_by {
+            1 => format!("L{} {}", cache.level, size(cache.bytes)),
+            shared => format!("L{} {} (of {shared} CPUs)", cache.level, size(cache.bytes)),
+        })
+        .collect();
+    if !caches.is_empty() {
+        said.push(format!("caches of CPU {}: {}", found.cpu, caches.join(", ")));
+    }
+    for row in &found.indirect {
+        let of = size(row.bytes);
+        if row.discarded + row.empty > 0 && row.penalty.is_some() {
+            said.push(format!(
+                "{of}: {} of {} pairs discarded",
+                row.discarded + row.empty,
+                row.tried
+            ));
+        }
+        if let Some(reason) = &row.reason {
+            said.push(format!("{of}: {}", Printable(reason)));
+        }
+        if let Some(refill) = row.refill.filter(|refill| refill.reached < 1.0) {
+            said.push(format!(
+                "{of}: a turn reaches {} of a pass, which takes {} cold and {} warm",
+                percent(refill.reached),
+                signed(refill.cold_ns),
+                signed(refill.warm_ns)
+            ));
+        }
+    }
+    said
+}
+
+/// The histograms of the kinds of switches, from the log; kinds without one are left out.
+pub(crate) fn panels<'a>(
+    found: &SwitchCost,
+    histogram: impl Fn(&str) -> Option<&'a Histogram>,
+) -> Vec<Panel> {
+    let panel = |(row, direct): (&DirectRow, &Direct)| {
+        let all = histogram(&direct.series)?;
+        Some(Panel { label: name(row), times: drawn(direct, all) })
+    };
+    measured(found).filter_map(panel).collect()
+}
+
+/// Of switches whose cost is known all that are not contaminated are drawn, else 99 of 100.
+fn drawn(direct: &Direct, all: &Histogram) -> execution::SwitchTimes {
+    let times = &direct.times;
+    let values: Vec<(Nanos, u64)> =
+        all.bins().map(|(value, count)| (Nanos(value), count)).collect();
+    let end = match times.cluster_median {
+        Some(expected) => Nanos(expected.0.saturating_mul(2).min(times.max.0)),
+        None => times.p99.unwrap_or(times.max),
+    };
+    let bins = bins(&values, end);
+    let inside: u64 = bins.iter().map(|bin| bin.count).sum();
+    execution::SwitchTimes {
+        n: times.n,
+        over: direct.over,
+        shortest: times.shortest,
+        expected: times.cluster_median,
+        in_cluster: times.in_cluster,
+        contaminated: times.contaminated,
+        mean_ns: all.mean().unwrap_or_default(),
+        longest: times.max,
+        bins,
+        beyond: all.len().saturating_sub(inside),
+    }
+}
+
+fn measured(found: &SwitchCost) -> impl Iterator<Item = (&DirectRow, &Direct)> {
+    found.direct.iter().filter_map(|row| match &row.outcome {
+        Outcome::Measured(direct) => Some((row, direct.as_ref())),
+        Outcome::Refused { .. } => None,
+    })
+}
+
+fn name(row: &DirectRow) -> String {
+    format!("{}, {}", row.between.name(), row.how.name())
+}
+
+fn or_absent(time: Option<Nanos>) -> String {
+    time.map_or_else(|| ABSENT.to_owned(), |time| time.to_string())
+}
+
+fn interval(interval: Option<(Nanos, Nanos)>) -> String {
+    interval.map_or_else(|| ABSENT.to_owned(), |(low, high)| format!("{low} .. {high}"))
+}
+
+fn share(part: Option<u64>, of: u64) -> String {
+    part.map_or_else(|| ABSENT.to_owned(), |part| percent(part as f64 / of.max(1) as f64))
+}
+
+/// A time that may lie below zero.
+pub(crate) fn signed(ns: f64) -> String {
+    let sign = if ns <= -0.5 { "-" } else { "" };
+    format!("{sign}{}", Nanos(ns.abs().round() as u64))
+}
+
+/// A size in the unit that leaves it whole.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

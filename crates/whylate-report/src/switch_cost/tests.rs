@@ -1,0 +1,219 @@
+//! Planted costs in words and numbers.
+
+use whylate_model::CpuId;
+use whylate_model::switch_cost::{
+    Cache, KernelCount, KernelQuanta, Penalty, Quantum, Refill, Tick, Traced, Trials,
+};
+
+use super::*;
+
+fn times(shortest: u64, median: u64) -> SwitchTimes {
+    SwitchTimes {
+        n: 1_000,
+        shortest: Nanos(shortest),
+        cluster_median: Some(Nanos(median)),
+        cluster_interval: Some((Nanos(median - 20), Nanos(median + 20))),
+        in_cluster: 800,
+        contaminated: Some(50),
+        p50: Some(Nanos(median + 100)),
+        p99: Some(Nanos(10 * median)),
+        max: Nanos(90_000),
+    }
+}
+
+fn direct(how: How, series: &str, times: SwitchTimes) -> Outcome {
+    let expires = how == How::Involuntary;
+    Outcome::Measured(Box::new(Direct {
+        series: series.to_owned(),
+        runners: 2,
+        policy: "SCHED_OTHER".to_owned(),
+        after: (!expires).then_some(Nanos(100_000)),
+        over: Nanos(2_000_000_000),
+        times,
+        kernel: KernelCount { voluntary: 3, involuntary: 997 },
+        traced: Some(Traced {
+            times: Some(times),
+            switches: 900,
+            runnable: 890,
+            sleeping: 3,
+            with_tick: 880,
+            with_interrupt: 4,
+            with_others: 6,
+            unseen: 1,
+        }),
+        quantum: expires.then_some(Quantum {
+            turns: 500,
+            per_second: 250.0,
+            median: Nanos(4_000_000),
+            interval: Some((Nanos(3_990_000), Nanos(4_010_000))),
+        }),
+    }))
+}
+
+fn penalty(mean_ns: f64, half: f64) -> Penalty {
+    Penalty {
+        pairs: 15,
+        mean_ns,
+        interval_ns: (mean_ns - half, mean_ns + half),
+        of_pairs_ns: vec![mean_ns; 15],
+        passes_alone: 1_000.0,
+        passes_together: 900.0,
+        switches: 700.0,
+    }
+}
+
+/// What a host might give: one row refused, one working set refused, one below zero.
+pub(crate) fn planted() -> SwitchCost {
+    let row = |between, how, outcome| DirectRow { between, how, outcome };
+    let set = |bytes, penalty: Option<Penalty>, reason: Option<&str>| IndirectRow {
+        bytes,
+        tried: 20,
+        discarded: 4,
+        empty: 1,
+        penalty,
+        reason: reason.map(str::to_owned),
+        refill: Some(Refill {
+            warm_ns: 1_000.0,
+            cold_ns: 9_000.0,
+            reached: if bytes > 1 << 20 { 0.25 } else { 1.0 },
+            predicted_ns: 8_000.0,
+        }),
+    };
+    SwitchCost {
+        cpu: CpuId(1),
+        caches: vec![
+            Cache { level: 1, bytes: 32 << 10, shared_by: 1 },
+            Cache { level: 3, bytes: 32 << 20, shared_by: 8 },
+        ],
+        kernel: KernelQuanta { base_slice: None, round_robin: Some(Nanos(100_000_000)) },
+        direct: vec![
+            row(
+                Between::Threads,
+                How::Involuntary,
+                direct(How::Involuntary, "switch-threads-involuntary", times(3_000, 5_000)),
+            ),
+            row(
+                Between::Threads,
+                How::Yield,
+                Outcome::Refused { reason: "CAP_SYS_NICE is missing".to_owned() },
+            ),
+            row(
+                Between::Threads,
+                How::HandOff,
+                direct(How::HandOff, "switch-threads-hand-off", times(1_500, 2_000)),
+            ),
+            row(
+                Between::Processes,
+                How::HandOff,
+                direct(How::HandOff, "switch-processes-hand-off", times(1_700, 2_500)),
+            ),
+        ],
+        tick: Some(Tick { n: 70, cost: Nanos(4_600), period: Nanos(4_000_000) }),
+        indirect: vec![
+            set(16 << 10, Some(penalty(-300.0, 900.0)), Some("pairs scatter")),
+            set(512 << 10, Some(penalty(9_500.0, 700.0)), None),
+            set(8 << 20, None, Some("3 good pairs of 15")),
+        ],
+        trials: Some(Trials {
+            quantum: None,
+            length: Nanos(200_000_000),
+            runners: 10,
+            wanted: 15,
+            most: 45,
+            host_share_apart: 0.005,
+        }),
+    }
+}
+
+#[test]
+fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
+    let found = planted();
+    let times = super::times(&found).unwrap();
+    assert_eq!(times.rows.len(), 6, "each with a row by evidence");
+    assert_eq!(times.rows[1][0], "  by evidence");
+    let first: Vec<&str> = times.rows[0].iter().map(String::as_str).collect();
+    assert_eq!(
+        first,
+        [
+            "threads, involuntary",
+            "1 000",
+            "3.00us",
+            "5.00us",
+            "4.98us .. 5.02us",
+            "5.00%",
+            "5.10us",
+            "50.0us",
+            "90.0us"
+        ]
+    );
+    let evidence = evidence(&found).unwrap();
+    let first: Vec<&str> = evidence.rows[0].iter().map(String::as_str).collect();
+    assert_eq!(first[1..], ["3 / 997", "900", "890", "3", "880", "10"]);
+}
+
+#[test]
+fn refusals_quanta_ticks_and_address_spaces_are_said() {
+    let said = remarks(&planted()).join("\n");
+    for words in [
+        "threads, yield was not measured: CAP_SYS_NICE is missing",
+        "run for 4.00ms (95% interval 3.99ms .. 4.01ms): 250/s switches",
+        "cannot be read (it lies in debugfs); that of SCHED_RR is 100ms",
+        "takes 4.60us every 4.00ms (median of 70, traced)",
+        "another address space costs more",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+}
+
+#[test]
+fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
+    let table = penalties(&planted()).unwrap();
+    let rows: Vec<Vec<&str>> =
+        table.rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    // With the kernel's quanta the switch inside is the involuntary one.
+    assert_eq!(
+        rows[0],
+        ["16 KiB", "15 of 20", "-300ns", "-1.20us .. 600ns", "-5.30us", "8.00us", "no"]
+    );
+    assert_eq!(rows[1][4..], ["4.50us", "8.00us", "yes"]);
+    assert_eq!(rows[2][..4], ["8 MiB", "0 of 20", "-", "-"]);
+    let said = penalty_remarks(&planted()).join("\n");
+    for words in [
+        "quanta are the kernel's",
+        "L1 32 KiB, L3 32 MiB (of 8 CPUs)",
+        "512 KiB: 5 of 20 pairs discarded",
+        "8 MiB: 3 good pairs of 15",
+        "8 MiB: a turn reaches 25.0% of a pass",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+}
+
+#[test]
+fn histograms_come_from_the_log_and_end_where_contamination_begins() {
+    let mut log = Histogram::new();
+    log.record_n(2_000, 900);
+    log.record_n(3_000, 50);
+    log.record_n(90_000, 50);
+    let found = planted();
+    let panels = panels(&found, |name| (name == "switch-threads-hand-off").then_some(&log));
+    assert_eq!(panels.len(), 1);
+    let times = &panels[0].times;
+    assert_eq!((panels[0].label.as_str(), times.beyond), ("threads, hand-off", 50));
+    assert_eq!(times.bins.iter().map(|bin| bin.count).sum::<u64>(), 950);
+}
+
+#[test]
+fn the_answer_names_both_costs_and_says_where_there_is_none() {
+    let mut run = crate::timeline::tests::recorded();
+    run.gaps.clear();
+    run.switch_cost = Some(planted());
+    let said = answer(&run);
+    assert!(said.contains("takes 2.00us") && said.contains("5.00us"), "{said}");
+    assert!(said.contains("up to 9.50us (working sets of 512 KiB)"), "{said}");
+    let mut nothing = planted();
+    nothing.direct.clear();
+    nothing.indirect.clear();
+    run.switch_cost = Some(nothing);
+    assert_eq!(answer(&run), "No cost of a context switch was found.");
+}

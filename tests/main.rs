@@ -26,6 +26,7 @@ mod log;
 mod merge;
 mod merge_spread;
 mod needs;
+mod paper;
 mod planted;
 mod program;
 mod report;

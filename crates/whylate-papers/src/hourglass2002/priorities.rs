@@ -22,7 +22,10 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     for (index, name) in NAMES.iter().enumerate() {
         let Some(thread) = alone.recorded.run.threads.get(index) else { continue };
         let elapsed = thread.end.since(thread.start).to_nanos(hz);
-        let why = "shares follow the weights of the nice values, and every thread has its turns";
+        let why = match index {
+            0 => "shares follow the weights of the nice values, and every thread has its turns",
+            _ => "",
+        };
         scenario
             .rows
             .push(row(format!("share of the CPU, {name}"), why).here(of_time(thread.received, elapsed)));
@@ -38,18 +41,22 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         scenario.rows.push(row(format!("length of a turn, {name}"), why).here(median(turns, hz)));
     }
     let beside = bench.hourglass("figure-3d", BESIDE, TIMES, &[], scenario)?;
-    for (set, words, paper) in [
-        (&alone, "alone", "clock interrupts, 100 a second"),
-        (&beside, "beside the audio-like load", "720 interrupts a second more"),
+    for (set, words, paper, why) in [
+        (
+            &alone,
+            "alone",
+            "clock interrupts, 100 a second",
+            "every interrupt is a gap: ticks, those of the host, and other threads of this machine",
+        ),
+        (
+            &beside,
+            "beside the audio-like load",
+            "720 interrupts a second more",
+            "the periodic thread takes the CPU 699 times a second, as the sound card did",
+        ),
     ] {
-        scenario.rows.push(
-            row(
-                format!("gaps a second in the three threads, {words}"),
-                "the periodic thread takes the CPU 699 times a second, as the sound card did",
-            )
-            .paper(paper)
-            .here(gaps(set)),
-        );
+        let what = format!("gaps a second in the three threads, {words}");
+        scenario.rows.push(row(what, why).paper(paper).here(gaps(set)));
     }
     Ok(())
 }

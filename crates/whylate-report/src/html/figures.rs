@@ -9,7 +9,7 @@ use whylate_model::series::{Definition, Series};
 use whylate_model::switch_cost::SwitchCost;
 use whylate_stats::weighted;
 
-use super::histograms::Pooled;
+use super::histograms::{Histograms, Pooled};
 use super::template::raw;
 use super::{Report, causes, measured};
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
@@ -129,21 +129,29 @@ fn switched(report: &Report, found: &SwitchCost) -> Vec<(Drawn, Plot)> {
         remarks.into_iter().fold(how.to_owned(), |text, remark| format!("{text} {remark}."))
     };
     let mut all = Vec::new();
-    if let Some(times) = switch_cost::times(found) {
-        let logged = |name: &str| report.histograms.get(name).map(|pooled| &pooled.all);
-        let panels = switch_cost::panels(found, logged);
-        let mut figure = switches::figure(&panels, "Times of context switches");
-        figure.table = times;
+    if let Some(figure) = switch_times(&report.histograms, found) {
         let how = said(switch_cost::TIMES, switch_cost::remarks(found));
         all.push((drawn("switch-times", "Context switches", how, figure, false), Plot::Still));
     }
-    if let Some(penalties) = switch_cost::penalties(found) {
-        let mut figure = working_sets::figure(found, "What a switch costs through the caches");
-        figure.table = penalties;
+    if let Some(figure) = through_caches(found) {
         let how = said(switch_cost::PENALTY, switch_cost::penalty_remarks(found));
         all.push((drawn("working-sets", "Through the caches", how, figure, false), Plot::Still));
     }
     all
+}
+
+/// Figure 4: times of context switches by kind.
+pub(super) fn switch_times(histograms: &Histograms, found: &SwitchCost) -> Option<Figure> {
+    let table = switch_cost::times(found)?;
+    let logged = |name: &str| histograms.get(name).map(|pooled| &pooled.all);
+    let panels = switch_cost::panels(found, logged);
+    Some(Figure { table, ..switches::figure(&panels, "Times of context switches") })
+}
+
+/// Figure 5: working set against what a switch costs.
+pub(super) fn through_caches(found: &SwitchCost) -> Option<Figure> {
+    let table = switch_cost::penalties(found)?;
+    Some(Figure { table, ..working_sets::figure(found, "What a switch costs through the caches") })
 }
 
 /// The CCDF of the series of one kind.

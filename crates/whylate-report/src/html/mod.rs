@@ -35,6 +35,7 @@ use whylate_model::segments::{self, StoredGap};
 
 use crate::ReportError;
 use crate::execution::recorded::Recorded;
+use crate::svg::Figure;
 use crate::timeline::{Builder, Start, Timeline};
 use histograms::Histograms;
 pub(crate) use machine::utc;
@@ -122,6 +123,14 @@ pub(crate) fn put(path: &Path, page: &str) -> Result<(), ReportError> {
 /// note on the page.
 pub fn render(directory: &RunDir, run: &Run) -> Result<String, ReportError> {
     template::page(&read(directory, run))
+}
+
+/// The figures of what a run found of context switches, for a page that shows several runs.
+pub(crate) fn switch_figures(directory: &RunDir, run: &Run) -> Vec<Figure> {
+    let Some(found) = &run.switch_cost else { return Vec::new() };
+    let histograms = Histograms::read(&[(String::new(), directory)], run);
+    let times = figures::switch_times(&histograms, found);
+    times.into_iter().chain(figures::through_caches(found)).collect()
 }
 
 fn read<'a>(directory: &RunDir, run: &'a Run) -> Report<'a> {

@@ -8,6 +8,7 @@ use whylate_model::{ModelError, Nanos, Printable};
 
 use crate::execution::Window;
 use crate::execution::recorded::Recorded;
+use crate::html;
 use crate::svg::{Figure, execution};
 
 /// Parts that are drawn, of one scenario.
@@ -41,7 +42,7 @@ pub(super) fn of(directory: &Path, scenario: &Scenario) -> (Vec<Figure>, Vec<Str
 fn of_run(path: &Path, name: &str) -> Result<Vec<Figure>, ModelError> {
     let directory = RunDir::open(path)?;
     let run = directory.read_run()?;
-    let mut figures = Vec::new();
+    let mut figures = html::switch_figures(&directory, &run);
     let window = window(name);
     if let Some(recorded) = Recorded::read(&directory, &run, window)
         && let Some(rows) = recorded.rows()

@@ -48,7 +48,10 @@ fn the_papers_two_tasks_miss_with_a_coarse_timer_and_less_with_a_fine_one() {
     let again = whylate(["report"]).arg(&directory).output().unwrap();
     assert_eq!(again.stdout, output.stdout);
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("142 of 285"), "figures and the paper's numbers");
+    assert!(
+        page.contains("<svg") && page.contains("142 of 285"),
+        "figures and the paper's numbers"
+    );
 }
 
 #[test]
@@ -57,11 +60,9 @@ fn places_that_the_paper_has_not_and_damaged_files_are_refused_by_name() {
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("Figure 3, 5.1"), "{}", said(&output));
     let home = tempfile::tempdir().unwrap();
-    for (content, told) in [
-        ("{", "paper.json"),
-        ("{\"format_version\": 99}", "paper.json"),
-        ("[]", "paper.json"),
-    ] {
+    for (content, told) in
+        [("{", "paper.json"), ("{\"format_version\": 99}", "paper.json"), ("[]", "paper.json")]
+    {
         std::fs::write(home.path().join(PAPER_FILE), content).unwrap();
         let output = whylate(["report"]).arg(home.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{content}: {}", said(&output));

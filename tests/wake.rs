@@ -59,7 +59,8 @@ fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_
             let late = wake.late.to_ticks(run.clock.hz).0;
             assert!(sum.abs_diff(late) <= 3, "{sum} of {late}");
         }
-        let corrected = run.series.iter().find(|s| s.name == format!("wake-corrected-{}", of.thread));
+        let corrected =
+            run.series.iter().find(|s| s.name == format!("wake-corrected-{}", of.thread));
         assert_eq!(corrected.unwrap().n, all);
     }
     let text = said(&recorded.output);
@@ -207,7 +208,9 @@ fn the_median_is_that_of_cyclictest_beside_it() {
         tails.push(at(99.0) / ((a.1 + b.1) as f64 / 2.0));
         control.push(b.0 as f64 / a.0 as f64);
     }
-    println!("p50 over cyclictest's {ratios:.3?}, p99 {tails:.3?}; cyclictest over itself {control:.3?}");
+    println!(
+        "p50 over cyclictest's {ratios:.3?}, p99 {tails:.3?}; cyclictest over itself {control:.3?}"
+    );
     let spread = control.iter().map(|ratio| (ratio - 1.0).abs()).fold(0.0, f64::max);
     ratios.sort_by(f64::total_cmp);
     let middle = f64::midpoint(ratios[1], ratios[2]);
@@ -246,7 +249,8 @@ fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
     assert!(killed.success());
     assert_eq!(started.status(), Some(4), "not to be relied on");
     let run = program::read(&directory);
-    let told = |warning: &Warning| matches!(warning, Warning::LoadEnded { load, .. } if load == "cpu");
+    let told =
+        |warning: &Warning| matches!(warning, Warning::LoadEnded { load, .. } if load == "cpu");
     assert!(run.warnings.iter().any(told), "{:?}", run.warnings);
     assert!(run.loads[0].ended_early);
 }

@@ -5,7 +5,8 @@
 //! late. On an idle CPU that is the exit from idle, the hardware's and the host's part and the
 //! kernel's own up to the switch away from its idle thread; on a busy one the timer's interrupt had
 //! not come. Where the kernel may let a timer wait to save wake-ups, it is late until that slack is
-//! over, also on an idle CPU. Interrupts keep their names. After the wake-up, another thread's time is that thread's.
+//! over, also on an idle CPU. Interrupts keep their names. After the wake-up, another thread's time is
+//! that thread's.
 //!
 //! Says nothing where the trace lost events: the wake-up may be among them.
 

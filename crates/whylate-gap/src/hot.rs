@@ -159,15 +159,7 @@ impl<'a> Recorder<'a> {
         start: Ticks,
         end: Ticks,
     ) -> Ticks {
-        let mut gap = Gap {
-            start,
-            end,
-            resumed: end,
-            cpu_before: self.cpu,
-            cpu_after: self.cpu,
-            kind,
-            evidence: Evidence::default(),
-        };
+        let mut gap = self.without_evidence(kind, start, end);
         for _ in 0..RECORDINGS_IN_A_ROW {
             gap.cpu_after = counter.cpu();
             self.take_evidence(&mut gap.evidence);
@@ -219,12 +211,10 @@ impl<'a> Recorder<'a> {
         self.record_as(rest, counter, fires, wake)
     }
 
-    /// Stores a part of a wait: the evidence is taken with its last part.
-    fn record_part(&mut self, kind: GapKind, start: Ticks, end: Ticks) {
-        if end <= start {
-            return;
-        }
-        let gap = Gap {
+    /// A gap on this CPU of which nothing else is known yet.
+    #[inline]
+    fn without_evidence(&self, kind: GapKind, start: Ticks, end: Ticks) -> Gap {
+        Gap {
             start,
             end,
             resumed: end,
@@ -232,7 +222,15 @@ impl<'a> Recorder<'a> {
             cpu_after: self.cpu,
             kind,
             evidence: Evidence::default(),
-        };
+        }
+    }
+
+    /// Stores a part of a wait: the evidence is taken with its last part.
+    fn record_part(&mut self, kind: GapKind, start: Ticks, end: Ticks) {
+        if end <= start {
+            return;
+        }
+        let gap = self.without_evidence(kind, start, end);
         let kept = self.ring.has_room();
         if kept {
             self.ring.store(&gap);

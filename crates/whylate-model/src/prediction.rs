@@ -144,6 +144,18 @@ pub enum DemandTest {
     Undecided,
 }
 
+impl DemandTest {
+    /// None where it is not known.
+    #[must_use]
+    pub fn is_feasible(&self) -> Option<bool> {
+        match self {
+            Self::Feasible { .. } => Some(true),
+            Self::Infeasible { .. } | Self::Overloaded => Some(false),
+            Self::Undecided => None,
+        }
+    }
+}
+
 /// Reservations against what a scheduler gives away.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

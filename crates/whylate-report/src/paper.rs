@@ -127,7 +127,10 @@ mod tests {
                 here(2_345.0, Unit::Nanoseconds, Some((-200.0, 3_000.0)), Some(15)),
                 "2.35us (-200ns .. 3.00us), n 15",
             ),
-            (here(0.33, Unit::Share, Some((0.31, 0.35)), Some(4_000)), "33.0% (31.0% .. 35.0%), n 4 000"),
+            (
+                here(0.33, Unit::Share, Some((0.31, 0.35)), Some(4_000)),
+                "33.0% (31.0% .. 35.0%), n 4 000",
+            ),
             (here(3.0, Unit::Count, None, Some(12_000)), "3 of 12 000"),
             (here(9.4e7, Unit::BitsPerSecond, None, Some(1)), "94.0 Mbit/s"),
             (here(18.0, Unit::PerSecond, None, None), "18.0/s"),

@@ -4,8 +4,8 @@
 
 use whylate_model::Nanos;
 use whylate_model::prediction::{
-    Admission, DemandTest, PredictedOverheads, PredictedPolicy, PredictedResponse, PredictedTask,
-    Prediction, ScheduleSlot, Simulation,
+    Admission, PredictedOverheads, PredictedPolicy, PredictedResponse, PredictedTask, Prediction,
+    ScheduleSlot, Simulation,
 };
 
 use crate::analysis::of_set::{OfSet, Policy};
@@ -64,7 +64,7 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
             let tick: Vec<Task> = loaded.tick.iter().cloned().collect();
             let verdict = edf::analyse(&loaded.tasks, &tick)?;
             prediction.feasible = verdict.is_feasible();
-            prediction.demand = Some(demand(verdict));
+            prediction.demand = Some(verdict);
         }
         Policy::Reservations => reserve(&mut prediction, &loaded.tasks, &overheads, asked.limit)?,
     }
@@ -232,15 +232,6 @@ fn with_ticks(task: &Task, overheads: &Overheads) -> Result<Task, AnalysisError>
     Err(overflow())
 }
 
-fn demand(verdict: edf::Verdict) -> DemandTest {
-    match verdict {
-        edf::Verdict::Feasible { busy, deadlines } => DemandTest::Feasible { busy, deadlines },
-        edf::Verdict::Infeasible { window, demand } => DemandTest::Infeasible { window, demand },
-        edf::Verdict::Overloaded => DemandTest::Overloaded,
-        edf::Verdict::Undecided => DemandTest::Undecided,
-    }
-}
-
 fn simulated(
     prediction: &mut Prediction,
     all: &[Task],
@@ -282,6 +273,8 @@ fn simulated(
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::prediction::DemandTest;
+
     use super::*;
 
     const MS: u64 = 1_000_000;

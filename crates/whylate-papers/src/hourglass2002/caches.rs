@@ -19,8 +19,7 @@ const LENGTHS: (Nanos, Nanos) = (Nanos(400_000_000), Nanos(100_000_000));
 
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
     let length = if bench.quick() { LENGTHS.1 } else { LENGTHS.0 };
-    let indirect =
-        Indirect { sizes: None, quantum: Some(QUANTUM), trials: TRIALS, length };
+    let indirect = Indirect { sizes: None, quantum: Some(QUANTUM), trials: TRIALS, length };
     let words = if bench.quick() { "--indirect --quick" } else { "--indirect" };
     let request = Request { indirect: Some(indirect), trace: false, ..request(bench, words) };
     let found = record("5.2", request, bench, scenario)?;

@@ -17,16 +17,22 @@ const BUSY_MS: u64 = 2;
 /// The timer of the second task, what it stands for, its execution time, and what the paper counted
 /// of both: missed and hit.
 const RUNS: [(&str, &str, &str, &str, [&str; 2]); 4] = [
-    ("5.5-coarse", "grid(10ms)", "the clock of 10ms that the paper's usleep had", "17ms", [
-        "0 of 1001",
-        "142 of 285",
-    ]),
+    (
+        "5.5-coarse",
+        "grid(10ms)",
+        "the clock of 10ms that the paper's usleep had",
+        "17ms",
+        ["0 of 1001", "142 of 285"],
+    ),
     ("5.5-native", "NATIVE", "usleep as it is today", "17ms", ["0 of 1001", "142 of 285"]),
     ("5.5-fine", "HR", "a high-resolution timer", "17ms", ["0 of 1003", "0 of 304"]),
-    ("5.5-less", "grid(10ms)", "the coarse clock, and less to do", "12ms", [
-        "0 of 1001",
-        "0 of 303",
-    ]),
+    (
+        "5.5-less",
+        "grid(10ms)",
+        "the coarse clock, and less to do",
+        "12ms",
+        ["0 of 1001", "0 of 303"],
+    ),
 ];
 
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
@@ -63,10 +69,11 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         let set = bench.hourglass(part, &words, TIMES, &[], scenario)?;
         for (index, thread) in set.recorded.run.threads.iter().enumerate() {
             let causes = thread.deadlines.iter().flat_map(|of| &of.causes);
-            let why = match causes.take(2).map(|of| format!("{} ({})", of.cause, of.misses)).collect() {
-                causes if Vec::is_empty(&causes) => String::new(),
-                causes => format!("missed for {}", causes.join(", ")),
-            };
+            let why =
+                match causes.take(2).map(|of| format!("{} ({})", of.cause, of.misses)).collect() {
+                    causes if Vec::is_empty(&causes) => String::new(),
+                    causes => format!("missed for {}", causes.join(", ")),
+                };
             let what = format!("missed deadlines of task {index}, {timer}: {name}");
             let paper = paper[index.min(1)];
             scenario.rows.push(row(what, why).paper(paper).here(misses(thread)));

@@ -6,9 +6,9 @@ use whylate_model::paper::Scenario;
 use whylate_model::wake::LATER_THAN;
 use whylate_threads::timers;
 
+use crate::PaperError;
 use crate::bench::{Bench, Times};
 use crate::rows::{Filled, count, row};
-use crate::PaperError;
 
 const TIMES: Times = Times { usual: 60, quick: 5 };
 /// Samples later than each length, of some 65 000, for plain Linux 2.4.17.
@@ -27,9 +27,10 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         }
     };
     let words = format!("-n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i {timer}");
-    for (part, name, load) in
-        [("5.3-idle", "idle", vec![]), ("5.3", "with files and network", vec![Kind::DISK, Kind::NET])]
-    {
+    for (part, name, load) in [
+        ("5.3-idle", "idle", vec![]),
+        ("5.3", "with files and network", vec![Kind::DISK, Kind::NET]),
+    ] {
         let contended = !load.is_empty();
         let set = bench.hourglass(part, &words, TIMES, &load, scenario)?;
         let run = &set.recorded.run;
@@ -49,16 +50,19 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             }
             scenario.rows.push(row);
         }
-        scenario.notes.extend(run.loads.iter().map(|load| {
-            format!("load: {}: {} {}", load.what, load.amount, load.unit)
-        }));
+        scenario.notes.extend(
+            run.loads
+                .iter()
+                .map(|load| format!("load: {}: {} {}", load.what, load.amount, load.unit)),
+        );
     }
     Ok(())
 }
 
 /// What the wake-ups are named after.
 fn named(wakes: &whylate_model::wake::WakeSummary) -> String {
-    let latest = wakes.latest.first().map(|wake| format!("the latest by {}: {}", wake.late, wake.cause));
+    let latest =
+        wakes.latest.first().map(|wake| format!("the latest by {}: {}", wake.late, wake.cause));
     let most = wakes.causes.first().map(|of| format!("most are named after {}", of.cause));
     [most, latest].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

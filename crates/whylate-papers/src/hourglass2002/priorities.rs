@@ -26,9 +26,9 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             0 => "shares follow the weights of the nice values, and every thread has its turns",
             _ => "",
         };
-        scenario
-            .rows
-            .push(row(format!("share of the CPU, {name}"), why).here(of_time(thread.received, elapsed)));
+        scenario.rows.push(
+            row(format!("share of the CPU, {name}"), why).here(of_time(thread.received, elapsed)),
+        );
     }
     for (index, name) in NAMES.iter().enumerate() {
         let turns = turns(&alone.blocks, index as u16);
@@ -83,7 +83,8 @@ fn turns(blocks: &[Block], thread: u16) -> Vec<TicksDelta> {
 fn median(mut turns: Vec<TicksDelta>, hz: Hertz) -> Option<Here> {
     turns.sort_unstable();
     let n = turns.len() as u64;
-    let at = |rank: u64| turns.get(rank.saturating_sub(1) as usize).map(|of| of.to_nanos(hz).0 as f64);
+    let at =
+        |rank: u64| turns.get(rank.saturating_sub(1) as usize).map(|of| of.to_nanos(hz).0 as f64);
     let ranks = whylate_stats::quantile::ranks(n, 0.5);
     let interval = ranks.low.zip(ranks.high);
     let interval = interval.and_then(|(low, high)| Some((at(low)?, at(high)?)));

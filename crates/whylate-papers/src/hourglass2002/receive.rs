@@ -39,9 +39,9 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             [] => String::new(),
             causes => format!("missed for {}", causes.join(", ")),
         };
-        scenario
-            .rows
-            .push(row(format!("missed deadlines, {name}"), why).paper(paper.0).here(misses(thread)));
+        scenario.rows.push(
+            row(format!("missed deadlines, {name}"), why).paper(paper.0).here(misses(thread)),
+        );
         if let Some(received) = paper.1 {
             let why = "the receiver has an ordinary priority: it has what the thread leaves, and the \
                        window of TCP closes meanwhile";

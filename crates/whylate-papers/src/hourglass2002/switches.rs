@@ -20,7 +20,9 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     for row in &found.direct {
         let name = format!("{}, {}", row.how.name(), row.between.name());
         match &row.outcome {
-            Outcome::Measured(direct) => scenario.rows.extend(cost(&name, row.how, row.between, direct)),
+            Outcome::Measured(direct) => {
+                scenario.rows.extend(cost(&name, row.how, row.between, direct))
+            }
             Outcome::Refused { reason } => scenario.notes.push(format!("{name}: {reason}")),
         }
     }
@@ -40,7 +42,9 @@ fn cost(name: &str, how: How, between: Between, direct: &Direct) -> Vec<Row> {
     let why = match how {
         How::Involuntary => "includes a timer interrupt; of a guest, the host's part of it, too",
         How::Yield => "the system call and the switch, no interrupt",
-        How::HandOff => "the wake-up of the next thread, the switch, and the way back from its wait",
+        How::HandOff => {
+            "the wake-up of the next thread, the switch, and the way back from its wait"
+        }
     };
     let ns = |time: Nanos| time.0 as f64;
     let expected = times.cluster_median.map(|median| Here {

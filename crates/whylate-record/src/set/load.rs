@@ -22,7 +22,11 @@ impl Recording<'_> {
         let other = |cpu: &&whylate_model::CpuId| !disturbed.contains(cpu);
         let elsewhere = self.workbench.allowed().iter().filter(other).copied().collect();
         let kinds: Vec<String> = self.request.load.iter().map(ToString::to_string).collect();
-        progress.say(&format!("load on CPU {}: {}", whylate_model::CpuList(&disturbed), kinds.join(", ")));
+        progress.say(&format!(
+            "load on CPU {}: {}",
+            whylate_model::CpuList(&disturbed),
+            kinds.join(", ")
+        ));
         let wanted = Wanted {
             kinds: self.request.load.clone(),
             disturbed,

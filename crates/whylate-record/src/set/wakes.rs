@@ -152,9 +152,8 @@ impl Wake {
         for part in &self.parts {
             *causes.entry(&part.cause).or_default() += part.length.0;
         }
-        let most = causes
-            .into_iter()
-            .max_by_key(|(cause, ticks)| (!naming::is_residual(cause), *ticks));
+        let most =
+            causes.into_iter().max_by_key(|(cause, ticks)| (!naming::is_residual(cause), *ticks));
         most.map_or(Cause::Unknown, |(cause, _)| cause.clone())
     }
 }

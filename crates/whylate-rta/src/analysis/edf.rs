@@ -17,6 +17,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use whylate_model::Nanos;
+use whylate_model::prediction::DemandTest;
 
 use super::error::AnalysisError;
 use super::load;
@@ -26,51 +27,16 @@ use super::window::{Halt, Work, fixed_point, request};
 /// Deadlines that are looked at: some seconds of work.
 pub const MOST_DEADLINES: u64 = 5_000_000;
 
-/// Are all deadlines met under earliest deadline first?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// They are.
-    Feasible {
-        /// Length of the longest busy period.
-        busy: Nanos,
-        /// Deadlines in it that were looked at.
-        deadlines: u64,
-    },
-    /// They are not.
-    Infeasible {
-        /// In this window, the shortest such.
-        window: Nanos,
-        /// more than this is asked for with deadlines inside it.
-        demand: Nanos,
-    },
-    /// The tasks ask for more than the CPU.
-    Overloaded,
-    /// Nothing was found within [`MOST_DEADLINES`] or the terms of an equation.
-    Undecided,
-}
-
-impl Verdict {
-    /// None where it is not known.
-    #[must_use]
-    pub fn is_feasible(&self) -> Option<bool> {
-        match self {
-            Self::Feasible { .. } => Some(true),
-            Self::Infeasible { .. } | Self::Overloaded => Some(false),
-            Self::Undecided => None,
-        }
-    }
-}
-
 /// Tests a set under earliest deadline first. `interruptions` run before all of it and have no
 /// deadline: the tick. A task that never blocks is nobody's deadline to miss but takes every instant
 /// up to it: it is refused as overload.
-pub fn analyse(tasks: &[Task], interruptions: &[Task]) -> Result<Verdict, AnalysisError> {
+pub fn analyse(tasks: &[Task], interruptions: &[Task]) -> Result<DemandTest, AnalysisError> {
     task::check(tasks)?;
     let all: Vec<Task> = tasks.iter().chain(interruptions).cloned().collect();
     task::check(&all)?;
     let endless = tasks.iter().any(|task| task.releases == Releases::AfterTheLast);
     if endless || load::of(&all).beside_one() == Some(Ordering::Greater) {
-        return Ok(Verdict::Overloaded);
+        return Ok(DemandTest::Overloaded);
     }
     let busy = busy_period(&all)?;
     let mut demand = Demand::begin(tasks, interruptions);
@@ -81,16 +47,16 @@ pub fn analyse(tasks: &[Task], interruptions: &[Task]) -> Result<Verdict, Analys
         }
         if asked > window {
             let (window, demand) = (Nanos(window), Nanos(asked));
-            return Ok(Verdict::Infeasible { window, demand });
+            return Ok(DemandTest::Infeasible { window, demand });
         }
         seen += 1;
         if seen >= MOST_DEADLINES {
-            return Ok(Verdict::Undecided);
+            return Ok(DemandTest::Undecided);
         }
     }
     Ok(match busy {
-        Some(busy) => Verdict::Feasible { busy: Nanos(busy), deadlines: seen },
-        None => Verdict::Undecided,
+        Some(busy) => DemandTest::Feasible { busy: Nanos(busy), deadlines: seen },
+        None => DemandTest::Undecided,
     })
 }
 
@@ -170,7 +136,7 @@ mod tests {
         Task { deadline, jitter, ..Task::new("t", Nanos(execution), Nanos(period)) }
     }
 
-    fn verdict(tasks: &[Task]) -> Verdict {
+    fn verdict(tasks: &[Task]) -> DemandTest {
         analyse(tasks, &[]).unwrap()
     }
 
@@ -178,9 +144,9 @@ mod tests {
     fn a_full_cpu_is_feasible_with_deadlines_at_periods() {
         // Liu and Layland: any load up to one.
         let full = [task(1, 2, 2, 0), task(1, 3, 3, 0), task(1, 6, 6, 0)];
-        assert_eq!(verdict(&full), Verdict::Feasible { busy: Nanos(6), deadlines: 3 });
+        assert_eq!(verdict(&full), DemandTest::Feasible { busy: Nanos(6), deadlines: 3 });
         let over = [task(1, 2, 2, 0), task(1, 3, 3, 0), task(2, 6, 6, 0)];
-        assert_eq!(verdict(&over), Verdict::Overloaded);
+        assert_eq!(verdict(&over), DemandTest::Overloaded);
     }
 
     #[test]
@@ -188,13 +154,13 @@ mod tests {
         // 2 by 2, 2 more by 4, and 1 by 4: 5 in 4.
         let tight = [task(2, 4, 2, 0), task(3, 8, 4, 0)];
         let (window, demand) = (Nanos(4), Nanos(5));
-        assert_eq!(verdict(&tight), Verdict::Infeasible { window, demand });
+        assert_eq!(verdict(&tight), DemandTest::Infeasible { window, demand });
         assert_eq!(verdict(&[task(2, 4, 2, 0), task(3, 8, 7, 0)]).is_feasible(), Some(true));
     }
 
     #[test]
     fn jitter_takes_from_the_deadline_and_brings_jobs_together() {
-        let at_zero = Verdict::Infeasible { window: Nanos(0), demand: Nanos(1) };
+        let at_zero = DemandTest::Infeasible { window: Nanos(0), demand: Nanos(1) };
         assert_eq!(verdict(&[task(1, 10, 3, 4)]), at_zero);
         assert_eq!(verdict(&[task(2, 10, 6, 4)]).is_feasible(), Some(true));
         assert_eq!(verdict(&[task(3, 10, 6, 4)]).is_feasible(), Some(false));

@@ -94,7 +94,7 @@ fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_ma
     let directory = RunDir::open(home.path().join("run")).unwrap();
     let jobs: Vec<StoredJob> =
         segments::read_jobs(&directory).unwrap().collect::<Result<_, _>>().unwrap();
-    let rate = run.clock.hz / 1e9;
+    let rate = run.clock.hz.0 / 1e9;
     let window = Ticks((33e6 * rate) as u64);
     let (mut misses, mut hits) = (0, 0);
     // Of each thread's job before: when it was done, and what was taken from it.

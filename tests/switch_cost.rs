@@ -199,9 +199,14 @@ fn without_real_time_priority_yielding_is_refused_by_name_and_the_rest_is_measur
 
 /// Processes whose parent this is.
 fn children(of: whylate_model::Pid) -> Vec<i32> {
-    let path = format!("/proc/{of}/task/{of}/children");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    let is_child = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        parent.is_some_and(|parent| parent.trim().parse() == Ok(of.0))
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_child).collect()
 }
 
 #[test]

@@ -118,6 +118,8 @@ struct Recording<'a> {
     warnings: Vec<Warning>,
     /// Lengths of ticks that switched to nobody, and of the time between ticks.
     ticks: (Vec<TicksDelta>, Vec<TicksDelta>),
+    /// Events of the CPU inside breaks of the runners.
+    in_breaks: u64,
     begin: Ticks,
 }
 
@@ -168,6 +170,7 @@ impl<'a> Recording<'a> {
             trace: None,
             warnings,
             ticks: (Vec::new(), Vec::new()),
+            in_breaks: 0,
             begin: Ticks(0),
         })
     }

@@ -43,9 +43,13 @@ pub fn page(directory: &Path, paper: &Paper) -> String {
         page.section(&heading(scenario));
         page.table(&table(scenario));
         let (drawn, unread) = figures::of(directory, scenario);
-        drawn.iter().for_each(|figure| page.figure(figure));
+        for figure in &drawn {
+            page.figure(figure);
+        }
         page.list(scenario.notes.iter().cloned().chain(unread));
-        scenario.commands.iter().for_each(|command| page.command(command));
+        for command in &scenario.commands {
+            page.command(command);
+        }
         for run in figures::names(scenario) {
             page.link(&format!("{run}/{REPORT_FILE}"), &format!("the whole report of {run}"));
         }

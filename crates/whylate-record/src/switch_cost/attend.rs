@@ -24,6 +24,8 @@ pub(super) struct Notes {
     // Drains hand events on to one; with no thread of its own it lets all of them go.
     attributor: Attributor,
     pub(super) notes: Vec<Note>,
+    /// When each event of the CPU was, of whatever kind.
+    pub(super) events: Vec<Ticks>,
     cpu: CpuId,
 }
 
@@ -31,18 +33,20 @@ impl Notes {
     pub(super) fn new(trace: KernelTrace, rate: Hertz, cpu: CpuId) -> Self {
         let context = Context::new(false, rate);
         let attributor = Attributor::new(context, whylate_cause::attribute::Limits::default());
-        Self { trace, attributor, notes: Vec::new(), cpu }
+        Self { trace, attributor, notes: Vec::new(), events: Vec::new(), cpu }
     }
 
     /// Forgets what was recorded so far.
     pub(super) fn clear(&mut self) {
         self.trace.discard();
         self.notes.clear();
+        self.events.clear();
     }
 
     pub(super) fn drain(&mut self, now: Ticks, rate: Hertz) {
-        let (notes, cpu) = (&mut self.notes, self.cpu);
+        let (notes, events, cpu) = (&mut self.notes, &mut self.events, self.cpu);
         self.trace.poll(now, rate, &mut self.attributor, |event| {
+            events.extend((event.cpu == cpu).then_some(event.ticks));
             notes.extend(Note::of(event, cpu));
         });
     }
@@ -93,7 +97,7 @@ impl<'a> Attendance<'a> {
             && let Some(notes) = &mut self.notes
         {
             notes.drain(now, rate);
-            full = notes.notes.len() >= MOST_EVENTS;
+            full = notes.events.len() >= MOST_EVENTS;
         }
         if self.turns.is_multiple_of(LOOK_EVERY) {
             self.bench.sample();

@@ -96,7 +96,8 @@ impl Recording<'_> {
                 self.traced(index, half, &mut notes, progress);
             }
         }
-        let (facts, left) = notes.into_trace().finish();
+        let (mut facts, left) = notes.into_trace().finish();
+        facts.events_in_gaps = self.in_breaks;
         self.trace = Some(facts);
         self.warnings.extend(left);
         self.found.tick = self.tick();
@@ -166,6 +167,7 @@ impl Recording<'_> {
             }
         };
         let judged: Vec<_> = evidence::judge(&part.line, &notes.notes, &part.tids).collect();
+        self.in_breaks += evidence::inside(&part.line, &notes.events);
         let ticks = judged.iter().filter(|(of, seen)| {
             !of.is_switch() && seen.tick && !seen.interrupt && seen.passage == Passage::Unseen
         });

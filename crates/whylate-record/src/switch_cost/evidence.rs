@@ -9,7 +9,7 @@ use whylate_threads::switch_cost::stitch::{Break, Line};
 
 /// The vector of the timer, in whose interrupt quanta expire.
 const TIMER: &str = "local_timer";
-/// Events kept of one part: 24 bytes each.
+/// Events kept of one part: 40 bytes each.
 pub(super) const MOST_EVENTS: usize = 4_000_000;
 
 /// What is kept of an event.
@@ -109,6 +109,15 @@ pub(super) fn judge<'a>(
     })
 }
 
+/// How many of these instants, in order, lie inside a break.
+pub(super) fn inside(line: &Line, events: &[Ticks]) -> u64 {
+    let within = line.breaks().map(|of| {
+        let to = events.partition_point(|at| *at <= of.until);
+        to.saturating_sub(events.partition_point(|at| *at < of.at)) as u64
+    });
+    within.sum()
+}
+
 /// Distances between interrupts of the timer.
 pub(super) fn timer_distances(notes: &[Note]) -> Vec<TicksDelta> {
     let timers: Vec<Ticks> =
@@ -171,6 +180,9 @@ mod tests {
         let outside = [note(90, What::Timer), switch(95, A, true, B), note(250, What::Interrupt)];
         let seen = seen(&outside);
         assert_eq!((seen.passage, seen.tick, seen.interrupt), (Passage::Unseen, false, false));
+        let readings = [(0, vec![(Ticks(0), Ticks(100)), (Ticks(200), Ticks(300))])];
+        let line = Line::of(readings, Ticks(1_000)).unwrap();
+        assert_eq!(inside(&line, &[90, 100, 150, 200, 250].map(Ticks)), 3);
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub fn page(directory: &Path, paper: &Paper) -> String {
     for scenario in &paper.scenarios {
         page.section(&heading(scenario));
         page.table(&table(scenario));
+        page.list(reasons(scenario));
         let (drawn, unread) = figures::of(directory, scenario);
         for figure in &drawn {
             page.figure(figure);
@@ -77,18 +78,23 @@ pub(crate) fn host(paper: &Paper) -> String {
 }
 
 pub(crate) fn table(scenario: &Scenario) -> Table {
-    let mut table = Table::new("", &["", "the paper", "this host", "why"]);
-    table.left = vec![1, 3];
+    let mut table = Table::new("", &["", "the paper", "this host"]);
+    table.left = vec![1];
     let rows = scenario.rows.iter().take(MOST_ROWS).map(|row| {
         vec![
             Printable(&row.what).to_string(),
             row.paper.as_ref().map_or("-".to_owned(), |paper| Printable(paper).to_string()),
             row.here.as_ref().map_or("not measured".to_owned(), shown),
-            Printable(&row.why).to_string(),
         ]
     });
     table.rows = rows.collect();
     table
+}
+
+/// Why figures differ, or what to make of them.
+pub(crate) fn reasons(scenario: &Scenario) -> impl Iterator<Item = String> {
+    let told = scenario.rows.iter().take(MOST_ROWS).filter(|row| !row.why.is_empty());
+    told.map(|row| format!("{}: {}", Printable(row.what.trim()), Printable(&row.why)))
 }
 
 /// A figure with its interval and what it rests on.

@@ -66,10 +66,11 @@ struct Missed {
 
 impl Recorded {
     /// Reads what a directory holds of its run, for the window asked for or one that shows most:
-    /// around the first missed deadline, or the beginning. None for a run without a set of threads.
+    /// around the first missed deadline, or the beginning. None for a run without a set of threads, or
+    /// whose threads only wake: they have no blocks.
     #[must_use]
     pub fn read(directory: &RunDir, run: &Run, asked: Option<Window>) -> Option<Self> {
-        if run.threads.is_empty() {
+        if run.threads.is_empty() || run.only_wakes() {
             return None;
         }
         let mut notes = Vec::new();

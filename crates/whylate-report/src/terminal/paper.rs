@@ -5,10 +5,7 @@ use whylate_model::paper::{Paper, Scenario};
 
 use super::Style;
 use super::text::Page;
-use crate::paper::{heading, host, table};
-
-/// Reasons told of one scenario; the table on the page has them all.
-const MOST_REASONS: usize = 64;
+use crate::paper::{heading, host, reasons, table};
 
 /// The whole of it, at most `style.width` columns wide.
 #[must_use]
@@ -26,14 +23,11 @@ pub fn render(paper: &Paper, style: Style) -> String {
 
 fn draw(page: &mut Page, scenario: &Scenario) {
     page.section(&heading(scenario));
-    // The reasons do not fit beside the figures: they follow.
     let table = table(scenario);
-    let head: Vec<&str> = table.head[..3].iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row[..3].to_vec()).collect();
-    page.table(&head, &rows, &[1]);
-    let reasons = scenario.rows.iter().filter(|row| !row.why.is_empty()).take(MOST_REASONS);
-    for row in reasons {
-        page.item(&format!("{}: {}", Printable(row.what.trim()), Printable(&row.why)));
+    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
+    page.table(&head, &table.rows, &table.left);
+    for reason in reasons(scenario) {
+        page.item(&reason);
     }
     scenario.notes.iter().for_each(|note| page.note(&Printable(note).to_string()));
     scenario.commands.iter().for_each(|command| page.command(&Printable(command).to_string()));

@@ -27,13 +27,17 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
             print(page, &evidence);
             page.paragraph(EVIDENCE);
         }
-        remarks(found).iter().for_each(|said| page.item(said));
+        for said in &remarks(found) {
+            page.item(said);
+        }
     }
     if let Some(penalties) = penalties(found) {
         page.section("Through the caches");
         print(page, &penalties);
         page.paragraph(PENALTY);
-        penalty_remarks(found).iter().for_each(|said| page.item(said));
+        for said in &penalty_remarks(found) {
+            page.item(said);
+        }
     }
 }
 

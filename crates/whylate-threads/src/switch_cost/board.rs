@@ -114,6 +114,7 @@ impl Board {
     }
 
     /// The board that another process made. Nothing in it is trusted.
+    #[must_use]
     pub fn inherited(memory: SharedMemory) -> Option<Self> {
         let head = |of: Head| memory.data().get(of as usize).map(|word| word.load(Acquire));
         let runners = head(Head::Runners)?;

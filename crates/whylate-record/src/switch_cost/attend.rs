@@ -23,7 +23,7 @@ pub(super) struct Notes {
     trace: KernelTrace,
     // Drains hand events on to one; with no thread of its own it lets all of them go.
     attributor: Attributor,
-    pub(super) notes: Vec<Note>,
+    pub(super) kept: Vec<Note>,
     /// When each event of the CPU was, of whatever kind.
     pub(super) events: Vec<Ticks>,
     cpu: CpuId,
@@ -33,18 +33,18 @@ impl Notes {
     pub(super) fn new(trace: KernelTrace, rate: Hertz, cpu: CpuId) -> Self {
         let context = Context::new(false, rate);
         let attributor = Attributor::new(context, whylate_cause::attribute::Limits::default());
-        Self { trace, attributor, notes: Vec::new(), events: Vec::new(), cpu }
+        Self { trace, attributor, kept: Vec::new(), events: Vec::new(), cpu }
     }
 
     /// Forgets what was recorded so far.
     pub(super) fn clear(&mut self) {
         self.trace.discard();
-        self.notes.clear();
+        self.kept.clear();
         self.events.clear();
     }
 
     pub(super) fn drain(&mut self, now: Ticks, rate: Hertz) {
-        let (notes, events, cpu) = (&mut self.notes, &mut self.events, self.cpu);
+        let (notes, events, cpu) = (&mut self.kept, &mut self.events, self.cpu);
         self.trace.poll(now, rate, &mut self.attributor, |event| {
             events.extend((event.cpu == cpu).then_some(event.ticks));
             notes.extend(Note::of(event, cpu));

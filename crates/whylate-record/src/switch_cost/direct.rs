@@ -125,7 +125,7 @@ impl Recording<'_> {
         let name = series.name.clone();
         self.series.push(series);
         let quantum = match how {
-            How::Involuntary => times::quantum(part.line.turns(), times.n, part.over, rate),
+            How::Involuntary => times::quantum(&part.line.turns(), times.n, part.over, rate),
             How::Yield | How::HandOff => None,
         };
         Ok(Direct {
@@ -166,13 +166,13 @@ impl Recording<'_> {
                 return;
             }
         };
-        let judged: Vec<_> = evidence::judge(&part.line, &notes.notes, &part.tids).collect();
+        let judged: Vec<_> = evidence::judge(&part.line, &notes.kept, &part.tids).collect();
         self.in_breaks += evidence::inside(&part.line, &notes.events);
         let ticks = judged.iter().filter(|(of, seen)| {
             !of.is_switch() && seen.tick && !seen.interrupt && seen.passage == Passage::Unseen
         });
         self.ticks.0.extend(ticks.map(|(of, _)| of.length()));
-        self.ticks.1.extend(evidence::timer_distances(&notes.notes));
+        self.ticks.1.extend(evidence::timer_distances(&notes.kept));
         let rate = self.bench.rate;
         let switches: Vec<(TicksDelta, Seen)> = judged
             .into_iter()
@@ -322,6 +322,6 @@ fn class_of(how: How) -> Class {
 
 fn room(how: How, length: Nanos) -> usize {
     let turns = if how == How::Involuntary { 0 } else { length.0 / AFTER.0 };
-    let gaps = (length.0 as u128 * u128::from(GAPS_A_SECOND) / u128::from(Nanos::SECOND.0)) as u64;
+    let gaps = (u128::from(length.0) * u128::from(GAPS_A_SECOND) / u128::from(Nanos::SECOND.0)) as u64;
     turns.saturating_add(gaps).saturating_add(1 << 12).min(MOST_ROOM) as usize
 }

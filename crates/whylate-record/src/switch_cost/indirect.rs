@@ -109,8 +109,8 @@ impl Recording<'_> {
             let so_far = format!("{} of {} pairs", pairs.len(), asked.trials);
             let mut held = Vec::with_capacity(order.len());
             for active in order {
-                let step = (what.clone(), so_far.clone());
-                held.extend(self.trial((&mut crew, work), asked, active, step, progress)?);
+                let words = (what.clone(), so_far.clone());
+                held.extend(self.trial((&mut crew, work), asked, active, words, progress)?);
             }
             // A trial that was told to end is no trial.
             let Ok([first, second]) = <[Held; 2]>::try_from(held) else { break };

@@ -40,12 +40,12 @@ pub(super) fn times(
 
 /// How long runners kept the CPU; none without a turn.
 pub(super) fn quantum(
-    turns: Vec<TicksDelta>,
+    turns: &[TicksDelta],
     switches: u64,
     over: Nanos,
     rate: Hertz,
 ) -> Option<Quantum> {
-    let (median, interval) = median(turns.clone())?;
+    let (median, interval) = median(turns.to_vec())?;
     let nanos = |ticks: TicksDelta| ticks.to_nanos(rate);
     Some(Quantum {
         turns: turns.len() as u64,
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn turns_give_the_quantum_and_its_interval() {
         let turns: Vec<TicksDelta> = (0..99).map(|i| TicksDelta(8_000_000 + i * 1_000)).collect();
-        let found = quantum(turns, 100, Nanos(Nanos::SECOND.0 / 2), HZ).unwrap();
+        let found = quantum(&turns, 100, Nanos(Nanos::SECOND.0 / 2), HZ).unwrap();
         assert_eq!((found.turns, found.median), (99, Nanos(4_024_500)));
         assert!((found.per_second - 200.0).abs() < 1e-9);
         let (low, high) = found.interval.unwrap();

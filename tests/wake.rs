@@ -81,7 +81,7 @@ const STALL: Nanos = Nanos(10 * MS);
 impl Stalls {
     fn on(cpu: CpuId) -> Self {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (told, counted) = (stop.clone(), count.clone());
+        let (told, done) = (stop.clone(), count.clone());
         let body = move || {
             affinity::set(&[cpu]).unwrap();
             sched::set_fifo(PRIORITY + 2).unwrap();
@@ -91,7 +91,7 @@ impl Stalls {
                 std::thread::sleep(Duration::from_millis(200));
                 let start = counter.read();
                 while counter.read().since(start).0 < length {}
-                counted.fetch_add(1, Ordering::Relaxed);
+                done.fetch_add(1, Ordering::Relaxed);
             }
         };
         let thread = std::thread::Builder::new().name("stall".to_owned()).spawn(body).unwrap();

@@ -492,9 +492,11 @@ impl<'a> Recording<'a> {
             entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         if !self.request.load.is_empty() {
             let loads: Vec<String> = self.request.load.iter().map(ToString::to_string).collect();
-            let through = self.request.bed.as_ref().map_or(String::new(), |bed| {
-                format!(", through the bed {}", bed.name())
-            });
+            let through = self
+                .request
+                .bed
+                .as_ref()
+                .map_or(String::new(), |bed| format!(", through the bed {}", bed.name()));
             settings.insert("load".to_owned(), format!("{}{through}", loads.join(", ")));
         }
         if !self.request.notes.is_empty() {

@@ -22,7 +22,7 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     let indirect = Indirect { sizes: None, quantum: Some(QUANTUM), trials: TRIALS, length };
     let words = if bench.quick() { "--indirect --quick" } else { "--indirect" };
     let request = Request { indirect: Some(indirect), trace: false, ..request(bench, words) };
-    let found = record("5.2", request, bench, scenario)?;
+    let found = record("5.2", &request, bench, scenario)?;
     for of in &found.indirect {
         let mut row = row(format!("cost of a switch, working set of {}", size(of.bytes)), why(of));
         row.paper = paper(of.bytes).map(str::to_owned);

@@ -16,12 +16,12 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     let duration = bench.time(TIMES);
     let words = format!("--direct --duration {}s", duration.0 / Nanos::SECOND.0);
     let request = Request { direct: Some(duration), ..request(bench, &words) };
-    let found = record("5.1", request, bench, scenario)?;
+    let found = record("5.1", &request, bench, scenario)?;
     for row in &found.direct {
         let name = format!("{}, {}", row.how.name(), row.between.name());
         match &row.outcome {
             Outcome::Measured(direct) => {
-                scenario.rows.extend(cost(&name, row.how, row.between, direct))
+                scenario.rows.extend(cost(&name, row.how, row.between, direct));
             }
             Outcome::Refused { reason } => scenario.notes.push(format!("{name}: {reason}")),
         }
@@ -104,14 +104,14 @@ pub(super) fn request(bench: &Bench<'_>, words: &str) -> Request {
 /// Records it, with its own page.
 pub(super) fn record(
     part: &str,
-    request: Request,
+    request: &Request,
     bench: &mut Bench<'_>,
     scenario: &mut Scenario,
 ) -> Result<SwitchCost, PaperError> {
     scenario.commands.push(request.command_line.join(" "));
     let directory = bench.directory(part, scenario)?;
     let path = directory.path().to_owned();
-    let recorded = switch_cost::record(&request, directory, bench.stop, bench.progress)?;
+    let recorded = switch_cost::record(request, directory, bench.stop, bench.progress)?;
     bench.page(&path, &recorded.run);
     distrust(part, &recorded.run, scenario);
     recorded.run.switch_cost.ok_or(PaperError::Nothing("switches"))

@@ -322,6 +322,7 @@ fn class_of(how: How) -> Class {
 
 fn room(how: How, length: Nanos) -> usize {
     let turns = if how == How::Involuntary { 0 } else { length.0 / AFTER.0 };
-    let gaps = (u128::from(length.0) * u128::from(GAPS_A_SECOND) / u128::from(Nanos::SECOND.0)) as u64;
+    let gaps =
+        (u128::from(length.0) * u128::from(GAPS_A_SECOND) / u128::from(Nanos::SECOND.0)) as u64;
     turns.saturating_add(gaps).saturating_add(1 << 12).min(MOST_ROOM) as usize
 }

@@ -103,7 +103,7 @@ mod tests {
         assert!((found.per_second - 200.0).abs() < 1e-9);
         let (low, high) = found.interval.unwrap();
         assert!(low.0 < 4_024_500 && high.0 > 4_024_500);
-        assert_eq!(quantum(Vec::new(), 0, Nanos(1), HZ), None);
+        assert_eq!(quantum(&[], 0, Nanos(1), HZ), None);
         assert_eq!(median(vec![TicksDelta(7)]), Some((TicksDelta(7), None)));
     }
 }

@@ -24,7 +24,7 @@ use super::Format;
 pub(crate) struct Paper {
     /// Which paper
     #[arg(value_enum, value_name = "PAPER")]
-    pub(crate) paper: Which,
+    pub(crate) which: Which,
     /// Write into this directory, which must be new or empty [default: whylate-DATE-TIME]
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

@@ -17,7 +17,7 @@ use crate::stopping::Stopping;
 const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 
 pub(super) fn run(options: &Paper) -> Result<Exit> {
-    let Which::Hourglass2002 = options.paper;
+    let Which::Hourglass2002 = options.which;
     if let Some(error) = options.only.as_deref().and_then(|only| hourglass2002::check(only).err()) {
         anstream::eprintln!("whylate paper: {error}");
         return Ok(Exit::Usage);

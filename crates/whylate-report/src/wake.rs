@@ -183,7 +183,7 @@ mod tests {
     fn shares_of_the_lateness_add_up() {
         let table = split(&[summary(None)]).unwrap();
         assert_eq!(table.head[2..], ["exit from idle", "interrupts"]);
-        assert_eq!(table.rows[0][1..], ["4.00ms", "75.0 %", "25.0 %"]);
+        assert_eq!(table.rows[0][1..], ["4.00ms", "75.0%", "25.0%"]);
         assert!(split(&[]).is_none());
     }
 }

@@ -247,10 +247,12 @@ mod tests {
         let _alone = alone();
         std::thread::spawn(|| {
             let counter = OverrunCounter::of_this_thread().unwrap();
+            // The kernel tells at a tick that finds the thread running: with a period of whole ticks
+            // the 2 ms that it runs might never meet one.
             let policy = Policy::Deadline {
                 runtime: Nanos(2_000_000),
-                deadline: Nanos(20_000_000),
-                period: Nanos(20_000_000),
+                deadline: Nanos(17_300_000),
+                period: Nanos(17_300_000),
                 flags: DeadlineFlags::DL_OVERRUN,
             };
             if let Err(refusal) = sched::set(policy) {

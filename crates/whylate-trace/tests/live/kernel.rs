@@ -5,6 +5,7 @@
 use std::fmt::Display;
 use std::io::Write;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -173,7 +174,10 @@ fn work() {
 }
 
 fn tempfile() -> std::fs::File {
-    let path = format!("{}/live-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    // Several tests of this process write at once.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let path = format!("{}/live-{process}-{number}", env!("CARGO_TARGET_TMPDIR"));
     let file = std::fs::File::create(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     file

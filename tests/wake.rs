@@ -65,7 +65,7 @@ fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_
     }
     let text = said(&recorded.output);
     assert!(text.contains("Wake-ups later than") && text.contains("SCHED_FIFO 95"), "{text}");
-    assert!(text.contains("exit from idle") || text.contains("timer late"), "{text}");
+    assert!(text.contains("Where their lateness went") && text.contains("timer"), "{text}");
 }
 
 /// A thread above everything on one CPU that keeps it for 10 ms, now and then.

@@ -99,17 +99,18 @@ impl WakeStage {
     }
 }
 
+/// A word for the head of a column.
 impl std::fmt::Display for WakeStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
-            Self::TimerLate => "timer late",
-            Self::IdleExit => "exit from idle",
-            Self::Interrupt => "interrupts",
-            Self::Softirq => "softirqs",
-            Self::OtherThread => "other threads",
-            Self::Host => "host or firmware",
-            Self::Kernel => "kernel's own way",
-            Self::Unknown => "not known",
+            Self::TimerLate => "timer",
+            Self::IdleExit => "idle",
+            Self::Interrupt => "irq",
+            Self::Softirq => "softirq",
+            Self::OtherThread => "threads",
+            Self::Host => "host",
+            Self::Kernel => "kernel",
+            Self::Unknown => "unknown",
         })
     }
 }

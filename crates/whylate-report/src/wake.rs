@@ -22,10 +22,11 @@ pub(crate) const CORRECTED: &str = "raw: as measured, a thread that woke late co
                                     corrected: each activation that it passed over is counted at \
                                     its own lateness.";
 /// What the table of where the time went means.
-pub(crate) const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer late: it had not \
-                                fired and another thread had the CPU; exit from idle: up to the \
-                                switch away from the idle thread, on a virtual machine with the \
-                                host's part.";
+pub(crate) const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \
+                                and another thread had the CPU; idle: up to the switch away from \
+                                the idle thread, on a virtual machine with the host's part; irq: \
+                                interrupts; threads: others, after the wake-up; kernel: its own way \
+                                to the thread and into it.";
 
 /// What there is to say of the wake-ups of a run.
 pub(crate) struct Wakes {
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn shares_of_the_lateness_add_up() {
         let table = split(&[summary(None)]).unwrap();
-        assert_eq!(table.head[2..], ["exit from idle", "interrupts"]);
+        assert_eq!(table.head[2..], ["idle", "irq"]);
         assert_eq!(table.rows[0][1..], ["4.00ms", "75.0%", "25.0%"]);
         assert!(split(&[]).is_none());
     }

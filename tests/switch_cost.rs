@@ -117,7 +117,7 @@ fn agrees_with_its_log(directory: &Path, run: &Run) {
 
 /// `rta` takes what was measured for its overheads.
 fn predicts(directory: &Path, run: &Run) {
-    let Some(switch) = row(run, Between::Threads, How::Involuntary).times.cluster_median else {
+    let Some(switch) = row(run, Between::Threads, How::HandOff).times.cluster_median else {
         return;
     };
     let words = ["rta", "--task", "3ms 8ms", "--format", "json", "--overhead"];
@@ -126,7 +126,8 @@ fn predicts(directory: &Path, run: &Run) {
     let prediction: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = prediction.to_string();
     assert!(text.contains(&format!("measured in {}", directory.display())), "{text}");
-    assert!(switch > Nanos(0));
+    let charged = format!("\"switch\":{}", switch.0);
+    assert!(text.contains(&charged), "{charged}: {text}");
 }
 
 #[test]

@@ -44,9 +44,11 @@ fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_
     let run = &recorded.run;
     assert_eq!(run.wakes.len(), 3);
     for of in &run.wakes {
-        // The first is due a period after the start, the last before the end.
+        // The first is due a period after the start, the last before the end; those that were due
+        // while the last one was late are not known.
         let all = of.woken + of.skipped.unwrap();
-        assert!((997..=1_000).contains(&all), "{}: {all}", of.thread);
+        let unknown = 3 + of.latest[0].late.0 / (2 * MS);
+        assert!((1_000 - unknown..=1_000).contains(&all), "{}: {all}", of.thread);
         let named: u64 = of.causes.iter().map(|cause| cause.wakes).sum();
         // But for those whose instant had passed before the thread began to wait.
         let enough = named <= of.woken && named * 100 >= of.woken * 98;
@@ -173,12 +175,10 @@ fn a_planted_stall_is_ten_late_activations_where_cyclictest_has_one() {
     // What one stall hides is gone from cyclictest: a period of 1 ms in 2 s, less the stalls.
     assert!((5..=20).contains(&one_each), "{one_each}");
     let stall = |cause: &Cause| matches!(cause, Cause::Thread { comm, .. } if comm == "stall");
-    let late = of.latest.iter().filter(|wake| stall(&wake.cause)).count();
-    assert!(late >= of.latest.len() - 2, "named after who had the CPU: {:?}", of.latest);
-    let others = of.split.iter().find(|part| part.stage == WakeStage::OtherThread);
-    let before = of.split.iter().find(|part| part.stage == WakeStage::TimerLate);
-    let time = |part: Option<&whylate_model::wake::WakePart>| part.map_or(0.0, |of| of.total_ns);
-    assert!(time(others) + time(before) > 0.5 * of.late_ns, "{:?}", of.split);
+    let named: u64 = of.causes.iter().filter(|of| stall(&of.cause)).map(|of| of.wakes).sum();
+    assert!(named >= 6, "named after who had the CPU: {:?}", of.causes);
+    let others = of.split.iter().find(|part| part.stage == WakeStage::OtherThread).unwrap();
+    assert!(others.total_ns > 6.0 * 5e6, "5 ms and more each: {:?}", of.split);
 }
 
 #[test]

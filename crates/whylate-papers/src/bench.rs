@@ -1,7 +1,7 @@
 //! Where experiments are run: one recording after the other, each in a directory of its own.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use whylate_gap::Threshold;
@@ -14,11 +14,14 @@ use whylate_record::progress::Progress;
 use whylate_record::set::{self, SetRecorded};
 use whylate_record::storage;
 use whylate_rta::hourglass;
+use whylate_rta::task_set::{TaskSet, Thread};
 
 use crate::{PaperError, Request};
 
 /// Generators outlive what they disturb by so much.
 const LONGER: Duration = Duration::from_secs(10);
+/// Time between two looks whether to stop.
+const TURN: Duration = Duration::from_millis(20);
 
 /// A bench for the experiments of a paper.
 pub(crate) struct Bench<'a> {
@@ -63,6 +66,11 @@ impl<'a> Bench<'a> {
         self.request.runner_words.clone()
     }
 
+    /// No part begins after the run was stopped.
+    pub(crate) fn go_on(&self) -> Result<(), PaperError> {
+        if self.stop.load(Ordering::Relaxed) { Err(PaperError::Stopped) } else { Ok(()) }
+    }
+
     /// How long a part runs.
     pub(crate) fn time(&self, times: Times) -> Nanos {
         let seconds = if self.request.quick { times.quick } else { times.usual };
@@ -90,18 +98,17 @@ impl<'a> Bench<'a> {
         load: &[Kind],
         scenario: &mut Scenario,
     ) -> Result<SetRecorded, PaperError> {
+        self.go_on()?;
         let duration = self.time(times);
         let line = format!("-d {duration} {words}", duration = seconds(duration));
         let words: Vec<String> = line.split_whitespace().map(ToOwned::to_owned).collect();
         let parsed = hourglass::parse(&words)?;
         let cpu = self.request.cpu;
-        let beside: Vec<String> = load.iter().map(ToString::to_string).collect();
-        let beside = match beside.as_slice() {
-            [] => String::new(),
-            loads => format!(" (beside load on the same CPU: {})", loads.join(", ")),
+        let command = match load {
+            [] => format!("whylate hourglass {line} --cpus {cpu}"),
+            loads => beside(&parsed.set, loads, cpu, duration),
         };
-        let command = format!("whylate hourglass {line} --cpus {cpu}{beside}");
-        scenario.commands.push(command.clone());
+        scenario.commands.push(command);
         let directory = self.directory(part, scenario)?;
         let request = set::Request {
             question: set::question(&parsed.set, &[cpu], parsed.duration),
@@ -120,7 +127,7 @@ impl<'a> Bench<'a> {
             passes: 0,
             storage: storage::Limits::default(),
             seed: self.request.seed,
-            command_line: command.split_whitespace().map(ToOwned::to_owned).collect(),
+            command_line: std::env::args().collect(),
             load: load.to_vec(),
             bed: None,
             notes: Vec::new(),
@@ -153,7 +160,12 @@ impl<'a> Bench<'a> {
             ..Wanted::default()
         };
         let mut load: Load = whylate_load::start(&wanted)?;
-        std::thread::sleep(duration);
+        let mut left = duration;
+        while !left.is_zero() && self.go_on().is_ok() {
+            let turn = left.min(TURN);
+            std::thread::sleep(turn);
+            left -= turn;
+        }
         scenario.notes.extend(load.poll().iter().map(ToString::to_string));
         Ok(load.stop())
     }
@@ -172,6 +184,22 @@ pub(crate) fn distrust(part: &str, run: &Run, scenario: &mut Scenario) {
     if let Verdict::Untrustworthy { reasons } = &run.verdict {
         scenario.notes.push(format!("{part} is not to be relied on: {}", reasons.join("; ")));
     }
+}
+
+/// The command that runs a set beside load: Hourglass has none.
+fn beside(set: &TaskSet, loads: &[Kind], cpu: CpuId, duration: Nanos) -> String {
+    let threads = set.threads.iter().map(|thread| {
+        let Thread { workload, timer, priority, .. } = thread;
+        format!("--thread \"{workload}, timer {timer}, priority {priority}\"")
+    });
+    let threads: Vec<String> = threads.collect();
+    let loads: Vec<String> = loads.iter().map(ToString::to_string).collect();
+    format!(
+        "whylate threads {} --cpus {cpu} --duration {} --load {}",
+        threads.join(" "),
+        seconds(duration),
+        loads.join(",")
+    )
 }
 
 /// A time as Hourglass takes it.

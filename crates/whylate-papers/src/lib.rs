@@ -42,6 +42,9 @@ pub enum PaperError {
     /// The analysis of a task set.
     #[error(transparent)]
     Analysis(#[from] whylate_rta::analysis::AnalysisError),
+    /// It was stopped.
+    #[error("stopped")]
+    Stopped,
     /// A recording holds nothing of what it was made for.
     #[error("nothing was measured of {0}")]
     Nothing(&'static str),

@@ -4,7 +4,7 @@ use whylate_model::Nanos;
 use whylate_model::load::LoadFacts;
 use whylate_model::paper::{Here, Row, Unit};
 use whylate_model::threads::ThreadSummary;
-use whylate_stats::{rate, share};
+use whylate_stats::share;
 
 /// A row without a figure of the paper or of this host yet.
 pub(crate) fn row(what: impl Into<String>, why: impl Into<String>) -> Row {
@@ -51,13 +51,13 @@ pub(crate) fn of_time(part: Nanos, whole: Nanos) -> Option<Here> {
     })
 }
 
-/// So many things in a time, with the interval of a Poisson process.
+/// So many things in a time. Without an interval: they come in bursts and in step with ticks.
 pub(crate) fn per_second(count: u64, over: Nanos) -> Option<Here> {
     let seconds = over.0 as f64 / 1e9;
     (seconds > 0.0).then(|| Here {
         value: count as f64 / seconds,
         unit: Unit::PerSecond,
-        interval: Some(rate::poisson_interval(count, seconds)),
+        interval: None,
         n: Some(count),
     })
 }
@@ -81,7 +81,7 @@ pub(crate) fn throughput(loads: &[LoadFacts]) -> Option<Here> {
         value: net.per_second()? * 8.0,
         unit: Unit::BitsPerSecond,
         interval: None,
-        n: Some(net.amount),
+        n: None,
     })
 }
 
@@ -90,10 +90,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_has_the_interval_of_its_count() {
-        let here = per_second(20, Nanos::SECOND).unwrap();
-        let (low, high) = here.interval.unwrap();
-        assert!((here.value - 20.0).abs() < 1e-9 && low < 13.0 && high > 29.0, "{low} {high}");
+    fn a_rate_is_over_the_time_that_it_was_counted_in() {
+        let here = per_second(20, Nanos(2 * Nanos::SECOND.0)).unwrap();
+        assert!((here.value - 10.0).abs() < 1e-9 && here.interval.is_none());
         assert!(per_second(20, Nanos(0)).is_none());
     }
 

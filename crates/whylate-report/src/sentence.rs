@@ -78,22 +78,27 @@ fn of_wakes(run: &Run) -> String {
         half.and_then(|quantile| quantile.value)
     };
     let all: Vec<&Series> = run.wakes.iter().filter_map(series).collect();
-    let Some(best) = all.iter().copied().min_by_key(median) else {
-        return "No thread was woken.".to_owned();
+    let known = all.iter().copied().filter(|series| median(series).is_some());
+    let Some(best) = known.min_by_key(median) else {
+        return "No thread was woken often enough for a median.".to_owned();
     };
     let worst = all.iter().copied().max_by_key(|series| series.max).unwrap_or(best);
     let skipped: u64 = run.wakes.iter().filter_map(|of| of.skipped).fold(0, u64::saturating_add);
-    let named = |series: &Series| match all.len() {
+    let named = |word: &str, series: &Series| match all.len() {
         1 => String::new(),
-        _ => format!(" ({})", Printable(series.name.trim_start_matches("wake-"))),
+        several => {
+            let thread = Printable(series.name.trim_start_matches("wake-"));
+            format!(" ({word} of {several}: {thread})")
+        }
     };
     let shown = |value: Option<Nanos>| value.map_or("-".to_owned(), |value| value.to_string());
     format!(
-        "Half of the wake-ups came within {}{}, the latest by {}{}; {} activations were passed over.",
+        "Half of the wake-ups came within {}{}, the latest was late by {}{}; {} activations were passed \
+         over.",
         shown(median(&best)),
-        named(best),
+        named("best", best),
         shown(worst.max),
-        named(worst),
+        named("worst", worst),
         count(skipped)
     )
 }

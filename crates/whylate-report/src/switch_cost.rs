@@ -50,12 +50,16 @@ pub(crate) fn answer(run: &Run) -> String {
         [] => None,
         _ => Some(format!("Between threads on CPU {}, {}.", found.cpu, said.join(" and "))),
     };
-    let most = found.indirect.iter().filter_map(|row| Some((row.bytes, row.penalty.as_ref()?)));
-    let most = most.max_by(|a, b| a.1.mean_ns.total_cmp(&b.1.mean_ns));
-    let indirect = most.filter(|(_, penalty)| penalty.is_shown()).map(|(bytes, penalty)| {
+    let known = found.indirect.iter().filter_map(|row| Some((row.bytes, row.penalty.as_ref()?)));
+    let shown = known.filter(|(_, penalty)| penalty.is_shown());
+    let most = shown.max_by(|a, b| a.1.mean_ns.total_cmp(&b.1.mean_ns));
+    let indirect = most.map(|(bytes, penalty)| {
         format!(
-            "Through the caches a switch costs up to {} (working sets of {}).",
+            "With the caches, and the switch itself, one costs up to {} ({} .. {}; working sets of \
+             {}).",
             signed(penalty.mean_ns),
+            signed(penalty.interval_ns.0),
+            signed(penalty.interval_ns.1),
             size(bytes)
         )
     });
@@ -72,22 +76,25 @@ pub(crate) fn times(found: &SwitchCost) -> Option<Table> {
         ["switch", "n", "shortest", "expected", "95% interval", "contam.", "p50", "p99", "max"];
     let mut table = Table::new("Times of context switches", &head);
     for (row, direct) in measured(found) {
-        table.rows.push(times_row(name(row), &direct.times));
-        if let Some(times) = direct.traced.and_then(|traced| traced.times) {
-            table.rows.push(times_row("  by evidence".to_owned(), &times));
+        table.rows.push(times_row(name(row), &direct.times, direct.times.n));
+        if let Some(traced) = direct.traced
+            && let Some(times) = traced.times
+        {
+            table.rows.push(times_row("  by evidence".to_owned(), &times, traced.switches));
         }
     }
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn times_row(name: String, times: &SwitchTimes) -> Vec<String> {
+/// Contaminated ones are a share of `all` switches that were looked at.
+fn times_row(name: String, times: &SwitchTimes, all: u64) -> Vec<String> {
     vec![
         name,
         count(times.n),
         times.shortest.to_string(),
         or_absent(times.cluster_median),
         interval(times.cluster_interval),
-        share(times.contaminated, times.n),
+        share(times.contaminated, all),
         or_absent(times.p50),
         or_absent(times.p99),
         times.max.to_string(),
@@ -160,11 +167,13 @@ pub(crate) fn remarks(found: &SwitchCost) -> Vec<String> {
             count(tick.n)
         ));
     }
-    if let (Some(threads), Some(processes)) = (
-        found.measured(Between::Threads, How::HandOff),
-        found.measured(Between::Processes, How::HandOff),
-    ) {
-        said.extend(apart(&threads.times, &processes.times));
+    let both = [Between::Threads, Between::Processes];
+    if both.iter().all(|between| found.measured(*between, How::HandOff).is_some()) {
+        said.push(
+            "threads and processes were measured one after the other, not in turns: what differs \
+             between them may be drift"
+                .to_owned(),
+        );
     }
     said
 }
@@ -182,19 +191,6 @@ fn quanta(found: &SwitchCost) -> String {
     }
 }
 
-/// Are processes dearer than threads, by hand-off?
-fn apart(threads: &SwitchTimes, processes: &SwitchTimes) -> Option<String> {
-    let (of_threads, of_processes) = (threads.cluster_interval?, processes.cluster_interval?);
-    let verdict = if of_processes.0 > of_threads.1 {
-        "another address space costs more"
-    } else if of_threads.0 > of_processes.1 {
-        "processes were not dearer here: the kernel keeps address spaces apart by tags"
-    } else {
-        "no difference is shown between threads and processes"
-    };
-    Some(format!("by hand-off, {verdict}"))
-}
-
 /// Penalties by working set; none where they were left out.
 pub(crate) fn penalties(found: &SwitchCost) -> Option<Table> {
     let head = ["working set", "pairs", "C", "95% interval", "C - switch", "refill", "not 0?"];
@@ -209,7 +205,7 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
     let mut cells = vec![size(row.bytes)];
     match &row.penalty {
         None => cells.extend([
-            format!("0 of {}", row.tried),
+            format!("{} of {}", row.tried - (row.discarded + row.empty).min(row.tried), row.tried),
             ABSENT.into(),
             ABSENT.into(),
             ABSENT.into(),

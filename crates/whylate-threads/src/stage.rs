@@ -78,6 +78,15 @@ pub struct Stage<'a, C> {
     marks_dropped: u64,
 }
 
+/// Whose a late end of a wait is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lateness {
+    /// The wait was for something: its late end is a dispatch gap.
+    OfTheWait,
+    /// Nothing was due.
+    OfNobody,
+}
+
 impl<'a, C: Counter> Stage<'a, C> {
     pub(crate) fn new(
         mut counter: C,
@@ -164,8 +173,19 @@ impl<'a, C: Counter> Stage<'a, C> {
         }
     }
 
+    /// Waits for the begin of the thread's schedule, which is no wake-up that anybody counts.
+    pub(crate) fn await_start(&mut self) -> Result<Woke, End> {
+        self.wait_until(self.term.start, Lateness::OfNobody)
+    }
+
     /// Waits until `at`, by the thread's timer. Ends the body when its time is up before.
     pub fn sleep_until(&mut self, at: TimerNanos) -> Result<Woke, End> {
+        // At the end of the schedule nothing is due.
+        let late = if at >= self.term.end { Lateness::OfNobody } else { Lateness::OfTheWait };
+        self.wait_until(at, late)
+    }
+
+    fn wait_until(&mut self, at: TimerNanos, late: Lateness) -> Result<Woke, End> {
         let start = self.settle();
         let until = at.min(self.term.end);
         loop {
@@ -190,7 +210,11 @@ impl<'a, C: Counter> Stage<'a, C> {
         // The clock was read between the two, so its instant lies in their middle.
         let seen = wake + TicksDelta(after.since(wake).0 / 2);
         let due = Ticks(seen.0.saturating_sub(now.since(until).to_ticks(self.rate).0));
-        let wait = Wait { kind, start, due: due.min(wake), fires: due + later, wake };
+        let due = match late {
+            Lateness::OfTheWait => due.min(wake),
+            Lateness::OfNobody => wake,
+        };
+        let wait = Wait { kind, start, due, fires: due + later, wake };
         self.previous = self.recorder.record_wait(&mut self.counter, &wait);
         if at >= self.term.end { Err(End::Over) } else { Ok(Woke { at: wake, now }) }
     }

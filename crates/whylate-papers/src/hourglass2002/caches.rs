@@ -20,9 +20,18 @@ const LENGTHS: (Nanos, Nanos) = (Nanos(400_000_000), Nanos(100_000_000));
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
     let length = if bench.quick() { LENGTHS.1 } else { LENGTHS.0 };
     let indirect = Indirect { sizes: None, quantum: Some(QUANTUM), trials: TRIALS, length };
-    let words = if bench.quick() { "--indirect --quick" } else { "--indirect" };
-    let request = Request { indirect: Some(indirect), trace: false, ..request(bench, words) };
-    let found = record("5.2", &request, bench, scenario)?;
+    bench.go_on()?;
+    let words = format!(
+        "--indirect --trials {TRIALS} --trial {}ms --no-trace --seed {}",
+        length.0 / 1_000_000,
+        bench.seed()
+    );
+    scenario.notes.push(format!(
+        "runners of one real-time priority yield after {QUANTUM}, and the one alone to nobody; the \
+         paper left its threads to the kernel's quanta"
+    ));
+    let request = Request { indirect: Some(indirect), trace: false, ..request(bench) };
+    let found = record(("5.2", &words), &request, bench, scenario)?;
     for of in &found.indirect {
         let mut row = row(format!("cost of a switch, working set of {}", size(of.bytes)), why(of));
         row.paper = paper(of.bytes).map(str::to_owned);

@@ -27,6 +27,11 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         }
     };
     let words = format!("-n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i {timer}");
+    scenario.notes.push(
+        "files of this machine and TCP over loopback; the paper searched trees that were mounted by \
+         NFS from this machine and from another"
+            .to_owned(),
+    );
     for (part, name, load) in [
         ("5.3-idle", "idle", vec![]),
         ("5.3", "with files and network", vec![Kind::DISK, Kind::NET]),

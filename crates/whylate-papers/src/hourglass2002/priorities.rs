@@ -52,7 +52,7 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             &beside,
             "beside the audio-like load",
             "720 interrupts a second more",
-            "the periodic thread takes the CPU 699 times a second, as the sound card did",
+            "the periodic thread asks for the CPU 699 times a second, as the sound card did",
         ),
     ] {
         let what = format!("gaps a second in the three threads, {words}");

@@ -14,6 +14,7 @@ const LONG: &str = "-n 1 -t 0 -p RTHIGH -w PERIODIC 8ms 10ms -i HR";
 const NET: [Kind; 1] = [Kind::NET];
 
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
+    scenario.notes.push("HR in place of the paper's timer, which was the RTC".to_owned());
     let alone = bench.load_alone(&NET, TIMES, scenario)?;
     let loopback = "over loopback, sender on another CPU; the paper's wire carried 100 Mbit/s";
     let control = row("throughput, only the network (control 2)", loopback);
@@ -43,8 +44,8 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             row(format!("missed deadlines, {name}"), why).paper(paper.0).here(misses(thread)),
         );
         if let Some(received) = paper.1 {
-            let why = "the receiver has an ordinary priority: it has what the thread leaves, and the \
-                       window of TCP closes meanwhile";
+            let why = "the receiver has an ordinary priority: it has what the thread leaves; the time \
+                       just before and after the thread's is in it";
             let row = row(format!("throughput, {name}"), why);
             scenario.rows.push(row.paper(received).here(throughput(&run.loads)));
         }

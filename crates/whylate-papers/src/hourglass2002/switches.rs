@@ -13,10 +13,16 @@ use crate::rows::{Filled, row};
 const TIMES: Times = Times { usual: 10, quick: 1 };
 
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
+    bench.go_on()?;
+    scenario.notes.push(
+        "two runners in turns, and voluntary switches among equals of a real-time priority; the paper \
+         had ten threads of ordinary priority, which yielded after 0.9ms"
+            .to_owned(),
+    );
     let duration = bench.time(TIMES);
     let words = format!("--direct --duration {}s", duration.0 / Nanos::SECOND.0);
-    let request = Request { direct: Some(duration), ..request(bench, &words) };
-    let found = record("5.1", &request, bench, scenario)?;
+    let request = Request { direct: Some(duration), ..request(bench) };
+    let found = record(("5.1", &words), &request, bench, scenario)?;
     for row in &found.direct {
         let name = format!("{}, {}", row.how.name(), row.between.name());
         match &row.outcome {
@@ -83,9 +89,8 @@ fn quantum(direct: &Direct, found: &SwitchCost) -> Option<Row> {
 }
 
 /// A recording of switches of which nothing is asked yet.
-pub(super) fn request(bench: &Bench<'_>, words: &str) -> Request {
+pub(super) fn request(bench: &Bench<'_>) -> Request {
     let cpu = bench.cpu();
-    let command = format!("whylate switch-cost --cpus {cpu} {words}");
     Request {
         cpu,
         direct: None,
@@ -96,19 +101,19 @@ pub(super) fn request(bench: &Bench<'_>, words: &str) -> Request {
         trace: true,
         runner_words: bench.runner_words(),
         seed: bench.seed(),
-        command_line: command.split_whitespace().map(ToOwned::to_owned).collect(),
+        command_line: std::env::args().collect(),
         question: format!("What does a context switch cost on CPU {cpu}?"),
     }
 }
 
 /// Records it, with its own page.
 pub(super) fn record(
-    part: &str,
+    (part, words): (&str, &str),
     request: &Request,
     bench: &mut Bench<'_>,
     scenario: &mut Scenario,
 ) -> Result<SwitchCost, PaperError> {
-    scenario.commands.push(request.command_line.join(" "));
+    scenario.commands.push(format!("whylate switch-cost --cpus {} {words}", request.cpu));
     let directory = bench.directory(part, scenario)?;
     let path = directory.path().to_owned();
     let recorded = switch_cost::record(request, directory, bench.stop, bench.progress)?;

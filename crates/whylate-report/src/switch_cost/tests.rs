@@ -159,7 +159,7 @@ fn refusals_quanta_ticks_and_address_spaces_are_said() {
         "run for 4.00ms (95% interval 3.99ms .. 4.01ms): 250/s switches",
         "cannot be read (it lies in debugfs); that of SCHED_RR is 100ms",
         "takes 4.60us every 4.00ms (median of 70, traced)",
-        "another address space costs more",
+        "measured one after the other, not in turns",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }

@@ -102,7 +102,7 @@ impl<C: Counter> Task<C> {
         let look = || (thread_switches(), thread_clock::cpu_time());
         let mut stage = Stage::new(counter, timer, recorder, marks, self.orders.rate, term);
         let before = stage.open(look);
-        let end = match stage.sleep_until(term.start) {
+        let end = match stage.await_start() {
             Ok(_) => model.body(&mut stage),
             Err(end) => end,
         };

@@ -1,6 +1,7 @@
 //! The runners of one CPU, from the side of who measures: threads or processes, trial by trial.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -114,6 +115,8 @@ impl Crew {
                 .stdin(Stdio::from(memory))
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
+                // A Ctrl-C on the terminal is for whoever measures, who ends them.
+                .process_group(0)
                 .spawn()
                 .map_err(ThreadsError::Spawn)?;
             if let Members::Processes(children) = &mut crew.members {

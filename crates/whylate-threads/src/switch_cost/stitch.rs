@@ -112,12 +112,17 @@ impl Line {
         first.zip(last).map_or(TicksDelta(0), |(first, last)| last.since(first))
     }
 
-    /// Time in breaks longer than `longest`: no switch and no interrupt takes as long, so nobody ran
-    /// because the host did not let them.
+    /// Time between `begin` and the end of the trial in which nobody ran for longer than `longest`
+    /// at once: no switch takes as long, so the host did not let them.
     #[must_use]
-    pub fn taken(&self, longest: TicksDelta) -> TicksDelta {
-        let breaks = self.breaks().map(|of| of.length()).filter(|length| *length > longest);
-        breaks.fold(TicksDelta(0), |sum, length| sum + length)
+    pub fn taken(&self, begin: Ticks, longest: TicksDelta) -> TicksDelta {
+        let first = self.stretches.first().map(|stretch| stretch.first);
+        let last = self.stretches.iter().map(|stretch| stretch.last).max();
+        // A stop that lies over the begin or over the end of the trial leaves no break.
+        let head = first.map(|first| first.since(begin));
+        let tail = last.zip(self.end).map(|(last, end)| end.since(last));
+        let breaks = self.breaks().map(|of| of.length()).chain(head).chain(tail);
+        breaks.filter(|length| *length > longest).fold(TicksDelta(0), |sum, length| sum + length)
     }
 
     /// Stretches on it.
@@ -170,15 +175,26 @@ mod tests {
     #[test]
     fn only_breaks_that_no_switch_explains_are_the_hosts() {
         let readings = [(0, 100), (105, 200), (900, 1_000), (1_021, 1_100)];
-        let line = Line::of([of(0, &readings)], Ticks(9_999)).unwrap();
-        assert_eq!(line.taken(TicksDelta(20)), TicksDelta(721));
-        assert_eq!(line.taken(TicksDelta(700)), TicksDelta(0));
+        let line = Line::of([of(0, &readings)], Ticks(1_101)).unwrap();
+        assert_eq!(line.taken(Ticks(0), TicksDelta(20)), TicksDelta(721));
+        assert_eq!(line.taken(Ticks(0), TicksDelta(700)), TicksDelta(0));
+    }
+
+    #[test]
+    fn a_stop_over_an_end_of_a_trial_is_the_hosts_too() {
+        let line = Line::of([of(0, &[(300, 400), (405, 700)])], Ticks(1_000)).unwrap();
+        assert_eq!(line.taken(Ticks(0), TicksDelta(20)), TicksDelta(600));
+        let whole = Line::of([of(0, &[(1, 400), (405, 1_002)])], Ticks(1_000)).unwrap();
+        assert_eq!(whole.taken(Ticks(0), TicksDelta(20)), TicksDelta(0));
     }
 
     #[test]
     fn a_trial_in_which_nobody_ran_is_empty() {
         let line = Line::of([of(0, &[])], Ticks(10)).unwrap();
         assert!(line.is_empty() && line.turns().is_empty());
-        assert_eq!((line.over(), line.taken(TicksDelta(0))), (TicksDelta(0), TicksDelta(0)));
+        assert_eq!(
+            (line.over(), line.taken(Ticks(0), TicksDelta(0))),
+            (TicksDelta(0), TicksDelta(0))
+        );
     }
 }

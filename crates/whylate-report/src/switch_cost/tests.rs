@@ -176,7 +176,7 @@ fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
         ["16 KiB", "15 of 20", "-300ns", "-1.20us .. 600ns", "-5.30us", "8.00us", "no"]
     );
     assert_eq!(rows[1][4..], ["4.50us", "8.00us", "yes"]);
-    assert_eq!(rows[2][..4], ["8 MiB", "0 of 20", "-", "-"]);
+    assert_eq!(rows[2][..4], ["8 MiB", "15 of 20", "-", "-"]);
     let said = penalty_remarks(&planted()).join("\n");
     for words in [
         "quanta are the kernel's",
@@ -210,7 +210,7 @@ fn the_answer_names_both_costs_and_says_where_there_is_none() {
     run.switch_cost = Some(planted());
     let said = answer(&run);
     assert!(said.contains("takes 2.00us") && said.contains("5.00us"), "{said}");
-    assert!(said.contains("up to 9.50us (working sets of 512 KiB)"), "{said}");
+    assert!(said.contains("up to 9.50us (8.80us .. 10.2us; working sets of 512 KiB)"), "{said}");
     let mut nothing = planted();
     nothing.direct.clear();
     nothing.indirect.clear();

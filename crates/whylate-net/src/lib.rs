@@ -20,6 +20,7 @@ pub mod message;
 pub mod process;
 #[cfg(test)]
 mod proofs;
+pub mod protocol;
 pub mod reflect;
 pub mod sequence;
 
@@ -27,5 +28,6 @@ pub use closed_loop::{ClosedLoop, Ended, Interval, Outcome, Placed};
 pub use error::NetError;
 pub use message::{Cookie, ReflectorReport};
 pub use process::{ReflectorProcess, StdinReflector, reflect_stdin};
+pub use protocol::{Protocol, Raw};
 pub use reflect::{ReflectEnd, ReflectSummary, Reflector, reflect};
 pub use sequence::{Accounting, SequenceSet};

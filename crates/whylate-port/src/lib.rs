@@ -13,6 +13,7 @@
 mod datagram;
 pub mod error;
 pub mod facts;
+pub mod framing;
 pub mod inherited;
 pub mod memory;
 pub mod port;
@@ -21,6 +22,7 @@ pub mod unix;
 
 pub use error::PortError;
 pub use facts::{PortFacts, StampFacts};
+pub use framing::{Frame, Framing};
 pub use memory::MemoryPort;
 pub use port::{Port, Received, Setup, Wait};
 pub use udp::Udp;

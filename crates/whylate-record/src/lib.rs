@@ -8,6 +8,7 @@
 //! Nothing here draws, and nothing here runs on a measured CPU while another is left.
 
 pub mod actions;
+mod attend;
 pub mod checkup;
 pub mod collector;
 pub mod deltas;
@@ -16,6 +17,7 @@ pub mod intervals;
 pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
+pub mod rtt;
 pub mod scoring;
 pub mod set;
 pub mod storage;

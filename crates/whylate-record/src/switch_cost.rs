@@ -255,6 +255,7 @@ impl<'a> Recording<'a> {
             prediction: None,
             wakes: Vec::new(),
             loads: Vec::new(),
+            flows: Vec::new(),
             switch_cost: Some(self.found.clone()),
         }
     }

@@ -36,7 +36,7 @@ use crate::sequence::Accounting;
 
 pub use crate::closed_loop::Ended;
 pub use departures::Departures;
-pub use ledger::{GivenUp, Latencies, Settled};
+pub use ledger::{GivenUp, Latencies, Watch};
 
 use flight::Flight;
 use hot::{Guard, pump};
@@ -104,6 +104,8 @@ pub struct OpenOutcome {
     pub why: Ended,
     /// The port.
     pub port: PortFacts,
+    /// The protocol.
+    pub protocol: &'static str,
     /// The other end's own account, where its protocol has one and it arrived.
     pub account: Option<ReflectorReport>,
 }
@@ -148,7 +150,7 @@ impl OpenLoop {
         counter: &mut C,
         protocol: &dyn Protocol,
         stop: &AtomicBool,
-        watch: &mut (dyn FnMut(Settled) + Send),
+        watch: &mut Watch<'_>,
     ) -> Result<OpenOutcome, NetError> {
         self.check(protocol)?;
         let facts = port.facts().clone();
@@ -201,6 +203,7 @@ impl OpenLoop {
             ended,
             why,
             port: facts,
+            protocol: protocol.name(),
             account: receiver.account,
         })
     }
@@ -215,7 +218,7 @@ impl OpenLoop {
     ) -> Result<Ready, NetError> {
         let scale = Scale::new(self.rate);
         let flight = Flight::new(self.plan.mean_rate(), self.timeout);
-        let mut nobody = |_| ();
+        let mut nobody = |_, latencies: &mut Latencies| latencies.clear();
         let begin = counter.read_ordered().0;
         let ledger = Ledger::new(self.rate, begin, self.duration, 0, &mut nobody);
         let waiting = Waiting { phase: Phase::WarmUp, timeout: self.timeout, scale };

@@ -1,7 +1,5 @@
 //! The socket ports over real sockets: pairs in one process, on 127.0.0.1 and ::1 only.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
-
 use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;

@@ -22,6 +22,32 @@ pub enum NetError {
     /// The message size is out of range.
     #[error("a request of {0} bytes is outside {HEADER_BYTES} to {MAX_BYTES}: choose one inside")]
     Size(usize),
+    /// The message size is none of the protocol's.
+    #[error("{bytes} bytes are no size of a {protocol} request: choose {least} to {most}")]
+    SizeOf {
+        /// The size asked for.
+        bytes: usize,
+        /// The protocol.
+        protocol: &'static str,
+        /// The smallest.
+        least: usize,
+        /// The largest.
+        most: usize,
+    },
+    /// The plan cannot be kept.
+    #[error(transparent)]
+    Plan(#[from] crate::schedule::PlanError),
+    /// Nothing would be measured, or for too long.
+    #[error(
+        "a measurement of {duration} after a warm-up of {warmup}: the first must be above 0, and \
+         both at most {MAX_DURATION}"
+    )]
+    Time {
+        /// Duration asked for.
+        duration: Nanos,
+        /// Warm-up asked for.
+        warmup: Nanos,
+    },
     /// The timeout is out of range.
     #[error("a timeout of {0} is outside {MIN_TIMEOUT} to {MAX_TIMEOUT}: choose one inside")]
     Timeout(Nanos),

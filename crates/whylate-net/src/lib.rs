@@ -17,16 +17,19 @@ mod conversation;
 pub mod error;
 pub mod lab;
 pub mod message;
+pub mod open_loop;
 pub mod process;
 #[cfg(test)]
 mod proofs;
 pub mod protocol;
 pub mod reflect;
+pub mod schedule;
 pub mod sequence;
 
 pub use closed_loop::{ClosedLoop, Ended, Interval, Outcome, Placed};
 pub use error::NetError;
 pub use message::{Cookie, ReflectorReport};
+pub use open_loop::{OpenLoop, OpenOutcome};
 pub use process::{ReflectorProcess, StdinReflector, reflect_stdin};
 pub use protocol::{Protocol, Raw};
 pub use reflect::{ReflectEnd, ReflectSummary, Reflector, reflect};

@@ -6,8 +6,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_clock::Counter;
+use whylate_model::{CpuId, Hertz, Nanos, Ticks};
 
 use crate::error::PortError;
 use crate::facts::{PortFacts, StampFacts};
@@ -17,6 +20,8 @@ use crate::port::{Port, Received, Wait};
 pub const RATE: Hertz = Hertz(1e9);
 /// What sending a message takes.
 pub const SEND_NS: u64 = 100;
+/// What reading [`MemoryCounter`] takes.
+pub const READ_NS: u64 = 10;
 const BACKEND: &str = "memory";
 const MAX_MESSAGE: usize = 65_507;
 
@@ -35,7 +40,7 @@ impl<F: FnMut(&[u8], &mut Network) + Send> Peer for F {
 /// What is under way to the receiver.
 #[derive(Debug, Default)]
 pub struct Network {
-    now: u64,
+    clock: Arc<AtomicU64>,
     arrivals: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     planned: u64,
     dead: bool,
@@ -46,13 +51,45 @@ impl Network {
     /// one instant arrive in the order planned.
     pub fn arrive(&mut self, after: Nanos, message: Vec<u8>) {
         self.planned += 1;
-        self.arrivals.push(Reverse((self.now.saturating_add(after.0), self.planned, message)));
+        let arrival = self.now().saturating_add(after.0);
+        self.arrivals.push(Reverse((arrival, self.planned, message)));
+    }
+
+    /// The port's time, in nanoseconds.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    fn set_now(&self, now: u64) {
+        self.clock.store(now, Ordering::Relaxed);
     }
 
     /// From now on nobody is at the other end; what is under way is lost.
     pub fn die(&mut self) {
         self.dead = true;
         self.arrivals.clear();
+    }
+}
+
+/// The counter of a [`MemoryPort`]: it counts the port's nanoseconds, and a reading takes
+/// [`READ_NS`] of them.
+#[derive(Debug, Clone)]
+pub struct MemoryCounter(Arc<AtomicU64>);
+
+impl Counter for MemoryCounter {
+    const KIND: &'static str = "simulated";
+
+    fn read(&mut self) -> Ticks {
+        Ticks(self.0.fetch_add(READ_NS, Ordering::Relaxed))
+    }
+
+    fn read_ordered(&mut self) -> (Ticks, CpuId) {
+        (self.read(), CpuId(0))
+    }
+
+    fn cpu(&mut self) -> CpuId {
+        CpuId(0)
     }
 }
 
@@ -79,6 +116,12 @@ impl<P: Peer> MemoryPort<P> {
         let facts = PortFacts { backend, path, wait, stamps, max_message, socket: None };
         Self { peer, network: Network::default(), facts }
     }
+
+    /// The counter that this port stamps by.
+    #[must_use]
+    pub fn counter(&self) -> MemoryCounter {
+        MemoryCounter(Arc::clone(&self.network.clock))
+    }
 }
 
 impl<P: Peer> Port for MemoryPort<P> {
@@ -90,9 +133,9 @@ impl<P: Peer> Port for MemoryPort<P> {
         if bytes > MAX_MESSAGE {
             return Err(PortError::TooLong { backend: BACKEND, bytes, max: MAX_MESSAGE });
         }
-        let at = Ticks(self.network.now);
+        let at = Ticks(self.network.now());
         self.peer.take(message, &mut self.network);
-        self.network.now += SEND_NS;
+        self.network.set_now(at.0 + SEND_NS);
         Ok(at)
     }
 
@@ -101,19 +144,19 @@ impl<P: Peer> Port for MemoryPort<P> {
         if network.dead {
             return Err(PortError::PeerGone { backend: BACKEND });
         }
-        let deadline = network.now.saturating_add(limit.0);
+        let deadline = network.now().saturating_add(limit.0);
         let in_time = |first: &Reverse<(u64, u64, Vec<u8>)>| first.0.0 <= deadline;
         if !network.arrivals.peek().is_some_and(in_time) {
-            network.now = deadline;
+            network.set_now(deadline);
             return Ok(Received::Nothing { at: Ticks(deadline) });
         }
         let Some(Reverse((arrival, _, message))) = network.arrivals.pop() else {
             unreachable!("invariant: one was seen a moment ago");
         };
-        network.now = network.now.max(arrival);
+        network.set_now(network.now().max(arrival));
         let kept = message.len().min(buffer.len());
         buffer[..kept].copy_from_slice(&message[..kept]);
-        Ok(Received::Message { length: message.len(), at: Ticks(network.now) })
+        Ok(Received::Message { length: message.len(), at: Ticks(network.now()) })
     }
 
     fn facts(&self) -> &PortFacts {

@@ -34,6 +34,7 @@ pub mod snr;
 pub mod special;
 pub mod stationarity;
 pub mod student;
+pub mod uniformity;
 pub mod weighted;
 
 mod error;

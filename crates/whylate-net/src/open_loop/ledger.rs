@@ -1,0 +1,160 @@
+//! What became of the requests: three histograms, by interval and in all, and the account.
+//!
+//! - *service*: actual send to reply
+//! - *response*: intended send to reply
+//! - *lateness*: intended send to actual send
+//!
+//! A request that is given up stays in service and response, as a value of which only a lower
+//! bound is known.
+
+use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_stats::histogram::Histogram;
+
+use super::flight::Request;
+use crate::conversation::Scale;
+
+/// Latencies in nanoseconds.
+#[derive(Debug, Clone, Default)]
+pub struct Latencies {
+    /// Actual send to reply.
+    pub service: Histogram,
+    /// Intended send to reply.
+    pub response: Histogram,
+    /// Intended send to actual send.
+    pub lateness: Histogram,
+}
+
+/// One interval of a run, by the instants at which requests were settled.
+#[derive(Debug)]
+pub struct Settled {
+    /// Number since the beginning of the measurement, from 0. One without a request is left out.
+    pub index: u64,
+    /// Its requests.
+    pub latencies: Latencies,
+}
+
+/// Values of which only a lower bound is known: they are in the histograms at that bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GivenUp {
+    /// Requests that were sent and given up.
+    pub unanswered: u64,
+    /// Requests that were intended and never sent.
+    pub never_sent: u64,
+    /// The smallest lower bound among the services.
+    pub service_above: Option<Nanos>,
+    /// The smallest lower bound among the responses.
+    pub response_above: Option<Nanos>,
+}
+
+/// Fills the histograms.
+pub(super) struct Ledger<'a> {
+    scale: Scale,
+    begin: Ticks,
+    interval_ticks: u64,
+    open: Settled,
+    end: Ticks,
+    pub(super) all: Latencies,
+    pub(super) parts: Vec<Latencies>,
+    pub(super) given_up: GivenUp,
+    watch: &'a mut (dyn FnMut(Settled) + Send),
+}
+
+impl Latencies {
+    fn add(&mut self, other: &Self) {
+        self.service.add(&other.service);
+        self.response.add(&other.response);
+        self.lateness.add(&other.lateness);
+    }
+
+    /// No request?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.response.is_empty() && self.service.is_empty()
+    }
+}
+
+impl<'a> Ledger<'a> {
+    /// Measured from `begin` on; `parts` of them have histograms of their own.
+    pub(super) fn new(
+        rate: Hertz,
+        begin: Ticks,
+        interval: Nanos,
+        parts: usize,
+        watch: &'a mut (dyn FnMut(Settled) + Send),
+    ) -> Self {
+        let scale = Scale::new(rate);
+        let interval_ticks = scale.ticks(interval).0.max(1);
+        Self {
+            scale,
+            begin,
+            interval_ticks,
+            open: Settled { index: 0, latencies: Latencies::default() },
+            end: Ticks(begin.0.saturating_add(interval_ticks)),
+            all: Latencies::default(),
+            parts: vec![Latencies::default(); parts],
+            given_up: GivenUp::default(),
+            watch,
+        }
+    }
+
+    /// The reply came.
+    #[inline]
+    pub(super) fn answered(&mut self, request: Request, replied: Ticks) {
+        let service = self.scale.nanos(request.sent, replied);
+        let response = self.scale.nanos(request.intended, replied);
+        self.record(request, replied, Some(service), response);
+    }
+
+    /// No reply came within the timeout.
+    pub(super) fn unanswered(&mut self, request: Request, now: Ticks, timeout: Nanos) {
+        let late = self.scale.nanos(request.intended, request.sent);
+        let response = Nanos(late.0 + timeout.0);
+        self.given_up.unanswered += 1;
+        lower(&mut self.given_up.service_above, timeout);
+        lower(&mut self.given_up.response_above, response);
+        self.record(request, now, Some(timeout), response);
+    }
+
+    /// It was intended, and the run ended before it could be sent.
+    pub(super) fn never_sent(&mut self, intended: Ticks, part: u8, now: Ticks) {
+        let late = self.scale.nanos(intended, now);
+        self.given_up.never_sent += 1;
+        lower(&mut self.given_up.response_above, late);
+        self.record(Request { intended, sent: now, part }, now, None, late);
+    }
+
+    #[inline]
+    fn record(&mut self, request: Request, now: Ticks, service: Option<Nanos>, response: Nanos) {
+        if now >= self.end {
+            self.close();
+            let index = now.since(self.begin).0 / self.interval_ticks;
+            self.open.index = index;
+            let end = (index + 1).saturating_mul(self.interval_ticks);
+            self.end = Ticks(self.begin.0.saturating_add(end));
+        }
+        let lateness = self.scale.nanos(request.intended, request.sent);
+        let part = self.parts.get_mut(usize::from(request.part));
+        for latencies in [Some(&mut self.open.latencies), part].into_iter().flatten() {
+            if let Some(service) = service {
+                latencies.service.record(service.0);
+            }
+            latencies.response.record(response.0);
+            latencies.lateness.record(lateness.0);
+        }
+    }
+
+    /// Closes the interval that is open.
+    pub(super) fn close(&mut self) {
+        if self.open.latencies.is_empty() {
+            return;
+        }
+        let fresh = Settled { index: self.open.index, latencies: Latencies::default() };
+        let closed = std::mem::replace(&mut self.open, fresh);
+        self.all.add(&closed.latencies);
+        (self.watch)(closed);
+    }
+}
+
+fn lower(bound: &mut Option<Nanos>, value: Nanos) {
+    *bound = Some(bound.map_or(value, |bound| bound.min(value)));
+}

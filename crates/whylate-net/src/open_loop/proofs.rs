@@ -1,0 +1,307 @@
+//! Proofs on an in-memory port: what is planted is recovered exactly.
+
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use whylate_model::Nanos;
+use whylate_port::MemoryPort;
+use whylate_port::memory::{Network, RATE};
+use whylate_stats::rng::Rng;
+
+use super::{Ended, OpenLoop, OpenOutcome};
+use crate::message::{Cookie, FAREWELL_BYTES, Header, Kind};
+use crate::protocol::{Protocol, Raw};
+use crate::reflect::answer_in_place;
+use crate::schedule::{Arrivals, Plan};
+
+const ROUND_TRIP: Nanos = Nanos(2_000);
+const COOKIE: Cookie = Cookie(5);
+
+/// What happens to a measured request: its replies, each so long after it.
+type Fate = Vec<(Nanos, What)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Reply,
+    Garbage,
+    /// A reply of another client.
+    Stranger,
+}
+
+/// A reflector behind a network that deals with measured request k as `fate(k, now)` says.
+fn peer(mut fate: impl FnMut(u64, u64) -> Fate + Send) -> impl FnMut(&[u8], &mut Network) + Send {
+    let mut cookie = Some(COOKIE);
+    move |request: &[u8], network: &mut Network| {
+        let mut answer = request.to_vec();
+        let kind = answer_in_place(&mut answer, &mut cookie).unwrap();
+        if kind == Kind::Farewell {
+            answer.resize(FAREWELL_BYTES, 0);
+        }
+        if kind != Kind::Reply {
+            return network.arrive(ROUND_TRIP, answer);
+        }
+        let sequence = Header::parse(request).unwrap().sequence;
+        for (after, what) in fate(sequence, network.now()) {
+            let message = match what {
+                What::Reply => answer.clone(),
+                What::Garbage => vec![0xa5; 64],
+                What::Stranger => {
+                    let mut forged = answer.clone();
+                    let header = Header::parse(&answer).unwrap();
+                    Header { cookie: Cookie(!COOKIE.0), ..header }.write(&mut forged);
+                    forged
+                }
+            };
+            network.arrive(after, message);
+        }
+    }
+}
+
+fn settings(arrivals: &str, per_second: f64, duration: Nanos) -> OpenLoop {
+    OpenLoop {
+        plan: Plan { arrivals: arrivals.parse().unwrap(), per_second, seed: 3 },
+        bytes: 64,
+        timeout: Nanos(100_000),
+        most_under_way: None,
+        warmup: Nanos(0),
+        duration,
+        interval: Nanos::SECOND,
+        rate: RATE,
+    }
+}
+
+fn measure(settings: &OpenLoop, fate: impl FnMut(u64, u64) -> Fate + Send) -> OpenOutcome {
+    let mut port = MemoryPort::new(peer(fate));
+    let mut counter = port.counter();
+    let (stop, protocol) = (AtomicBool::new(false), Raw::new(COOKIE));
+    settings.run(&mut port, &mut counter, &protocol, &stop, &mut |_| ()).unwrap()
+}
+
+fn answered(after: Nanos) -> Fate {
+    vec![(after, What::Reply)]
+}
+
+#[test]
+fn every_request_of_a_quiet_path_is_sent_when_intended_and_answered_once() {
+    for arrivals in
+        ["constant", "poisson", "burst(4)", "pair(3us)", "train(5,2us)", "sweep(5us,50us,3,7)"]
+    {
+        let settings = settings(arrivals, 50_000.0, Nanos(20_000_000));
+        let outcome = measure(&settings, |_, _| answered(ROUND_TRIP));
+        assert!(matches!(outcome.why, Ended::Duration), "{arrivals} {:?}", outcome.why);
+        assert!(outcome.adds_up(), "{arrivals} {outcome:?}");
+        let intended = settings.plan.begin();
+        let intended = intended.take_while(|due| due.after.0 < 20_000_000_000).count() as u64;
+        assert_eq!(outcome.departures.intended, intended, "{arrivals}");
+        assert_eq!(outcome.accounting.received, intended, "{arrivals}");
+        assert_eq!(outcome.departures.share_in_time(), Some(1.0), "{arrivals}");
+        // A look and a reading of the clock are what a send can be late by, and a burst's own.
+        let late = outcome.latencies.lateness.max().unwrap();
+        assert!(late < if arrivals == "constant" { 50 } else { 4_000 }, "{arrivals} {late}");
+        assert!(outcome.latencies.service.min().unwrap() >= ROUND_TRIP.0);
+    }
+}
+
+#[test]
+fn parts_of_a_pattern_have_histograms_of_their_own_that_add_up() {
+    let settings = settings("train(3,1us)", 30_000.0, Nanos(10_000_000));
+    // The third of each train takes longer.
+    let outcome = measure(&settings, |number, _| answered(Nanos(2_000 + 5_000 * (number % 3 / 2))));
+    let [first, second, third] = &outcome.parts[..] else { panic!("three places") };
+    let count: u64 = outcome.parts.iter().map(|part| part.response.len()).sum();
+    assert_eq!(count, outcome.latencies.response.len());
+    assert!(third.service.min().unwrap() > first.service.max().unwrap());
+    assert!(third.service.min().unwrap() > second.service.max().unwrap());
+}
+
+/// The stall of METHOD 7: a server that stops for S once in a period P.
+#[test]
+fn a_stall_shows_in_the_response_as_a_ramp_whether_or_not_requests_wait_for_each_other() {
+    const STALL: u64 = 10_000_000;
+    const PERIOD: u64 = 100_000_000;
+    let at_end = |now: u64| match now % PERIOD {
+        into if into < STALL => Nanos(STALL - into + 500),
+        _ => Nanos(500),
+    };
+    for most_under_way in [None, Some(1)] {
+        let settings = OpenLoop {
+            timeout: Nanos(1_000_000_000),
+            most_under_way,
+            ..settings("constant", 100_000.0, Nanos(10 * PERIOD))
+        };
+        let outcome = measure(&settings, |_, now| answered(at_end(now)));
+        assert!(outcome.adds_up());
+        let (service, response) = (&outcome.latencies.service, &outcome.latencies.response);
+        for percent in [91.0, 93.0, 95.0, 97.0, 99.0, 99.9] {
+            let ramp = STALL as f64 - PERIOD as f64 * (1.0 - percent / 100.0);
+            let found = response.value_at(percent).unwrap() as f64;
+            // Catching up takes a few per cent of the stall; one request in 10 us is the step.
+            let off = (found - ramp).abs();
+            assert!(off < 0.08 * STALL as f64, "{most_under_way:?} p{percent} {found} {ramp}");
+        }
+        let long = service.count_above(STALL / 20);
+        match most_under_way {
+            None => {
+                assert!((8_500..=10_000).contains(&long), "the open loop shows the ramp: {long}")
+            }
+            Some(_) => assert!((9..=11).contains(&long), "one sample a stall: {long}"),
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_cannot_be_held_is_told_and_what_was_never_sent_stays_in_the_response() {
+    let settings = settings("constant", 20e6, Nanos(2_000_000));
+    let outcome = measure(&settings, |_, _| answered(ROUND_TRIP));
+    assert!(outcome.adds_up(), "{outcome:?}");
+    let share = outcome.departures.share_in_time().unwrap();
+    assert!(share < 0.6, "{share}");
+    assert_eq!(outcome.departures.intended, 40_000);
+    assert!(outcome.given_up.never_sent > 10_000, "{:?}", outcome.given_up);
+    let above = outcome.given_up.response_above.unwrap();
+    assert!(above > Nanos(0) && above.0 < 2_200_000, "{above}");
+}
+
+#[test]
+fn what_is_not_answered_in_time_stays_in_the_sample_as_a_lower_bound() {
+    let settings = settings("constant", 100_000.0, Nanos(10_000_000));
+    let outcome = measure(&settings, |number, _| match number % 10 {
+        3 => Vec::new(),
+        // But the last one's, which nobody would wait for.
+        7 if number < 990 => answered(Nanos(150_000)),
+        _ => answered(ROUND_TRIP),
+    });
+    assert!(outcome.adds_up(), "{outcome:?}");
+    assert_eq!((outcome.given_up.unanswered, outcome.accounting.lost), (199, 100));
+    assert_eq!(outcome.accounting.received, 900, "an answer after the timeout is one");
+    assert_eq!(outcome.given_up.service_above, Some(settings.timeout));
+    assert_eq!(outcome.latencies.service.count_at_least(settings.timeout.0), 199);
+}
+
+#[test]
+fn a_port_that_fails_leaves_what_was_measured_and_counts_what_was_under_way() {
+    let settings = settings("constant", 1e6, Nanos(10_000_000));
+    let mut inner = peer(|_, _| answered(ROUND_TRIP));
+    let dying = move |request: &[u8], network: &mut Network| {
+        let header = Header::parse(request).unwrap();
+        if header.kind == Kind::Probe && header.sequence == 5_000 {
+            return network.die();
+        }
+        inner(request, network);
+    };
+    let mut port = MemoryPort::new(dying);
+    let mut counter = port.counter();
+    let stop = AtomicBool::new(false);
+    let outcome =
+        settings.run(&mut port, &mut counter, &Raw::new(COOKIE), &stop, &mut |_| ()).unwrap();
+    assert!(matches!(&outcome.why, Ended::Failed(error) if error.is_peer_gone()));
+    let (sent, settled) = (outcome.departures.sent, outcome.latencies.service.len());
+    assert!(sent >= 5_001 && outcome.abandoned > 0, "{sent} {}", outcome.abandoned);
+    assert_eq!(settled + outcome.abandoned, sent);
+}
+
+#[test]
+fn poisson_departures_are_told_from_constant_ones() {
+    let settings = settings("poisson", 100_000.0, Nanos(500_000_000));
+    let outcome = measure(&settings, |_, _| answered(ROUND_TRIP));
+    let distance = outcome.departures.uniformity.as_ref().unwrap().distance().unwrap();
+    assert!(distance.n > 45_000 && distance.largest < 0.02, "{distance:?}");
+    // The same requests, each waiting for the one before: distances below a round trip vanish.
+    let waiting = OpenLoop { most_under_way: Some(1), ..settings };
+    let outcome = measure(&waiting, |_, _| answered(ROUND_TRIP));
+    let distance = outcome.departures.uniformity.as_ref().unwrap().distance().unwrap();
+    assert!(distance.largest > 0.1, "{distance:?}");
+}
+
+/// Loss, duplicates, reordering, garbage and strangers planted by number; what they must come to.
+#[derive(Debug, Clone, Copy)]
+struct Planted {
+    rng_seed: u64,
+    loss: f64,
+    twice: f64,
+    delayed: f64,
+    foreign: f64,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Expected {
+    lost: u64,
+    duplicates: u64,
+    foreign: u64,
+}
+
+fn planted_run(planted: Planted, requests: u64) -> (OpenOutcome, Expected) {
+    let period = 400;
+    let mut rng = Rng::new(planted.rng_seed);
+    let mut expected = Expected::default();
+    let settings = settings("constant", 1e9 / period as f64, Nanos(period * requests));
+    let outcome = measure(&settings, |_, _| {
+        let mut fate = Fate::new();
+        if rng.unit() < planted.foreign {
+            expected.foreign += 1;
+            fate.push((Nanos(50), if rng.unit() < 0.5 { What::Garbage } else { What::Stranger }));
+        }
+        if rng.unit() < planted.loss {
+            expected.lost += 1;
+            return fate;
+        }
+        let after = if rng.unit() < planted.delayed { 5_000 } else { 1_000 };
+        fate.push((Nanos(after), What::Reply));
+        if rng.unit() < planted.twice {
+            expected.duplicates += 1;
+            fate.push((Nanos(after + 700), What::Reply));
+        }
+        fate
+    });
+    (outcome, expected)
+}
+
+fn check_planted(planted: Planted, requests: u64) {
+    let (outcome, expected) = planted_run(planted, requests);
+    let counts = outcome.accounting;
+    assert!(outcome.adds_up(), "{outcome:?}");
+    assert_eq!(counts.sent, requests);
+    let found =
+        Expected { lost: counts.lost, duplicates: counts.duplicates, foreign: counts.foreign };
+    assert_eq!(found, expected);
+    assert_eq!(counts.reordered > 0, planted.delayed > 0.0, "{counts:?}");
+}
+
+#[test]
+fn accounting_adds_up_over_many_packets() {
+    let requests = match std::env::var("WHYLATE_TESTS_PACKETS") {
+        Ok(text) => text.parse().unwrap(),
+        Err(_) => 2_000_000,
+    };
+    let planted = Planted { rng_seed: 1, loss: 0.01, twice: 0.005, delayed: 0.02, foreign: 0.003 };
+    check_planted(planted, requests);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn whatever_happens_to_packets_is_accounted_for(
+        rng_seed: u64,
+        loss in 0.0..0.5,
+        twice in 0.0..0.5,
+        delayed in 0.1..0.5,
+        foreign in 0.0..0.5,
+    ) {
+        check_planted(Planted { rng_seed, loss, twice, delayed, foreign }, 3_000);
+    }
+}
+
+#[test]
+fn a_size_that_the_protocol_has_not_and_times_that_are_none_are_refused() {
+    let good = settings("constant", 1e3, Nanos(1_000));
+    let protocol = Raw::new(COOKIE);
+    let refused = |settings: OpenLoop| settings.check(&protocol).unwrap_err().to_string();
+    assert!(good.check(&protocol).is_ok());
+    assert!(
+        refused(OpenLoop { bytes: 10, ..good.clone() }).contains("10 bytes are no size of a raw")
+    );
+    assert!(refused(OpenLoop { duration: Nanos(0), ..good.clone() }).contains("must be above 0"));
+    assert!(refused(OpenLoop { timeout: Nanos(1), ..good.clone() }).contains("timeout"));
+    assert_eq!(*protocol.sizes().start(), 24);
+    assert_eq!(Arrivals::Constant.to_string(), "constant");
+}

@@ -1,0 +1,282 @@
+//! The intended instants themselves, and their place on the counter's line.
+
+use std::sync::Arc;
+
+use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_stats::rng::Rng;
+
+use super::{Arrivals, MOST_PARTS, Plan};
+
+/// A distance in picoseconds: 213 days fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Picos(pub u64);
+
+/// One intended request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// Since the schedule's beginning.
+    pub after: Picos,
+    /// Which part of the pattern it is, from 0: the step of a sweep, the place in a group.
+    pub part: u8,
+}
+
+/// Yields the intended instants of a [`Plan`], in their order: without end, but for a capture.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    pattern: Pattern,
+    /// Requests yielded.
+    yielded: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Pattern {
+    /// Groups of `count`, `apart_ps` between neighbours.
+    Groups {
+        count: u32,
+        apart_ps: u64,
+        group: Period,
+    },
+    Poisson {
+        rng: Rng,
+        mean_ps: f64,
+        now_ps: f64,
+        whole_ps: u64,
+    },
+    Sweep {
+        gaps: Vec<Picos>,
+        each: u32,
+        now: Picos,
+    },
+    Capture {
+        instants: Arc<[Picos]>,
+    },
+}
+
+/// A period in attoseconds: over 10^12 periods its rounding adds up to less than a microsecond.
+#[derive(Debug, Clone, Copy)]
+struct Period {
+    attos: u128,
+}
+
+impl Period {
+    fn of_rate(per_second: f64) -> Self {
+        Self { attos: (1e18 / per_second).round() as u128 }
+    }
+
+    fn times(self, count: u64) -> u64 {
+        u64::try_from(self.attos * u128::from(count) / 1_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+/// Distance number `step` of a sweep: in equal ratios from the first to the last.
+pub(super) fn sweep_gap(from: Nanos, to: Nanos, steps: u32, step: u32) -> Picos {
+    let whole = f64::from(steps.max(2) - 1);
+    let ratio = (to.0 as f64 / from.0 as f64).powf(f64::from(step) / whole);
+    Picos((from.0 as f64 * 1e3 * ratio).round() as u64)
+}
+
+impl Schedule {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let pattern = match &plan.arrivals {
+            Arrivals::Poisson => Pattern::Poisson {
+                rng: Rng::new(plan.seed),
+                mean_ps: 1e12 / plan.per_second,
+                now_ps: 0.0,
+                whole_ps: 0,
+            },
+            Arrivals::Sweep { from, to, steps, each } => {
+                let gaps = (0..*steps).map(|step| sweep_gap(*from, *to, *steps, step)).collect();
+                Pattern::Sweep { gaps, each: *each, now: Picos(0) }
+            }
+            Arrivals::Capture { instants } => Pattern::Capture { instants: Arc::clone(instants) },
+            grouped => {
+                let (count, apart) = grouped.group();
+                let group = Period::of_rate(plan.per_second / f64::from(count));
+                Pattern::Groups { count, apart_ps: apart.0 * 1_000, group }
+            }
+        };
+        Self { pattern, yielded: 0 }
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Due;
+
+    #[inline]
+    fn next(&mut self) -> Option<Due> {
+        let number = self.yielded;
+        self.yielded += 1;
+        Some(match &mut self.pattern {
+            Pattern::Groups { count, apart_ps, group } => {
+                let place = number % u64::from(*count);
+                let begin = group.times(number / u64::from(*count));
+                let after = Picos(begin.saturating_add(place * *apart_ps));
+                Due { after, part: place.min(u64::from(MOST_PARTS) - 1) as u8 }
+            }
+            Pattern::Poisson { rng, mean_ps, now_ps, whole_ps } => {
+                let due = Due { after: Picos(*whole_ps + *now_ps as u64), part: 0 };
+                *now_ps += rng.exponential(*mean_ps);
+                // The fraction stays; what is summed up must not eat its digits.
+                let whole = now_ps.floor();
+                *whole_ps += whole as u64;
+                *now_ps -= whole;
+                due
+            }
+            Pattern::Sweep { gaps, each, now } => {
+                let step = (number / u64::from(*each)) as usize % gaps.len();
+                // The gap lies before the request whose part it is.
+                now.0 += gaps[step].0;
+                Due { after: *now, part: step as u8 }
+            }
+            Pattern::Capture { instants } => {
+                Due { after: *instants.get(usize::try_from(number).ok()?)?, part: 0 }
+            }
+        })
+    }
+}
+
+/// Places a schedule's instants on the counter's line, without a division.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    begin: Ticks,
+    /// Ticks per picosecond, as a fraction of 2^64.
+    ticks_per_ps: u128,
+}
+
+impl Pace {
+    /// The schedule begins at `begin`, on a counter of this frequency.
+    #[must_use]
+    pub fn new(begin: Ticks, rate: Hertz) -> Self {
+        let ticks_per_ps = (rate.0 / 1e12 * 2f64.powi(64)).round() as u128;
+        Self { begin, ticks_per_ps }
+    }
+
+    /// Where an instant lies.
+    #[must_use]
+    #[inline]
+    pub fn ticks(&self, after: Picos) -> Ticks {
+        let ticks = (u128::from(after.0) * self.ticks_per_ps) >> 64;
+        Ticks(self.begin.0.saturating_add(ticks as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plan(text: &str, per_second: f64) -> Plan {
+        Plan { arrivals: text.parse().unwrap(), per_second, seed: 7 }
+    }
+
+    fn first(text: &str, per_second: f64, count: usize) -> Vec<u64> {
+        plan(text, per_second).begin().take(count).map(|due| due.after.0 / 1_000).collect()
+    }
+
+    #[test]
+    fn patterns_lie_where_their_names_say() {
+        assert_eq!(first("constant", 1e5, 4), [0, 10_000, 20_000, 30_000]);
+        assert_eq!(first("burst(3)", 3e3, 5), [0, 0, 0, 1_000_000, 1_000_000]);
+        assert_eq!(first("pair(10us)", 2e3, 4), [0, 10_000, 1_000_000, 1_010_000]);
+        assert_eq!(first("train(3,5us)", 3e4, 4), [0, 5_000, 10_000, 100_000]);
+        assert_eq!(
+            first("sweep(1us,4us,3,2)", 1.0, 7),
+            [1_000, 2_000, 4_000, 6_000, 10_000, 14_000, 15_000]
+        );
+        let parts: Vec<u8> =
+            plan("train(3,5us)", 3e4).begin().take(4).map(|due| due.part).collect();
+        assert_eq!(parts, [0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_third_of_a_rate_does_not_drift_over_a_thousand_million_requests() {
+        let Pattern::Groups { group, .. } = plan("constant", 3e6).begin().pattern else { panic!() };
+        let billion = 1_000_000_000;
+        let off_ps = group.times(billion).abs_diff(billion * 1_000_000 / 3);
+        assert!(off_ps < 1_000, "{off_ps} ps");
+    }
+
+    #[test]
+    fn poisson_has_the_mean_and_the_spread_of_its_rate_and_repeats_with_its_seed() {
+        let at: Vec<u64> =
+            plan("poisson", 1e6).begin().take(200_001).map(|due| due.after.0).collect();
+        let gaps: Vec<f64> = at.windows(2).map(|two| (two[1] - two[0]) as f64 / 1e6).collect();
+        let n = gaps.len() as f64;
+        let mean = gaps.iter().sum::<f64>() / n;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n;
+        // Five standard errors of 200 000 gaps.
+        assert!((mean - 1.0).abs() < 5.0 / n.sqrt(), "{mean}");
+        assert!((variance - 1.0).abs() < 5.0 * (8.0 / n).sqrt(), "{variance}");
+        let again: Vec<u64> =
+            plan("poisson", 1e6).begin().take(10).map(|due| due.after.0).collect();
+        assert_eq!(again, at[..10]);
+        let other = Plan { seed: 8, ..plan("poisson", 1e6) };
+        assert_ne!(other.begin().nth(5), plan("poisson", 1e6).begin().nth(5));
+    }
+
+    #[test]
+    fn a_capture_is_replayed_once() {
+        let instants: Arc<[Picos]> = [0, 7, 7, 90].map(Picos).into();
+        let plan = Plan { arrivals: Arrivals::Capture { instants }, per_second: 0.0, seed: 0 };
+        let at: Vec<u64> = plan.begin().map(|due| due.after.0).collect();
+        assert_eq!(at, [0, 7, 7, 90]);
+        assert!(plan.check().is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        for (text, per_second, expected) in [
+            ("constant", 0.0, "outside"),
+            ("constant", f64::NAN, "outside"),
+            ("poisson", 1e9, "outside"),
+            ("train(8,5us)", 3e5, "a group lasts 35.000 us"),
+            ("pair(1ms)", 2e3, "a group lasts 1000.000 us"),
+        ] {
+            let error = plan(text, per_second).check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(plan("burst(100)", 1e6).check().is_ok());
+    }
+
+    #[test]
+    fn the_mean_rate_is_what_is_yielded() {
+        for (text, per_second) in [
+            ("constant", 7e4),
+            ("burst(5)", 7e4),
+            ("train(4,2us)", 7e4),
+            ("sweep(1us,9us,5,10)", 1.0),
+        ] {
+            let plan = plan(text, per_second);
+            let cycles = 100_000;
+            let last = plan.begin().nth(cycles).unwrap().after.0;
+            let yielded = cycles as f64 * 1e12 / last as f64;
+            assert!((yielded / plan.mean_rate() - 1.0).abs() < 1e-3, "{text} {yielded}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn instants_never_go_back_and_their_ticks_neither(
+            text in prop_oneof![
+                Just("constant"), Just("poisson"), Just("burst(7)"), Just("pair(1us)"),
+                Just("train(5,300ns)"), Just("sweep(100ns,5us,4,3)"),
+            ],
+            per_second in 1.0..1e5,
+            hz in 1e6..5e9,
+            begin in 0..1_u64 << 60,
+        ) {
+            let plan = plan(text, per_second);
+            prop_assume!(plan.check().is_ok());
+            let pace = Pace::new(Ticks(begin), Hertz(hz));
+            let mut before = (Picos(0), Ticks(begin));
+            for due in plan.begin().take(500) {
+                let now = (due.after, pace.ticks(due.after));
+                prop_assert!(now.0 >= before.0 && now.1 >= before.1);
+                let exact = due.after.0 as f64 * hz / 1e12;
+                prop_assert!(((now.1.0 - begin) as f64 - exact).abs() <= 1.0 + exact * 1e-12);
+                before = now;
+            }
+        }
+    }
+}

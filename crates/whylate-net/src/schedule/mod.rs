@@ -1,0 +1,121 @@
+//! When requests are intended to leave: an instant for every one, whatever came of those before.
+//!
+//! A [`Plan`] says how often and in which pattern, and is refused when it cannot be kept; the
+//! [`Schedule`] that it begins yields the intended instants, in picoseconds since its beginning.
+//! The same plan and seed give the same instants.
+//!
+//! Guarantees: instants never go back; the mean rate is the plan's, without drift: the thousand
+//! millionth instant of a constant rate is where the period says, to a nanosecond. Reads no clock.
+
+mod arrivals;
+mod due;
+mod rate;
+
+pub use arrivals::{Arrivals, ArrivalsError};
+pub use due::{Due, Pace, Picos, Schedule};
+pub use rate::{Layer, Rate, RateError};
+
+/// Requests per second at most: more than any socket takes.
+const FASTEST: f64 = 1e8;
+/// Requests per second at least: one in ten minutes.
+const SLOWEST: f64 = 1.0 / 600.0;
+/// Parts that a schedule's instants may have: each has histograms of its own.
+pub const MOST_PARTS: u32 = 64;
+
+/// How often, in which pattern, and from which seed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The pattern.
+    pub arrivals: Arrivals,
+    /// Requests per second, in the mean over the pattern.
+    pub per_second: f64,
+    /// For what is random.
+    pub seed: u64,
+}
+
+/// Why a plan cannot be kept.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// Too fast or too slow.
+    #[error(
+        "{0:.4} requests a second are outside one in ten minutes to 100 million a second: \
+         choose a rate inside"
+    )]
+    Rate(f64),
+    /// The groups overlap.
+    #[error(
+        "{arrivals} at {per_second:.1} requests a second: a group lasts {lasts_us:.3} us and the \
+         next one begins after {every_us:.3} us; lower the rate or bring the group closer together"
+    )]
+    Overlap {
+        /// The pattern.
+        arrivals: String,
+        /// The rate.
+        per_second: f64,
+        /// From the first of a group to its last.
+        lasts_us: f64,
+        /// From the first of a group to the first of the next.
+        every_us: f64,
+    },
+}
+
+impl Plan {
+    /// Refuses what cannot be kept.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if matches!(self.arrivals, Arrivals::Sweep { .. } | Arrivals::Capture { .. }) {
+            return Ok(());
+        }
+        if !(SLOWEST..=FASTEST).contains(&self.per_second) {
+            return Err(PlanError::Rate(self.per_second));
+        }
+        let (count, apart) = self.arrivals.group();
+        let lasts_us = apart.0 as f64 / 1e3 * f64::from(count - 1);
+        let every_us = f64::from(count) * 1e6 / self.per_second;
+        if lasts_us >= every_us {
+            let (arrivals, per_second) = (self.arrivals.to_string(), self.per_second);
+            return Err(PlanError::Overlap { arrivals, per_second, lasts_us, every_us });
+        }
+        Ok(())
+    }
+
+    /// The mean rate of what the plan yields, per second.
+    #[must_use]
+    pub fn mean_rate(&self) -> f64 {
+        match &self.arrivals {
+            Arrivals::Sweep { from, to, steps, each } => {
+                let gaps = (0..*steps).map(|step| due::sweep_gap(*from, *to, *steps, step));
+                let cycle_ps: u64 = gaps.map(|gap| gap.0 * u64::from(*each)).sum();
+                f64::from(*steps) * f64::from(*each) * 1e12 / cycle_ps as f64
+            }
+            Arrivals::Capture { instants } => {
+                let last = instants.last().map_or(0, |last| last.0);
+                let gaps = instants.len().saturating_sub(1);
+                if last == 0 { 0.0 } else { gaps as f64 * 1e12 / last as f64 }
+            }
+            _ => self.per_second,
+        }
+    }
+
+    /// The smallest distance of two intended instants that the plan means, in nanoseconds; none
+    /// where distances are random.
+    #[must_use]
+    pub fn closest_ns(&self) -> Option<f64> {
+        match &self.arrivals {
+            Arrivals::Constant => Some(1e9 / self.per_second),
+            Arrivals::Poisson => None,
+            Arrivals::Burst { .. } => Some(0.0),
+            Arrivals::Pair { apart } | Arrivals::Train { apart, .. } => Some(apart.0 as f64),
+            Arrivals::Sweep { from, to, .. } => Some((*from).min(*to).0 as f64),
+            Arrivals::Capture { instants } => {
+                let gaps = instants.windows(2).map(|two| two[1].0 - two[0].0);
+                gaps.min().map(|least| least as f64 / 1e3)
+            }
+        }
+    }
+
+    /// The schedule, from its first instant.
+    #[must_use]
+    pub fn begin(&self) -> Schedule {
+        Schedule::new(self)
+    }
+}

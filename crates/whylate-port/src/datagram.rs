@@ -1,66 +1,112 @@
-//! What all connected datagram sockets share: sending, waiting, stamping.
+//! What all datagram sockets share: sending, receiving, stamping.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SendFlags, SocketType};
+use rustix::net::{SendFlags, SocketAddrAny, SocketType};
 use whylate_clock::Counter;
-use whylate_model::{Nanos, Ticks, TicksDelta};
+use whylate_model::{Nanos, Ticks};
 
 use crate::error::PortError;
-use crate::facts::{PortFacts, StampFacts};
-use crate::port::{Received, Setup, Wait};
+use crate::facts::{PortFacts, SocketFacts, StampFacts};
+use crate::peer::Peer;
+use crate::port::{Received, SEND_LIMIT, Setup};
+use crate::socket::{Got, Reads, Socket};
+use crate::waiting::BusyPolling;
 
-/// A message that the kernel does not take for this long is not taken at all: the other end's
-/// queue is full and nobody reads it.
-const SEND_LIMIT: Nanos = Nanos(1_000_000_000);
-/// A blocking wait is never shorter: a timeout of 0 would mean none.
-const SHORTEST_WAIT: Nanos = Nanos(1_000);
+/// Whom a datagram port sends to.
+#[derive(Debug)]
+pub(crate) enum Towards {
+    /// The peer that the socket is connected to.
+    Peer,
+    /// A group; answers come from anybody.
+    Group(SocketAddrAny),
+    /// The sender of the last message received.
+    Sender(Option<Peer>),
+}
 
-/// A connected datagram socket.
+/// A datagram socket.
 #[derive(Debug)]
 pub(crate) struct Datagram<C> {
-    socket: OwnedFd,
-    counter: C,
+    socket: Socket<C>,
+    towards: Towards,
     facts: PortFacts,
-    ticks_per_ns: f64,
-    /// The timeout that the socket has at present.
-    timeout: Option<Nanos>,
+}
+
+/// What is said of a datagram socket when it is opened.
+pub(crate) struct Described {
+    pub(crate) backend: &'static str,
+    pub(crate) path: String,
+    pub(crate) max_message: usize,
+    pub(crate) facts: SocketFacts,
 }
 
 impl<C: Counter> Datagram<C> {
-    /// Takes over a connected datagram socket and measures how well it stamps.
+    /// Takes over a datagram socket and measures how well it stamps.
     pub(crate) fn open(
-        socket: OwnedFd,
-        setup: Setup<C>,
-        backend: &'static str,
-        path: String,
-        max_message: usize,
+        fd: OwnedFd,
+        mut setup: Setup<C>,
+        towards: Towards,
+        described: Described,
     ) -> Result<Self, PortError> {
-        let Setup { mut counter, rate, wait } = setup;
+        let Described { backend, path, max_message, facts } = described;
         // The flag belongs to the open socket, not to the descriptor: whoever had it before may
         // have left it non-blocking.
-        rustix::io::ioctl_fionbio(&socket, false).map_err(|errno| PortError::Option {
+        rustix::io::ioctl_fionbio(&fd, false).map_err(|errno| PortError::Option {
             backend,
             what: "blocking mode",
             errno,
         })?;
         let limit = Some(Duration::from_nanos(SEND_LIMIT.0));
-        sockopt::set_socket_timeout(&socket, Timeout::Send, limit)
+        sockopt::set_socket_timeout(&fd, Timeout::Send, limit)
             .map_err(|errno| PortError::Option { backend, what: "send timeout", errno })?;
-        let stamps = StampFacts::of_counter(&mut counter, rate);
-        let facts = PortFacts { backend, path, wait, stamps, max_message };
-        Ok(Self { socket, counter, facts, ticks_per_ns: rate.0 / 1e9, timeout: None })
+        let stamps = StampFacts::of_counter(&mut setup.counter, setup.rate);
+        let wait = setup.wait;
+        let reads = match towards {
+            Towards::Sender(_) => Reads::NamedDatagrams,
+            _ => Reads::Datagrams,
+        };
+        let socket = Socket::new(fd, reads, setup, backend)?;
+        let facts = facts.waited_for(socket.fd());
+        let facts = PortFacts { backend, path, wait, stamps, max_message, socket: Some(facts) };
+        Ok(Self { socket, towards, facts })
+    }
+
+    /// The same socket once more; a server's is not divided, because only who receives knows whom
+    /// to answer.
+    pub(crate) fn duplicate(&self) -> Result<Self, PortError>
+    where
+        C: Clone,
+    {
+        let backend = self.facts.backend;
+        let towards = match &self.towards {
+            Towards::Peer => Towards::Peer,
+            Towards::Group(group) => Towards::Group(group.clone()),
+            Towards::Sender(_) => return Err(PortError::NotDivisible { backend }),
+        };
+        let facts = self.facts.clone();
+        Ok(Self { socket: self.socket.duplicate(backend)?, towards, facts })
     }
 
     pub(crate) fn into_fd(self) -> OwnedFd {
-        self.socket
+        self.socket.into_fd()
     }
 
     pub(crate) fn facts(&self) -> &PortFacts {
         &self.facts
+    }
+
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        match &self.towards {
+            Towards::Sender(last) => last.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn busy_polling(&self) -> BusyPolling {
+        self.socket.busy_polling()
     }
 
     #[inline]
@@ -70,15 +116,22 @@ impl<C: Counter> Datagram<C> {
             return Err(PortError::TooLong { backend, bytes, max: self.facts.max_message });
         }
         loop {
-            let (at, _) = self.counter.read_ordered();
-            match rustix::net::send(&self.socket, message, SendFlags::NOSIGNAL) {
+            let at = self.socket.stamp();
+            let fd = self.socket.fd();
+            let sent = match &self.towards {
+                Towards::Peer => rustix::net::send(fd, message, SendFlags::NOSIGNAL),
+                Towards::Group(to) => rustix::net::sendto(fd, message, SendFlags::NOSIGNAL, to),
+                // One client that does not read must not hold up the others.
+                Towards::Sender(Some(Peer(to))) => {
+                    let how = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                    rustix::net::sendto(fd, message, how, to)
+                }
+                Towards::Sender(None) => return Err(PortError::NobodyToAnswer { backend }),
+            };
+            match sent {
                 Ok(_) => return Ok(at),
                 Err(Errno::INTR) => (),
-                Err(Errno::AGAIN) => {
-                    return Err(PortError::SendTimedOut { backend, limit: SEND_LIMIT });
-                }
-                Err(errno) if gone(errno) => return Err(PortError::PeerGone { backend }),
-                Err(errno) => return Err(PortError::Send { backend, bytes, errno }),
+                Err(errno) => return Err(self.refused(errno, bytes)),
             }
         }
     }
@@ -89,57 +142,26 @@ impl<C: Counter> Datagram<C> {
         buffer: &mut [u8],
         limit: Nanos,
     ) -> Result<Received, PortError> {
-        match self.facts.wait {
-            Wait::Block if limit.0 > 0 => self.receive_blocking(buffer, limit),
-            Wait::Block | Wait::Spin => self.receive_spinning(buffer, limit),
+        match self.socket.receive(buffer, limit) {
+            Ok(Got::Bytes { length, at, from }) => {
+                if let Towards::Sender(last) = &mut self.towards {
+                    *last = from.map(Peer);
+                }
+                Ok(Received::Message { length, at })
+            }
+            Ok(Got::Nothing { at }) => Ok(Received::Nothing { at }),
+            Err(errno) => Err(PortError::of_receiving(&self.facts, errno)),
         }
     }
 
-    fn receive_blocking(&mut self, buffer: &mut [u8], limit: Nanos) -> Result<Received, PortError> {
-        let limit = limit.max(SHORTEST_WAIT);
-        // One system call a message: the timeout is set only when it changes.
-        if self.timeout != Some(limit) {
-            let backend = self.facts.backend;
-            let timeout = Some(Duration::from_nanos(limit.0));
-            sockopt::set_socket_timeout(&self.socket, Timeout::Recv, timeout)
-                .map_err(|errno| PortError::Option { backend, what: "receive timeout", errno })?;
-            self.timeout = Some(limit);
-        }
-        match self.look(buffer, RecvFlags::TRUNC)? {
-            Some(received) => Ok(received),
-            // Timed out, or a signal came: the caller decides whether to go on.
-            None => Ok(Received::Nothing { at: self.counter.read_ordered().0 }),
-        }
-    }
-
-    fn receive_spinning(&mut self, buffer: &mut [u8], limit: Nanos) -> Result<Received, PortError> {
-        let mut deadline = None;
-        loop {
-            if let Some(received) = self.look(buffer, RecvFlags::TRUNC | RecvFlags::DONTWAIT)? {
-                return Ok(received);
-            }
-            let (at, _) = self.counter.read_ordered();
-            let length = || TicksDelta((limit.0 as f64 * self.ticks_per_ns) as u64);
-            // The limit counts from the first look that found nothing.
-            if at >= *deadline.get_or_insert_with(|| at + length()) {
-                return Ok(Received::Nothing { at });
-            }
-        }
-    }
-
-    /// One receiving system call.
-    #[inline]
-    fn look(&mut self, buffer: &mut [u8], how: RecvFlags) -> Result<Option<Received>, PortError> {
-        let backend = self.facts.backend;
-        match rustix::net::recv(&self.socket, buffer, how) {
-            Ok((_, length)) => {
-                let (at, _) = self.counter.read_ordered();
-                Ok(Some(Received::Message { length, at }))
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-            Err(errno) if gone(errno) => Err(PortError::PeerGone { backend }),
-            Err(errno) => Err(PortError::Receive { backend, errno }),
-        }
+    #[cold]
+    fn refused(&self, errno: Errno, bytes: usize) -> PortError {
+        let limit = match self.towards {
+            Towards::Sender(_) => Nanos(0),
+            _ => SEND_LIMIT,
+        };
+        let mtu = sockopt::ip_mtu(self.socket.fd()).ok();
+        PortError::of_sending(&self.facts, errno, (bytes, limit, mtu))
     }
 }
 
@@ -154,9 +176,4 @@ pub(crate) fn check_datagram(socket: impl AsFd, wanted: &'static str) -> Result<
             Err(PortError::WrongDescriptor { wanted, found: format!("no socket ({errno})") })
         }
     }
-}
-
-/// Does this answer mean that nobody is at the other end?
-fn gone(errno: Errno) -> bool {
-    matches!(errno, Errno::CONNREFUSED | Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN)
 }

@@ -12,7 +12,7 @@ use crate::udp::{self, Udp};
 use crate::unix::UnixDatagram;
 
 /// Opens whatever kind of connected datagram socket the descriptor is.
-pub fn open<C: Counter + 'static>(
+pub fn open<C: Counter + Clone + 'static>(
     socket: OwnedFd,
     setup: Setup<C>,
 ) -> Result<Box<dyn Port>, PortError> {
@@ -23,7 +23,9 @@ pub fn open<C: Counter + 'static>(
 }
 
 /// Opens the socket that the parent process left as this one's standard input.
-pub fn open_stdin<C: Counter + 'static>(setup: Setup<C>) -> Result<Box<dyn Port>, PortError> {
+pub fn open_stdin<C: Counter + Clone + 'static>(
+    setup: Setup<C>,
+) -> Result<Box<dyn Port>, PortError> {
     let socket = stdin().as_fd().try_clone_to_owned().map_err(|error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::BADF);
         PortError::Option { backend: "standard input", what: "descriptor", errno }

@@ -113,7 +113,7 @@ impl<P: Peer> MemoryPort<P> {
         };
         let path = "one process".to_owned();
         let (backend, wait, max_message) = (BACKEND, Wait::Spin, MAX_MESSAGE);
-        let facts = PortFacts { backend, path, wait, stamps, max_message };
+        let facts = PortFacts { backend, path, wait, stamps, max_message, socket: None };
         Self { peer, network: Network::default(), facts }
     }
 

@@ -1,14 +1,22 @@
 //! The trait that every backend implements.
 
-use std::fmt;
-use std::str::FromStr;
-
 use whylate_model::{Hertz, Nanos, Ticks};
 
 use crate::error::PortError;
 use crate::facts::PortFacts;
+use crate::peer::Peer;
+use crate::waiting::BusyPolling;
+
+pub use crate::waiting::Wait;
+
+/// A message that the kernel does not take for this long is not taken at all: the other end's
+/// queue is full and nobody reads it.
+pub(crate) const SEND_LIMIT: Nanos = Nanos(1_000_000_000);
 
 /// Sends and receives whole messages, and stamps them.
+///
+/// A client's port sends to its server. A server's port sends to whoever sent the last message that
+/// it received, and never waits for one that does not read.
 pub trait Port: Send {
     /// Sends one message. Gives the stamp of the sending: for a socket the counter's reading
     /// immediately before the system call.
@@ -22,6 +30,27 @@ pub trait Port: Send {
 
     /// What a reader of this port's numbers must know.
     fn facts(&self) -> &PortFacts;
+
+    /// A second port on the same socket, so that one thread can receive while another sends. Only
+    /// one of the two may receive. Not for servers, nor for ports without a socket.
+    fn duplicate(&self) -> Result<Box<dyn Port>, PortError> {
+        Err(PortError::NotDivisible { backend: self.facts().backend })
+    }
+
+    /// Of a server's port: who sent the last message received.
+    fn peer(&self) -> Option<&Peer> {
+        None
+    }
+
+    /// Whether busy-polling does anything, by the messages received so far.
+    fn busy_polling(&self) -> BusyPolling {
+        BusyPolling::NotAsked
+    }
+
+    /// Of a server's port: what became of connections.
+    fn connections(&self) -> Connections {
+        Connections::default()
+    }
 }
 
 impl<P: Port + ?Sized> Port for Box<P> {
@@ -38,6 +67,23 @@ impl<P: Port + ?Sized> Port for Box<P> {
     fn facts(&self) -> &PortFacts {
         (**self).facts()
     }
+
+    fn duplicate(&self) -> Result<Box<dyn Port>, PortError> {
+        (**self).duplicate()
+    }
+
+    #[inline]
+    fn peer(&self) -> Option<&Peer> {
+        (**self).peer()
+    }
+
+    fn busy_polling(&self) -> BusyPolling {
+        (**self).busy_polling()
+    }
+
+    fn connections(&self) -> Connections {
+        (**self).connections()
+    }
 }
 
 /// How a wait for a message ended.
@@ -48,7 +94,8 @@ pub enum Received {
         /// Its length; more than the buffer holds when its end was cut off.
         length: usize,
         /// The stamp of the reception: for a socket the counter's reading immediately after the
-        /// system call that brought the message.
+        /// system call that brought the message. Of messages that one call brought from a stream,
+        /// each has the stamp of that call.
         at: Ticks,
     },
     /// Nothing came within the limit, or a signal cut the wait short: `at` tells which.
@@ -58,41 +105,27 @@ pub enum Received {
     },
 }
 
-/// How a port waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Sleeps in the receiving system call until a message wakes it: the CPU is free, and each
-    /// message pays for a wake-up.
-    Block,
-    /// Asks again and again without sleeping: no wake-up, and a CPU of its own.
-    Spin,
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Block => "block",
-            Self::Spin => "spin",
-        })
-    }
-}
-
-impl FromStr for Wait {
-    type Err = PortError;
-
-    fn from_str(text: &str) -> Result<Self, PortError> {
-        match text {
-            "block" => Ok(Self::Block),
-            "spin" => Ok(Self::Spin),
-            other => Err(PortError::UnknownWait(other.to_owned())),
-        }
-    }
+/// What became of the connections of a server; all zero where there are none to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Connections {
+    /// Taken.
+    pub accepted: u64,
+    /// Turned away: as many were open as a port has room for.
+    pub turned_away: u64,
+    /// Closed because no message began like what came.
+    pub broken: u64,
+    /// Closed by the client, or with it, in the middle of a message.
+    pub cut: u64,
+    /// Closed because an answer was taken in part only: the client does not read.
+    pub stuck: u64,
+    /// Open now.
+    pub open: u64,
 }
 
 /// What a socket port needs beside its socket.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<C> {
-    /// Stamps messages and, with [`Wait::Spin`], bounds waits.
+    /// Stamps messages and, where a wait spins, bounds it.
     pub counter: C,
     /// The counter's frequency, for limits and facts; stamps stay raw.
     pub rate: Hertz,

@@ -1,21 +1,30 @@
-//! UDP over IPv4 and IPv6, connected: the kernel drops what does not come from the peer.
+//! UDP over IPv4 and IPv6: clients, servers, multicast groups.
 //!
 //! <https://man7.org/linux/man-pages/man7/udp.7.html>. Needs no capability.
+//!
+//! A client is connected: the kernel drops what does not come from its server. A client of a group
+//! cannot be, because its answers come from the servers' own addresses.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, connect, getpeername, getsockname, socket_with,
-    sockopt,
+    AddressFamily, SocketFlags, SocketType, connect, getpeername, socket_with, sockopt,
 };
 use whylate_clock::Counter;
 use whylate_model::{Nanos, Ticks};
+use whylate_sys::interface::Interface;
 
-use crate::datagram::{Datagram, check_datagram};
+use crate::address;
+use crate::datagram::{Datagram, Described, Towards, check_datagram};
 use crate::error::PortError;
-use crate::facts::PortFacts;
+use crate::facts::{PortFacts, SocketFacts};
+use crate::holder::List;
+use crate::options::Options;
+use crate::peer::Peer;
 use crate::port::{Port, Received, Setup};
+use crate::waiting::BusyPolling;
 
 const WANTED: &str = "a connected udp socket";
 const BACKEND_V4: &str = "udp over ipv4";
@@ -47,8 +56,9 @@ impl Family {
 /// to the other.
 pub fn loopback_pair(family: Family) -> Result<(OwnedFd, OwnedFd), PortError> {
     let any = SocketAddr::new(family.loopback(), 0);
-    let (first, second) = (bound(any)?, bound(any)?);
-    let (at_first, at_second) = (local(&first)?, local(&second)?);
+    let options = Options::default();
+    let (first, second) = (bound(any, &options)?, bound(any, &options)?);
+    let (at_first, at_second) = (address::local(&first)?, address::local(&second)?);
     connect_to(&first, at_second)?;
     connect_to(&second, at_first)?;
     Ok((first, second))
@@ -56,12 +66,12 @@ pub fn loopback_pair(family: Family) -> Result<(OwnedFd, OwnedFd), PortError> {
 
 /// A socket bound to `from` (port 0: the kernel chooses) and connected to `to`.
 pub fn connected(from: SocketAddr, to: SocketAddr) -> Result<OwnedFd, PortError> {
-    let socket = bound(from)?;
+    let socket = bound(from, &Options::default())?;
     connect_to(&socket, to)?;
     Ok(socket)
 }
 
-/// One connected UDP socket.
+/// One UDP socket.
 #[derive(Debug)]
 pub struct Udp<C>(Datagram<C>);
 
@@ -69,15 +79,63 @@ impl<C: Counter> Udp<C> {
     /// Takes over a connected socket.
     pub fn open(socket: OwnedFd, setup: Setup<C>) -> Result<Self, PortError> {
         check_datagram(&socket, WANTED)?;
-        let local = local(&socket)?;
+        let local = address::local(&socket)?;
         let peer = getpeername(&socket).ok().flatten().and_then(|peer| peer.try_into().ok());
         let Some(peer): Option<SocketAddr> = peer else {
             let found = "a socket without a peer".to_owned();
             return Err(PortError::WrongDescriptor { wanted: WANTED, found });
         };
-        let backend = if local.is_ipv4() { BACKEND_V4 } else { BACKEND_V6 };
         let path = format!("{local} -> {peer}");
-        Ok(Self(Datagram::open(socket, setup, backend, path, MAX_MESSAGE)?))
+        Self::described(socket, setup, Towards::Peer, (local, Some(peer), path))
+    }
+
+    /// A client of the server, or of the group of servers, at `to`; `from` is its own address.
+    pub fn client(
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+        options: &Options,
+        setup: Setup<C>,
+    ) -> Result<Self, PortError> {
+        let from = from.unwrap_or_else(|| address::any_of(to));
+        if !to.ip().is_multicast() {
+            let socket = bound_for(from, to, options)?;
+            connect_to(&socket, to)?;
+            return Self::open(socket, setup);
+        }
+        let interface = group_interface(to, options)?;
+        let socket = bound_for(from, to, options)?;
+        send_by(&socket, &interface, to)?;
+        let to = scoped(to, &interface);
+        let local = address::local(&socket)?;
+        let path = format!("{local} -> {to} by {}", interface.name);
+        let towards = Towards::Group(to.into());
+        Self::described(socket, setup, towards, (local, Some(to), path))
+    }
+
+    /// A server at `address`, which answers whom it hears; at a group's address it hears what is
+    /// sent to the group.
+    pub fn listen(
+        address: SocketAddr,
+        options: &Options,
+        setup: Setup<C>,
+    ) -> Result<Self, PortError> {
+        let socket = listening(address, options)?;
+        let local = address::local(&socket)?;
+        let path = format!("any -> {local}");
+        Self::described(socket, setup, Towards::Sender(None), (local, None, path))
+    }
+
+    fn described(
+        socket: OwnedFd,
+        setup: Setup<C>,
+        towards: Towards,
+        (local, remote, path): (SocketAddr, Option<SocketAddr>, String),
+    ) -> Result<Self, PortError> {
+        let remote = remote.map(|remote| remote.to_string());
+        let facts = SocketFacts::of(&socket, local.to_string(), remote);
+        let (backend, max_message) = (backend(local), MAX_MESSAGE);
+        let described = Described { backend, path, max_message, facts };
+        Ok(Self(Datagram::open(socket, setup, towards, described)?))
     }
 
     /// Gives the descriptor back, to hand it on to another process.
@@ -87,7 +145,7 @@ impl<C: Counter> Udp<C> {
     }
 }
 
-impl<C: Counter> Port for Udp<C> {
+impl<C: Counter + Clone + 'static> Port for Udp<C> {
     #[inline]
     fn send(&mut self, message: &[u8]) -> Result<Ticks, PortError> {
         self.0.send(message)
@@ -101,6 +159,19 @@ impl<C: Counter> Port for Udp<C> {
     fn facts(&self) -> &PortFacts {
         self.0.facts()
     }
+
+    fn duplicate(&self) -> Result<Box<dyn Port>, PortError> {
+        Ok(Box::new(Self(self.0.duplicate()?)))
+    }
+
+    #[inline]
+    fn peer(&self) -> Option<&Peer> {
+        self.0.peer()
+    }
+
+    fn busy_polling(&self) -> BusyPolling {
+        self.0.busy_polling()
+    }
 }
 
 /// Is it a socket of IPv4 or IPv6?
@@ -108,29 +179,103 @@ pub(crate) fn is_internet(socket: &OwnedFd) -> bool {
     matches!(sockopt::socket_domain(socket), Ok(AddressFamily::INET | AddressFamily::INET6))
 }
 
-fn bound(address: SocketAddr) -> Result<OwnedFd, PortError> {
-    let (family, what) = match address {
-        SocketAddr::V4(_) => (AddressFamily::INET, BACKEND_V4),
-        SocketAddr::V6(_) => (AddressFamily::INET6, BACKEND_V6),
-    };
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| PortError::Create { what, errno })?;
-    bind(&socket, &address).map_err(|errno| PortError::Bind { address, errno })?;
+pub(crate) fn backend(address: SocketAddr) -> &'static str {
+    if address.is_ipv4() { BACKEND_V4 } else { BACKEND_V6 }
+}
+
+/// A socket that hears what is sent to `address`.
+pub(crate) fn listening(address: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
+    if !address.ip().is_multicast() {
+        return bound(address, options);
+    }
+    let interface = group_interface(address, options)?;
+    let socket = made(address, options)?;
+    // Several servers of one host hear one group.
+    sockopt::set_socket_reuseaddr(&socket, true).map_err(|errno| PortError::Option {
+        backend: backend(address),
+        what: "shared address",
+        errno,
+    })?;
+    address::bind(&socket, scoped(address, &interface), List::Udp)?;
+    join(&socket, &interface, address)?;
     Ok(socket)
 }
 
-fn connect_to(socket: &OwnedFd, address: SocketAddr) -> Result<(), PortError> {
-    connect(socket, &address).map_err(|errno| PortError::Connect { address, errno })
+fn made(address: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
+    let what = backend(address);
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| PortError::Create { what, errno })?;
+    options.apply(&socket, address, what)?;
+    Ok(socket)
 }
 
-fn local(socket: &OwnedFd) -> Result<SocketAddr, PortError> {
-    let name = getsockname(socket).map_err(|errno| PortError::Option {
-        backend: "udp",
-        what: "own address",
+fn bound(address: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
+    bound_for(address, address, options)
+}
+
+/// A socket bound to `from`, with the options that messages to `to` need.
+fn bound_for(from: SocketAddr, to: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
+    let socket = made(to, options)?;
+    address::bind(&socket, from, List::Udp)?;
+    Ok(socket)
+}
+
+fn connect_to(socket: &OwnedFd, to: SocketAddr) -> Result<(), PortError> {
+    connect(socket, &to).map_err(|errno| match errno {
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN => {
+            PortError::NoRoute { to: to.to_string(), errno }
+        }
+        errno => PortError::Connect { address: to, errno },
+    })
+}
+
+/// Left to itself the kernel would take the interface of the default route, and say nothing.
+fn group_interface(group: SocketAddr, options: &Options) -> Result<Interface, PortError> {
+    let asked = options.interface(group)?;
+    asked.ok_or(PortError::GroupWithoutInterface { group: group.ip() })
+}
+
+/// Addresses of one link are not known without it.
+fn scoped(address: SocketAddr, interface: &Interface) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() == 0 => {
+            SocketAddrV6::new(*v6.ip(), v6.port(), v6.flowinfo(), interface.index).into()
+        }
+        other => other,
+    }
+}
+
+fn join(socket: &OwnedFd, interface: &Interface, group: SocketAddr) -> Result<(), PortError> {
+    let joined = match group.ip() {
+        IpAddr::V4(v4) => sockopt::set_ip_add_membership_with_ifindex(
+            socket,
+            &v4,
+            &Ipv4Addr::UNSPECIFIED,
+            interface.index,
+        ),
+        IpAddr::V6(v6) => sockopt::set_ipv6_add_membership(socket, &v6, interface.index),
+    };
+    let name = || interface.name.clone();
+    joined.map_err(|errno| PortError::Join { group: group.ip(), name: name(), errno })
+}
+
+/// Sends to groups by this interface, and lets servers of this host hear them, too.
+fn send_by(socket: &OwnedFd, interface: &Interface, group: SocketAddr) -> Result<(), PortError> {
+    let set = match group.ip() {
+        IpAddr::V4(v4) => sockopt::set_ip_multicast_if_with_ifindex(
+            socket,
+            &v4,
+            &Ipv4Addr::UNSPECIFIED,
+            interface.index,
+        )
+        .and_then(|()| sockopt::set_ip_multicast_loop(socket, true)),
+        IpAddr::V6(_) => sockopt::set_ipv6_multicast_if(socket, interface.index)
+            .and_then(|()| sockopt::set_ipv6_multicast_loop(socket, true)),
+    };
+    set.map_err(|errno| PortError::Option {
+        backend: backend(group),
+        what: "interface for multicast",
         errno,
-    })?;
-    name.try_into().map_err(|_| PortError::WrongDescriptor {
-        wanted: WANTED,
-        found: "a socket of another family".to_owned(),
     })
 }

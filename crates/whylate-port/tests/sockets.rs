@@ -7,7 +7,9 @@ use std::time::Duration;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::{Hertz, Nanos};
 use whylate_port::udp::{self, Family};
-use whylate_port::{Port, PortError, Received, Setup, Udp, UnixDatagram, Wait, inherited, unix};
+use whylate_port::{
+    BusyPolling, Port, PortError, Received, Setup, Udp, UnixDatagram, Wait, inherited, unix,
+};
 
 const MS: u64 = 1_000_000;
 const LIMIT: Nanos = Nanos(2_000 * MS);
@@ -21,6 +23,23 @@ fn counter() -> Option<HardwareCounter> {
 /// The rate only bounds waits here: right within a factor of a few is enough.
 fn setup(counter: HardwareCounter, wait: Wait) -> Setup<HardwareCounter> {
     Setup { counter, rate: Hertz(1e9), wait }
+}
+
+/// Every way to wait there is on this host.
+fn waits() -> Vec<Wait> {
+    let Some(counter) = counter() else { return Vec::new() };
+    let opens = |wait: &Wait| {
+        let (end, _) = unix::pair().expect("sockets can be made");
+        match inherited::open(end, setup(counter, *wait)) {
+            Ok(_) => true,
+            Err(reason @ (PortError::Wait { .. } | PortError::BusyPollDenied { .. })) => {
+                eprintln!("skipped: {reason}");
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    Wait::ALL.into_iter().filter(opens).collect()
 }
 
 /// Every backend there is on this host.
@@ -39,7 +58,7 @@ fn pairs() -> Vec<(&'static str, Ends)> {
 #[test]
 fn messages_come_whole_unchanged_and_stamped_in_order_by_every_backend_and_wait() {
     let Some(mut counter) = counter() else { return };
-    for wait in [Wait::Block, Wait::Spin] {
+    for wait in waits() {
         for (backend, (here, there)) in pairs() {
             let mut here = inherited::open(here, setup(counter, wait)).unwrap();
             let mut there = inherited::open(there, setup(counter, wait)).unwrap();
@@ -63,7 +82,7 @@ fn messages_come_whole_unchanged_and_stamped_in_order_by_every_backend_and_wait(
 #[test]
 fn a_wait_without_a_message_ends_and_says_so() {
     let Some(mut counter) = counter() else { return };
-    for wait in [Wait::Block, Wait::Spin] {
+    for wait in waits() {
         for (backend, (here, _there)) in pairs() {
             let mut port = inherited::open(here, setup(counter, wait)).unwrap();
             for limit in [0, 1, 3 * MS] {
@@ -72,7 +91,8 @@ fn a_wait_without_a_message_ends_and_says_so() {
                 let Received::Nothing { at } = got else { panic!("{backend} {got:?}") };
                 assert!(at > before);
                 // The setup's rate is 1 GHz, so with spinning the limit is known in ticks.
-                assert!(wait == Wait::Block || at.since(before).0 >= limit);
+                let spins = matches!(wait, Wait::Spin | Wait::BusyPoll);
+                assert!(!spins || at.since(before).0 >= limit);
             }
         }
     }
@@ -186,9 +206,50 @@ fn a_descriptor_of_another_kind_is_refused_with_what_it_is() {
 }
 
 #[test]
-fn ways_to_wait_are_parsed_and_unknown_ones_named() {
-    for wait in [Wait::Block, Wait::Spin] {
-        assert_eq!(wait.to_string().parse::<Wait>().unwrap(), wait);
+fn one_thread_sends_while_another_waits_on_the_same_socket() {
+    let Some(counter) = counter() else { return };
+    for (backend, (here, there)) in pairs() {
+        let mut receiver = inherited::open(here, setup(counter, Wait::Block)).unwrap();
+        let mut there = inherited::open(there, setup(counter, Wait::Block)).unwrap();
+        let mut sender = receiver.duplicate().unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(move || receiver.receive(&mut [0; 64], LIMIT).unwrap());
+            thread::sleep(Duration::from_millis(5));
+            sender.send(b"there?").unwrap();
+            let came = there.receive(&mut [0; 64], LIMIT).unwrap();
+            assert!(matches!(came, Received::Message { length: 6, .. }), "{backend} {came:?}");
+            there.send(b"yes").unwrap();
+            let back = waiting.join().unwrap();
+            assert!(matches!(back, Received::Message { length: 3, .. }), "{backend} {back:?}");
+        });
     }
-    assert!("nap".parse::<Wait>().unwrap_err().to_string().contains("nap"));
+}
+
+#[test]
+fn what_the_kernel_gave_is_read_back() {
+    let Some(counter) = counter() else { return };
+    let (here, _there) = udp::loopback_pair(Family::V4).unwrap();
+    let port = inherited::open(here, setup(counter, Wait::Spin)).unwrap();
+    let facts = port.facts().socket.clone().expect("a socket has facts");
+    assert!(facts.local.starts_with("127.0.0.1:"), "{facts:?}");
+    assert!(facts.remote.as_ref().is_some_and(|to| to.starts_with("127.0.0.1:")), "{facts:?}");
+    assert_eq!(facts.interface.as_deref(), Some("lo"));
+    assert!(facts.mtu.is_some_and(|mtu| mtu >= 1_500), "{facts:?}");
+    assert!(facts.receive_buffer.is_some_and(|bytes| bytes > 0), "{facts:?}");
+    assert_eq!(port.busy_polling(), BusyPolling::NotAsked);
+}
+
+#[test]
+fn busy_polling_on_loopback_says_that_there_is_no_queue_to_poll() {
+    let Some(counter) = counter() else { return };
+    if !waits().contains(&Wait::BusyPoll) {
+        return;
+    }
+    let (here, there) = udp::loopback_pair(Family::V4).unwrap();
+    let mut here = inherited::open(here, setup(counter, Wait::BusyPoll)).unwrap();
+    let mut there = inherited::open(there, setup(counter, Wait::Block)).unwrap();
+    there.send(b"x").unwrap();
+    here.receive(&mut [0; 8], LIMIT).unwrap();
+    assert_eq!(here.busy_polling(), BusyPolling::NoQueue);
+    assert!(here.facts().socket.as_ref().is_some_and(|facts| facts.busy_poll_us > Some(0)));
 }

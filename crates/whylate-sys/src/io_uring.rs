@@ -70,7 +70,7 @@ impl std::fmt::Debug for RingTimeout {
 }
 
 #[cold]
-fn refusal(call: &'static str, what: &str, error: &std::io::Error) -> SysError {
+pub(crate) fn refusal(call: &'static str, what: &str, error: &std::io::Error) -> SysError {
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
     let advice = match errno {
         Errno::PERM => format!(

@@ -23,8 +23,9 @@ use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos};
 use whylate_net::open_loop::{Ended, OpenOutcome};
 use whylate_net::schedule::{Arrivals, Plan};
-use whylate_net::{Cookie, OpenLoop, Raw};
+use whylate_net::{Cookie, OpenLoop, Protocol, Raw};
 use whylate_port::Wait;
+use whylate_port::open::Transport;
 use whylate_sys::memory;
 use whylate_threads::Placement;
 
@@ -35,7 +36,7 @@ use crate::verdict::{unique, verdict};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
-pub use ends::{Target, Transport};
+pub use ends::Target;
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -141,10 +142,10 @@ impl<'a> Recording<'a> {
 
     fn measure(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
         let request = self.request;
-        let mut ends = ends::open(request, &self.bench)?;
         let settings = self.open_loop();
         let protocol = Raw::new(Cookie::fresh());
         settings.check(&protocol)?;
+        let mut ends = ends::open(request, &self.bench, protocol.framing())?;
         let (mut collected, mut hand) = intervals::between(&settings, self.bench.rate);
         let mut counter = self.bench.counter;
         let placement = Placement { cpu: Some(request.cpu), fifo: request.fifo };

@@ -8,6 +8,7 @@ mod attend;
 mod direct;
 mod evidence;
 mod formula;
+mod growth;
 mod indirect;
 mod sizes;
 mod times;
@@ -157,6 +158,7 @@ impl<'a> Recording<'a> {
             tick: None,
             indirect: Vec::new(),
             trials: request.indirect.as_ref().map(indirect::trials),
+            growth: None,
         };
         Ok(Self {
             request,

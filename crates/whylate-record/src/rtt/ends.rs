@@ -1,15 +1,15 @@
 //! The two ends of a flow: the client's port, and a reflector where none is there.
 
 use std::fmt;
-use std::net::SocketAddr;
-use std::str::FromStr;
 
 use whylate_host::watch::Watched;
 use whylate_model::{CpuId, Nanos};
 use whylate_net::ReflectorProcess;
 use whylate_net::lab::{self, Bed};
 use whylate_net::open_loop::Ended;
-use whylate_port::{Port, Setup, inherited, udp, unix};
+use whylate_port::open::{Client, Target as Place, Transport};
+use whylate_port::options::Options;
+use whylate_port::{Framing, Port, Setup, inherited, udp, unix};
 
 use super::Request;
 use crate::RecordError;
@@ -18,38 +18,8 @@ use crate::workbench::Workbench;
 /// A reflector that was told that this is the end takes a moment to go.
 const LEAVE_TAKING: Nanos = Nanos(500_000_000);
 
-/// How messages go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// Datagrams of UDP.
-    Udp,
-    /// Datagrams between two processes of this host.
-    Unix,
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Udp => "udp",
-            Self::Unix => "unix",
-        })
-    }
-}
-
-impl FromStr for Transport {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "udp" => Ok(Self::Udp),
-            "unix" => Ok(Self::Unix),
-            other => Err(format!("`{other}` is no transport: choose udp or unix")),
-        }
-    }
-}
-
 /// The other end of a flow.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A reflector that the recording starts on this CPU, over the loopback interface or through a
     /// bed.
@@ -60,7 +30,7 @@ pub enum Target {
         bed: Option<Bed>,
     },
     /// Whoever listens there.
-    At(SocketAddr),
+    At(Place),
 }
 
 impl Target {
@@ -81,7 +51,7 @@ impl fmt::Display for Target {
             Self::Own { cpu, bed: Some(bed) } => {
                 write!(f, "own reflector on CPU {cpu}, through the bed {}", bed.name())
             }
-            Self::At(address) => write!(f, "{address}"),
+            Self::At(place) => place.fmt(f),
         }
     }
 }
@@ -112,21 +82,23 @@ impl Ends {
     }
 }
 
-pub(super) fn open(request: &Request, bench: &Workbench) -> Result<Ends, RecordError> {
+pub(super) fn open(
+    request: &Request,
+    bench: &Workbench,
+    framing: Framing,
+) -> Result<Ends, RecordError> {
     let setup = Setup { counter: bench.counter, rate: bench.rate, wait: request.wait };
     let (cpu, bed) = match &request.target {
-        Target::At(address) => {
-            let any = match address {
-                SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
-                SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
-            };
-            let socket = udp::connected(any, *address)?;
-            return Ok(Ends { near: inherited::open(socket, setup)?, reflector: None });
+        Target::At(place) => {
+            let (transport, target) = (request.transport, place.clone());
+            let client = Client { transport, target, from: None, options: Options::default() };
+            return Ok(Ends { near: client.open(setup, framing)?, reflector: None });
         }
         Target::Own { cpu, bed } => (*cpu, bed),
     };
     let (near, far) = match (request.transport, bed) {
         (Transport::Unix, _) => unix::pair()?,
+        (Transport::Tcp, _) => return Err(RecordError::NoOwnReflector("tcp")),
         (Transport::Udp, None) => udp::loopback_pair(udp::Family::V4)?,
         (Transport::Udp, Some(bed)) => lab::udp_pair(bed)?,
     };

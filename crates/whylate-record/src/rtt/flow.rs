@@ -9,10 +9,11 @@ use whylate_model::warning::Warning;
 use whylate_model::{Hertz, Nanos};
 use whylate_net::OpenLoop;
 use whylate_net::open_loop::{Latencies, OpenOutcome};
+use whylate_port::open::{Target as Place, Transport};
 use whylate_stats::Histogram;
 
 use super::Request;
-use super::ends::{Target, Transport};
+use super::ends::Target;
 use super::intervals::Collected;
 use crate::summary::{self, Description};
 
@@ -24,11 +25,13 @@ const HELD: f64 = 0.99;
 const LIKE_POISSON: f64 = 0.02;
 /// Name of the one flow.
 const NAME: &str = "rtt";
-/// Bytes of Ethernet (addresses, type, check sequence), IPv4, IPv6, and UDP around a message.
+/// Bytes of Ethernet (addresses, type, check sequence), IPv4, IPv6, UDP and TCP around a message.
 const ETHERNET: usize = 18;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
+/// With the time stamps option, which Linux sends.
+const TCP: usize = 32;
 
 /// The three times of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,10 +269,11 @@ fn frame_of(transport: Transport, target: &Target, bytes: usize) -> Option<usize
     const SHORTEST: usize = 64;
     let ip = match (transport, target) {
         (Transport::Unix, _) => return None,
-        (Transport::Udp, Target::At(address)) if address.is_ipv6() => IPV6,
-        (Transport::Udp, _) => IPV4,
+        (_, Target::At(Place::Address(address))) if address.is_ipv6() => IPV6,
+        _ => IPV4,
     };
-    Some((bytes + UDP + ip + ETHERNET).max(SHORTEST))
+    let transport = if transport == Transport::Tcp { TCP } else { UDP };
+    Some((bytes + transport + ip + ETHERNET).max(SHORTEST))
 }
 
 fn left(request: &Request, settings: &OpenLoop, outcome: &OpenOutcome) -> Departures {
@@ -367,11 +371,12 @@ mod tests {
     #[test]
     fn a_message_fills_its_frame_and_a_frame_is_never_shorter_than_the_shortest() {
         let of = |transport, target: &str, bytes| {
-            frame_of(transport, &Target::At(target.parse().unwrap()), bytes)
+            frame_of(transport, &Target::At(Place::Address(target.parse().unwrap())), bytes)
         };
         assert_eq!(of(Transport::Udp, "127.0.0.1:1", 64), Some(110));
         assert_eq!(of(Transport::Udp, "[::1]:1", 64), Some(130));
         assert_eq!(of(Transport::Udp, "127.0.0.1:1", 14), Some(64));
+        assert_eq!(of(Transport::Tcp, "127.0.0.1:1", 64), Some(134));
         assert_eq!(of(Transport::Unix, "127.0.0.1:1", 14), None);
     }
 }

@@ -69,6 +69,9 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
         (Definition::DispatchLatency, "wake-ups", "dispatch latency", "of the wake-ups"),
         (Definition::ResponseTime, "jobs", "response time", "of the jobs"),
         (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
+        (Definition::Response, "responses", "response time", "of the intended requests"),
+        (Definition::SendLateness, "late sends", "send lateness", "of the intended requests"),
+        (Definition::Departures, "departures", "distance of departures", "of the distances"),
         (Definition::ContextSwitch, "context switches", "time of the switch", "of the switches"),
     ];
     for (definition, name, of, share_of) in kinds {

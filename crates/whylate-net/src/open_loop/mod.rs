@@ -19,6 +19,7 @@ mod ledger;
 mod proofs;
 mod receiver;
 mod sender;
+mod split;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,7 +40,7 @@ pub use departures::Departures;
 pub use ledger::{GivenUp, Latencies, Watch};
 
 use flight::Flight;
-use hot::{Guard, pump};
+use hot::Guard;
 use ledger::Ledger;
 use receiver::{Looked, Receiver, Waiting};
 use sender::Sender;
@@ -144,7 +145,7 @@ impl OpenLoop {
 
     /// Measures on the calling thread, until the schedule is over or `stop` is set. Calls `watch`
     /// with each interval as it closes. `counter` is the one that the port stamps by.
-    pub fn run<P: Port + ?Sized, C: Counter>(
+    pub fn run<P: Port + ?Sized, C: Counter + Clone>(
         &self,
         port: &mut P,
         counter: &mut C,
@@ -175,7 +176,8 @@ impl OpenLoop {
                 // What is late catches up for as long as it would be waited for.
                 let until = begin.0 + scale.ticks(self.duration).0 + scale.ticks(self.timeout).0;
                 let until = Ticks(until);
-                let why = pump(port, counter, &mut sender, &mut receiver, guard, until, stop);
+                let why =
+                    go(port, counter, scale, (&mut sender, &mut receiver), guard, until, stop);
                 (why, Some(counter.read_ordered().0))
             }
         };
@@ -209,7 +211,7 @@ impl OpenLoop {
     }
 
     /// Greets, warms up, and measures what a look costs.
-    fn prepare<P: Port + ?Sized, C: Counter>(
+    fn prepare<P: Port + ?Sized, C: Counter + Clone>(
         &self,
         port: &mut P,
         counter: &mut C,
@@ -233,14 +235,14 @@ impl OpenLoop {
         let begin = Ticks(counter.read_ordered().0.0 + scale.ticks(LEAD).0);
         let until = Ticks(begin.0 + scale.ticks(self.warmup).0);
         let mut sender = Sender::new(self, protocol, Phase::WarmUp, &flight, begin, self.warmup);
-        Ok(match pump(port, counter, &mut sender, &mut receiver, guard, until, stop) {
+        Ok(match go(port, counter, scale, (&mut sender, &mut receiver), guard, until, stop) {
             Ended::Duration | Ended::Requests => Ready::Yes(guard),
             other => Ready::Ended(other),
         })
     }
 
     /// Sends requests of the warm-up until one is answered; false when the run is to stop.
-    fn greet<P: Port + ?Sized, C: Counter>(
+    fn greet<P: Port + ?Sized, C: Counter + Clone>(
         &self,
         port: &mut P,
         counter: &mut C,
@@ -281,6 +283,28 @@ impl OpenLoop {
 enum Ready {
     Yes(Guard),
     Ended(Ended),
+}
+
+/// Sends and receives as the port waits: on one thread where it spins, on two where it sleeps.
+fn go<P: Port + ?Sized, C: Counter + Clone>(
+    port: &mut P,
+    counter: &mut C,
+    scale: Scale,
+    (sender, receiver): (&mut Sender<'_>, &mut Receiver<'_>),
+    guard: Guard,
+    until: Ticks,
+    stop: &AtomicBool,
+) -> Ended {
+    if !port.facts().wait.sleeps() {
+        return hot::pump(port, counter, sender, receiver, guard, until, stop);
+    }
+    match port.duplicate() {
+        Ok(mut sending) => {
+            let ports = (port, &mut *sending as &mut dyn Port);
+            split::pump(ports, counter, scale, sender, receiver, until, stop)
+        }
+        Err(error) => Ended::Failed(error),
+    }
 }
 
 /// Twice the median cost of a look that finds nothing.

@@ -50,7 +50,7 @@ pub enum Answer {
 }
 
 /// What client and server of a protocol write and read.
-pub trait Protocol: Send {
+pub trait Protocol: Send + Sync {
     /// The name in reports and on the command line.
     fn name(&self) -> &'static str;
 

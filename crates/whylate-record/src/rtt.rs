@@ -196,7 +196,15 @@ impl<'a> Recording<'a> {
     }
 
     fn take(&mut self, settings: &OpenLoop, outcome: &OpenOutcome, by_time: &intervals::Collected) {
+        let length = outcome
+            .ended
+            .zip(outcome.began)
+            .map_or(Nanos(0), |(ended, began)| ended.since(began).to_nanos(self.bench.rate));
         let told = flow::of(self.request, settings, outcome, by_time, self.bench.resolution_ns());
+        // What has no intervals is one: the whole.
+        for (name, values) in &told.whole {
+            self.storage.interval(name, values, Nanos(0), length);
+        }
         self.series.extend(told.series);
         self.flows.push(told.flow);
         self.warnings.extend(told.warnings);

@@ -181,6 +181,13 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         ));
     }
     if let Some(other) = flow.other_end {
+        if let Some((there, back)) = where_lost(&flow.packets, other.answered) {
+            said.push(format!(
+                "of those lost, {} were on their way there or not read, and {} on their way back",
+                count(there),
+                count(back)
+            ));
+        }
         said.push(format!(
             "the other end answered {} and took {} for foreign; it held a request for {} at least, \
              {} in the median, {} at most",
@@ -192,6 +199,17 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         ));
     }
     said
+}
+
+/// Where requests were lost: before the other end answered, and after it. With duplicates nobody
+/// can tell.
+fn where_lost(packets: &Packets, answered: u64) -> Option<(u64, u64)> {
+    if packets.duplicates > 0 || packets.lost == 0 {
+        return None;
+    }
+    let there = packets.sent.checked_sub(answered)?;
+    let back = packets.lost.checked_sub(there)?;
+    Some((there, back))
 }
 
 fn size(flow: &Flow) -> String {
@@ -215,4 +233,19 @@ fn ns(value: f64) -> String {
 
 fn absent() -> String {
     ABSENT.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_located_by_what_the_other_end_answered_unless_duplicates_hide_it() {
+        let packets = Packets { sent: 100, received: 90, lost: 10, ..Packets::default() };
+        assert_eq!(where_lost(&packets, 93), Some((7, 3)));
+        assert_eq!(where_lost(&packets, 101), None, "it answered more than was sent");
+        assert_eq!(where_lost(&packets, 80), None, "it answered less than came back");
+        assert_eq!(where_lost(&Packets { duplicates: 1, ..packets }, 93), None);
+        assert_eq!(where_lost(&Packets { received: 100, lost: 0, ..packets }, 100), None);
+    }
 }

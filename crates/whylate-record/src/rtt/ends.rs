@@ -47,9 +47,9 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Own { cpu, bed: None } => write!(f, "own reflector on CPU {cpu}, loopback"),
+            Self::Own { cpu, bed: None } => write!(f, "a reflector on CPU {cpu} over loopback"),
             Self::Own { cpu, bed: Some(bed) } => {
-                write!(f, "own reflector on CPU {cpu}, through the bed {}", bed.name())
+                write!(f, "a reflector on CPU {cpu} through the bed {}", bed.name())
             }
             Self::At(place) => place.fmt(f),
         }

@@ -79,19 +79,21 @@ impl Of {
 }
 
 /// A flow of the run, and what belongs to it.
-pub(super) struct Told {
+pub(super) struct Told<'a> {
     pub(super) flow: Flow,
+    /// Values of series without intervals of time, for the log.
+    pub(super) whole: Vec<(String, &'a Histogram)>,
     pub(super) series: Vec<Series>,
     pub(super) warnings: Vec<Warning>,
 }
 
-pub(super) fn of(
+pub(super) fn of<'a>(
     request: &Request,
     settings: &OpenLoop,
-    outcome: &OpenOutcome,
+    outcome: &'a OpenOutcome,
     by_time: &Collected,
     resolution_ns: f64,
-) -> Told {
+) -> Told<'a> {
     let packets = packets(outcome);
     let mut series: Vec<Series> = Of::ALL
         .into_iter()
@@ -114,15 +116,20 @@ pub(super) fn of(
         ended: outcome.ended,
     };
     flow.departures.gaps = departures.as_ref().map(|series| series.name.clone());
-    series.extend(departures);
+    let mut whole = Vec::new();
+    if let Some(departures) = departures {
+        whole.push((departures.name.clone(), &outcome.departures.gaps));
+        series.push(departures);
+    }
     for (label, latencies) in settings.plan.arrivals.parts().iter().zip(&outcome.parts) {
         if let Some(part) = part_series(label, latencies, outcome, resolution_ns) {
             flow.parts.push(Part { label: label.clone(), response: part.name.clone() });
+            whole.push((part.name.clone(), &latencies.response));
             series.push(part);
         }
     }
     let warnings = warnings(&flow, outcome);
-    Told { flow, series, warnings }
+    Told { flow, whole, series, warnings }
 }
 
 fn description(of: Of, resolution_ns: f64, lost: u64) -> Description {

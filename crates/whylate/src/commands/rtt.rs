@@ -38,8 +38,8 @@ fn request(options: &Rtt) -> Result<Request> {
     let per_second = options.rate.per_second((options.size + AROUND) as u32);
     let duration = quick(options.duration, options.common.quick);
     let question = format!(
-        "How long does a request by {} take at {}, {} requests/s, {}?",
-        options.port, target, per_second, options.arrivals
+        "How long does a request by {} take to {target} and back, {} {}?",
+        options.port, options.rate, options.arrivals
     );
     Ok(Request {
         cpu,

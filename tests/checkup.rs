@@ -134,7 +134,7 @@ fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     let directory = home.path().join("run");
     let mut started = start(&directory, &[]);
     thread_named(&started, "client/0");
-    let reflector = reflector_of(started.0.id());
+    let reflector = program::reflector_of(started.0.id());
     std::thread::sleep(Duration::from_secs(1));
     signal::send_to_process(reflector, SIGKILL).unwrap();
     assert_eq!(started.status(), Some(4));

@@ -16,6 +16,7 @@ pub mod intervals;
 pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
+pub mod reflect;
 pub mod scoring;
 pub mod set;
 pub mod storage;

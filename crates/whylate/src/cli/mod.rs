@@ -29,7 +29,7 @@ pub(crate) use hourglass::Hourglass;
 pub(crate) use lab::{Action, Kind, Lab};
 pub(crate) use merge::Merge;
 pub(crate) use paper::{Paper, Which};
-pub(crate) use reflect::ReflectStdin;
+pub(crate) use reflect::{Reflect, ReflectStdin};
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
 pub(crate) use switch_cost::SwitchCost;
@@ -67,6 +67,7 @@ pub(crate) enum Command {
     SwitchCost(Box<SwitchCost>),
     Doctor(Doctor),
     Lab(Lab),
+    Reflect(Box<Reflect>),
     Report(Report),
     Compare(Box<Compare>),
     Merge(Merge),

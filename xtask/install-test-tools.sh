@@ -13,6 +13,7 @@ need rt-app rt-app
 need chromium chromium
 need ip iproute2
 need ovs-vswitchd openvswitch-switch
+need sockperf sockperf
 need qemu-aarch64 qemu-user
 need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || missing="$missing libc6-dev-arm64-cross"

@@ -23,6 +23,7 @@ pub mod load;
 pub mod origin;
 pub mod paper;
 pub mod prediction;
+pub mod reflect;
 pub mod run;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -5,6 +5,7 @@
 
 use crate::doctor::Diagnosis;
 use crate::lab::LabStatus;
+use crate::reflect::Reflected;
 use crate::run::Run;
 
 /// The schema of `run.json` as JSON text.
@@ -35,6 +36,16 @@ pub fn of_diagnosis() -> String {
 #[must_use]
 pub fn of_lab() -> String {
     text(&schemars::schema_for!(LabStatus))
+}
+
+/// The schema of what `whylate reflect --format json` prints, as JSON text.
+///
+/// # Panics
+///
+/// Never, as [`of_run`].
+#[must_use]
+pub fn of_reflected() -> String {
+    text(&schemars::schema_for!(Reflected))
 }
 
 fn text(schema: &schemars::Schema) -> String {

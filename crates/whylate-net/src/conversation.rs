@@ -153,8 +153,11 @@ impl<'a, P: Port + ?Sized> Conversation<'a, P> {
     /// that come meanwhile are late.
     pub(crate) fn farewell(&mut self) -> Option<ReflectorReport> {
         self.set.drained();
+        // Long enough for the account: a server does not answer with more than it got.
+        let mut end = vec![0; self.request.len().max(FAREWELL_BYTES)];
+        Header { kind: Kind::End, cookie: self.cookie, sequence: 0 }.write(&mut end);
         for _ in 0..ENDS {
-            let sent = self.send(Kind::End, 0).ok()?;
+            let sent = self.port.send(&end).ok()?;
             let waited = self.wait((Kind::Farewell, 0), sent, LOOK, &NEVER).ok()?;
             if matches!(waited, Exchange::Answered { .. }) {
                 return ReflectorReport::parse(&self.incoming);

@@ -167,6 +167,44 @@ pub enum NetError {
     /// The journal could not be written, or the bed not be announced.
     #[error(transparent)]
     Host(#[from] whylate_host::HostError),
+    /// No such protocol.
+    #[error("`{0}` is no protocol: choose `raw` or `sockperf`")]
+    UnknownProtocol(String),
+    /// Words that are no address with a port.
+    #[error("`{0}` is no address and port: write 198.18.0.2:11111, [::1]:11111 or NAME:11111")]
+    NotAnAddress(String),
+    /// A name has no address.
+    #[error("cannot resolve {name}: {why}; write its address instead, or see /etc/hosts")]
+    Unresolved {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// A name's address did not come.
+    #[error("{name} was not resolved within {limit}: does a name server answer here?")]
+    ResolvingTimedOut {
+        /// The name.
+        name: String,
+        /// How long it was tried.
+        limit: Nanos,
+    },
+    /// The file of a list of sockets cannot be read.
+    #[error("cannot read {path}: {why}")]
+    FeedUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A list of sockets is none.
+    #[error("cannot read the list of sockets, line {line}: {why}")]
+    Feed {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A kernel interface refused.
     #[error(transparent)]
     Sys(#[from] SysError),

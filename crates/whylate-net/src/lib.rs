@@ -15,6 +15,7 @@
 pub mod closed_loop;
 mod conversation;
 pub mod error;
+pub mod feed;
 pub mod lab;
 pub mod message;
 pub mod open_loop;
@@ -23,14 +24,18 @@ pub mod process;
 mod proofs;
 pub mod protocol;
 pub mod reflect;
+pub mod resolve;
 pub mod schedule;
 pub mod sequence;
+pub mod serve;
 
 pub use closed_loop::{ClosedLoop, Ended, Interval, Outcome, Placed};
 pub use error::NetError;
 pub use message::{Cookie, ReflectorReport};
 pub use open_loop::{OpenLoop, OpenOutcome};
 pub use process::{ReflectorProcess, StdinReflector, reflect_stdin};
-pub use protocol::{Protocol, Raw};
+pub use protocol::{Protocol, Raw, Sockperf, Speaks};
 pub use reflect::{ReflectEnd, ReflectSummary, Reflector, reflect};
+pub use resolve::{Resolved, resolve};
 pub use sequence::{Accounting, SequenceSet};
+pub use serve::{Serve, Served, serve};

@@ -7,16 +7,18 @@
 //! | 0..4 | `wlat` |
 //! | 4 | version of this format, 1 |
 //! | 5 | kind |
-//! | 6..8 | 0 |
+//! | 6..8 | length of the whole message |
 //! | 8..16 | cookie: chosen at random by the client, tells its messages from any other |
 //! | 16..24 | sequence number |
 //!
-//! Whatever is not exactly this is foreign: it is counted and never answered.
+//! The length frames messages in a stream, and shows one that was cut. Whatever is not exactly this
+//! is foreign: it is counted and never answered.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 use whylate_model::TicksDelta;
+use whylate_port::Frame;
 
 /// Bytes of the header, and so of the shortest message.
 pub const HEADER_BYTES: usize = 24;
@@ -95,19 +97,20 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a message; none when it is not well-formed.
+    /// Reads the header of a whole message; none when it is not well-formed.
     #[must_use]
     pub fn parse(message: &[u8]) -> Option<Self> {
         let (header, _) = message.split_first_chunk::<HEADER_BYTES>()?;
-        let [m0, m1, m2, m3, version, kind, 0, 0, numbers @ ..] = *header else { return None };
-        if [m0, m1, m2, m3] != MAGIC || version != VERSION {
+        let [m0, m1, m2, m3, version, kind, high, low, numbers @ ..] = *header;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if [m0, m1, m2, m3] != MAGIC || version != VERSION || length != message.len() {
             return None;
         }
         let (cookie, sequence) = (Cookie(number(&numbers, 0)?), number(&numbers, 1)?);
         Some(Self { kind: Kind::from_byte(kind)?, cookie, sequence })
     }
 
-    /// Writes the header to the beginning of a message.
+    /// Writes the header to the beginning of a message, whose length it tells.
     ///
     /// # Panics
     /// When `message` is shorter than a header.
@@ -115,9 +118,25 @@ impl Header {
         message[..4].copy_from_slice(&MAGIC);
         message[4] = VERSION;
         message[5] = self.kind as u8;
-        message[6..8].fill(0);
+        debug_assert!(message.len() <= MAX_BYTES, "no message is longer");
+        let length = message.len() as u16;
+        message[6..8].copy_from_slice(&length.to_be_bytes());
         message[8..16].copy_from_slice(&self.cookie.0.to_be_bytes());
         message[16..24].copy_from_slice(&self.sequence.to_be_bytes());
+    }
+}
+
+/// Where the first message of a stream ends.
+#[must_use]
+pub fn frame(bytes: &[u8]) -> Frame {
+    let known = bytes.len().min(MAGIC.len());
+    if bytes[..known] != MAGIC[..known] || bytes.get(4).is_some_and(|&byte| byte != VERSION) {
+        return Frame::Broken;
+    }
+    let (Some(&high), Some(&low)) = (bytes.get(6), bytes.get(7)) else { return Frame::Unknown };
+    match usize::from(u16::from_be_bytes([high, low])) {
+        length @ HEADER_BYTES..=MAX_BYTES => Frame::Length(length),
+        _ => Frame::Broken,
     }
 }
 
@@ -138,8 +157,8 @@ pub struct ReflectorReport {
 }
 
 impl ReflectorReport {
-    /// Writes the account behind the header of a farewell.
-    pub(crate) fn write(&self, farewell: &mut [u8; FAREWELL_BYTES]) {
+    /// Writes the account behind the header of a farewell, which has [`FAREWELL_BYTES`].
+    pub(crate) fn write(&self, farewell: &mut [u8]) {
         let numbers = [
             self.echoed,
             self.foreign,
@@ -181,7 +200,7 @@ mod tests {
         let mut message = [0xff; HEADER_BYTES];
         let header = Header { kind: Kind::Probe, cookie: Cookie(0x0102), sequence: 3 };
         header.write(&mut message);
-        let expected = b"wlat\x01\x05\0\0\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x03";
+        let expected = b"wlat\x01\x05\0\x18\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x03";
         assert_eq!(&message, expected);
     }
 
@@ -194,8 +213,27 @@ mod tests {
             changed[at] ^= 0x80;
             assert_eq!(Header::parse(&changed), None, "byte {at}");
         }
-        for length in 0..HEADER_BYTES {
+        for length in 0..message.len() {
             assert_eq!(Header::parse(&message[..length]), None, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_cut_where_its_messages_end_and_is_broken_by_anything_else() {
+        let mut message = [0; 100];
+        Header { kind: Kind::Probe, cookie: Cookie(9), sequence: 3 }.write(&mut message);
+        for length in 0..message.len() {
+            let expected = if length < 8 { Frame::Unknown } else { Frame::Length(100) };
+            assert_eq!(frame(&message[..length]), expected, "{length} bytes");
+        }
+        for at in 0..5 {
+            let mut broken = message;
+            broken[at] ^= 1;
+            assert_eq!(frame(&broken[..=at]), Frame::Broken, "byte {at}");
+        }
+        for length in [0, 23, 65_508, 65_535_u16] {
+            message[6..8].copy_from_slice(&length.to_be_bytes());
+            assert_eq!(frame(&message), Frame::Broken, "{length}");
         }
     }
 
@@ -222,8 +260,10 @@ mod tests {
         ) {
             let mut bytes = bytes;
             if forged && bytes.len() >= HEADER_BYTES {
-                bytes[..8].copy_from_slice(&[b'w', b'l', b'a', b't', 1, kind, 0, 0]);
+                let length = bytes.len() as u8;
+                bytes[..8].copy_from_slice(&[b'w', b'l', b'a', b't', 1, kind, 0, length]);
             }
+            let _ = frame(&bytes);
             if let Some(header) = Header::parse(&bytes) {
                 let mut again = bytes.clone();
                 header.write(&mut again);

@@ -72,7 +72,9 @@ fn peer(
         let mut answer = request.to_vec();
         let kind = answer_in_place(&mut answer, &mut cookie).unwrap();
         if kind == Kind::Farewell {
+            let header = Header::parse(&answer).unwrap();
             answer.resize(FAREWELL_BYTES, 0);
+            header.write(&mut answer);
         }
         if kind != Kind::Reply {
             return network.arrive(ROUND_TRIP, answer);

@@ -9,9 +9,7 @@ use whylate_port::{Port, PortError, Received};
 use whylate_stats::histogram::Histogram;
 
 use crate::error::NetError;
-use crate::message::{
-    Cookie, FAREWELL_BYTES, HEADER_BYTES, Header, Kind, MAX_BYTES, ReflectorReport,
-};
+use crate::message::{Cookie, FAREWELL_BYTES, Header, Kind, MAX_BYTES, ReflectorReport};
 
 /// Whether to go on is asked this often while nothing comes.
 const LOOK: Nanos = Nanos(100_000_000);
@@ -109,7 +107,7 @@ pub fn reflect<P: Port + ?Sized>(
             continue;
         };
         let sent = if kind == Kind::Farewell {
-            port.send(&farewell(&buffer, &summary))
+            port.send(&farewell(&buffer[..length], &summary))
         } else {
             port.send(&buffer[..length])
         };
@@ -153,7 +151,9 @@ pub fn answer_in_place(message: &mut [u8], ours: &mut Option<Cookie>) -> Option<
 
 fn farewell(answer: &[u8], summary: &ReflectSummary) -> [u8; FAREWELL_BYTES] {
     let mut message = [0; FAREWELL_BYTES];
-    message[..HEADER_BYTES].copy_from_slice(&answer[..HEADER_BYTES]);
+    if let Some(header) = Header::parse(answer) {
+        header.write(&mut message);
+    }
     let ticks = |value: Option<u64>| TicksDelta(value.unwrap_or(0));
     let residence = &summary.residence;
     let report = ReflectorReport {

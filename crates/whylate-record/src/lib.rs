@@ -17,6 +17,7 @@ pub mod intervals;
 pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
+pub mod reflect;
 pub mod rtt;
 pub mod scoring;
 pub mod set;

@@ -124,6 +124,18 @@ pub(crate) fn work(text: &str) -> Result<whylate_gap::Work, String> {
     }
 }
 
+/// How long a server waits for anybody: a time of a second or more, or `never`, which is 366 days.
+pub(crate) fn idle(text: &str) -> Result<Nanos, String> {
+    const LONGEST: Nanos = Nanos(366 * 86_400 * Nanos::SECOND.0);
+    if text == "never" {
+        return Ok(LONGEST);
+    }
+    match duration(text)? {
+        nanos if (Nanos::SECOND..=LONGEST).contains(&nanos) => Ok(nanos),
+        _ => Err(format!("`{text}` is outside 1s to 366 days: choose one inside, or never")),
+    }
+}
+
 /// A real-time priority from 1 to 98: 99 is left to the kernel's migration and watchdog threads.
 pub(crate) fn priority(text: &str) -> Result<u8, String> {
     match text.parse() {

@@ -15,6 +15,11 @@ fn committed_schema_of_the_beds_is_up_to_date() {
     check("lab.schema.json", &whylate_model::schema::of_lab());
 }
 
+#[test]
+fn committed_schema_of_what_a_reflector_did_is_up_to_date() {
+    check("reflected.schema.json", &whylate_model::schema::of_reflected());
+}
+
 fn check(file: &str, made: &str) {
     let path = format!("{}/schema/{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_SCHEMA").is_some() {

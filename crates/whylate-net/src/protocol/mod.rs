@@ -1,18 +1,23 @@
 //! Protocols: what the bytes of requests and replies mean.
 //!
 //! [`Protocol`] is the one trait; each protocol is one file: [`raw`], the tool's own echo with a
-//! cookie and a number in every message. A protocol knows neither sockets nor clocks: when a
+//! cookie and a number in every message, and [`sockperf`], that tool's wire format. A protocol knows neither sockets nor clocks: when a
 //! request was sent is kept by the client, and never read from the wire.
 
 pub mod raw;
+pub mod sockperf;
 
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use whylate_port::Framing;
 
-use crate::message::ReflectorReport;
+use crate::error::NetError;
+use crate::message::{Cookie, ReflectorReport};
 
 pub use raw::Raw;
+pub use sockperf::Sockperf;
 
 /// Whether a request is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +74,64 @@ pub trait Protocol: Send + Sync {
     /// Turns a whole message that came to a server into its reply.
     fn answer(&self, message: &mut [u8]) -> Answer;
 
+    /// Whose message this is, where the protocol tells: what a server keeps its accounts by.
+    fn flow(&self, message: &[u8]) -> Option<u64> {
+        let _ = message;
+        None
+    }
+
+    /// Of a server: turns a farewell that was answered in place into the account; its length, which
+    /// is never more than the farewell's. None where it has no room, or the protocol has none.
+    fn account(&self, report: ReflectorReport, farewell: &mut [u8]) -> Option<usize> {
+        let _ = (report, farewell);
+        None
+    }
+
     /// Makes the buffer the farewell that asks for the other end's account; false where the
-    /// protocol has none.
+    /// protocol has none, or the buffer is too short for one.
     fn farewell(&self, message: &mut [u8]) -> bool;
 
     /// How the protocol's messages lie in a stream.
     fn framing(&self) -> Framing;
+}
+
+/// The protocols by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Speaks {
+    /// The tool's own echo.
+    Raw,
+    /// The wire format of sockperf.
+    Sockperf,
+}
+
+impl Speaks {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Raw, Self::Sockperf];
+
+    /// The protocol; a client's messages have this cookie, where the protocol has any.
+    #[must_use]
+    pub fn with(self, cookie: Cookie) -> Box<dyn Protocol> {
+        match self {
+            Self::Raw => Box::new(Raw::new(cookie)),
+            Self::Sockperf => Box::new(Sockperf),
+        }
+    }
+}
+
+impl fmt::Display for Speaks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Raw => "raw",
+            Self::Sockperf => "sockperf",
+        })
+    }
+}
+
+impl FromStr for Speaks {
+    type Err = NetError;
+
+    fn from_str(text: &str) -> Result<Self, NetError> {
+        let known = Self::ALL.into_iter().find(|protocol| protocol.to_string() == text);
+        known.ok_or_else(|| NetError::UnknownProtocol(text.to_owned()))
+    }
 }

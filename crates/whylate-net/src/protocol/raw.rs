@@ -3,10 +3,10 @@
 
 use std::ops::RangeInclusive;
 
-use whylate_port::{Frame, Framing};
+use whylate_port::Framing;
 
 use crate::message::{
-    Cookie, FAREWELL_BYTES, HEADER_BYTES, Header, Kind, MAX_BYTES, ReflectorReport,
+    Cookie, FAREWELL_BYTES, HEADER_BYTES, Header, Kind, MAX_BYTES, ReflectorReport, frame,
 };
 use crate::protocol::{Answer, Incoming, Phase, Protocol};
 
@@ -80,13 +80,69 @@ impl Protocol for Raw {
         }
     }
 
+    fn flow(&self, message: &[u8]) -> Option<u64> {
+        Header::parse(message).map(|header| header.cookie.0)
+    }
+
+    fn account(&self, report: ReflectorReport, farewell: &mut [u8]) -> Option<usize> {
+        let header = Header::parse(farewell)?;
+        let message = farewell.get_mut(..FAREWELL_BYTES)?;
+        message.fill(0);
+        Header { kind: Kind::Farewell, ..header }.write(message);
+        report.write(message);
+        Some(FAREWELL_BYTES)
+    }
+
     fn farewell(&self, message: &mut [u8]) -> bool {
+        // A server never answers with more than it got.
+        if message.len() < FAREWELL_BYTES {
+            return false;
+        }
+        message.fill(0);
         Header { kind: Kind::End, cookie: self.cookie, sequence: 0 }.write(message);
         true
     }
 
     fn framing(&self) -> Framing {
-        // The header does not tell a message's length yet.
-        |_| Frame::Broken
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_never_longer_than_the_farewell_that_asked_for_it() {
+        let raw = Raw::new(Cookie(7));
+        let report = ReflectorReport { echoed: 5, ..ReflectorReport::default() };
+        for length in [HEADER_BYTES, FAREWELL_BYTES - 1, FAREWELL_BYTES, 1_400] {
+            let mut message = vec![0; length];
+            let asks = raw.farewell(&mut message);
+            assert_eq!(asks, length >= FAREWELL_BYTES);
+            Header { kind: Kind::End, cookie: Cookie(7), sequence: 0 }.write(&mut message);
+            assert_eq!(raw.answer(&mut message), Answer::Farewell);
+            let told = raw.account(report, &mut message);
+            assert_eq!(told, asks.then_some(FAREWELL_BYTES));
+            if let Some(length) = told {
+                let read = raw.read(&message[..length], length);
+                assert_eq!(read, Incoming::Account(report));
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_becomes_the_reply_that_its_client_knows_and_no_other() {
+        let (ours, theirs) = (Raw::new(Cookie(7)), Raw::new(Cookie(8)));
+        let mut message = vec![0; 64];
+        ours.prepare(&mut message);
+        ours.number(Phase::Measured, 9, &mut message);
+        assert_eq!(ours.flow(&message), Some(7));
+        assert_eq!(ours.read(&message, 64), Incoming::Foreign, "a request is no reply");
+        assert_eq!(theirs.answer(&mut message), Answer::Reply(Phase::Measured));
+        assert_eq!(ours.read(&message, 64), Incoming::Reply(Phase::Measured, 9));
+        assert_eq!(theirs.read(&message, 64), Incoming::Foreign);
+        assert_eq!(ours.read(&message[..63], 64), Incoming::Foreign, "cut");
+        assert_eq!(ours.answer(&mut message), Answer::Foreign, "a reply is not answered");
     }
 }

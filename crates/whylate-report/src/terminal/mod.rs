@@ -11,6 +11,7 @@ pub(crate) mod loads;
 mod origins;
 pub mod paper;
 mod percentiles;
+pub mod reflect;
 pub(crate) mod rta;
 mod selftest;
 mod series;

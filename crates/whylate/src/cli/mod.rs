@@ -30,7 +30,7 @@ pub(crate) use hourglass::Hourglass;
 pub(crate) use lab::{Action, Kind, Lab};
 pub(crate) use merge::Merge;
 pub(crate) use paper::{Paper, Which};
-pub(crate) use reflect::ReflectStdin;
+pub(crate) use reflect::{Reflect, ReflectStdin};
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
 pub(crate) use rtt::Rtt;
@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Rtt(Box<Rtt>),
     Doctor(Doctor),
     Lab(Lab),
+    Reflect(Box<Reflect>),
     Report(Report),
     Compare(Box<Compare>),
     Merge(Merge),

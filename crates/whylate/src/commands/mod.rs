@@ -64,10 +64,11 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Rtt(options)) => rtt::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
+        Some(Command::Reflect(options)) => reflect::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Merge(options)) => merge::run(&options),
-        Some(Command::ReflectStdin(options)) => reflect::run(&options),
+        Some(Command::ReflectStdin(options)) => reflect::run_stdin(&options),
         Some(Command::LoadStdin) => load::run(),
         Some(Command::SwitchRunner(options)) => switch_runner::run(&options),
     }

@@ -160,7 +160,9 @@ pub(crate) fn reflector_of(parent: u32) -> whylate_model::Pid {
             let children = std::fs::read_to_string(task.path().join("children")).ok()?;
             children.split_whitespace().find_map(|child| {
                 let words = std::fs::read(format!("/proc/{child}/cmdline")).ok()?;
-                let reflects = words.split(|byte| *byte == 0).any(|w| w == b"reflect-stdin");
+                let reflects = words
+                    .split(|byte| *byte == 0)
+                    .any(|w| w == b"reflect-stdin" || w == b"reflect");
                 reflects.then(|| whylate_model::Pid(child.parse().unwrap()))
             })
         })

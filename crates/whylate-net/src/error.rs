@@ -83,6 +83,14 @@ pub enum NetError {
         /// Why.
         source: std::io::Error,
     },
+    /// The reflector's process did not listen.
+    #[error("{exe} did not begin to reflect: {said}")]
+    NotListening {
+        /// The program.
+        exe: PathBuf,
+        /// What it said instead.
+        said: String,
+    },
     /// The reflector's process could not be put on its CPU.
     #[error("cannot pin the reflector to cpu {cpu}: {source}")]
     Pin {

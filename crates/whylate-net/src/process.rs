@@ -6,9 +6,11 @@
 //! is still there.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +30,14 @@ const ASK_EVERY: Duration = Duration::from_millis(2);
 /// The child finds its counter's frequency in this time. It bounds waits with it and converts no
 /// stamp, so a thousandth more or less does not matter.
 const RATE_TIME: Duration = Duration::from_millis(5);
+
+/// A reflector that does not say where it listens within this time will not.
+const LISTENING_LIMIT: Duration = Duration::from_secs(5);
+/// What it says where it listens with.
+const LISTENING: &str = "listening on ";
+/// Lines before that, and bytes of each, that are read.
+const MOST_LINES: usize = 100;
+const MOST_BYTES: u64 = 1 << 16;
 
 /// A reflector in a child process, which is killed and reaped when this is dropped.
 #[derive(Debug)]
@@ -58,6 +68,34 @@ impl ReflectorProcess {
         Ok(process)
     }
 
+    /// Starts `exe` with `args`, which is expected to listen by itself and to say so on standard
+    /// error, and its first thread on `cpu`. Gives where it listens, in its own words.
+    pub fn spawn_listening<I, S>(
+        exe: &Path,
+        args: I,
+        cpu: CpuId,
+    ) -> Result<(Self, String), NetError>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let mut child = Command::new(exe)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| NetError::Spawn { exe: exe.to_owned(), source })?;
+        let said = child.stderr.take();
+        let process = Self { child };
+        affinity::set_of(process.pid(), &[cpu]).map_err(|source| NetError::Pin { cpu, source })?;
+        let said = said.map_or_else(|| Err(String::new()), listening);
+        match said {
+            Ok(address) => Ok((process, address)),
+            Err(said) => Err(NetError::NotListening { exe: exe.to_owned(), said }),
+        }
+    }
+
     /// The child's process id.
     #[must_use]
     pub fn pid(&self) -> Pid {
@@ -85,6 +123,28 @@ impl Drop for ReflectorProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where a child listens, or what it said instead. Its standard error is read to the end by a thread
+/// of its own, so that it never waits for a reader.
+fn listening(errors: ChildStderr) -> Result<String, String> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut lines = BufReader::new(errors.take(MOST_BYTES)).lines();
+        for line in lines.by_ref().take(MOST_LINES).map_while(Result::ok) {
+            // Nobody listens any more once the address is known.
+            let _ = tell.send(line);
+        }
+    });
+    let mut said = String::new();
+    while let Ok(line) = told.recv_timeout(LISTENING_LIMIT) {
+        if let Some(rest) = line.strip_prefix(LISTENING) {
+            return Ok(rest.split(' ').next().unwrap_or(rest).to_owned());
+        }
+        said.push_str(&line);
+        said.push(' ');
+    }
+    Err(said.trim().to_owned())
 }
 
 /// How a child process reflects on its standard input.

@@ -61,12 +61,6 @@ pub enum RecordError {
     /// The probe of a thread model.
     #[error(transparent)]
     Threads(#[from] whylate_threads::ThreadsError),
-    /// No reflector of ours speaks that.
-    #[error(
-        "a reflector of its own over {0} is not started by a recording: start `whylate reflect` \
-         and name its address"
-    )]
-    NoOwnReflector(&'static str),
     /// The probe of a port.
     #[error(transparent)]
     Net(#[from] whylate_net::NetError),

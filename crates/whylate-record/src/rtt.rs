@@ -23,7 +23,7 @@ use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos};
 use whylate_net::open_loop::{Ended, OpenOutcome};
 use whylate_net::schedule::{Arrivals, Plan};
-use whylate_net::{Cookie, OpenLoop, Protocol, Raw};
+use whylate_net::{Cookie, OpenLoop, Speaks};
 use whylate_port::Wait;
 use whylate_port::open::Transport;
 use whylate_sys::memory;
@@ -49,6 +49,8 @@ pub struct Request {
     pub target: Target,
     /// How messages go.
     pub transport: Transport,
+    /// What both ends speak.
+    pub protocol: Speaks,
     /// How the client waits for replies.
     pub wait: Wait,
     /// Bytes of a request.
@@ -79,7 +81,9 @@ pub struct Request {
     pub command_line: Vec<String>,
     /// The question in one sentence.
     pub question: String,
-    /// This program: its hidden command `reflect-stdin` is the reflector.
+    /// How long resolving the target's name took, where it has one.
+    pub resolved_in: Option<Nanos>,
+    /// This program: its command `reflect` is the reflector.
     pub program: PathBuf,
 }
 
@@ -143,8 +147,8 @@ impl<'a> Recording<'a> {
     fn measure(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
         let request = self.request;
         let settings = self.open_loop();
-        let protocol = Raw::new(Cookie::fresh());
-        settings.check(&protocol)?;
+        let protocol = request.protocol.with(Cookie::fresh());
+        settings.check(&*protocol)?;
         let mut ends = ends::open(request, &self.bench, protocol.framing())?;
         let (mut collected, mut hand) = intervals::between(&settings, self.bench.rate);
         let mut counter = self.bench.counter;
@@ -165,7 +169,7 @@ impl<'a> Recording<'a> {
         let placed = attendant.attend(&part, || -> Result<_, RecordError> {
             let (_, warnings) = placement.settle()?;
             let mut watch = |index, of: &mut _| hand.over(index, of);
-            let outcome = settings.run(port, &mut counter, &protocol, stop, &mut watch)?;
+            let outcome = settings.run(port, &mut counter, &*protocol, stop, &mut watch)?;
             Ok((outcome, warnings))
         })?;
         let (outcome, warnings) = placed?;
@@ -282,6 +286,9 @@ impl<'a> Recording<'a> {
             ("duration".to_owned(), request.duration.to_string()),
             ("timeout".to_owned(), request.timeout.to_string()),
         ]);
+        if let Some(took) = request.resolved_in {
+            settings.insert("name resolved in".to_owned(), took.to_string());
+        }
         if matches!(self.flows.first().map(|flow| flow.began), Some(None)) {
             settings.insert("measured".to_owned(), "nothing".to_owned());
         }

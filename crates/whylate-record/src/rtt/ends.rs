@@ -1,15 +1,18 @@
 //! The two ends of a flow: the client's port, and a reflector where none is there.
 
 use std::fmt;
+use std::net::Ipv4Addr;
+use std::panic::resume_unwind;
+use std::thread;
 
 use whylate_host::watch::Watched;
 use whylate_model::{CpuId, Nanos};
-use whylate_net::ReflectorProcess;
-use whylate_net::lab::{self, Bed};
+use whylate_net::lab::{Bed, Role};
 use whylate_net::open_loop::Ended;
+use whylate_net::{NetError, ReflectorProcess};
 use whylate_port::open::{Client, Target as Place, Transport};
 use whylate_port::options::Options;
-use whylate_port::{Framing, Port, Setup, inherited, udp, unix};
+use whylate_port::{Framing, Port, Setup, Wait};
 
 use super::Request;
 use crate::RecordError;
@@ -88,24 +91,72 @@ pub(super) fn open(
     framing: Framing,
 ) -> Result<Ends, RecordError> {
     let setup = Setup { counter: bench.counter, rate: bench.rate, wait: request.wait };
-    let (cpu, bed) = match &request.target {
-        Target::At(place) => {
-            let (transport, target) = (request.transport, place.clone());
-            let client = Client { transport, target, from: None, options: Options::default() };
-            return Ok(Ends { near: client.open(setup, framing)?, reflector: None });
+    let (place, bed, reflector) = match &request.target {
+        Target::At(place) => (place.clone(), None, None),
+        Target::Own { cpu, bed } => {
+            let (process, place) = reflector(request, *cpu, bed.as_ref())?;
+            (place, bed.as_ref(), Some((process, *cpu)))
         }
-        Target::Own { cpu, bed } => (*cpu, bed),
     };
-    let (near, far) = match (request.transport, bed) {
-        (Transport::Unix, _) => unix::pair()?,
-        (Transport::Tcp, _) => return Err(RecordError::NoOwnReflector("tcp")),
-        (Transport::Udp, None) => udp::loopback_pair(udp::Family::V4)?,
-        (Transport::Udp, Some(bed)) => lab::udp_pair(bed)?,
+    let (transport, options) = (request.transport, Options::default());
+    let client = Client { transport, target: place, from: None, options };
+    let near = match bed {
+        None => client.open(setup, framing)?,
+        Some(bed) => inside(bed, || Ok(client.open(setup, framing)?))?,
     };
-    let words = ["reflect-stdin".to_owned(), "--cpu".to_owned(), cpu.to_string()];
-    let waiting = ["--wait".to_owned(), request.wait.to_string()];
-    let words = words.into_iter().chain(waiting);
-    let near = inherited::open(near, setup)?;
-    let reflector = ReflectorProcess::spawn(&request.program, words, far, cpu)?;
-    Ok(Ends { near, reflector: Some((reflector, cpu)) })
+    Ok(Ends { near, reflector })
+}
+
+/// A socket belongs to the namespace that it was made in, whoever uses it afterwards.
+fn inside<T: Send>(
+    bed: &Bed,
+    make: impl FnOnce() -> Result<T, RecordError> + Send,
+) -> Result<T, RecordError> {
+    let made = || {
+        bed.enter(Role::Client)?;
+        make()
+    };
+    thread::scope(|scope| scope.spawn(made).join()).unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Starts this program as the other end; where it listens.
+fn reflector(
+    request: &Request,
+    cpu: CpuId,
+    bed: Option<&Bed>,
+) -> Result<(ReflectorProcess, Place), RecordError> {
+    let path = std::env::temp_dir().join(format!("whylate-rtt-{}", std::process::id()));
+    let listen = match (request.transport, bed) {
+        (Transport::Unix, _) => path.display().to_string(),
+        (_, None) => format!("{}:0", Ipv4Addr::LOCALHOST),
+        (_, Some(_)) => format!("{}:0", Bed::address(Role::Server)),
+    };
+    // One socket is waited for in the same way as the client's; many connections cannot be.
+    let wait = match request.transport {
+        Transport::Tcp if !request.wait.takes_many_sockets() => Wait::Epoll,
+        _ => request.wait,
+    };
+    let mut words = vec!["reflect".to_owned(), "--once".to_owned(), "--no-dma-latency".to_owned()];
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    option("--listen", listen);
+    option("--port", request.transport.to_string());
+    option("--wait", wait.to_string());
+    option("--protocol", request.protocol.to_string());
+    option("--cpu", cpu.to_string());
+    option("--idle", "30s".to_owned());
+    if let Some(bed) = bed {
+        option("--bed", bed.name().to_owned());
+    }
+    let (process, said) = ReflectorProcess::spawn_listening(&request.program, words, cpu)?;
+    let place = match request.transport {
+        Transport::Unix => Place::Path(path),
+        Transport::Udp | Transport::Tcp => match said.parse() {
+            Ok(address) => Place::Address(address),
+            Err(_) => {
+                let exe = request.program.clone();
+                return Err(NetError::NotListening { exe, said }.into());
+            }
+        },
+    };
+    Ok((process, place))
 }

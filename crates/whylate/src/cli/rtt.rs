@@ -31,13 +31,16 @@ pub(crate) struct Rtt {
     /// Common options.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Where a reflector listens: an address with its port, or the path of a Unix socket
+    /// Where a reflector listens: an address or a name with its port, or the path of a Unix socket
     #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "other_cpu"])]
     pub(crate) target: Option<String>,
     /// How messages go: udp, tcp or unix
     #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
     pub(crate) port: whylate_port::open::Transport,
-    /// How the client waits for replies
+    /// What the other end speaks: raw (whylate's own) or sockperf
+    #[arg(long, value_name = "NAME", default_value = "raw")]
+    pub(crate) protocol: whylate_net::Speaks,
+    /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
     #[arg(long, value_name = "HOW", default_value = "spin")]
     pub(crate) wait: whylate_port::Wait,
     /// How often: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2

@@ -1,10 +1,10 @@
 //! `whylate rtt`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use whylate_model::{CpuId, Nanos};
+use whylate_net::resolve::{LIMIT, Wanted, resolve};
 use whylate_port::open::{Target as Place, Transport};
 use whylate_record::rtt::{Request, Target, record};
 use whylate_sys::affinity;
@@ -34,7 +34,7 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
 
 fn request(options: &Rtt) -> Result<Request> {
     let cpu = client_cpu(options)?;
-    let target = target(options, cpu)?;
+    let (target, resolved_in) = target(options, cpu)?;
     let per_second = options.rate.per_second((options.size + AROUND) as u32);
     let duration = quick(options.duration, options.common.quick);
     let question = format!(
@@ -46,6 +46,8 @@ fn request(options: &Rtt) -> Result<Request> {
         fifo: options.fifo,
         target,
         transport: options.port,
+        protocol: options.protocol,
+        resolved_in,
         wait: options.wait,
         bytes: options.size,
         arrivals: options.arrivals.clone(),
@@ -76,21 +78,20 @@ fn client_cpu(options: &Rtt) -> Result<CpuId> {
     }
 }
 
-fn target(options: &Rtt, client: CpuId) -> Result<Target> {
+fn target(options: &Rtt, client: CpuId) -> Result<(Target, Option<Nanos>)> {
     if let Some(words) = &options.target {
-        return Ok(Target::At(place(options.port, words)?));
+        let (place, took) = place(options.port, words)?;
+        return Ok((Target::At(place), took));
     }
     let another = || affinity::get().into_iter().find(|cpu| *cpu != client);
     let cpu = options.other_cpu.map(CpuId).or_else(another).unwrap_or(client);
-    Ok(Target::Own { cpu, bed: bed(options.bed.as_deref())? })
+    Ok((Target::Own { cpu, bed: bed(options.bed.as_deref())? }, None))
 }
 
-fn place(transport: Transport, words: &str) -> Result<Place> {
+fn place(transport: Transport, words: &str) -> Result<(Place, Option<Nanos>)> {
     if transport == Transport::Unix {
-        return Ok(Place::Path(PathBuf::from(words)));
+        return Ok((Place::Path(PathBuf::from(words)), None));
     }
-    let address: SocketAddr = words.parse().with_context(|| {
-        format!("`{words}` is no address with a port: write 127.0.0.1:4021 or [::1]:4021")
-    })?;
-    Ok(Place::Address(address))
+    let resolved = resolve(words, Wanted::Any, LIMIT)?;
+    Ok((Place::Address(resolved.address), resolved.took))
 }

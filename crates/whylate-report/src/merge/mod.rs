@@ -17,6 +17,7 @@
 //! found while there is nothing to undo.
 
 mod causes;
+pub(crate) mod flows;
 mod host;
 mod inputs;
 mod skipped;
@@ -96,6 +97,7 @@ struct Merging<'a> {
     origins: Vec<Origin>,
     sums: Sums,
     causes: causes::Sums,
+    flows: flows::Sums,
     left_out: Vec<String>,
     /// The number of the next segment of each kind.
     numbers: BTreeMap<String, u64>,
@@ -114,6 +116,7 @@ impl<'a> Merging<'a> {
             origins,
             sums: Sums::new(floors),
             causes: causes::Sums::default(),
+            flows: flows::Sums::default(),
             left_out,
             numbers: BTreeMap::new(),
             base_ns,
@@ -132,6 +135,7 @@ impl<'a> Merging<'a> {
                 skipped::stand_for_both(&mut run);
             }
             self.sums.add_run(&run, self.request.across_cpus);
+            self.flows.add(&run);
             self.causes.add(&run, self.request.across_cpus)?;
             let shift_s = match (self.base_ns, input.began_ns) {
                 (Some(base), Some(began)) => began.saturating_sub(base) as f64 / 1e9,
@@ -193,6 +197,7 @@ impl<'a> Merging<'a> {
         let Finished { mut series, gaps, spreads } = self.sums.finish(&mut origins);
         skipped::label(&mut series);
         let totals = self.causes.finish(&gaps);
+        let flows = self.flows.finish(&series);
         let hosts: Vec<&_> = origins.iter().map(|origin| &origin.host).collect();
         let clocks: Vec<&_> = origins.iter().map(|origin| &origin.clock).collect();
         let warnings = warnings(&origins, &gaps);
@@ -234,7 +239,7 @@ impl<'a> Merging<'a> {
             prediction: None,
             wakes: Vec::new(),
             loads: Vec::new(),
-            flows: Vec::new(),
+            flows,
             switch_cost: None,
         };
         self.directory.write_run(&run)?;

@@ -19,6 +19,8 @@ use crate::parse;
 ///
 /// Example: whylate rtt --rate 10kpps --arrivals poisson --duration 30s
 ///
+/// Example: whylate rtt --runs 5 --duration 120s --warmup 30s -o five
+///
 /// Example: whylate rtt 198.51.100.7:4021 --rate 1Gbit/s --size 512
 ///
 /// Cost: the client's CPU is busy for the whole run, and the reflector's too where it spins; sends to
@@ -62,6 +64,10 @@ pub(crate) struct Rtt {
     /// Requests by the same plan before that, discarded
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
     pub(crate) warmup: Nanos,
+    /// Independent runs, each with a process, sockets and ports of its own; their sum is printed,
+    /// with how far they differ
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
     /// A request without a reply so long after it left is given up
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
     pub(crate) timeout: Nanos,

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod again;
 mod checkup;
 mod compare;
 mod doctor;

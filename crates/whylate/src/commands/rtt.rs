@@ -9,6 +9,7 @@ use whylate_port::open::{Target as Place, Transport};
 use whylate_record::rtt::{Request, Target, record};
 use whylate_sys::affinity;
 
+use super::again::several;
 use super::gaps::{housekeeping, measured};
 use super::{Beginning, Exit, bed, begin, conclude, quick};
 use crate::cli::Rtt;
@@ -23,6 +24,9 @@ const AROUND: usize = 46;
 
 pub(super) fn run(options: &Rtt) -> Result<Exit> {
     let stopping = Stopping::listen()?;
+    if options.runs > 1 {
+        return several(options.runs, &options.common, &stopping);
+    }
     let mut progress = Shown::new(HEARTBEAT);
     let request = request(options)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;

@@ -1,0 +1,120 @@
+//! The same command several times, each in a process of its own, and the sum of what they recorded.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail};
+use whylate_model::directory::RunDir;
+use whylate_report::merge::{Merged, Request, merge};
+
+use super::Exit;
+use crate::cli::{Common, Format};
+use crate::stopping::Stopping;
+
+/// Options of the whole that a single run gets values of its own for.
+const OWN: [&str; 4] = ["--runs", "--output", "--format", "--seed"];
+/// The same, as one letter.
+const OWN_SHORT: &str = "-o";
+/// Bytes of tables that a sum copies.
+const TABLE_BYTES: u64 = 1 << 30;
+
+/// Runs this command line `runs` times into `run-1`, `run-2`, ... of the directory asked for, and
+/// adds them up into `sum` beside them.
+pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result<Exit> {
+    let home = common.output.clone().unwrap_or_else(whylate_record::default_directory);
+    std::fs::create_dir(&home)
+        .with_context(|| format!("cannot make {} for {runs} runs: is it there?", home.display()))?;
+    let mut directories = Vec::new();
+    let (program, words) = this_command()?;
+    for number in 1..=runs {
+        let directory = home.join(format!("run-{number}"));
+        anstream::eprintln!("run {number} of {runs}: {}", directory.display());
+        let mut command = Command::new(&program);
+        command.args(&words).args(["--format", "json", "-o"]).arg(&directory);
+        if let Some(seed) = common.seed {
+            command.args(["--seed", &seed.wrapping_add(u64::from(number)).to_string()]);
+        }
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = status.with_context(|| format!("cannot start run {number}"))?;
+        // A run whose limit was exceeded or that is not to be trusted is in the sum all the same,
+        // and spoils it.
+        let recorded = [Exit::Done, Exit::LimitExceeded, Exit::NotTrustworthy];
+        if !recorded.iter().any(|exit| status.code() == Some(*exit as i32)) {
+            bail!(
+                "run {number} ended by {status}: what was recorded before is in {}",
+                home.display()
+            );
+        }
+        directories.push(directory);
+        if stopping.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let into = home.join("sum");
+    let Merged { run, left_out } = merge(&sum(directories), &into)?;
+    for sentence in &left_out {
+        anstream::eprintln!("left out: {sentence}");
+    }
+    super::print(&run, None, common.format, common.percentiles)?;
+    if common.format == Format::Text {
+        anstream::println!("\nRun directory: {}", into.display());
+    }
+    page(&into, &run);
+    Ok(super::exit(&run))
+}
+
+fn sum(directories: Vec<PathBuf>) -> Request {
+    Request {
+        directories,
+        across_cpus: false,
+        skip_damaged: false,
+        tables: true,
+        table_bytes: TABLE_BYTES,
+        command_line: std::env::args().collect(),
+    }
+}
+
+/// The sum is stored and printed: without its page it is as good as before.
+fn page(into: &Path, run: &whylate_model::run::Run) {
+    let directory = RunDir::open(into).map_err(Into::into);
+    if let Err(error) = directory.and_then(|of| whylate_report::html::write(&of, run)) {
+        anstream::eprintln!("{error}");
+    }
+}
+
+/// This program, and the words of its command line for a single run.
+fn this_command() -> Result<(PathBuf, Vec<String>)> {
+    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    Ok((program, without_own(std::env::args().skip(1))))
+}
+
+fn without_own(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = words;
+    while let Some(word) = words.next() {
+        if OWN.contains(&word.as_str()) || word == OWN_SHORT {
+            // Its value goes with it.
+            words.next();
+            continue;
+        }
+        let joined = word.split_once('=').is_some_and(|(name, _)| OWN.contains(&name));
+        if !joined && !word.starts_with(OWN_SHORT) {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_run_gets_all_words_but_those_of_the_whole() {
+        let words =
+            "rtt --rate 1kpps --runs 5 -o x --outstanding 1 --seed=3 --format json -oy --quick";
+        let kept = without_own(words.split(' ').map(str::to_owned));
+        assert_eq!(kept.join(" "), "rtt --rate 1kpps --outstanding 1 --quick");
+    }
+}

@@ -143,8 +143,8 @@ fn debians_sockperf_client_is_answered_over_udp_and_tcp() {
         let told = started.stop();
         assert_eq!((told.foreign, told.unsent), (0, 0), "{ours} {told:?}");
         assert!(told.answered >= received + answered, "{ours} {told:?}");
-        assert!(told.answered <= sent + load / 10 + 1, "{ours} {told:?}");
-        assert!(told.unasked >= load - load / 10 - 1, "{ours} {told:?}");
+        assert!(told.answered <= sent + load / 10 + 2, "{ours} {told:?}");
+        assert!(told.unasked >= load - load / 10 - 2, "{ours} {told:?}");
         let residence = told.residence.unwrap();
         assert_eq!(residence.samples, told.answered);
         assert!(residence.min.0 > 0 && residence.percentiles.iter().any(|p| p.value.is_some()));
@@ -253,10 +253,14 @@ fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
             let got = port.receive(&mut [0; 64], Nanos(20 * SECOND)).unwrap();
             assert!(matches!(got, Received::Message { length: 64, .. }), "{got:?}");
         };
-        (0..100).for_each(&mut ask);
+        for number in 0..100 {
+            ask(number);
+        }
         std::thread::sleep(Duration::from_millis(500));
         drop(killed);
-        (100..200).for_each(&mut ask);
+        for number in 100..200 {
+            ask(number);
+        }
         let told = started.stop();
         let own = told.clients.iter().filter(|client| client.answered == 200).count();
         assert_eq!((own, told.clients.len()), (1, 2), "{:?}", told.clients);

@@ -127,21 +127,6 @@ fn a_checkup_whose_woken_thread_is_moved_is_not_trusted() {
     assert!(why.iter().any(|why| why.contains("wake-ups of the thread pinned")), "{why:?}");
 }
 
-/// The child that reflects, once it does.
-fn reflector_of(started: &Started) -> Pid {
-    let children = format!("/proc/{0}/task", started.0.id());
-    until("a reflector runs", || {
-        fs::read_dir(&children).ok()?.flatten().find_map(|task| {
-            let children = fs::read_to_string(task.path().join("children")).ok()?;
-            children.split_whitespace().find_map(|child| {
-                let words = fs::read(format!("/proc/{child}/cmdline")).ok()?;
-                let reflects = words.split(|byte| *byte == 0).any(|w| w == b"reflect-stdin");
-                reflects.then(|| Pid(child.parse().unwrap()))
-            })
-        })
-    })
-}
-
 #[test]
 fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     let _alone = program::alone();
@@ -149,7 +134,7 @@ fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     let directory = home.path().join("run");
     let mut started = start(&directory, &[]);
     thread_named(&started, "client/0");
-    let reflector = reflector_of(&started);
+    let reflector = program::reflector_of(started.0.id());
     std::thread::sleep(Duration::from_secs(1));
     signal::send_to_process(reflector, SIGKILL).unwrap();
     assert_eq!(started.status(), Some(4));

@@ -36,6 +36,7 @@ mod reservations;
 mod rt_app;
 mod rta;
 mod rta_run;
+mod rtt;
 mod switch_cost;
 mod two_cpus;
 mod wake;

@@ -151,3 +151,18 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
     panic!("waited a minute and a half in vain until {what}")
 }
+
+/// The child of a recording that reflects, once it does.
+pub(crate) fn reflector_of(parent: u32) -> whylate_model::Pid {
+    let children = format!("/proc/{parent}/task");
+    until("a reflector runs", || {
+        std::fs::read_dir(&children).ok()?.flatten().find_map(|task| {
+            let children = std::fs::read_to_string(task.path().join("children")).ok()?;
+            children.split_whitespace().find_map(|child| {
+                let words = std::fs::read(format!("/proc/{child}/cmdline")).ok()?;
+                let reflects = words.split(|byte| *byte == 0).any(|w| w == b"reflect-stdin");
+                reflects.then(|| whylate_model::Pid(child.parse().unwrap()))
+            })
+        })
+    })
+}

@@ -110,6 +110,23 @@ impl fmt::Display for Warning {
             Self::LoadEnded { load, how } => {
                 write!(f, "the load `{}` ended early: {}", Printable(load), Printable(how))
             }
+            Self::Saturated { flow, share } => write!(
+                f,
+                "{}: saturated: {:.1}% of the intended requests left in the measured time",
+                Printable(flow),
+                share * 100.0
+            ),
+            Self::DeparturesDisturbed { flow, how } => {
+                write!(
+                    f,
+                    "{}: requests did not leave as intended: {}",
+                    Printable(flow),
+                    Printable(how)
+                )
+            }
+            Self::AccountBroken { flow } => {
+                write!(f, "{}: the counts of its requests do not add up", Printable(flow))
+            }
             Self::Within { part, of } => write!(f, "{}: {of}", Printable(part)),
         }
     }
@@ -243,6 +260,17 @@ impl Warning {
             Self::LoadEnded { .. } => {
                 "What was measured afterwards was measured without it. Find out what ended it, and \
                  record again."
+            }
+            Self::Saturated { .. } => {
+                "Response times grow for as long as such a run lasts, and say more about its duration \
+                 than about the path. Lower --rate, or give the client a faster port or CPU."
+            }
+            Self::DeparturesDisturbed { .. } => {
+                "The response times hold: they count from the intended instants. Service times are \
+                 those of the process that left. A CPU of its own for the client, and --fifo, help."
+            }
+            Self::AccountBroken { .. } => {
+                "This is an error of whylate: please report it with the run directory."
             }
             Self::Within { of, .. } => of.meaning(),
         }

@@ -14,6 +14,7 @@ mod error;
 pub mod event;
 pub mod execution;
 mod files;
+pub mod flow;
 pub mod gap;
 pub mod hlog;
 pub mod host;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
+use crate::flow::Flow;
 use crate::host::Fingerprint;
 use crate::load::LoadFacts;
 use crate::origin::{Origin, Spread};
@@ -91,6 +92,9 @@ pub struct Run {
     /// Load made on purpose beside what was measured, in the order in which it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadFacts>,
+    /// Requests and replies, flow by flow; empty for other runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
     /// What a context switch costs, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_cost: Option<SwitchCost>,

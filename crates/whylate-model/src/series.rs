@@ -72,6 +72,12 @@ pub enum Definition {
     Tardiness,
     /// Actual send to response.
     RoundTrip,
+    /// Intended send to response.
+    Response,
+    /// Intended send to actual send.
+    SendLateness,
+    /// Actual send to the next one.
+    Departures,
     /// Last reading of one runner to the first of the next on its CPU.
     ContextSwitch,
 }

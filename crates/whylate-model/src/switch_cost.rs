@@ -22,6 +22,9 @@ pub struct SwitchCost {
     pub indirect: Vec<IndirectRow>,
     /// How switches were made for `indirect`; none where that was not asked for.
     pub trials: Option<Trials>,
+    /// Does the cost through the caches grow with the working set? None with fewer than two of them.
+    #[serde(default)]
+    pub growth: Option<Growth>,
 }
 
 impl SwitchCost {
@@ -235,7 +238,7 @@ pub struct Tick {
     pub n: u64,
     /// Their median: what a tick takes from whoever runs, tracing included.
     pub cost: Nanos,
-    /// Median distance between two of them.
+    /// Median distance between two interrupts of the timer, those that switched included.
     pub period: Nanos,
 }
 
@@ -272,7 +275,7 @@ pub struct IndirectRow {
     pub empty: u32,
     /// What came out; none where it was refused.
     pub penalty: Option<Penalty>,
-    /// Why there is no number, or why it is not told from zero.
+    /// Why there is no number, or why it is not told from zero, or what cut its trials short.
     pub reason: Option<String>,
     /// What filling the caches again should take, by the times of passes.
     pub refill: Option<Refill>,
@@ -303,6 +306,76 @@ impl Penalty {
     #[must_use]
     pub fn is_shown(&self) -> bool {
         self.interval_ns.0 > 0.0 || self.interval_ns.1 < 0.0
+    }
+}
+
+/// The penalties of larger working sets beside those of sets inside the first-level cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Growth {
+    /// The working sets inside the first-level cache; where its size is not known, the smallest one.
+    pub inside: Vec<u64>,
+    /// Is the size of the first-level cache known?
+    pub first_level_known: bool,
+    /// Mean penalty of all their pairs, ns; none where they have no two good pairs.
+    pub inside_ns: Option<f64>,
+    /// Their good pairs.
+    pub pairs: u32,
+    /// Each larger working set, smallest first.
+    pub beyond: Vec<Beyond>,
+    /// The trend over all working sets in their order; none where too few pairs tell.
+    pub trend: Option<Trend>,
+}
+
+/// A working set beside those inside the first-level cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Beyond {
+    /// Size of each runner's working set, in bytes.
+    pub bytes: u64,
+    /// How much more a switch costs there: the difference of the means; none where one is missing.
+    pub more: Option<More>,
+    /// Why it is not shown to grow; none where it is.
+    pub reason: Option<String>,
+}
+
+/// A difference of two means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct More {
+    /// The difference, ns.
+    pub mean_ns: f64,
+    /// Its 95 % interval, Welch's t over the pairs, ns.
+    pub interval_ns: (f64, f64),
+}
+
+impl More {
+    /// Does the whole interval lie above zero?
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        self.interval_ns.0 > 0.0
+    }
+}
+
+/// The trend of penalties over working sets in their order (Jonckheere and Terpstra).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Trend {
+    /// Working sets.
+    pub sizes: u32,
+    /// Good pairs of all of them.
+    pub pairs: u32,
+    /// Pairs of trials that rise with the working set less those that fall, in standard deviations.
+    pub z: f64,
+    /// Probability of that or more on either side where the penalty does not depend on the size.
+    pub p_value: f64,
+}
+
+impl Trend {
+    /// Is a rise shown at 95 %?
+    #[must_use]
+    pub fn rises(&self) -> bool {
+        self.z > 0.0 && self.p_value < 0.05
     }
 }
 

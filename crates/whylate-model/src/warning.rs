@@ -186,6 +186,25 @@ pub enum Warning {
         /// How it ended.
         how: String,
     },
+    /// A flow of requests could not hold the rate that was asked for.
+    Saturated {
+        /// Which flow.
+        flow: String,
+        /// Share of the intended requests that left within the measured time.
+        share: f64,
+    },
+    /// Requests of a flow left later than the tolerance, or at other distances than asked for.
+    DeparturesDisturbed {
+        /// Which flow.
+        flow: String,
+        /// In what.
+        how: String,
+    },
+    /// The counts of a flow do not add up: an error of the tool.
+    AccountBroken {
+        /// Which flow.
+        flow: String,
+    },
     /// A warning of one part of a run: of a cell of the matrix.
     Within {
         /// Which part.
@@ -213,6 +232,8 @@ impl Warning {
                 | Self::SetStarved { .. }
                 | Self::WritingFailed { .. }
                 | Self::LoadEnded { .. }
+                | Self::Saturated { .. }
+                | Self::AccountBroken { .. }
         )
     }
 }

@@ -160,6 +160,9 @@ impl fmt::Display for Definition {
             Self::Slack => "slack",
             Self::Tardiness => "tardiness",
             Self::RoundTrip => "rtt",
+            Self::Response => "response, from the intended send",
+            Self::SendLateness => "send lateness",
+            Self::Departures => "distance of departures",
             Self::ContextSwitch => "context switch",
         })
     }

@@ -309,6 +309,12 @@ pub enum PortError {
         /// The backend.
         backend: &'static str,
     },
+    /// A thread could not be started.
+    #[error("cannot start the thread that waits for replies: {error}")]
+    NoThread {
+        /// Why.
+        error: std::io::Error,
+    },
     /// No such way to wait.
     #[error("`{0}` is no way to wait: choose block, poll, epoll, busy-poll, spin or io-uring")]
     UnknownWait(String),

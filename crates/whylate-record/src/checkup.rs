@@ -9,7 +9,6 @@
 //! measured is left out by name, and costs no other part.
 
 mod alone;
-mod attend;
 mod messages;
 
 use std::path::PathBuf;
@@ -25,6 +24,7 @@ use whylate_model::{CpuId, Nanos};
 use whylate_stats::Histogram;
 use whylate_sys::memory;
 
+use crate::attend::{Attendant, Part};
 use crate::gaps::{self, Request as GapsRequest};
 use crate::intervals::Interval;
 use crate::progress::Progress;
@@ -167,6 +167,23 @@ impl Checkup<'_> {
             series.censor(values, censored);
         }
         self.run.series.push(series);
+    }
+
+    /// Does `work` on a thread of its own and looks after the host meanwhile.
+    fn attend<T: Send>(
+        &mut self,
+        part: &Part<'_>,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, RecordError> {
+        let (bench, progress) = (&mut self.bench, &mut *self.progress);
+        let (warnings, beside) = (&mut self.run.warnings, &mut |_| ());
+        Attendant { bench, progress, warnings, beside }.attend(part, work)
+    }
+
+    /// A warning of a part, told at once.
+    fn warn(&mut self, warning: Warning) {
+        self.progress.say(&warning.to_string());
+        self.run.warnings.push(warning);
     }
 
     fn stopped(&self) -> bool {

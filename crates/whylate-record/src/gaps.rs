@@ -451,6 +451,7 @@ impl<'a> Recording<'a> {
             prediction: None,
             wakes: Vec::new(),
             loads: Vec::new(),
+            flows: Vec::new(),
             switch_cost: None,
         }
     }

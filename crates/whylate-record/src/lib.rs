@@ -8,6 +8,7 @@
 //! Nothing here draws, and nothing here runs on a measured CPU while another is left.
 
 pub mod actions;
+mod attend;
 pub mod checkup;
 pub mod collector;
 pub mod deltas;
@@ -17,6 +18,7 @@ pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
 pub mod reflect;
+pub mod rtt;
 pub mod scoring;
 pub mod set;
 pub mod storage;
@@ -59,6 +61,12 @@ pub enum RecordError {
     /// The probe of a thread model.
     #[error(transparent)]
     Threads(#[from] whylate_threads::ThreadsError),
+    /// No reflector of ours speaks that.
+    #[error(
+        "a reflector of its own over {0} is not started by a recording: start `whylate reflect` \
+         and name its address"
+    )]
+    NoOwnReflector(&'static str),
     /// The probe of a port.
     #[error(transparent)]
     Net(#[from] whylate_net::NetError),

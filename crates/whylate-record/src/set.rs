@@ -469,6 +469,7 @@ impl<'a> Recording<'a> {
             spreads: Vec::new(),
             prediction: None,
             loads: self.loads_so_far(),
+            flows: Vec::new(),
             switch_cost: None,
         }
     }

@@ -212,6 +212,13 @@ pub fn of_histogram(
     summarised(values, Some(intervals), description)
 }
 
+/// A series of values that depend on each other in a way that is not known: its quantiles have no
+/// intervals.
+#[must_use]
+pub fn without_intervals(values: &Histogram, description: &Description) -> Series {
+    summarised(values, None, description)
+}
+
 fn summarised(
     values: &Histogram,
     intervals: Option<&[Interval]>,

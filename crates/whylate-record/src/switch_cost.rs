@@ -8,6 +8,7 @@ mod attend;
 mod direct;
 mod evidence;
 mod formula;
+mod growth;
 mod indirect;
 mod sizes;
 mod times;
@@ -157,6 +158,7 @@ impl<'a> Recording<'a> {
             tick: None,
             indirect: Vec::new(),
             trials: request.indirect.as_ref().map(indirect::trials),
+            growth: None,
         };
         Ok(Self {
             request,
@@ -255,6 +257,7 @@ impl<'a> Recording<'a> {
             prediction: None,
             wakes: Vec::new(),
             loads: Vec::new(),
+            flows: Vec::new(),
             switch_cost: Some(self.found.clone()),
         }
     }

@@ -15,6 +15,7 @@ pub mod terminal;
 pub mod timeline;
 
 mod error;
+mod flows;
 mod plain;
 mod sentence;
 mod switch_cost;

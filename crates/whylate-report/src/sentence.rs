@@ -17,6 +17,7 @@ pub fn answer(run: &Run) -> String {
     let said = match (most_lost(run), slowest(run)) {
         _ if run.only_wakes() => of_wakes(run),
         _ if !run.threads.is_empty() => of_threads(&run.threads),
+        _ if !run.flows.is_empty() => crate::flows::answer(run),
         _ if run.switch_cost.is_some() => crate::switch_cost::answer(run),
         (Some(gaps), _) => of_gaps(run, gaps),
         (None, Some(series)) => of_series(run, series),

@@ -13,6 +13,10 @@ use crate::svg::Table;
 use crate::svg::switches::Panel;
 use crate::terminal::{count, percent, rate};
 
+mod growth;
+
+pub(crate) use growth::{GROWTH, growth, growth_remarks};
+
 /// How the table of times is to be read.
 pub(crate) const TIMES: &str = "From the last reading of one runner to the first of the next, \
      without tracing. The cost to expect is the median of the dense cluster near the shortest, with \
@@ -63,7 +67,8 @@ pub(crate) fn answer(run: &Run) -> String {
             size(bytes)
         )
     });
-    let sentences: Vec<String> = direct.into_iter().chain(indirect).collect();
+    let grows = growth::answer(found);
+    let sentences: Vec<String> = direct.into_iter().chain(indirect).chain(grows).collect();
     match sentences.as_slice() {
         [] => "No cost of a context switch was found.".to_owned(),
         _ => sentences.join(" "),

@@ -14,6 +14,7 @@
 //! | how often per second, and is that different | [`rate`] |
 //! | by how much does one side differ, and is it chance | [`sample`], [`difference`], [`rank_test`] |
 //! | how far may a mean of few runs lie off | [`student`] |
+//! | does it rise from group to group | [`trend`] |
 //! | Good, Bad or Ugly | [`class`] |
 //!
 //! Percentages (`percent: f64`, 99.9) appear where a person reads them; fractions (`p: f64`,
@@ -34,6 +35,7 @@ pub mod snr;
 pub mod special;
 pub mod stationarity;
 pub mod student;
+pub mod trend;
 pub mod uniformity;
 pub mod weighted;
 

@@ -187,6 +187,7 @@ pub(crate) fn run() -> Run {
         prediction: None,
         wakes: Vec::new(),
         loads: vec![load()],
+        flows: Vec::new(),
         switch_cost: None,
     }
 }

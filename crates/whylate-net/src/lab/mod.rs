@@ -12,10 +12,12 @@ mod bed;
 mod ip;
 mod make;
 mod ovs;
+mod pair;
 mod probe;
 mod status;
 
 pub use bed::Bed;
 pub use make::{down, up};
+pub use pair::udp_pair;
 pub use status::{of, of_all};
 pub use whylate_host::bed::Role;

@@ -24,15 +24,6 @@ pub struct Latencies {
     pub lateness: Histogram,
 }
 
-/// One interval of a run, by the instants at which requests were settled.
-#[derive(Debug)]
-pub struct Settled {
-    /// Number since the beginning of the measurement, from 0. One without a request is left out.
-    pub index: u64,
-    /// Its requests.
-    pub latencies: Latencies,
-}
-
 /// Values of which only a lower bound is known: they are in the histograms at that bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GivenUp {
@@ -46,24 +37,40 @@ pub struct GivenUp {
     pub response_above: Option<Nanos>,
 }
 
+/// Is called with each interval as it closes, on the measuring thread: its number since the
+/// beginning, from 0, and its requests, by the instants at which they were settled. Leaves empty
+/// histograms behind, which are those of the next interval: nothing need be allocated. An interval
+/// without a request is left out.
+pub type Watch<'a> = dyn FnMut(u64, &mut Latencies) + Send + 'a;
+
 /// Fills the histograms.
 pub(super) struct Ledger<'a> {
     scale: Scale,
     begin: Ticks,
     interval_ticks: u64,
-    open: Settled,
+    open: Latencies,
+    index: u64,
     end: Ticks,
     pub(super) all: Latencies,
     pub(super) parts: Vec<Latencies>,
     pub(super) given_up: GivenUp,
-    watch: &'a mut (dyn FnMut(Settled) + Send),
+    watch: &'a mut Watch<'a>,
 }
 
 impl Latencies {
-    fn add(&mut self, other: &Self) {
-        self.service.add(&other.service);
-        self.response.add(&other.response);
-        self.lateness.add(&other.lateness);
+    /// Empty histograms whose memory has been touched.
+    #[must_use]
+    pub fn touched() -> Self {
+        let mut fresh = Self::default();
+        fresh.clear();
+        fresh
+    }
+
+    /// Forgets all values.
+    pub fn clear(&mut self) {
+        self.service.clear();
+        self.response.clear();
+        self.lateness.clear();
     }
 
     /// No request?
@@ -80,7 +87,7 @@ impl<'a> Ledger<'a> {
         begin: Ticks,
         interval: Nanos,
         parts: usize,
-        watch: &'a mut (dyn FnMut(Settled) + Send),
+        watch: &'a mut Watch<'a>,
     ) -> Self {
         let scale = Scale::new(rate);
         let interval_ticks = scale.ticks(interval).0.max(1);
@@ -88,10 +95,11 @@ impl<'a> Ledger<'a> {
             scale,
             begin,
             interval_ticks,
-            open: Settled { index: 0, latencies: Latencies::default() },
+            open: Latencies::touched(),
+            index: 0,
             end: Ticks(begin.0.saturating_add(interval_ticks)),
-            all: Latencies::default(),
-            parts: vec![Latencies::default(); parts],
+            all: Latencies::touched(),
+            parts: (0..parts).map(|_| Latencies::touched()).collect(),
             given_up: GivenUp::default(),
             watch,
         }
@@ -128,13 +136,14 @@ impl<'a> Ledger<'a> {
         if now >= self.end {
             self.close();
             let index = now.since(self.begin).0 / self.interval_ticks;
-            self.open.index = index;
+            self.index = index;
             let end = (index + 1).saturating_mul(self.interval_ticks);
             self.end = Ticks(self.begin.0.saturating_add(end));
         }
         let lateness = self.scale.nanos(request.intended, request.sent);
         let part = self.parts.get_mut(usize::from(request.part));
-        for latencies in [Some(&mut self.open.latencies), part].into_iter().flatten() {
+        let always = [&mut self.all, &mut self.open];
+        for latencies in always.into_iter().chain(part) {
             if let Some(service) = service {
                 latencies.service.record(service.0);
             }
@@ -145,13 +154,9 @@ impl<'a> Ledger<'a> {
 
     /// Closes the interval that is open.
     pub(super) fn close(&mut self) {
-        if self.open.latencies.is_empty() {
-            return;
+        if !self.open.is_empty() {
+            (self.watch)(self.index, &mut self.open);
         }
-        let fresh = Settled { index: self.open.index, latencies: Latencies::default() };
-        let closed = std::mem::replace(&mut self.open, fresh);
-        self.all.add(&closed.latencies);
-        (self.watch)(closed);
     }
 }
 

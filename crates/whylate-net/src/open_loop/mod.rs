@@ -19,6 +19,7 @@ mod ledger;
 mod proofs;
 mod receiver;
 mod sender;
+mod split;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,10 +37,10 @@ use crate::sequence::Accounting;
 
 pub use crate::closed_loop::Ended;
 pub use departures::Departures;
-pub use ledger::{GivenUp, Latencies, Settled};
+pub use ledger::{GivenUp, Latencies, Watch};
 
 use flight::Flight;
-use hot::{Guard, pump};
+use hot::Guard;
 use ledger::Ledger;
 use receiver::{Looked, Receiver, Waiting};
 use sender::Sender;
@@ -104,6 +105,8 @@ pub struct OpenOutcome {
     pub why: Ended,
     /// The port.
     pub port: PortFacts,
+    /// The protocol.
+    pub protocol: &'static str,
     /// The other end's own account, where its protocol has one and it arrived.
     pub account: Option<ReflectorReport>,
 }
@@ -142,13 +145,13 @@ impl OpenLoop {
 
     /// Measures on the calling thread, until the schedule is over or `stop` is set. Calls `watch`
     /// with each interval as it closes. `counter` is the one that the port stamps by.
-    pub fn run<P: Port + ?Sized, C: Counter>(
+    pub fn run<P: Port + ?Sized, C: Counter + Clone>(
         &self,
         port: &mut P,
         counter: &mut C,
         protocol: &dyn Protocol,
         stop: &AtomicBool,
-        watch: &mut (dyn FnMut(Settled) + Send),
+        watch: &mut Watch<'_>,
     ) -> Result<OpenOutcome, NetError> {
         self.check(protocol)?;
         let facts = port.facts().clone();
@@ -173,7 +176,8 @@ impl OpenLoop {
                 // What is late catches up for as long as it would be waited for.
                 let until = begin.0 + scale.ticks(self.duration).0 + scale.ticks(self.timeout).0;
                 let until = Ticks(until);
-                let why = pump(port, counter, &mut sender, &mut receiver, guard, until, stop);
+                let why =
+                    go(port, counter, scale, (&mut sender, &mut receiver), guard, until, stop);
                 (why, Some(counter.read_ordered().0))
             }
         };
@@ -201,12 +205,13 @@ impl OpenLoop {
             ended,
             why,
             port: facts,
+            protocol: protocol.name(),
             account: receiver.account,
         })
     }
 
     /// Greets, warms up, and measures what a look costs.
-    fn prepare<P: Port + ?Sized, C: Counter>(
+    fn prepare<P: Port + ?Sized, C: Counter + Clone>(
         &self,
         port: &mut P,
         counter: &mut C,
@@ -215,7 +220,7 @@ impl OpenLoop {
     ) -> Result<Ready, NetError> {
         let scale = Scale::new(self.rate);
         let flight = Flight::new(self.plan.mean_rate(), self.timeout);
-        let mut nobody = |_| ();
+        let mut nobody = |_, latencies: &mut Latencies| latencies.clear();
         let begin = counter.read_ordered().0;
         let ledger = Ledger::new(self.rate, begin, self.duration, 0, &mut nobody);
         let waiting = Waiting { phase: Phase::WarmUp, timeout: self.timeout, scale };
@@ -230,14 +235,14 @@ impl OpenLoop {
         let begin = Ticks(counter.read_ordered().0.0 + scale.ticks(LEAD).0);
         let until = Ticks(begin.0 + scale.ticks(self.warmup).0);
         let mut sender = Sender::new(self, protocol, Phase::WarmUp, &flight, begin, self.warmup);
-        Ok(match pump(port, counter, &mut sender, &mut receiver, guard, until, stop) {
+        Ok(match go(port, counter, scale, (&mut sender, &mut receiver), guard, until, stop) {
             Ended::Duration | Ended::Requests => Ready::Yes(guard),
             other => Ready::Ended(other),
         })
     }
 
     /// Sends requests of the warm-up until one is answered; false when the run is to stop.
-    fn greet<P: Port + ?Sized, C: Counter>(
+    fn greet<P: Port + ?Sized, C: Counter + Clone>(
         &self,
         port: &mut P,
         counter: &mut C,
@@ -278,6 +283,28 @@ impl OpenLoop {
 enum Ready {
     Yes(Guard),
     Ended(Ended),
+}
+
+/// Sends and receives as the port waits: on one thread where it spins, on two where it sleeps.
+fn go<P: Port + ?Sized, C: Counter + Clone>(
+    port: &mut P,
+    counter: &mut C,
+    scale: Scale,
+    (sender, receiver): (&mut Sender<'_>, &mut Receiver<'_>),
+    guard: Guard,
+    until: Ticks,
+    stop: &AtomicBool,
+) -> Ended {
+    if !port.facts().wait.sleeps() {
+        return hot::pump(port, counter, sender, receiver, guard, until, stop);
+    }
+    match port.duplicate() {
+        Ok(mut sending) => {
+            let ports = (port, &mut *sending as &mut dyn Port);
+            split::pump(ports, counter, scale, sender, receiver, until, stop)
+        }
+        Err(error) => Ended::Failed(error),
+    }
 }
 
 /// Twice the median cost of a look that finds nothing.

@@ -8,7 +8,7 @@ use whylate_port::MemoryPort;
 use whylate_port::memory::{Network, RATE};
 use whylate_stats::rng::Rng;
 
-use super::{Ended, OpenLoop, OpenOutcome};
+use super::{Ended, Latencies, OpenLoop, OpenOutcome};
 use crate::message::{Cookie, FAREWELL_BYTES, Header, Kind};
 use crate::protocol::{Protocol, Raw};
 use crate::reflect::answer_in_place;
@@ -74,7 +74,9 @@ fn measure(settings: &OpenLoop, fate: impl FnMut(u64, u64) -> Fate + Send) -> Op
     let mut port = MemoryPort::new(peer(fate));
     let mut counter = port.counter();
     let (stop, protocol) = (AtomicBool::new(false), Raw::new(COOKIE));
-    settings.run(&mut port, &mut counter, &protocol, &stop, &mut |_| ()).unwrap()
+    settings
+        .run(&mut port, &mut counter, &protocol, &stop, &mut |_, of: &mut Latencies| of.clear())
+        .unwrap()
 }
 
 fn answered(after: Nanos) -> Fate {
@@ -192,8 +194,11 @@ fn a_port_that_fails_leaves_what_was_measured_and_counts_what_was_under_way() {
     let mut port = MemoryPort::new(dying);
     let mut counter = port.counter();
     let stop = AtomicBool::new(false);
-    let outcome =
-        settings.run(&mut port, &mut counter, &Raw::new(COOKIE), &stop, &mut |_| ()).unwrap();
+    let outcome = settings
+        .run(&mut port, &mut counter, &Raw::new(COOKIE), &stop, &mut |_, of: &mut Latencies| {
+            of.clear()
+        })
+        .unwrap();
     assert!(matches!(&outcome.why, Ended::Failed(error) if error.is_peer_gone()));
     let (sent, settled) = (outcome.departures.sent, outcome.latencies.service.len());
     assert!(sent >= 5_001 && outcome.abandoned > 0, "{sent} {}", outcome.abandoned);

@@ -47,6 +47,12 @@ impl Wait {
     pub const ALL: [Self; 6] =
         [Self::Block, Self::Poll, Self::Epoll, Self::BusyPoll, Self::Spin, Self::IoUring];
 
+    /// Does the thread sleep until a message comes?
+    #[must_use]
+    pub fn sleeps(self) -> bool {
+        !matches!(self, Self::Spin | Self::BusyPoll)
+    }
+
     /// Can it wait for several sockets at once?
     #[must_use]
     pub fn takes_many_sockets(self) -> bool {

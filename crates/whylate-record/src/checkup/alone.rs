@@ -14,9 +14,9 @@ use whylate_model::warning::Warning;
 use whylate_threads::lat_abs::WakeOutcome;
 use whylate_threads::{ClockNanosleep, LatAbs, Measured, Placement};
 
-use super::attend::Part;
 use super::{Checkup, PARTS_OF_TIME};
 use crate::RecordError;
+use crate::attend::Part;
 use crate::deltas::{Deltas, Found};
 use crate::gaps::Request as GapsRequest;
 use crate::intervals::Intervals;

@@ -17,9 +17,9 @@ use whylate_port::port::{Setup, Wait};
 use whylate_port::{Port, udp, unix};
 use whylate_threads::Placement;
 
-use super::attend::Part;
 use super::{Checkup, PARTS_OF_TIME};
 use crate::RecordError;
+use crate::attend::Part;
 use crate::summary::Description;
 
 /// The time ends a row of messages, not their number.

@@ -13,7 +13,7 @@ use whylate_threads::switch_cost::{
 
 use super::attend::{Attendance, With, step};
 use super::formula::{HOST_SHARE_APART, Judged, Pairs, Worked, judge};
-use super::{Indirect, PRIORITY, Recording, TEN, times};
+use super::{Indirect, PRIORITY, Recording, TEN, growth, times};
 use crate::progress::Progress;
 
 /// A delta above this is a gap: 4 KiB from the slowest memory take less. On a guest a tick may take
@@ -65,6 +65,7 @@ impl Recording<'_> {
             if row.tried > 0 || row.reason.is_some() {
                 self.found.indirect.push(row);
             }
+            self.found.growth = growth::of(&self.found.indirect, &self.found.caches);
             self.checkpoint();
         }
     }

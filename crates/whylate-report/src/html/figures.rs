@@ -34,8 +34,17 @@ pub(super) struct Drawn {
     how: String,
     svg: Value,
     table: Table,
+    /// Further tables below it.
+    beside: Vec<Beside>,
     /// Does the script make it zoom?
     live: bool,
+}
+
+/// A table below that of a figure.
+#[derive(Debug, Serialize)]
+struct Beside {
+    table: Table,
+    how: String,
 }
 
 /// What a figure was drawn from.
@@ -60,6 +69,9 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
         (Definition::DispatchLatency, "wake-ups", "dispatch latency", "of the wake-ups"),
         (Definition::ResponseTime, "jobs", "response time", "of the jobs"),
         (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
+        (Definition::Response, "responses", "response time", "of the intended requests"),
+        (Definition::SendLateness, "late sends", "send lateness", "of the intended requests"),
+        (Definition::Departures, "departures", "distance of departures", "of the distances"),
         (Definition::ContextSwitch, "context switches", "time of the switch", "of the switches"),
     ];
     for (definition, name, of, share_of) in kinds {
@@ -99,7 +111,8 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
 
 fn drawn(id: &str, heading: &str, how: String, figure: Figure, live: bool) -> Drawn {
     let Figure { svg, table } = figure;
-    Drawn { id: id.to_owned(), heading: heading.to_owned(), how, svg: raw(&svg), table, live }
+    let (id, heading, beside) = (id.to_owned(), heading.to_owned(), Vec::new());
+    Drawn { id, heading, how, svg: raw(&svg), table, beside, live }
 }
 
 /// Which thread of a set had the CPU when, and what switching between them took.
@@ -131,11 +144,17 @@ fn switched(report: &Report, found: &SwitchCost) -> Vec<(Drawn, Plot)> {
     let mut all = Vec::new();
     if let Some(figure) = switch_times(&report.histograms, found) {
         let how = said(switch_cost::TIMES, switch_cost::remarks(found));
-        all.push((drawn("switch-times", "Context switches", how, figure, false), Plot::Still));
+        let mut drawn = drawn("switch-times", "Context switches", how, figure, false);
+        let how = switch_cost::EVIDENCE.to_owned();
+        drawn.beside.extend(switch_cost::evidence(found).map(|table| Beside { table, how }));
+        all.push((drawn, Plot::Still));
     }
     if let Some(figure) = through_caches(found) {
         let how = said(switch_cost::PENALTY, switch_cost::penalty_remarks(found));
-        all.push((drawn("working-sets", "Through the caches", how, figure, false), Plot::Still));
+        let mut drawn = drawn("working-sets", "Through the caches", how, figure, false);
+        let how = said(switch_cost::GROWTH, switch_cost::growth_remarks(found));
+        drawn.beside.extend(switch_cost::growth(found).map(|table| Beside { table, how }));
+        all.push((drawn, Plot::Still));
     }
     all
 }

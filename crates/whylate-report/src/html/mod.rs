@@ -12,6 +12,7 @@ mod causes;
 mod data;
 mod events;
 mod figures;
+mod flows;
 mod histograms;
 mod machine;
 mod measured;

@@ -8,6 +8,7 @@ use whylate_model::run::{RunState, Verdict};
 
 use super::causes::{self, Causes};
 use super::figures::{self, Drawn};
+use super::flows::{self, Flows};
 use super::machine::{self, Machine};
 use super::measured::{self, Measured};
 use super::origins::{self, Origins};
@@ -38,6 +39,7 @@ struct Page {
     notes: Vec<String>,
     warnings: Vec<Warned>,
     measured: Measured,
+    flows: Option<Flows>,
     wakes: Option<Wakes>,
     threads: Option<Threads>,
     figures: Vec<Drawn>,
@@ -99,6 +101,7 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
             })
             .collect(),
         measured: measured::of(run),
+        flows: flows::of(run),
         wakes: wake::of(run),
         threads: threads::of(run),
         figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),

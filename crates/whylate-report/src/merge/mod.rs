@@ -234,6 +234,7 @@ impl<'a> Merging<'a> {
             prediction: None,
             wakes: Vec::new(),
             loads: Vec::new(),
+            flows: Vec::new(),
             switch_cost: None,
         };
         self.directory.write_run(&run)?;

@@ -41,6 +41,7 @@ pub fn figure(found: &SwitchCost, title: &str) -> Figure {
     let (x, y) = axes(&rows);
     grid(&mut svg, &x, &y, &rows);
     caches(&mut svg, &x, &found.caches);
+    inside(&mut svg, &y, found);
     svg.open("g", &[]);
     svg.titled("measured");
     let points = rows.iter().filter_map(|row| Some((row.bytes, row.penalty.as_ref()?)));
@@ -125,6 +126,16 @@ fn caches(svg: &mut Svg, x: &Axis, caches: &[Cache]) {
     }
 }
 
+/// The mean of the working sets inside the first-level cache: what larger ones are set beside.
+fn inside(svg: &mut Svg, y: &Axis, found: &SwitchCost) {
+    let mean = found.growth.as_ref().and_then(|growth| growth.inside_ns);
+    if let Some(mean) = mean.filter(|mean| *mean > LEAST_NS) {
+        let at = y.at(mean);
+        svg.line("limit", (LEFT, at), (RIGHT, at));
+        svg.words((RIGHT, at - 5.0), "tick end", "mean inside the first-level cache");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +149,17 @@ mod tests {
         assert!(figure.svg.contains("d=\"M") || figure.svg.contains("d=\"m"));
         assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf\""));
         assert_eq!(figure.table.rows.len(), 3);
+    }
+
+    #[test]
+    fn what_larger_sets_are_set_beside_is_a_line_where_it_lies_on_the_axis() {
+        let mut found = planted();
+        let words = "mean inside the first-level cache";
+        assert!(!figure(&found, "t").svg.contains(words), "below zero");
+        if let Some(growth) = &mut found.growth {
+            growth.inside_ns = Some(1_500.0);
+        }
+        assert!(figure(&found, "t").svg.contains(words));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use whylate_model::CpuId;
 use whylate_model::switch_cost::{
-    Cache, KernelCount, KernelQuanta, Penalty, Quantum, Refill, Tick, Traced, Trials,
+    Beyond, Cache, Growth, KernelCount, KernelQuanta, More, Penalty, Quantum, Refill, Tick, Traced,
+    Trend, Trials,
 };
 
 use super::*;
@@ -122,7 +123,55 @@ pub(crate) fn planted() -> SwitchCost {
             most: 45,
             host_share_apart: 0.005,
         }),
+        growth: Some(Growth {
+            inside: vec![16 << 10],
+            first_level_known: true,
+            inside_ns: Some(-300.0),
+            pairs: 15,
+            beyond: vec![
+                Beyond {
+                    bytes: 512 << 10,
+                    more: Some(More { mean_ns: 9_800.0, interval_ns: (8_700.0, 10_900.0) }),
+                    reason: None,
+                },
+                Beyond {
+                    bytes: 8 << 20,
+                    more: None,
+                    reason: Some("3 good pairs of 15".to_owned()),
+                },
+            ],
+            trend: Some(Trend { sizes: 2, pairs: 30, z: 4.7, p_value: 2.6e-6 }),
+        }),
     }
+}
+
+#[test]
+fn each_larger_working_set_grows_or_says_why_that_is_not_shown() {
+    let mut found = planted();
+    let table = growth(&found).unwrap();
+    let rows: Vec<Vec<&str>> =
+        table.rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    assert_eq!(rows[0], ["512 KiB", "9.80us", "8.70us .. 10.9us", "yes"]);
+    assert_eq!(rows[1], ["8 MiB", "-", "-", "not shown: 3 good pairs of 15"]);
+    let said = growth_remarks(&found).join("\n");
+    assert!(said.contains("inside the first-level cache: 16 KiB, -300ns over 15 pairs"), "{said}");
+    assert!(
+        said.contains("over 2 working sets in their order it rises: z 4.70, p < 0.001"),
+        "{said}"
+    );
+    let mut run = crate::timeline::tests::recorded();
+    run.switch_cost = Some(found.clone());
+    assert!(answer(&run).contains("grows in 1 of 2 working sets beyond the first-level cache"));
+    if let Some(growth) = &mut found.growth {
+        growth.trend = Some(Trend { sizes: 2, pairs: 30, z: -0.3, p_value: 0.76 });
+        growth.first_level_known = false;
+        growth.inside_ns = None;
+    }
+    let said = growth_remarks(&found).join("\n");
+    assert!(said.contains("no rise is shown: z -0.30, p 0.760"), "{said}");
+    assert!(said.contains("does not tell of its caches"), "{said}");
+    found.growth = None;
+    assert!(growth(&found).is_none() && growth_remarks(&found).is_empty());
 }
 
 #[test]
@@ -214,6 +263,7 @@ fn the_answer_names_both_costs_and_says_where_there_is_none() {
     let mut nothing = planted();
     nothing.direct.clear();
     nothing.indirect.clear();
+    nothing.growth = None;
     run.switch_cost = Some(nothing);
     assert_eq!(answer(&run), "No cost of a context switch was found.");
 }

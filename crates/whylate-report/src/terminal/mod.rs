@@ -4,6 +4,7 @@ mod causes;
 pub mod compare;
 pub mod doctor;
 pub mod execution;
+mod flows;
 mod gaps;
 pub mod lab;
 pub(crate) mod loads;
@@ -59,6 +60,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
+    flows::sections(&mut page, run);
     wake::sections(&mut page, run);
     loads::sections(&mut page, run);
     rta::sections(&mut page, run);

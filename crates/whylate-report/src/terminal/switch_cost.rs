@@ -5,7 +5,8 @@ use whylate_model::run::Run;
 use super::text::Page;
 use crate::svg::Table;
 use crate::switch_cost::{
-    EVIDENCE, PENALTY, TIMES, evidence, penalties, penalty_remarks, remarks, times,
+    EVIDENCE, GROWTH, PENALTY, TIMES, evidence, growth, growth_remarks, penalties, penalty_remarks,
+    remarks, times,
 };
 
 /// Columns of the table of times that fit beside each other.
@@ -36,6 +37,14 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
         print(page, &penalties);
         page.paragraph(PENALTY);
         for said in &penalty_remarks(found) {
+            page.item(said);
+        }
+    }
+    if let Some(growth) = growth(found) {
+        page.section(&growth.caption);
+        print(page, &growth);
+        page.paragraph(GROWTH);
+        for said in &growth_remarks(found) {
             page.item(said);
         }
     }

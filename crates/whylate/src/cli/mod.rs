@@ -11,6 +11,7 @@ mod paper;
 mod reflect;
 mod report;
 mod rta;
+mod rtt;
 mod switch_cost;
 mod switch_runner;
 mod threads;
@@ -32,6 +33,7 @@ pub(crate) use paper::{Paper, Which};
 pub(crate) use reflect::{Reflect, ReflectStdin};
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
+pub(crate) use rtt::Rtt;
 pub(crate) use switch_cost::SwitchCost;
 pub(crate) use switch_runner::SwitchRunner;
 pub(crate) use threads::Threads;
@@ -65,6 +67,7 @@ pub(crate) enum Command {
     Rta(Box<Rta>),
     Paper(Paper),
     SwitchCost(Box<SwitchCost>),
+    Rtt(Box<Rtt>),
     Doctor(Doctor),
     Lab(Lab),
     Reflect(Box<Reflect>),

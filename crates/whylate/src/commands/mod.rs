@@ -12,6 +12,7 @@ mod paper;
 mod reflect;
 mod report;
 mod rta;
+mod rtt;
 mod switch_cost;
 mod switch_runner;
 mod threads;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Rta(options)) => rta::run(&options),
         Some(Command::Paper(options)) => paper::run(&options),
         Some(Command::SwitchCost(options)) => switch_cost::run(&options),
+        Some(Command::Rtt(options)) => rtt::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Reflect(options)) => reflect::run(&options),

@@ -1,8 +1,8 @@
-//! Looking after the host while a part of the check-up is measured.
+//! Looking after the host while something is measured on a thread of its own.
 //!
-//! The part runs on a thread of its own; this one, on its housekeeping CPU, looks ten times a
-//! second whether the host has changed under it, takes sandwiches for the calibration, and says how
-//! far the part is. What is counted on the measured CPU is counted for that stretch.
+//! This thread, on its housekeeping CPU, looks ten times a second whether the host has changed under
+//! the measurement, takes sandwiches for the calibration, and says how far it is. What is counted on
+//! the measured CPUs is counted for that stretch.
 
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -12,29 +12,38 @@ use std::time::Duration;
 use whylate_clock::Counter;
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Nanos, Ticks};
 
-use super::Checkup;
 use crate::RecordError;
-use crate::progress::Step;
+use crate::progress::{Progress, Step};
+use crate::workbench::Workbench;
 
 /// Time between two looks. Each takes some 50 us of a CPU that may hold the other end of the
 /// messages: more of them would reach its p99.9.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A part, and what must not change while it is measured.
-pub(super) struct Part<'a> {
-    pub(super) what: &'a str,
-    pub(super) duration: Nanos,
+pub(crate) struct Part<'a> {
+    pub(crate) what: &'a str,
+    pub(crate) duration: Nanos,
     /// CPUs that take part.
-    pub(super) cpus: &'a [CpuId],
+    pub(crate) cpus: &'a [CpuId],
     /// Threads and processes that must stay where they are.
-    pub(super) watched: &'a [Watched],
+    pub(crate) watched: &'a [Watched],
 }
 
-impl Checkup<'_> {
+/// Whoever looks after the host meanwhile.
+pub(crate) struct Attendant<'a> {
+    pub(crate) bench: &'a mut Workbench,
+    pub(crate) progress: &'a mut dyn Progress,
+    pub(crate) warnings: &'a mut Vec<Warning>,
+    /// Is called at each look, with the counter's reading.
+    pub(crate) beside: &'a mut dyn FnMut(Ticks),
+}
+
+impl Attendant<'_> {
     /// Does `work` on a thread of its own and looks after the host meanwhile.
-    pub(super) fn attend<T: Send>(
+    pub(crate) fn attend<T: Send>(
         &mut self,
         part: &Part<'_>,
         work: impl FnOnce() -> T + Send,
@@ -56,7 +65,9 @@ impl Checkup<'_> {
                 thread::park_timeout(LOOK_EVERY);
                 self.bench.sample();
                 self.look(&mut watch);
-                let elapsed = self.bench.counter.read().since(began).to_nanos(rate);
+                let now = self.bench.counter.read();
+                (self.beside)(now);
+                let elapsed = now.since(began).to_nanos(rate);
                 self.progress.step(&Step { elapsed, ..Step::of(part.what, part.duration) });
             }
             Ok(worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -68,13 +79,8 @@ impl Checkup<'_> {
 
     fn look(&mut self, watch: &mut HostWatch) {
         for warning in watch.poll() {
-            self.warn(warning);
+            self.progress.say(&warning.to_string());
+            self.warnings.push(warning);
         }
-    }
-
-    /// A warning of a part, told at once.
-    pub(super) fn warn(&mut self, warning: Warning) {
-        self.progress.say(&warning.to_string());
-        self.run.warnings.push(warning);
     }
 }

@@ -1,0 +1,91 @@
+//! Does a switch cost more with a larger working set: the table and its sentences.
+
+use whylate_model::Printable;
+use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
+
+use super::{ABSENT, signed, size};
+use crate::svg::Table;
+
+/// How the table is to be read.
+pub(crate) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
+     that of all pairs inside it, with its 95% interval by Welch's t; each row for itself.";
+
+/// Below this a probability is named as smaller.
+const SMALLEST_P: f64 = 0.001;
+
+/// Larger working sets beside those inside the first-level cache; none where there are no two.
+pub(crate) fn growth(found: &SwitchCost) -> Option<Table> {
+    let growth = found.growth.as_ref()?;
+    let head = ["working set", "C - C inside L1", "95% interval", "grows"];
+    let mut table = Table::new("Does it grow with the working set?", &head);
+    table.left = vec![3];
+    table.rows = growth.beyond.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn row(beyond: &Beyond) -> Vec<String> {
+    let (more, interval) = match beyond.more {
+        None => (ABSENT.to_owned(), ABSENT.to_owned()),
+        Some(more) => {
+            let (low, high) = more.interval_ns;
+            (signed(more.mean_ns), format!("{} .. {}", signed(low), signed(high)))
+        }
+    };
+    let grows = match &beyond.reason {
+        None => "yes".to_owned(),
+        Some(reason) => format!("not shown: {}", Printable(reason)),
+    };
+    vec![size(beyond.bytes), more, interval, grows]
+}
+
+/// What is to be said beside it.
+pub(crate) fn growth_remarks(found: &SwitchCost) -> Vec<String> {
+    let Some(growth) = &found.growth else { return Vec::new() };
+    let mut said = vec![inside(growth)];
+    said.push(match &growth.trend {
+        None => "too few pairs for a trend over all working sets".to_owned(),
+        Some(trend) => over_all(trend),
+    });
+    said
+}
+
+fn inside(growth: &Growth) -> String {
+    let sizes: Vec<String> = growth.inside.iter().map(|bytes| size(*bytes)).collect();
+    let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
+    let mean = match growth.inside_ns {
+        None => "no mean".to_owned(),
+        Some(mean) => format!("{} over {} pairs", signed(mean), growth.pairs),
+    };
+    if growth.first_level_known {
+        format!("inside the first-level cache: {sizes}, {mean}")
+    } else {
+        format!(
+            "the kernel does not tell of its caches, so that the smallest stands for them: {sizes}, {mean}"
+        )
+    }
+}
+
+fn over_all(trend: &Trend) -> String {
+    let rises = if trend.rises() { "it rises" } else { "no rise is shown" };
+    let p = match trend.p_value {
+        p if p < SMALLEST_P => format!("< {SMALLEST_P}"),
+        p => format!("{p:.3}"),
+    };
+    format!(
+        "over {} working sets in their order {rises}: z {:.2}, p {p} (Jonckheere-Terpstra over {} pairs)",
+        trend.sizes, trend.z, trend.pairs
+    )
+}
+
+/// For the answer of the run; none without working sets beyond the first-level cache.
+pub(super) fn answer(found: &SwitchCost) -> Option<String> {
+    let beyond = &found.growth.as_ref().filter(|growth| !growth.beyond.is_empty())?.beyond;
+    let grow = beyond.iter().filter(|of| of.more.is_some_and(|more| more.grows())).count();
+    Some(match grow {
+        0 => "That it grows with the working set is not shown.".to_owned(),
+        _ => format!(
+            "It grows in {grow} of {} working sets beyond the first-level cache.",
+            beyond.len()
+        ),
+    })
+}

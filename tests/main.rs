@@ -29,6 +29,7 @@ mod needs;
 mod paper;
 mod planted;
 mod program;
+mod reflect;
 mod report;
 mod report_page;
 mod reservations;

@@ -73,18 +73,6 @@ pub fn run(
     let servers = servers(request)?;
     let placement = Placement { cpu: request.cpu, fifo: request.fifo };
     let (seat, mut warnings) = placement.settle()?;
-    let held = request.hold_dma_latency.then(CpuDmaLatency::hold);
-    let _held = match held {
-        Some(Ok(guard)) => {
-            guard.describe().iter().for_each(|line| progress.say(line));
-            Some(guard)
-        }
-        Some(Err(error)) => {
-            warnings.push(CpuDmaLatency::not_held(&error));
-            None
-        }
-        None => None,
-    };
     let counter = HardwareCounter::open()?;
     let mut calibrator = Calibrator::of_this_host(counter);
     let rate = calibrator.quick()?.hz;
@@ -97,6 +85,18 @@ pub fn run(
     let mut port: Box<dyn Port> = match &servers[..] {
         [one] => one.open(setup, protocol.framing())?,
         all => several(all, setup, protocol.framing())?,
+    };
+    let held = request.hold_dma_latency.then(CpuDmaLatency::hold);
+    let _held = match held {
+        Some(Ok(guard)) => {
+            guard.describe().iter().for_each(|line| progress.say(line));
+            Some(guard)
+        }
+        Some(Err(error)) => {
+            warnings.push(CpuDmaLatency::not_held(&error));
+            None
+        }
+        None => None,
     };
     let since_ns = clock_ns(Clock::Realtime);
     progress.say(&announcement(port.as_ref()));

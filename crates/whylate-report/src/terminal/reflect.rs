@@ -40,10 +40,12 @@ pub fn render(of: &Reflected, style: Style) -> String {
     if let Some(why) = &of.first_unsent {
         page.note(&format!("the first answer not sent: {}", Printable(why)));
     }
-    page.blank();
     match &of.residence {
         Some(residence) => show_residence(&mut page, residence, style.percentiles),
-        None => page.paragraph("No measured request was answered."),
+        None => {
+            page.blank();
+            page.paragraph("No measured request was answered.");
+        }
     }
     show_clients(&mut page, of);
     for warning in &of.warnings {
@@ -108,7 +110,6 @@ fn show_clients(page: &mut Page, of: &Reflected) {
     if of.clients.is_empty() {
         return;
     }
-    page.blank();
     page.section("Clients");
     let value = |value: Option<Nanos>| value.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
     let row = |client: &ReflectedClient| {

@@ -96,8 +96,7 @@ mod tests {
 
     /// A row whose pairs scatter by a third of `noise` around `mean_ns`.
     fn row(kib: u64, mean_ns: f64, noise: f64, rng: &mut Rng) -> IndirectRow {
-        let of_pairs_ns: Vec<f64> =
-            (0..15).map(|_| mean_ns + noise * (rng.unit() - 0.5)).collect();
+        let of_pairs_ns: Vec<f64> = (0..15).map(|_| mean_ns + noise * (rng.unit() - 0.5)).collect();
         IndirectRow {
             bytes: kib << 10,
             tried: 15,
@@ -119,7 +118,11 @@ mod tests {
 
     fn planted(means: [f64; 4], noise: f64) -> Vec<IndirectRow> {
         let mut rng = Rng::new(3);
-        [16, 32, 256, 1024].into_iter().zip(means).map(|(k, m)| row(k, m, noise, &mut rng)).collect()
+        [16, 32, 256, 1024]
+            .into_iter()
+            .zip(means)
+            .map(|(k, m)| row(k, m, noise, &mut rng))
+            .collect()
     }
 
     #[test]

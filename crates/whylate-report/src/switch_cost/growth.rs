@@ -59,7 +59,9 @@ fn inside(growth: &Growth) -> String {
     if growth.first_level_known {
         format!("inside the first-level cache: {sizes}, {mean}")
     } else {
-        format!("the kernel does not tell of its caches, so that the smallest stands for them: {sizes}, {mean}")
+        format!(
+            "the kernel does not tell of its caches, so that the smallest stands for them: {sizes}, {mean}"
+        )
     }
 }
 

@@ -134,7 +134,11 @@ pub(crate) fn planted() -> SwitchCost {
                     more: Some(More { mean_ns: 9_800.0, interval_ns: (8_700.0, 10_900.0) }),
                     reason: None,
                 },
-                Beyond { bytes: 8 << 20, more: None, reason: Some("3 good pairs of 15".to_owned()) },
+                Beyond {
+                    bytes: 8 << 20,
+                    more: None,
+                    reason: Some("3 good pairs of 15".to_owned()),
+                },
             ],
             trend: Some(Trend { sizes: 2, pairs: 30, z: 4.7, p_value: 2.6e-6 }),
         }),
@@ -151,7 +155,10 @@ fn each_larger_working_set_grows_or_says_why_that_is_not_shown() {
     assert_eq!(rows[1], ["8 MiB", "-", "-", "not shown: 3 good pairs of 15"]);
     let said = growth_remarks(&found).join("\n");
     assert!(said.contains("inside the first-level cache: 16 KiB, -300ns over 15 pairs"), "{said}");
-    assert!(said.contains("over 2 working sets in their order it rises: z 4.70, p < 0.001"), "{said}");
+    assert!(
+        said.contains("over 2 working sets in their order it rises: z 4.70, p < 0.001"),
+        "{said}"
+    );
     let mut run = crate::timeline::tests::recorded();
     run.switch_cost = Some(found.clone());
     assert!(answer(&run).contains("grows in 1 of 2 working sets beyond the first-level cache"));

@@ -5,8 +5,8 @@ use whylate_model::run::Run;
 use super::text::Page;
 use crate::svg::Table;
 use crate::switch_cost::{
-    EVIDENCE, GROWTH, PENALTY, TIMES, evidence, growth, growth_remarks, penalties,
-    penalty_remarks, remarks, times,
+    EVIDENCE, GROWTH, PENALTY, TIMES, evidence, growth, growth_remarks, penalties, penalty_remarks,
+    remarks, times,
 };
 
 /// Columns of the table of times that fit beside each other.

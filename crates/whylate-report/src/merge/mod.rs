@@ -11,7 +11,8 @@
 //! Gaps count from the largest threshold of all recordings on: below it some saw none. What lies
 //! below it is noise below the threshold in the sum, as it would be had all been recorded with that
 //! threshold; how many gaps that were is said. Causes, longest gaps and tables are of all gaps that
-//! were recorded.
+//! were recorded. Wake-ups add up by thread; load and costs of context switches stay with their
+//! recording.
 //!
 //! Every directory is read once before anything is written, so that what cannot be added up is
 //! found while there is nothing to undo.
@@ -22,6 +23,7 @@ mod inputs;
 mod skipped;
 mod spread;
 mod sum;
+mod wakes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,7 @@ use whylate_model::hlog::tag_of;
 use whylate_model::origin::Origin;
 use whylate_model::run::{FORMAT_VERSION, GapSummary, Run, RunState, Segment, Verdict};
 use whylate_model::segments;
+use whylate_model::wake::WakeSummary;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
@@ -96,6 +99,7 @@ struct Merging<'a> {
     origins: Vec<Origin>,
     sums: Sums,
     causes: causes::Sums,
+    wakes: Vec<WakeSummary>,
     left_out: Vec<String>,
     /// The number of the next segment of each kind.
     numbers: BTreeMap<String, u64>,
@@ -114,6 +118,7 @@ impl<'a> Merging<'a> {
             origins,
             sums: Sums::new(floors),
             causes: causes::Sums::default(),
+            wakes: Vec::new(),
             left_out,
             numbers: BTreeMap::new(),
             base_ns,
@@ -133,6 +138,7 @@ impl<'a> Merging<'a> {
             }
             self.sums.add_run(&run, self.request.across_cpus);
             self.causes.add(&run, self.request.across_cpus)?;
+            wakes::add(&mut self.wakes, &run.wakes);
             let shift_s = match (self.base_ns, input.began_ns) {
                 (Some(base), Some(began)) => began.saturating_sub(base) as f64 / 1e9,
                 _ => 0.0,
@@ -232,7 +238,7 @@ impl<'a> Merging<'a> {
             origins,
             spreads,
             prediction: None,
-            wakes: Vec::new(),
+            wakes: self.wakes,
             loads: Vec::new(),
             switch_cost: None,
         };

@@ -1,4 +1,4 @@
-//! The measuring loop as compiled into the program.
+//! The measuring loops as compiled into the program.
 
 use std::process::Command;
 
@@ -9,6 +9,16 @@ const LONGEST: usize = 20;
 
 #[test]
 fn the_chain_loop_reads_the_counter_once_and_calls_nothing() {
+    reads_once_and_calls_nothing(&["hot::chain>:", "hot::chain::<"]);
+}
+
+#[test]
+fn the_loop_of_a_runner_reads_the_counter_once_and_calls_nothing() {
+    reads_once_and_calls_nothing(&["switch_cost::hot::run>:", "switch_cost::hot::run::<"]);
+}
+
+/// Of all functions with such a headline one has a loop that does nothing but read the counter.
+fn reads_once_and_calls_nothing(headlines: &[&str]) {
     let _alone = program::alone();
     if !cfg!(target_arch = "x86_64") {
         return needs::missing("the listing is read for x86-64 only");
@@ -17,8 +27,9 @@ fn the_chain_loop_reads_the_counter_once_and_calls_nothing() {
     let arguments = ["--disassemble", "--demangle", "--no-show-raw-insn"];
     let output = Command::new(objdump).args(arguments).arg(program::path()).output().unwrap();
     let listing = String::from_utf8_lossy(&output.stdout).into_owned();
-    let loops: Vec<Vec<&str>> = functions(&listing, "hot::chain>:")
-        .chain(functions(&listing, "hot::chain::<"))
+    let loops: Vec<Vec<&str>> = headlines
+        .iter()
+        .flat_map(|headline| functions(&listing, headline))
         .filter_map(|function| innermost(&function))
         .collect();
     assert!(!loops.is_empty(), "no loop around the counter was found in the program");

@@ -257,3 +257,29 @@ fn network_load_goes_through_a_bed_and_not_beside_it() {
     let error = start_by(&tool, &wanted).unwrap_err().to_string();
     assert!(error.contains("there is no bed"), "{error}");
 }
+
+#[test]
+fn of_two_that_want_one_name_at_the_same_instant_one_has_it_and_the_other_is_told() {
+    let _alone = program::alone();
+    if !beds() {
+        return;
+    }
+    for _ in 0..3 {
+        let bed = Named::new("race");
+        let begin = || {
+            let mut command = whylate(["lab", "up", "--kind", "direct", "--name", &bed.0]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let ended = [begin(), begin()].map(|child| child.wait_with_output().unwrap());
+        let mut codes = ended.each_ref().map(|output| output.status.code());
+        codes.sort_unstable();
+        assert_eq!(codes, [Some(0), Some(1)], "{} {}", said(&ended[0]), said(&ended[1]));
+        assert!(ended.iter().any(|output| said(output).contains("already (direct, up)")));
+        let status = bed.run("lab status --format json");
+        let status: LabStatus = serde_json::from_slice(&status.stdout).unwrap();
+        let [found] = &status.beds[..] else { panic!("{status:?}") };
+        assert!(found.notes.is_some() && found.namespaces.len() == 3, "it is whole: {found:?}");
+        assert_eq!(bed.run("lab down").status.code(), Some(0));
+        assert_eq!(bed.traces(), Vec::<String>::new());
+    }
+}

@@ -12,6 +12,7 @@ mod checkup;
 mod chromium;
 mod cli;
 mod compare;
+mod cyclictest;
 mod directories;
 mod disturbed;
 mod doctor;

@@ -24,6 +24,10 @@ fn the_papers_two_tasks_miss_with_a_coarse_timer_and_less_with_a_fine_one() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     let paper = Paper::read(&directory).unwrap().unwrap();
     let [scenario] = paper.scenarios.as_slice() else { panic!("only what was asked: {text}") };
+    for words in ["1 experiments: about", "1 of 1, 5.5:", "left)"] {
+        assert!(text.contains(words), "its time is told before it begins: {words}: {text}");
+    }
+    assert!(scenario.rows.iter().all(|row| !row.why.is_empty()), "{:?}", scenario.rows);
     // Theory is exact.
     for (words, ms) in [("of task 0, by", 3.0), ("of task 1, by", 29.0), ("8ms of jitter", 39.0)] {
         let here = row(scenario, &[words]).here.as_ref().unwrap();

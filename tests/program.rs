@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 
+use crate::needs;
+
 /// Held by every test that starts the program: two at once would measure each other.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -70,6 +72,31 @@ pub(crate) fn record_ending(words: &str, statuses: &[i32]) -> Recorded {
     assert!(expected, "whylate {words}: {status:?}: {}", said(&output));
     let run = read(&directory);
     Recorded { directory, run, output, _home: home }
+}
+
+/// Runs `whylate WORDS -o DIR` as a user without any right, which must end with 0 or 4; none where
+/// this machine cannot.
+pub(crate) fn record_without_rights(words: &str) -> Option<Recorded> {
+    let setpriv = needs::program("setpriv")?;
+    if !needs::root() {
+        return None;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
+    let directory = home.path().join("run");
+    let output = Command::new(setpriv)
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(path())
+        .args(words.split_whitespace())
+        .arg("-o")
+        .arg(&directory)
+        .env("XDG_STATE_HOME", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+    let run = read(&directory);
+    Some(Recorded { directory, run, output, _home: home })
 }
 
 /// The stored run.

@@ -1,4 +1,4 @@
-//! Wake-ups: counted, split and named; beside cyclictest, and under a planted stall.
+//! Wake-ups: counted, split and named, and under a planted stall.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -15,12 +15,11 @@ use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos};
 use whylate_sys::{affinity, sched};
 
+use crate::cyclictest::{self, PRIORITY};
 use crate::needs;
 use crate::program::{self, record_ending, said, until, whylate};
 
 const MS: u64 = 1_000_000;
-/// The priority that `wake` uses by itself; cyclictest is given the same.
-const PRIORITY: u8 = 95;
 
 /// The CPU that is measured.
 fn measured() -> Option<CpuId> {
@@ -123,26 +122,6 @@ fn ticks_in(length: Nanos, counter: &mut HardwareCounter) -> u64 {
     (ticks as f64 * length.0 as f64 / ns as f64) as u64
 }
 
-/// Lateness of each wake-up by cyclictest, in nanoseconds.
-fn cyclictest(cpu: CpuId, wakes: u64) -> Vec<u64> {
-    let cpu = cpu.to_string();
-    let output = Command::new("cyclictest")
-        .args(["-N", "-m", "-q", "-v", "-t", "1", "-i", "1000", "-a", &cpu, "-p"])
-        .args([PRIORITY.to_string(), "-l".to_owned(), wakes.to_string()])
-        .output()
-        .unwrap();
-    // Lines of a sample: thread, number, nanoseconds.
-    let lines = String::from_utf8(output.stdout).unwrap();
-    let late = lines.lines().filter_map(|line| {
-        let mut fields = line.split(':').map(|field| field.trim().parse::<u64>());
-        match (fields.next()?, fields.next()?, fields.next()?) {
-            (Ok(0), Ok(_), Ok(late)) => Some(late),
-            _ => None,
-        }
-    });
-    late.collect()
-}
-
 #[test]
 fn a_planted_stall_is_ten_late_activations_where_cyclictest_has_one() {
     let _alone = program::alone();
@@ -155,7 +134,7 @@ fn a_planted_stall_is_ten_late_activations_where_cyclictest_has_one() {
     let recorded = record_ending(&format!("wake --cpus {cpu} --duration 3s"), &[0, 4]);
     let of = only(&recorded.run);
     let planted = stalls.so_far() - before;
-    let theirs = cyclictest(cpu, 2_000);
+    let theirs = cyclictest::samples(cpu, 1_000, 2_000);
     drop(stalls);
     // Later than 5 ms, of a stall of 10: five activations, or four and a bit; and one by cyclictest.
     let later = of.later.iter().find(|later| later.than == Nanos(5 * MS)).unwrap();
@@ -179,42 +158,6 @@ fn a_planted_stall_is_ten_late_activations_where_cyclictest_has_one() {
     assert!(named >= 6, "named after who had the CPU: {:?}", of.causes);
     let others = of.split.iter().find(|part| part.stage == WakeStage::OtherThread).unwrap();
     assert!(others.total_ns > 6.0 * 5e6, "5 ms and more each: {:?}", of.split);
-}
-
-#[test]
-fn the_median_is_that_of_cyclictest_beside_it() {
-    let _alone = program::alone();
-    let Some(cpu) = measured() else { return };
-    if !needs::root() || needs::program("cyclictest").is_none() {
-        return;
-    }
-    let middle = |mut late: Vec<u64>| {
-        late.sort_unstable();
-        (late[late.len() / 2], late[late.len() * 99 / 100])
-    };
-    let (mut ratios, mut control, mut tails) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..4 {
-        let a = middle(cyclictest(cpu, 800));
-        let words = format!("wake --cpus {cpu} --duration 800ms --no-trace --seed {round}");
-        let recorded = record_ending(&words, &[0, 4]);
-        let b = middle(cyclictest(cpu, 800));
-        let series = recorded.run.series.iter().find(|s| s.name == "wake-HR").unwrap();
-        let at = |wanted: f64| {
-            let found = series.quantiles.iter().find(|q| (q.percent - wanted).abs() < 1e-9);
-            found.and_then(|quantile| quantile.value).map_or(f64::NAN, |value| value.0 as f64)
-        };
-        let theirs = (a.0 + b.0) as f64 / 2.0;
-        ratios.push(at(50.0) / theirs);
-        tails.push(at(99.0) / ((a.1 + b.1) as f64 / 2.0));
-        control.push(b.0 as f64 / a.0 as f64);
-    }
-    println!(
-        "p50 over cyclictest's {ratios:.3?}, p99 {tails:.3?}; cyclictest over itself {control:.3?}"
-    );
-    let spread = control.iter().map(|ratio| (ratio - 1.0).abs()).fold(0.0, f64::max);
-    ratios.sort_by(f64::total_cmp);
-    let middle = f64::midpoint(ratios[1], ratios[2]);
-    assert!((middle - 1.0).abs() <= 0.1 + spread, "{middle} of cyclictest's, itself +-{spread}");
 }
 
 #[test]
@@ -258,29 +201,12 @@ fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
 #[test]
 fn without_the_privilege_the_priority_is_ordinary_and_the_run_says_so() {
     let _alone = program::alone();
-    let Some(setpriv) = needs::program("setpriv") else { return };
-    if !needs::root() {
-        return;
-    }
-    let home = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
-    let directory = home.path().join("run");
-    let output = Command::new(setpriv)
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .arg(program::path())
-        .args(["wake", "--duration", "300ms", "-o"])
-        .arg(&directory)
-        .env("XDG_STATE_HOME", home.path())
-        .current_dir(home.path())
-        .output()
-        .unwrap();
-    let text = said(&output);
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
+    let Some(recorded) = program::record_without_rights("wake --duration 300ms") else { return };
+    let (run, text) = (&recorded.run, said(&recorded.output));
     assert!(text.contains("CAP_SYS_NICE"), "{text}");
-    let run = program::read(&directory);
     assert!(run.settings["notes"].contains("CAP_SYS_NICE"), "{:?}", run.settings);
     assert!(run.threads[0].policy.starts_with("SCHED_OTHER"), "{}", run.threads[0].policy);
     let stages: BTreeMap<WakeStage, u64> =
-        only(&run).split.iter().map(|part| (part.stage, part.wakes)).collect();
+        only(run).split.iter().map(|part| (part.stage, part.wakes)).collect();
     assert!(stages.keys().all(|stage| *stage != WakeStage::OtherThread), "{stages:?}");
 }

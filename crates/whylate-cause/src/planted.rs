@@ -118,6 +118,7 @@ impl Dice {
     }
 }
 
+mod order_cases;
 mod split_cases;
 mod stream_cases;
 mod waking_cases;

@@ -6,11 +6,13 @@
 //! for the bed, which live in one of its namespaces and work in that directory; whoever else is
 //! inside is left alone.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::FlockOperation;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 use whylate_model::Pid;
@@ -112,6 +114,20 @@ pub fn all() -> Vec<String> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Waits until no other process sets a bed up or takes one down, and keeps others from it as long as
+/// the result lives: of two that want one name at the same instant the second finds the bed there.
+/// The kernel lets go of it with a process that dies.
+pub fn one_at_a_time() -> io::Result<File> {
+    std::fs::create_dir_all(NOTES)?;
+    let directory = File::open(NOTES)?;
+    loop {
+        match rustix::fs::flock(&directory, FlockOperation::LockExclusive) {
+            Err(rustix::io::Errno::INTR) => {}
+            locked => return locked.map(|()| directory).map_err(io::Error::from),
+        }
+    }
 }
 
 /// Does anything of this bed exist?

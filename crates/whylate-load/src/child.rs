@@ -27,6 +27,7 @@ const GRACE: Nanos = Nanos(2_000_000_000);
 pub(crate) struct Meter {
     stop: AtomicBool,
     amount: AtomicU64,
+    offered: AtomicU64,
     begun: u64,
     state: Mutex<State>,
 }
@@ -52,6 +53,11 @@ impl Meter {
         }
     }
 
+    /// Replaces what came its way, lost or not.
+    pub(crate) fn set_offered(&self, offered: u64) {
+        self.offered.store(offered, Ordering::Relaxed);
+    }
+
     /// Has all threads of the work end, for it cannot go on.
     pub(crate) fn give_up(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -68,6 +74,7 @@ impl Meter {
             state: self.state.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             amount: self.amount.load(Ordering::Relaxed),
             time: Nanos(clock_ns(Clock::Monotonic).saturating_sub(self.begun)),
+            offered: self.offered.load(Ordering::Relaxed),
         };
         record.write(std::io::stdout());
     }
@@ -85,6 +92,7 @@ pub fn generate_stdin() -> Result<(), LoadError> {
     let meter = Meter {
         stop: AtomicBool::new(false),
         amount: AtomicU64::new(0),
+        offered: AtomicU64::new(0),
         begun,
         state: Mutex::new(State::Starting),
     };

@@ -11,6 +11,7 @@
 //!
 //! Does not measure anybody but itself.
 
+mod arrivals;
 mod child;
 mod error;
 mod jobs;

@@ -9,10 +9,12 @@ use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Pid};
 use whylate_net::lab::Bed;
 
+use crate::arrivals::Arrivals;
 use crate::error::LoadError;
-use crate::kind::Kind;
+use crate::kind::{Kind, MOST_TCP_BYTES};
 use crate::plan::{Making, Site};
 use crate::process::Generator;
+use crate::record::Record;
 
 /// What a sender sent last has so long to arrive before its receiver is told to stop.
 const UNDER_WAY: Duration = Duration::from_millis(20);
@@ -111,6 +113,30 @@ impl Load {
         self.makings.iter_mut().filter_map(Making::ended).collect()
     }
 
+    /// The measurement that they are made beside begins: their amounts count from here on.
+    pub fn begins(&mut self) {
+        for making in &mut self.makings {
+            for process in making.processes() {
+                process.begins();
+            }
+            if let Some(arrivals) = &mut making.arrivals {
+                arrivals.begins();
+            }
+        }
+    }
+
+    /// The measurement has ended: what they do until they are stopped does not count.
+    pub fn ends(&mut self) {
+        for making in &mut self.makings {
+            for process in making.processes() {
+                process.ends();
+            }
+            if let Some(arrivals) = &mut making.arrivals {
+                arrivals.ends();
+            }
+        }
+    }
+
     /// What each load has done so far, for a checkpoint.
     pub fn so_far(&mut self) -> Vec<LoadFacts> {
         self.makings.iter_mut().map(Making::facts).collect()
@@ -172,17 +198,71 @@ impl Making {
             offered: None,
             lost: None,
             ended_early: self.told_of_end,
+            notes: self.notes.clone(),
         };
+        let mut numbered = 0;
         for process in &mut self.counted {
-            let record = process.record();
+            let record = process.worked();
             facts.amount += record.amount;
             facts.time = facts.time.max(record.time);
+            numbered += record.offered;
         }
         if self.loses {
-            let sent = self.senders.iter_mut().map(|sender| sender.record().amount).sum::<u64>();
-            facts.offered = Some(sent);
-            facts.lost = Some(sent.saturating_sub(facts.amount));
+            // One that was late before the beginning may have come after it.
+            let offered = numbered.max(facts.amount);
+            facts.offered = Some(offered);
+            facts.lost = Some(offered - facts.amount);
+        }
+        if let Some(arrived) = self.arrivals.as_ref().and_then(Arrivals::count) {
+            facts.notes.push(format!(
+                "{} shootdowns and barriers asked for; counted are all interrupts of that kind there",
+                facts.amount
+            ));
+            (facts.amount, facts.unit) = (arrived, "interrupts".to_owned());
+        }
+        if self.unit == "bytes" {
+            let sent = self.senders.iter_mut().map(Generator::worked);
+            facts.notes.extend(sent.filter_map(|sent| held_back(&sent)).take(1));
         }
         facts
+    }
+}
+
+/// Of its bound a sender that is held back by it reaches so much: it sleeps in steps.
+const NEARLY: f64 = 0.95;
+
+/// What is to be said of a sender of a stream that sent as much as it may.
+fn held_back(sent: &Record) -> Option<String> {
+    let per_second = sent.amount as f64 * 1e9 / sent.time.0.max(1) as f64;
+    (sent.time.0 > 0 && per_second >= NEARLY * MOST_TCP_BYTES as f64).then(|| {
+        format!(
+            "held back by its bound of {} Mbit/s: the receiver would have taken more",
+            MOST_TCP_BYTES * 8 / 1_000_000
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_at_its_bound_says_so_and_one_below_does_not() {
+        let sent = |amount| Record { amount, time: Nanos::SECOND, ..Record::default() };
+        assert!(held_back(&sent(MOST_TCP_BYTES)).unwrap().contains("10000 Mbit/s"));
+        assert_eq!(held_back(&sent(MOST_TCP_BYTES / 2)), None);
+        assert_eq!(held_back(&Record::default()), None);
+    }
+
+    #[test]
+    fn what_was_done_before_the_measurement_is_none_of_it() {
+        let record = |amount, ms: u64, offered| Record {
+            amount,
+            time: Nanos(ms * 1_000_000),
+            offered,
+            ..Record::default()
+        };
+        let during = record(900, 1_100, 950).less(&record(400, 100, 410));
+        assert_eq!((during.amount, during.time, during.offered), (500, Nanos::SECOND, 540));
     }
 }

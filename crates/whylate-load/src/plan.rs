@@ -1,13 +1,16 @@
 //! Which processes make a load, and where they run.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use whylate_host::caches;
 use whylate_host::guard::{FileTree, TreeShape};
 use whylate_model::{CpuId, CpuList, Nanos, Pid};
 use whylate_net::lab::{Bed, Role};
+use whylate_sys::disk;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 
+use crate::arrivals::Arrivals;
 use crate::error::LoadError;
 use crate::kind::{Kind, Net};
 use crate::load::{Program, Wanted};
@@ -34,6 +37,10 @@ pub(crate) struct Making {
     /// Datagrams can be lost; a stream cannot.
     pub(crate) loses: bool,
     pub(crate) told_of_end: bool,
+    /// What is to be known of it from the beginning.
+    pub(crate) notes: Vec<String>,
+    /// Interrupts that it sends, as their receivers count them.
+    pub(crate) arrivals: Option<Arrivals>,
     /// Removed last, after who reads it.
     pub(crate) tree: Option<FileTree>,
 }
@@ -56,6 +63,8 @@ impl Making {
             senders: Vec::new(),
             loses: false,
             told_of_end: false,
+            notes: Vec::new(),
+            arrivals: None,
             tree: None,
         }
     }
@@ -172,6 +181,12 @@ impl<'a> Site<'a> {
             CpuList(self.disturbed())
         );
         let mut making = Making::new(kind, what, "files");
+        making.notes.extend(disk::of_memory(tree.path()).map(|name| {
+            format!(
+                "{} is {name}: memory, and no file system of a disk was worked",
+                place.display()
+            )
+        }));
         let job = Job::Walk { tree: PathBuf::from(tree.path()) };
         making.tree = Some(tree);
         making.counted = self.on_each_disturbed(kind, &job)?;
@@ -187,7 +202,8 @@ impl<'a> Site<'a> {
             CpuList(elsewhere),
             CpuList(&targets)
         );
-        let mut making = Making::new(kind, what, "shootdowns");
+        let mut making = Making::new(kind, what, "shootdowns asked for");
+        making.arrivals = Arrivals::of(&targets);
         let job = Job::Interrupt { targets, per_second };
         making.counted.push(self.start(kind, elsewhere, job, None)?);
         Ok(making)
@@ -197,7 +213,7 @@ impl<'a> Site<'a> {
         let elsewhere = &self.wanted.elsewhere;
         let streams = self.disturbed().len() as u64 + u64::from(!elsewhere.is_empty());
         let wanted = bytes.saturating_mul(streams);
-        let free = free_memory();
+        let free = caches::memory_available(Path::new("/"));
         if free.is_some_and(|free| free / MEMORY_LEFT < wanted) {
             let (load, free) = (kind.to_string(), free.unwrap_or_default());
             return Err(LoadError::NoMemory { load, wanted, free });
@@ -268,11 +284,4 @@ impl<'a> Site<'a> {
             cpus => Ok(cpus),
         }
     }
-}
-
-/// Bytes that can be had without swapping, where the kernel tells.
-fn free_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib.saturating_mul(1024))
 }

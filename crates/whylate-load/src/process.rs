@@ -30,6 +30,10 @@ pub(crate) struct Generator {
     record: File,
     /// What it said last.
     last: Record,
+    /// What it had done when the measurement beside it began.
+    before: Record,
+    /// What it had done when that ended; none while it goes on.
+    after: Option<Record>,
 }
 
 impl Generator {
@@ -47,7 +51,14 @@ impl Generator {
             .spawn()
             .map_err(failed)?;
         // From here on the child is killed and reaped whatever happens.
-        let mut generator = Self { child, stdin: None, record, last: Record::default() };
+        let mut generator = Self {
+            child,
+            stdin: None,
+            record,
+            last: Record::default(),
+            before: Record::default(),
+            after: None,
+        };
         generator.stdin = generator.child.stdin.take();
         let line = order.line()?;
         if let Some(stdin) = &mut generator.stdin {
@@ -66,6 +77,24 @@ impl Generator {
             self.last = record;
         }
         &self.last
+    }
+
+    /// The measurement beside it begins: what was done before is none of its load.
+    pub(crate) fn begins(&mut self) {
+        self.before = self.record().clone();
+        self.after = None;
+    }
+
+    /// The measurement beside it has ended.
+    pub(crate) fn ends(&mut self) {
+        self.after = Some(self.record().clone());
+    }
+
+    /// What it did beside the measurement. Amount and time are of the same two notes, so that their
+    /// ratio is exact though the notes are up to 50 ms old.
+    pub(crate) fn worked(&mut self) -> Record {
+        let now = self.after.clone().unwrap_or_else(|| self.record().clone());
+        now.less(&self.before)
     }
 
     /// Waits until `reached` finds what it waits for.

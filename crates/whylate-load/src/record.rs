@@ -25,6 +25,9 @@ pub(crate) struct Record {
     pub(crate) amount: u64,
     /// The time in which it did so.
     pub(crate) time: Nanos,
+    /// How much came its way, lost or not, where it can tell.
+    #[serde(default)]
+    pub(crate) offered: u64,
 }
 
 /// How far a child is.
@@ -56,6 +59,16 @@ impl Record {
         let _ = rustix::io::pwrite(to, &text, OFFSET);
     }
 
+    /// What was done since an earlier record.
+    pub(crate) fn less(&self, earlier: &Self) -> Self {
+        Self {
+            state: self.state.clone(),
+            amount: self.amount.saturating_sub(earlier.amount),
+            time: Nanos(self.time.0.saturating_sub(earlier.time.0)),
+            offered: self.offered.saturating_sub(earlier.offered),
+        }
+    }
+
     /// What the file says; what cannot be read, such as a record that is just being replaced, is
     /// as good as none.
     pub(crate) fn read(from: &File) -> Option<Self> {
@@ -83,7 +96,7 @@ mod tests {
             Record { state: State::Failed("\u{1F4A5}\"".repeat(9_000)), ..Record::default() };
         long.write(&file);
         assert!(Record::read(&file).is_some_and(|read| matches!(read.state, State::Failed(_))));
-        let record = Record { state: State::Running, amount: 7, time: Nanos(9) };
+        let record = Record { state: State::Running, amount: 7, time: Nanos(9), offered: 8 };
         record.write(&file);
         assert_eq!(Record::read(&file), Some(record));
     }

@@ -12,21 +12,27 @@ pub struct LoadFacts {
     pub load: String,
     /// What it does and where, in one sentence without a full stop.
     pub what: String,
-    /// How much it did: of network load, what was received.
+    /// How much it did beside the measurement: of network load, what was received; of interrupts,
+    /// those that the disturbed CPUs counted, where the kernel tells.
     pub amount: u64,
-    /// What [`amount`](Self::amount) counts: `bytes`, `datagrams`, `files`, `shootdowns`, or
-    /// `ns of CPU time`.
+    /// What [`amount`](Self::amount) counts: `bytes`, `datagrams`, `files`, `interrupts`,
+    /// `shootdowns asked for`, or `ns of CPU time`.
     pub unit: String,
-    /// The time in which it did so, by its own clock.
+    /// The time in which it did so, by its own clock: that of the measurement, to 50 ms.
     pub time: Nanos,
-    /// How much it tried, where that is another number than what was done.
+    /// How much it tried, where that is another number than what was done: of datagrams those whose
+    /// numbers the receiver saw or missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<u64>,
-    /// How much of that was lost on the way, where that is known.
+    /// How much of that was lost on the way, where that is known: of datagrams, numbers that the
+    /// receiver missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// It ended before it was told to: what was measured afterwards was measured without it.
     pub ended_early: bool,
+    /// What else is to be known of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl LoadFacts {

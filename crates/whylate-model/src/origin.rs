@@ -19,8 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::WorstGap;
 use crate::host::Fingerprint;
+use crate::load::LoadFacts;
 use crate::run::{ClockFacts, Rate, RunState, Segment, Verdict};
 use crate::series::Quantile;
+use crate::switch_cost::SwitchCost;
 use crate::units::{Nanos, TicksDelta};
 use crate::warning::Warning;
 
@@ -56,6 +58,12 @@ pub struct Origin {
     pub verdict: Verdict,
     /// Segments that hold its rows, with raw ticks, under their names in the merged directory.
     pub segments: Vec<Segment>,
+    /// The load that was made beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadFacts>,
+    /// What it found of context switches, on its own host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_cost: Option<SwitchCost>,
 }
 
 /// What one recording added to a series, so that the spread between recordings can be seen. Its

@@ -156,7 +156,8 @@ pub struct Deadlines {
     /// Jobs of which a record found no room: neither hits nor misses.
     #[serde(default)]
     pub unrecorded: u64,
-    /// 95 % interval of the share of misses; none with too few jobs.
+    /// 95 % interval of the share of misses, exact for the number of independent jobs that the judged
+    /// ones are worth by how misses cluster over the run; none without a job.
     pub miss_share_interval: Option<(f64, f64)>,
     /// What the misses are named after, most frequent first.
     pub causes: Vec<MissCause>,

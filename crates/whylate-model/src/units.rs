@@ -56,6 +56,8 @@ pub struct Pid(pub i32);
 impl Ticks {
     /// The distance from `earlier` to `self`; zero when `self` is not later.
     #[must_use]
+    // Between every two readings of a measuring loop, in whatever crate that is compiled.
+    #[inline]
     pub fn since(self, earlier: Self) -> TicksDelta {
         TicksDelta(self.0.saturating_sub(earlier.0))
     }
@@ -64,6 +66,7 @@ impl Ticks {
 impl Add<TicksDelta> for Ticks {
     type Output = Self;
 
+    #[inline]
     fn add(self, delta: TicksDelta) -> Self {
         Self(self.0.saturating_add(delta.0))
     }
@@ -72,6 +75,7 @@ impl Add<TicksDelta> for Ticks {
 impl Add for TicksDelta {
     type Output = Self;
 
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -80,6 +84,7 @@ impl Add for TicksDelta {
 impl Sub for TicksDelta {
     type Output = Self;
 
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use whylate_gap::Threshold;
-use whylate_load::{Kind, Load, Wanted};
-use whylate_model::load::LoadFacts;
+use whylate_load::Kind;
 use whylate_model::paper::Scenario;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::{CpuId, Nanos, RunDir};
@@ -17,11 +15,6 @@ use whylate_rta::hourglass;
 use whylate_rta::task_set::{TaskSet, Thread};
 
 use crate::{PaperError, Request};
-
-/// Generators outlive what they disturb by so much.
-const LONGER: Duration = Duration::from_secs(10);
-/// Time between two looks whether to stop.
-const TURN: Duration = Duration::from_millis(20);
 
 /// A bench for the experiments of a paper.
 pub(crate) struct Bench<'a> {
@@ -138,36 +131,6 @@ impl<'a> Bench<'a> {
         self.page(&path, run);
         distrust(part, run, scenario);
         Ok(recorded)
-    }
-
-    /// Makes load alone for so long.
-    pub(crate) fn load_alone(
-        &mut self,
-        load: &[Kind],
-        times: Times,
-        scenario: &mut Scenario,
-    ) -> Result<Vec<LoadFacts>, PaperError> {
-        let duration = Duration::from_nanos(self.time(times).0);
-        let cpu = self.request.cpu;
-        let others = whylate_host::cpus::allowed(&whylate_host::topology::Topology::read(
-            std::path::Path::new("/"),
-        )?)?;
-        let wanted = Wanted {
-            kinds: load.to_vec(),
-            disturbed: vec![cpu],
-            elsewhere: others.into_iter().filter(|other| *other != cpu).collect(),
-            at_most: duration + LONGER,
-            ..Wanted::default()
-        };
-        let mut load: Load = whylate_load::start(&wanted)?;
-        let mut left = duration;
-        while !left.is_zero() && self.go_on().is_ok() {
-            let turn = left.min(TURN);
-            std::thread::sleep(turn);
-            left -= turn;
-        }
-        scenario.notes.extend(load.poll().iter().map(ToString::to_string));
-        Ok(load.stop())
     }
 
     /// The part's own page; without it its run is as good as before.

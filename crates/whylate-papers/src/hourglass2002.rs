@@ -30,30 +30,45 @@ const PAPER: Known = Known {
         Experiment {
             place: "Figure 3",
             title: "three priorities share a CPU, alone and beside an audio-like load",
+            seconds: (14, 8),
             run: priorities::run,
         },
         Experiment {
             place: "5.1",
             title: "the direct cost of context switches",
+            seconds: (64, 8),
             run: switches::run,
         },
         Experiment {
             place: "5.2",
             title: "the indirect cost of context switches",
+            seconds: (130, 41),
             run: caches::run,
         },
-        Experiment { place: "5.3", title: "dispatch latency under contention", run: dispatch::run },
+        Experiment {
+            place: "5.3",
+            title: "dispatch latency under contention",
+            seconds: (126, 16),
+            run: dispatch::run,
+        },
         Experiment {
             place: "5.4",
             title: "deadlines during receive processing",
+            seconds: (88, 18),
             run: receive::run,
         },
         Experiment {
             place: "5.5",
             title: "can concurrent applications meet their deadlines?",
+            seconds: (48, 20),
             run: deadlines::run,
         },
-        Experiment { place: "5.6", title: "CPU reservations", run: reservations::run },
+        Experiment {
+            place: "5.6",
+            title: "CPU reservations",
+            seconds: (24, 10),
+            run: reservations::run,
+        },
     ],
 };
 

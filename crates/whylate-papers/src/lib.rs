@@ -74,6 +74,8 @@ pub struct Request {
 struct Experiment {
     place: &'static str,
     title: &'static str,
+    /// About how many seconds it takes: as usual, and when time is short.
+    seconds: (u64, u64),
     run: fn(&mut Bench<'_>, &mut Scenario) -> Result<(), PaperError>,
 }
 
@@ -105,7 +107,10 @@ fn repeat(
         scenarios: Vec::new(),
     };
     let mut bench = Bench::new(request, stop, progress);
-    for experiment in wanted {
+    let seconds = |of: &Experiment| if request.quick { of.seconds.1 } else { of.seconds.0 };
+    let (mut left, all) = (wanted.iter().map(|of| seconds(of)).sum::<u64>(), wanted.len());
+    bench.say(&format!("{all} experiments: {} in all", about(left)));
+    for (number, experiment) in wanted.into_iter().enumerate() {
         let mut scenario = Scenario {
             place: experiment.place.to_owned(),
             title: experiment.title.to_owned(),
@@ -114,7 +119,15 @@ fn repeat(
             rows: Vec::new(),
             notes: Vec::new(),
         };
-        bench.say(&format!("{}: {}", experiment.place, experiment.title));
+        bench.say(&format!(
+            "{} of {all}, {}: {} ({}; {} left)",
+            number + 1,
+            experiment.place,
+            experiment.title,
+            about(seconds(experiment)),
+            about(left)
+        ));
+        left = left.saturating_sub(seconds(experiment));
         if let Err(error) = (experiment.run)(&mut bench, &mut scenario) {
             scenario.notes.push(format!("not done: {error}"));
         }
@@ -131,6 +144,14 @@ fn repeat(
     Ok(paper)
 }
 
+/// A time that nobody should set a clock by.
+fn about(seconds: u64) -> String {
+    match seconds {
+        ..90 => format!("about {seconds} s"),
+        _ => format!("about {} min", (seconds + 30) / 60),
+    }
+}
+
 /// The experiments at these places.
 fn chosen<'a>(
     known: &'a Known,
@@ -145,4 +166,17 @@ fn chosen<'a>(
     }
     let named = |of: &&Experiment| only.iter().any(|place| of.place.eq_ignore_ascii_case(place));
     Ok(known.experiments.iter().filter(named).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::about;
+
+    #[test]
+    fn times_are_told_as_roughly_as_they_are_known() {
+        assert_eq!(
+            [4, 89, 90, 600].map(about),
+            ["about 4 s", "about 89 s", "about 2 min", "about 10 min"]
+        );
+    }
 }

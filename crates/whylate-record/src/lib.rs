@@ -92,6 +92,22 @@ pub enum RecordError {
         /// The largest size that fits.
         largest: u64,
     },
+    /// Trials of real-time runners are longer than the kernel lets them run.
+    #[error(
+        "trials of {length} are too long for real-time runners: the kernel grants them {runtime} in \
+         every {period} (kernel.sched_rt_runtime_us), and what it takes from them would be counted \
+         as the host's; take --trial {longest} or less, or --quantum kernel"
+    )]
+    TrialTooLong {
+        /// Length asked for.
+        length: whylate_model::Nanos,
+        /// The longest that is granted.
+        longest: whylate_model::Nanos,
+        /// What the kernel grants.
+        runtime: whylate_model::Nanos,
+        /// In each of these.
+        period: whylate_model::Nanos,
+    },
     /// A thread could not be made.
     #[error("cannot start a thread: {0}; raise `ulimit -u`, or end other programs")]
     NoThread(std::io::Error),

@@ -301,6 +301,7 @@ impl<'a> Recording<'a> {
             ledgers.map(|(index, ledger)| (ledger, self.set.term(index, epoch, &self.orders)));
         let interval = Intervals::width_for(self.request.duration);
         self.books = Some(Books::open(pages.collect(), epoch, interval));
+        self.load_counts_from_here();
         self.workbench.measurement_begins();
         let dog = self.watchdog();
         let mut turns = 0u32;

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_clock::facts::RecordingCost;
+use whylate_host::guard::{RtLimits, RtThrottling};
 use whylate_host::{caches, quanta};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{FORMAT_VERSION, Run, RunState, TraceFacts};
@@ -135,6 +136,7 @@ impl<'a> Recording<'a> {
         let caches = caches::of(root, request.cpu);
         let largest = sizes::largest(caches::memory_available(root), TEN);
         let sizes = working_sets(request, &caches, largest)?;
+        granted(request.indirect.as_ref(), RtThrottling::detect(root))?;
         let program = std::env::current_exe().map_err(RecordError::NoProgram)?;
         let need = Need {
             measured: vec![request.cpu],
@@ -318,6 +320,25 @@ fn working_sets(
     }
 }
 
+/// Of what the kernel grants real-time runners a trial leaves this: they wake up, and warm their
+/// caches.
+const LEFT: Nanos = Nanos(10_000_000);
+
+/// Trials of real-time runners end before the kernel takes their CPU: what it took would be counted
+/// as the host's.
+fn granted(asked: Option<&Indirect>, limits: Option<RtLimits>) -> Result<(), RecordError> {
+    let asked = asked.filter(|asked| asked.quantum.is_some());
+    let limits = limits.filter(|limits| limits.throttles());
+    let Some((asked, limits)) = asked.zip(limits) else { return Ok(()) };
+    let nanos = |us: i64| Nanos(us.max(0).unsigned_abs().saturating_mul(1_000));
+    let (runtime, period) = (nanos(limits.runtime_us), nanos(limits.period_us));
+    let longest = Nanos(runtime.0.saturating_sub(LEFT.0));
+    if asked.length > longest {
+        return Err(RecordError::TrialTooLong { length: asked.length, longest, runtime, period });
+    }
+    Ok(())
+}
+
 /// The kind of a switch by its policy.
 fn needs_real_time(how: How) -> bool {
     how == How::Yield
@@ -353,5 +374,27 @@ mod tests {
         let refused = working_sets(&request, &[], Some(1 << 20)).unwrap_err().to_string();
         assert!(refused.contains("1048576"), "{refused}");
         assert_eq!(working_sets(&request, &[], None).unwrap(), [4096, 1 << 30]);
+    }
+
+    #[test]
+    fn trials_that_the_kernel_would_cut_are_refused_with_the_longest_that_it_does_not() {
+        let usual = Some(RtLimits { runtime_us: 950_000, period_us: 1_000_000 });
+        let mut asked = Indirect {
+            sizes: None,
+            quantum: Some(Nanos(200_000)),
+            trials: 15,
+            length: Nanos(940_000_000),
+        };
+        assert!(granted(Some(&asked), usual).is_ok() && granted(None, usual).is_ok());
+        asked.length = Nanos::SECOND;
+        let refused = granted(Some(&asked), usual).unwrap_err().to_string();
+        for words in ["1.00s", "950ms in every 1.00s", "--trial 940ms", "sched_rt_runtime_us"] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
+        let lifted = Some(RtLimits { runtime_us: -1, period_us: 1_000_000 });
+        assert!(granted(Some(&asked), lifted).is_ok() && granted(Some(&asked), None).is_ok());
+        // Ordinary runners have the kernel's own quanta.
+        asked.quantum = None;
+        assert!(granted(Some(&asked), usual).is_ok());
     }
 }

@@ -8,11 +8,13 @@
 //! | what was counted | [`histogram`] |
 //! | which percentile, how sure, or refused | [`quantile`] |
 //! | how many independent samples is that worth | [`dependence`] |
+//! | how sure is the share of yes among dependent outcomes | [`outcomes`] |
 //! | how sure is a statistic of the intervals | [`bootstrap`] |
 //! | what share of events, of time, lies above x | [`weighted`], [`snr`] |
 //! | did it change during the run | [`stationarity`] |
 //! | how often per second, and is that different | [`rate`] |
 //! | by how much does one side differ, and is it chance | [`sample`], [`difference`], [`rank_test`] |
+//! | how many times one side is the other, over pairs | [`ratio`] |
 //! | how far may a mean of few runs lie off | [`student`] |
 //! | does it rise from group to group | [`trend`] |
 //! | Good, Bad or Ugly | [`class`] |
@@ -25,9 +27,11 @@ pub mod class;
 pub mod dependence;
 pub mod difference;
 pub mod histogram;
+pub mod outcomes;
 pub mod quantile;
 pub mod rank_test;
 pub mod rate;
+pub mod ratio;
 pub mod rng;
 pub mod sample;
 pub mod share;

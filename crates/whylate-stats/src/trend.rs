@@ -5,6 +5,8 @@
 //! groups and for nothing of their shape, and it needs no group to be larger than the one before by a
 //! given amount. Values must be independent of each other.
 
+use std::cmp::Ordering;
+
 use crate::special;
 
 /// What the test found.
@@ -41,7 +43,8 @@ pub fn jonckheere_terpstra(groups: &[Vec<f64>]) -> Option<Trend> {
     all.sort_unstable_by(f64::total_cmp);
     let sizes: Vec<f64> = groups.iter().map(|group| group.len() as f64).collect();
     // Zeros of either sign are one value.
-    let ties: Vec<f64> = all.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64).collect();
+    let same = |a: &f64, b: &f64| a.partial_cmp(b).is_some_and(Ordering::is_eq);
+    let ties: Vec<f64> = all.chunk_by(same).map(|equal| equal.len() as f64).collect();
     if ties.len() < 2 {
         return None;
     }

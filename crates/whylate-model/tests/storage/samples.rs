@@ -41,6 +41,7 @@ fn load() -> LoadFacts {
         offered: Some(200_000),
         lost: Some(10),
         ended_early: true,
+        notes: vec!["held back by its bound".to_owned()],
     }
 }
 
@@ -224,6 +225,8 @@ fn origin() -> Origin {
         warnings: vec![Warning::Interrupted],
         verdict: Verdict::Pending,
         segments: vec![segment("gaps-0002.parquet")],
+        loads: vec![load()],
+        switch_cost: None,
     }
 }
 

@@ -6,10 +6,12 @@ use std::path::Path;
 use whylate_host::bed::{self, MOUNTS, Role};
 use whylate_host::guard::BedInTheMaking;
 use whylate_host::journal::{Journal, Outcome};
+use whylate_model::Pid;
 use whylate_model::lab::{BedKind, BedNotes, BedStatus, ProcessInside};
 use whylate_sys::capability::{self, Cap};
 use whylate_sys::namespace;
 use whylate_sys::nanosleep::{Clock, clock_ns};
+use whylate_sys::process;
 
 use super::bed::Bed;
 use super::ip::{self, ip};
@@ -25,6 +27,7 @@ pub fn up(journal: &Journal, name: &str, kind: BedKind) -> Result<BedStatus, Net
     if kind == BedKind::Ovs {
         ovs::needed()?;
     }
+    let _others_wait = alone()?;
     if bed::exists(name) {
         let there = status::of(name);
         let what = there.map_or_else(|| "left half done".to_owned(), |there| summary(&there));
@@ -48,17 +51,43 @@ pub fn down(name: &str) -> Result<Vec<ProcessInside>, NetError> {
         return Err(NetError::NoBed(name.to_owned()));
     }
     privileged()?;
-    let inside =
-        || -> Vec<_> { Role::ALL.iter().flat_map(|role| bed::processes(name, *role)).collect() };
-    let before = inside();
+    let _others_wait = alone()?;
+    let before = inside(name);
     if let Outcome::Failed { why } = bed::remove(name) {
         return Err(NetError::BedStays { name: name.to_owned(), why });
     }
-    let still = before.into_iter().filter(|(pid, _)| {
-        let began = whylate_sys::process::start_time(*pid);
-        began.is_ok_and(|began| whylate_sys::process::alive(*pid, began))
-    });
-    Ok(still.map(|(pid, name)| ProcessInside { pid, name }).collect())
+    let still = before.into_iter().filter(Inside::lives);
+    Ok(still.map(|Inside { pid, name, .. }| ProcessInside { pid, name }).collect())
+}
+
+/// A process in a namespace of a bed, as it was before the bed was taken down.
+#[derive(Debug)]
+struct Inside {
+    pid: Pid,
+    name: String,
+    /// A number may have gone to another process since.
+    began: u64,
+}
+
+impl Inside {
+    fn lives(&self) -> bool {
+        process::alive(self.pid, self.began)
+    }
+}
+
+fn inside(name: &str) -> Vec<Inside> {
+    let all = Role::ALL.iter().flat_map(|role| bed::processes(name, *role));
+    // One that has no start time any more has ended.
+    let began = |(pid, name)| Some(Inside { pid, name, began: process::start_time(pid).ok()? });
+    all.filter_map(began).collect()
+}
+
+/// Beds are set up and taken down one after the other.
+fn alone() -> Result<File, NetError> {
+    bed::one_at_a_time().map_err(|source| NetError::Bed {
+        what: "wait for others that set beds up".to_owned(),
+        source,
+    })
 }
 
 fn checked(name: &str) -> Result<(), NetError> {
@@ -128,5 +157,19 @@ fn join(name: &str, kind: BedKind) -> Result<String, NetError> {
             Ok("a bridge of the kernel".to_owned())
         }
         BedKind::Ovs => ovs::start(name, Path::new("/sys/module/openvswitch").exists()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_whose_number_went_to_another_is_not_still_inside() {
+        let pid = process::pid();
+        let began = process::start_time(pid).unwrap();
+        let inside = |began| Inside { pid, name: "x".to_owned(), began };
+        assert!(inside(began).lives());
+        assert!(!inside(began - 1).lives(), "the one that was inside had ended");
     }
 }

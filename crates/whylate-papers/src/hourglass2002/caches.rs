@@ -63,6 +63,9 @@ fn why(of: &IndirectRow) -> String {
         let (discarded, tried) = (of.discarded, of.tried);
         said.push(format!("{discarded} of {tried} pairs discarded: the host took more of one"));
     }
+    if said.is_empty() {
+        said.push("the switch itself and filling the caches again".to_owned());
+    }
     said.join("; ")
 }
 

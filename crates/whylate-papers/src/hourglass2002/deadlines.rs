@@ -7,7 +7,7 @@ use whylate_rta::analysis::{Response, Task};
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, misses, row, time};
+use crate::rows::{Filled, missed_for, misses, row, time};
 
 const TIMES: Times = Times { usual: 10, quick: 3 };
 /// What the paper's usleep made of the second task: up to 8 ms late, and 2 ms of busy waiting.
@@ -57,7 +57,8 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             Some(Response::Bounded(bound)) => Some(time(bound.nominal)),
             _ => None,
         };
-        let mut row = row(format!("{what}, by analysis"), "").here(bound);
+        let why = "arithmetic: the same on every machine";
+        let mut row = row(format!("{what}, by analysis"), why).here(bound);
         row.paper = paper.map(str::to_owned);
         scenario.rows.push(row);
     }
@@ -68,12 +69,7 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         );
         let set = bench.hourglass(part, &words, TIMES, &[], scenario)?;
         for (index, thread) in set.recorded.run.threads.iter().enumerate() {
-            let causes = thread.deadlines.iter().flat_map(|of| &of.causes);
-            let why =
-                match causes.take(2).map(|of| format!("{} ({})", of.cause, of.misses)).collect() {
-                    causes if Vec::is_empty(&causes) => String::new(),
-                    causes => format!("missed for {}", causes.join(", ")),
-                };
+            let why = missed_for(thread, 2);
             let what = format!("missed deadlines of task {index}, {timer}: {name}");
             let paper = paper[index.min(1)];
             scenario.rows.push(row(what, why).paper(paper).here(misses(thread)));

@@ -2,13 +2,14 @@
 //! Table 1.
 
 use whylate_load::Kind;
+use whylate_model::Nanos;
 use whylate_model::paper::Scenario;
 use whylate_model::wake::LATER_THAN;
 use whylate_threads::timers;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, count, row};
+use crate::rows::{Filled, later as late, row};
 
 const TIMES: Times = Times { usual: 60, quick: 5 };
 /// Samples later than each length, of some 65 000, for plain Linux 2.4.17.
@@ -40,10 +41,12 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         let set = bench.hourglass(part, &words, TIMES, &load, scenario)?;
         let run = &set.recorded.run;
         let Some(wakes) = run.wakes.first() else { continue };
+        let latencies: Vec<Nanos> = set.latencies.iter().map(|(_, _, late)| *late).collect();
         for (index, later) in wakes.later.iter().enumerate() {
             let (least, most) = SYSTEMS[index.min(LATER_THAN.len() - 1)];
             let what = format!("wake-ups later than {}, {name}", later.than);
-            let mut row = row(what, "").here(count(later.raw, Some(wakes.woken)));
+            let here = late(&latencies, later.than, later.raw, wakes.woken);
+            let mut row = row(what, "the same wake-ups, counted beyond a longer time").here(here);
             if contended {
                 row.paper = Some(format!(
                     "{} of 65 000 (Linux 2.4.17; {least} to {most} by system)",

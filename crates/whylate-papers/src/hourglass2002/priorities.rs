@@ -7,7 +7,7 @@ use whylate_record::set::SetRecorded;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, of_time, per_second, row};
+use crate::rows::{Filled, per_second, row, share_of_time};
 
 const THREE: &str = "-n 3 -t 0 -p LOW -t 1 -p NORMAL -t 2 -p HIGH";
 /// 700 interrupts a second of a sound card, each with a little work.
@@ -24,11 +24,11 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         let elapsed = thread.end.since(thread.start).to_nanos(hz);
         let why = match index {
             0 => "shares follow the weights of the nice values, and every thread has its turns",
-            _ => "",
+            _ => "by its nice value, as above",
         };
-        scenario.rows.push(
-            row(format!("share of the CPU, {name}"), why).here(of_time(thread.received, elapsed)),
-        );
+        let here =
+            share_of_time(&alone.blocks, index as u16, (thread.received, elapsed), bench.seed());
+        scenario.rows.push(row(format!("share of the CPU, {name}"), why).here(here));
     }
     for (index, name) in NAMES.iter().enumerate() {
         let turns = turns(&alone.blocks, index as u16);
@@ -36,7 +36,9 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             2 => "the paper: threads of higher priority run longer, not more often; a fair \
                   scheduler of today gives equal slices, and the weights more of them"
                 .to_owned(),
-            _ => String::new(),
+            _ => {
+                "median of its turns, from its first block to the last before another's".to_owned()
+            }
         };
         scenario.rows.push(row(format!("length of a turn, {name}"), why).here(median(turns, hz)));
     }

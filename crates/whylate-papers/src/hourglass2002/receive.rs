@@ -6,19 +6,22 @@ use whylate_model::paper::Scenario;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, misses, row, throughput};
+use crate::rows::{Filled, missed_for, misses, row, throughput};
 
 const TIMES: Times = Times { usual: 20, quick: 3 };
 const SHORT: &str = "-n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i HR";
 const LONG: &str = "-n 1 -t 0 -p RTHIGH -w PERIODIC 8ms 10ms -i HR";
+/// Wakes once in a second and measures how late that was.
+const IDLE: &str = "-n 1 -t 0 -p LOW -w LAT 1s -i HR";
 const NET: [Kind; 1] = [Kind::NET];
 
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
     scenario.notes.push("HR in place of the paper's timer, which was the RTC".to_owned());
-    let alone = bench.load_alone(&NET, TIMES, scenario)?;
+    // A thread that does nothing makes of the load a recording that can be repeated.
+    let alone = bench.hourglass("5.4-network", IDLE, TIMES, &NET, scenario)?;
     let loopback = "over loopback, sender on another CPU; the paper's wire carried 100 Mbit/s";
     let control = row("throughput, only the network (control 2)", loopback);
-    scenario.rows.push(control.paper("94 Mbit/s").here(throughput(&alone)));
+    scenario.rows.push(control.paper("94 Mbit/s").here(throughput(&alone.recorded.run.loads)));
     for (part, words, name, paper) in [
         ("5.4-control", SHORT, "4 in 5ms, only the thread (control 1)", ("0.0 %", None)),
         (
@@ -33,13 +36,7 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         let set = bench.hourglass(part, words, TIMES, load, scenario)?;
         let run = &set.recorded.run;
         let Some(thread) = run.threads.first() else { continue };
-        let causes = thread.deadlines.iter().flat_map(|of| &of.causes);
-        let causes: Vec<String> =
-            causes.take(3).map(|of| format!("{} ({})", of.cause, of.misses)).collect();
-        let why = match causes.as_slice() {
-            [] => String::new(),
-            causes => format!("missed for {}", causes.join(", ")),
-        };
+        let why = missed_for(thread, 3);
         scenario.rows.push(
             row(format!("missed deadlines, {name}"), why).paper(paper.0).here(misses(thread)),
         );

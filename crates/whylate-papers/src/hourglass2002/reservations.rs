@@ -4,7 +4,7 @@ use whylate_model::paper::Scenario;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, misses, row};
+use crate::rows::{Filled, missed_for, misses, row};
 
 const TIMES: Times = Times { usual: 10, quick: 3 };
 
@@ -21,11 +21,14 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         );
         let set = bench.hourglass(part, &words, TIMES, &[], scenario)?;
         for (index, thread) in set.recorded.run.threads.iter().enumerate() {
-            let overruns = thread.overruns.map_or(String::new(), |n| {
+            let overruns = thread.overruns.map(|n| {
                 format!("the kernel counted {n} overruns: interrupts and the way into the kernel are charged, too")
             });
+            let said: Vec<String> = overruns.into_iter().chain([missed_for(thread, 2)]).collect();
             let what = format!("missed deadlines of task {index}, {name}");
-            scenario.rows.push(row(what, overruns).paper(paper[index.min(1)]).here(misses(thread)));
+            scenario
+                .rows
+                .push(row(what, said.join("; ")).paper(paper[index.min(1)]).here(misses(thread)));
         }
     }
     Ok(())

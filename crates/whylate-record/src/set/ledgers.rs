@@ -12,6 +12,7 @@ use whylate_model::execution::StoredJob;
 use whylate_model::gap::{GapKind, RseqWord};
 use whylate_model::threads::{Miss, MissGap, TakenFrom};
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
+use whylate_stats::outcomes::Outcomes;
 use whylate_threads::ledger::{Job, Verdict};
 
 use super::wakes::Wakes;
@@ -45,6 +46,8 @@ pub(super) struct Tally {
     /// Hits and misses so far.
     hits: u64,
     misses: u64,
+    /// Misses among the judged jobs, in their order.
+    pub(super) outcomes: Outcomes,
     /// Misses by cause.
     pub(super) causes: BTreeMap<Cause, u64>,
     /// The first misses.
@@ -160,6 +163,7 @@ impl Tallies {
             Verdict::Hit => tally.hits += 1,
             _ => tally.misses += 1,
         }
+        tally.outcomes.add(job.verdict != Verdict::Hit);
         tally.waiting.push_back(job);
     }
 

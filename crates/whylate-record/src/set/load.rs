@@ -40,6 +40,13 @@ impl Recording<'_> {
         Ok(())
     }
 
+    /// The set begins: what the load did before is none of its throughput.
+    pub(super) fn load_counts_from_here(&mut self) {
+        if let Some(load) = &mut self.load {
+            load.begins();
+        }
+    }
+
     /// A load that ended before it was told to is a warning.
     pub(super) fn look_at_load(&mut self, progress: &mut dyn Progress) {
         for warning in self.load.iter_mut().flat_map(whylate_load::Load::poll) {
@@ -51,6 +58,7 @@ impl Recording<'_> {
     /// Ends the load and keeps what it did.
     pub(super) fn end_load(&mut self) {
         if let Some(mut load) = self.load.take() {
+            load.ends();
             self.warnings.extend(load.poll());
             self.loads = load.stop();
         }

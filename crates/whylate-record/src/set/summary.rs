@@ -14,7 +14,7 @@ use whylate_model::wake::{LATER_THAN, LaterThan, WakeSummary};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, TicksDelta};
 use whylate_rta::task_set::{ReservationKind, ReservationScheduler};
-use whylate_stats::{Histogram, share};
+use whylate_stats::Histogram;
 use whylate_threads::ledger::{Account, Binned, PhaseAccount};
 
 use super::ledgers::{Tally, nanos};
@@ -336,7 +336,7 @@ fn deadlines(account: &Account, tally: &Tally) -> Deadlines {
         skipped: account.skipped,
         unfinished: account.unfinished,
         unrecorded: account.unrecorded,
-        miss_share_interval: (judged > 0).then(|| share::interval(misses as f64, judged as f64)),
+        miss_share_interval: (judged > 0).then(|| tally.outcomes.interval()),
         causes,
         first: tally.first.clone(),
         ordinary: tally.ordinary(),

@@ -109,13 +109,14 @@ impl<'a> Attendance<'a> {
         !full && !self.stop.load(Ordering::Relaxed)
     }
 
-    /// The trial is over: what is still under way is drained.
-    pub(super) fn end(&mut self, counter: &mut HardwareCounter) {
+    /// The trial is over: what is still under way is drained. Were there more events than are kept?
+    pub(super) fn end(&mut self, counter: &mut HardwareCounter) -> bool {
         self.watched();
-        if let Some(notes) = &mut self.notes {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            notes.drain(counter.read(), self.bench.rate);
-        }
+        let Some(notes) = &mut self.notes else { return false };
+        let full = notes.events.len() >= MOST_EVENTS;
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        notes.drain(counter.read(), self.bench.rate);
+        full
     }
 
     fn watched(&mut self) {

@@ -49,7 +49,29 @@ struct Part {
     over: Nanos,
     kernel: KernelCount,
     tids: Vec<Pid>,
-    full: bool,
+    cut: Cut,
+}
+
+/// What ended a part before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Nothing, or who runs it.
+    Not,
+    /// A log of its runners was full.
+    Log,
+    /// The kernel's trace had more events than are kept.
+    Trace,
+}
+
+impl Cut {
+    fn warning(self, part: &str, over: Nanos) -> Option<Warning> {
+        let reason = match self {
+            Self::Not => return None,
+            Self::Log => format!("there was room for {over} of it"),
+            Self::Trace => format!("the kernel's trace of {over} has as many events as are kept"),
+        };
+        Some(Warning::PartEndedEarly { part: part.to_owned(), reason })
+    }
 }
 
 impl Part {
@@ -115,12 +137,8 @@ impl Recording<'_> {
         let rate = self.bench.rate;
         let lengths = part.lengths();
         let times = times::times(&lengths, None, rate).ok_or(NoPart::NoSwitch(part.over))?;
-        if part.full {
-            self.warnings.push(Warning::PartEndedEarly {
-                part: format!("{} of {}", how.name(), between.name()),
-                reason: format!("there was room for {} of it", part.over),
-            });
-        }
+        let named = format!("{} of {}", how.name(), between.name());
+        self.warnings.extend(part.cut.warning(&named, part.over));
         let series = self.series_of(between, how, &part);
         let name = series.name.clone();
         self.series.push(series);
@@ -166,10 +184,12 @@ impl Recording<'_> {
                 return;
             }
         };
+        let named = format!("{} of {}, traced", how.name(), between.name());
+        self.warnings.extend(part.cut.warning(&named, part.over));
         let judged: Vec<_> = evidence::judge(&part.line, &notes.kept, &part.tids).collect();
         self.in_breaks += evidence::inside(&part.line, &notes.events);
         let ticks = judged.iter().filter(|(of, seen)| {
-            !of.is_switch() && seen.tick && !seen.interrupt && seen.passage == Passage::Unseen
+            !of.changes_hands() && seen.tick && !seen.interrupt && seen.passage == Passage::Unseen
         });
         self.ticks.0.extend(ticks.map(|(of, _)| of.length()));
         self.ticks.1.extend(evidence::timer_distances(&notes.kept));
@@ -248,7 +268,14 @@ impl Recording<'_> {
             Attendance::begin(with, &crew.watched(), step(what, length, so_far.to_owned()));
         let Ended { begin, end, full, .. } =
             crew.hold(&trial, &mut counter, rate, &mut || attendance.look())?;
-        attendance.end(&mut counter);
+        let full_of_events = attendance.end(&mut counter);
+        let cut = if full {
+            Cut::Log
+        } else if full_of_events {
+            Cut::Trace
+        } else {
+            Cut::Not
+        };
         let board = crew.board();
         let runners = 0..board.runners();
         let line = Line::of(runners.clone().map(|of| (of, board.stretches(of))), end)?;
@@ -259,7 +286,7 @@ impl Recording<'_> {
         }
         let over = line.over().min(end.since(begin)).to_nanos(rate);
         let tids = runners.filter_map(|of| board.tid(of)).collect();
-        Ok(Part { line, over, kernel, tids, full })
+        Ok(Part { line, over, kernel, tids, cut })
     }
 
     /// All switches of a part, in the log by intervals of time.
@@ -325,4 +352,21 @@ fn room(how: How, length: Nanos) -> usize {
     let gaps =
         (u128::from(length.0) * u128::from(GAPS_A_SECOND) / u128::from(Nanos::SECOND.0)) as u64;
     turns.saturating_add(gaps).saturating_add(1 << 12).min(MOST_ROOM) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_ended_early_says_what_cut_it_traced_or_not() {
+        let over = Nanos(300_000_000);
+        assert_eq!(Cut::Not.warning("yield of threads", over), None);
+        for (cut, words) in [(Cut::Log, "room for 300ms"), (Cut::Trace, "as many events")] {
+            let warning = cut.warning("yield of threads, traced", over).unwrap();
+            assert!(warning.spoils_trust());
+            let said = warning.to_string();
+            assert!(said.contains(words) && said.contains("threads, traced"), "{said}");
+        }
+    }
 }

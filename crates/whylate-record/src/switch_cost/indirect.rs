@@ -51,6 +51,16 @@ struct Held {
     turn: Option<Nanos>,
 }
 
+/// How the trials of a working set ended.
+enum Ending {
+    /// All that were wanted or allowed were held.
+    Complete,
+    /// The run was stopped.
+    Stopped,
+    /// A trial failed: what was held before is kept.
+    Cut(String),
+}
+
 impl Recording<'_> {
     /// All working sets.
     pub(super) fn indirect(&mut self, asked: &Indirect, progress: &mut dyn Progress) {
@@ -99,7 +109,7 @@ impl Recording<'_> {
         let mut crew = Crew::of_threads(&counter, seating, TEN, room, work).map_err(told)?;
         let mut row = refused(bytes, String::new());
         row.reason = None;
-        let (mut pairs, mut turn) = (Pairs::default(), asked.quantum);
+        let (mut pairs, mut turn, mut cut) = (Pairs::default(), asked.quantum, None);
         let mut rng = Rng::stream(self.request.seed, bytes);
         let most = trials(asked).most;
         while pairs.len() < asked.trials as usize && row.tried < most && !self.is_stopped() {
@@ -112,9 +122,15 @@ impl Recording<'_> {
             let mut held = Vec::with_capacity(order.len());
             for active in order {
                 let words = (what.clone(), so_far.clone());
-                held.extend(self.trial((&mut crew, work), asked, active, words, progress)?);
+                match self.trial((&mut crew, work), asked, active, words, progress) {
+                    Ok(of) => held.extend(of),
+                    Err(why) => cut = Some(why),
+                }
+                if cut.is_some() {
+                    break;
+                }
             }
-            // A trial that was told to end is no trial.
+            // A trial that was told to end, or failed, is no trial.
             let Ok([first, second]) = <[Held; 2]>::try_from(held) else { break };
             let (alone, together) = if alone_first { (first, second) } else { (second, first) };
             row.tried += 1;
@@ -125,9 +141,12 @@ impl Recording<'_> {
                 Judged::Empty => row.empty += 1,
             }
         }
-        let enough = if self.is_stopped() { FEWEST } else { asked.trials as usize };
-        row.penalty = if pairs.len() >= enough { pairs.penalty() } else { None };
-        row.reason = reason(&row, pairs.len(), asked.trials, self.is_stopped());
+        let ending = match cut {
+            Some(why) => Ending::Cut(why),
+            None if self.is_stopped() => Ending::Stopped,
+            None => Ending::Complete,
+        };
+        conclude(&mut row, &pairs, asked.trials, &ending);
         row.refill = passes.map(|passes| refill(&passes, turn, self.bench.rate));
         Ok(row)
     }
@@ -178,7 +197,7 @@ impl Recording<'_> {
         let taken = line.taken(ended.begin, THRESHOLD.to_ticks(rate)).0 as f64;
         let worked = Worked {
             passes: of.map(|runner| work.passes(board.work(runner))).sum(),
-            switches: line.switches().count() as u64,
+            switches: line.changes() as u64,
             host_share: taken / ended.end.since(ended.begin).0.max(1) as f64,
         };
         let turn = times::median(line.turns()).map(|(median, _)| median.to_nanos(rate));
@@ -199,28 +218,42 @@ fn refused(bytes: u64, reason: String) -> IndirectRow {
     }
 }
 
-/// Why a row has no number, or why its number is not told from zero.
-fn reason(row: &IndirectRow, good: usize, wanted: u32, stopped: bool) -> Option<String> {
+/// The mean of what was held, and what is to be said of it.
+fn conclude(row: &mut IndirectRow, pairs: &Pairs, wanted: u32, ending: &Ending) {
+    let enough = if matches!(ending, Ending::Complete) { wanted as usize } else { FEWEST };
+    row.penalty = if pairs.len() >= enough { pairs.penalty() } else { None };
+    row.reason = reason(row, pairs.len(), wanted, ending);
+}
+
+/// Why a row has no number, why its number is not told from zero, and what cut it short.
+fn reason(row: &IndirectRow, good: usize, wanted: u32, ending: &Ending) -> Option<String> {
+    let cut = match ending {
+        Ending::Cut(why) => Some(format!("cut short after {good} good pairs of {wanted}: {why}")),
+        Ending::Stopped | Ending::Complete => None,
+    };
     let Some(penalty) = &row.penalty else {
-        return Some(if stopped {
-            format!("stopped after {good} good pairs of {wanted}")
-        } else {
-            format!(
-                "{good} good pairs of {wanted} in {} tries: {} discarded, for the host took more \
-                 of one trial than of the other, {} without a switch or a pass",
-                row.tried, row.discarded, row.empty
-            )
+        return cut.or_else(|| {
+            Some(match ending {
+                Ending::Stopped => format!("stopped after {good} good pairs of {wanted}"),
+                _ => format!(
+                    "{good} good pairs of {wanted} in {} tries: {} discarded, for the host took \
+                     more of one trial than of the other, {} without a switch or a pass",
+                    row.tried, row.discarded, row.empty
+                ),
+            })
         });
     };
     let (low, high) = penalty.interval_ns;
-    let half = (high - low) / 2.0;
-    (!penalty.is_shown()).then(|| {
+    let half = Nanos(((high - low) / 2.0).round() as u64);
+    let scatter = (!penalty.is_shown()).then(|| {
         format!(
-            "pairs scatter by more than the effect: the mean of {} is known to {:.0} ns; more \
+            "pairs scatter by more than the effect: the mean of {} is known to {half}; more \
              --trials would narrow it",
-            penalty.pairs, half
+            penalty.pairs
         )
-    })
+    });
+    let said: Vec<String> = cut.into_iter().chain(scatter).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// What filling the caches again should take of a turn.
@@ -251,9 +284,9 @@ mod tests {
     fn a_row_says_why_it_has_no_number_or_none_that_is_told_from_zero() {
         let mut row = refused(4096, String::new());
         (row.tried, row.discarded, row.empty) = (45, 40, 1);
-        let said = reason(&row, 4, 15, false).unwrap();
+        let said = reason(&row, 4, 15, &Ending::Complete).unwrap();
         assert!(said.contains("4 good pairs of 15 in 45 tries: 40 discarded"), "{said}");
-        assert!(reason(&row, 4, 15, true).unwrap().contains("stopped after 4"));
+        assert!(reason(&row, 4, 15, &Ending::Stopped).unwrap().contains("stopped after 4"));
         let mut penalty = Penalty {
             pairs: 15,
             mean_ns: 100.0,
@@ -264,9 +297,30 @@ mod tests {
             switches: 1.0,
         };
         row.penalty = Some(penalty.clone());
-        assert!(reason(&row, 15, 15, false).unwrap().contains("known to 500 ns"));
+        assert!(reason(&row, 15, 15, &Ending::Complete).unwrap().contains("known to 500ns"));
         penalty.interval_ns = (50.0, 150.0);
         row.penalty = Some(penalty);
-        assert_eq!(reason(&row, 15, 15, false), None);
+        assert_eq!(reason(&row, 15, 15, &Ending::Complete), None);
+    }
+
+    #[test]
+    fn a_trial_that_fails_costs_its_pair_and_keeps_those_before() {
+        let worked = |passes| Worked { passes, switches: 100, host_share: 0.0 };
+        let mut pairs = Pairs::default();
+        let mut row = refused(4096, String::new());
+        let cut = Ending::Cut("its log was full".to_owned());
+        pairs.add(1_000.0, worked(100.0), worked(90.0));
+        conclude(&mut row, &pairs, 15, &cut);
+        let said = row.reason.as_deref().unwrap();
+        assert!(said.contains("cut short after 1 good pairs of 15: its log was full"), "{said}");
+        assert!(row.penalty.is_none(), "one has no interval");
+        for penalty in [1_010.0, 990.0] {
+            pairs.add(penalty, worked(100.0), worked(90.0));
+        }
+        conclude(&mut row, &pairs, 15, &cut);
+        assert_eq!(row.penalty.as_ref().unwrap().pairs, 3);
+        assert!(row.reason.as_deref().unwrap().contains("cut short after 3 good pairs of 15"));
+        conclude(&mut row, &pairs, 15, &Ending::Complete);
+        assert!(row.penalty.is_none(), "a whole row has all of its pairs");
     }
 }

@@ -9,8 +9,9 @@ use whylate_model::warning::Warning;
 
 use super::load::Loaded;
 
-/// Settings that say where, not how: they differ from run to run and explain nothing.
-const PASSED_OVER: [&str; 1] = ["seed"];
+/// Settings that say where, not how: they differ from run to run and explain nothing. Load is told
+/// by what was made.
+const PASSED_OVER: [&str; 2] = ["seed", "load"];
 
 /// Name, and whether it was so in a run.
 type InForce = (&'static str, fn(&Run) -> bool);
@@ -59,9 +60,61 @@ fn of(a: &Run, b: &Run) -> Vec<Difference> {
         let [left, right] = [a, b].map(|run| if has(run) { "yes" } else { "no" }.to_owned());
         add(name.to_owned(), Some(&left), Some(&right));
     }
+    let [left, right] = [a, b].map(load);
+    add("load beside it".to_owned(), Some(&left), Some(&right));
     let names: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
     for name in names.into_iter().filter(|name| !PASSED_OVER.contains(&name.as_str())) {
         add(format!("setting {name}"), a.settings.get(name), b.settings.get(name));
     }
     found
+}
+
+/// The load that a run made beside what it measured, in words; of a sum, that of all recordings.
+fn load(run: &Run) -> String {
+    let of_origins = run.origins.iter().flat_map(|origin| &origin.loads);
+    let loads: BTreeSet<String> = run
+        .loads
+        .iter()
+        .chain(of_origins)
+        .map(|load| format!("{}: {}", load.load, load.what))
+        .collect();
+    if loads.is_empty() {
+        return "none".to_owned();
+    }
+    loads.into_iter().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::Nanos;
+    use whylate_model::load::LoadFacts;
+
+    use super::*;
+    use crate::timeline::tests::recorded;
+
+    #[test]
+    fn load_on_one_side_is_a_difference_and_the_same_on_both_is_none() {
+        let (quiet, mut busy) = (recorded(), recorded());
+        busy.loads.push(LoadFacts {
+            load: "net".to_owned(),
+            what: "TCP bulk over loopback".to_owned(),
+            amount: 9,
+            unit: "bytes".to_owned(),
+            time: Nanos(1),
+            offered: None,
+            lost: None,
+            ended_early: false,
+            notes: Vec::new(),
+        });
+        let found = of(&quiet, &busy);
+        let load = found.iter().find(|difference| difference.name == "load beside it").unwrap();
+        assert_eq!(
+            (load.left.as_str(), load.right.as_str()),
+            ("none", "net: TCP bulk over loopback")
+        );
+        // How much it did is a result, not a difference of what was done.
+        let mut more = busy.clone();
+        more.loads[0].amount = 10;
+        assert!(of(&busy, &more).is_empty());
+    }
 }

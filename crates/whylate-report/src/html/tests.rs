@@ -371,6 +371,7 @@ fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
         offered: None,
         lost: None,
         ended_early: false,
+        notes: Vec::new(),
     });
     let page = render(&sample(), &run).unwrap();
     assert!(page.contains("Load beside it") && page.contains("1000 Mbit/s"));

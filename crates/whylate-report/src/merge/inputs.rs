@@ -265,6 +265,8 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
         warnings: run.warnings,
         verdict: run.verdict,
         segments: Vec::<Segment>::new(),
+        loads: run.loads,
+        switch_cost: run.switch_cost,
     }]
 }
 

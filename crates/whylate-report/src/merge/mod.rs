@@ -11,7 +11,8 @@
 //! Gaps count from the largest threshold of all recordings on: below it some saw none. What lies
 //! below it is noise below the threshold in the sum, as it would be had all been recorded with that
 //! threshold; how many gaps that were is said. Causes, longest gaps and tables are of all gaps that
-//! were recorded.
+//! were recorded. Wake-ups add up by thread; load and costs of context switches stay with their
+//! recording.
 //!
 //! Every directory is read once before anything is written, so that what cannot be added up is
 //! found while there is nothing to undo.
@@ -23,6 +24,7 @@ mod inputs;
 mod skipped;
 mod spread;
 mod sum;
+mod wakes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ use whylate_model::hlog::tag_of;
 use whylate_model::origin::Origin;
 use whylate_model::run::{FORMAT_VERSION, GapSummary, Run, RunState, Segment, Verdict};
 use whylate_model::segments;
+use whylate_model::wake::WakeSummary;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
@@ -98,6 +101,7 @@ struct Merging<'a> {
     sums: Sums,
     causes: causes::Sums,
     flows: flows::Sums,
+    wakes: Vec<WakeSummary>,
     left_out: Vec<String>,
     /// The number of the next segment of each kind.
     numbers: BTreeMap<String, u64>,
@@ -117,6 +121,7 @@ impl<'a> Merging<'a> {
             sums: Sums::new(floors),
             causes: causes::Sums::default(),
             flows: flows::Sums::default(),
+            wakes: Vec::new(),
             left_out,
             numbers: BTreeMap::new(),
             base_ns,
@@ -137,6 +142,7 @@ impl<'a> Merging<'a> {
             self.sums.add_run(&run, self.request.across_cpus);
             self.flows.add(&run);
             self.causes.add(&run, self.request.across_cpus)?;
+            wakes::add(&mut self.wakes, &run.wakes);
             let shift_s = match (self.base_ns, input.began_ns) {
                 (Some(base), Some(began)) => began.saturating_sub(base) as f64 / 1e9,
                 _ => 0.0,
@@ -237,7 +243,7 @@ impl<'a> Merging<'a> {
             origins,
             spreads,
             prediction: None,
-            wakes: Vec::new(),
+            wakes: self.wakes,
             loads: Vec::new(),
             flows,
             switch_cost: None,

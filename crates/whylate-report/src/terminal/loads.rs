@@ -51,7 +51,9 @@ pub(crate) fn cells(load: &LoadFacts) -> Vec<String> {
 /// What it was, and whether it was there all the time.
 pub(crate) fn sentence(load: &LoadFacts) -> String {
     let early = if load.ended_early { "; IT ENDED EARLY" } else { "" };
-    format!("{}: {}{early}", load.load, load.what)
+    let said: Vec<&str> =
+        std::iter::once(&load.what).chain(&load.notes).map(String::as_str).collect();
+    format!("{}: {}{early}", load.load, said.join("; "))
 }
 
 #[cfg(test)]
@@ -70,6 +72,7 @@ mod tests {
             offered: None,
             lost: None,
             ended_early: false,
+            notes: Vec::new(),
         };
         vec![
             load("net", "TCP bulk over loopback, received on CPU 1", 250_000_000, "bytes"),
@@ -79,7 +82,11 @@ mod tests {
                 ..load("net:udp", "UDP over loopback, received on CPU 1", 39_990, "datagrams")
             },
             load("cpu", "busy threads on CPU 1", 1_000_000_000, "ns of CPU time"),
-            LoadFacts { ended_early: true, ..load("disk", "walks over files", 0, "files") },
+            LoadFacts {
+                ended_early: true,
+                notes: vec!["/tmp is tmpfs".to_owned()],
+                ..load("disk", "walks over files", 0, "files")
+            },
         ]
     }
 
@@ -100,7 +107,7 @@ mod tests {
         run.loads = planted();
         let text = render(&run, Style::default());
         assert!(text.contains("Load beside it: net, net:udp, cpu, disk"), "{text}");
-        assert!(text.contains("disk: walks over files; IT ENDED EARLY"), "{text}");
+        assert!(text.contains("disk: walks over files; /tmp is tmpfs; IT ENDED EARLY"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use whylate_model::{CpuId, Pid, Ticks, TicksDelta};
 use whylate_sys::SysError;
 use whylate_sys::futex;
+use whylate_sys::process;
 use whylate_sys::shared_memory::SharedMemory;
 
 use super::hot::Terms;
@@ -17,7 +18,7 @@ use super::runner::{Class, Seating};
 /// Runners of a board at most.
 pub const MOST_RUNNERS: u32 = 32;
 /// What tells a board from other memory, with the version of its layout.
-const MAGIC: u64 = 0x7768_796c_6174_6501;
+const MAGIC: u64 = 0x7768_796c_6174_6502;
 
 /// Words to wait for: a cache line apart.
 const LINE: usize = 16;
@@ -47,6 +48,7 @@ enum Head {
     Look,
     Begin,
     End,
+    Crew,
 }
 
 /// What is in the row of a runner.
@@ -109,6 +111,7 @@ impl Board {
         board.set(Head::Room, room as u64);
         board.set(Head::Cpu, u64::from(seating.cpu.0));
         board.set(Head::Class, number_of(seating.class));
+        board.set(Head::Crew, process::pid().0 as u64);
         board.set(Head::Magic, MAGIC);
         Ok(board)
     }
@@ -130,6 +133,22 @@ impl Board {
     #[must_use]
     pub fn seating(&self) -> Seating {
         Seating { cpu: CpuId(self.get(Head::Cpu) as u32), class: class_of(self.get(Head::Class)) }
+    }
+
+    /// The process that made it, and that its runners serve.
+    #[must_use]
+    pub(super) fn crew(&self) -> Pid {
+        Pid(self.get(Head::Crew) as i32)
+    }
+
+    /// When a runner first had no room for another stretch; none where all have.
+    #[must_use]
+    pub fn filled_at(&self) -> Option<Ticks> {
+        let last = |runner| {
+            let stretches = self.stretches(runner);
+            stretches.last().filter(|_| stretches.len() >= self.room).map(|(_, last)| *last)
+        };
+        (0..self.runners).filter_map(last).min()
     }
 
     /// How many runners it has.
@@ -407,6 +426,7 @@ mod tests {
         let board = Board::new(4, 100, SEATING).unwrap();
         let other = again(&board).unwrap();
         assert_eq!((other.runners(), other.seating()), (4, SEATING));
+        assert_eq!(other.crew(), process::pid());
         let (log, count) = other.pages(3);
         for (at, word) in [5, 9, 12, 40].into_iter().enumerate() {
             log[at].store(word, Relaxed);
@@ -435,6 +455,20 @@ mod tests {
         // A count beyond the room is cut to it.
         board.row(0, Row::Count).store(u64::MAX, Relaxed);
         assert_eq!(board.stretches(0).len(), 10);
+    }
+
+    #[test]
+    fn the_first_log_that_is_full_says_when_the_trial_ended() {
+        let board = Board::new(3, 2, SEATING).unwrap();
+        assert_eq!(board.filled_at(), None);
+        for (runner, begin, count) in [(0, 500, 2), (1, 100, 1), (2, 300, 2)] {
+            let (log, written) = board.pages(runner);
+            for (at, word) in log.iter().enumerate() {
+                word.store(begin + at as u64, Relaxed);
+            }
+            written.store(count, Release);
+        }
+        assert_eq!(board.filled_at(), Some(Ticks(303)), "1 has room");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub type Watch<'a> = dyn FnMut() -> bool + 'a;
 pub struct Ended {
     /// Its first instant.
     pub begin: Ticks,
-    /// Its last, unless it was ended early.
+    /// Its last: where it was ended early, when it was told to or found no room.
     pub end: Ticks,
     /// It was ended by the watch.
     pub told: bool,
@@ -161,18 +161,22 @@ impl Crew {
         let gate = self.board.open_gate(trial.how, trial.active, &terms);
         let takes_part = |runner: &u32| trial.active >> runner & 1 == 1;
         let last = end + Nanos(OVERTIME.as_nanos() as u64).to_ticks(rate);
-        let mut told = false;
+        let mut told = None;
         loop {
             let mut active = (0..self.board.runners()).filter(takes_part);
             if active.all(|runner| self.board.has_ended(runner, gate)) {
-                return Ok(Ended { begin, end, told, full: self.board.is_full() });
+                let full = self.board.is_full();
+                let filled = self.board.filled_at().filter(|_| full);
+                let end = told.into_iter().chain(filled).fold(end, Ticks::min);
+                return Ok(Ended { begin, end, told: told.is_some(), full });
             }
             if let Err(lost) = self.roll_call() {
                 self.board.stop(Stop::Told);
                 return Err(lost);
             }
-            if !watch() && !told {
-                told = true;
+            if !watch() && told.is_none() {
+                // What runners do from here on is leaving.
+                told = Some(counter.read());
                 self.board.stop(Stop::Told);
             }
             if counter.read() > last {

@@ -103,6 +103,10 @@ pub fn run_stdin(runner: u32) -> Result<(), ThreadsError> {
     let board = Board::inherited(memory)
         .filter(|board| runner < board.runners())
         .ok_or_else(|| no_board("standard input holds no board of this version".to_owned()))?;
+    // Gone before it could be asked for: nobody would ever end this one.
+    if process::parent() != Some(board.crew()) {
+        return Err(no_board("who started it is gone".to_owned()));
+    }
     let mut counter = HardwareCounter::open().map_err(|error| no_board(error.to_string()))?;
     live(&board, runner, &mut counter, Work::Nothing);
     Ok(())

@@ -26,6 +26,8 @@ pub struct Break {
     pub at: Ticks,
     /// First reading afterwards.
     pub until: Ticks,
+    /// Who runs afterwards had not run in this trial before: it was on its way into it.
+    pub arrival: bool,
 }
 
 impl Break {
@@ -37,8 +39,15 @@ impl Break {
 
     /// Did another runner go on?
     #[must_use]
-    pub fn is_switch(&self) -> bool {
+    pub fn changes_hands(&self) -> bool {
         self.from != self.to
+    }
+
+    /// Did another runner go on that was in the trial already? What one that only arrives does
+    /// before its first reading is none of the switch.
+    #[must_use]
+    pub fn is_switch(&self) -> bool {
+        self.changes_hands() && !self.arrival
     }
 }
 
@@ -83,25 +92,32 @@ impl Line {
     /// All breaks, in the order of time. None follows a stretch that reached the end of the trial.
     pub fn breaks(&self) -> impl Iterator<Item = Break> + '_ {
         let end = self.end.unwrap_or(Ticks(u64::MAX));
-        self.stretches.windows(2).filter(move |pair| pair[0].last < end).map(|pair| Break {
-            from: pair[0].runner,
-            to: pair[1].runner,
-            at: pair[0].last,
-            until: pair[1].first,
+        let mut seen: u64 = self.stretches.first().map_or(0, |first| bit(first.runner));
+        self.stretches.windows(2).filter(move |pair| pair[0].last < end).map(move |pair| {
+            let to = pair[1].runner;
+            let arrival = seen & bit(to) == 0;
+            seen |= bit(to);
+            Break { from: pair[0].runner, to, at: pair[0].last, until: pair[1].first, arrival }
         })
     }
 
-    /// The breaks between two runners.
+    /// The breaks between two runners that were in the trial before.
     pub fn switches(&self) -> impl Iterator<Item = Break> + '_ {
         self.breaks().filter(Break::is_switch)
+    }
+
+    /// How often the CPU went from one runner to another, arrivals included.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        self.breaks().filter(Break::changes_hands).count()
     }
 
     /// How long each runner kept the CPU, of turns that began and ended with a switch. What the host
     /// or an interrupt took meanwhile is in them.
     #[must_use]
     pub fn turns(&self) -> Vec<TicksDelta> {
-        let switches: Vec<Break> = self.switches().collect();
-        switches.windows(2).map(|pair| pair[1].at.since(pair[0].until)).collect()
+        let changes: Vec<Break> = self.breaks().filter(Break::changes_hands).collect();
+        changes.windows(2).map(|pair| pair[1].at.since(pair[0].until)).collect()
     }
 
     /// From the first reading of all to the last.
@@ -138,6 +154,11 @@ impl Line {
     }
 }
 
+/// Runners of a board are fewer than its bits.
+fn bit(runner: u32) -> u64 {
+    1_u64.checked_shl(runner).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,10 +177,29 @@ mod tests {
         .unwrap();
         let switches: Vec<(u32, u32, u64)> =
             line.switches().map(|of| (of.from, of.to, of.length().0)).collect();
-        assert_eq!(switches, [(0, 1, 7), (1, 0, 5), (0, 1, 12)]);
-        assert_eq!(line.breaks().count(), 4, "one break has the same runner on both sides");
+        assert_eq!(switches, [(1, 0, 5), (0, 1, 12)], "1 arrives with the first");
+        assert_eq!((line.changes(), line.breaks().count()), (3, 4), "one goes on by itself");
         assert_eq!(line.turns(), [TicksDelta(98), TicksDelta(90)]);
         assert_eq!(line.over(), TicksDelta(400));
+    }
+
+    #[test]
+    fn the_way_into_a_trial_is_no_switch_and_ends_a_turn_all_the_same() {
+        // Each arrives over 40 and more, and is switched to in 5.
+        let line = Line::of(
+            [
+                of(0, &[(0, 100), (305, 400)]),
+                of(1, &[(140, 200), (405, 500)]),
+                of(2, &[(250, 300), (505, 600)]),
+            ],
+            Ticks(1_000),
+        )
+        .unwrap();
+        assert!(line.switches().all(|of| of.length() == TicksDelta(5)), "{line:?}");
+        assert_eq!((line.switches().count(), line.changes()), (3, 5));
+        assert_eq!(line.turns(), [60, 50, 95, 95].map(TicksDelta));
+        // The host is looked for in arrivals, too.
+        assert_eq!(line.taken(Ticks(0), TicksDelta(45)), TicksDelta(50 + 400));
     }
 
     #[test]

@@ -18,7 +18,8 @@ use crate::parse;
 /// Through the caches: one runner reads through a working set over and over again, and then ten do,
 /// each through its own, for the same time. What the ten do less is the price of their switches:
 /// C = ((W1 - W10) / W1) x (T / N10), with W passes and N10 switches. Beside it stands what filling the
-/// caches again should take, by the times of warm and cold passes.
+/// caches again should take, by the times of warm and cold passes. Each size beyond the first-level cache
+/// is set beside those inside it: whether the cost grows there, or why that is not shown.
 ///
 /// Example: whylate switch-cost --cpus 1
 ///
@@ -65,7 +66,8 @@ pub(crate) struct SwitchCost {
         conflicts_with = "direct"
     )]
     pub(crate) trials: u32,
-    /// Length of a trial [default: 200ms, or 1s with the kernel's quanta]
+    /// Length of a trial [default: 200ms, or 1s with the kernel's quanta]; with runners that yield no
+    /// longer than the kernel lets real-time threads run (kernel.sched_rt_runtime_us)
     #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
     pub(crate) trial: Option<Nanos>,
     /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the

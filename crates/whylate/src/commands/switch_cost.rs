@@ -33,7 +33,7 @@ pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
     let request = Request { seed, ..request };
     let recorded = match record(&request, directory, &stopping.stop, &mut progress) {
         Ok(recorded) => recorded,
-        Err(error @ RecordError::WorkingSet { .. }) => {
+        Err(error @ (RecordError::WorkingSet { .. } | RecordError::TrialTooLong { .. })) => {
             anstream::eprintln!("whylate switch-cost: {error}");
             return Ok(Exit::CouldNotMeasure);
         }

@@ -49,6 +49,8 @@ pub(crate) fn merged() -> Run {
         warnings: Vec::new(),
         verdict: of.verdict,
         segments: Vec::new(),
+        loads: Vec::new(),
+        switch_cost: None,
     }];
     run
 }

@@ -229,6 +229,14 @@ fn every_port_is_served_by_every_wait_that_fits_it() {
     assert!(!Path::new(&path).exists(), "its path goes with it");
 }
 
+/// Ten ticks of system time: a process that still starts has none.
+fn busy_in_kernel(child: &Child) -> Option<()> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let system: u64 = after_name.split_whitespace().nth(12)?.parse().ok()?;
+    (system >= 10).then_some(())
+}
+
 #[test]
 fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
     let _alone = program::alone();
@@ -256,7 +264,7 @@ fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
         for number in 0..100 {
             ask(number);
         }
-        std::thread::sleep(Duration::from_millis(500));
+        until("sockperf's client asks", || busy_in_kernel(&killed.0));
         drop(killed);
         for number in 100..200 {
             ask(number);

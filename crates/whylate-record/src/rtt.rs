@@ -157,7 +157,7 @@ impl<'a> Recording<'a> {
         let mut cpus = vec![request.cpu];
         cpus.extend(request.target.cpu());
         let time = Nanos(request.warmup.0 + request.duration.0);
-        let part = Part { what: "round trips", duration: time, cpus: &cpus, watched: &watched };
+        let what = Part { what: "round trips", duration: time, cpus: &cpus, watched: &watched };
         let storage = &mut self.storage;
         let mut attendant = Attendant {
             bench: &mut self.bench,
@@ -165,11 +165,11 @@ impl<'a> Recording<'a> {
             warnings: &mut self.warnings,
             beside: &mut |_| collected.write(storage),
         };
-        let (port, stop) = (&mut ends.near, self.stop);
-        let placed = attendant.attend(&part, || -> Result<_, RecordError> {
+        let (near, stop) = (&mut ends.near, self.stop);
+        let placed = attendant.attend(&what, || -> Result<_, RecordError> {
             let (_, warnings) = placement.settle()?;
             let mut watch = |index, of: &mut _| hand.over(index, of);
-            let outcome = settings.run(port, &mut counter, &*protocol, stop, &mut watch)?;
+            let outcome = settings.run(near, &mut counter, &*protocol, stop, &mut watch)?;
             Ok((outcome, warnings))
         })?;
         let (outcome, warnings) = placed?;

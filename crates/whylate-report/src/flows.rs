@@ -109,12 +109,14 @@ fn verdict(verdict: ProcessVerdict) -> &'static str {
     }
 }
 
+/// One of the counts.
+type Count = fn(&Packets) -> u64;
+
 /// What became of requests and messages.
 pub(crate) fn account(run: &Run) -> Table {
     let mut head = vec!["count"];
     head.extend(run.flows.iter().map(|flow| flow.name.as_str()));
     let mut table = Table::new("What became of requests and messages", &head);
-    type Count = fn(&Packets) -> u64;
     let counts: [(&str, Count); 13] = [
         ("sent", |of| of.sent),
         ("received", |of| of.received),
@@ -214,15 +216,15 @@ fn where_lost(packets: &Packets, answered: u64) -> Option<(u64, u64)> {
 
 fn size(flow: &Flow) -> String {
     let asked = &flow.asked;
-    let mut said = format!("{} bytes each way", asked.bytes);
+    let said = format!("{} bytes each way", asked.bytes);
     if let (Some(frame), Some(left)) = (asked.frame_bytes, flow.departures.per_second) {
         let bits = |extra: u32| left * f64::from(8 * (frame + extra)) / 1e6;
         // Preamble, delimiter and gap: 20 bytes that no memory holds.
-        said.push_str(&format!(
-            ", in frames of {frame} bytes: {:.1} Mbit/s at L2, {:.1} at L1",
+        return format!(
+            "{said}, in frames of {frame} bytes: {:.1} Mbit/s at L2, {:.1} at L1",
             bits(0),
             bits(20)
-        ));
+        );
     }
     said
 }

@@ -144,7 +144,7 @@ fn a_stall_shows_in_the_response_as_a_ramp_whether_or_not_requests_wait_for_each
         let long = service.count_above(STALL / 20);
         match most_under_way {
             None => {
-                assert!((8_500..=10_000).contains(&long), "the open loop shows the ramp: {long}")
+                assert!((8_500..=10_000).contains(&long), "the open loop shows the ramp: {long}");
             }
             Some(_) => assert!((9..=11).contains(&long), "one sample a stall: {long}"),
         }
@@ -196,7 +196,7 @@ fn a_port_that_fails_leaves_what_was_measured_and_counts_what_was_under_way() {
     let stop = AtomicBool::new(false);
     let outcome = settings
         .run(&mut port, &mut counter, &Raw::new(COOKIE), &stop, &mut |_, of: &mut Latencies| {
-            of.clear()
+            of.clear();
         })
         .unwrap();
     assert!(matches!(&outcome.why, Ended::Failed(error) if error.is_peer_gone()));

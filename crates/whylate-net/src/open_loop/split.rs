@@ -88,10 +88,10 @@ fn send<C: Counter>(
                 let asleep = scale.nanos(now, due).0 - AWAKE_BEFORE.0;
                 thread::sleep(Duration::from_nanos(asleep.min(LONGEST_SLEEP.0)));
             }
-        } else if sender.may_send() {
-            if let Sending::Failed(error) = sender.send(port, now) {
-                return Ended::Failed(error);
-            }
+        } else if sender.may_send()
+            && let Sending::Failed(error) = sender.send(port, now)
+        {
+            return Ended::Failed(error);
         }
     }
 }

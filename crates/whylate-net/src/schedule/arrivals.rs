@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_pattern_is_read_as_it_is_written() {
-        for text in ["constant", "poisson", "burst(32)", "pair(10 us)", "train(8,5 us)"] {
-            let arrivals: Arrivals = text.replace(' ', "").parse().unwrap();
+        for text in ["constant", "poisson", "burst(32)", "pair(10.0us)", "train(8,5.00us)"] {
+            let arrivals: Arrivals = text.parse().unwrap();
             assert_eq!(arrivals.to_string(), text, "{text}");
         }
         let sweep: Arrivals = "SWEEP(2us, 1ms, 10)".parse().unwrap();

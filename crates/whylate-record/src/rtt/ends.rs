@@ -112,11 +112,11 @@ fn inside<T: Send>(
     bed: &Bed,
     make: impl FnOnce() -> Result<T, RecordError> + Send,
 ) -> Result<T, RecordError> {
-    let made = || {
+    let entered = || {
         bed.enter(Role::Client)?;
         make()
     };
-    thread::scope(|scope| scope.spawn(made).join()).unwrap_or_else(|panic| resume_unwind(panic))
+    thread::scope(|scope| scope.spawn(entered).join()).unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Starts this program as the other end; where it listens.
@@ -150,13 +150,13 @@ fn reflector(
     let (process, said) = ReflectorProcess::spawn_listening(&request.program, words, cpu)?;
     let place = match request.transport {
         Transport::Unix => Place::Path(path),
-        Transport::Udp | Transport::Tcp => match said.parse() {
-            Ok(address) => Place::Address(address),
-            Err(_) => {
+        Transport::Udp | Transport::Tcp => {
+            let Ok(address) = said.parse() else {
                 let exe = request.program.clone();
                 return Err(NetError::NotListening { exe, said }.into());
-            }
-        },
+            };
+            Place::Address(address)
+        }
     };
     Ok((process, place))
 }

@@ -11,6 +11,7 @@ use whylate_net::OpenLoop;
 use whylate_net::open_loop::{Latencies, OpenOutcome};
 use whylate_port::open::{Target as Place, Transport};
 use whylate_stats::Histogram;
+use whylate_stats::uniformity::Uniformity;
 
 use super::Request;
 use super::ends::Target;
@@ -306,7 +307,7 @@ fn left(request: &Request, settings: &OpenLoop, outcome: &OpenOutcome) -> Depart
 fn process(request: &Request, outcome: &OpenOutcome) -> Process {
     let departures = &outcome.departures;
     let lateness_p999 = outcome.latencies.lateness.value_at(99.9).map(Nanos);
-    let distance = departures.uniformity.as_ref().and_then(|of| of.distance());
+    let distance = departures.uniformity.as_ref().and_then(Uniformity::distance);
     let distribution = distance.map(|of| Distribution {
         n: of.n,
         largest: of.largest,

@@ -65,7 +65,7 @@ impl Summed {
         sum.process.verdict = worse(sum.process.verdict, more.process.verdict);
         sum.process.distribution = None;
         add_packets(&mut self.flow.packets, &flow.packets);
-        self.flow.way.path = "of several recordings".to_owned();
+        "of several recordings".clone_into(&mut self.flow.way.path);
         (self.flow.other_end, self.flow.began, self.flow.ended) = (None, None, None);
     }
 

@@ -40,12 +40,11 @@ pub fn render(of: &Reflected, style: Style) -> String {
     if let Some(why) = &of.first_unsent {
         page.note(&format!("the first answer not sent: {}", Printable(why)));
     }
-    match &of.residence {
-        Some(residence) => show_residence(&mut page, residence, style.percentiles),
-        None => {
-            page.blank();
-            page.paragraph("No measured request was answered.");
-        }
+    if let Some(residence) = &of.residence {
+        show_residence(&mut page, residence, style.percentiles);
+    } else {
+        page.blank();
+        page.paragraph("No measured request was answered.");
     }
     show_clients(&mut page, of);
     for warning in &of.warnings {

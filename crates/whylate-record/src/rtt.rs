@@ -20,7 +20,7 @@ use whylate_model::flow::Flow;
 use whylate_model::run::{FORMAT_VERSION, Run, RunState};
 use whylate_model::series::Series;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Hertz, Nanos};
 use whylate_net::open_loop::{Ended, OpenOutcome};
 use whylate_net::schedule::{Arrivals, Plan};
 use whylate_net::{Cookie, OpenLoop, Speaks};
@@ -87,6 +87,29 @@ pub struct Request {
     pub program: PathBuf,
 }
 
+impl Request {
+    /// Refuses what cannot be measured, before anything is touched.
+    pub fn check(&self) -> Result<(), RecordError> {
+        // The frequency is found out later, and nothing is refused for it.
+        let settings = self.open_loop(Hertz(1e9));
+        Ok(settings.check(&*self.protocol.with(Cookie::fresh()))?)
+    }
+
+    fn open_loop(&self, rate: Hertz) -> OpenLoop {
+        let (arrivals, per_second) = (self.arrivals.clone(), self.per_second);
+        OpenLoop {
+            plan: Plan { arrivals, per_second, seed: self.seed },
+            bytes: self.bytes,
+            timeout: self.timeout,
+            most_under_way: self.most_under_way,
+            warmup: self.warmup,
+            duration: self.duration,
+            interval: crate::intervals::Intervals::width_for(self.duration),
+            rate,
+        }
+    }
+}
+
 /// Measures into `directory` until the plan is over or `stop` is set.
 pub fn record(
     request: &Request,
@@ -146,9 +169,8 @@ impl<'a> Recording<'a> {
 
     fn measure(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
         let request = self.request;
-        let settings = self.open_loop();
+        let settings = request.open_loop(self.bench.rate);
         let protocol = request.protocol.with(Cookie::fresh());
-        settings.check(&*protocol)?;
         let mut ends = ends::open(request, &self.bench, protocol.framing())?;
         let (mut collected, mut hand) = intervals::between(&settings, self.bench.rate);
         let mut counter = self.bench.counter;
@@ -183,20 +205,6 @@ impl<'a> Recording<'a> {
         }
         self.take(&settings, &outcome, &collected);
         Ok(())
-    }
-
-    fn open_loop(&self) -> OpenLoop {
-        let Request { arrivals, per_second, seed, .. } = self.request;
-        OpenLoop {
-            plan: Plan { arrivals: arrivals.clone(), per_second: *per_second, seed: *seed },
-            bytes: self.request.bytes,
-            timeout: self.request.timeout,
-            most_under_way: self.request.most_under_way,
-            warmup: self.request.warmup,
-            duration: self.request.duration,
-            interval: crate::intervals::Intervals::width_for(self.request.duration),
-            rate: self.bench.rate,
-        }
     }
 
     fn take(&mut self, settings: &OpenLoop, outcome: &OpenOutcome, by_time: &intervals::Collected) {

@@ -29,6 +29,10 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
     }
     let mut progress = Shown::new(HEARTBEAT);
     let request = request(options)?;
+    if let Err(error) = request.check() {
+        anstream::eprintln!("whylate rtt: {error}");
+        return Ok(Exit::Usage);
+    }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;

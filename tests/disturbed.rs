@@ -24,8 +24,9 @@ fn a_thread_moved_in_its_warm_up_is_noticed() {
     command.arg("-o").arg(&directory);
     let mut started = Started::new(command);
     let thread = started.measuring_thread();
-    // It pins itself first of all.
+    // It pins itself first of all, and looks whether that came true: only then is it moved.
     until("the thread is pinned", || (affinity::get_of(thread).ok()? == cpus[1..2]).then_some(()));
+    std::thread::sleep(Duration::from_millis(300));
     affinity::set_of(thread, &cpus[..1]).unwrap();
     assert_eq!(started.status(), Some(4));
     let run = program::read(&directory);

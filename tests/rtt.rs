@@ -110,7 +110,10 @@ fn a_rate_that_cannot_be_held_is_called_saturated_and_not_trusted() {
     assert_eq!(flow.departures.process.verdict, ProcessVerdict::Saturated);
     assert!(flow.packets.never_sent > 0 && flow.packets.add_up(), "{:?}", flow.packets);
     assert_eq!(series(run, "rtt-response").n, 2_000_000);
-    assert!(series(run, "rtt-response").censored.is_some());
+    for name in ["rtt-response", "rtt-lateness"] {
+        let of = series(run, name);
+        assert!(of.censored.is_some() && of.max.is_none(), "{name}: {of:?}");
+    }
     assert!(run.warnings.iter().any(|warning| matches!(warning, Warning::Saturated { .. })));
 }
 

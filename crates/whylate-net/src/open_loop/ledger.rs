@@ -35,6 +35,8 @@ pub struct GivenUp {
     pub service_above: Option<Nanos>,
     /// The smallest lower bound among the responses.
     pub response_above: Option<Nanos>,
+    /// The smallest lower bound among the latenesses: of requests that were never sent.
+    pub lateness_above: Option<Nanos>,
 }
 
 /// Is called with each interval as it closes, on the measuring thread: its number since the
@@ -128,6 +130,7 @@ impl<'a> Ledger<'a> {
         let late = self.scale.nanos(intended, now);
         self.given_up.never_sent += 1;
         lower(&mut self.given_up.response_above, late);
+        lower(&mut self.given_up.lateness_above, late);
         self.record(Request { intended, sent: now, part }, now, None, late);
     }
 

@@ -162,6 +162,8 @@ fn a_rate_that_cannot_be_held_is_told_and_what_was_never_sent_stays_in_the_respo
     assert!(outcome.given_up.never_sent > 10_000, "{:?}", outcome.given_up);
     let above = outcome.given_up.response_above.unwrap();
     assert!(above > Nanos(0) && above.0 < 2_200_000, "{above}");
+    // How late they would have left is not known either.
+    assert_eq!(outcome.given_up.lateness_above, Some(above));
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub(super) fn of<'a>(
         response: has(Of::Response).then(|| Of::Response.series().to_owned()),
         lateness: has(Of::Lateness).then(|| Of::Lateness.series().to_owned()),
         parts: Vec::new(),
-        other_end: other_end(outcome, settings.rate),
+        other_end: other_end(request, outcome, settings.rate),
         began: outcome.began,
         ended: outcome.ended,
     };
@@ -170,7 +170,7 @@ fn one_series(
     let above = match of {
         Of::Service => outcome.given_up.service_above,
         Of::Response => outcome.given_up.response_above,
-        Of::Lateness => None,
+        Of::Lateness => outcome.given_up.lateness_above,
     };
     censor(&mut series, values, above);
     if of == Of::Lateness {
@@ -306,7 +306,9 @@ fn left(request: &Request, settings: &OpenLoop, outcome: &OpenOutcome) -> Depart
 
 fn process(request: &Request, outcome: &OpenOutcome) -> Process {
     let departures = &outcome.departures;
-    let lateness_p999 = outcome.latencies.lateness.value_at(99.9).map(Nanos);
+    // Of what was never sent only a lower bound is known, and that is no p99.9.
+    let known = |late: &Nanos| outcome.given_up.lateness_above.is_none_or(|above| *late < above);
+    let lateness_p999 = outcome.latencies.lateness.value_at(99.9).map(Nanos).filter(known);
     let distance = departures.uniformity.as_ref().and_then(Uniformity::distance);
     let distribution = distance.map(|of| Distribution {
         n: of.n,
@@ -325,8 +327,11 @@ fn process(request: &Request, outcome: &OpenOutcome) -> Process {
     Process { verdict, lateness_p999, tolerance: request.tolerance, distribution }
 }
 
-fn other_end(outcome: &OpenOutcome, rate: Hertz) -> Option<OtherEnd> {
-    // Ticks of a counter that is ours: the reflector runs on this host, or says what it counts in.
+fn other_end(request: &Request, outcome: &OpenOutcome, rate: Hertz) -> Option<OtherEnd> {
+    // It counts in ticks of its own counter, whose rate is known only where it is this host's.
+    if !matches!(request.target, Target::Own { .. }) {
+        return None;
+    }
     outcome.account.map(|account| OtherEnd {
         answered: account.echoed,
         foreign: account.foreign,

@@ -49,8 +49,8 @@ fn assert_figures_are_visible(browser: &mut Browser, selector: &str, fewest: f64
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn figures_are_visible_and_the_page_is_silent_and_asks_for_nothing() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     browser.resize(1280, 900);
     browser.open(&page);
@@ -71,7 +71,6 @@ fn figures_are_visible_and_the_page_is_silent_and_asks_for_nothing() {
 
 #[test]
 fn the_strip_is_grey_where_the_thread_ran() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     browser.resize(1280, 900);
     browser.open(&page);
@@ -102,7 +101,6 @@ fn the_strip_is_grey_where_the_thread_ran() {
 
 #[test]
 fn no_key_is_without_its_words_or_its_value_a_dash() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     browser.resize(400, 800);
     browser.open(&page);
@@ -143,7 +141,6 @@ fn no_key_is_without_its_words_or_its_value_a_dash() {
 
 #[test]
 fn figures_are_visible_without_javascript() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     browser.resize(1280, 900);
     browser.scripts(false);
@@ -157,7 +154,6 @@ fn figures_are_visible_without_javascript() {
 
 #[test]
 fn a_drag_zooms_and_reset_returns() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     browser.resize(1280, 900);
     browser.open(&page);
@@ -183,7 +179,6 @@ fn a_drag_zooms_and_reset_returns() {
 
 #[test]
 fn the_timeline_zooms_to_one_gap_and_names_its_parts() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     browser.resize(1280, 900);
     browser.open(&page);
@@ -214,7 +209,6 @@ fn range(browser: &mut Browser, figure: &str) -> (f64, f64) {
 
 #[test]
 fn the_page_fits_400_pixels_and_follows_the_colours_of_the_system() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home }) = page() else { return };
     let ground = "getComputedStyle(document.body).backgroundColor";
     browser.resize(400, 800);
@@ -242,7 +236,6 @@ fn the_page_fits_400_pixels_and_follows_the_colours_of_the_system() {
 
 #[test]
 fn a_hostile_run_stays_quiet_in_a_browser() {
-    let _alone = program::alone();
     let Some(Opened { mut browser, page, _home: home }) = page() else { return };
     let directory = home.path().join("run");
     let json = std::fs::read_to_string(directory.join("run.json")).unwrap();
@@ -271,11 +264,10 @@ fn a_hostile_run_stays_quiet_in_a_browser() {
 
 #[test]
 fn the_page_of_a_set_shows_its_trace_and_is_silent() {
-    let _alone = program::alone();
     let Some(chromium) = needs::program("chromium") else { return };
     let home = tempfile::tempdir().unwrap();
     let page = home.path().join("report.html");
-    written(&Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/threads"), &page);
+    written(&program::file("runs/threads"), &page);
     let mut browser = Browser::start(&chromium);
     let url = format!("file://{}", page.display());
     for (width, scripts) in [(1280, true), (400, true), (400, false)] {

@@ -21,7 +21,7 @@ impl Cpuset {
             here.then(|| PathBuf::from(fields[1]))
         });
         let Some(mount) = mount else {
-            needs::missing("no cpuset hierarchy of version 1");
+            needs::absent("no cpuset hierarchy of version 1");
             return None;
         };
         let name = format!("whylate-test-{}", std::process::id());
@@ -70,7 +70,8 @@ fn the_measuring_thread_is_inside_the_cgroup_and_the_housekeeping_is_not() {
     program::until("the recording's own thread is back outside", || {
         (!cpuset.holds(started.pid().0)).then_some(())
     });
-    assert_eq!(started.status(), Some(0));
+    let status = started.status();
     let run = program::read(&directory);
+    program::ended(status, &run);
     assert_eq!(run.gaps.iter().map(|gaps| gaps.cpu).collect::<Vec<_>>(), [cpus[1]]);
 }

@@ -19,10 +19,11 @@ use crate::needs;
 use crate::program::{self, Recorded, Started, until, whylate};
 
 const SIGKILL: i32 = 9;
+const SIGSTOP: i32 = 19;
 
 pub(crate) fn checkup() -> &'static Recorded {
     static RUN: OnceLock<Recorded> = OnceLock::new();
-    RUN.get_or_init(|| program::record("--quick --format json", 0))
+    RUN.get_or_init(|| program::recorded("--quick --format json"))
 }
 
 #[test]
@@ -53,6 +54,7 @@ fn the_checkup_fills_every_row_of_the_table() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn the_quantiles_of_the_checkup_are_in_order() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
@@ -111,6 +113,7 @@ fn reasons(run: &Run) -> &[String] {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_checkup_whose_woken_thread_is_moved_is_not_trusted() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
@@ -128,6 +131,7 @@ fn a_checkup_whose_woken_thread_is_moved_is_not_trusted() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
@@ -136,6 +140,10 @@ fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     thread_named(&started, "client/0");
     let reflector = program::reflector_of(started.0.id());
     std::thread::sleep(Duration::from_secs(1));
+    // Stopped first, so that a request waits for it when it dies: one that dies between two requests
+    // refuses the next, and none was under way.
+    signal::send_to_process(reflector, SIGSTOP).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
     signal::send_to_process(reflector, SIGKILL).unwrap();
     assert_eq!(started.status(), Some(4));
     let run = program::read(&directory);
@@ -152,6 +160,7 @@ fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn guards_and_housekeeping_hold_through_all_parts_and_counters_cover_them() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
@@ -182,6 +191,7 @@ fn guards_and_housekeeping_hold_through_all_parts_and_counters_cover_them() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn counters_of_proc_cover_what_was_measured_and_not_what_came_before() {
     let _alone = program::alone();
     let words = "gaps --duration 2s --warmup 2s --format json";

@@ -4,10 +4,9 @@ use crate::program;
 
 #[test]
 fn help_and_usage_errors_read_as_recorded() {
-    let _alone = program::alone();
     trycmd::TestCases::new()
         .register_bin("whylate", program::path())
         .env("COLUMNS", "100")
         .env("NO_COLOR", "1")
-        .case("cli/*.trycmd");
+        .case(program::file("cli/*.trycmd"));
 }

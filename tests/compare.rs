@@ -27,7 +27,6 @@ fn lecture(table: &str) -> Histogram {
 }
 
 fn compare(words: &[&str], directories: &[&Path]) -> Output {
-    let _alone = program::alone();
     program::whylate(["compare"]).args(directories).args(words).output().unwrap()
 }
 
@@ -427,20 +426,19 @@ fn a_truncated_log_is_compared_as_far_as_it_goes_and_told() {
 
 #[test]
 fn the_committed_schema_of_a_comparison_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../crates/whylate-report/schema/comparison.schema.json");
+    let path = program::file("../crates/whylate-report/schema/comparison.schema.json");
     let made = whylate_report::compare::schema();
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(&path, &made).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == made, "run `UPDATE_SCHEMA=1 cargo test -p whylate-tests schema`");
+    assert!(committed == made, "run `UPDATE_SCHEMA=1 cargo test -p whylate --test pure schema`");
 }
 
 #[test]
 fn two_sets_of_threads_are_compared_by_their_series() {
     let home = tempfile::tempdir().unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/threads");
+    let sample = program::file("runs/threads");
     let other = home.path().join("other");
     std::fs::create_dir(&other).unwrap();
     for entry in std::fs::read_dir(&sample).unwrap() {

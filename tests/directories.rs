@@ -1,6 +1,7 @@
 //! Run directories whose content is known: planted, not recorded.
 
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use whylate_model::directory::RunDir;
 use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
@@ -12,6 +13,8 @@ use whylate_model::series::{Definition, Series};
 use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
 use whylate_stats::Histogram;
 use whylate_stats::rng::Rng;
+
+use crate::program;
 
 /// A run directory in the making.
 pub(crate) struct Planted {
@@ -25,7 +28,7 @@ pub(crate) struct Planted {
 impl Planted {
     /// A run of the recorded example's host without anything measured, begun at this second.
     pub(crate) fn new(host: &str, second: u64) -> Self {
-        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");
+        let example = program::file("runs/gaps");
         let mut run = RunDir::open(example).unwrap().read_run().unwrap();
         host.clone_into(&mut run.host.hostname);
         run.command_line = vec!["whylate".to_owned(), host.to_owned()];
@@ -179,6 +182,23 @@ fn gap(cpu: u32, start: Ticks, length: TicksDelta) -> StoredGap {
 }
 
 fn example_gaps() -> GapSummary {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");
+    let example = program::file("runs/gaps");
     RunDir::open(example).unwrap().read_run().unwrap().gaps.remove(0)
+}
+
+/// Runs `whylate merge` on these.
+pub(crate) fn merge(words: &[&str], directories: &[PathBuf], into: &Path) -> Output {
+    let mut command = program::whylate(["merge"]);
+    command.args(directories).args(words).arg("-o").arg(into).output().unwrap()
+}
+
+/// All intervals of a series in a log, and how many there are.
+pub(crate) fn log(directory: &Path, series: &str) -> (Histogram, usize) {
+    let intervals = RunDir::open(directory).unwrap().histograms().unwrap();
+    let of_series: Vec<Histogram> = intervals
+        .map(Result::unwrap)
+        .filter(|interval| interval.tag == series)
+        .map(|interval| interval.histogram)
+        .collect();
+    (pooled(&of_series), of_series.len())
 }

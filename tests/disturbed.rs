@@ -14,6 +14,7 @@ use crate::program::{self, Started, until, whylate};
 const SIGINT: i32 = 2;
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_thread_moved_in_its_warm_up_is_noticed() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
@@ -79,6 +80,7 @@ fn fill(place: &std::path::Path) {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
     let _alone = program::alone();
     if !needs::root() {
@@ -97,6 +99,7 @@ fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_set_that_is_stopped_in_a_long_sleep_has_slept_and_lost_nothing_for_it() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use whylate_model::doctor::{Diagnosis, Level, Symptom};
@@ -84,7 +83,7 @@ fn a_planted_pitfall_of_a_collected_tree_is_found_and_this_host_is_not_asked() {
 #[test]
 fn differences_from_a_run_of_another_host_are_named() {
     let _alone = program::alone();
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");
+    let run = program::file("runs/gaps");
     let recorded = program::read(&run).host;
     let diagnosis = diagnosis(&["--diff", run.to_str().unwrap()]);
     let compared = diagnosis.compared.unwrap();

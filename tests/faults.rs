@@ -66,7 +66,7 @@ fn isolated_cpus_are_asked_for_where_there_are_none() {
     let _alone = program::alone();
     let isolated = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     if !isolated.trim().is_empty() {
-        return needs::missing("this host has isolated CPUs");
+        return needs::absent("this host has isolated CPUs");
     }
     gaps_refused("--cpus isolated", &["isolated", "isolcpus", "--cpus"]);
 }
@@ -149,7 +149,7 @@ fn a_read_only_directory_is_found_before_measuring() {
 #[test]
 fn a_damaged_run_is_refused_with_what_is_wrong_with_it() {
     let _alone = program::alone();
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps/run.json");
+    let example = program::file("runs/gaps/run.json");
     let whole = std::fs::read_to_string(example).unwrap();
     let mut newer: serde_json::Value = serde_json::from_str(&whole).unwrap();
     newer["format_version"] = (FORMAT_VERSION + 1).into();
@@ -194,8 +194,10 @@ fn unprivileged(words: &str) -> Run {
     command.args(words.split_whitespace()).arg("-o").arg(theirs.join("run"));
     command.uid(NOBODY).gid(NOBODY).env_remove("XDG_RUNTIME_DIR").current_dir(&theirs);
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
-    program::read(&theirs.join("run"))
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
+    let run = program::read(&theirs.join("run"));
+    program::ended(output.status.code(), &run);
+    run
 }
 
 #[test]
@@ -233,13 +235,14 @@ fn two_runs_at_once_both_end_and_know_of_each_other() {
     first.measuring_thread();
     let mut second = start("second");
     second.measuring_thread();
-    assert_eq!((first.status(), second.status()), (Some(0), Some(0)));
-    let warned = |name: &str, other: Pid| {
+    let statuses = [first.status(), second.status()];
+    let (knows, is_known) = (["first", "second"], [second.pid(), first.pid()]);
+    for ((name, other), status) in knows.into_iter().zip(is_known).zip(statuses) {
         let run = program::read(&home.path().join(name));
-        run.warnings.iter().any(|w| matches!(w, Warning::AnotherRun { pid } if *pid == other.0))
-    };
-    assert!(warned("second", first.pid()), "the second does not know of the first");
-    assert!(warned("first", second.pid()), "the first does not know of the second");
+        program::ended(status, &run);
+        let warned = |w: &Warning| matches!(w, Warning::AnotherRun { pid } if *pid == other.0);
+        assert!(run.warnings.iter().any(warned), "the {name} does not know of the other");
+    }
 }
 
 /// Starts `gaps` for a minute into `directory`.
@@ -302,7 +305,7 @@ fn the_next_start_removes_the_instance(dead: Pid) {
         tracefs.instances().unwrap().iter().filter(|name| name.starts_with(&of_the_dead)).count()
     };
     assert!(left(&tracefs) > 0, "the killed run had no trace instance to leave behind");
-    program::record("gaps --duration 500ms --warmup 200ms", 0);
+    program::recorded("gaps --duration 500ms --warmup 200ms");
     assert_eq!(left(&tracefs), 0, "trace instances of the dead run are left");
 }
 
@@ -360,15 +363,16 @@ fn one_ctrl_c_ends_the_measurement_and_reports_it() {
     checkpoint_exists(&directory);
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = finished(started);
-    assert_eq!(output.status.code(), Some(0));
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["state"], "stopped");
     let run = program::read(&directory);
+    program::ended(output.status.code(), &run);
     assert_eq!(run.state, RunState::Stopped);
     assert!(run.warnings.contains(&Warning::Interrupted));
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_second_ctrl_c_gives_up_the_report() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
@@ -405,6 +409,6 @@ fn the_hosts_settings_are_put_back_after_a_run() {
         "gaps --cpus {} --move-tasks --move-interrupts --duration 1s --warmup 200ms",
         CpuId(cpus[1].0)
     );
-    program::record(&words, 0);
+    program::recorded(&words);
     assert_eq!((defaults(), affinity::get_of(Pid(1)).unwrap()), (before, affinity));
 }

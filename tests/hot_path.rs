@@ -1,7 +1,6 @@
-//! The measuring loops as compiled into the program.
+//! The measuring loops, and the path of forwarded frames, as compiled into the program.
 
-use std::process::Command;
-
+use crate::listing::{self, Shape, functions, unfit};
 use crate::{needs, program};
 
 /// The inner loop is ten instructions; more than twice that is another loop.
@@ -17,16 +16,56 @@ fn the_loop_of_a_runner_reads_the_counter_once_and_calls_nothing() {
     reads_once_and_calls_nothing(&["switch_cost::hot::run>:", "switch_cost::hot::run::<"]);
 }
 
+/// What a burst takes is one call of the other port, in the row of either size.
+const TABLES: usize = 2;
+/// Ports that both of these are compiled for: packet and xdp.
+const PORTS: usize = 2;
+/// Instructions of either at least: it has loops over frames, and was not put into its callers.
+const SHORTEST: usize = 40;
+
+#[test]
+fn a_burst_is_gathered_by_one_call_of_the_other_port_and_nothing_is_allocated_or_stamped() {
+    let Some(listing) = all() else { return };
+    // By each port that frames come by.
+    all_are(&listing, "gather", |of| (1..=TABLES).contains(&of.by_table));
+}
+
+#[test]
+fn a_burst_is_taken_in_without_a_table_and_nothing_is_allocated_or_stamped() {
+    let Some(listing) = all() else { return };
+    // Frames are copied, and no other port is asked.
+    all_are(&listing, "take_in", |of| of.by_table == 0 && of.calls > 0);
+}
+
+/// Every function of this name does what is right, and nothing that no hot path may do; there is one for each
+/// port, and it is the function itself that was looked at. What each consists of is printed.
+fn all_are(listing: &str, name: &str, right: impl Fn(Shape) -> bool) {
+    let headlines = [format!("passing::hot::{name}>:"), format!("passing::hot::{name}::<")];
+    let found = headlines.iter().flat_map(|headline| functions(listing, headline));
+    let found: Vec<Vec<&str>> = found.collect();
+    assert!(found.len() >= PORTS, "{} functions {name} were found in the program", found.len());
+    for lines in &found {
+        let shape = Shape::of(lines);
+        println!("{name}: {shape:?}");
+        let whole = shape.instructions >= SHORTEST && shape.returns > 0;
+        assert!(whole, "this is no function over frames: {shape:?} {lines:#?}");
+        assert!(shape.unfit == 0 && right(shape), "{shape:?}, {:?}: {lines:#?}", unfit(lines));
+    }
+}
+
+/// The listing of the program; none where it cannot be read.
+fn all() -> Option<String> {
+    if !cfg!(target_arch = "x86_64") {
+        needs::missing("the listing is read for x86-64 only");
+        return None;
+    }
+    let objdump = needs::program("objdump")?;
+    Some(listing::of(&objdump, program::path()))
+}
+
 /// Of all functions with such a headline one has a loop that does nothing but read the counter.
 fn reads_once_and_calls_nothing(headlines: &[&str]) {
-    let _alone = program::alone();
-    if !cfg!(target_arch = "x86_64") {
-        return needs::missing("the listing is read for x86-64 only");
-    }
-    let Some(objdump) = needs::program("objdump") else { return };
-    let arguments = ["--disassemble", "--demangle", "--no-show-raw-insn"];
-    let output = Command::new(objdump).args(arguments).arg(program::path()).output().unwrap();
-    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    let Some(listing) = all() else { return };
     let loops: Vec<Vec<&str>> = headlines
         .iter()
         .flat_map(|headline| functions(&listing, headline))
@@ -38,14 +77,6 @@ fn reads_once_and_calls_nothing(headlines: &[&str]) {
         lines.len() <= LONGEST && count("rdtsc") == 1 && count("call") == 0
     });
     assert!(pure.count() >= 1, "every loop calls something or is long:\n{loops:#?}");
-}
-
-/// Instructions of each function whose headline contains `name`.
-fn functions<'a>(listing: &'a str, name: &str) -> impl Iterator<Item = Vec<&'a str>> {
-    listing
-        .split("\n\n")
-        .filter(move |text| text.lines().next().is_some_and(|line| line.contains(name)))
-        .map(|text| text.lines().skip(1).collect())
 }
 
 /// The shortest backward jump that spans a reading of the counter.

@@ -105,6 +105,7 @@ fn threads_hold(run: &Run, words: &str) {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn every_command_line_of_the_paper_runs_and_prints_its_columns() {
     let _alone = program::alone();
     if !needs::root() {
@@ -133,6 +134,7 @@ fn every_command_line_of_the_paper_runs_and_prints_its_columns() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn the_kernel_counts_the_switches_and_the_cpu_time_that_the_threads_count() {
     let _alone = program::alone();
     if !needs::root() || needs::tracefs().is_none() {
@@ -162,6 +164,7 @@ fn the_kernel_counts_the_switches_and_the_cpu_time_that_the_threads_count() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn rate_monotonic_threads_of_the_paper_meet_their_deadlines_with_good_timers() {
     let _alone = program::alone();
     if !needs::root() {
@@ -209,6 +212,7 @@ fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_lea
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn latencies_are_printed_raw_and_one_for_each_wake_up() {
     let _alone = program::alone();
     let words = "hourglass -d 500ms -n 2 -a -p NORMAL -i HR -t 0 -w LAT 5.3ms -t 1 -w LAT_ABS 5ms";

@@ -5,11 +5,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use whylate_load::{Program, Wanted, parse, start_by};
+use whylate_model::flow::Queues;
 use whylate_model::lab::{BedKind, LabStatus};
 use whylate_net::lab::Bed;
 
 use crate::needs;
-use crate::program::{self, said, whylate};
+use crate::program::{self, said, until, whylate};
 
 /// Kills of a bed that is being set up.
 const KILLS: u64 = 10;
@@ -38,15 +39,17 @@ impl Named {
             entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
         };
         let notes = format!("/run/whylate/lab/{}", self.0);
-        let commands = names("/proc").into_iter().filter_map(|process| {
-            let words = std::fs::read(format!("{process}/cmdline")).ok()?;
-            let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            words.contains(&format!("{notes}/")).then(|| format!("{process}: {words}"))
-        });
-        let mut found: Vec<String> = commands.collect();
+        let mut found = naming(&format!("{notes}/"));
         found.extend(names("/run/netns").into_iter().filter(|path| path.contains(&self.0)));
         found.extend(Path::new(&notes).exists().then_some(notes));
         found
+    }
+
+    /// Processes that name it and end by themselves: all but what serves it.
+    fn passing(&self) -> Vec<String> {
+        let serves =
+            |of: &String| ["ovsdb-server", "ovs-vswitchd"].iter().any(|name| of.contains(name));
+        naming(&self.0).into_iter().filter(|of| !serves(of)).collect()
     }
 }
 
@@ -54,6 +57,18 @@ impl Drop for Named {
     fn drop(&mut self) {
         let _ = self.run("lab down");
     }
+}
+
+/// Directories of processes whose command lines hold these words, with their command lines.
+fn naming(what: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let named = processes.filter_map(|process| {
+        let process = process.path();
+        let words = std::fs::read(process.join("cmdline")).ok()?;
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        words.contains(what).then(|| format!("{}: {words}", process.display()))
+    });
+    named.collect()
 }
 
 /// Names and indices of the links outside.
@@ -97,6 +112,7 @@ fn a_bed_comes_and_goes(kind: &str, expected: BedKind) {
         BedKind::Direct => assert_eq!((device, inside), (1, 0), "{found:?}"),
         BedKind::Bridge => assert_eq!((device, inside), (4, 0), "{found:?}"),
         BedKind::Ovs => assert!(device >= 4 && inside == 2, "{found:?}"),
+        BedKind::Open => assert_eq!((device, inside), (3, 0), "{found:?}"),
     }
     let again = bed.run("lab up");
     assert_eq!(again.status.code(), Some(1));
@@ -121,10 +137,38 @@ fn a_bed_back_to_back_comes_up_and_goes_without_a_trace() {
 }
 
 #[test]
+fn a_bed_back_to_back_with_a_tap_hands_everything_on_and_goes_without_a_trace() {
+    let _alone = program::alone();
+    if !beds() || needs::program("tc").is_none() {
+        return;
+    }
+    let (bed, outside) = (Named::new("tapped"), links_outside());
+    let without = Named::new("untapped");
+    without.up("direct");
+    assert!(Bed::open(&without.0).unwrap().tap().is_err());
+    // That it comes up says that datagrams went through and back.
+    bed.up("direct --tap");
+    assert_eq!(Bed::open(&bed.0).unwrap().tap().unwrap(), "to-client");
+    assert_eq!(links_outside(), outside, "a link is seen outside");
+    let text = said(&bed.run("lab status"));
+    assert!(text.contains("Tap: to-client"), "{text}");
+    assert_eq!(bed.run("lab down").status.code(), Some(0));
+    assert_eq!(bed.traces(), Vec::<String>::new());
+}
+
+#[test]
 fn a_bed_with_a_bridge_comes_up_and_goes_without_a_trace() {
     let _alone = program::alone();
     if beds() {
         a_bed_comes_and_goes("bridge", BedKind::Bridge);
+    }
+}
+
+#[test]
+fn an_open_bed_comes_up_and_goes_without_a_trace() {
+    let _alone = program::alone();
+    if beds() {
+        a_bed_comes_and_goes("open", BedKind::Open);
     }
 }
 
@@ -175,6 +219,7 @@ fn without_root_a_bed_is_refused_by_the_name_of_the_capability() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
     let _alone = program::alone();
     if !beds() {
@@ -198,8 +243,7 @@ fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
         std::thread::sleep(Duration::from_nanos(took * (2 * kill + 1) / (2 * KILLS)));
         child.kill().unwrap();
         killed += u64::from(child.wait().unwrap().code().is_none());
-        // What it had started goes on for a moment.
-        std::thread::sleep(Duration::from_millis(20));
+        until("what it had started has ended", || bed.passing().is_empty().then_some(()));
         let down = bed.run("lab down");
         assert!(matches!(down.status.code(), Some(0 | 1)), "{}", said(&down));
         assert_eq!(bed.traces(), Vec::<String>::new(), "kill {kill}: {}", said(&down));
@@ -209,6 +253,7 @@ fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn network_load_goes_through_a_bed_and_not_beside_it() {
     let _alone = program::alone();
     if !beds() {
@@ -281,5 +326,51 @@ fn of_two_that_want_one_name_at_the_same_instant_one_has_it_and_the_other_is_tol
         assert!(found.notes.is_some() && found.namespaces.len() == 3, "it is whole: {found:?}");
         assert_eq!(bed.run("lab down").status.code(), Some(0));
         assert_eq!(bed.traces(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn flows_of_a_bed_with_two_queues_send_by_that_of_their_cpu_and_the_report_says_which_share_one() {
+    let _alone = program::alone();
+    let Some(cpus) = needs::cpus(2).filter(|_| beds()) else { return };
+    let bed = Named::new("queues");
+    let up = bed.run("lab up --queues 2");
+    assert_eq!(up.status.code(), Some(0), "{}", said(&up));
+    let told = said(&up).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("; 2 queues at each end of a link"), "{told}");
+    let too_many = Named::new("many");
+    let refused = too_many.run("lab up --queues 100000");
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(said(&refused).contains("ask for fewer (--queues)"), "{}", said(&refused));
+    assert_eq!(too_many.traces(), Vec::<String>::new());
+    // The first CPUs have the queues in their order.
+    for (load, expected) in [
+        (0, "each flow sends by a transmit queue of its own of client0: load 0, rtt 1"),
+        (1, "rtt and load share transmit queue 1 of client0"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("run");
+        let words = format!(
+            "rtt --bed {} --rate 500pps --duration 300ms --warmup 50ms --wait block --no-trace --cpus {} \
+             --other-cpu {}",
+            bed.0, cpus[1], cpus[0]
+        );
+        let flow = format!(
+            "load: rate=500pps one-way wait=block cpu={} other-cpu={}",
+            cpus[load],
+            cpus[1 - load]
+        );
+        let mut command = whylate(words.split_whitespace());
+        let output = command.args(["--flow", &flow, "-o"]).arg(&directory).output().unwrap();
+        let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
+        let run = program::read(&directory);
+        for (flow, queue) in run.flows.iter().zip([1, load as u32]) {
+            let socket = flow.way.socket.as_ref().expect("a socket");
+            let by = Queues { transmit: 2, receive: 2, sent_by: Some(vec![queue]) };
+            assert_eq!(socket.queues.as_ref(), Some(&by), "{}", flow.name);
+            assert!(socket.incoming_cpu.is_some(), "{socket:?}");
+        }
+        assert!(text.contains(expected), "no `{expected}` in {text}");
     }
 }

@@ -65,6 +65,7 @@ fn rises(words: &str, table: &str, names: &[&str]) -> Option<(u64, u64)> {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn interrupts_that_are_sent_arrive_at_the_disturbed_cpu() {
     let _alone = program::alone();
     let rows = ["TLB", "CAL"];
@@ -74,6 +75,7 @@ fn interrupts_that_are_sent_arrive_at_the_disturbed_cpu() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn network_load_is_received_on_the_disturbed_cpu() {
     let _alone = program::alone();
     let Some((without, with)) = rises("net", "/proc/softirqs", &["NET_RX"]) else { return };

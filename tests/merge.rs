@@ -1,7 +1,6 @@
 //! `whylate merge`: the sum is that of the raw data, whatever the order, and says where it is from.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, RunState, Verdict};
@@ -10,33 +9,16 @@ use whylate_model::{CpuId, Nanos};
 use whylate_stats::Histogram;
 use whylate_stats::rng::Rng;
 
-use crate::directories::{Planted, latencies, pooled, steady};
+use crate::directories::{Planted, latencies, log, merge, pooled, steady};
 use crate::program;
 
 const READ: &str = "a reading of the counter";
 const KERNEL: &str = include_str!("../crates/whylate-stats/tests/vectors/tsc_kernel.csv");
 
-pub(crate) fn merge(words: &[&str], directories: &[PathBuf], into: &Path) -> Output {
-    let _alone = program::alone();
-    let mut command = program::whylate(["merge"]);
-    command.args(directories).args(words).arg("-o").arg(into).output().unwrap()
-}
-
 pub(crate) fn merged(directories: &[PathBuf], into: &Path) -> Run {
     let output = merge(&[], directories, into);
     assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
     program::read(into)
-}
-
-/// All intervals of a series in a log, and how many there are.
-pub(crate) fn log(directory: &Path, series: &str) -> (Histogram, usize) {
-    let intervals = RunDir::open(directory).unwrap().histograms().unwrap();
-    let of_series: Vec<Histogram> = intervals
-        .map(Result::unwrap)
-        .filter(|interval| interval.tag == series)
-        .map(|interval| interval.histogram)
-        .collect();
-    (pooled(&of_series), of_series.len())
 }
 
 #[test]
@@ -88,7 +70,6 @@ fn the_sum_equals_the_pooled_raw_data_and_its_percentiles_are_no_averages() {
     assert_eq!(rows, run.segments.iter().map(|segment| segment.rows).sum::<u64>());
     assert!(segments::survey(&directory, &run).unwrap().is_complete());
     // And it reads as a run.
-    let _alone = program::alone();
     let report = program::whylate(["report"]).arg(&into).output().unwrap();
     let text = String::from_utf8(report.stdout).unwrap();
     assert!(text.contains("The sum of 5 recordings") && text.contains("host-4"), "{text}");
@@ -270,7 +251,6 @@ fn a_sum_is_compared_recording_by_recording() {
         into
     };
     let (a, b) = (sum(1_000.0, 1, "a"), sum(1_600.0, 11, "b"));
-    let _alone = program::alone();
     let output = program::whylate(["compare", "--format", "json"]).args([&a, &b]).output().unwrap();
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let pair = &found["pairs"][0];
@@ -282,6 +262,7 @@ fn a_sum_is_compared_recording_by_recording() {
 
 /// A small number by default; `WHYLATE_TESTS_FULL=1` takes 1 000 directories.
 #[test]
+#[ignore = "live figure: to accept"]
 fn many_directories_are_added_in_bounded_memory() {
     let full = std::env::var_os("WHYLATE_TESTS_FULL").is_some_and(|value| value == "1");
     let many = if full { 1_000 } else { 60 };
@@ -295,7 +276,6 @@ fn many_directories_are_added_in_bounded_memory() {
             })
             .collect();
         let into = home.path().join(format!("sum-{first}"));
-        let _alone = program::alone();
         let mut command = program::whylate(["merge", "--format", "json", "--without-tables"]);
         command.args(&directories).arg("-o").arg(&into);
         let kib = program::peak_kib(command);
@@ -330,7 +310,6 @@ fn other_work_between_two_readings_is_refused_by_name() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("`work`") && said.contains("memmove:4KiB"), "{said}");
     assert!(!into.exists());
-    let _alone = program::alone();
     let output = program::whylate(["compare"]).args(&directories).output().unwrap();
     let said = program::said(&output);
     assert!(said.contains("work") && said.contains("memmove:4KiB"), "{said}");
@@ -496,7 +475,7 @@ fn a_series_that_not_every_recording_has_is_told() {
 #[test]
 fn a_run_of_a_set_of_threads_is_refused_with_a_reason() {
     let home = tempfile::tempdir().unwrap();
-    let run = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("runs").join(name);
+    let run = |name: &str| program::file("runs").join(name);
     for words in [&[][..], &["--skip-damaged"]] {
         let into = home.path().join("sum");
         let output = merge(words, &[run("threads"), run("gaps")], &into);

@@ -7,7 +7,7 @@ use whylate_model::origin::{Measure, Spread};
 use whylate_model::run::Run;
 
 use crate::directories::{Planted, steady};
-use crate::merge::{log, merge, merged};
+use crate::merge::merged;
 use crate::program;
 
 fn spread(run: &Run, of: Measure) -> &Spread {
@@ -111,43 +111,4 @@ fn a_quantile_that_single_recordings_are_too_short_for_knows_how_much_they_diffe
     // All that is above the p99.9 comes from one recording of twelve: its chance to be there decides.
     let unlike = sum("unlike", |number| if number == 5 { 20_000.0 } else { 1_000.0 });
     assert!(unlike.value.is_none() && unlike.n_eff < 3_000.0, "{unlike:?}");
-}
-
-#[test]
-fn a_recording_alone_keeps_its_intervals_and_two_add_up() {
-    let words = "gaps --cpus 1 --duration 1s --warmup 200ms";
-    let recorded: Vec<program::Recorded> = {
-        let _alone = program::alone();
-        (0..2).map(|_| program::record_ending(words, &[0, 4])).collect()
-    };
-    let directories: Vec<PathBuf> = recorded.iter().map(|one| one.directory.clone()).collect();
-    let home = tempfile::tempdir().unwrap();
-    let output = merge(&[], &directories[..1], &home.path().join("one"));
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
-    let (own, alone) = (&recorded[0].run, program::read(&home.path().join("one")));
-    for (own, of_sum) in own.gaps[0].rates.iter().zip(&alone.gaps[0].rates) {
-        assert_eq!((own.at_least, own.count), (of_sum.at_least, of_sum.count));
-        let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * own.per_second.max(1.0);
-        assert!(near(own.interval.0, of_sum.interval.0), "{own:?} {of_sum:?}");
-        assert!(near(own.interval.1, of_sum.interval.1), "{own:?} {of_sum:?}");
-    }
-    let ends = |run: &Run| run.gaps[0].lost_share_interval.unwrap();
-    let (own_ends, ends) = (ends(own), ends(&alone));
-    assert!((own_ends.0 - ends.0).abs() < 1e-9 && (own_ends.1 - ends.1).abs() < 1e-9);
-    for (own, of_sum) in own.series[0].quantiles.iter().zip(&alone.series[0].quantiles) {
-        assert_eq!((own.value, own.low, own.high), (of_sum.value, of_sum.low, of_sum.high));
-    }
-    assert!(alone.spreads.is_empty());
-
-    let output = merge(&[], &directories, &home.path().join("two"));
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
-    let sum = program::read(&home.path().join("two"));
-    // The larger threshold of the two is that of the sum.
-    let counted: u64 = recorded.iter().map(|one| one.run.series[0].n).sum();
-    let left_out: u64 = sum.origins.iter().map(|origin| origin.series[0].left_out).sum();
-    assert_eq!(sum.series[0].n + left_out, counted);
-    assert_eq!(log(&home.path().join("two"), "gap-cpu1").0.len(), sum.series[0].n);
-    assert_eq!(sum.gaps[0].gaps, sum.series[0].n);
-    let longest = recorded.iter().map(|one| one.run.series[0].max).max().unwrap();
-    assert_eq!(sum.series[0].max, longest);
 }

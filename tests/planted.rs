@@ -11,6 +11,8 @@ use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::Histogram;
 use whylate_stats::rng::Rng;
 
+use crate::program;
+
 /// Time between the starts of two gaps.
 const APART: u64 = 5_000;
 /// Gaps of one interval of the histogram log.
@@ -22,7 +24,7 @@ const CAUSES: [&str; 4] =
 /// Writes the run of the recorded example with so many gaps in its tables and histograms. Its ticks
 /// are nanoseconds; what it says of single gaps is the example's.
 pub(crate) fn run(directory: &Path, gaps: u64) {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs/gaps");
+    let example = program::file("runs/gaps");
     let mut run = RunDir::open(example).unwrap().read_run().unwrap();
     run.clock.hz = Hertz(1e9);
     let start = run.gaps[0].start;

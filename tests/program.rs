@@ -3,38 +3,78 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use whylate_model::directory::RunDir;
-use whylate_model::run::Run;
+use whylate_model::run::{Closure, Run, Verdict};
+use whylate_model::warning::Warning;
 
 use crate::needs;
 
-/// Held by every test that starts the program: two at once would measure each other.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// No test takes so long, on a busy machine either.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Held by every test that measures: two at once would measure each other.
+pub(crate) struct Alone {
+    _one: MutexGuard<'static, ()>,
+    _limit: Limit,
 }
 
-/// The program, built with the profile that these tests were built with.
+/// Waits for the others; from then on the test has [`LIMIT`], and one that hangs ends all of them.
+pub(crate) fn alone() -> Alone {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let limit = Limit::begin(LIMIT, || {
+        eprintln!("a test has not ended within {} s: it hangs", LIMIT.as_secs());
+        std::process::exit(101);
+    });
+    Alone { _one: one, _limit: limit }
+}
+
+/// Does something unless it is dropped before its time is over.
+struct Limit {
+    _ended: mpsc::Sender<()>,
+}
+
+impl Limit {
+    fn begin(limit: Duration, over: impl FnOnce() + Send + 'static) -> Self {
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            if end.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                over();
+            }
+        });
+        Self { _ended: ended }
+    }
+}
+
+#[test]
+fn a_limit_is_over_for_what_hangs_and_for_nothing_that_has_ended() {
+    let (tell, told) = mpsc::channel();
+    let hangs = Limit::begin(Duration::from_millis(1), move || tell.send("over").unwrap());
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok("over"));
+    drop(hangs);
+    let (tell, told) = mpsc::channel::<()>();
+    drop(Limit::begin(Duration::from_secs(3_600), move || tell.send(()).unwrap()));
+    // Its thread has ended, and with it what it would have told.
+    assert_eq!(
+        told.recv_timeout(Duration::from_secs(60)),
+        Err(mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+/// The program, built beside these tests.
 pub(crate) fn path() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let this = std::env::current_exe().unwrap();
-        let profile = this.parent().and_then(Path::parent).unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "whylate", "--locked"]);
-        // The features that these tests were built with: nothing is compiled twice.
-        build.args(["--features", "schema", "--target-dir"]);
-        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the program does not build");
-        profile.join("whylate")
-    })
+    Path::new(env!("CARGO_BIN_EXE_whylate"))
+}
+
+/// A file that is committed beside these tests.
+pub(crate) fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
 }
 
 /// Where the program remembers its last recording in place of the home of who runs the tests.
@@ -64,14 +104,71 @@ pub(crate) fn record(words: &str, status: i32) -> Recorded {
 
 /// Runs `whylate WORDS -o DIR`, which must end with one of these.
 pub(crate) fn record_ending(words: &str, statuses: &[i32]) -> Recorded {
+    record_words(&words.split_whitespace().collect::<Vec<_>>(), statuses)
+}
+
+/// The same of words that may have spaces in them.
+pub(crate) fn record_words(words: &[&str], statuses: &[i32]) -> Recorded {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let output = whylate(words.split_whitespace()).arg("-o").arg(&directory).output().unwrap();
+    let output = whylate(words.iter().copied()).arg("-o").arg(&directory).output().unwrap();
     let status = output.status.code();
     let expected = status.is_some_and(|status| statuses.contains(&status));
-    assert!(expected, "whylate {words}: {status:?}: {}", said(&output));
+    assert!(expected, "whylate {}: {status:?}: {}", words.join(" "), said(&output));
     let run = read(&directory);
     Recorded { directory, run, output, _home: home }
+}
+
+/// Runs `whylate WORDS -o DIR`, which must end well but for what a noisy machine may take from it.
+pub(crate) fn recorded(words: &str) -> Recorded {
+    let recorded = record_ending(words, &[0, 4]);
+    ended(recorded.output.status.code(), &recorded.run);
+    recorded
+}
+
+/// A recording ended with 0; or with 4 for the noise of the machine alone, with a closure that holds as
+/// far as its records go and every loss counted.
+pub(crate) fn ended(status: Option<i32>, run: &Run) {
+    for summary in &run.gaps {
+        match &summary.closure {
+            Closure::Holds => assert_eq!(summary.dropped, 0, "dropped, and the closure holds"),
+            Closure::SumsOnly => assert!(summary.dropped > 0, "sums alone, and nothing dropped"),
+            Closure::Broken(why) => panic!("CPU {}: {why}", summary.cpu),
+        }
+    }
+    for thread in &run.threads {
+        assert!(
+            !matches!(thread.closure, Closure::Broken(_)),
+            "{}: {:?}",
+            thread.name,
+            thread.closure
+        );
+    }
+    if status == Some(0) {
+        return;
+    }
+    assert_eq!(status, Some(4), "{:?}", run.verdict);
+    let Verdict::Untrustworthy { reasons } = &run.verdict else { panic!("{:?}", run.verdict) };
+    let by_noise: Vec<String> =
+        run.warnings.iter().filter(|warning| is_noise(warning)).map(ToString::to_string).collect();
+    assert!(!reasons.is_empty(), "untrustworthy without a reason");
+    for reason in reasons {
+        assert!(by_noise.contains(reason), "not by noise: {reason}");
+    }
+}
+
+/// May the load of a machine, or its host, bring this about?
+fn is_noise(warning: &Warning) -> bool {
+    match warning {
+        Warning::Within { of, .. } => is_noise(of),
+        Warning::RecordsDropped { dropped: lost, .. }
+        | Warning::JobsUnrecorded { records: lost, .. } => *lost > 0,
+        Warning::TraceLost { events, .. } => *events != Some(0),
+        Warning::Saturated { .. }
+        | Warning::FrequencyDisagreement { .. }
+        | Warning::HostChanged { .. } => true,
+        _ => false,
+    }
 }
 
 /// Runs `whylate WORDS -o DIR` as a user without any right, which must end with 0 or 4; none where
@@ -111,7 +208,12 @@ pub(crate) fn said(output: &Output) -> String {
 }
 
 /// Runs a program to its good end; the most memory that it had, as far as looks at it can tell.
-pub(crate) fn peak_kib(mut command: Command) -> u64 {
+pub(crate) fn peak_kib(command: Command) -> u64 {
+    peak_kib_ending(command, &[0])
+}
+
+/// The same of one that must end with one of these.
+pub(crate) fn peak_kib_ending(mut command: Command, statuses: &[i32]) -> u64 {
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let look = || {
@@ -123,7 +225,7 @@ pub(crate) fn peak_kib(mut command: Command) -> u64 {
     loop {
         peak = peak.max(look().unwrap_or(0));
         if let Some(ended) = child.try_wait().unwrap() {
-            assert!(ended.success());
+            assert!(ended.code().is_some_and(|code| statuses.contains(&code)), "{ended}");
             return peak;
         }
         std::thread::sleep(Duration::from_millis(2));
@@ -165,6 +267,36 @@ impl Drop for Started {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// A thread that does something beside a run until it is told to stop; it ends with this, also where the
+/// test panics meanwhile.
+pub(crate) struct Beside<T> {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Beside<T> {
+    pub(crate) fn begin(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        Self { stop, thread: Some(std::thread::spawn(move || work(&stopped))) }
+    }
+
+    /// Ends it; what it came to.
+    pub(crate) fn end(mut self) -> T {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl<T> Drop for Beside<T> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

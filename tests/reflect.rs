@@ -15,7 +15,9 @@ use whylate_net::lab::{Bed, Role};
 use whylate_net::protocol::{Incoming, Phase};
 use whylate_net::{ClosedLoop, Cookie, Ended, Protocol, Raw, Sockperf};
 use whylate_port::{Client, Options, Port, Received, Setup, Target, Transport, Wait};
+use whylate_sys::ring_receive::RingReceive;
 use whylate_sys::signal::send_to_process;
+use whylate_sys::socket_options;
 
 use crate::needs;
 use crate::program::{self, said, until, whylate};
@@ -24,7 +26,7 @@ const SIGINT: i32 = 2;
 const SECOND: u64 = 1_000_000_000;
 
 /// A started reflector, killed with the test.
-struct Started {
+pub(crate) struct Started {
     child: Child,
     stderr: BufReader<ChildStderr>,
     at: String,
@@ -32,7 +34,7 @@ struct Started {
 
 impl Started {
     /// Starts `whylate reflect WORDS` and waits until it listens.
-    fn new(words: &str) -> Self {
+    pub(crate) fn new(words: &str) -> Self {
         let mut command = whylate(["reflect", "--format", "json"]);
         command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -50,23 +52,43 @@ impl Started {
         Self { child, stderr, at }
     }
 
-    fn port(&self) -> &str {
+    pub(crate) fn port(&self) -> &str {
         self.at.rsplit(':').next().unwrap()
     }
 
+    /// Where it listens.
+    pub(crate) fn at(&self) -> &str {
+        &self.at
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops it and reads what it did.
-    fn stop(mut self) -> Reflected {
-        send_to_process(Pid(self.child.id() as i32), SIGINT).unwrap();
-        self.end()
+    pub(crate) fn stop(self) -> Reflected {
+        self.stop_by(SIGINT)
+    }
+
+    /// The same by this signal.
+    pub(crate) fn stop_by(mut self, signal: i32) -> Reflected {
+        send_to_process(Pid(self.id() as i32), signal).unwrap();
+        self.end(&[0, 4])
+    }
+
+    /// Waits for an end of its own with this status, and reads what it did.
+    pub(crate) fn ended(mut self, status: i32) -> Reflected {
+        self.end(&[status])
     }
 
     /// Waits for its end and reads what it did.
-    fn end(&mut self) -> Reflected {
+    fn end(&mut self, statuses: &[i32]) -> Reflected {
         let stdout = self.child.stdout.take().unwrap();
         let told = serde_json::from_reader(stdout);
         let mut rest = String::new();
         let _ = std::io::Read::read_to_string(&mut self.stderr, &mut rest);
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");
+        let status = self.child.wait().unwrap().code();
+        assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
         told.unwrap()
     }
 }
@@ -126,6 +148,7 @@ fn sockperf(words: &str) -> (u64, u64) {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn debians_sockperf_client_is_answered_over_udp_and_tcp() {
     let _alone = program::alone();
     if needs::program("sockperf").is_none() {
@@ -198,6 +221,21 @@ fn debians_sockperf_server_answers_our_client_over_udp_and_tcp() {
     }
 }
 
+/// Why this kernel cannot serve at this place in this way; none where it can.
+fn lacking(place: &str, wait: Wait) -> Option<String> {
+    if place.starts_with("[::1]") && UdpSocket::bind("[::1]:0").is_err() {
+        return Some("this machine has no IPv6".to_owned());
+    }
+    match wait {
+        Wait::IoUring => RingReceive::new().err().map(|error| error.to_string()),
+        Wait::BusyPoll => {
+            let refusal = socket_options::set_busy_poll(UdpSocket::bind("127.0.0.1:0").ok()?, 50);
+            refusal.err().map(|errno| format!("no busy polling of sockets here: {errno}"))
+        }
+        _ => None,
+    }
+}
+
 #[test]
 fn every_port_is_served_by_every_wait_that_fits_it() {
     let _alone = program::alone();
@@ -212,8 +250,8 @@ fn every_port_is_served_by_every_wait_that_fits_it() {
     ];
     for (transport, place, wait) in udp.into_iter().chain(others) {
         let words = format!("--listen {place} --port {transport} --wait {wait}");
-        if place.starts_with("[::1]") && UdpSocket::bind("[::1]:0").is_err() {
-            needs::missing("this machine has no IPv6");
+        if let Some(reason) = lacking(place, wait) {
+            needs::absent(&reason);
             continue;
         }
         let started = Started::new(&words);
@@ -244,6 +282,7 @@ fn asks_for_ever(transport: Transport, port: &str) -> Child {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
     let _alone = program::alone();
     if needs::program("bash").is_none() {
@@ -315,12 +354,12 @@ fn garbage_is_counted_and_idle_and_once_end_it() {
     }
     stranger.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     assert!(stranger.recv(&mut [0; 2_000]).is_err(), "garbage is not answered");
-    let told = idle.end();
+    let told = idle.end(&[0, 4]);
     assert_eq!((told.foreign, told.answered, told.ended), (50, 0, ReflectedEnd::Idle));
     assert_eq!((told.residence, told.clients.len()), (None, 0));
     let mut once = Started::new("--listen 127.0.0.1:0 --once");
     asked(&mut *connect(Transport::Udp, &once.at, &Raw::new(Cookie(1))), 10);
-    let told = once.end();
+    let told = once.end(&[0, 4]);
     assert_eq!((told.answered, told.ended), (10, ReflectedEnd::ClientFinished));
 }
 

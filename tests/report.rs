@@ -1,23 +1,9 @@
 //! A recorded run, printed again.
 
-use std::path::Path;
-
 use crate::program;
 
 #[test]
-fn report_prints_what_the_recording_printed() {
-    let _alone = program::alone();
-    let recorded = program::record("gaps --duration 2s --warmup 200ms", 0);
-    let printed = String::from_utf8(recorded.output.stdout.clone()).unwrap();
-    let (first, _) = printed.split_once("\nRun directory: ").unwrap();
-    let again = program::whylate(["report"]).arg(&recorded.directory).output().unwrap();
-    assert!(again.status.success());
-    assert_eq!(String::from_utf8(again.stdout).unwrap(), first);
-}
-
-#[test]
 fn a_report_is_80_columns_wide_and_without_colour() {
-    let _alone = program::alone();
     let text = rendered("runs/gaps");
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
@@ -27,13 +13,11 @@ fn a_report_is_80_columns_wide_and_without_colour() {
 
 #[test]
 fn a_run_of_another_machine_renders_as_recorded() {
-    let _alone = program::alone();
     insta::assert_snapshot!(rendered("runs/gaps"));
 }
 
 #[test]
 fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
-    let _alone = program::alone();
     let text = rendered_with("runs/threads", &["--trace"]);
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -44,8 +28,7 @@ fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
 
 #[test]
 fn a_window_that_is_none_and_a_run_without_a_trace_are_said() {
-    let _alone = program::alone();
-    let run = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("runs").join(name);
+    let run = |name: &str| program::file("runs").join(name);
     let report = |name: &str, window: &str| {
         program::whylate(["report"]).arg(run(name)).args(["--trace", window]).output().unwrap()
     };
@@ -67,7 +50,7 @@ fn rendered(run: &str) -> String {
 }
 
 fn rendered_with(run: &str, words: &[&str]) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(run);
+    let path = program::file(run);
     let output = program::whylate(["report"]).arg(path).args(words).output().unwrap();
     assert!(output.status.success(), "{}", program::said(&output));
     String::from_utf8(output.stdout).unwrap()

@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use whylate_model::Ticks;
 use whylate_model::cause::Cause;
 use whylate_model::directory::RunDir;
 use whylate_model::execution::{StoredJob, Verdict};
 use whylate_model::run::Run;
 use whylate_model::segments;
 use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Ticks};
+use whylate_sys::affinity;
 
 use crate::needs;
 use crate::program::{self, Started, said, until, whylate};
@@ -83,6 +87,7 @@ fn taken_around(miss: &StoredJob, jobs: &[StoredJob], window: Ticks) -> u64 {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_margin() {
     let _alone = program::alone();
     if !needs::root() || needs::tracefs().is_none() {
@@ -97,21 +102,25 @@ fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_ma
     let rate = run.clock.hz.0 / 1e9;
     let window = Ticks((33e6 * rate) as u64);
     let (mut misses, mut hits) = (0, 0);
-    // Of each thread's job before: when it was done, and what was taken from it.
+    // Of each thread's job before: when it was done, and what the jobs until then owe.
     let mut before: BTreeMap<u16, (Option<Ticks>, u64)> = BTreeMap::new();
     for job in &jobs {
-        // What is charged to it, from its wake-up on, and what kept the CPU from everybody.
+        // What is charged to it, from its wake-up on, and what kept the CPU from everybody. The kernel
+        // enforces a reservation at its ticks and takes what was overdrawn off the next periods'
+        // budgets: what a job had taken beyond the margin is paid back by the margins after it.
         let taken = charged(job) + job.away.0;
-        let last = before.insert(job.thread, (job.done, taken));
+        let owed = before.get(&job.thread).map_or(0, |(_, owed)| *owed);
+        let owing = (owed + taken).saturating_sub(MARGIN);
+        let last = before.insert(job.thread, (job.done, owing));
         match job.verdict {
             Verdict::Hit => hits += 1,
             // What came of a job that never began was decided in the job before it.
             Verdict::Skipped => {}
             Verdict::Late | Verdict::Unfinished => {
                 misses += 1;
-                // Or the job before it was done only then, or had used up what was reserved.
-                let behind = last.is_some_and(|(done, taken)| {
-                    done.is_none_or(|done| done > job.release) || taken > MARGIN
+                // Or the job before it was done only then, or had overdrawn what was reserved.
+                let behind = last.is_some_and(|(done, owed)| {
+                    done.is_none_or(|done| done > job.release) || owed > 0
                 });
                 // Or the other thread was held up by at least as much as this one is late.
                 let done = job.done.unwrap_or(job.deadline);
@@ -132,6 +141,7 @@ fn with_a_margin_each_miss_had_more_taken_by_interrupts_and_the_host_than_the_ma
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn reserved_exactly_many_deadlines_are_missed_and_named_after_the_throttling() {
     let _alone = program::alone();
     if !needs::root() || needs::tracefs().is_none() {
@@ -167,8 +177,11 @@ fn reservations_beyond_the_cpu_are_refused_with_the_sum_and_nothing_is_left_behi
 #[test]
 fn what_a_killed_run_left_is_mended_by_the_next() {
     let _alone = program::alone();
-    if !needs::root() || !Path::new(BALANCE).exists() {
-        return needs::missing("no cpuset hierarchy of version 1");
+    if !needs::root() {
+        return;
+    }
+    if !Path::new(BALANCE).exists() {
+        return needs::absent("no cpuset hierarchy of version 1");
     }
     let before = Host::now();
     let home = tempfile::tempdir().unwrap();
@@ -207,7 +220,37 @@ impl Drop for Unthrottled {
     }
 }
 
+/// Ordinary threads, one on each of some CPUs, that want all of their CPU until this is dropped.
+struct Wanting(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+
+impl Wanting {
+    fn on(cpus: &[CpuId]) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let threads = cpus.iter().map(|cpu| {
+            let (over, cpu) = (Arc::clone(&over), *cpu);
+            std::thread::spawn(move || {
+                affinity::set(&[cpu]).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        });
+        let threads = threads.collect();
+        Self(over, threads)
+    }
+}
+
+impl Drop for Wanting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        for thread in self.1.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_runaway_real_time_set_is_ended_where_the_kernel_leaves_nobody_else_the_cpu() {
     let _alone = program::alone();
     if !needs::root() || needs::cpus(2).is_none() {
@@ -217,7 +260,10 @@ fn a_runaway_real_time_set_is_ended_where_the_kernel_leaves_nobody_else_the_cpu(
         return needs::missing("real-time throttling cannot be lifted");
     };
     let words = "hourglass -d 8s -n 1 -t 0 -p RTHIGH -w CPU";
+    // On every CPU an ordinary thread wants all of it: the canary asks for next to nothing.
+    let wanting = Wanting::on(&affinity::get());
     let recorded = program::record_ending(words, &[0, 4]);
+    drop(wanting);
     let (run, thread) = (&recorded.run, &recorded.run.threads[0]);
     let starved = |warning: &Warning| matches!(warning, Warning::SetStarved { .. });
     let ran = thread.end.since(thread.start).to_nanos(run.clock.hz);

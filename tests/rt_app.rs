@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use whylate_model::run::{Closure, Run};
-use whylate_model::threads::PhaseSummary;
+use whylate_model::threads::{PhaseSummary, ThreadSummary};
+use whylate_model::warning::Warning;
 
 use crate::needs;
 use crate::program::{self, said, whylate};
+
+mod figure;
+mod peer;
 
 /// Where the package puts its examples.
 const SHIPPED: &str = "/usr/share/doc/rt-app/examples";
@@ -16,7 +19,7 @@ const SHIPPED: &str = "/usr/share/doc/rt-app/examples";
 const WITHIN: f64 = 0.01;
 
 fn own(name: &str) -> String {
-    format!("{}/rt-app/{name}.json", env!("CARGO_MANIFEST_DIR"))
+    program::file("rt-app").join(format!("{name}.json")).display().to_string()
 }
 
 /// Every file of the package, in order of their names.
@@ -37,8 +40,22 @@ fn shipped() -> Vec<PathBuf> {
     files
 }
 
+/// The same, for a test that runs them; none where it cannot.
+fn examples() -> Option<Vec<PathBuf>> {
+    let files = shipped();
+    if files.is_empty() {
+        needs::missing("the examples of the package rt-app are not installed");
+        return None;
+    }
+    needs::root().then_some(files)
+}
+
+fn of_phases(run: &Run) -> impl Iterator<Item = (&ThreadSummary, &PhaseSummary)> {
+    run.threads.iter().flat_map(|thread| thread.phases.iter().map(move |phase| (thread, phase)))
+}
+
 fn phases(run: &Run) -> impl Iterator<Item = (&str, &PhaseSummary)> {
-    run.threads.iter().flat_map(|t| t.phases.iter().map(|phase| (t.name.as_str(), phase)))
+    of_phases(run).map(|(thread, phase)| (thread.name.as_str(), phase))
 }
 
 /// Passes by thread and phase; threads to be forked count as one.
@@ -52,15 +69,10 @@ fn passes(run: &Run) -> BTreeMap<String, u64> {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
     let _alone = program::alone();
-    let files = shipped();
-    if files.is_empty() {
-        return needs::missing("the examples of the package rt-app are not installed");
-    }
-    if !needs::root() {
-        return;
-    }
+    let Some(files) = examples() else { return };
     for file in files {
         let shown = file.display().to_string();
         let home = tempfile::tempdir().unwrap();
@@ -78,7 +90,9 @@ fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
             continue;
         }
         if output.status.code() == Some(1) {
-            assert!(shown.contains("example8") && text.contains("CPU 2"), "{shown}: {text}");
+            assert!(shown.contains("example8"), "{shown}: {text}");
+            let missing = "example8.json: line 10, column 14: CPU 2 is not online here";
+            assert!(text.contains(missing), "{shown}: {text}");
             continue;
         }
         assert!(matches!(output.status.code(), Some(0 | 4)), "{shown}: {text}");
@@ -91,15 +105,149 @@ fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
         for (thread, phase) in phases(&run).filter(|(_, phase)| phase.run_asked.0 > 0) {
             let Some(received) = phase.run_ns else { continue };
             let asked = phase.run_asked.0 as f64;
-            let busy_by_the_clock = shown.contains("example7");
             // Below it by what converting ticks to nanoseconds rounds off, and no more.
             let right = (asked - 1.0..asked * (1.0 + WITHIN)).contains(&received);
-            assert!(right || busy_by_the_clock, "{shown}, {thread}: {phase:?}");
+            assert!(right, "{shown}, {thread}: {phase:?}");
         }
+        let mut busy = 0;
+        for (thread, phase) in of_phases(&run) {
+            busy += usize::from(is_busy_by_the_clock(thread, phase));
+        }
+        assert_eq!(busy > 0, shown.contains("example7"), "{shown}");
+        run.threads.iter().for_each(steps_add_up);
+    }
+}
+
+/// Both truths of `runtime`: how long its steps lasted, and what they received of that. Is there one?
+fn is_busy_by_the_clock(thread: &ThreadSummary, phase: &PhaseSummary) -> bool {
+    /// Between two looks at the counter, and what a look takes.
+    const PIECE: f64 = 6_000.0;
+    let Some(of) = phase.runtime else { return false };
+    let (Some(lasted), Some(received)) = (of.lasted_ns, of.received_ns) else { return false };
+    let (asked, name) = (of.asked.0 as f64, &thread.name);
+    assert!(lasted >= asked - 1.0, "{name} was busy for less than it asks for: {phase:?}");
+    assert!(received <= lasted, "{name}: {phase:?}");
+    // It ends late by what it did not have, and by a look: three steps of the file at most.
+    let late = lasted - received + 3.0 * PIECE;
+    assert!(lasted - asked <= late, "{name} was busy for longer than that: {phase:?}");
+    assert!(of.longest_over.0 as f64 >= (lasted - asked) / 3.0 - 1.0, "{name}: {phase:?}");
+    true
+}
+
+/// What steps received is what passes received, and with the rest it is what the thread did.
+fn steps_add_up(thread: &ThreadSummary) {
+    let steps = thread.steps.unwrap();
+    let sum = steps.run.0 + steps.runtime.0 + steps.other.0;
+    assert_eq!(sum, thread.received.0, "{}: {steps:?}", thread.name);
+    let of = |mean: fn(&PhaseSummary) -> Option<f64>| -> f64 {
+        thread.phases.iter().map(|of| mean(of).unwrap_or(0.0) * of.passes as f64).sum()
+    };
+    let (run, runtime) = (of(|of| of.run_ns), of(|of| of.runtime?.received_ns));
+    // Whole nanoseconds on one side.
+    let near = |a: f64, b: u64| (a - b as f64).abs() < 2.0 + a * 1e-9;
+    assert!(near(run, steps.run.0) && near(runtime, steps.runtime.0), "{}: {steps:?}", thread.name);
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_thread_that_keeps_busy_beside_a_hog_receives_half_of_the_time_that_it_is_busy() {
+    let _alone = program::alone();
+    let Some(cpus) = needs::cpus(1) else { return };
+    let cpu = cpus[cpus.len() - 1];
+    let mut shares = Vec::new();
+    for _ in 0..3 {
+        let words = format!("threads {} --cpus {cpu}", own("busy"));
+        let recorded = program::record_ending(&words, &[0, 4]);
+        let [busy, hog] = recorded.run.threads.as_slice() else { panic!("two threads") };
+        let phase = &busy.phases[0];
+        assert!(is_busy_by_the_clock(busy, phase));
+        [busy, hog].into_iter().for_each(steps_add_up);
+        let of = phase.runtime.unwrap();
+        let (lasted, received) = (of.lasted_ns.unwrap(), of.received_ns.unwrap());
+        // Nearly all of its time is inside these steps, so what the whole thread lost is what they
+        // did: two counts that know nothing of each other.
+        let lost = busy.lost.0 as f64 / (busy.lost.0 + busy.received.0) as f64;
+        let share = received / lasted;
+        assert!((1.0 - share - lost).abs() < 0.02, "share {share}, lost {lost}: {phase:?}");
+        // Its kernel's clock stands while the hog runs.
+        let kernel = busy.cpu_time.unwrap().kernel.0 as f64;
+        let all = received * phase.passes as f64;
+        assert!(all <= kernel * 1.01 + lasted, "received {all}, by the kernel {kernel}");
+        // What the hog had, the other did not.
+        assert!(busy.lost.0 as f64 >= hog.received.0 as f64 * 0.95, "{busy:?}");
+        let text = said(&recorded.output);
+        assert!(
+            text.contains("Busy by the clock") && text.contains("What steps received"),
+            "{text}"
+        );
+        // The two are equals, so each has half of what the host left them.
+        shares.push(busy.received.0 as f64 / (busy.received.0 + hog.received.0) as f64);
+        if shares.iter().any(|share| (0.45..0.55).contains(share)) {
+            return;
+        }
+    }
+    panic!("a thread and a hog beside it did not have half each: {shares:?}");
+}
+
+#[test]
+fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
+    let _alone = program::alone();
+    let example = Path::new(SHIPPED).join("tutorial/example3.json");
+    let example = example.display().to_string();
+    let feasible = own("periods");
+    let (heavy, light) = ("PERIODIC 5ms 8ms, name a", "PERIODIC 4ms 8ms, name b");
+    let hourglass = "hourglass -d 500ms -n 2 -t 0 -p RTMED -w PERIODIC 5ms 8ms -t 1 -p RTLOW -w \
+                     PERIODIC 4ms 8ms";
+    let hourglass: Vec<&str> = hourglass.split_whitespace().collect();
+    let words = |words: &[&'static str]| words.to_vec();
+    for (words, expected) in [
+        (
+            words(&[
+                "threads",
+                "--cpus",
+                "0",
+                "--duration",
+                "500ms",
+                "--thread",
+                heavy,
+                "--thread",
+                light,
+            ]),
+            Some(2),
+        ),
+        (hourglass, Some(2)),
+        (vec!["threads", &example, "--cpus", "0", "--duration", "700ms"], Some(12)),
+        (vec!["threads", &feasible, "--cpus", "0", "--duration", "500ms"], None),
+    ] {
+        if words.contains(&example.as_str()) && shipped().is_empty() {
+            needs::missing("the examples of the package rt-app are not installed");
+            continue;
+        }
+        let recorded = program::record_words(&words, &[0, 4]);
+        let found = recorded.run.warnings.iter().find_map(|warning| match warning {
+            Warning::Overcommitted { asked, most, others, .. } => {
+                Some((*asked, most.len() as u64 + others, warning.to_string()))
+            }
+            _ => None,
+        });
+        let Some(count) = expected else {
+            assert_eq!(found, None, "{words:?}");
+            continue;
+        };
+        let (asked, threads, told) = found.unwrap_or_else(|| panic!("{words:?}"));
+        assert!(asked > 1.0 && threads == count, "{told}");
+        let text = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+        let said = text.find(&told).unwrap_or_else(|| panic!("{told} is not in {text}"));
+        // Before anything of the run itself is told.
+        assert!(text[..said].trim().lines().all(|line| line.starts_with("line ")), "{text}");
+        // Hourglass prints its trace alone.
+        let report = String::from_utf8_lossy(&recorded.output.stdout).into_owned();
+        assert!(words[0] == "hourglass" || report.contains("threads ask for"), "{report}");
     }
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn every_event_is_done_as_often_as_the_file_says() {
     let _alone = program::alone();
     if !needs::root() {
@@ -146,60 +294,6 @@ fn a_task_runs_where_each_of_its_phases_says() {
     assert_eq!((passes["moves/here"], passes["moves/there"]), (10, 10));
     let elapsed: Vec<u32> = recorded.run.threads[0].cpus.iter().map(|cpu| cpu.0).collect();
     assert_eq!(elapsed, [0, 1]);
-}
-
-#[test]
-fn run_time_and_period_are_those_of_the_file_and_beside_those_of_rt_app() {
-    let _alone = program::alone();
-    if !needs::root() {
-        return;
-    }
-    let rt_app = needs::program("rt-app");
-    for round in 0..2 {
-        let recorded = program::record_ending(&format!("threads {}", own("periods")), &[0, 4]);
-        for (thread, phase) in phases(&recorded.run) {
-            let (asked, period) = (phase.run_asked.0 as f64, phase.period_asked.unwrap().0 as f64);
-            let (received, between) = (phase.run_ns.unwrap(), phase.period_ns.unwrap());
-            println!(
-                "round {round}, {thread}: run {received:.0} of {asked} ns, period {between:.0} of \
-                 {period} ns, {} passes",
-                phase.passes
-            );
-            assert!((received / asked - 1.0).abs() < WITHIN, "{thread}: {phase:?}");
-            assert!((between / period - 1.0).abs() < WITHIN, "{thread}: {phase:?}");
-            assert!(phase.passes > 100, "{thread}: {phase:?}");
-        }
-        if let Some(rt_app) = &rt_app {
-            beside(rt_app);
-        }
-    }
-}
-
-/// Runs rt-app on the same file and prints what its own log says.
-fn beside(rt_app: &Path) {
-    let home = tempfile::tempdir().unwrap();
-    let status =
-        Command::new(rt_app).arg(own("periods")).current_dir(home.path()).output().unwrap();
-    if !status.status.success() {
-        println!("rt-app does not run the file: {}", said(&status));
-        return;
-    }
-    for entry in std::fs::read_dir(home.path()).unwrap().flatten() {
-        let text = std::fs::read_to_string(entry.path()).unwrap();
-        let rows: Vec<Vec<f64>> = text.lines().filter_map(numbers).collect();
-        let mean = |column: usize| {
-            rows.iter().map(|row| row[column]).sum::<f64>() / rows.len().max(1) as f64
-        };
-        println!(
-            "  rt-app, {}: run {:.0} of {:.0} us, period {:.0} of {:.0} us, {} passes",
-            entry.file_name().display(),
-            mean(2),
-            mean(8),
-            mean(3),
-            mean(9),
-            rows.len()
-        );
-    }
 }
 
 /// The eleven columns of a row; none for a comment.

@@ -9,8 +9,12 @@ use response_time_analysis::fixed_priority::floating_nonpreemptive;
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::{edf as others_edf, wcet};
 use whylate_model::Nanos;
-use whylate_rta::analysis::{Response, Task, Undecided, cbs, edf, fixed_priority, utilisation};
-use whylate_rta::simulate::{Scheduling, simulate};
+use whylate_rta::analysis::{
+    Bound, Releases, Response, Task, Undecided, cbs, edf, fixed_priority, utilisation,
+};
+use whylate_rta::simulate::{
+    Patterns, Scheduling, simulate, simulate_interrupted, simulate_reserved,
+};
 use whylate_stats::rng::Rng;
 
 /// Sets that are compared.
@@ -149,41 +153,155 @@ fn ten_thousand_sets_agree_with_another_analysis_and_with_simulated_schedules() 
     assert!(count.late > SETS / 2, "{}", count.late);
 }
 
-/// Does the other crate find every response within its deadline? Its deadlines count from the
-/// arrival, so this is for sets without jitter.
-fn others_feasible(tasks: &[Task]) -> Option<bool> {
+/// The responses that the other crate finds. Its deadlines count from the arrival, so this is for
+/// sets without jitter.
+fn edf_by_others(tasks: &[Task]) -> Option<Vec<u64>> {
     let curves: Vec<Curve> = tasks.iter().map(curve).collect();
     let with = |index: usize| others_edf::fully_preemptive::Task {
         rbf: &curves[index],
         deadline: Duration::from(tasks[index].deadline.0),
     };
-    (0..tasks.len())
-        .map(|index| {
-            let others: Vec<_> = (0..tasks.len()).filter(|o| *o != index).map(with).collect();
-            let (own, limit) = (with(index), Duration::from(LIMIT));
-            let found = others_edf::fully_preemptive::dedicated_uniproc_rta(&own, &others, limit);
-            found.ok().map(|found| u64::from(found) <= tasks[index].deadline.0)
-        })
-        .try_fold(true, |all, one| one.map(|one| all && one))
+    let of = |index: usize| {
+        let others: Vec<_> = (0..tasks.len()).filter(|o| *o != index).map(with).collect();
+        let (own, limit) = (with(index), Duration::from(LIMIT));
+        let found = others_edf::fully_preemptive::dedicated_uniproc_rta(&own, &others, limit);
+        found.ok().map(u64::from)
+    };
+    (0..tasks.len()).map(of).collect()
+}
+
+/// The sets of [`SETS`] that are also compared with the other analysis, which takes its time.
+const BY_OTHERS: u64 = SETS / 5;
+/// And those that are simulated with every way for deadlines to meet.
+const ALIGNED: u64 = SETS / 10;
+
+/// What earliest deadline first makes of one set.
+#[derive(Default)]
+struct Deadlines {
+    feasible: u64,
+    infeasible: u64,
+    /// Responses longer than after a release of all tasks at once.
+    longer_moved: u64,
+}
+
+fn by_deadlines(tasks: &[Task], number: u64, jitter: bool, count: &mut Deadlines) {
+    let Some(feasible) = edf::analyse(tasks, &[]).unwrap().is_feasible() else { return };
+    let responses = edf::respond(tasks, &[]).unwrap();
+    let bounds: Vec<_> = responses.iter().filter_map(Response::bound).collect();
+    if bounds.is_empty() {
+        // A CPU that is exactly full, with jitter.
+        let full = |response: &Response| *response == Response::Undecided(Undecided::Full);
+        assert!(responses.iter().all(full), "{responses:?} of {tasks:?}");
+        return;
+    }
+    let within = |(task, bound): (&Task, &&Bound)| bound.nominal <= task.deadline;
+    assert_eq!(tasks.iter().zip(&bounds).all(within), feasible, "{bounds:?} of {tasks:?}");
+    if number < BY_OTHERS
+        && !jitter
+        && let Some(others) = edf_by_others(tasks)
+    {
+        let ours: Vec<u64> = bounds.iter().map(|bound| bound.nominal.0).collect();
+        assert_eq!(ours, others, "{tasks:?}");
+    }
+    let aligned = if number < ALIGNED { 1_000 } else { 0 };
+    let patterns = Patterns { random: 1, seed: number, aligned };
+    let of = |patterns| simulate_interrupted(tasks, &[], Scheduling::EarliestDeadline, patterns);
+    let seen = of(patterns).unwrap();
+    for (index, (bound, seen)) in bounds.iter().zip(&seen.tasks).enumerate() {
+        let (nominal, actual) = (seen.nominal.unwrap(), seen.actual.unwrap());
+        assert!(nominal <= bound.nominal, "task {index} of {tasks:?}: {seen:?} {bound:?}");
+        assert!(actual <= bound.actual, "task {index} of {tasks:?}: {seen:?} {bound:?}");
+        if aligned > 0 {
+            assert_eq!(nominal, bound.nominal, "task {index} of {tasks:?}");
+        }
+    }
+    if aligned > 0 {
+        let at_once = of(Patterns::default()).unwrap();
+        let pairs = at_once.tasks.iter().zip(&seen.tasks);
+        count.longer_moved += pairs.filter(|(one, all)| one.nominal < all.nominal).count() as u64;
+    }
+    let misses: u64 = seen.tasks.iter().map(|seen| seen.misses).sum();
+    assert_eq!(misses == 0, feasible, "{tasks:?}: {seen:?}");
+    *if feasible { &mut count.feasible } else { &mut count.infeasible } += 1;
 }
 
 #[test]
 fn earliest_deadline_first_agrees_with_another_analysis_and_with_simulated_schedules() {
-    let (mut feasible, mut infeasible) = (0, 0);
+    let mut count = Deadlines::default();
     for (stream, jitter) in [(10, false), (11, true)] {
         let kind = Kind { jitter, ties: false, blocking: false };
-        for (number, tasks) in sets(kind, SETS / 5, stream).enumerate() {
-            let Some(ours) = edf::analyse(&tasks, &[]).unwrap().is_feasible() else { continue };
-            if !jitter && let Some(others) = others_feasible(&tasks) {
-                assert_eq!(ours, others, "{tasks:?}");
-            }
-            let seen = simulate(&tasks, Scheduling::EarliestDeadline, 1, number as u64).unwrap();
-            let misses: u64 = seen.tasks.iter().map(|seen| seen.misses).sum();
-            assert_eq!(misses == 0, ours, "{tasks:?}: {seen:?}");
-            *if ours { &mut feasible } else { &mut infeasible } += 1;
+        for (number, tasks) in sets(kind, SETS / 2, stream).enumerate() {
+            by_deadlines(&tasks, number as u64, jitter, &mut count);
         }
     }
-    assert!(feasible > SETS / 20 && infeasible > SETS / 20, "{feasible} and {infeasible}");
+    // The interesting cases are there.
+    let Deadlines { feasible, infeasible, longer_moved } = count;
+    assert!(feasible > SETS / 10 && infeasible > SETS / 10, "{feasible} and {infeasible}");
+    assert!(longer_moved > ALIGNED / 2, "{longer_moved}");
+}
+
+/// Up to five tasks with reservations of the whole CPU at most. A few ask for more than they reserved,
+/// and a few never block.
+fn reserved_set(rng: &mut Rng) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut left = 1.0;
+    for number in 0..=rng.below(5) {
+        let every = 4 + rng.below(37);
+        let budget = 1 + (left * rng.unit() * (every - 1) as f64) as u64;
+        left -= budget as f64 / every as f64;
+        if left < -1e-9 {
+            break;
+        }
+        let period = 5 + rng.below(96);
+        let fits = period * budget / every;
+        let execution = 1 + rng.below(fits + fits / 8 + 1);
+        let jitter = if rng.below(2) == 0 { 0 } else { rng.below(2 * period) };
+        let endless = rng.below(12) == 0;
+        tasks.push(Task {
+            jitter: Nanos(if endless { 0 } else { jitter }),
+            server: Some(cbs::Server { budget: Nanos(budget), period: Nanos(every) }),
+            releases: if endless { Releases::AfterTheLast } else { Releases::Periodic },
+            ..Task::new(number.to_string(), Nanos(execution), Nanos(period))
+        });
+    }
+    tasks
+}
+
+#[test]
+fn no_job_of_ten_thousand_sets_takes_longer_than_its_reservation_allows() {
+    const WHOLE: cbs::Limit = cbs::Limit { runtime: Nanos(1), period: Nanos(1) };
+    let mut rng = Rng::stream(SEED, 12);
+    let all = std::iter::from_fn(|| Some(reserved_set(&mut rng)));
+    let admitted = |tasks: &Vec<Task>| {
+        let servers: Vec<cbs::Server> = tasks.iter().filter_map(|task| task.server).collect();
+        !servers.is_empty() && cbs::admitted(&servers, WHOLE)
+    };
+    let (mut bounded, mut unbounded, mut reached, mut postponed) = (0, 0, 0, 0);
+    for (number, tasks) in all.filter(admitted).take(SETS as usize).enumerate() {
+        let patterns = Patterns { random: number as u64 % 2, seed: number as u64, aligned: 0 };
+        let seen = simulate_reserved(&tasks, patterns).unwrap();
+        let responses = cbs::analyse(&tasks).unwrap();
+        for ((task, response), seen) in tasks.iter().zip(&responses).zip(&seen.tasks) {
+            let Response::Bounded(bound) = response else {
+                assert_eq!(*response, Response::Unbounded, "{tasks:?}");
+                unbounded += 1;
+                continue;
+            };
+            let (nominal, actual) = (seen.nominal.unwrap(), seen.actual.unwrap());
+            assert!(nominal <= bound.nominal, "{task:?} of {tasks:?}: {seen:?} {bound:?}");
+            assert!(actual <= bound.actual, "{task:?} of {tasks:?}: {seen:?} {bound:?}");
+            if bound.nominal <= task.deadline {
+                assert_eq!(seen.misses, 0, "{task:?} of {tasks:?}");
+            }
+            bounded += 1;
+            reached += u64::from(2 * actual.0 >= bound.actual.0);
+            postponed += u64::from(task.execution > task.server.unwrap().budget);
+        }
+    }
+    // The interesting cases are there.
+    assert!(bounded > SETS && unbounded > SETS / 100, "{bounded} and {unbounded}");
+    assert!(postponed > SETS / 2, "{postponed} jobs of several budgets");
+    assert!(reached > bounded / 3, "{reached} of {bounded} come to half of the bound");
 }
 
 #[test]

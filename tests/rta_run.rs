@@ -42,9 +42,9 @@ fn the_command_line_gives_the_numbers_of_the_paper() {
 #[test]
 fn files_policies_and_overheads_are_answered() {
     let _alone = program::alone();
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/");
     let of = |name: &str, more: &[&str]| {
-        predicted(&[&["--file", &format!("{example}{name}")], more].concat())
+        let example = program::file("../examples").join(name);
+        predicted(&[&["--file", example.to_str().unwrap()], more].concat())
     };
     let audio = of("audio-video.toml", &["--overhead", "switch=3us,tick=15us/4ms"]);
     assert_eq!(nominal(&audio, 1), 29 * MS + 5 * 6_000 + 8 * 15_000);
@@ -54,9 +54,21 @@ fn files_policies_and_overheads_are_answered() {
     assert!(reserved.admission.unwrap().admitted);
     let edf = of("audio-video.toml", &["--policy", "edf", "--simulate"]);
     assert_eq!(edf.feasible, Some(true));
+    for task in 0..2 {
+        let simulated = edf.tasks[task].simulated.unwrap().0;
+        assert_eq!(nominal(&edf, task), simulated, "by equations and by schedules");
+    }
+    let ticks = ["--overhead", "tick=15us/4ms", "--policy", "edf", "--simulate"];
+    assert!(of("audio-video.toml", &ticks).tasks[1].simulated > edf.tasks[1].simulated);
+    let reserved = of("reservations.toml", &["--policy", "cbs", "--simulate"]);
+    for task in 0..2 {
+        let simulated = reserved.tasks[task].simulated.unwrap().0;
+        assert!(simulated > 0 && simulated <= nominal(&reserved, task), "{reserved:?}");
+    }
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn predicted_tasks_run_and_stand_beside_what_was_measured() {
     let _alone = program::alone();
     if !needs::root() {
@@ -66,7 +78,7 @@ fn predicted_tasks_run_and_stand_beside_what_was_measured() {
     let directory = home.path().join("run");
     let video = "17ms 33ms, name video, timer grid(10ms)";
     let words = ["rta", "--task", "3ms 8ms, name audio", "--task", video, "--simulate", "5"];
-    let more = ["--run", "--duration", "1s", "--jitter", "measured", "-o"];
+    let more = ["--run", "--duration", "3s", "--jitter", "measured", "-o"];
     let output = whylate([&words[..], &more].concat()).arg(&directory).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let run = program::read(&directory);
@@ -75,13 +87,30 @@ fn predicted_tasks_run_and_stand_beside_what_was_measured() {
     for task in &prediction.tasks {
         let measured = task.measured.as_ref().unwrap();
         let (bound, max) = (task.nominal().unwrap(), measured.max.unwrap());
-        assert!(measured.jobs > 20, "{measured:?}");
+        // Periods pass whatever the host does; it may hold jobs back, so that many are never done, and
+        // hide the last ones.
+        let periods = 3_000 * MS / task.period.0;
+        let all = measured.jobs + measured.never_done;
+        assert!(2 * all >= periods && measured.jobs > 20, "{periods} periods: {measured:?}");
         let violated = max > bound;
-        if violated || measured.never_done == 0 {
-            assert_eq!(measured.comparison, Some(Comparison::of(bound, max)));
-        }
+        let expected = if violated || measured.never_done == 0 {
+            Some(Comparison::of(bound, max))
+        } else {
+            let by = task.deadline.0.checked_sub(bound.0);
+            by.map(|by| Comparison::Violated { by: Nanos(by) })
+        };
+        assert_eq!(measured.comparison, expected, "{measured:?}");
         assert_eq!(measured.worst.is_some(), violated);
-        assert_eq!(measured.over > 0, violated || measured.never_done > 0);
+        let never_over = measured.never_done > 0 && task.deadline >= bound;
+        assert_eq!(measured.over > 0, violated || never_over);
+        // Each of them is counted by what is behind it, and the first are told.
+        let by_cause: u64 = measured.over_by.iter().map(|of| of.jobs).sum();
+        assert_eq!(by_cause, measured.over, "{:?}", measured.over_by);
+        assert_eq!(measured.over_first.len() as u64, measured.over.min(10));
+        for of in &measured.over_first {
+            // Of one that was never done the deadline stands for its end, as the counter has it.
+            assert!(of.response.is_none_or(|took| took.0 - bound.0 == of.by.0), "{of:?}");
+        }
         if let Some(worst) = &measured.worst {
             assert_eq!(worst.response, max);
             let gap = worst.gap.as_ref().unwrap();
@@ -89,15 +118,28 @@ fn predicted_tasks_run_and_stand_beside_what_was_measured() {
         }
     }
     // 5.5: a clock of 10 ms releases jobs late, and the analysis that knows it allows for that.
-    let again = prediction.with_measured_jitter.as_ref().unwrap();
+    let again = prediction.with_measured_jitter.as_deref().unwrap();
     let releases = prediction.tasks[1].measured.as_ref().unwrap().releases.unwrap();
     assert!(releases.n > 20 && releases.jitter.0 > MS, "{releases:?}");
     assert_eq!((again.tasks[1].jitter, again.tasks[1].delay), (releases.jitter, releases.least));
     assert!(nominal(again, 1) > nominal(&prediction, 1));
+    // The busy waits of such a clock are work of the job that waits by it.
+    let asked = [&prediction, again].map(|of| of.tasks[1].execution);
+    assert_eq!(asked, [Nanos(17 * MS), Nanos(19 * MS)]);
+    assert_eq!(again.tasks[0].execution, Nanos(3 * MS));
+    let told = again.notes.iter().any(|note| note.contains("task video includes 2.00ms"));
+    assert!(told, "{:?}", again.notes);
     let report = whylate(["report"]).arg(&directory).output().unwrap();
     let text = said(&report);
     for part in ["Predicted response times", "Release jitter", "Predicted again", "video"] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains("id=\"predicted\""), "the page lacks what was predicted");
+    let any = prediction.tasks.iter().any(|task| task.measured.as_ref().unwrap().over > 0);
+    for told in [&text, &page] {
+        let by_gap = told.contains("Jobs that took longer than R, by their longest gap");
+        assert!(by_gap || !any, "{told}");
     }
 }
 

@@ -10,10 +10,11 @@ use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::switch_cost::{Between, Direct, How, Outcome, SwitchCost};
 use whylate_stats::Histogram;
+use whylate_sys::affinity;
 use whylate_sys::capability::{self, Cap};
 
-use crate::needs;
 use crate::program::{self, Started, record_ending, said, until, whylate};
+use crate::{needs, pairs};
 
 /// A measuring run: 0, or 4 where the machine changed under it.
 const MEASURED: [i32; 2] = [0, 4];
@@ -33,11 +34,11 @@ fn row(run: &Run, between: Between, how: How) -> &Direct {
     })
 }
 
-/// The cost to expect of what the trace says was asked for; without a trace, by R1.
-fn cost(direct: &Direct) -> Option<Nanos> {
+/// The interval of the cost to expect, of what the trace says was asked for; without a trace, by R1.
+fn interval(direct: &Direct) -> Option<(Nanos, Nanos)> {
     match direct.traced {
-        Some(traced) => traced.times?.cluster_median,
-        None => direct.times.cluster_median,
+        Some(traced) => traced.times?.cluster_interval,
+        None => direct.interval(),
     }
 }
 
@@ -49,13 +50,37 @@ fn may_yield() -> bool {
     may
 }
 
+/// A kind has five repetitions of a tenth of a second each, and needs two: the host took part in four
+/// where it and others had no less than a tenth of these.
+const SPOILS_NS: f64 = 0.1 * 4.0 * 100e6;
+
+/// Each kind has repetitions whose times lie together, or which has too few.
+fn is_repeated(run: &Run) -> Result<(), String> {
+    for between in [Between::Threads, Between::Processes] {
+        for how in [How::Involuntary, How::Yield, How::HandOff] {
+            let of = row(run, between, how).repetitions.as_ref();
+            let good = of.map_or(0, |of| of.medians.len());
+            if good < 2 {
+                return Err(format!("{between:?} {how:?} has {good} good repetitions: {of:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
+#[ignore = "live figure: to accept"]
 fn switches_are_told_apart_by_evidence_and_a_voluntary_one_costs_less() {
     let _alone = program::alone();
     if !needs::root() || !may_yield() {
         return;
     }
-    let recorded = record_ending("switch-cost --direct --duration 1s --no-dma-latency", &MEASURED);
+    let words = "switch-cost --direct --duration 1s --no-dma-latency";
+    let measured = || {
+        let recorded = record_ending(words, &MEASURED);
+        is_repeated(&recorded.run).map(|()| recorded)
+    };
+    let Some(recorded) = needs::unless_taken(&affinity::get(), SPOILS_NS, measured) else { return };
     let run = &recorded.run;
     for between in [Between::Threads, Between::Processes] {
         let (expired, yielded) =
@@ -80,11 +105,31 @@ fn switches_are_told_apart_by_evidence_and_a_voluntary_one_costs_less() {
             assert!(!most(yielded.with_tick, yielded.switches), "{yielded:?}");
             assert!(most(handed.sleeping, handed.switches), "{handed:?}");
         }
-        let (Some(voluntary), Some(involuntary)) = (cost(handed), cost(expired)) else {
+        if let (Some(voluntary), Some(involuntary)) = (interval(handed), interval(expired)) {
+            let below = voluntary.1 < involuntary.0;
+            let told = if below { "is below" } else { "is not told from" };
+            pairs::say(&format!(
+                "{between:?}: by hand-off {} .. {}, which {told} {} .. {} of expired quanta",
+                voluntary.0, voluntary.1, involuntary.0, involuntary.1
+            ));
+            assert!(
+                voluntary.0 < involuntary.1,
+                "a hand-off is shown to cost more: {handed:?} {expired:?}"
+            );
+        } else {
             // Times that do not lie together have no cost to expect: the host took part in each.
-            return needs::missing("the times of switches did not lie together on this host");
-        };
-        assert!(voluntary < involuntary, "{between:?}: {voluntary} by hand-off, {involuntary}");
+            needs::spoilt("the times of switches did not lie together on this host");
+        }
+        for of in [expired, yielded, handed] {
+            // In turns, so that what drifts is in all of them; the interval is no narrower than
+            // that of the cluster.
+            let over = of.repetitions.as_ref().expect("half of 1 s is five repetitions");
+            assert!((2..=5).contains(&over.medians.len()), "{over:?}");
+            let width = |(low, high): (Nanos, Nanos)| high.0 - low.0;
+            let whole = of.interval().map(width);
+            assert!(over.interval.map(width) <= whole, "{of:?}");
+            assert!(of.times.cluster_interval.map(width) <= whole, "{of:?}");
+        }
         let quantum = expired.quantum.unwrap();
         assert!(quantum.turns > 10 && quantum.median > Nanos(200_000), "{quantum:?}");
     }
@@ -94,7 +139,9 @@ fn switches_are_told_apart_by_evidence_and_a_voluntary_one_costs_less() {
     agrees_with_its_log(&recorded.directory, run);
     let printed =
         said(&whylate(["report".as_ref(), recorded.directory.as_os_str()]).output().unwrap());
-    for words in ["threads, hand-off", "kernel's count", "Context switches", "SCHED_RR"] {
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = ["threads, hand-off", "kernel's count", "Context switches", "SCHED_RR", "contam."];
+    for words in words.into_iter().chain(["kinds took turns"]) {
         assert!(printed.contains(words), "{words}: {printed}");
     }
     let page = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
@@ -135,6 +182,7 @@ fn predicts(directory: &Path, run: &Run) {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn working_sets_have_penalties_with_intervals_or_the_reason_why_not() {
     let _alone = program::alone();
     if !may_yield() {
@@ -159,17 +207,90 @@ fn working_sets_have_penalties_with_intervals_or_the_reason_why_not() {
             }
             None => assert!(good < 4 && row.reason.is_some(), "{row:?}"),
         }
-        let refill = row.refill.expect("passes were timed");
-        assert!(refill.warm_ns > 0.0 && refill.cold_ns > 0.0, "{refill:?}");
+        let passes = row.passes.expect("passes were timed");
+        assert!(passes.warm_ns > 0.0 && passes.cold_ns > 0.0, "{passes:?}");
+        assert!(row.discarded_by_host <= row.discarded, "{row:?}");
     }
     // A larger set takes longer to read, by far.
-    let warm = |index: usize| cost.indirect[index].refill.unwrap().warm_ns;
+    let warm = |index: usize| cost.indirect[index].passes.unwrap().warm_ns;
     assert!(warm(1) > 5.0 * warm(0), "{} {}", warm(0), warm(1));
+    predicted_by_bandwidth(cost, &said(&recorded.output));
+    let trials = cost.trials.unwrap();
+    // A tick is no break of those that count; where none was found that is said.
+    assert!(trials.tick.is_none_or(|tick| trials.longest_break > tick), "{trials:?}");
     let page = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
     assert!(page.contains("working set of each runner") || page.contains("no working set"));
 }
 
+/// Each cache and memory has a bandwidth or a reason, and what refilling takes follows from them.
+fn predicted_by_bandwidth(cost: &SwitchCost, told: &str) {
+    if cost.caches.is_empty() {
+        assert!(cost.bandwidths.is_empty() && cost.indirect.iter().all(|row| row.refill.is_none()));
+        return;
+    }
+    assert_eq!(cost.bandwidths.len(), cost.caches.len() + 1, "{:?}", cost.bandwidths);
+    for of in &cost.bandwidths {
+        match of.gb_per_s {
+            Some(rate) => assert!(rate > 0.0 && of.pieces > 100 && of.reason.is_none(), "{of:?}"),
+            None => assert!(of.reason.is_some(), "{of:?}"),
+        }
+    }
+    if let [Some(small), Some(large)] = [0, 1].map(|index: usize| cost.indirect[index].refill) {
+        assert!(small.cold_ns < large.cold_ns && small.warm_ns < large.warm_ns, "{cost:?}");
+        assert!((0.0..=1.0).contains(&small.reached) && large.reached <= small.reached, "{cost:?}");
+    }
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["What filling the caches again should take", "timed cold", "GB/s (a set of"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+/// Recordings that are tried until the difference stands out of the host's noise.
+const TRIES: usize = 3;
+
 #[test]
+#[ignore = "live figure: to accept"]
+fn the_cost_grows_beyond_the_first_level_cache_where_the_host_lets_it_be_seen() {
+    let _alone = program::alone();
+    if !may_yield() {
+        return;
+    }
+    let words = "switch-cost --indirect --sizes 16KiB,8MiB --trials 6 --trial 60ms --no-trace \
+                 --no-dma-latency --seed 7";
+    let mut too_noisy = false;
+    for _ in 0..TRIES {
+        let recorded = record_ending(words, &MEASURED);
+        let cost = found(&recorded.run);
+        let growth = cost.growth.as_ref().expect("two sizes stand beside each other");
+        let [beyond] = growth.beyond.as_slice() else { panic!("{growth:?}") };
+        assert_eq!(beyond.bytes, 8 << 20);
+        let Some(more) = beyond.more else {
+            pairs::say(&format!("no claim: {:?}", beyond.reason));
+            too_noisy = true;
+            continue;
+        };
+        let (low, high) = more.interval_ns;
+        pairs::say(&format!(
+            "8 MiB cost {:.0} ns more than 16 KiB: {low:.0} .. {high:.0}",
+            more.mean_ns
+        ));
+        if low > 0.0 {
+            assert!(more.grows() && beyond.reason.is_none(), "{beyond:?}");
+            return;
+        }
+        assert!(high > 0.0, "it is shown to cost less: {more:?}");
+        // What filling the caches again takes must show where pairs scatter by half of that at most.
+        let large = cost.indirect.iter().find(|row| row.bytes == beyond.bytes).unwrap();
+        let expected = large.passes.expect("passes were timed").difference_ns;
+        let width = (high - low) / 2.0;
+        pairs::say(&format!("no claim: +-{width:.0} ns, and refilling takes {expected:.0} ns"));
+        too_noisy |= width > expected / 2.0;
+    }
+    assert!(too_noisy, "pairs scatter by less than half of what refilling takes: it must be seen");
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
 fn the_kernels_own_quanta_make_trials_without_any_privilege() {
     let _alone = program::alone();
     let words = "switch-cost --indirect --sizes 16KiB,256KiB --quantum kernel --trials 2 \
@@ -187,10 +308,7 @@ fn the_kernels_own_quanta_make_trials_without_any_privilege() {
     }
     // One of the two lies beyond the first-level cache of any host.
     let growth = cost.growth.as_ref().expect("two sizes stand beside each other");
-    for beyond in &growth.beyond {
-        let grows = beyond.more.is_some_and(|more| more.grows());
-        assert_eq!(grows, beyond.reason.is_none(), "{beyond:?}");
-    }
+    assert_eq!(growth.beyond.iter().map(|of| of.bytes).collect::<Vec<_>>(), [256 << 10]);
     let text = said(&recorded.output);
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
@@ -198,6 +316,7 @@ fn the_kernels_own_quanta_make_trials_without_any_privilege() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn without_real_time_priority_yielding_is_refused_by_name_and_the_rest_is_measured() {
     let _alone = program::alone();
     if !needs::root() {
@@ -243,11 +362,13 @@ fn children(of: whylate_model::Pid) -> Vec<i32> {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let mut command = whylate(["switch-cost", "--direct", "--duration", "600ms", "--no-trace"]);
+    // A repetition of a kind takes a tenth of it: far longer than the host keeps a test from its CPU.
+    let mut command = whylate(["switch-cost", "--direct", "--duration", "12s", "--no-trace"]);
     command.args(["--no-dma-latency", "-o"]).arg(&directory);
     let mut started = Started::new(command);
     let victim = until("two runners are processes", || {
@@ -255,10 +376,16 @@ fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
         (children.len() == 2).then(|| children[1])
     });
     // They have sat down, and the row has begun.
-    std::thread::sleep(std::time::Duration::from_millis(150));
+    std::thread::sleep(std::time::Duration::from_millis(100));
     let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap();
     assert!(killed.success());
     let others = children(started.pid());
+    until("the others went on", || {
+        let run = RunDir::open(&directory).ok()?.read_run().ok()?;
+        found(&run).measured(Between::Processes, How::HandOff).map(|_| ())
+    });
+    let pid = started.pid().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let status = started.status();
     assert!(status.is_some_and(|status| MEASURED.contains(&status)), "{status:?}");
     for pid in others {
@@ -275,10 +402,10 @@ fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
         .collect();
     assert_eq!(lost.len(), 1, "{:?}", found(&run).direct);
     assert!(lost[0].contains("signal"), "{lost:?}");
-    assert!(found(&run).measured(Between::Processes, How::HandOff).is_some(), "the others went on");
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn ctrl_c_ends_a_row_at_once_and_keeps_what_it_has() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
@@ -309,13 +436,14 @@ fn ctrl_c_ends_a_row_at_once_and_keeps_what_it_has() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn an_affinity_that_is_changed_from_outside_spoils_trust() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let last = cpus[cpus.len() - 1].to_string();
-    let mut command = whylate(["switch-cost", "--direct", "--duration", "800ms", "--no-trace"]);
+    let mut command = whylate(["switch-cost", "--direct", "--duration", "6s", "--no-trace"]);
     command.args(["--cpus", &last, "--no-dma-latency", "-o"]).arg(&directory);
     let mut started = Started::new(command);
     let tasks = format!("/proc/{}/task", started.pid());
@@ -326,8 +454,12 @@ fn an_affinity_that_is_changed_from_outside_spoils_trust() {
             name.starts_with("runner/1").then_some(tid)
         })
     });
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let _ = whylate_sys::affinity::set_of(whylate_model::Pid(runner), &cpus[..1]);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let _ = affinity::set_of(whylate_model::Pid(runner), &cpus[..1]);
+    // It is seen by the end of the repetition; the others say nothing more of it.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let pid = started.pid().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert_eq!(started.status(), Some(4));
     let run = program::read(&directory);
     let Verdict::Untrustworthy { reasons } = &run.verdict else { panic!("{:?}", run.verdict) };
@@ -339,7 +471,7 @@ fn trials_that_the_kernel_would_cut_are_refused_by_the_name_of_its_limit() {
     let _alone = program::alone();
     let limits = RtThrottling::detect(Path::new("/"));
     if !limits.is_some_and(whylate_host::guard::RtLimits::throttles) {
-        return needs::missing("this kernel does not throttle real-time threads");
+        return needs::absent("this kernel does not throttle real-time threads");
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");

@@ -1,23 +1,27 @@
 //! Wake-ups: counted, split and named, and under a planted stall.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use whylate_clock::{Counter, HardwareCounter};
+use whylate_host::procfs::Steal;
 use whylate_model::cause::Cause;
+use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::wake::{WakeStage, WakeSummary};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Nanos, Ticks};
+use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::{affinity, sched};
 
 use crate::cyclictest::{self, PRIORITY};
-use crate::needs;
 use crate::program::{self, record_ending, said, until, whylate};
+use crate::{needs, pairs};
 
 const MS: u64 = 1_000_000;
 
@@ -32,6 +36,7 @@ fn only(run: &Run) -> &WakeSummary {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_lateness() {
     let _alone = program::alone();
     let Some(cpu) = measured() else { return };
@@ -44,10 +49,14 @@ fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_
     assert_eq!(run.wakes.len(), 3);
     for of in &run.wakes {
         // The first is due a period after the start, the last before the end; those that were due
-        // while the last one was late are not known.
+        // while the thread was late past its end are not known. Its first reading is as late as
+        // its first wake-up at most.
         let all = of.woken + of.skipped.unwrap();
-        let unknown = 3 + of.latest[0].late.0 / (2 * MS);
-        assert!((1_000 - unknown..=1_000).contains(&all), "{}: {all}", of.thread);
+        let thread = run.threads.iter().find(|thread| thread.name == of.thread).unwrap();
+        let ran = thread.end.since(thread.start).to_nanos(run.clock.hz);
+        let overrun = (ran.0 + of.latest[0].late.0).saturating_sub(2_000 * MS);
+        let unknown = 3 + overrun / (2 * MS);
+        assert!((1_000_u64.saturating_sub(unknown)..=1_000).contains(&all), "{}: {all}", of.thread);
         let named: u64 = of.causes.iter().map(|cause| cause.wakes).sum();
         // But for those whose instant had passed before the thread began to wait.
         let enough = named <= of.woken && named * 100 >= of.woken * 98;
@@ -72,35 +81,38 @@ fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_
 /// A thread above everything on one CPU that keeps it for 10 ms, now and then.
 struct Stalls {
     stop: Arc<AtomicBool>,
-    count: Arc<AtomicU64>,
+    /// Begin and end of each.
+    done: Arc<Mutex<Vec<(Ticks, Ticks)>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long each lasts.
+/// How long each lasts, at least: whatever else takes the CPU meanwhile comes on top.
 const STALL: Nanos = Nanos(10 * MS);
 
 impl Stalls {
     fn on(cpu: CpuId) -> Self {
-        let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (told, done) = (stop.clone(), count.clone());
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let (told, stalls) = (stop.clone(), done.clone());
         let body = move || {
             affinity::set(&[cpu]).unwrap();
             sched::set_fifo(PRIORITY + 2).unwrap();
             let mut counter = HardwareCounter::open().unwrap();
-            let length = ticks_in(STALL, &mut counter);
             while !told.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(200));
-                let start = counter.read();
-                while counter.read().since(start).0 < length {}
-                done.fetch_add(1, Ordering::Relaxed);
+                let (start, until) = (counter.read(), clock_ns(Clock::Monotonic) + STALL.0);
+                while clock_ns(Clock::Monotonic) < until {}
+                let end = counter.read();
+                stalls.lock().unwrap().push((start, end));
             }
         };
         let thread = std::thread::Builder::new().name("stall".to_owned()).spawn(body).unwrap();
-        Self { stop, count, thread: Some(thread) }
+        Self { stop, done, thread: Some(thread) }
     }
 
-    fn so_far(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+    /// How many lay between two instants.
+    fn between(&self, from: Ticks, to: Ticks) -> u64 {
+        let done = self.done.lock().unwrap();
+        done.iter().filter(|(start, end)| from <= *start && *end <= to).count() as u64
     }
 }
 
@@ -113,16 +125,19 @@ impl Drop for Stalls {
     }
 }
 
-/// A length in ticks, by a look at both clocks: a stall may be a few per cent off.
-fn ticks_in(length: Nanos, counter: &mut HardwareCounter) -> u64 {
-    use whylate_sys::nanosleep::{Clock, clock_ns};
-    let (ns, ticks) = (clock_ns(Clock::Monotonic), counter.read());
-    std::thread::sleep(Duration::from_millis(20));
-    let (ns, ticks) = (clock_ns(Clock::Monotonic) - ns, counter.read().since(ticks).0);
-    (ticks as f64 * length.0 as f64 / ns as f64) as u64
+/// Values of a series later than a length, and how many periods each of them is long.
+fn later_in_log(directory: &Path, series: &str, than: u64) -> (u64, u64) {
+    let log = RunDir::open(directory).unwrap().read_histograms().unwrap();
+    let of = log.into_iter().filter(|(name, ..)| name == series);
+    let bins: Vec<(u64, u64)> =
+        of.flat_map(|(.., values)| values.bins().collect::<Vec<_>>()).collect();
+    let late = bins.iter().filter(|(value, _)| *value > than);
+    let count = late.map(|(_, count)| count).sum();
+    (count, bins.iter().map(|(value, count)| value / MS * count).sum())
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_planted_stall_is_ten_late_activations_where_cyclictest_has_one() {
     let _alone = program::alone();
     let Some(cpu) = measured() else { return };
@@ -130,37 +145,101 @@ fn a_planted_stall_is_ten_late_activations_where_cyclictest_has_one() {
         return;
     }
     let stalls = Stalls::on(cpu);
-    let before = stalls.so_far();
     let recorded = record_ending(&format!("wake --cpus {cpu} --duration 3s"), &[0, 4]);
     let of = only(&recorded.run);
-    let planted = stalls.so_far() - before;
-    let theirs = cyclictest::samples(cpu, 1_000, 2_000);
-    drop(stalls);
-    // Later than 5 ms, of a stall of 10: five activations, or four and a bit; and one by cyclictest.
-    let later = of.later.iter().find(|later| later.than == Nanos(5 * MS)).unwrap();
+    let (thread, hz) = (&recorded.run.threads[0], recorded.run.clock.hz);
+    // Two periods inside the schedule, so that each activation of a stall is due in it.
+    let edge = Nanos(2 * MS).to_ticks(hz);
+    let planted = stalls.between(thread.start + edge, Ticks(thread.end.0 - edge.0));
+    let later = of.later.iter().find(|later| later.than == Nanos(MS)).unwrap();
     let (raw, corrected) = (later.raw, later.corrected.unwrap());
-    let missed: u64 = of.skipped.unwrap();
-    let one_each = theirs.iter().filter(|late| **late > 5 * MS).count();
-    println!(
-        "stalls of 10 ms: wake {raw} late by more than 5 ms as measured and {corrected} corrected, \
-         {missed} passed over in {} stalls; cyclictest {one_each} of {} samples",
-        planted,
-        theirs.len()
+    let skipped = of.skipped.unwrap();
+    let is_stall = |cause: &Cause| matches!(cause, Cause::Thread { comm, .. } if comm == "stall");
+    let named = of.causes.iter().filter(|of| is_stall(&of.cause));
+    let named: u64 = named.map(|of| of.later[0]).sum();
+    let of_others = raw.saturating_sub(named);
+    pairs::say(&format!(
+        "{planted} stalls of 10 ms at a period of 1 ms: by wake {} late activations, {corrected} of \
+         them by more than 1 ms (corrected; {raw} as measured, {of_others} of these not of a stall)",
+        raw + skipped
+    ));
+    assert!(planted >= 8, "{planted}");
+
+    // Ten instants lie in each stall: one was woken for late, and nine were passed over. The last of
+    // them is late by less than 1 ms, the nine before it by more.
+    assert!(raw + skipped >= 10 * planted, "{raw} and {skipped} of {planted}");
+    assert!(corrected >= 9 * planted, "{corrected} of {planted}");
+    // What is beyond is the host's and others': nothing is counted that no late wake-up makes up for.
+    let (raw_log, periods) = later_in_log(&recorded.directory, "wake-HR", MS);
+    let (corrected_log, _) = later_in_log(&recorded.directory, "wake-corrected-HR", MS);
+    assert!(raw_log.abs_diff(raw) <= 1, "{raw_log} in the log, {raw}");
+    assert!(corrected_log.abs_diff(corrected) <= raw, "{corrected_log} in the log, {corrected}");
+    assert!(
+        skipped.abs_diff(periods) <= raw,
+        "{skipped} passed over in {periods} periods of lateness"
     );
-    // Some of the planted ones lie in the preparation and in the report.
-    assert!(raw >= 8 && planted >= 10, "{raw} of {planted}");
-    assert!(corrected >= 4 * raw, "{corrected} of {raw}");
-    assert!(missed >= 8 * raw, "{missed} of {raw}");
-    // What one stall hides is gone from cyclictest: a period of 1 ms in 2 s, less the stalls.
-    assert!((5..=20).contains(&one_each), "{one_each}");
-    let stall = |cause: &Cause| matches!(cause, Cause::Thread { comm, .. } if comm == "stall");
-    let named: u64 = of.causes.iter().filter(|of| stall(&of.cause)).map(|of| of.wakes).sum();
-    assert!(named >= 6, "named after who had the CPU: {:?}", of.causes);
+    // As measured a stall is one wake-up, named after who had the CPU, but for those that the host
+    // or others had made late already.
+    assert!(named + of_others >= planted && named <= planted + 2, "{named} of {planted}: {of:?}");
     let others = of.split.iter().find(|part| part.stage == WakeStage::OtherThread).unwrap();
-    assert!(others.total_ns > 6.0 * 5e6, "5 ms and more each: {:?}", of.split);
+    assert!(others.total_ns >= named as f64 * 8e6, "9 ms and more each: {:?}", of.split);
+
+    // In cyclictest's, too, and it has nothing else of it. The host may stop the CPU beside the stalls
+    // for less than the kernel counts as stolen; it does not in every round.
+    let one_each = (0..ROUNDS).any(|_| Round::of(cpu, &stalls).is_one_sample_each(of_others));
+    assert!(one_each, "more than one sample a stall in each of {ROUNDS} rounds");
+}
+
+/// Rounds of cyclictest, of which one must not be spoilt by the host.
+const ROUNDS: usize = 3;
+/// The step in which the kernel tells stolen time: USER_HZ is 100.
+const STEAL_STEP: f64 = 10.0 * MS as f64;
+
+/// What cyclictest saw of the stalls for 2 s.
+struct Round {
+    stalls: u64,
+    /// Samples late by more than 1 ms.
+    late: u64,
+    /// What the host took meanwhile, ns; none where the kernel does not count it.
+    host: Option<f64>,
+}
+
+impl Round {
+    fn of(cpu: CpuId, stalls: &Stalls) -> Self {
+        let mut counter = HardwareCounter::open().unwrap();
+        let stolen = || Steal::read(Path::new("/")).ok();
+        let (begun, before) = (counter.read(), stolen());
+        let samples = cyclictest::samples(cpu, 1_000, 2_000);
+        let (ended, after) = (counter.read(), stolen());
+        let stalls = stalls.between(begun, ended);
+        let late = samples.iter().filter(|late| **late > MS).count() as u64;
+        let host = before.zip(after).and_then(|(before, after)| before.delta_ns(&after, &[cpu]));
+        pairs::say(&format!(
+            "{stalls} stalls: by cyclictest {late} of {} samples late by more than 1 ms",
+            samples.len()
+        ));
+        Self { stalls, late, host }
+    }
+
+    /// No stall has more than one sample, but for what the host and others may have made late.
+    fn is_one_sample_each(&self, of_others: u64) -> bool {
+        let Self { stalls, late, host } = *self;
+        assert!(stalls >= 5, "{stalls}");
+        // One or two stalls may lie before the first sample and behind the last.
+        assert!(late + 2 >= stalls, "{late} of {stalls}");
+        let Some(host) = host else {
+            needs::missing("the kernel does not count stolen time");
+            return true;
+        };
+        // By what is counted as stolen the host can have made so many more late by more than 1 ms.
+        let more = ((host + STEAL_STEP) / MS as f64) as u64 + of_others;
+        pairs::say(&format!("{more} samples more may be late for the host and others"));
+        late <= stalls + more
+    }
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
     let _alone = program::alone();
     let Some(cpu) = measured() else { return };

@@ -1,37 +1,93 @@
 #!/bin/sh
-# Installs what the tests use beside a Rust toolchain. Where it cannot (no root, another
-# distribution) it says what is missing, and the tests that need it say that they were skipped.
+# Installs what the tests use beside a Rust toolchain. Where that cannot be done (no root, another
+# distribution) it says what is missing, and the tests that need it say that they were skipped; where CI is
+# set, what cannot be had is an error that names it.
 set -u
 
-missing=""
-need() { # program package
-    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+TRIES=3
+
+# Each program, and Debian's package that has it.
+programs="
+bash bash
+cc gcc
+chromium chromium
+cyclictest rt-tests
+dpdk-testpmd dpdk-dev
+insmod kmod
+ip iproute2
+mount mount
+objdump binutils
+oslat rt-tests
+ovs-vswitchd openvswitch-switch
+pgrep procps
+ping iputils-ping
+pkg-config pkg-config
+python3 python3
+qemu-aarch64 qemu-user
+qperf qperf
+rt-app rt-app
+setpriv util-linux
+sockperf sockperf
+stress-ng stress-ng
+strip binutils
+taskset util-linux
+tc iproute2
+tcpdump tcpdump
+trafgen netsniff-ng
+unshare util-linux
+aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+"
+
+# Packages of what is not here, each once.
+missing() {
+    {
+        echo "$programs" | while read -r program package; do
+            [ -z "$program" ] || command -v "$program" >/dev/null 2>&1 || echo "$package"
+        done
+        [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || echo libc6-dev-arm64-cross
+        pkg-config --exists libdpdk 2>/dev/null || echo libdpdk-dev
+    } | sort -u | tr '\n' ' '
 }
 
-need oslat rt-tests
-need rt-app rt-app
-need chromium chromium
-need ip iproute2
-need ovs-vswitchd openvswitch-switch
-need sockperf sockperf
-need qemu-aarch64 qemu-user
-need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
-[ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || missing="$missing libc6-dev-arm64-cross"
+# Says what cannot be had; in CI that is the end.
+lacking() {
+    echo "not to be had: $1" >&2
+    [ -z "${CI:-}" ] || exit 1
+}
 
-if [ -n "$missing" ]; then
+install() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Acquire::Retries=3 "$@" >/dev/null
+}
+
+if [ -n "$(missing)" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        apt-get update -qq >/dev/null || true
-        # shellcheck disable=SC2086
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null ||
-            echo "could not install:$missing" >&2
-    else
-        echo "not installed (needs root and apt-get):$missing" >&2
+        try=1
+        while [ -n "$(missing)" ] && [ "$try" -le "$TRIES" ]; do
+            [ "$try" = 1 ] || sleep $((try * 5))
+            apt-get update -qq >/dev/null
+            # All at once; and where one of them is not to be had, the others all the same.
+            # shellcheck disable=SC2046
+            install $(missing) || for package in $(missing); do install "$package"; done
+            try=$((try + 1))
+        done
     fi
+    left=$(missing)
+    [ -z "$left" ] || lacking "$left"
 fi
 
-if command -v rustup >/dev/null 2>&1; then
-    rustup target list --installed 2>/dev/null | grep -q '^aarch64-unknown-linux-gnu$' ||
-        rustup target add aarch64-unknown-linux-gnu >/dev/null 2>&1 ||
-        echo "could not add the Rust target aarch64-unknown-linux-gnu" >&2
+# A guest with a card that stamps, for which nothing is installed; its test says why there is none.
+"$(dirname "$0")/get-guest.sh"
+
+target=aarch64-unknown-linux-gnu
+has_target() {
+    rustup target list --installed 2>/dev/null | grep -q "^$target\$"
+}
+if command -v rustup >/dev/null 2>&1 && ! has_target; then
+    try=1
+    until rustup target add "$target" >/dev/null 2>&1 || [ "$try" = "$TRIES" ]; do
+        sleep $((try * 5))
+        try=$((try + 1))
+    done
+    has_target || lacking "the Rust target $target"
 fi
 exit 0

@@ -5,14 +5,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use whylate_net::protocol::Answer;
+use whylate_net::protocol::tap::numbers;
+use whylate_net::protocol::{Answer, Incoming};
 use whylate_net::{Cookie, ReflectorReport, Speaks};
 use whylate_port::Frame;
 
 fuzz_target!(|data: &[u8]| {
+    // What both ends read, a box on the way reads as well.
+    let (raw, marked) = (Speaks::Raw.with(Cookie(1)), numbers(Speaks::Raw)(data));
+    if raw.sequence(data).is_some() {
+        assert_eq!(marked.map(|mark| mark.cookie), Some(raw.flow(data)));
+    }
     for protocol in Speaks::ALL.map(|speaks| speaks.with(Cookie(1))) {
         let _ = protocol.read(data, data.len());
         let _ = protocol.flow(data);
+        let other = protocol.other_version(data);
+        assert!(other.is_none() || protocol.read(data, data.len()) == Incoming::Foreign);
         let mut message = data.to_vec();
         if protocol.answer(&mut message) == Answer::Farewell
             && let Some(length) = protocol.account(ReflectorReport::default(), &mut message)

@@ -10,8 +10,12 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use whylate_model::directory::parse_run;
 use whylate_model::hlog::parse_line;
+use whylate_model::paper::Paper;
 use whylate_model::run::Run;
-use whylate_model::segments::{decode_blocks, decode_events, decode_gaps, decode_jobs};
+use whylate_model::segments::{
+    decode_blocks, decode_events, decode_gaps, decode_jobs, decode_journeys, decode_packets,
+    decode_truths,
+};
 use whylate_model::execution::Block;
 use whylate_model::{Hertz, Ticks};
 use whylate_report::execution::{Window, rows, switch_times};
@@ -20,13 +24,17 @@ use whylate_report::{Style, render};
 fuzz_target!(|data: &[u8]| {
     let Some((choice, content)) = data.split_first() else { return };
     let path = Path::new("fuzzed");
-    let error = match choice % 6 {
+    let error = match choice % 10 {
         0 => parse_run(path, content).map(|run| report(&run)).err(),
         1 => parse_line(path, content).err(),
         2 => decode_gaps(path, content.to_vec()).err(),
         3 => decode_events(path, content.to_vec()).err(),
         4 => decode_blocks(path, content.to_vec()).map(|blocks| trace(&blocks)).err(),
-        _ => decode_jobs(path, content.to_vec()).err(),
+        5 => decode_jobs(path, content.to_vec()).err(),
+        6 => decode_packets(path, content.to_vec()).err(),
+        7 => decode_journeys(path, content.to_vec()).err(),
+        8 => decode_truths(path, content.to_vec()).err(),
+        _ => Paper::parse(path, content).err(),
     };
     if let Some(error) = error {
         let text = error.to_string();

@@ -30,9 +30,16 @@ const FORMATS: &[(&str, &str)] = formats! {
     "ipi": "ipi_send_cpu" "ipi_send_cpumask";
     "irq": "irq_handler_entry" "irq_handler_exit" "softirq_entry" "softirq_exit";
     "irq_vectors": "call_function_entry" "call_function_exit" "call_function_single_entry" "call_function_single_exit" "irq_work_entry" "irq_work_exit" "local_timer_entry" "local_timer_exit" "reschedule_entry" "reschedule_exit";
+    "napi": "napi_poll";
+    "net": "net_dev_queue" "net_dev_start_xmit" "netif_receive_skb";
     "nmi": "nmi_handler";
+    "qdisc": "qdisc_dequeue" "qdisc_enqueue";
     "sched": "sched_migrate_task" "sched_switch" "sched_wakeup";
     "signal": "signal_deliver" "signal_generate";
+    "skb": "consume_skb" "kfree_skb" "skb_copy_datagram_iovec";
+    "sock": "sk_data_ready" "sock_recv_length" "sock_send_length";
+    "syscalls": "sys_enter_sendto";
+    "tcp": "tcp_probe" "tcp_sendmsg_locked";
     "workqueue": "workqueue_execute_end" "workqueue_execute_start";
 };
 

@@ -1,4 +1,4 @@
-//! Cross-builds for aarch64 and runs the unit tests under qemu-user.
+//! Cross-builds for aarch64 and runs the unit tests under qemu-user; or only sees that it compiles.
 //!
 //! Unit tests only: qemu-user emulates the processor, not the kernel interfaces that measuring
 //! needs, such as rseq and the schedulers' ways.
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// Crates whose unit tests run there.
-const TESTED: [&str; 8] = [
+const TESTED: [&str; 9] = [
     "whylate-stats",
     "whylate-model",
     "whylate-sys",
@@ -19,13 +19,18 @@ const TESTED: [&str; 8] = [
     "whylate-trace",
     "whylate-gap",
     "whylate-cause",
+    "whylate-breakdown",
 ];
 
-pub(crate) fn run(root: &Path) -> Result<()> {
-    let tools = [
-        ("qemu-aarch64", "package qemu-user"),
-        ("aarch64-linux-gnu-gcc", "package gcc-aarch64-linux-gnu"),
-    ];
+pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
+    let only_check = match options {
+        [] => false,
+        ["--check"] => true,
+        _ => bail!("usage: cargo xtask aarch64 [--check]"),
+    };
+    let compiler = ("aarch64-linux-gnu-gcc", "package gcc-aarch64-linux-gnu");
+    let emulator = ("qemu-aarch64", "package qemu-user");
+    let tools = if only_check { vec![compiler] } else { vec![compiler, emulator] };
     for (tool, remedy) in tools {
         if !available(tool) {
             if std::env::var_os("CI").is_some() {
@@ -36,6 +41,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         }
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    if only_check {
+        let mut check = Command::new(&cargo);
+        check.current_dir(root).args(["check", "--locked", "--workspace", "--target", TARGET]);
+        return succeed(&mut check);
+    }
     let mut build = Command::new(&cargo);
     build.current_dir(root).args(["build", "--locked", "--target", TARGET, "-p", "whylate"]);
     succeed(&mut build)?;

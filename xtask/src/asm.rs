@@ -1,4 +1,5 @@
-//! Prints the assembly of a hot function, as the release build has it.
+//! Prints the assembly of a hot function, as the release build has it: one of a file `hot.rs`, or one of
+//! the shim to DPDK by its whole name, which a build with the feature `dpdk` has.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,17 +17,17 @@ pub(crate) fn print(root: &Path, name: &str) -> Result<()> {
         bail!("objdump failed on {}: run `cargo build --release` first", binary.display());
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let wanted = format!("hot::{name}");
+    let (wanted, shim) = (format!("hot::{name}"), format!("<{name}>:"));
     let mut found = false;
     for function in text.split("\n\n") {
         let title = function.lines().next().unwrap_or("");
-        if title.contains(&wanted) {
+        if title.contains(&wanted) || title.ends_with(&shim) {
             found = true;
             println!("{function}\n");
         }
     }
     if !found {
-        bail!("no function {wanted} in {}", binary.display());
+        bail!("no function {wanted} or {name} in {}", binary.display());
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// The rows of ARCHITECTURE.md, top to bottom.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 19] = [
     "whylate-stats",
     "whylate-model",
     "whylate-sys",
@@ -14,9 +14,11 @@ const ORDER: [&str; 17] = [
     "whylate-trace",
     "whylate-gap",
     "whylate-cause",
+    "whylate-breakdown",
     "whylate-rta",
     "whylate-threads",
     "whylate-port",
+    "whylate-dpdk",
     "whylate-net",
     "whylate-load",
     "whylate-record",
@@ -26,7 +28,7 @@ const ORDER: [&str; 17] = [
 ];
 
 /// Crates that never touch the outside world, so that they replay any recorded run.
-const PURE: [&str; 3] = ["whylate-stats", "whylate-trace", "whylate-cause"];
+const PURE: [&str; 4] = ["whylate-stats", "whylate-trace", "whylate-cause", "whylate-breakdown"];
 const OUTSIDE: [&str; 5] = ["std::fs", "std::net", "std::process", "rustix::", "libc::"];
 
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {

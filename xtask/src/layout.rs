@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-const UNSAFE_CRATES: [&str; 3] = ["whylate-sys", "whylate-clock", "whylate-port"];
+const UNSAFE_CRATES: [&str; 4] = ["whylate-sys", "whylate-clock", "whylate-port", "whylate-dpdk"];
 const BANNED_FILES: [&str; 4] = ["utils.rs", "common.rs", "helpers.rs", "manager.rs"];
 /// A file above this has to be argued for, by an entry in [`LONG`].
 const LONGEST: usize = 600;
@@ -13,6 +13,12 @@ const LONG: [(&str, &str); 1] = [(
     "crates/whylate-cause/src/planted/stream_cases.rs",
     "one case after another, each with its planted truth beside it",
 )];
+
+/// What unsafe code begins with.
+const UNSAFE_WORDS: [&str; 5] =
+    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe trait", "unsafe extern"];
+/// Lines above it in one of which its reason stands.
+const REASON_WITHIN: usize = 3;
 
 /// Words that a hot path may not hold: allocation, locks, formatting, logging, floating point.
 const HOT_BANNED: [&str; 16] = [
@@ -73,6 +79,9 @@ fn file(path: &str, text: &str) -> Vec<String> {
     {
         faults.push(format!("{path}: unsafe code stands in {} only", UNSAFE_CRATES.join(", ")));
     }
+    if let Some(line) = without_reason(text).filter(|_| !path.starts_with("xtask/")) {
+        faults.push(format!("{path}:{line}: unsafe code without its `SAFETY:` right above it"));
+    }
     if name == "hot.rs" {
         for word in HOT_BANNED {
             if code().any(|line| line.contains(word)) {
@@ -81,6 +90,18 @@ fn file(path: &str, text: &str) -> Vec<String> {
         }
     }
     faults
+}
+
+/// The first line of unsafe code, counted from 1, above which no reason stands.
+fn without_reason(text: &str) -> Option<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_bare = |at: &usize| {
+        let code = lines[*at].split("//").next().unwrap_or_default();
+        let above = &lines[at.saturating_sub(REASON_WITHIN)..=*at];
+        UNSAFE_WORDS.iter().any(|words| code.contains(words))
+            && !above.iter().any(|line| line.contains("SAFETY:"))
+    };
+    (0..lines.len()).find(is_bare).map(|at| at + 1)
 }
 
 #[cfg(test)]
@@ -94,9 +115,26 @@ mod tests {
         assert_eq!(file("crates/whylate-gap/src/ring.rs", "fn a() {}\n").len(), 1);
         assert_eq!(file("crates/whylate-gap/src/hot.rs", "//! x\nlet v = vec![1];\n").len(), 1);
         assert_eq!(
-            file("crates/whylate-gap/src/ring.rs", "//! x\nlet b = unsafe { a() };\n").len(),
+            file(
+                "crates/whylate-gap/src/ring.rs",
+                "//! x\n// SAFETY: no.\nlet b = unsafe { a() };\n"
+            )
+            .len(),
             1
         );
-        assert!(file("crates/whylate-sys/src/a.rs", "//! x\nunsafe { a() }\n").is_empty());
+        let reasoned = "//! x\n// SAFETY: it holds.\nunsafe { a() }\n";
+        assert!(file("crates/whylate-sys/src/a.rs", reasoned).is_empty());
+    }
+
+    #[test]
+    fn unsafe_code_has_its_reason_within_three_lines_above_it() {
+        let faults = |text: &str| file("crates/whylate-sys/src/a.rs", &format!("//! x\n{text}\n"));
+        for bare in ["unsafe { a() }", "unsafe fn a() {}", "unsafe impl A for B {}"] {
+            let found = faults(bare);
+            assert!(found.len() == 1 && found[0].contains("a.rs:2: unsafe code"), "{found:?}");
+            assert!(faults(&format!("// SAFETY: so.\n//\n//\n{bare}")).is_empty(), "{bare}");
+            assert_eq!(faults(&format!("// SAFETY: so.\n//\n//\n//\n{bare}")).len(), 1, "{bare}");
+        }
+        assert!(faults("// unsafe { a() } is only spoken of").is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! `cargo xtask check` keeps what the compiler cannot: the order of the layers, where unsafe may
 //! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
 //! bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests
-//! under qemu-user. `cargo xtask asm NAME` prints the assembly of a hot function.
+//! under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot function.
 
 mod aarch64;
 mod asm;
@@ -23,9 +23,11 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["check"] => check(),
         ["bench", options @ ..] => bench::run(&root(), options),
-        ["aarch64"] => aarch64::run(&root()),
+        ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["asm", name] => asm::print(&root(), name),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask check | bench [--test] | aarch64 | asm NAME")),
+        _ => Err(anyhow::anyhow!(
+            "usage: cargo xtask check | bench [--test] | aarch64 [--check] | asm NAME"
+        )),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,7 +4,7 @@
 //! Names are learned from the scheduler's events as they pass; the table is bounded. A thread id
 //! that the kernel reuses keeps the newest name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use whylate_model::cause::PriorityClass;
 use whylate_model::event::{Event, EventKind, Task};
@@ -37,6 +37,8 @@ pub struct Context {
     pub residual_limit: TicksDelta,
     /// Two stamps of different CPUs that are closer than this have no order.
     pub cross_cpu_bound: TicksDelta,
+    /// Threads of whylate itself that are to be named as that, where they take a measured CPU.
+    pub own: HashSet<Pid>,
     names: HashMap<Pid, Name>,
     handlers: HashMap<i32, String>,
 }
@@ -89,6 +91,7 @@ impl Context {
             threads: Vec::new(),
             residual_limit: limit.to_ticks(hz),
             cross_cpu_bound: TicksDelta(0),
+            own: HashSet::new(),
             names: HashMap::new(),
             handlers: HashMap::new(),
         }

@@ -28,6 +28,7 @@ pub mod rules;
 pub mod senders;
 pub mod split;
 pub mod switches;
+pub mod tail;
 pub mod totals;
 pub mod validate;
 mod waking;

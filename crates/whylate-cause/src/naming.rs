@@ -30,6 +30,7 @@ pub fn is_named_by_events(cause: &Cause) -> bool {
         Cause::Interrupt { .. }
             | Cause::Softirq { .. }
             | Cause::Thread { .. }
+            | Cause::Whylate
             | Cause::PageFault
             | Cause::Nmi
             | Cause::Signal { .. }

@@ -20,7 +20,8 @@
 //! - A residual that is too long to be the price of the event beside it is what a gap without any
 //!   event is ([`naming::unclaimed`]).
 //! - In a late wake-up, the time before the kernel woke the thread is the timer's or the exit from
-//!   idle's, whoever had the CPU then ([`waking`]).
+//!   idle's, whoever had the CPU then, or the host's where the CPU was seen to be stopped
+//!   ([`waking`]).
 //! - A gap without any event whose CPU changed, or of which the thread itself counted an
 //!   involuntary switch, is named by that evidence, not as the host's.
 

@@ -160,7 +160,24 @@ impl<'a> Walk<'a> {
             | EventKind::WorkStart { .. }
             | EventKind::WorkEnd { .. }
             | EventKind::IpiSend { .. }
-            | EventKind::CallQueued { .. } => {}
+            | EventKind::CallQueued { .. }
+            | EventKind::SendCall
+            | EventKind::TcpSend { .. }
+            | EventKind::NetQueue { .. }
+            | EventKind::QdiscIn { .. }
+            | EventKind::QdiscOut { .. }
+            | EventKind::NetXmit { .. }
+            | EventKind::NetReceive { .. }
+            | EventKind::NapiPoll { .. }
+            | EventKind::TcpSegment { .. }
+            | EventKind::SocketReady { .. }
+            | EventKind::SocketSent { .. }
+            | EventKind::SocketRead { .. }
+            | EventKind::SocketPeeked { .. }
+            | EventKind::SkbCopied { .. }
+            | EventKind::UdpRefused { .. }
+            | EventKind::SkbFreed { .. }
+            | EventKind::SkbConsumed { .. } => {}
         }
     }
 
@@ -176,7 +193,7 @@ impl<'a> Walk<'a> {
         };
         match &next.kind {
             EventKind::Switch { from, .. } if from.pid != self.setting.own => {
-                self.set_other(from.pid, task_claim(from, None));
+                self.set_other(from.pid, self.task_claim(from, None));
             }
             _ if next.pid != self.setting.own => {
                 let claim = self.known_claim(next.pid);
@@ -327,7 +344,7 @@ impl<'a> Walk<'a> {
         }
         let waker = senders::waker(self.setting, event, to.pid, self.since)
             .and_then(|found| self.note(event.cpu, found));
-        self.set_other(to.pid, task_claim(to, waker));
+        self.set_other(to.pid, self.task_claim(to, waker));
     }
 
     /// Takes the frames off the CPU: handlers cannot survive a switch, so their exits were lost;
@@ -359,7 +376,7 @@ impl<'a> Walk<'a> {
             Current::Own if pid != own => {
                 self.park();
                 let claim = match &event.kind {
-                    EventKind::Switch { from, .. } => task_claim(from, None),
+                    EventKind::Switch { from, .. } => self.task_claim(from, None),
                     _ => self.known_claim(pid),
                 };
                 self.set_other(pid, claim.clone());
@@ -380,13 +397,18 @@ impl<'a> Walk<'a> {
 
     fn known_claim(&self, pid: Pid) -> Claim {
         let context = self.setting.context;
-        Claim::Named(Cause::Thread { comm: context.comm(pid), class: context.class(pid) }, None)
+        let named = || Cause::Thread { comm: context.comm(pid), class: context.class(pid) };
+        let own = context.own.contains(&pid);
+        Claim::Named(if own { Cause::Whylate } else { named() }, None)
     }
-}
 
-fn task_claim(task: &Task, waker: Option<Sender>) -> Claim {
-    let class = PriorityClass::from_kernel(task.prio, task.pid);
-    // One name for the idle thread of every CPU, so that totals over CPUs add up.
-    let comm = if class == PriorityClass::Idle { "swapper" } else { &task.comm };
-    Claim::Named(Cause::Thread { comm: comm.to_owned(), class }, waker)
+    fn task_claim(&self, task: &Task, waker: Option<Sender>) -> Claim {
+        if self.setting.context.own.contains(&task.pid) {
+            return Claim::Named(Cause::Whylate, waker);
+        }
+        let class = PriorityClass::from_kernel(task.prio, task.pid);
+        // One name for the idle thread of every CPU, so that totals over CPUs add up.
+        let comm = if class == PriorityClass::Idle { "swapper" } else { &task.comm };
+        Claim::Named(Cause::Thread { comm: comm.to_owned(), class }, waker)
+    }
 }

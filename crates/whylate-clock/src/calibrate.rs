@@ -309,6 +309,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn the_sources_of_this_host_agree_within_a_thousandth() {
         let Some(counter) = testing::hardware() else { return };
         let calibration = Calibrator::of_this_host(counter).quick().unwrap();

@@ -44,6 +44,13 @@ const SHORTEST_STEP: u64 = 16;
 /// Steps are made of the shortest distances; so many of them are tried.
 const SHORTEST_TRIED: usize = 24;
 
+/// What may be a step is held against so many distances first: where a read takes long, there are a
+/// thousand of the one and ten thousand of the other.
+const COMMONEST: usize = 128;
+
+/// And is dropped where fewer than this share of these are its multiples.
+const LIKELY: f64 = 0.8;
+
 /// Cost of one plain read, in ticks, over blocks of reads back to back.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadCost {
@@ -131,7 +138,10 @@ impl Distances {
             })
             .collect();
         candidates.sort_by(|a, b| b.total_cmp(a));
-        let found = candidates.into_iter().find_map(|candidate| self.refined(candidate))?;
+        let commonest = self.commonest();
+        let likely = |candidate: &f64| commonest.refined(*candidate, LIKELY).is_some();
+        let refined = |candidate: f64| self.refined(candidate, MULTIPLES);
+        let found = candidates.into_iter().filter(likely).find_map(refined)?;
         // As it shows, in whole ticks: the smallest distance of one step, or the step cut off.
         let one = self.counts.range((found - ROUNDING).ceil() as u64..=found as u64);
         let most = one.clone().map(|(_, count)| *count).max();
@@ -139,8 +149,16 @@ impl Distances {
         Some(shown.min().unwrap_or(found as u64))
     }
 
-    /// The step near `candidate` that fits best, if nearly all distances are its multiples.
-    fn refined(&self, candidate: f64) -> Option<f64> {
+    /// Those that were seen most often, and of alike ones the shortest; all where there are few.
+    fn commonest(&self) -> Self {
+        let mut seen: Vec<(u64, u32)> = self.counts.iter().map(|(d, n)| (*d, *n)).collect();
+        seen.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        Self { counts: seen.into_iter().take(COMMONEST).collect() }
+    }
+
+    /// The step near `candidate` that fits best, if at least this share of the distances are its
+    /// multiples.
+    fn refined(&self, candidate: f64, share: f64) -> Option<f64> {
         let mut step = candidate;
         // A small error of the step is a large one of its multiples: the near ones first.
         for reach in [2.0, 8.0, 32.0, f64::INFINITY] {
@@ -160,7 +178,7 @@ impl Distances {
         let fit = |distance: &u64| is_multiple(*distance, step);
         let fitting: u32 = self.counts.iter().filter(|(d, _)| fit(d)).map(|(_, n)| n).sum();
         let moves = self.counts.keys().any(|distance| *distance as f64 > ROUNDING);
-        let fits = moves && f64::from(fitting) >= f64::from(all) * MULTIPLES;
+        let fits = moves && f64::from(fitting) >= f64::from(all) * share;
         (fits && step >= SHORTEST_STEP as f64).then_some(step)
     }
 
@@ -274,6 +292,25 @@ mod tests {
         let mut dice = whylate_stats::rng::Rng::new(6);
         let reads: Vec<u64> = (0..5_000).map(|_| 30 + dice.below(120)).collect();
         assert_eq!(resolution_of(&reads), TicksDelta(1));
+    }
+
+    #[test]
+    fn what_may_be_a_step_is_held_against_few_distances_first_and_none_that_is_one_is_dropped() {
+        let mut dice = whylate_stats::rng::Rng::new(7);
+        // Reads that take long: thousands of distances, nearly all of them different.
+        let long = |dice: &mut whylate_stats::rng::Rng| 700.0 + dice.unit() * 12_000.0;
+        let fine: Vec<u64> = (0..5_000).map(|_| long(&mut dice) as u64).collect();
+        let distances = Distances::of(&mut MockCounter::new(RATE).with_period(&fine));
+        assert!(distances.counts.len() > 20 * COMMONEST, "{}", distances.counts.len());
+        assert_eq!(distances.commonest().counts.len(), COMMONEST);
+        assert_eq!(distances.step(), None);
+        for step in [40.0, 312.5] {
+            let reads = (0..5_000).map(|_| long(&mut dice));
+            let found = resolution_of(&scaled(step, reads)).0;
+            assert!(found == step as u64, "{step} ticks: found {found}");
+        }
+        let few = Distances { counts: [(24, 9), (49, 2)].into() };
+        assert_eq!(few.commonest().counts, few.counts);
     }
 
     #[test]

@@ -40,6 +40,21 @@ impl RawClock for KernelRaw {
     }
 }
 
+/// `CLOCK_REALTIME`, which is slewed and set: for what is related to it, never for a duration.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KernelRealtime;
+
+impl RawClock for KernelRealtime {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        realtime_ns()
+    }
+
+    fn wait(&mut self, duration: Nanos) {
+        thread::sleep(Duration::from_nanos(duration.0));
+    }
+}
+
 /// `CLOCK_REALTIME`, nanoseconds since 1970.
 #[inline]
 pub(crate) fn realtime_ns() -> u64 {

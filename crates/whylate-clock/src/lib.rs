@@ -3,7 +3,8 @@
 //! Everything whylate measures is stamped by one raw 64-bit counter: the time-stamp counter on
 //! x86-64, `cntvct_el0` on aarch64. This crate opens it ([`HardwareCounter`]), or says why it
 //! cannot be used; finds its frequency together with a bound ([`calibrate`]); finds how far the
-//! counters of two CPUs are apart ([`offset`]); and ties it to wall time ([`anchor`]).
+//! counters of two CPUs are apart ([`offset`]); and ties it to wall time ([`anchor`]), over a whole run
+//! ([`relation`]) and through it to the clock of a network card ([`card`]).
 //!
 //! There is no fallback: a counter that stops, changes its rate or is trapped by a hypervisor is
 //! refused with a typed reason, and no other clock takes its place.
@@ -13,6 +14,7 @@
 mod aarch64;
 pub mod anchor;
 pub mod calibrate;
+pub mod card;
 pub mod cost;
 mod error;
 pub mod facts;
@@ -20,8 +22,10 @@ mod fit;
 mod kernel;
 pub mod mock;
 pub mod offset;
+mod pieces;
 #[cfg(test)]
 mod proofs;
+pub mod relation;
 mod sandwich;
 pub mod sources;
 #[cfg(test)]
@@ -35,8 +39,9 @@ use whylate_model::{CpuId, Ticks};
 pub use aarch64::HardwareCounter;
 pub use calibrate::{Calibration, Calibrator};
 pub use error::ClockError;
-pub use kernel::{KernelRaw, KernelView, RawClock};
+pub use kernel::{KernelRaw, KernelRealtime, KernelView, RawClock};
 pub use mock::MockCounter;
+pub use relation::{Relation, Unrelated};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::HardwareCounter;
 

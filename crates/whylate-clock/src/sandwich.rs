@@ -47,7 +47,8 @@ impl Sandwich {
         self.high_ns.checked_sub(self.low_ns).map_or(u64::MAX, |width| width.max(1))
     }
 
-    fn narrower(self, other: Self) -> Self {
+    /// The narrower one of two.
+    pub(crate) fn narrower(self, other: Self) -> Self {
         if other.width_ns() < self.width_ns() { other } else { self }
     }
 }

@@ -246,6 +246,12 @@ impl<'a> Recorder<'a> {
         TicksDelta(self.live.gap_ticks.load(Ordering::Relaxed))
     }
 
+    /// Of these, ticks that it waited of its own accord.
+    #[must_use]
+    pub fn waited(&self) -> TicksDelta {
+        TicksDelta(self.live.wait_ticks.load(Ordering::Relaxed))
+    }
+
     #[inline]
     fn take_evidence(&mut self, evidence: &mut Evidence) {
         let word = match &self.rseq {

@@ -52,13 +52,16 @@ pub fn measuring(root: &Path) -> Vec<Pid> {
     found
 }
 
-/// Other runs, found either way, as warnings of a run.
+/// Other runs, found either way, as warnings of a run. A program that started this one for a part of
+/// its own work waits for it, and is no other run.
 #[must_use]
 pub fn warnings() -> Vec<Warning> {
     let mut pids = running();
     pids.extend(measuring(Path::new("/")));
     pids.sort_unstable();
     pids.dedup();
+    let parent = std::os::unix::process::parent_id() as i32;
+    pids.retain(|pid| pid.0 != parent);
     pids.into_iter().map(|pid| Warning::AnotherRun { pid: pid.0 }).collect()
 }
 

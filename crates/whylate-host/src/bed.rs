@@ -6,10 +6,12 @@
 //! for the bed, which live in one of its namespaces and work in that directory; whoever else is
 //! inside is left alone.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
@@ -55,6 +57,21 @@ impl Role {
             Self::Device => "device",
             Self::Server => "server",
         }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|role| role.name() == text);
+        known.ok_or_else(|| format!("`{text}` is no part of a bed: client, device or server"))
     }
 }
 

@@ -160,6 +160,35 @@ pub enum HostError {
         /// What it says now.
         found: String,
     },
+    /// A configuration that cannot be had on this host; nothing was changed.
+    #[error("configuration {name} cannot be had here: {why}")]
+    ConfigurationRefused {
+        /// Its steps, as they are written.
+        name: String,
+        /// Why, and what to do about it.
+        why: String,
+    },
+    /// A knob of a configuration was set and reads back as something else.
+    #[error(
+        "knob {knob} was set to `{asked}` and reads back `{got}`: the host did not keep it, and all \
+         of the configuration was taken back"
+    )]
+    KnobNotKept {
+        /// Its name.
+        knob: String,
+        /// What was asked of it.
+        asked: String,
+        /// What it says.
+        got: String,
+    },
+    /// A process of the box that is configured has ended.
+    #[error(
+        "process {pid} of the box has ended: a configuration is put in force for one that runs"
+    )]
+    BoxEnded {
+        /// The process.
+        pid: whylate_model::Pid,
+    },
     /// Every CPU is to be cleared: there is none to move things to.
     #[error(
         "cannot clear cpus {cpus}: no other CPU is online to move things to; measure fewer CPUs"
@@ -220,6 +249,29 @@ pub enum HostError {
         path.display()
     )]
     NotRemembered {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is kept of calibrations cannot be used.
+    #[error(
+        "cannot use the calibrations in {}: {why}; `whylate calibrate` begins a new file",
+        path.display()
+    )]
+    NoCalibrations {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A calibration could not be kept for later measurements.
+    #[error(
+        "cannot remember this calibration in {}: {source}; set XDG_STATE_HOME to a directory that can \
+         be written, or later results will not know how far they can be trusted",
+        path.display()
+    )]
+    NotCalibrated {
         /// The file.
         path: PathBuf,
         /// Why.

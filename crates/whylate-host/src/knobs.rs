@@ -107,6 +107,12 @@ pub(crate) fn read(root: &Path, basis: &Basis<'_>) -> BTreeMap<String, Knob> {
     }
     put("idle.governor", idle_governor(root));
     put("idle.states", per_cpu(basis.topology, |cpu| idle_states(root, cpu)));
+    // 0 is no limit there, and `n/a` the limit of 0.
+    let wake_up = |cpu: CpuId| {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us");
+        trimmed(&under(root, &file))
+    };
+    put("idle.resume_latency_us", per_cpu(basis.topology, wake_up));
     put("turbo", turbo(root));
     put("swap", text(&under(root, "/proc/swaps")).ok().map(|text| swap(&text)));
     put("tsc", basis.cpu_flags.map(tsc_flags));
@@ -382,6 +388,19 @@ mod tests {
         assert_eq!(knobs["idle.governor"], value("menu"));
         assert_eq!(knobs["idle.states"], value("POLL C1 (off)"));
         assert_eq!(knobs["nohz_full"], value("none"));
+    }
+
+    #[test]
+    fn limits_on_waking_up_that_differ_are_told_with_their_cpus() {
+        let tree = Tree::smt_host();
+        assert_eq!(knobs(&tree, None, "")["idle.resume_latency_us"], Knob::Unknown);
+        for cpu in 0..7 {
+            let limit = if cpu == 2 { "n/a\n" } else { "0\n" };
+            let dir = format!("/sys/devices/system/cpu/cpu{cpu}/power");
+            tree.file(&format!("{dir}/pm_qos_resume_latency_us"), limit);
+        }
+        let told = value("0 on 0-1,3-6, n/a on 2");
+        assert_eq!(knobs(&tree, None, "")["idle.resume_latency_us"], told);
     }
 
     #[test]

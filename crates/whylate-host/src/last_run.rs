@@ -15,6 +15,9 @@ use whylate_model::host::Fingerprint;
 use crate::error::HostError;
 use crate::files::open_plain;
 
+/// Its name.
+const FILE: &str = "last-run.json";
+
 /// Version of the file's format.
 const VERSION: u32 = 1;
 
@@ -72,8 +75,8 @@ pub enum Recall {
 
 /// Remembers the host of the recording in directory `run`.
 pub fn remember(host: &Fingerprint, run: &Path) -> Result<(), HostError> {
-    let path = place().ok_or_else(|| HostError::NotRemembered {
-        path: PathBuf::from("whylate/last-run.json"),
+    let path = place(FILE).ok_or_else(|| HostError::NotRemembered {
+        path: PathBuf::from("whylate").join(FILE),
         source: io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set"),
     })?;
     remember_at(&path, host, run)
@@ -82,19 +85,19 @@ pub fn remember(host: &Fingerprint, run: &Path) -> Result<(), HostError> {
 /// What is remembered of the last recording.
 #[must_use]
 pub fn recall() -> Recall {
-    match place() {
+    match place(FILE) {
         Some(path) => recall_from(&path),
         None => Recall::Nothing { path: "$XDG_STATE_HOME/whylate/last-run.json".to_owned() },
     }
 }
 
 /// The file, by the XDG Base Directory Specification: a path that is not absolute is ignored.
-fn place() -> Option<PathBuf> {
+pub(crate) fn place(file: &str) -> Option<PathBuf> {
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state =
         absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("whylate/last-run.json"))
+    Some(state.join("whylate").join(file))
 }
 
 fn remember_at(path: &Path, host: &Fingerprint, run: &Path) -> Result<(), HostError> {
@@ -105,7 +108,7 @@ fn remember_at(path: &Path, host: &Fingerprint, run: &Path) -> Result<(), HostEr
 }
 
 /// Under another name first: two recordings that end together leave one of them, whole.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }

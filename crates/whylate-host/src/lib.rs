@@ -12,6 +12,8 @@
 pub mod another;
 pub mod bed;
 pub mod caches;
+pub mod calibrations;
+pub mod configuration;
 mod cpufreq;
 pub mod cpus;
 pub mod doctor;
@@ -24,6 +26,7 @@ pub mod journal;
 mod kernel;
 mod knobs;
 pub mod last_run;
+pub mod listeners;
 pub mod names;
 pub mod procfs;
 pub mod quanta;

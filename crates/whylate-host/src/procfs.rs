@@ -86,11 +86,17 @@ impl Steal {
         Self(text.lines().filter_map(line).collect())
     }
 
+    /// The unit of the count, in nanoseconds.
+    #[must_use]
+    pub fn unit_ns() -> f64 {
+        1e9 / rustix::param::clock_ticks_per_second() as f64
+    }
+
     /// Steal of the given CPUs together from `self` to `later`, in nanoseconds, as coarse as the
     /// clock tick; `None` when none of them shows any.
     #[must_use]
     pub fn delta_ns(&self, later: &Self, cpus: &[CpuId]) -> Option<f64> {
-        let tick_ns = 1e9 / rustix::param::clock_ticks_per_second() as f64;
+        let tick_ns = Steal::unit_ns();
         let ticks = cpus.iter().filter_map(|cpu| {
             let (before, after) = (self.0.get(cpu)?, later.0.get(cpu)?);
             // The column has been seen to run backwards on some hypervisors.
@@ -317,7 +323,7 @@ mod tests {
         let before =
             Steal::parse("cpu 9 9 9 9 9 9 9 99 0 0\ncpu0 1 2 3 4 5 6 7 100 0 0\ncpu1 1 2 3\n");
         let later = Steal::parse("cpu0 1 2 3 4 5 6 7 103 0 0\ncpu1 1 2 3\nintr 1\n");
-        let tick_ns = 1e9 / rustix::param::clock_ticks_per_second() as f64;
+        let tick_ns = Steal::unit_ns();
         assert_eq!(before.delta_ns(&later, &[CpuId(0), CpuId(1)]), Some(3.0 * tick_ns));
         assert_eq!(later.delta_ns(&before, &[CpuId(0)]), Some(0.0));
         assert_eq!(before.delta_ns(&later, &[CpuId(1)]), None);

@@ -1,7 +1,9 @@
 //! What tests share: trees of `/proc` and `/sys` made by hand, and how a test is skipped.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
@@ -10,6 +12,27 @@ use crate::files::under;
 /// Says that a test could not be done here, and why.
 pub(crate) fn skip(reason: &dyn std::fmt::Display) {
     eprintln!("skipped: {reason}");
+}
+
+/// Says that a test which starts its own program again cannot be done here, where that is so: under an
+/// emulator of another processor the kernel does not start it.
+pub(crate) fn emulated() -> bool {
+    let emulated = std::env::var_os("WHYLATE_EMULATED").is_some();
+    if emulated {
+        skip(&"the kernel does not start what an emulator runs");
+    }
+    emulated
+}
+
+/// Tests that move interrupts of this host take turns: they move the same few.
+pub(crate) static INTERRUPTS: Mutex<()> = Mutex::new(());
+
+/// Tests that give CPUs of this host to one cpuset alone take turns.
+pub(crate) static CPUSETS: Mutex<()> = Mutex::new(());
+
+/// Waits for one's turn, also after a test that failed in its own.
+pub(crate) fn turn(of: &'static Mutex<()>) -> MutexGuard<'static, ()> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A root directory that goes away with its value.
@@ -52,5 +75,28 @@ impl Tree {
             tree.file(&format!("{cpu}/cpu{number}/topology/core_cpus_list"), &list);
         }
         tree
+    }
+}
+
+/// A knob with a will of its own: it takes 0 for 50000. The timer slack of a process that does
+/// nothing; to write it takes `CAP_SYS_NICE`.
+pub(crate) struct SelfWilled(Child);
+
+impl SelfWilled {
+    pub(crate) fn start() -> Self {
+        let mut idle = Command::new("cat");
+        Self(idle.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        format!("/proc/{}/timerslack_ns", self.0.id()).into()
+    }
+}
+
+impl Drop for SelfWilled {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }

@@ -13,6 +13,7 @@
 
 mod arrivals;
 mod child;
+mod course;
 mod error;
 mod jobs;
 mod kind;
@@ -26,5 +27,5 @@ mod words;
 pub use child::generate_stdin;
 pub use error::LoadError;
 pub use kind::{Kind, Net};
-pub use load::{Load, Program, Wanted, start, start_by};
+pub use load::{HELD_BACK, Load, Program, Wanted, start, start_by};
 pub use words::parse;

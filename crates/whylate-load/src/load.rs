@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use whylate_host::journal::Journal;
-use whylate_model::load::LoadFacts;
+use whylate_model::load::{LoadFacts, LoadPoint};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Pid};
 use whylate_net::lab::Bed;
@@ -108,8 +108,11 @@ fn one_journal(wanted: &Wanted) -> Result<Wanted, LoadError> {
 }
 
 impl Load {
-    /// Loads that ended before they were told to, each told once.
+    /// Loads that ended before they were told to, each told once. How far each is, is noted.
     pub fn poll(&mut self) -> Vec<Warning> {
+        for making in &mut self.makings {
+            making.note();
+        }
         self.makings.iter_mut().filter_map(Making::ended).collect()
     }
 
@@ -122,6 +125,7 @@ impl Load {
             if let Some(arrivals) = &mut making.arrivals {
                 arrivals.begins();
             }
+            making.course.begins();
         }
     }
 
@@ -188,6 +192,17 @@ impl Making {
         Some(Warning::LoadEnded { load: self.load.to_owned(), how })
     }
 
+    /// How far it is.
+    fn note(&mut self) {
+        let mut now = LoadPoint::default();
+        for process in &mut self.counted {
+            let record = process.worked();
+            now.amount = now.amount.saturating_add(record.amount);
+            now.time = now.time.max(record.time);
+        }
+        self.course.add(now);
+    }
+
     fn facts(&mut self) -> LoadFacts {
         let mut facts = LoadFacts {
             load: self.load.to_owned(),
@@ -197,6 +212,7 @@ impl Making {
             time: Nanos(0),
             offered: None,
             lost: None,
+            course: self.course.points(),
             ended_early: self.told_of_end,
             notes: self.notes.clone(),
         };
@@ -219,6 +235,8 @@ impl Making {
                 facts.amount
             ));
             (facts.amount, facts.unit) = (arrived, "interrupts".to_owned());
+            // They were read at the beginning and at the end alone.
+            facts.course.clear();
         }
         if self.unit == "bytes" {
             let sent = self.senders.iter_mut().map(Generator::worked);
@@ -231,12 +249,15 @@ impl Making {
 /// Of its bound a sender that is held back by it reaches so much: it sleeps in steps.
 const NEARLY: f64 = 0.95;
 
+/// How the note of a load begins that sent as much as it may.
+pub const HELD_BACK: &str = "held back by its bound";
+
 /// What is to be said of a sender of a stream that sent as much as it may.
 fn held_back(sent: &Record) -> Option<String> {
     let per_second = sent.amount as f64 * 1e9 / sent.time.0.max(1) as f64;
     (sent.time.0 > 0 && per_second >= NEARLY * MOST_TCP_BYTES as f64).then(|| {
         format!(
-            "held back by its bound of {} Mbit/s: the receiver would have taken more",
+            "{HELD_BACK} of {} Mbit/s: the receiver would have taken more",
             MOST_TCP_BYTES * 8 / 1_000_000
         )
     })

@@ -11,6 +11,7 @@ use whylate_sys::disk;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 
 use crate::arrivals::Arrivals;
+use crate::course::Course;
 use crate::error::LoadError;
 use crate::kind::{Kind, Net};
 use crate::load::{Program, Wanted};
@@ -41,6 +42,8 @@ pub(crate) struct Making {
     pub(crate) notes: Vec<String>,
     /// Interrupts that it sends, as their receivers count them.
     pub(crate) arrivals: Option<Arrivals>,
+    /// How far they were by when.
+    pub(crate) course: Course,
     /// Removed last, after who reads it.
     pub(crate) tree: Option<FileTree>,
 }
@@ -65,6 +68,7 @@ impl Making {
             told_of_end: false,
             notes: Vec::new(),
             arrivals: None,
+            course: Course::default(),
             tree: None,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::text::Printable;
-use crate::warning::Warning;
+use crate::text::{CpuList, Printable};
+use crate::warning::{Asking, Warning};
 
 impl fmt::Display for Warning {
     /// The fact, in one line without a full stop.
@@ -62,6 +62,7 @@ impl fmt::Display for Warning {
             Self::PolicyRefused { reason } => {
                 write!(f, "scheduling policy refused: {}", Printable(reason))
             }
+            Self::Overcommitted { .. } => overcommitted(f, self),
             Self::RtThrottling { runtime, period } => {
                 write!(f, "real-time throttling: the kernel grants {runtime} in every {period}")
             }
@@ -102,6 +103,12 @@ impl fmt::Display for Warning {
             Self::PartLeftOut { part, reason } => {
                 write!(f, "{} was left out: {}", Printable(part), Printable(reason))
             }
+            Self::TapDisagrees { flow, requests, of, largest, within } => write!(
+                f,
+                "{}: in {requests} of {of} requests the tap was not passed between the stamps of both \
+                 ends, by {largest} at most, where {within} are allowed",
+                Printable(flow)
+            ),
             Self::WokeEarly { early, of, earliest } => write!(
                 f,
                 "{early} of {of} wake-ups were stamped before their instant, by {earliest} at most"
@@ -124,12 +131,98 @@ impl fmt::Display for Warning {
                     Printable(how)
                 )
             }
+            Self::MessagesRefused { flow, refused, reason } => write!(
+                f,
+                "{}: the kernel did not take {refused} messages: {}",
+                Printable(flow),
+                Printable(reason)
+            ),
+            Self::PacketsUnlogged { records } => {
+                write!(f, "{records} requests are not in the log of single requests")
+            }
             Self::AccountBroken { flow } => {
                 write!(f, "{}: the counts of its requests do not add up", Printable(flow))
+            }
+            Self::LinkDown { interface, times } => {
+                write!(f, "`{}` went down in the run, {times} times", Printable(interface))
+            }
+            Self::UnequalMtus { larger, larger_mtu, smaller, smaller_mtu } => write!(
+                f,
+                "`{}` has an MTU of {larger_mtu} and `{}` one of {smaller_mtu}",
+                Printable(larger),
+                Printable(smaller)
+            ),
+            Self::FramesUncounted { direction } => {
+                write!(f, "{}: the counts of its frames do not add up", Printable(direction))
+            }
+            Self::Planted { what } => {
+                write!(f, "PLANTED ON PURPOSE: {}", Printable(what))
+            }
+            Self::DelayOverflow { direction, frames } => write!(
+                f,
+                "{}: {frames} frames found no room in the delay line",
+                Printable(direction)
+            ),
+            Self::DelayLate { direction, late, said } => write!(
+                f,
+                "{}: 99 of 100 frames left no more than {late} late, and it had been {said} before the \
+                 first",
+                Printable(direction)
+            ),
+            Self::TruthsMissed { missed } => {
+                write!(f, "the truths of {missed} frames were not kept")
+            }
+            Self::ClientsTurnedAway { dropped } => {
+                write!(f, "{dropped} datagrams or connections of new clients found no place")
+            }
+            Self::NoAccount { flow } => {
+                write!(f, "{}: the other end gave no account of what came", Printable(flow))
+            }
+            Self::OwnThreadsInTheWay { flow, left_out, requests } => write!(
+                f,
+                "{}: whylate's own threads had a CPU of an end during {left_out} of {requests} requests",
+                Printable(flow)
+            ),
+            Self::NotToBeHad { part, instead } => {
+                write!(f, "{}: {}", Printable(part), Printable(instead))
+            }
+            Self::OtherVersion { version, messages } => write!(
+                f,
+                "{messages} messages of version {version} of whylate's format came and were not answered"
+            ),
+            Self::WallClockStepped { by_ns } => {
+                write!(f, "the wall clock was set by {:+.6} s during the run", *by_ns as f64 / 1e9)
             }
             Self::Within { part, of } => write!(f, "{}: {of}", Printable(part)),
         }
     }
+}
+
+/// Who asks for more than there is, and of what.
+fn overcommitted(f: &mut fmt::Formatter<'_>, of: &Warning) -> fmt::Result {
+    let Warning::Overcommitted { cpus, asked, from, most, others, unknown } = of else {
+        return Ok(());
+    };
+    let when = if from.0 > 0 { format!(" from {from} of the run on") } else { String::new() };
+    if let ([only], 0, 2..) = (most.as_slice(), *others, cpus.len()) {
+        let thread = Printable(&only.thread);
+        return write!(f, "thread {thread} asks for {asked:.2} CPUs{when}, and uses one at a time");
+    }
+    let there = match cpus.as_slice() {
+        [cpu] => format!("CPU {cpu} is all they have"),
+        several => format!("they have {}, {}", several.len(), CpuList(several)),
+    };
+    let asking = |of: &Asking| format!("{} {:.1} %", Printable(&of.thread), of.share * 100.0);
+    let most: Vec<String> = most.iter().map(asking).collect();
+    let percent = asked * 100.0;
+    write!(f, "threads ask for {percent:.1} % of a CPU{when}, and {there}: {}", most.join(", "))?;
+    if *others > 0 {
+        write!(f, " and {others} more")?;
+    }
+    if *unknown > 0 {
+        write!(f, "; what {unknown} other threads ask for is not known and not counted")?;
+    }
+    Ok(())
 }
 
 impl Warning {
@@ -200,6 +293,10 @@ impl Warning {
                 "The thread ran under the ordinary policy, where others may preempt it. Give \
                  CAP_SYS_NICE, raise `ulimit -r`, or run as root."
             }
+            Self::Overcommitted { .. } => {
+                "Deadlines will be missed, and whatever is least urgent falls behind without end. \
+                 Ask for less, or give the threads more CPUs."
+            }
             Self::RtThrottling { .. } => {
                 "A FIFO thread that never sleeps is stopped for the rest of each period. Lift it \
                  with `sysctl kernel.sched_rt_runtime_us=-1` and put it back afterwards."
@@ -250,6 +347,11 @@ impl Warning {
             Self::PartLeftOut { .. } => {
                 "Nothing is known about it. Remove the reason, and record again, if it is wanted."
             }
+            Self::TapDisagrees { .. } => {
+                "One of the two clocks is wrong, or the tap lies elsewhere: parts from and to the tap \
+                 mean little, and its times that contradict their neighbours are not used. Name the \
+                 clock of a file as what it is (--tap-clock), and record again."
+            }
             Self::WokeEarly { .. } => {
                 "They count as 0. Within the bound of the clocks' relation that is its error; beyond \
                  it the timer fires early, and short latencies of this row mean little."
@@ -269,8 +371,63 @@ impl Warning {
                 "The response times hold: they count from the intended instants. Service times are \
                  those of the process that left. A CPU of its own for the client, and --fifo, help."
             }
-            Self::AccountBroken { .. } => {
+            Self::MessagesRefused { .. } => {
+                "They never left, and stay in the sample as values of which only a lower bound is \
+                 known. See what changed on the path while it was measured: its MTU, its queue."
+            }
+            Self::PacketsUnlogged { .. } => {
+                "Histograms and accounts have them all. The log takes some 500 000 records a second: \
+                 lower --rate, or leave --log-packets out."
+            }
+            Self::LinkDown { .. } => {
+                "Frames that came meanwhile are lost or late. See what the driver says (`dmesg`), and who \
+                 switched it off (`ip monitor link`)."
+            }
+            Self::UnequalMtus { .. } => {
+                "Frames that the smaller one does not send are dropped and counted. Give both the same \
+                 (`ip link set dev NAME mtu BYTES`)."
+            }
+            Self::FramesUncounted { .. } | Self::AccountBroken { .. } => {
                 "This is an error of whylate: please report it with the run directory."
+            }
+            Self::Planted { .. } => {
+                "This calibration is a test of itself and of no use for anything else: it is not kept for \
+                 later measurements. Leave --plant-bias and --plant-tail out."
+            }
+            Self::DelayOverflow { .. } => {
+                "They are lost, and counted. Hold frames back for less time, send fewer, or give the line \
+                 more room (--capacity)."
+            }
+            Self::DelayLate { .. } => {
+                "Each frame's own times are in its truth all the same. Give the line a CPU for itself \
+                 (--cpu, isolcpus), and send no faster than it can."
+            }
+            Self::TruthsMissed { .. } => {
+                "They are in every count; who judges by truths leaves them out. Send more slowly, or give \
+                 the recording another CPU than the line and the client."
+            }
+            Self::ClientsTurnedAway { .. } => {
+                "What was measured is of the others. Let fewer clients come at a time."
+            }
+            Self::NoAccount { .. } => {
+                "How many messages were lost is not known. Let a reflector of this version listen \
+                 there, and see that its last message is not lost on a saturated path."
+            }
+            Self::OwnThreadsInTheWay { .. } => {
+                "That is an effect of the measurement and nothing of the system's. Give whylate's own \
+                 work a CPU with --housekeeping, each flow CPUs of its own, or leave the trace out \
+                 (--no-trace)."
+            }
+            Self::NotToBeHad { .. } => {
+                "The port works all the same, and costs more than it would with it. To have that or \
+                 nothing, ask for it by name (--attach, --copying)."
+            }
+            Self::OtherVersion { .. } => {
+                "Whoever sent them waits in vain: run the same version of whylate at both ends."
+            }
+            Self::WallClockStepped { .. } => {
+                "Nothing that was measured rests on it: times come from the counter. Times of day in \
+                 files of this run are those of the nearest reading."
             }
             Self::Within { of, .. } => of.meaning(),
         }
@@ -284,5 +441,34 @@ fn noise(share: f64) -> &'static str {
     } else {
         "The loop ran faster than its own gap-free blocks say: the CPU's clock speed rose. Fix the \
          frequency, or lengthen --warmup, and record again."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CpuId, Nanos};
+
+    #[test]
+    fn who_asks_for_more_than_there_is_is_named_with_its_share() {
+        let asking = |thread: &str, share| Asking { thread: thread.to_owned(), share };
+        let warning = |cpus: &[u32], asked, from, most: Vec<Asking>, others| {
+            let cpus = cpus.iter().copied().map(CpuId).collect();
+            Warning::Overcommitted { cpus, asked, from: Nanos(from), most, others, unknown: others }
+                .to_string()
+        };
+        assert_eq!(
+            warning(&[0, 1], 10.8, 300_000_000, vec![asking("a", 0.9), asking("b", 0.9)], 10),
+            "threads ask for 1080.0 % of a CPU from 300ms of the run on, and they have 2, 0-1: a \
+             90.0 %, b 90.0 % and 10 more; what 10 other threads ask for is not known and not counted"
+        );
+        assert_eq!(
+            warning(&[3], 1.125, 0, vec![asking("a", 0.75), asking("b", 0.375)], 0),
+            "threads ask for 112.5 % of a CPU, and CPU 3 is all they have: a 75.0 %, b 37.5 %"
+        );
+        assert_eq!(
+            warning(&[0, 1], 1.35, 0, vec![asking("a", 1.35)], 0),
+            "thread a asks for 1.35 CPUs, and uses one at a time"
+        );
     }
 }

@@ -31,6 +31,9 @@ pub enum Cause {
         /// Class of its priority.
         class: PriorityClass,
     },
+    /// A thread of whylate itself had the CPU: an effect of the measurement, and no cause of the
+    /// system's.
+    Whylate,
     /// The page-fault handler.
     PageFault,
     /// A non-maskable interrupt.
@@ -63,6 +66,9 @@ pub enum Cause {
     IdleExit,
     /// The thread waited for something that another thread held or had yet to provide.
     Blocked,
+    /// The thread could not run until it was woken, though it never waits of its own accord: a signal
+    /// stopped it, or the kernel put it to sleep.
+    Stopped,
     /// Inferred from evidence B: the thread was switched out, by whom is not known.
     ContextSwitch,
     /// Inferred from evidence B: the thread kept the CPU; an interrupt, the host or the firmware.

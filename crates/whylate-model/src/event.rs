@@ -1,8 +1,12 @@
 //! Kernel events on the same timeline as the gaps.
 
+mod device;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{CpuId, Pid, Ticks};
+
+pub use device::DeviceName;
 
 /// One kernel event, stamped by the kernel with the counter that the gaps are stamped with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +144,163 @@ pub enum EventKind {
         /// Function to run there.
         function: u64,
     },
+    /// `syscalls:sys_enter_NAME` of a call that sends: `sendto`, `write`, ...
+    SendCall,
+    /// `tcp:tcp_sendmsg_locked`: a part of a message is put into a segment.
+    TcpSend {
+        /// Bytes of the message that are still to be taken.
+        length: i32,
+    },
+    /// `net:net_dev_queue`: given to an interface's queueing discipline.
+    NetQueue {
+        /// Address of the buffer.
+        skb: u64,
+        /// The interface.
+        device: DeviceName,
+        /// Bytes of the frame.
+        length: u32,
+    },
+    /// `qdisc:qdisc_enqueue`.
+    QdiscIn {
+        /// Address of the buffer.
+        skb: u64,
+    },
+    /// `qdisc:qdisc_dequeue`.
+    QdiscOut {
+        /// Address of the buffer; 0 where there was none.
+        skb: u64,
+    },
+    /// `net:net_dev_start_xmit`: given to the driver.
+    NetXmit {
+        /// Address of the buffer.
+        skb: u64,
+        /// The interface.
+        device: DeviceName,
+        /// Bytes of the frame.
+        length: u32,
+    },
+    /// `net:netif_receive_skb`: taken by the receiving stack.
+    NetReceive {
+        /// Address of the buffer.
+        skb: u64,
+        /// The interface.
+        device: DeviceName,
+        /// Bytes without the link's header.
+        length: u32,
+    },
+    /// `napi:napi_poll`, recorded at the END of the poll.
+    NapiPoll {
+        /// The interface.
+        device: DeviceName,
+        /// Frames that were taken.
+        work: i32,
+    },
+    /// `tcp:tcp_probe`: a segment of an established connection is about to be processed.
+    TcpSegment {
+        /// Address of the buffer; kernels before 6.10 do not say.
+        skb: Option<u64>,
+        /// Address of the receiver's socket; kernels before 6.10 do not say.
+        socket: Option<u64>,
+        /// Bytes of data; 0 of a mere acknowledgement.
+        length: u32,
+    },
+    /// `sock:sk_data_ready`: there is something in a socket's queue.
+    SocketReady {
+        /// Address of the socket.
+        socket: u64,
+        /// Its protocol.
+        protocol: Protocol,
+    },
+    /// `sock:sock_send_length`: a call that sends is about to return.
+    SocketSent {
+        /// Address of the socket.
+        socket: u64,
+        /// Its protocol.
+        protocol: Protocol,
+        /// Bytes, or an error below 0.
+        length: i32,
+    },
+    /// `sock:sock_recv_length`: a call that receives is about to return.
+    SocketRead {
+        /// Address of the socket.
+        socket: u64,
+        /// Its protocol.
+        protocol: Protocol,
+        /// Bytes, or an error below 0.
+        length: i32,
+    },
+    /// `sock:sock_recv_length` of a call that only looked (`MSG_PEEK`) and left the message there.
+    SocketPeeked {
+        /// Address of the socket.
+        socket: u64,
+    },
+    /// `skb:skb_copy_datagram_iovec`: copied to the reader.
+    SkbCopied {
+        /// Address of the buffer.
+        skb: u64,
+        /// Bytes.
+        length: i32,
+    },
+    /// `udp:udp_fail_queue_rcv_skb`: a datagram found no room at its socket.
+    UdpRefused {
+        /// The kernel's error, below 0.
+        error: i32,
+        /// The port that it was sent to, where the kernel says.
+        port: Option<u16>,
+    },
+    /// `skb:kfree_skb`: dropped.
+    SkbFreed {
+        /// Address of the buffer.
+        skb: u64,
+        /// The kernel's word for why, `NO_SOCKET`; empty where the kernel does not say.
+        reason: String,
+    },
+    /// `skb:consume_skb`: freed after it had served.
+    SkbConsumed {
+        /// Address of the buffer.
+        skb: u64,
+    },
+}
+
+/// What a socket speaks, as far as messages are told apart by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// A stream of bytes over IP.
+    Tcp,
+    /// Datagrams over IP.
+    Udp,
+    /// Anything else, over IP or not.
+    Other,
+}
+
+impl Protocol {
+    /// From the kernel's numbers of the address family and of the protocol.
+    #[must_use]
+    pub fn from_numbers(family: u64, protocol: u64) -> Self {
+        match (family, protocol) {
+            (2 | 10, 6) => Self::Tcp,
+            (2 | 10, 17) => Self::Udp,
+            _ => Self::Other,
+        }
+    }
+
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Other => "other",
+        }
+    }
+
+    /// From its word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Tcp, Self::Udp, Self::Other].into_iter().find(|known| known.name() == name)
+    }
 }
 
 /// A thread as the scheduler's events describe it.

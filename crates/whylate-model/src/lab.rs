@@ -39,6 +39,13 @@ pub struct BedNotes {
     pub datapath: String,
     /// Since when it is up, nanoseconds since 1970.
     pub since_ns: u64,
+    /// Queues at each end of its links, each mapped to a CPU; none for one that is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u32>,
+    /// The interface of its device where everything between client and server can be seen, both ways;
+    /// none in a bed that was not set up for a tap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tap: Option<String>,
 }
 
 /// What lies between client and server.
@@ -52,6 +59,8 @@ pub enum BedKind {
     Bridge,
     /// Open vSwitch.
     Ovs,
+    /// A place for a box: nothing passes until one joins the two links of the device.
+    Open,
 }
 
 /// One namespace of a bed.
@@ -98,6 +107,7 @@ impl BedKind {
             Self::Direct => "direct",
             Self::Bridge => "bridge",
             Self::Ovs => "ovs",
+            Self::Open => "open",
         }
     }
 }

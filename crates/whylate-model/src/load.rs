@@ -28,11 +28,25 @@ pub struct LoadFacts {
     /// receiver missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
+    /// How far it was by when, from the beginning of the measurement on and thinned as it grows:
+    /// how much it did is not known to be steady. Empty where only the sum was counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<LoadPoint>,
     /// It ended before it was told to: what was measured afterwards was measured without it.
     pub ended_early: bool,
     /// What else is to be known of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// How far a load was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadPoint {
+    /// After so long, by its own clock.
+    pub time: Nanos,
+    /// It had done so much.
+    pub amount: u64,
 }
 
 impl LoadFacts {

@@ -3,6 +3,8 @@
 //!
 //! A directory holds `paper.json` and, beside it, the run directories of the parts.
 
+mod distributions;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,11 @@ use crate::error::ModelError;
 use crate::files;
 use crate::host::Fingerprint;
 use crate::run::FORMAT_VERSION;
+
+pub use distributions::{
+    Distribution, DistributionPoint, Distributions, Effect, EffectSize, EffectVerdict, Reached,
+    TextTable,
+};
 
 /// The file in the directory.
 pub const PAPER_FILE: &str = "paper.json";
@@ -37,6 +44,21 @@ pub struct Paper {
     pub host: Fingerprint,
     /// Its scenarios, in the paper's order.
     pub scenarios: Vec<Scenario>,
+    /// Experiments of the paper that are not repeated here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_here: Vec<NotHere>,
+}
+
+/// An experiment of the paper that is not repeated here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotHere {
+    /// Where it stands in the paper.
+    pub place: String,
+    /// What it is about.
+    pub title: String,
+    /// What would repeat it.
+    pub would_be: String,
 }
 
 /// One section or figure of the paper.
@@ -53,8 +75,40 @@ pub struct Scenario {
     pub runs: Vec<String>,
     /// Figures of the paper beside this host's.
     pub rows: Vec<Row>,
+    /// What times consist of, as stacked bars: the paper's first, where there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<StackedBar>,
+    /// Tables of the paper, as they are here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TextTable>,
+    /// Distributions, figure by figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distributions: Vec<Distributions>,
+    /// What tools say of the differences between configurations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
     /// What else there is to know, a sentence each: what was not done and why, what spoils it.
     pub notes: Vec<String>,
+}
+
+/// What a time consists of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StackedBar {
+    /// Whose time.
+    pub label: String,
+    /// Its pieces in their order, which sum to the whole.
+    pub pieces: Vec<StackedPiece>,
+}
+
+/// A piece of a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StackedPiece {
+    /// What took it.
+    pub label: String,
+    /// How long, in nanoseconds.
+    pub ns: f64,
 }
 
 /// One figure of the paper beside this host's.
@@ -67,7 +121,10 @@ pub struct Row {
     pub paper: Option<String>,
     /// As it is here; none where it could not be measured, which a note says.
     pub here: Option<Here>,
-    /// Why they differ, or what to make of it.
+    /// As it would be without what the host took; none where that is not known, or took nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_host: Option<Here>,
+    /// Why they differ by what this run shows, or what to make of it.
     pub why: String,
 }
 
@@ -104,6 +161,14 @@ pub enum Unit {
     Ratio,
 }
 
+impl Scenario {
+    /// Has it tables beside its rows?
+    #[must_use]
+    pub fn has_tables(&self) -> bool {
+        !(self.tables.is_empty() && self.effects.is_empty() && self.distributions.is_empty())
+    }
+}
+
 impl Paper {
     /// Writes it into the directory, whole or not at all.
     pub fn write(&self, directory: &Path) -> Result<(), ModelError> {
@@ -129,12 +194,28 @@ impl Paper {
             }
             Err(error) => return Err(error),
         };
-        let paper: Self = serde_json::from_slice(&json)
-            .map_err(|why| ModelError::malformed(&path, why.to_string()))?;
-        match paper.format_version {
-            1..=FORMAT_VERSION => Ok(Some(paper)),
-            0 => Err(ModelError::malformed(&path, "there is no format version 0")),
-            found => Err(ModelError::NewerFormat { path, found, newest: FORMAT_VERSION }),
+        Self::parse(&path, &json).map(Some)
+    }
+
+    /// Reads the content of a `paper.json`, which `path` names in errors.
+    ///
+    /// # Errors
+    /// It is cut, no paper, or of a newer format, which may look otherwise in every other place.
+    pub fn parse(path: &Path, json: &[u8]) -> Result<Self, ModelError> {
+        #[derive(Deserialize)]
+        struct Header {
+            format_version: u32,
+        }
+        let malformed = |why: serde_json::Error| ModelError::malformed(path, why.to_string());
+        let header: Header = serde_json::from_slice(json).map_err(malformed)?;
+        match header.format_version {
+            1..=FORMAT_VERSION => serde_json::from_slice(json).map_err(malformed),
+            0 => Err(ModelError::malformed(path, "there is no format version 0")),
+            found => Err(ModelError::NewerFormat {
+                path: path.to_owned(),
+                found,
+                newest: FORMAT_VERSION,
+            }),
         }
     }
 }

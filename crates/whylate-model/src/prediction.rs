@@ -89,7 +89,8 @@ pub struct PredictedTask {
     pub delay: Nanos,
     /// How long a less urgent task may keep it waiting.
     pub blocking: Nanos,
-    /// Its response time; none where the policy gives one answer for all tasks.
+    /// Its response time, which every policy is asked for; none in a prediction that was stored
+    /// before earliest deadline first gave one for each task.
     pub response: Option<PredictedResponse>,
     /// What is left before its deadline, ns; negative where it may be missed.
     pub slack_ns: Option<i64>,
@@ -208,10 +209,17 @@ pub struct MeasuredTask {
     pub over: u64,
     /// The longest response.
     pub max: Option<Nanos>,
-    /// The prediction beside it; none without both.
+    /// The prediction beside it; none without both, and where no job that was done took longer than
+    /// predicted and others were never done, of which that is not known.
     pub comparison: Option<Comparison>,
     /// The slowest job, where the prediction was violated.
     pub worst: Option<WorstJob>,
+    /// The jobs of `over` by what the longest gap of each is named after, most frequent first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_by: Vec<OverBy>,
+    /// The first jobs of `over`, one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_first: Vec<OverJob>,
     /// How late its releases were.
     pub releases: Option<ReleaseJitter>,
 }
@@ -248,6 +256,53 @@ pub struct WorstJob {
     /// What it wanted and did not have.
     pub taken: TakenFrom,
     /// The gap that took most of its time.
+    pub gap: Option<WorstJobGap>,
+}
+
+/// How many jobs that took longer than was predicted have one thing behind them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OverBy {
+    /// What their longest gap is named after.
+    pub cause: OverCause,
+    /// How many.
+    pub jobs: u64,
+}
+
+/// What the longest gap of a slow job is named after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum OverCause {
+    /// A cause, as it reads in reports.
+    Named {
+        /// Which.
+        cause: String,
+    },
+    /// Nobody looked what the gap was.
+    NotNamed,
+    /// No gap of the job is stored.
+    NoGap,
+    /// Causes of fewer jobs than those that are counted apart.
+    Others {
+        /// How many causes.
+        causes: u64,
+    },
+}
+
+/// One of the jobs that took longer than was predicted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OverJob {
+    /// Its number.
+    pub job: u64,
+    /// Its nominal release.
+    pub release: Ticks,
+    /// Its response; none for a job that was never done.
+    pub response: Option<Nanos>,
+    /// By how much it took longer; of a job that was never done, at least.
+    pub by: Nanos,
+    /// The gap that took most of its time; of a job that was never done, of that up to its deadline.
     pub gap: Option<WorstJobGap>,
 }
 

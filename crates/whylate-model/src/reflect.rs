@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::flow::{Receptions, Socket};
+use crate::frames::{Frames, Program};
 use crate::units::{CpuId, Nanos};
 use crate::warning::Warning;
 
@@ -24,6 +26,15 @@ pub struct Reflected {
     pub wait: String,
     /// Whether busy-polling did anything; none where it was not asked for.
     pub busy_polling: Option<String>,
+    /// What the kernel gave its socket; none where it had several, or a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<Socket>,
+    /// Of a port of whole frames: its rings, and what it saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
+    /// The program that answered inside the kernel; then there is no residence, and no client is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
     /// The CPU that it was pinned to.
     pub cpu: Option<CpuId>,
     /// When it began to listen, nanoseconds since 1970.
@@ -36,10 +47,16 @@ pub struct Reflected {
     pub answered: u64,
     /// Requests of warm-ups, and greetings, answered.
     pub warm_ups: u64,
+    /// Measured messages that ask for no answer, and are counted by client.
+    #[serde(default)]
+    pub one_way: u64,
     /// Messages of the protocol that ask for no answer.
     pub unasked: u64,
     /// Messages that were not well-formed, and not answered.
     pub foreign: u64,
+    /// Messages of another version of the protocol, and not answered.
+    #[serde(default)]
+    pub other_version: u64,
     /// Answers that could not be sent.
     pub unsent: u64,
     /// Why the first of them could not.
@@ -70,6 +87,10 @@ pub enum ReflectedEnd {
     Idle,
     /// A client had finished, and it was to end then.
     ClientFinished,
+    /// Its port, or its program, was gone with the interface.
+    Lost,
+    /// It had not when this was written: it was killed after that, or still goes on.
+    GoingOn,
 }
 
 /// What became of connections.
@@ -106,7 +127,9 @@ pub struct Residence {
     pub max: Nanos,
 }
 
-/// One percentile of the residence; without a value where there are too few samples for it.
+/// One percentile of the residence; without a value where there are too few samples for it. Its
+/// interval, which knows how far neighbours depend on each other, stands with the series of a
+/// recording (`-o`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResidencePercentile {
@@ -114,10 +137,22 @@ pub struct ResidencePercentile {
     pub percent: f64,
     /// The value.
     pub value: Option<Nanos>,
-    /// Lower end of its 95 % interval, for independent samples.
-    pub low: Option<Nanos>,
-    /// Upper end.
-    pub high: Option<Nanos>,
+}
+
+/// Measured messages of one client that asked for no answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OneWay {
+    /// Messages that came, each number once.
+    pub received: u64,
+    /// Messages that came again.
+    pub duplicates: u64,
+    /// Of the received ones, those that came after a later one (RFC 4737).
+    pub reordered: u64,
+    /// Their rate and their distances.
+    pub receptions: Receptions,
+    /// Percentiles of the distances, as of the residence.
+    pub gaps: Vec<ResidencePercentile>,
 }
 
 /// What one client got.
@@ -132,10 +167,21 @@ pub struct ReflectedClient {
     pub answered: u64,
     /// Requests of its warm-up, and greetings, answered.
     pub warm_ups: u64,
+    /// Its messages that asked for no answer, where it sent any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way: Option<OneWay>,
     /// It said that it had finished.
     pub finished: bool,
     /// Median of their residence.
     pub median: Option<Nanos>,
     /// Largest residence.
     pub max: Option<Nanos>,
+}
+
+impl ReflectedClient {
+    /// Messages that came of those that asked for no answer.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.one_way.as_ref().map_or(0, |of| of.received)
+    }
 }

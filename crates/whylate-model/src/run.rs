@@ -4,18 +4,34 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backends::Backends;
+use crate::breakdown::Watched;
+use crate::calibration::Calibration;
+use crate::calibration_parts::CalibrationParts;
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
+use crate::delay::DelayLine;
+use crate::device::Device;
 use crate::flow::Flow;
+use crate::forward::Forward;
 use crate::host::Fingerprint;
 use crate::load::LoadFacts;
 use crate::origin::{Origin, Spread};
 use crate::prediction::Prediction;
+use crate::reflect::Reflected;
 use crate::series::Series;
 use crate::switch_cost::SwitchCost;
 use crate::threads::ThreadSummary;
-use crate::units::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
+use crate::units::{CpuId, Nanos, Ticks, TicksDelta};
 use crate::wake::WakeSummary;
 use crate::warning::Warning;
+
+mod beginning;
+mod clock;
+mod selftest;
+mod wall;
+pub use beginning::Beginning;
+pub use clock::{Anchor, ClockFacts, CpuOffset, Drift, FrequencySource};
+pub use selftest::{SelfTest, SelfTestKind};
 
 /// The format this version writes and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -98,6 +114,30 @@ pub struct Run {
     /// What a context switch costs, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_cost: Option<SwitchCost>,
+    /// What a reflector did, where this is its recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reflected: Option<Box<Reflected>>,
+    /// The same requests over several backends, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backends: Option<Box<Backends>>,
+    /// What a forwarder did, where this is its recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Box<Forward>>,
+    /// What a delay line did, where this is its recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Box<DelayLine>>,
+    /// A process that knows nothing of it, and where its requests spent their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Box<Watched>>,
+    /// How close the backends of this host come to the truth, where this is a calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Box<Calibration>>,
+    /// What stands behind that, part by part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration_parts: Option<Box<CalibrationParts>>,
+    /// What a box between two ports does to latency, where that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Box<Device>>,
 }
 
 impl Run {
@@ -135,112 +175,6 @@ pub enum RunState {
     Complete,
     /// Ended early by the user or by a stated limit; everything collected.
     Stopped,
-}
-
-/// The clock of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ClockFacts {
-    /// Kind of counter: `tsc`, `cntvct_el0`, `mock`.
-    pub counter: String,
-    /// Frequency used for every conversion of this run.
-    pub hz: Hertz,
-    /// Bound of its error in parts per million.
-    pub hz_bound_ppm: f64,
-    /// Every source of the frequency there was.
-    pub sources: Vec<FrequencySource>,
-    /// How the frequency moved over the run, where that could be told.
-    #[serde(default)]
-    pub drift: Option<Drift>,
-    /// No reading behind the frequency lies further from its course.
-    #[serde(default)]
-    pub jitter_ns: Option<f64>,
-    /// The counter's reading that tables of this run count from.
-    pub epoch: Ticks,
-    /// Relation to wall time at start and end.
-    pub anchors: Vec<Anchor>,
-    /// Cost of one read: smallest.
-    pub read_cost_min_ns: f64,
-    /// Cost of one read: median.
-    pub read_cost_median_ns: f64,
-    /// Smallest step seen.
-    pub resolution_ns: f64,
-    /// Largest bound of the offset between measured CPUs; none with one CPU.
-    pub cross_cpu: Vec<CpuOffset>,
-    /// Cost of recording one gap: median.
-    pub gap_recording_ns: Option<f64>,
-    /// Cost of recording one sample: median.
-    pub sample_recording_ns: Option<f64>,
-}
-
-impl ClockFacts {
-    /// `CLOCK_REALTIME` at `at`, in nanoseconds since 1970, by the nearest anchor; none without one.
-    #[must_use]
-    pub fn realtime_ns(&self, at: Ticks) -> Option<u64> {
-        let anchor = self.anchors.iter().min_by_key(|anchor| anchor.ticks.0.abs_diff(at.0))?;
-        let distance = TicksDelta(at.0.abs_diff(anchor.ticks.0)).to_nanos(self.hz).0;
-        if at < anchor.ticks {
-            anchor.realtime_ns.checked_sub(distance)
-        } else {
-            anchor.realtime_ns.checked_add(distance)
-        }
-    }
-}
-
-/// One source of the counter's frequency.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FrequencySource {
-    /// `perf mmap page`, `cpuid 15h`, `cpuid 40000010h`, `cntfrq_el0`, `regression`.
-    pub name: String,
-    /// What it says.
-    pub hz: Hertz,
-    /// Bound of its error, where it states one.
-    pub bound_ppm: Option<f64>,
-    /// Does it rest on something else than the source used?
-    pub independent: bool,
-    /// Difference from the frequency used.
-    pub difference_ppm: f64,
-}
-
-/// A steady change of the frequency.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Drift {
-    /// Parts per million per second.
-    pub ppm_per_s: f64,
-    /// Bound of its error.
-    pub bound_ppm_per_s: f64,
-}
-
-/// A pair of readings, counter and wall clock, and how far apart they may be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Anchor {
-    /// Counter.
-    pub ticks: Ticks,
-    /// `CLOCK_REALTIME`, nanoseconds since 1970.
-    pub realtime_ns: u64,
-    /// `CLOCK_MONOTONIC_RAW`, nanoseconds.
-    pub raw_ns: u64,
-    /// Half the width of the sandwich.
-    pub bound_ns: f64,
-}
-
-/// Offset of one CPU's counter against another's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CpuOffset {
-    /// The reference.
-    pub reference: CpuId,
-    /// The other.
-    pub cpu: CpuId,
-    /// Other minus reference, in ticks, at the start of the run.
-    pub offset_ticks: i64,
-    /// Bound: two stamps closer than this have no order.
-    pub bound: TicksDelta,
-    /// The offset again at the end of the run.
-    pub offset_ticks_at_end: Option<i64>,
 }
 
 /// The gap measurement of one thread.
@@ -522,41 +456,6 @@ pub enum Confidence {
     Likely,
     /// It fits.
     Possible,
-}
-
-/// The result of `gaps --selftest`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SelfTest {
-    /// One row per kind of interruption.
-    pub kinds: Vec<SelfTestKind>,
-    /// Kinds that could not be injected, and why.
-    #[serde(default)]
-    pub skipped: BTreeMap<String, String>,
-}
-
-/// One kind of injected interruption.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SelfTestKind {
-    /// `fifo preemption`, `ipi`, `page fault`, `signal`, `cpu hog`.
-    pub kind: String,
-    /// How many were injected: a prime.
-    pub injected: u64,
-    /// How many overlap a recorded gap.
-    pub found: u64,
-    /// Gaps ascribed to the injector.
-    pub ascribed: u64,
-    /// Of those, made by it; none where evidence A is missing.
-    pub ascribed_rightly: u64,
-    /// Injected ones whose gap named the right cause.
-    pub named_right: u64,
-    /// Was there evidence A to name causes with?
-    pub with_trace: bool,
-    /// Median of measured minus injected length, where the length is known.
-    pub length_error_ns: Option<f64>,
-    /// p99 of the absolute error.
-    pub length_error_p99_ns: Option<f64>,
 }
 
 /// The verdict on a run.

@@ -3,7 +3,9 @@
 //! They are committed as `schema/*.schema.json` in this crate; a test fails when one differs, and
 //! `UPDATE_SCHEMA=1 cargo test -p whylate-model schema` writes it anew.
 
+use crate::delay::DelayLine;
 use crate::doctor::Diagnosis;
+use crate::forward::Forward;
 use crate::lab::LabStatus;
 use crate::reflect::Reflected;
 use crate::run::Run;
@@ -46,6 +48,26 @@ pub fn of_lab() -> String {
 #[must_use]
 pub fn of_reflected() -> String {
     text(&schemars::schema_for!(Reflected))
+}
+
+/// The schema of what `whylate forward --format json` prints, as JSON text.
+///
+/// # Panics
+///
+/// Never, as [`of_run`].
+#[must_use]
+pub fn of_forward() -> String {
+    text(&schemars::schema_for!(Forward))
+}
+
+/// The schema of what `whylate delay --format json` prints, as JSON text.
+///
+/// # Panics
+///
+/// Never, as [`of_run`].
+#[must_use]
+pub fn of_delay() -> String {
+    text(&schemars::schema_for!(DelayLine))
 }
 
 fn text(schema: &schemars::Schema) -> String {

@@ -74,12 +74,25 @@ pub enum Definition {
     RoundTrip,
     /// Intended send to response.
     Response,
-    /// Intended send to actual send.
+    /// Actual send by one port to the reception by another, by one clock.
+    OneWay,
+    /// Intended send by one port to the reception by another, by one clock.
+    OneWayResponse,
+    /// Intended send to actual send; in a delay line, when a frame was to leave to when it did.
     SendLateness,
+    /// The same without what left late behind long turns of the sender's loop.
+    UninterruptedLateness,
     /// Actual send to the next one.
     Departures,
+    /// Reception to the next one of the same sender.
+    Receptions,
+    /// Reception of a request to the sending of its answer, inside a server; of a frame to its handing
+    /// over, inside a forwarder.
+    Residence,
     /// Last reading of one runner to the first of the next on its CPU.
     ContextSwitch,
+    /// A point on the way of a request and its reply to a later one.
+    PartOfRequest,
 }
 
 /// Samples that were given up: they stay in the sample, and all that is known of them is that they

@@ -18,6 +18,9 @@ pub struct SwitchCost {
     pub direct: Vec<DirectRow>,
     /// The timer tick, where it was seen without a switch.
     pub tick: Option<Tick>,
+    /// How fast each level of memory is read, where working sets were asked for.
+    #[serde(default)]
+    pub bandwidths: Vec<ReadBandwidth>,
     /// What switches cost through the caches, by working set; empty where it was not asked for.
     pub indirect: Vec<IndirectRow>,
     /// How switches were made for `indirect`; none where that was not asked for.
@@ -156,6 +159,30 @@ pub struct Direct {
     pub traced: Option<Traced>,
     /// How long a runner kept the CPU, where the kernel decided; none without a switch.
     pub quantum: Option<Quantum>,
+    /// The cost in repetitions in turns with those of the other kinds; none where there was one only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetitions: Option<Repetitions>,
+}
+
+impl Direct {
+    /// The 95 % interval of the cost to expect: within the dense cluster of all switches or over
+    /// repetitions, whichever is wider; none where neither is known.
+    #[must_use]
+    pub fn interval(&self) -> Option<(Nanos, Nanos)> {
+        let over = self.repetitions.as_ref().and_then(|of| of.interval);
+        let both = [self.times.cluster_interval, over].into_iter().flatten();
+        both.max_by_key(|(low, high)| high.0.saturating_sub(low.0))
+    }
+}
+
+/// The cost to expect in each of several repetitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Repetitions {
+    /// Median of the dense cluster of each, in the order of time; of those that have one.
+    pub medians: Vec<Nanos>,
+    /// 95 % interval of the cost to expect by Student's t over them; none of fewer than two.
+    pub interval: Option<(Nanos, Nanos)>,
 }
 
 /// Times of context switches: from the last reading of one runner to the first of the next.
@@ -256,9 +283,17 @@ pub struct Trials {
     pub wanted: u32,
     /// Pairs tried at most.
     pub most: u32,
-    /// A pair whose trials lost shares of time to the host that differ by more than this is
-    /// discarded.
-    pub host_share_apart: f64,
+    /// A break in which none of the runners had the CPU counts where it is longer than this.
+    #[serde(default)]
+    pub longest_break: Nanos,
+    /// What a tick takes, which that lies above: traced, or of breaks that recur at its period; none
+    /// where it was not found.
+    #[serde(default)]
+    pub tick: Option<Nanos>,
+    /// A pair is discarded where the shares of time of its trials that such breaks took differ by more
+    /// than this.
+    #[serde(alias = "host_share_apart")]
+    pub breaks_apart: f64,
 }
 
 /// One working set.
@@ -269,16 +304,24 @@ pub struct IndirectRow {
     pub bytes: u64,
     /// Pairs tried.
     pub tried: u32,
-    /// Of them, discarded because the host took more of one trial than of the other.
+    /// Of them, discarded because longer breaks, in which none of the runners had the CPU, took more of
+    /// one trial than of the other.
     pub discarded: u32,
+    /// Of the discarded, those of which the kernel's count of stolen time says that it was the host.
+    #[serde(default)]
+    pub discarded_by_host: u32,
     /// Of them, discarded because nobody switched, or nothing was read.
     pub empty: u32,
     /// What came out; none where it was refused.
     pub penalty: Option<Penalty>,
     /// Why there is no number, or why it is not told from zero, or what cut its trials short.
     pub reason: Option<String>,
-    /// What filling the caches again should take, by the times of passes.
+    /// What filling the caches again should take, by its size and the bandwidths that were measured;
+    /// none where one of these is not known.
     pub refill: Option<Refill>,
+    /// Passes over such a set, timed before the trials.
+    #[serde(default)]
+    pub passes: Option<TimedPasses>,
 }
 
 /// `C = ((W1 - W10)/W1) * (T/N10)`, over pairs of trials.
@@ -379,16 +422,49 @@ impl Trend {
     }
 }
 
-/// What it should take to read a working set again after the others were read.
+/// What filling the caches again should take: bytes by the bandwidth of where they come from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refill {
+    /// The level of the smallest cache that holds one set; none for memory.
+    pub warm_from: Option<u8>,
+    /// That of the smallest that holds the sets of all runners; none for memory.
+    pub cold_from: Option<u8>,
+    /// A pass over a set that stays where one set fits, ns.
+    pub warm_ns: f64,
+    /// A pass over a set that is to be had from where all of them fit, ns.
+    pub cold_ns: f64,
+    /// The share of a cold pass that a runner comes through in its turn; 1 where it reads all of it.
+    pub reached: f64,
+    /// `reached` times the difference of the two: the penalty to expect, ns.
+    pub predicted_ns: f64,
+}
+
+/// Passes over a working set of this host, timed. They say what a pass takes, and predict nothing: the
+/// cold one is the very thing whose cost is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimedPasses {
     /// A pass over a working set that was just read, ns.
     pub warm_ns: f64,
     /// A pass after the other nine were read through, ns.
     pub cold_ns: f64,
-    /// The share of a pass that a runner comes through in its turn; 1 where it reads all of it.
-    pub reached: f64,
-    /// `reached` times the difference of the two: the penalty to expect, ns.
-    pub predicted_ns: f64,
+    /// The difference of the two, as far as a runner comes in its turn, ns.
+    pub difference_ns: f64,
+}
+
+/// How fast a level of memory is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadBandwidth {
+    /// The level of the cache; none for memory.
+    pub level: Option<u8>,
+    /// Size of the set that is read over and over: it fits into this level, and not into those before.
+    pub bytes: u64,
+    /// Bytes in a nanosecond, by the median piece of the set; none where it was not measured.
+    pub gb_per_s: Option<f64>,
+    /// Pieces that were timed.
+    pub pieces: u64,
+    /// Why it was not measured.
+    pub reason: Option<String>,
 }

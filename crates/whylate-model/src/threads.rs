@@ -17,7 +17,8 @@ pub struct ThreadSummary {
     pub workload: String,
     /// How it waited, such as `clock_nanosleep absolute`.
     pub timer: String,
-    /// How much later than asked the kernel may let the timer fire, as read back.
+    /// How much later than asked the kernel may let the timer fire: what was read back, and 0 under
+    /// a real-time policy, which has no slack whatever is set.
     pub timer_slack: Option<Nanos>,
     /// Scheduling policy, as read back.
     pub policy: String,
@@ -68,6 +69,9 @@ pub struct ThreadSummary {
     /// What came of its phases, for threads with a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseSummary>,
+    /// What it received, by kind of step, for threads with a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepTime>,
 }
 
 /// What came of the passes through one phase of a program, beside what the file asks for.
@@ -78,14 +82,76 @@ pub struct PhaseSummary {
     pub name: String,
     /// Passes that ended.
     pub passes: u64,
-    /// Execution time that a pass asks for.
+    /// CPU time that the `run` steps of a pass ask for.
     pub run_asked: Nanos,
-    /// Mean of what a pass received for it, by gap accounting; none without a pass.
+    /// Mean of what a pass received for them, by gap accounting; none without a pass.
     pub run_ns: Option<f64>,
-    /// Period of its timers; none without one.
+    /// Its steps that keep busy by the clock; none without one.
+    #[serde(default)]
+    pub runtime: Option<RuntimeSummary>,
+    /// Periods of its timers; none without one.
     pub period_asked: Option<Nanos>,
-    /// Mean from begin to begin; none without a pass.
+    /// What came of its timers; none without one, and where other threads share it, because each
+    /// thread moves the instants of all.
+    #[serde(default)]
+    pub activations: Option<ActivationSummary>,
+    /// How long a pass lasts with nothing in its way, where its `run`, `runtime` and `sleep` steps
+    /// alone decide that.
+    #[serde(default)]
+    pub length_asked: Option<Nanos>,
+    /// Mean length of a pass, from begin to begin; none without a pass.
     pub period_ns: Option<f64>,
+    /// Mean of what the thread wanted and did not have in a pass; none without a pass.
+    #[serde(default)]
+    pub lost_ns: Option<f64>,
+}
+
+/// Steps that keep busy by the clock, whatever they receive: means of the passes of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RuntimeSummary {
+    /// How long the steps of a pass are to be busy.
+    pub asked: Nanos,
+    /// How long they were, from their begin to their end; none without a pass.
+    pub lasted_ns: Option<f64>,
+    /// Of that, what the thread received, by gap accounting; none without a pass.
+    pub received_ns: Option<f64>,
+    /// How far one of them went beyond its end, at most: it did not have the CPU then.
+    pub longest_over: Nanos,
+}
+
+/// Activations by the timers of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ActivationSummary {
+    /// How many.
+    pub count: u64,
+    /// Mean distance of an activation from the one before by the same timer, the first from the
+    /// timer's beginning; none without one.
+    pub distance_ns: Option<f64>,
+    /// Periods that began late: the instant before was over when the thread came to wait for it, and
+    /// a relative timer begins anew then.
+    pub put_off: u64,
+    /// By so much in all.
+    pub put_off_by: Nanos,
+    /// How late the last one was: what the distances add up to beyond their periods and what was put
+    /// off, for an activation that is late is as much nearer to the next.
+    #[serde(default)]
+    pub last_late: Nanos,
+}
+
+/// What a thread with a program received, by what it received it for. The three add up to what the
+/// thread received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StepTime {
+    /// For `run` steps of passes that ended.
+    pub run: Nanos,
+    /// For `runtime` steps of passes that ended.
+    pub runtime: Nanos,
+    /// For the rest: memory that is written, the way from step to step, recordings, and the pass that
+    /// had not ended.
+    pub other: Nanos,
 }
 
 /// Context switches of a thread, from the begin of its schedule to its end.

@@ -49,6 +49,15 @@ pub struct LaterThan {
     pub raw: u64,
     /// With each skipped activation at its own lateness; none where nothing is skipped.
     pub corrected: Option<u64>,
+    /// Of those as measured, how many would have been as late without what the host took of them;
+    /// none where the kernel's trace does not tell.
+    #[serde(default)]
+    pub without_host: Option<u64>,
+    /// Of these again, how many would not without what came before the kernel woke the thread: a timer
+    /// that fired late and the exit from idle, of which on a virtual machine nobody knows how much the
+    /// host took. 0 on hardware; none where the trace does not tell.
+    #[serde(default)]
+    pub perhaps_host: Option<u64>,
 }
 
 /// Where the time of late wake-ups went.
@@ -83,7 +92,11 @@ impl WakeStage {
             Cause::IdleExit => Self::IdleExit,
             Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupt,
             Cause::Softirq { .. } => Self::Softirq,
-            Cause::Thread { .. } | Cause::Throttled | Cause::Blocked => Self::OtherThread,
+            Cause::Thread { .. }
+            | Cause::Whylate
+            | Cause::Throttled
+            | Cause::Blocked
+            | Cause::Stopped => Self::OtherThread,
             Cause::Host | Cause::Firmware => Self::Host,
             Cause::EntryResidual
             | Cause::InnerResidual
@@ -141,6 +154,10 @@ pub struct WakeCause {
     pub late_ns: f64,
     /// The latest.
     pub latest: Nanos,
+    /// How many of them were later than each length of [`LATER_THAN`]; empty where that was not
+    /// counted.
+    #[serde(default)]
+    pub later: Vec<u64>,
 }
 
 /// One late wake-up.

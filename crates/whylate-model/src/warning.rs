@@ -87,6 +87,21 @@ pub enum Warning {
         /// Why and what to do.
         reason: String,
     },
+    /// Threads ask for more CPU time than the CPUs have that they may use.
+    Overcommitted {
+        /// The CPUs.
+        cpus: Vec<CpuId>,
+        /// What is asked of them, in CPUs.
+        asked: f64,
+        /// When that is so first, from the beginning of the run.
+        from: Nanos,
+        /// Threads that ask for it, the largest shares first.
+        most: Vec<Asking>,
+        /// Further threads that ask for a part of it.
+        others: u64,
+        /// Threads of the set of which it is not known what they ask for: not counted.
+        unknown: u64,
+    },
     /// RT throttling takes the CPU from a FIFO thread.
     RtThrottling {
         /// Runtime the kernel grants per period.
@@ -165,6 +180,19 @@ pub enum Warning {
         /// Why.
         reason: String,
     },
+    /// A tap between both ends was not passed between the stamps of both, in more than a few requests.
+    TapDisagrees {
+        /// Which flow.
+        flow: String,
+        /// In how many requests.
+        requests: u64,
+        /// Of how many that both told of.
+        of: u64,
+        /// How far outside at most.
+        largest: Nanos,
+        /// What resolutions and bounds of both allow.
+        within: Nanos,
+    },
     /// Wake-ups were stamped before the instant they were scheduled for; they count as 0.
     WokeEarly {
         /// How many.
@@ -200,10 +228,111 @@ pub enum Warning {
         /// In what.
         how: String,
     },
+    /// The kernel did not take messages of a flow: they never left.
+    MessagesRefused {
+        /// Which flow.
+        flow: String,
+        /// How many.
+        refused: u64,
+        /// Why it did not take the first of them.
+        reason: String,
+    },
+    /// Records of single requests found no room on their way to the log; nothing else lacks them.
+    PacketsUnlogged {
+        /// How many.
+        records: u64,
+    },
     /// The counts of a flow do not add up: an error of the tool.
     AccountBroken {
         /// Which flow.
         flow: String,
+    },
+    /// The other end gave no account of messages that ask for no reply.
+    NoAccount {
+        /// Which flow.
+        flow: String,
+    },
+    /// Threads of whylate itself had a CPU of an end of a flow while requests were under way.
+    OwnThreadsInTheWay {
+        /// Which flow.
+        flow: String,
+        /// Requests that were left out of the search for causes for that.
+        left_out: u64,
+        /// Of how many.
+        requests: u64,
+    },
+    /// Something that was asked of a port of whole frames, or left to it, was not to be had.
+    NotToBeHad {
+        /// Of which flow or server.
+        part: String,
+        /// What there is instead, and why.
+        instead: String,
+    },
+    /// Messages of another version of whylate came to a reflector, which does not answer them.
+    OtherVersion {
+        /// Which version of the messages.
+        version: u8,
+        /// How many.
+        messages: u64,
+    },
+    /// The wall clock was set while something was measured.
+    WallClockStepped {
+        /// By so many nanoseconds: above zero where it was put forward.
+        by_ns: i64,
+    },
+    /// An interface went down while frames were forwarded by it, and forwarding went on.
+    LinkDown {
+        /// The interface.
+        interface: String,
+        /// How often.
+        times: u64,
+    },
+    /// The two interfaces of a forwarder do not take frames of the same length.
+    UnequalMtus {
+        /// The interface with the larger MTU.
+        larger: String,
+        /// Its MTU in bytes.
+        larger_mtu: u32,
+        /// The other.
+        smaller: String,
+        /// Its MTU in bytes.
+        smaller_mtu: u32,
+    },
+    /// The counts of a forwarder's direction do not add up: an error of the tool.
+    FramesUncounted {
+        /// Which direction.
+        direction: String,
+    },
+    /// An error was planted into the client's stamps on purpose: this calibration is a test of itself.
+    Planted {
+        /// What was planted.
+        what: String,
+    },
+    /// Frames found no room in a delay line.
+    DelayOverflow {
+        /// Which direction.
+        direction: String,
+        /// How many.
+        frames: u64,
+    },
+    /// Frames left a delay line later than it had said of itself.
+    DelayLate {
+        /// Which direction.
+        direction: String,
+        /// 99 of 100 left no more than so late.
+        late: Nanos,
+        /// What it had said.
+        said: Nanos,
+    },
+    /// Truths of frames were not kept: they found no room on their way to the disk.
+    TruthsMissed {
+        /// How many.
+        missed: u64,
+    },
+    /// Clients of a proxy found no place.
+    ClientsTurnedAway {
+        /// Datagrams or connections that were dropped for that.
+        dropped: u64,
     },
     /// A warning of one part of a run: of a cell of the matrix.
     Within {
@@ -212,6 +341,16 @@ pub enum Warning {
         /// What is to be known about it.
         of: Box<Warning>,
     },
+}
+
+/// A thread and what it asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Asking {
+    /// Its name.
+    pub thread: String,
+    /// In CPUs.
+    pub share: f64,
 }
 
 impl Warning {
@@ -234,6 +373,8 @@ impl Warning {
                 | Self::LoadEnded { .. }
                 | Self::Saturated { .. }
                 | Self::AccountBroken { .. }
+                | Self::FramesUncounted { .. }
+                | Self::Planted { .. }
         )
     }
 }

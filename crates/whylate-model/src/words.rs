@@ -18,6 +18,7 @@ impl fmt::Display for Cause {
             Self::Interrupt { name } => format!("interrupt {}", Printable(name)),
             Self::Softirq { vector } => format!("softirq {vector}"),
             Self::Thread { comm, class } => format!("thread {} ({class})", Printable(comm)),
+            Self::Whylate => "whylate itself".to_owned(),
             Self::PageFault => "page fault".to_owned(),
             Self::Nmi => "NMI".to_owned(),
             Self::Signal { signal } => format!("signal {signal}"),
@@ -31,6 +32,7 @@ impl fmt::Display for Cause {
             Self::NotSwitched => "no context switch".to_owned(),
             Self::Throttled => "throttled".to_owned(),
             Self::Blocked => "blocked on a resource".to_owned(),
+            Self::Stopped => "stopped or asleep".to_owned(),
             Self::TimerLate => "timer late".to_owned(),
             Self::IdleExit => "exit from idle".to_owned(),
             Self::Migration => "migration".to_owned(),
@@ -162,8 +164,14 @@ impl fmt::Display for Definition {
             Self::RoundTrip => "rtt",
             Self::Response => "response, from the intended send",
             Self::SendLateness => "send lateness",
+            Self::UninterruptedLateness => "uninterrupted send lateness",
             Self::Departures => "distance of departures",
+            Self::Receptions => "distance of receptions",
+            Self::Residence => "residence",
             Self::ContextSwitch => "context switch",
+            Self::PartOfRequest => "part of a request",
+            Self::OneWay => "one way",
+            Self::OneWayResponse => "one way, from the intended send",
         })
     }
 }

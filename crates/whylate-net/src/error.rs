@@ -23,7 +23,9 @@ pub enum NetError {
     #[error("a request of {0} bytes is outside {HEADER_BYTES} to {MAX_BYTES}: choose one inside")]
     Size(usize),
     /// The message size is none of the protocol's.
-    #[error("{bytes} bytes are no size of a {protocol} request: choose {least} to {most}")]
+    #[error(
+        "{bytes} bytes are no size of a {protocol} request: choose {least} to {most} ({frames})"
+    )]
     SizeOf {
         /// The size asked for.
         bytes: usize,
@@ -33,6 +35,35 @@ pub enum NetError {
         least: usize,
         /// The largest.
         most: usize,
+        /// The frames around the smallest.
+        frames: String,
+    },
+    /// A closed loop of messages that ask for no reply.
+    #[error(
+        "a closed loop waits for replies, and messages one way ask for none: choose another \
+         pattern of arrivals"
+    )]
+    NothingToWaitFor,
+    /// A capture cannot be replayed.
+    #[error(transparent)]
+    Capture(#[from] crate::capture::CaptureError),
+    /// Nothing can be held back.
+    #[error(transparent)]
+    Delay(#[from] crate::delay::DelayError),
+    /// No orders can be taken.
+    #[error(transparent)]
+    Control(#[from] crate::delay::ControlError),
+    /// Messages cannot be carried by a proxy.
+    #[error(transparent)]
+    Proxy(#[from] crate::delay::ProxyError),
+    /// Nothing can be forwarded.
+    #[error(transparent)]
+    Forward(#[from] crate::forward::ForwardError),
+    /// The protocol has no message that asks for no reply.
+    #[error("{protocol} counts no messages without a reply: send one way by the protocol raw")]
+    AsksForReplies {
+        /// The protocol.
+        protocol: &'static str,
     },
     /// The plan cannot be kept.
     #[error(transparent)]
@@ -75,6 +106,19 @@ pub enum NetError {
         /// How long it was tried.
         limit: Nanos,
     },
+    /// The other end speaks another version of the messages.
+    #[error(
+        "the other end ({path}) speaks version {version} of whylate's messages, and this whylate \
+         version {ours}: run the same version of whylate at both ends"
+    )]
+    OtherVersion {
+        /// From where to where.
+        path: String,
+        /// The other end's.
+        version: u8,
+        /// This end's.
+        ours: u8,
+    },
     /// The reflector's process could not be started.
     #[error("cannot start {exe} as reflector: {source}")]
     Spawn {
@@ -105,9 +149,49 @@ pub enum NetError {
         /// Why.
         source: std::io::Error,
     },
+    /// The pipe of the reflector's process could not be set up.
+    #[error("cannot set up the pipe of the reflector's process: {source}")]
+    Pipe {
+        /// Why.
+        source: std::io::Error,
+    },
     /// The bed is not there.
     #[error("there is no bed `{0}`: set one up with `whylate lab up --name {0}`")]
     NoBed(String),
+    /// Packets of the bed pass no place of which it is known that all of them do.
+    #[error(
+        "the bed `{0}` has no tap: set it up with one, `whylate lab down --name {0}` and \
+         `whylate lab up --tap --name {0}`"
+    )]
+    NoTap(String),
+    /// What passes a bed does not pass where its tap looks.
+    #[error(
+        "a tap of the bed `{name}` would be blind: of the datagrams that came through ({kind}), it saw \
+         {requests} go to the server and {replies} come back; take another --kind, or leave --tap out"
+    )]
+    TapBlind {
+        /// The bed.
+        name: String,
+        /// What lies between client and server.
+        kind: &'static str,
+        /// Packets from the client.
+        requests: u64,
+        /// Packets to it.
+        replies: u64,
+    },
+    /// A tap cannot be read.
+    #[error("the bed's tap cannot be read: {0}; try again")]
+    Tap(&'static str),
+    /// More queues than CPUs to send by them.
+    #[error(
+        "{queues} queues need a CPU each, and this process may use {cpus}: ask for fewer (--queues)"
+    )]
+    QueuesWithoutCpus {
+        /// Queues asked for.
+        queues: u32,
+        /// CPUs that it may use.
+        cpus: u32,
+    },
     /// Words that are no name of a bed.
     #[error("`{0}` is no name of a bed: use up to 24 small letters, digits and dashes")]
     NotABedName(String),

@@ -12,13 +12,17 @@
 //! Guarantees: every wait, every count and every buffer is bounded; a request that got no reply in
 //! time stays in the sample as a censored value. Does not draw, does not write files.
 
+pub mod capture;
 pub mod closed_loop;
 mod conversation;
+pub mod delay;
 pub mod error;
 pub mod feed;
+pub mod forward;
 pub mod lab;
 pub mod message;
 pub mod open_loop;
+pub mod probe_stamps;
 pub mod process;
 #[cfg(test)]
 mod proofs;
@@ -28,6 +32,7 @@ pub mod resolve;
 pub mod schedule;
 pub mod sequence;
 pub mod serve;
+pub mod turns;
 
 pub use closed_loop::{ClosedLoop, Ended, Interval, Outcome, Placed};
 pub use error::NetError;

@@ -5,7 +5,9 @@
 //! child, by id, when it lets go of it, and the child looks ten times a second whether its parent
 //! is still there.
 
-use std::ffi::OsStr;
+mod told;
+
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -24,6 +26,8 @@ use whylate_threads::Placement;
 
 use crate::error::NetError;
 use crate::reflect::{ReflectSummary, Reflector, reflect};
+
+pub use told::ToldStalls;
 
 /// A process that is ending is asked this often whether it has.
 const ASK_EVERY: Duration = Duration::from_millis(2);
@@ -79,10 +83,39 @@ impl ReflectorProcess {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
+        let args = args.into_iter().map(|word| word.as_ref().to_owned()).collect();
+        Self::listen(exe, args, cpu, Stdio::null())
+    }
+
+    /// As [`ReflectorProcess::spawn_listening`], of a program that also tells its stalls on standard
+    /// output: gives the end to read them from.
+    pub fn spawn_telling<I, S>(
+        exe: &Path,
+        args: I,
+        cpu: CpuId,
+    ) -> Result<(Self, String, ToldStalls), NetError>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let args = args.into_iter().map(|word| word.as_ref().to_owned()).collect();
+        let (mut process, said) = Self::listen(exe, args, cpu, Stdio::piped())?;
+        let told = process.child.stdout.take().map(ToldStalls::new).transpose()?;
+        told.map(|told| (process, said.clone(), told))
+            .ok_or_else(|| NetError::NotListening { exe: exe.to_owned(), said })
+    }
+
+    fn listen(
+        exe: &Path,
+        args: Vec<OsString>,
+        cpu: CpuId,
+        output: Stdio,
+    ) -> Result<(Self, String), NetError> {
         let mut child = Command::new(exe)
             .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            // It ends with this process, however that ends, when it looks at its standard input.
+            .stdin(Stdio::piped())
+            .stdout(output)
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|source| NetError::Spawn { exe: exe.to_owned(), source })?;

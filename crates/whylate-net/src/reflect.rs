@@ -59,6 +59,8 @@ pub enum ReflectEnd {
     Stopped,
     /// Nothing came for the idle limit.
     Idle,
+    /// The interface of its port was gone or down.
+    LinkLost,
 }
 
 /// Answers requests until one of the ends comes. `go_on` is asked whenever nothing has come for
@@ -162,6 +164,7 @@ fn farewell(answer: &[u8], summary: &ReflectSummary) -> [u8; FAREWELL_BYTES] {
         residence_min: ticks(residence.min()),
         residence_median: ticks(residence.value_at(50.0)),
         residence_max: ticks(residence.max()),
+        ..ReflectorReport::default()
     };
     report.write(&mut message);
     message

@@ -116,6 +116,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_name_that_nobody_has_and_one_that_takes_too_long_are_told() {
         let error = resolve("no-such-name.invalid:7", Wanted::Any, LIMIT).unwrap_err();
         assert!(error.to_string().contains("no-such-name.invalid"), "{error}");

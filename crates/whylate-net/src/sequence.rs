@@ -98,6 +98,32 @@ impl SequenceSet {
         }
     }
 
+    /// The set of whoever receives messages and learns of their sending only by their numbers. What
+    /// is older than the window is not told apart any more.
+    #[must_use]
+    pub fn of_receiver() -> Self {
+        Self::with_bounds(WINDOW, 0)
+    }
+
+    /// A message with this number has come, and so all before it have been sent.
+    #[inline]
+    pub fn heard(&mut self, sequence: u64) -> Arrival {
+        if sequence == u64::MAX {
+            // No sender gets there; after it there is no next one.
+            self.unplaced();
+            return Arrival::Unplaced;
+        }
+        if sequence.saturating_sub(self.counts.sent) >= self.window {
+            // A jump over the whole window: nothing in it is known any more.
+            self.answered.fill(0);
+            self.counts.sent = sequence;
+        }
+        while self.counts.sent <= sequence {
+            self.sent();
+        }
+        self.arrived(sequence)
+    }
+
     /// The number of the next request.
     #[must_use]
     #[inline]
@@ -152,6 +178,13 @@ impl SequenceSet {
     /// The drain is over: whatever is answered from now on is late.
     pub fn drained(&mut self) {
         self.drained = true;
+    }
+
+    /// One more than the largest number answered.
+    #[must_use]
+    #[inline]
+    pub fn expected(&self) -> u64 {
+        self.next_expected
     }
 
     /// Requests without an answer so far.

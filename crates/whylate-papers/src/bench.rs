@@ -5,16 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_gap::Threshold;
 use whylate_load::Kind;
+use whylate_model::configuration::Configurations;
+use whylate_model::execution::StoredJob;
 use whylate_model::paper::Scenario;
 use whylate_model::run::{Run, Verdict};
-use whylate_model::{CpuId, Nanos, RunDir};
+use whylate_model::{CpuId, Nanos, RunDir, segments};
 use whylate_record::progress::Progress;
 use whylate_record::set::{self, SetRecorded};
 use whylate_record::storage;
 use whylate_rta::hourglass;
 use whylate_rta::task_set::{TaskSet, Thread};
+use whylate_threads::timers;
 
 use crate::{PaperError, Request};
+
+/// Jobs of a part that are read again: more than minutes make of them.
+const MOST_JOBS: usize = 2_000_000;
 
 /// A bench for the experiments of a paper.
 pub(crate) struct Bench<'a> {
@@ -47,6 +53,30 @@ impl<'a> Bench<'a> {
         self.request.cpu
     }
 
+    /// Another CPU than that of the experiments, where this process may use one.
+    pub(crate) fn another_cpu(&self) -> Option<CpuId> {
+        whylate_sys::affinity::get().into_iter().find(|cpu| *cpu != self.request.cpu)
+    }
+
+    pub(crate) fn program(&self) -> &std::path::Path {
+        &self.request.program
+    }
+
+    /// The tools that were named.
+    pub(crate) fn tools(&self) -> Option<&[String]> {
+        self.request.tools.as_deref()
+    }
+
+    /// The configurations that were named.
+    pub(crate) fn configurations(&self) -> Option<&Configurations> {
+        self.request.configurations.as_ref()
+    }
+
+    /// Results of other tools.
+    pub(crate) fn imports(&self) -> &[whylate_report::import::Wanted] {
+        &self.request.imports
+    }
+
     pub(crate) fn quick(&self) -> bool {
         self.request.quick
     }
@@ -57,6 +87,11 @@ impl<'a> Bench<'a> {
 
     pub(crate) fn runner_words(&self) -> Vec<std::ffi::OsString> {
         self.request.runner_words.clone()
+    }
+
+    /// The kernel's slice of ordinary threads, where it can be read.
+    pub(crate) fn slice() -> Option<Nanos> {
+        whylate_host::quanta::read(std::path::Path::new("/")).base_slice
     }
 
     /// No part begins after the run was stopped.
@@ -70,14 +105,18 @@ impl<'a> Bench<'a> {
         Nanos(seconds * Nanos::SECOND.0)
     }
 
+    /// Where a part lies.
+    pub(crate) fn place(&self, part: &str) -> PathBuf {
+        self.request.directory.join(part)
+    }
+
     /// The directory of a part, made and named in its scenario.
     pub(crate) fn directory(
         &self,
         part: &str,
         scenario: &mut Scenario,
     ) -> Result<RunDir, PaperError> {
-        let path: PathBuf = self.request.directory.join(part);
-        let directory = RunDir::create(path)?;
+        let directory = RunDir::create(self.place(part))?;
         scenario.runs.push(part.to_owned());
         Ok(directory)
     }
@@ -98,7 +137,7 @@ impl<'a> Bench<'a> {
         let parsed = hourglass::parse(&words)?;
         let cpu = self.request.cpu;
         let command = match load {
-            [] => format!("whylate hourglass {line} --cpus {cpu}"),
+            [] => format!("whylate hourglass {} --cpus {cpu}", for_a_shell(&words)),
             loads => beside(&parsed.set, loads, cpu, duration),
         };
         scenario.commands.push(command);
@@ -133,6 +172,24 @@ impl<'a> Bench<'a> {
         Ok(recorded)
     }
 
+    /// The jobs of a part, in the order of their threads' schedules.
+    pub(crate) fn jobs(&self, part: &str) -> Result<Vec<StoredJob>, PaperError> {
+        let directory = RunDir::open(self.request.directory.join(part))?;
+        let jobs = segments::read_jobs(&directory)?.take(MOST_JOBS);
+        Ok(jobs.collect::<Result<_, _>>()?)
+    }
+
+    /// The paper's timer, where this machine has one; else the best of today, and a note of it.
+    pub(crate) fn real_time_clock(scenario: &mut Scenario) -> &'static str {
+        match timers::named(&whylate_rta::Call::bare("RTC")) {
+            Ok(_) => "RTC",
+            Err(error) => {
+                scenario.notes.push(format!("HR in place of the paper's timer, the RTC: {error}"));
+                "HR"
+            }
+        }
+    }
+
     /// The part's own page; without it its run is as good as before.
     pub(crate) fn page(&mut self, path: &std::path::Path, run: &Run) {
         let directory = RunDir::open(path).map_err(Into::into);
@@ -165,7 +222,52 @@ fn beside(set: &TaskSet, loads: &[Kind], cpu: CpuId, duration: Nanos) -> String 
     )
 }
 
+/// Words as a shell takes them.
+fn for_a_shell(words: &[String]) -> String {
+    let quoted = words
+        .iter()
+        .map(|word| if word.contains('(') { format!("'{word}'") } else { word.clone() });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 /// A time as Hourglass takes it.
 fn seconds(time: Nanos) -> String {
     format!("{}s", time.0 / Nanos::SECOND.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_rta::flag;
+
+    use super::*;
+
+    /// The threads and the loads that a command asks for.
+    fn asked(command: &str) -> (Vec<Thread>, Vec<Kind>) {
+        let words =
+            command.split("--thread \"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let threads =
+            words.enumerate().flat_map(|(index, word)| flag::threads(word, index).unwrap());
+        let loads = command.split("--load ").nth(1).unwrap();
+        (threads.collect(), whylate_load::parse(loads).unwrap())
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_part_beside_load_asks_for_the_threads_that_were_run() {
+        for (words, loads) in [
+            ("-d 20s -n 1 -t 0 -p LOW -w LAT 1s -i HR", vec![Kind::NET]),
+            ("-d 20s -n 1 -t 0 -p RTHIGH -w PERIODIC 4ms 5ms -i RTC", vec![Kind::NET]),
+            ("-d 360s -n 1 -t 0 -p RTHIGH -w LAT 5.3ms -i HR", vec![Kind::DISK, Kind::NET]),
+            (
+                "-d 5s -n 2 -t 0 -p RTMED -w CPU -t 1 -w CPU_PERIODIC 1ms 9ms -i grid(10ms)",
+                vec![Kind::NET],
+            ),
+        ] {
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            let parsed = hourglass::parse(&words).unwrap();
+            let command = beside(&parsed.set, &loads, CpuId(1), parsed.duration);
+            let duration = format!("--cpus 1 --duration {} --load", seconds(parsed.duration));
+            assert!(command.contains(&duration), "{command}");
+            assert_eq!(asked(&command), (parsed.set.threads, loads), "{command}");
+        }
+    }
 }

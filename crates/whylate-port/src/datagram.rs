@@ -13,7 +13,9 @@ use crate::error::PortError;
 use crate::facts::{PortFacts, SocketFacts, StampFacts};
 use crate::peer::Peer;
 use crate::port::{Received, SEND_LIMIT, Setup};
+use crate::queues::IncomingFacts;
 use crate::socket::{Got, Reads, Socket};
+use crate::stamps::{Stamp, StampCounts, StampWish};
 use crate::waiting::BusyPolling;
 
 /// Whom a datagram port sends to.
@@ -70,7 +72,15 @@ impl<C: Counter> Datagram<C> {
         };
         let socket = Socket::new(fd, reads, setup, backend)?;
         let facts = facts.waited_for(socket.fd());
-        let facts = PortFacts { backend, path, wait, stamps, max_message, socket: Some(facts) };
+        let facts = PortFacts {
+            backend,
+            path,
+            wait,
+            stamps,
+            max_message,
+            socket: Some(facts),
+            frames: None,
+        };
         Ok(Self { socket, towards, facts })
     }
 
@@ -109,11 +119,18 @@ impl<C: Counter> Datagram<C> {
         self.socket.busy_polling()
     }
 
+    pub(crate) fn incoming(&self) -> IncomingFacts {
+        self.socket.incoming()
+    }
+
     #[inline]
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<Ticks, PortError> {
         let (backend, bytes) = (self.facts.backend, message.len());
         if bytes > self.facts.max_message {
             return Err(PortError::TooLong { backend, bytes, max: self.facts.max_message });
+        }
+        if self.socket.stamps.is_some() {
+            return self.send_stamped(message);
         }
         loop {
             let at = self.socket.stamp();
@@ -134,6 +151,42 @@ impl<C: Counter> Datagram<C> {
                 Err(errno) => return Err(self.refused(errno, bytes)),
             }
         }
+    }
+
+    fn send_stamped(&mut self, message: &[u8]) -> Result<Ticks, PortError> {
+        let (backend, bytes) = (self.facts.backend, message.len());
+        let without = SendFlags::NOSIGNAL;
+        let (to, how) = match &self.towards {
+            Towards::Peer => (None, without),
+            Towards::Group(to) => (Some(to), without),
+            Towards::Sender(Some(Peer(to))) => (Some(to), without | SendFlags::DONTWAIT),
+            Towards::Sender(None) => return Err(PortError::NobodyToAnswer { backend }),
+        };
+        let at = self.socket.stamp();
+        match self.socket.send_stamped(message, to, how) {
+            Ok(_) => Ok(at),
+            Err(errno) => Err(self.refused(errno, bytes)),
+        }
+    }
+
+    pub(crate) fn ask_for_stamps(&mut self, wish: &StampWish) -> Result<(), PortError> {
+        self.socket.ask_for_stamps(wish, &self.facts)
+    }
+
+    pub(crate) fn take_stamps(&mut self, each: &mut dyn FnMut(Stamp)) -> Result<(), PortError> {
+        self.socket.take_stamps(&self.facts, each)
+    }
+
+    pub(crate) fn take_not_asked(&mut self, each: &mut dyn FnMut(u64, u8)) {
+        self.socket.take_not_asked(each);
+    }
+
+    pub(crate) fn stamp_counts(&self) -> Option<StampCounts> {
+        self.socket.stamp_counts()
+    }
+
+    pub(crate) fn numbers(&self) -> Option<(u64, u64)> {
+        self.socket.numbers()
     }
 
     #[inline]

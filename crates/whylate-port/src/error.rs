@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use whylate_model::Nanos;
 use whylate_sys::SysError;
 
+use crate::bpf::BpfError;
 use crate::facts::PortFacts;
 use crate::waiting::Wait;
 
@@ -196,7 +197,7 @@ pub enum PortError {
         why: &'static str,
     },
     /// No such transport.
-    #[error("`{0}` is no port: choose `udp`, `tcp` or `unix`")]
+    #[error("`{0}` is no port: choose `udp`, `tcp`, `unix`, `packet`, `xdp` or `dpdk`")]
     UnknownTransport(String),
     /// The descriptor is no socket of the kind that was expected.
     #[error(
@@ -304,11 +305,171 @@ pub enum PortError {
         errno: Errno,
     },
     /// The port cannot be used by two threads.
-    #[error("a {backend} port cannot be divided between a thread that sends and one that receives")]
+    #[error(
+        "an {backend} port cannot be divided between a thread that sends and one that receives"
+    )]
     NotDivisible {
         /// The backend.
         backend: &'static str,
     },
+    /// The half that sends is another thread's.
+    #[error("this half of an {backend} port only receives: the other half sends")]
+    SentElsewhere {
+        /// The backend.
+        backend: &'static str,
+    },
+    /// The backend has no stamps of the kernel.
+    #[error("{backend} has no stamps of the kernel: they are for udp and tcp")]
+    StampsNotHere {
+        /// The backend.
+        backend: &'static str,
+    },
+    /// None of the stamps that were asked for is made of this port's frames.
+    #[error("{backend} has none of these stamps of its frames: {why}")]
+    FramesNotStamped {
+        /// The backend.
+        backend: &'static str,
+        /// Why not, as far as it is known.
+        why: String,
+    },
+    /// The kernel does not take a wish for stamps.
+    #[error(
+        "the kernel refuses the stamps that were asked for by {backend}: {errno}; ask for fewer kinds: \
+         completion needs Linux 6.15"
+    )]
+    StampsRefused {
+        /// The backend.
+        backend: &'static str,
+        /// The kernel's answer.
+        errno: Errno,
+    },
+    /// Whole frames need a capability.
+    #[error(
+        "cannot open a socket for whole frames ({backend}): that is for CAP_NET_RAW; run as root or \
+         give it: setcap cap_net_raw+ep WHYLATE"
+    )]
+    FramesDenied {
+        /// The backend.
+        backend: &'static str,
+    },
+    /// Whole frames go by one interface.
+    #[error(
+        "a port of whole frames ({backend}) goes by one interface: say by which (`--interface NAME`)"
+    )]
+    FramesWithoutInterface {
+        /// The backend.
+        backend: &'static str,
+    },
+    /// The interface knows no frames of Ethernet.
+    #[error("the interface `{name}` carries no frames of Ethernet: it has no hardware address")]
+    NotEthernet {
+        /// Its name.
+        name: String,
+    },
+    /// The interface went away while it was used.
+    #[error("the interface `{name}` {what} during the run ({errno})")]
+    LinkLost {
+        /// Its name when it was opened.
+        name: String,
+        /// What happened.
+        what: &'static str,
+        /// The kernel's answer.
+        errno: Errno,
+    },
+    /// A way to wait that this backend has not.
+    #[error("{backend} cannot wait by {wait}: choose {choose}")]
+    WaitUnfit {
+        /// The backend.
+        backend: &'static str,
+        /// The way.
+        wait: Wait,
+        /// Those it has.
+        choose: &'static str,
+    },
+    /// A buffer does not hold the longest frame.
+    #[error(
+        "buffers of {bytes} bytes are too small for `{interface}`: its MTU of {mtu} needs {needed}; \
+         {advice}"
+    )]
+    BufferTooSmall {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        mtu: u32,
+        /// Bytes of a buffer.
+        bytes: u32,
+        /// Bytes that it would need.
+        needed: u32,
+        /// What to try.
+        advice: &'static str,
+    },
+    /// A ring or buffer of a size that cannot be.
+    #[error("{what} of {asked} cannot be: {why}")]
+    RingUnfit {
+        /// `a ring`, `a buffer`.
+        what: &'static str,
+        /// What was asked for.
+        asked: u32,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A ring could not be made.
+    #[error("cannot make the {what} of {backend}: {errno}; {advice}")]
+    Ring {
+        /// The backend.
+        backend: &'static str,
+        /// Which.
+        what: &'static str,
+        /// The kernel's answer.
+        errno: Errno,
+        /// What to try.
+        advice: &'static str,
+    },
+    /// A queue cannot be used.
+    #[error("cannot use queue {queue} of `{interface}` by AF_XDP: {why} ({errno})")]
+    Queue {
+        /// The interface.
+        interface: String,
+        /// The queue.
+        queue: u32,
+        /// Why not, and what to do.
+        why: &'static str,
+        /// The kernel's answer.
+        errno: Errno,
+    },
+    /// No program leads frames to the sockets.
+    #[error(transparent)]
+    Program(#[from] BpfError),
+    /// Nobody said who has the address.
+    #[error(
+        "nobody at `{interface}` has the address {address}: {tries} questions, {limit} each; is that \
+         host on this link? where it is behind a router, name the router as the next hop"
+    )]
+    NoNeighbour {
+        /// The address.
+        address: IpAddr,
+        /// The interface.
+        interface: String,
+        /// Questions asked.
+        tries: u32,
+        /// How long each answer was waited for.
+        limit: Nanos,
+    },
+    /// DPDK is not in this program.
+    #[error(
+        "this whylate was built without DPDK; build with --features dpdk \
+         (it needs libdpdk-dev, pkg-config and a C compiler)"
+    )]
+    WithoutDpdk,
+    /// Nobody said which device.
+    #[error("a port over DPDK needs a device: --vdev net_memif0,role=client or --pci 0000:03:00.0")]
+    DeviceMissing,
+    /// Whose address the frames are to carry is not known.
+    #[error("a device of DPDK has no address of IP: say which one is yours (--from)")]
+    FramesWithoutAddress,
+    /// A backend of another crate says why not.
+    #[error("{0}")]
+    Backend(Box<dyn std::error::Error + Send + Sync>),
     /// A thread could not be started.
     #[error("cannot start the thread that waits for replies: {error}")]
     NoThread {
@@ -321,10 +482,22 @@ pub enum PortError {
 }
 
 impl PortError {
+    /// Is the interface gone or down, so that the port will never carry anything again?
+    #[must_use]
+    pub fn is_link_lost(&self) -> bool {
+        matches!(self, Self::LinkLost { .. })
+    }
+
     /// Is the other end gone, as after the death of its process?
     #[must_use]
     pub fn is_peer_gone(&self) -> bool {
         matches!(self, Self::PeerGone { .. } | Self::Refused { .. })
+    }
+
+    /// Is the interface gone for good?
+    #[must_use]
+    pub fn is_link_deleted(&self) -> bool {
+        matches!(self, Self::LinkLost { what, .. } if *what == crate::link::DELETED)
     }
 
     /// Why a message could not be sent: its length, how long it was tried, the path's MTU.

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use rustix::net::sockopt;
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use whylate_clock::{Counter, cost};
 use whylate_model::Hertz;
 use whylate_sys::socket_options;
 
+use crate::frames::FramesFacts;
 use crate::interface;
 use crate::port::Wait;
+use crate::queues::{IncomingFacts, Queues};
 
 /// Pairs of stamps taken in a row: their distance is the cost of one, and a constant.
 const PAIRS: usize = 10_001;
@@ -18,7 +20,7 @@ const PAIRS: usize = 10_001;
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortFacts {
     /// `unix datagram`, `udp over ipv4`, `udp over ipv6`, `tcp over ipv4`, `tcp over ipv6`,
-    /// `several sockets`, `memory`.
+    /// `several sockets`, `memory`, `af_packet`, `af_xdp`, `dpdk`.
     pub backend: &'static str,
     /// From where to where, as far as addresses tell: `127.0.0.1:4021 -> 127.0.0.1:4022`.
     pub path: String,
@@ -30,6 +32,8 @@ pub struct PortFacts {
     pub max_message: usize,
     /// What the kernel gave; none where no socket is used.
     pub socket: Option<SocketFacts>,
+    /// Of a port over whole frames: rings, queues, who copies.
+    pub frames: Option<FramesFacts>,
 }
 
 /// What the kernel gave a socket, read back after it was asked for.
@@ -48,8 +52,19 @@ pub struct SocketFacts {
     pub receive_buffer: Option<u64>,
     /// The same for what was sent and is still here.
     pub send_buffer: Option<u64>,
+    /// Is a message that does not fit the path's MTU refused rather than cut into fragments? None of
+    /// sockets without IP.
+    pub whole_packets: Option<bool>,
+    /// The byte of IP for type of service or traffic class; none of sockets without IP.
+    pub traffic_class: Option<u8>,
+    /// How many routers a packet may pass; none of sockets without IP.
+    pub hops: Option<u8>,
     /// Microseconds that one look polls the receiving queue itself; 0 is not at all.
     pub busy_poll_us: Option<u32>,
+    /// Queues of the interface, where it tells.
+    pub queues: Option<Queues>,
+    /// Where the last message came in, once that was asked.
+    pub incoming: IncomingFacts,
 }
 
 impl SocketFacts {
@@ -58,7 +73,10 @@ impl SocketFacts {
         let bytes = |size: rustix::io::Result<usize>| size.ok().map(|size| size as u64);
         let address: Option<SocketAddr> = local.parse().ok();
         let interface = address.and_then(|address| interface::having(address.ip()));
+        let to = remote.as_ref().and_then(|remote| remote.parse().ok()).or(address);
+        let ip = to.map(|to| IpFacts::of(socket, to)).unwrap_or_default();
         let mtu = interface.as_ref().and_then(|interface| interface.mtu);
+        let queues = interface.as_ref().and_then(|interface| Queues::of(&interface.name));
         Self {
             local,
             remote,
@@ -66,7 +84,12 @@ impl SocketFacts {
             mtu,
             receive_buffer: bytes(sockopt::socket_recv_buffer_size(socket)),
             send_buffer: bytes(sockopt::socket_send_buffer_size(socket)),
+            whole_packets: ip.whole_packets,
+            traffic_class: ip.traffic_class,
+            hops: ip.hops,
             busy_poll_us: None,
+            queues,
+            incoming: IncomingFacts::default(),
         }
         .waited_for(socket)
     }
@@ -74,6 +97,43 @@ impl SocketFacts {
     /// With what a way to wait asked of the socket.
     pub(crate) fn waited_for(self, socket: &OwnedFd) -> Self {
         Self { busy_poll_us: socket_options::busy_poll(socket).ok(), ..self }
+    }
+}
+
+/// What the kernel says of a socket's packets.
+#[derive(Default)]
+struct IpFacts {
+    whole_packets: Option<bool>,
+    traffic_class: Option<u8>,
+    hops: Option<u8>,
+}
+
+impl IpFacts {
+    fn of(socket: &OwnedFd, to: SocketAddr) -> Self {
+        let byte = |number: rustix::io::Result<u32>| u8::try_from(number.ok()?).ok();
+        let group = to.ip().is_multicast();
+        if to.is_ipv4() {
+            let whole = sockopt::ip_mtu_discover(socket).ok();
+            return Self {
+                whole_packets: whole.map(|how| how == Ipv4PathMtuDiscovery::DO),
+                traffic_class: sockopt::ip_tos(socket).ok(),
+                hops: byte(if group {
+                    sockopt::ip_multicast_ttl(socket)
+                } else {
+                    sockopt::ip_ttl(socket)
+                }),
+            };
+        }
+        let whole = sockopt::ipv6_mtu_discover(socket).ok();
+        Self {
+            whole_packets: whole.map(|how| how == Ipv6PathMtuDiscovery::DO),
+            traffic_class: byte(sockopt::ipv6_tclass(socket)),
+            hops: if group {
+                byte(sockopt::ipv6_multicast_hops(socket))
+            } else {
+                sockopt::ipv6_unicast_hops(socket).ok()
+            },
+        }
     }
 }
 
@@ -112,5 +172,10 @@ impl StampFacts {
             read_cost_median_ns: ns(distances[PAIRS / 2]),
             precision_ns: ns(distances[PAIRS * 99 / 100] - distances[PAIRS / 100]),
         }
+    }
+    /// The same where rings are read in memory instead.
+    pub(crate) fn at_ring(self, kind: &str) -> Self {
+        let source = format!("{kind} read before a frame is handed over, and when one is seen");
+        Self { source, ..self }
     }
 }

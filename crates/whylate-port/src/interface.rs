@@ -27,13 +27,8 @@ pub(crate) fn having(address: IpAddr) -> Option<Interface> {
 
 /// The interface of this name, fit for sending and receiving by the family of `address`.
 pub(crate) fn usable(name: &str, address: SocketAddr) -> Result<Interface, PortError> {
+    let found = named(name)?;
     let name = || name.to_owned();
-    let found = interface::named(&name())
-        .map_err(|source| PortError::Interfaces { source })?
-        .ok_or_else(|| PortError::InterfaceMissing {
-            name: name(),
-            elsewhere: elsewhere(&|one| one.name == name()),
-        })?;
     if !found.up {
         return Err(PortError::InterfaceDown { name: name() });
     }
@@ -42,6 +37,15 @@ pub(crate) fn usable(name: &str, address: SocketAddr) -> Result<Interface, PortE
         return Err(PortError::InterfaceWithoutAddress { name: name(), family });
     }
     Ok(found)
+}
+
+/// The interface of this name, whatever its state.
+pub(crate) fn named(name: &str) -> Result<Interface, PortError> {
+    let found = interface::named(name).map_err(|source| PortError::Interfaces { source })?;
+    found.ok_or_else(|| PortError::InterfaceMissing {
+        name: name.to_owned(),
+        elsewhere: elsewhere(&|one| one.name == name),
+    })
 }
 
 /// The named namespace that has this address, where one can be found.

@@ -77,6 +77,13 @@ impl Network {
 #[derive(Debug, Clone)]
 pub struct MemoryCounter(Arc<AtomicU64>);
 
+impl MemoryCounter {
+    /// Whoever uses the port does not run for so long.
+    pub fn stop_for(&self, length: Nanos) {
+        self.0.fetch_add(length.0, Ordering::Relaxed);
+    }
+}
+
 impl Counter for MemoryCounter {
     const KIND: &'static str = "simulated";
 
@@ -113,7 +120,8 @@ impl<P: Peer> MemoryPort<P> {
         };
         let path = "one process".to_owned();
         let (backend, wait, max_message) = (BACKEND, Wait::Spin, MAX_MESSAGE);
-        let facts = PortFacts { backend, path, wait, stamps, max_message, socket: None };
+        let (socket, frames) = (None, None);
+        let facts = PortFacts { backend, path, wait, stamps, max_message, socket, frames };
         Self { peer, network: Network::default(), facts }
     }
 

@@ -7,8 +7,11 @@ use std::str::FromStr;
 
 use whylate_clock::Counter;
 
+use crate::device;
+use crate::end::Threads;
 use crate::error::PortError;
 use crate::framing::Framing;
+use crate::host;
 use crate::options::Options;
 use crate::port::{Port, Setup};
 use crate::serving::Serving;
@@ -25,11 +28,18 @@ pub enum Transport {
     Tcp,
     /// Unix datagram sockets.
     Unix,
+    /// UDP in whole frames, by the rings of a packet socket (AF_PACKET).
+    Packet,
+    /// UDP in whole frames that a program takes out of the kernel's way (AF_XDP).
+    Xdp,
+    /// UDP in whole frames by a device of DPDK, where whylate was built with it.
+    Dpdk,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Unix];
+    pub const ALL: [Self; 6] =
+        [Self::Udp, Self::Tcp, Self::Unix, Self::Packet, Self::Xdp, Self::Dpdk];
 
     /// The word for it.
     #[must_use]
@@ -38,7 +48,16 @@ impl Transport {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Unix => "unix",
+            Self::Packet => "packet",
+            Self::Xdp => "xdp",
+            Self::Dpdk => "dpdk",
         }
+    }
+
+    /// Does it carry whole frames, past the kernel's sockets?
+    #[must_use]
+    pub fn carries_frames(self) -> bool {
+        matches!(self, Self::Packet | Self::Xdp | Self::Dpdk)
     }
 }
 
@@ -60,7 +79,7 @@ impl FromStr for Transport {
 /// Where a port leads, or where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// Of UDP and TCP.
+    /// Of all but Unix sockets.
     Address(SocketAddr),
     /// Of Unix sockets.
     Path(PathBuf),
@@ -82,7 +101,8 @@ pub struct Client {
     pub transport: Transport,
     /// The server.
     pub target: Target,
-    /// The client's own address; none lets the kernel choose. Not for Unix sockets.
+    /// The client's own address; none lets the kernel choose. Not for Unix sockets. Where whole
+    /// frames are carried, it may be one that the kernel does not have.
     pub from: Option<SocketAddr>,
     /// What is asked of the socket.
     pub options: Options,
@@ -105,6 +125,14 @@ impl Client {
             }
             (Transport::Unix, Target::Path(to)) => {
                 Box::new(UnixDatagram::client(to, options, setup)?)
+            }
+            (Transport::Packet | Transport::Xdp, Target::Address(to)) => {
+                host::client(self.transport, *to, from, options, setup)?
+            }
+            (Transport::Dpdk, Target::Address(to)) => {
+                let own = from.ok_or(PortError::FramesWithoutAddress)?;
+                let frames = device::open(&options.link, Threads::One, setup.clone())?;
+                host::client_over(frames, (own, *to), options, setup)?
             }
             (transport, target) => return Err(wrong(transport, target)),
         })
@@ -135,6 +163,13 @@ impl Server {
             (Transport::Unix, Target::Path(at)) => {
                 Box::new(UnixDatagram::listen(at, options, setup)?)
             }
+            (Transport::Packet | Transport::Xdp, Target::Address(at)) => {
+                host::server(self.transport, *at, options, setup)?
+            }
+            (Transport::Dpdk, Target::Address(at)) => {
+                let frames = device::open(&options.link, Threads::One, setup.clone())?;
+                host::server_over(frames, *at, options, setup)?
+            }
             (Transport::Tcp, Target::Address(_)) => {
                 return several(std::slice::from_ref(self), setup, framing);
             }
@@ -155,6 +190,9 @@ pub fn several<C: Counter + Clone + 'static>(
 pub(crate) fn wrong(transport: Transport, target: &Target) -> PortError {
     let why = match transport {
         Transport::Unix => "it needs a path",
+        Transport::Packet | Transport::Xdp | Transport::Dpdk => {
+            "it needs the address and port of one host"
+        }
         _ => "it needs an address and a port",
     };
     PortError::WrongTarget { transport: transport.name(), target: target.to_string(), why }

@@ -10,6 +10,7 @@ use whylate_sys::socket_options;
 
 use crate::error::PortError;
 use crate::interface;
+use crate::link::LinkOptions;
 
 /// What is asked of a socket; the default is what the system gives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Options {
     pub traffic_class: Option<u8>,
     /// How many routers a packet may pass (TTL, hop limit). The system's is 1 for multicast.
     pub hops: Option<u8>,
+    /// What is asked of a port of whole frames.
+    pub link: LinkOptions,
 }
 
 impl Options {

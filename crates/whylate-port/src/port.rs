@@ -4,7 +4,10 @@ use whylate_model::{Hertz, Nanos, Ticks};
 
 use crate::error::PortError;
 use crate::facts::PortFacts;
+use crate::host::FrameCounts;
 use crate::peer::Peer;
+use crate::queues::IncomingFacts;
+use crate::stamps::{Stamp, StampCounts, StampWish};
 use crate::waiting::BusyPolling;
 
 pub use crate::waiting::Wait;
@@ -47,9 +50,53 @@ pub trait Port: Send {
         BusyPolling::NotAsked
     }
 
+    /// Where the last message came in, as far as the kernel tells.
+    fn incoming(&self) -> IncomingFacts {
+        IncomingFacts::default()
+    }
+
     /// Of a server's port: what became of connections.
     fn connections(&self) -> Connections {
         Connections::default()
+    }
+
+    /// Of a port over whole frames: what became of those it received, and what was dropped before it.
+    fn frame_counts(&mut self) -> Result<Option<FrameCounts>, PortError> {
+        Ok(None)
+    }
+
+    /// Asks for the kernel's stamps of messages. To be called before the port is divided, and before
+    /// what is to be stamped is sent; once.
+    ///
+    /// # Errors
+    /// The backend has none, or the kernel does not know a kind that was asked for.
+    fn stamp(&mut self, _wish: &StampWish) -> Result<(), PortError> {
+        Err(PortError::StampsNotHere { backend: self.facts().backend })
+    }
+
+    /// Hands over the stamps that have come since: of receptions all, of sendings a bounded number. Never
+    /// waits. Of a divided port only the half that receives may be asked.
+    ///
+    /// # Errors
+    /// The socket could not be read, or the network said something that nobody has been told yet.
+    fn take_stamps(&mut self, _each: &mut dyn FnMut(Stamp)) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// Hands over the messages that were sent since and of which less was asked for than is wished, because
+    /// they are none of the sample or a card had no room for one more: the number of each, and the kinds
+    /// that were not asked for, a bit each ([`StampKind::bit`](crate::StampKind::bit)). Of a divided port
+    /// only the half that receives may be asked.
+    fn take_not_asked(&mut self, _each: &mut dyn FnMut(u64, u8)) {}
+
+    /// What became of the stamps; none where none were asked for.
+    fn stamp_counts(&self) -> Option<StampCounts> {
+        None
+    }
+
+    /// Messages that a stamped port was given to send, and that it received, so far.
+    fn numbers(&self) -> Option<(u64, u64)> {
+        None
     }
 }
 
@@ -81,8 +128,36 @@ impl<P: Port + ?Sized> Port for Box<P> {
         (**self).busy_polling()
     }
 
+    fn incoming(&self) -> IncomingFacts {
+        (**self).incoming()
+    }
+
     fn connections(&self) -> Connections {
         (**self).connections()
+    }
+
+    fn frame_counts(&mut self) -> Result<Option<FrameCounts>, PortError> {
+        (**self).frame_counts()
+    }
+
+    fn stamp(&mut self, wish: &StampWish) -> Result<(), PortError> {
+        (**self).stamp(wish)
+    }
+
+    fn take_stamps(&mut self, each: &mut dyn FnMut(Stamp)) -> Result<(), PortError> {
+        (**self).take_stamps(each)
+    }
+
+    fn take_not_asked(&mut self, each: &mut dyn FnMut(u64, u8)) {
+        (**self).take_not_asked(each);
+    }
+
+    fn stamp_counts(&self) -> Option<StampCounts> {
+        (**self).stamp_counts()
+    }
+
+    fn numbers(&self) -> Option<(u64, u64)> {
+        (**self).numbers()
     }
 }
 
@@ -120,6 +195,8 @@ pub struct Connections {
     pub stuck: u64,
     /// Open now.
     pub open: u64,
+    /// Of those accepted: the kernel refused the stamps that were asked for, and they are served without.
+    pub unstamped: u64,
 }
 
 /// What a socket port needs beside its socket.

@@ -3,12 +3,16 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SocketAddrAny};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny};
 use whylate_clock::Counter;
 use whylate_model::{Nanos, Ticks};
+use whylate_sys::socket_options;
 
 use crate::error::PortError;
+use crate::facts::PortFacts;
 use crate::port::Setup;
+use crate::queues::IncomingFacts;
+use crate::stamps::{SocketStamps, Stamp, StampCounts, StampWish};
 use crate::waiting::spin::Patience;
 use crate::waiting::{BusyPolling, Wait, Waiting, busy_poll};
 
@@ -20,6 +24,8 @@ pub(crate) struct Socket<C> {
     /// How it is read.
     reads: Reads,
     pub(crate) setup: Setup<C>,
+    /// Of a socket that [`Reads::Stamped`].
+    pub(crate) stamps: Option<Box<SocketStamps>>,
 }
 
 /// What reading from a socket gives.
@@ -31,6 +37,11 @@ pub(crate) enum Reads {
     NamedDatagrams,
     /// Bytes.
     Bytes,
+    /// Any of them, with the kernel's stamps.
+    Stamped {
+        /// Are they bytes?
+        bytes: bool,
+    },
 }
 
 /// How a wait ended.
@@ -50,7 +61,7 @@ impl<C: Counter> Socket<C> {
         backend: &'static str,
     ) -> Result<Self, PortError> {
         let waiting = Waiting::ready(setup.wait, &fd, backend)?;
-        Ok(Self { fd, waiting, reads, setup })
+        Ok(Self { fd, waiting, reads, setup, stamps: None })
     }
 
     pub(crate) fn fd(&self) -> &OwnedFd {
@@ -72,6 +83,13 @@ impl<C: Counter> Socket<C> {
         }
     }
 
+    pub(crate) fn incoming(&self) -> IncomingFacts {
+        IncomingFacts {
+            napi: socket_options::incoming_napi(&self.fd).ok().flatten(),
+            cpu: socket_options::incoming_cpu(&self.fd).ok().flatten(),
+        }
+    }
+
     /// The same socket once more, with a way of its own to wait for it.
     pub(crate) fn duplicate(&self, backend: &'static str) -> Result<Self, PortError>
     where
@@ -82,7 +100,55 @@ impl<C: Counter> Socket<C> {
             what: "second descriptor",
             errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
         })?;
-        Self::new(fd, self.reads, self.setup.clone(), backend)
+        let stamps = self.stamps.as_ref().map(|stamps| Box::new(stamps.half()));
+        Ok(Self { stamps, ..Self::new(fd, self.reads, self.setup.clone(), backend)? })
+    }
+
+    /// Asks for the kernel's stamps.
+    pub(crate) fn ask_for_stamps(
+        &mut self,
+        wish: &StampWish,
+        facts: &PortFacts,
+    ) -> Result<(), PortError> {
+        if matches!(self.waiting, Waiting::Ring(_)) {
+            return Err(PortError::WaitUnfit {
+                backend: "a port with the kernel's stamps",
+                wait: self.setup.wait,
+                choose: "block, poll, epoll, busy-poll or spin",
+            });
+        }
+        let bytes = matches!(self.reads, Reads::Bytes | Reads::Stamped { bytes: true });
+        let (kernel, backend) = (facts.socket.as_ref(), facts.backend);
+        let stamps = SocketStamps::ask(&self.fd, wish, bytes, kernel, backend)?;
+        self.stamps = Some(Box::new(stamps));
+        self.reads = Reads::Stamped { bytes };
+        Ok(())
+    }
+
+    /// Hands over the stamps that have come.
+    pub(crate) fn take_stamps(
+        &mut self,
+        facts: &PortFacts,
+        each: &mut dyn FnMut(Stamp),
+    ) -> Result<(), PortError> {
+        let taken = self.stamps.as_mut().map_or(Ok(()), |stamps| stamps.take(&self.fd, each));
+        taken.map_err(|errno| PortError::of_receiving(facts, errno))
+    }
+
+    /// Hands over the messages of which less was asked for than is wished.
+    pub(crate) fn take_not_asked(&mut self, each: &mut dyn FnMut(u64, u8)) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.take_not_asked(each);
+        }
+    }
+
+    pub(crate) fn stamp_counts(&self) -> Option<StampCounts> {
+        self.stamps.as_ref().map(|stamps| stamps.counts())
+    }
+
+    /// Messages sent and received.
+    pub(crate) fn numbers(&self) -> Option<(u64, u64)> {
+        self.stamps.as_ref().map(|stamps| (stamps.numbers().sent(), stamps.received()))
     }
 
     /// Waits for something to read, for `limit` at most; a limit of 0 looks once.
@@ -151,10 +217,14 @@ impl<C: Counter> Socket<C> {
     #[inline]
     fn look(&mut self, buffer: &mut [u8], how: RecvFlags) -> Result<Option<Got>, Errno> {
         let how = how | flags_of(self.reads);
-        let read = if self.reads == Reads::NamedDatagrams {
-            rustix::net::recvfrom(&self.fd, buffer, how).map(|(_, length, from)| (length, from))
-        } else {
-            rustix::net::recv(&self.fd, buffer, how).map(|(_, length)| (length, None))
+        let read = match self.reads {
+            Reads::NamedDatagrams => {
+                rustix::net::recvfrom(&self.fd, buffer, how).map(|(_, length, from)| (length, from))
+            }
+            Reads::Datagrams | Reads::Bytes => {
+                rustix::net::recv(&self.fd, buffer, how).map(|(_, length)| (length, None))
+            }
+            Reads::Stamped { bytes } => self.read_stamped(buffer, how, bytes),
         };
         match read {
             Ok((length, from)) => Ok(Some(Got::Bytes { length, at: self.stamp(), from })),
@@ -162,9 +232,67 @@ impl<C: Counter> Socket<C> {
             Err(errno) => Err(errno),
         }
     }
+
+    /// Sends a datagram with what it asks for.
+    pub(crate) fn send_stamped(
+        &mut self,
+        message: &[u8],
+        to: Option<&SocketAddrAny>,
+        how: SendFlags,
+    ) -> Result<usize, Errno> {
+        let stamps = self.stamps.as_mut().ok_or(Errno::INVAL)?;
+        let number = stamps.numbers().next();
+        loop {
+            match stamps.send(&self.fd, (message, number), to, how.bits()) {
+                Err(Errno::INTR) => (),
+                sent => return sent,
+            }
+        }
+    }
+
+    /// Writes a whole message to a stream with what it asks for; how much of it was written when not.
+    pub(crate) fn write_stamped(&mut self, message: &[u8]) -> Result<(), (usize, Errno)> {
+        let stamps = self.stamps.as_mut().ok_or((0, Errno::INVAL))?;
+        let number = stamps.numbers().next();
+        let writing = stamps.begin(number, message.len());
+        let mut sent = 0;
+        while sent < message.len() {
+            let how = SendFlags::NOSIGNAL.bits();
+            match SocketStamps::write(&self.fd, &writing, &message[sent..], how) {
+                Ok(count) => sent += count,
+                Err(Errno::INTR) => (),
+                Err(errno) => {
+                    if sent == 0 {
+                        stamps.not_written(&writing);
+                    }
+                    return Err((sent, errno));
+                }
+            }
+        }
+        stamps.all_written(&writing);
+        Ok(())
+    }
+
+    fn read_stamped(
+        &mut self,
+        buffer: &mut [u8],
+        how: RecvFlags,
+        bytes: bool,
+    ) -> Result<(usize, Option<SocketAddrAny>), Errno> {
+        let stamps = self.stamps.as_mut().ok_or(Errno::INVAL)?;
+        let read = stamps.receive(&self.fd, buffer, how.bits())?;
+        // Messages of a stream are counted where they are cut out of it.
+        if !bytes {
+            stamps.message_came(true);
+        }
+        Ok(read)
+    }
 }
 
 /// The true length of a datagram is wanted; of a stream the kernel would throw the rest away.
 fn flags_of(reads: Reads) -> RecvFlags {
-    if reads == Reads::Bytes { RecvFlags::empty() } else { RecvFlags::TRUNC }
+    match reads {
+        Reads::Bytes | Reads::Stamped { bytes: true } => RecvFlags::empty(),
+        _ => RecvFlags::TRUNC,
+    }
 }

@@ -23,7 +23,9 @@ use crate::framing::Framing;
 use crate::holder::List;
 use crate::options::Options;
 use crate::port::{Port, Received, SEND_LIMIT, Setup};
+use crate::queues::IncomingFacts;
 use crate::socket::{Got, Reads, Socket};
+use crate::stamps::{Stamp, StampCounts, StampWish};
 use crate::stream::{Incoming, MAX_MESSAGE, Next};
 use crate::waiting::BusyPolling;
 
@@ -77,6 +79,7 @@ impl<C: Counter> Tcp<C> {
             stamps,
             max_message: MAX_MESSAGE,
             socket: Some(kernel),
+            frames: None,
         };
         Ok(Self { socket, incoming: Incoming::new(), framing, facts, torn: false })
     }
@@ -88,6 +91,9 @@ impl<C: Counter> Tcp<C> {
         }
         if self.torn {
             return Err(PortError::PeerGone { backend });
+        }
+        if self.socket.stamps.is_some() {
+            return self.send_stamped(message);
         }
         let at = self.socket.stamp();
         let mut sent = 0;
@@ -108,6 +114,15 @@ impl<C: Counter> Tcp<C> {
         Ok(at)
     }
 
+    fn send_stamped(&mut self, message: &[u8]) -> Result<Ticks, PortError> {
+        let at = self.socket.stamp();
+        self.socket.write_stamped(message).map_err(|(sent, errno)| {
+            self.torn = sent > 0;
+            PortError::of_sending(&self.facts, errno, (message.len(), SEND_LIMIT, None))
+        })?;
+        Ok(at)
+    }
+
     #[inline]
     fn receive_whole(&mut self, buffer: &mut [u8], limit: Nanos) -> Result<Received, PortError> {
         let (backend, rate) = (self.facts.backend, self.socket.setup.rate);
@@ -117,6 +132,9 @@ impl<C: Counter> Tcp<C> {
             match self.incoming.next(self.framing) {
                 Next::Whole(length) => {
                     let at = self.incoming.take(length, buffer);
+                    if let Some(stamps) = &mut self.socket.stamps {
+                        stamps.message_came(self.incoming.is_empty());
+                    }
                     return Ok(Received::Message { length, at });
                 }
                 Next::Part => {}
@@ -167,6 +185,30 @@ impl<C: Counter + Clone + 'static> Port for Tcp<C> {
 
     fn busy_polling(&self) -> BusyPolling {
         self.socket.busy_polling()
+    }
+
+    fn incoming(&self) -> IncomingFacts {
+        self.socket.incoming()
+    }
+
+    fn stamp(&mut self, wish: &StampWish) -> Result<(), PortError> {
+        self.socket.ask_for_stamps(wish, &self.facts)
+    }
+
+    fn take_stamps(&mut self, each: &mut dyn FnMut(Stamp)) -> Result<(), PortError> {
+        self.socket.take_stamps(&self.facts, each)
+    }
+
+    fn take_not_asked(&mut self, each: &mut dyn FnMut(u64, u8)) {
+        self.socket.take_not_asked(each);
+    }
+
+    fn stamp_counts(&self) -> Option<StampCounts> {
+        self.socket.stamp_counts()
+    }
+
+    fn numbers(&self) -> Option<(u64, u64)> {
+        self.socket.numbers()
     }
 }
 

@@ -24,6 +24,8 @@ use crate::holder::List;
 use crate::options::Options;
 use crate::peer::Peer;
 use crate::port::{Port, Received, Setup};
+use crate::queues::IncomingFacts;
+use crate::stamps::{Stamp, StampCounts, StampWish};
 use crate::waiting::BusyPolling;
 
 const WANTED: &str = "a connected udp socket";
@@ -172,6 +174,30 @@ impl<C: Counter + Clone + 'static> Port for Udp<C> {
     fn busy_polling(&self) -> BusyPolling {
         self.0.busy_polling()
     }
+
+    fn incoming(&self) -> IncomingFacts {
+        self.0.incoming()
+    }
+
+    fn stamp(&mut self, wish: &StampWish) -> Result<(), PortError> {
+        self.0.ask_for_stamps(wish)
+    }
+
+    fn take_stamps(&mut self, each: &mut dyn FnMut(Stamp)) -> Result<(), PortError> {
+        self.0.take_stamps(each)
+    }
+
+    fn take_not_asked(&mut self, each: &mut dyn FnMut(u64, u8)) {
+        self.0.take_not_asked(each);
+    }
+
+    fn stamp_counts(&self) -> Option<StampCounts> {
+        self.0.stamp_counts()
+    }
+
+    fn numbers(&self) -> Option<(u64, u64)> {
+        self.0.numbers()
+    }
 }
 
 /// Is it a socket of IPv4 or IPv6?
@@ -210,7 +236,7 @@ fn made(address: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
     Ok(socket)
 }
 
-fn bound(address: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
+pub(crate) fn bound(address: SocketAddr, options: &Options) -> Result<OwnedFd, PortError> {
     bound_for(address, address, options)
 }
 
@@ -221,7 +247,7 @@ fn bound_for(from: SocketAddr, to: SocketAddr, options: &Options) -> Result<Owne
     Ok(socket)
 }
 
-fn connect_to(socket: &OwnedFd, to: SocketAddr) -> Result<(), PortError> {
+pub(crate) fn connect_to(socket: &OwnedFd, to: SocketAddr) -> Result<(), PortError> {
     connect(socket, &to).map_err(|errno| match errno {
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN => {
             PortError::NoRoute { to: to.to_string(), errno }

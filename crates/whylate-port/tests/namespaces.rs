@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+use std::fmt::Display;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -10,12 +12,21 @@ use std::thread;
 use rustix::mount::{UnmountFlags, unmount};
 use whylate_clock::HardwareCounter;
 use whylate_model::{Hertz, Nanos};
+use whylate_port::packet::tap::{TapRing, Tapped};
 use whylate_port::{
     Client, Frame, Options, Port, PortError, Received, Server, Setup, Target, Transport, Wait,
 };
 use whylate_sys::namespace;
 
 const LIMIT: Nanos = Nanos(2_000_000_000);
+
+/// Says that a test is left out; with `WHYLATE_TESTS_REQUIRE=everything` that is a failure.
+fn skip<T>(reason: &impl Display) -> Option<T> {
+    eprintln!("skipped: {reason}");
+    let required = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|what| what == "everything");
+    assert!(!required, "nothing may be skipped, but: {reason}");
+    None
+}
 
 /// A namespace of its own with a pair of virtual links, gone with this.
 struct Private {
@@ -29,8 +40,7 @@ impl Private {
         let place = directory.path().join("net");
         std::fs::write(&place, "").unwrap();
         if let Err(refusal) = namespace::make_network(&place) {
-            eprintln!("skipped: {refusal}");
-            return None;
+            return skip(&refusal);
         }
         let private = Self { directory, place };
         let links = [
@@ -45,8 +55,7 @@ impl Private {
         if links.iter().all(|words| private.ip(words)) {
             return Some(private);
         }
-        eprintln!("skipped: no `ip`, or it makes no virtual links here");
-        None
+        skip(&"no `ip`, or it makes no virtual links here")
     }
 
     /// Runs `ip` inside.
@@ -179,9 +188,14 @@ fn an_interface_and_an_address_of_another_namespace_are_told_with_where_they_are
 #[test]
 fn what_is_sent_to_a_group_is_heard_and_answered_by_its_servers() {
     let Some(private) = ready() else { return };
-    assert!(private.ip("addr add fd00:77::1/64 dev near nodad"));
+    let mut groups = vec![("239.77.7.1", Wait::Block)];
+    if private.ip("addr add fd00:77::1/64 dev near nodad") {
+        groups.push(("[ff02::77]", Wait::Epoll));
+    } else {
+        eprintln!("skipped in part: this machine has no IPv6");
+    }
     private.inside(|| {
-        for (group, wait) in [("239.77.7.1", Wait::Block), ("[ff02::77]", Wait::Epoll)] {
+        for (group, wait) in groups {
             let hops = Options { hops: Some(1), ..by("near") };
             let mut first = match listen(&format!("{group}:7777"), by("near")) {
                 Ok(port) => port,
@@ -201,5 +215,49 @@ fn what_is_sent_to_a_group_is_heard_and_answered_by_its_servers() {
             }
             assert!(connect(&format!("{group}:7777"), Options::default()).is_err());
         }
+    });
+}
+
+/// Frames that are more than a tap's ring holds.
+const FLOOD: u64 = 9_000;
+
+#[test]
+fn a_tap_sees_frames_both_ways_and_counts_those_that_its_ring_had_no_room_for() {
+    let Some(private) = Private::new() else { return };
+    private.inside(|| {
+        let [mut near, mut far] = ["near", "far"].map(|name| TapRing::open(name).unwrap());
+        let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+        socket.set_broadcast(true).unwrap();
+        let planted = [0x5a; 100];
+        let of_near = |tap: &mut TapRing, sent| {
+            let (mut seen, mut all) = (0, 0);
+            loop {
+                let each = &mut |frame: &Tapped<'_>| {
+                    all += 1;
+                    if frame.bytes.ends_with(&planted) {
+                        seen += 1;
+                        assert_eq!((frame.outgoing, frame.length), (sent, 142));
+                        assert!(frame.at.0 > 1_600_000_000_000_000_000, "since 1970");
+                    }
+                };
+                if tap.take(Nanos(500_000_000), each).unwrap() == 0 {
+                    return (seen, all);
+                }
+            }
+        };
+        for _ in 0..3 {
+            socket.send_to(&planted, "198.18.0.255:9").unwrap();
+        }
+        assert_eq!(of_near(&mut near, true).0, 3);
+        assert_eq!(of_near(&mut far, false).0, 3);
+        assert_eq!(near.dropped().unwrap(), 0);
+        for _ in 0..FLOOD {
+            socket.send_to(&planted, "198.18.0.255:9").unwrap();
+        }
+        let (seen, all) = of_near(&mut near, true);
+        let dropped = near.dropped().unwrap();
+        assert!(dropped > 0 && seen < FLOOD, "{dropped} {seen}");
+        // What the kernel says by itself may be among them.
+        assert!((FLOOD..FLOOD + 100).contains(&(all + dropped)), "{all} {dropped}");
     });
 }

@@ -1,6 +1,6 @@
 //! Looking after the host while something is measured on a thread of its own.
 //!
-//! This thread, on its housekeeping CPU, looks ten times a second whether the host has changed under
+//! This thread, on its housekeeping CPU, looks some times a second whether the host has changed under
 //! the measurement, takes sandwiches for the calibration, and says how far it is. What is counted on
 //! the measured CPUs is counted for that stretch.
 
@@ -20,7 +20,7 @@ use crate::workbench::Workbench;
 
 /// Time between two looks. Each takes some 50 us of a CPU that may hold the other end of the
 /// messages: more of them would reach its p99.9.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A part, and what must not change while it is measured.
 pub(crate) struct Part<'a> {
@@ -37,6 +37,10 @@ pub(crate) struct Attendant<'a> {
     pub(crate) bench: &'a mut Workbench,
     pub(crate) progress: &'a mut dyn Progress,
     pub(crate) warnings: &'a mut Vec<Warning>,
+    /// Time between two looks: [`LOOK_EVERY`] as a rule.
+    pub(crate) every: Duration,
+    /// Time between two looks at the host, no shorter than that: each takes far longer than to wake.
+    pub(crate) host_every: Duration,
     /// Is called at each look, with the counter's reading.
     pub(crate) beside: &'a mut dyn FnMut(Ticks),
 }
@@ -61,12 +65,17 @@ impl Attendant<'_> {
                 waiting.unpark();
                 done
             })?;
+            let mut looked = began;
             while !worker.is_finished() {
-                thread::park_timeout(LOOK_EVERY);
+                thread::park_timeout(self.every);
                 self.bench.sample();
-                self.look(&mut watch);
                 let now = self.bench.counter.read();
                 (self.beside)(now);
+                if u128::from(now.since(looked).to_nanos(rate).0) < self.host_every.as_nanos() {
+                    continue;
+                }
+                looked = now;
+                self.look(&mut watch);
                 let elapsed = now.since(began).to_nanos(rate);
                 self.progress.step(&Step { elapsed, ..Step::of(part.what, part.duration) });
             }

@@ -24,7 +24,7 @@ use whylate_model::{CpuId, Nanos};
 use whylate_stats::Histogram;
 use whylate_sys::memory;
 
-use crate::attend::{Attendant, Part};
+use crate::attend::{Attendant, LOOK_EVERY, Part};
 use crate::gaps::{self, Request as GapsRequest};
 use crate::intervals::Interval;
 use crate::progress::Progress;
@@ -103,6 +103,10 @@ pub struct Request {
 }
 
 /// Records the check-up into `directory`.
+///
+/// # Errors
+/// What is asked for cannot be measured on this host, an instrument failed meanwhile, or the run directory
+/// cannot be written.
 pub fn record(
     request: &Request,
     directory: RunDir,
@@ -177,7 +181,8 @@ impl Checkup<'_> {
     ) -> Result<T, RecordError> {
         let (bench, progress) = (&mut self.bench, &mut *self.progress);
         let (warnings, beside) = (&mut self.run.warnings, &mut |_| ());
-        Attendant { bench, progress, warnings, beside }.attend(part, work)
+        let (every, host_every) = (LOOK_EVERY, LOOK_EVERY);
+        Attendant { bench, progress, warnings, every, host_every, beside }.attend(part, work)
     }
 
     /// A warning of a part, told at once.

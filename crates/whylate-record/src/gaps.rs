@@ -15,7 +15,7 @@ use whylate_gap::{Placement, Plan, Policy, Session, State};
 use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Evidence, FORMAT_VERSION, Finding, Run, RunState, SelfTest, TraceFacts};
+use whylate_model::run::{Evidence, Finding, Run, RunState, SelfTest, TraceFacts};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_stats::histogram::Histogram;
@@ -38,7 +38,7 @@ use crate::{RecordError, Recorded, scoring, trace_cost};
 
 /// Time between two turns of the drain. A wake-up of the housekeeping CPU each 20 ms is not seen
 /// on the measured ones.
-const TURN: Duration = Duration::from_millis(20);
+const TURN: Duration = crate::kernel_trace::EMPTIED_EVERY;
 /// The same while a stop limit is armed: the evidence must not be overwritten meanwhile.
 const TURN_ARMED: Duration = Duration::from_millis(2);
 /// Turns between two looks at the host, steps of progress and sandwiches of the calibration.
@@ -89,6 +89,10 @@ pub struct Request {
 }
 
 /// Records gaps into `directory` until the duration is over or `stop` is set.
+///
+/// # Errors
+/// What is asked for cannot be measured on this host, an instrument failed meanwhile, or the run directory
+/// cannot be written.
 pub fn record(
     request: &Request,
     directory: RunDir,
@@ -406,10 +410,7 @@ impl<'a> Recording<'a> {
             gaps.push(summary);
         }
         let cost = RecordingCost { gap: recording.value_at(50.0).map(Nanos), sample: None };
-        let clock = match state {
-            RunState::Running => self.workbench.clock_facts(cost),
-            _ => self.workbench.final_clock_facts(cost),
-        };
+        let clock = self.workbench.clock_of(state, cost);
         let elapsed: Vec<(CpuId, Nanos)> =
             gaps.iter().map(|g| (g.cpu, g.end.since(g.start).to_nanos(clock.hz))).collect();
         self.collector.learn_periods(&periods);
@@ -421,20 +422,13 @@ impl<'a> Recording<'a> {
         warnings.extend(summary::not_stationary(&series));
         let exceeded =
             self.tripped.zip(self.request.plan.stop_at).map(|(by, limit)| Exceeded { by, limit });
+        let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
+        let beginning = self.workbench.beginning(asked, state, clock);
         Run {
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: self.request.command_line.clone(),
-            question: self.request.question.clone(),
-            seed: self.request.seed,
-            state,
-            host: self.workbench.fingerprint.clone(),
-            clock,
             settings: self.settings(),
             series,
             verdict: verdict(state, &gaps, &warnings, self.selftest.as_ref(), exceeded),
             gaps,
-            threads: Vec::new(),
             causes: causes.causes,
             coverage: causes.coverage,
             worst: causes.worst,
@@ -445,14 +439,7 @@ impl<'a> Recording<'a> {
             selftest: self.selftest.clone(),
             warnings,
             segments: self.storage.segments(),
-            log_bytes: None,
-            origins: Vec::new(),
-            spreads: Vec::new(),
-            prediction: None,
-            wakes: Vec::new(),
-            loads: Vec::new(),
-            flows: Vec::new(),
-            switch_cost: None,
+            ..Run::begun(beginning)
         }
     }
 

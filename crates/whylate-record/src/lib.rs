@@ -9,17 +9,25 @@
 
 pub mod actions;
 mod attend;
+pub mod calibrate;
 pub mod checkup;
+pub mod child;
 pub mod collector;
+mod composed;
+pub mod delay;
 pub mod deltas;
+pub mod device;
+pub mod forward;
 pub mod gaps;
 pub mod intervals;
+mod kept;
 pub mod kernel_trace;
 pub mod matrix;
 pub mod progress;
 pub mod reflect;
 pub mod rtt;
 pub mod scoring;
+mod service;
 pub mod set;
 pub mod storage;
 pub mod summary;
@@ -27,6 +35,8 @@ pub mod switch_cost;
 pub mod trace_cost;
 mod verdict;
 pub mod wake;
+pub mod watch;
+mod way_trace;
 pub mod workbench;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +49,8 @@ use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 use whylate_sys::SysError;
 use whylate_sys::nanosleep::{Clock, clock_ns};
+
+pub use service::Asked;
 
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -67,12 +79,42 @@ pub enum RecordError {
     /// The load beside a measurement.
     #[error(transparent)]
     Load(#[from] whylate_load::LoadError),
+    /// A part of it in a process of its own.
+    #[error(transparent)]
+    Child(#[from] child::ChildError),
+    /// A box between two ports.
+    #[error(transparent)]
+    Device(#[from] device::DeviceError),
     /// A port.
     #[error(transparent)]
     Port(#[from] whylate_port::PortError),
     /// A task set asks for something that there is not.
     #[error(transparent)]
     Word(#[from] set::UnknownWord),
+    /// A flow cannot be measured as asked.
+    #[error("flow {flow}: {reason}")]
+    Flow {
+        /// Which.
+        flow: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Nothing came of a calibration.
+    #[error("cannot calibrate: {0}")]
+    NotCalibrated(String),
+    /// A client with both ports heard nothing of what it sent.
+    #[error(
+        "what one port sends does not come to the other: {what}; does something between the two pass \
+         frames on (whylate forward, whylate delay, a switch), are both links up, and does it let \
+         datagrams of these addresses through? `ip -s link` tells how far they came"
+    )]
+    NothingThrough {
+        /// What was seen of it.
+        what: String,
+    },
+    /// A process cannot be watched without the kernel's trace.
+    #[error("cannot watch: {}; {}", .0.reason, .0.remedy)]
+    NotWatched(kernel_trace::NoTrace),
     /// The self-test needs a CPU to interrupt from.
     #[error(
         "the self-test interrupts the measured CPU from another one, and there is none: measure \
@@ -129,16 +171,21 @@ pub fn mend_what_dead_runs_left() -> Vec<String> {
     whylate_host::journal::summary(&whylate_host::journal::recover())
 }
 
+/// Nanoseconds since 1970: when something was made. No latency is taken from it.
+fn date_ns() -> u64 {
+    clock_ns(Clock::Realtime)
+}
+
 /// A seed nobody chose; it is recorded with the run.
 #[must_use]
 pub fn draw_seed() -> u64 {
-    clock_ns(Clock::Realtime) ^ u64::from(std::process::id()).rotate_left(32)
+    date_ns() ^ u64::from(std::process::id()).rotate_left(32)
 }
 
 /// `whylate-20261121-065400` in the current directory, in UTC.
 #[must_use]
 pub fn default_directory() -> PathBuf {
-    PathBuf::from(format!("whylate-{}", stamp(clock_ns(Clock::Realtime) / 1_000_000_000)))
+    PathBuf::from(format!("whylate-{}", stamp(date_ns() / 1_000_000_000)))
 }
 
 /// Default names tried before giving up: nobody begins more runs in a second.
@@ -146,6 +193,9 @@ const MOST_AT_ONCE: u32 = 64;
 
 /// The directory of a new run: the one asked for, or the default one; of several runs begun in the
 /// same second each gets one of its own.
+///
+/// # Errors
+/// It cannot be made, or the one asked for is in use or not empty.
 pub fn new_directory(asked: Option<&Path>) -> Result<RunDir, ModelError> {
     if let Some(path) = asked {
         return RunDir::create(path);

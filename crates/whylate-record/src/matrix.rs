@@ -61,6 +61,10 @@ const CELLS: [Cell; 8] = [
 ];
 
 /// Records every cell for the request's duration.
+///
+/// # Errors
+/// What is asked for cannot be measured on this host, an instrument failed meanwhile, or the run directory
+/// cannot be written.
 pub fn record(
     request: &Request,
     directory: &RunDir,

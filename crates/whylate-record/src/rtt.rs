@@ -1,116 +1,79 @@
 //! One recording of requests and replies, end to end.
 //!
-//! A client on a CPU of its own sends by a plan and takes in what comes; the other end is a
-//! reflector that the recording starts in a process of its own, or whoever listens at an address.
-//! The recording's own thread looks after the host and writes each interval's histograms down while
-//! the client goes on.
+//! Each flow has a client on a CPU of its own, which sends by a plan and takes in what comes; the
+//! other end is a reflector that the recording starts in a process of its own, or whoever listens at
+//! an address. The recording's own thread looks after the host and writes each interval's histograms
+//! down while the clients go on.
 
+mod across;
+mod anomalies;
+pub mod backends;
+mod breakdown;
+mod checkpoint;
 mod ends;
 mod flow;
 mod intervals;
+mod late;
+mod line;
+mod link;
+mod looking;
+mod pace;
+mod packets;
+mod process;
+mod request;
+mod tail;
+pub mod tap;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use whylate_breakdown::compose::Composed;
+use whylate_clock::Counter;
 use whylate_clock::facts::RecordingCost;
+use whylate_host::calibrations::{Asked, Store};
 use whylate_host::watch::Watched;
+use whylate_model::breakdown::Breakdown;
+use whylate_model::calibration::Trust;
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Flow;
-use whylate_model::run::{FORMAT_VERSION, Run, RunState};
+use whylate_model::run::{Evidence, Run, RunState, TraceFacts};
 use whylate_model::series::Series;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Hertz, Nanos};
+use whylate_model::{Nanos, Ticks};
 use whylate_net::open_loop::{Ended, OpenOutcome};
-use whylate_net::schedule::{Arrivals, Plan};
-use whylate_net::{Cookie, OpenLoop, Speaks};
-use whylate_port::Wait;
-use whylate_port::open::Transport;
 use whylate_sys::memory;
-use whylate_threads::Placement;
 
 use crate::attend::{Attendant, Part};
+use crate::calibrate;
+use crate::composed;
 use crate::progress::Progress;
 use crate::storage::{Limits, Storage};
 use crate::verdict::{unique, verdict};
 use crate::workbench::{Need, Workbench};
-use crate::{RecordError, Recorded};
+use crate::{RecordError, Recorded, date_ns};
 
+pub use across::{OuterPort, OuterPorts};
+pub use breakdown::{TakeApart, TapFile};
 pub use ends::Target;
+pub use flow::frame_of;
+pub(crate) use flow::{HEARD, SENT};
+pub(crate) use late::{PlantedSizes, sizes as planted_sizes};
+pub use looking::measurements;
+pub use request::{FlowRequest, Request};
+pub use tail::Causes;
 
-/// What is asked.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The client's CPU.
-    pub cpu: CpuId,
-    /// The client's real-time priority, where it is to have one.
-    pub fifo: Option<u8>,
-    /// The other end.
-    pub target: Target,
-    /// How messages go.
-    pub transport: Transport,
-    /// What both ends speak.
-    pub protocol: Speaks,
-    /// How the client waits for replies.
-    pub wait: Wait,
-    /// Bytes of a request.
-    pub bytes: usize,
-    /// The pattern of arrivals.
-    pub arrivals: Arrivals,
-    /// Requests per second.
-    pub per_second: f64,
-    /// A request without a reply after this time is given up.
-    pub timeout: Nanos,
-    /// Requests under way at most.
-    pub most_under_way: Option<u64>,
-    /// Discarded time before the measurement.
-    pub warmup: Nanos,
-    /// Time measured.
-    pub duration: Nanos,
-    /// How late the p99.9 of departures may be.
-    pub tolerance: Nanos,
-    /// CPUs of the recording's own thread, where the user chose some.
-    pub housekeeping: Option<Vec<CpuId>>,
-    /// Lock all memory.
-    pub lock_memory: bool,
-    /// Hold `/dev/cpu_dma_latency` at 0.
-    pub hold_idle_states: bool,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// The command line, for the record.
-    pub command_line: Vec<String>,
-    /// The question in one sentence.
-    pub question: String,
-    /// How long resolving the target's name took, where it has one.
-    pub resolved_in: Option<Nanos>,
-    /// This program: its command `reflect` is the reflector.
-    pub program: PathBuf,
-}
-
-impl Request {
-    /// Refuses what cannot be measured, before anything is touched.
-    pub fn check(&self) -> Result<(), RecordError> {
-        // The frequency is found out later, and nothing is refused for it.
-        let settings = self.open_loop(Hertz(1e9));
-        Ok(settings.check(&*self.protocol.with(Cookie::fresh()))?)
-    }
-
-    fn open_loop(&self, rate: Hertz) -> OpenLoop {
-        let (arrivals, per_second) = (self.arrivals.clone(), self.per_second);
-        OpenLoop {
-            plan: Plan { arrivals, per_second, seed: self.seed },
-            bytes: self.bytes,
-            timeout: self.timeout,
-            most_under_way: self.most_under_way,
-            warmup: self.warmup,
-            duration: self.duration,
-            interval: crate::intervals::Intervals::width_for(self.duration),
-            rate,
-        }
-    }
-}
+use backends::Backend;
+use breakdown::Apart;
+use checkpoint::Checkpoint;
+use line::{Line, Watches};
+use pace::{Due, Shared};
+use tail::{Extent, OfFlow, TailWatch};
 
 /// Measures into `directory` until the plan is over or `stop` is set.
+///
+/// # Errors
+/// What is asked for cannot be measured on this host, an instrument failed meanwhile, or the run directory
+/// cannot be written.
 pub fn record(
     request: &Request,
     directory: RunDir,
@@ -136,7 +99,15 @@ struct Recording<'a> {
     storage: Storage,
     series: Vec<Series>,
     flows: Vec<Flow>,
+    odd: Vec<anomalies::Odds>,
     warnings: Vec<Warning>,
+    trace: Option<TraceFacts>,
+    /// Of messages on their way.
+    way_trace: Option<TraceFacts>,
+    /// What is known of how far this host's backends may be trusted.
+    calibrations: Store,
+    /// What is said of receptions that were late on purpose.
+    planted: BTreeMap<String, String>,
 }
 
 impl<'a> Recording<'a> {
@@ -146,14 +117,11 @@ impl<'a> Recording<'a> {
         stop: &'a AtomicBool,
         progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
-        let mut measured = vec![request.cpu];
-        measured.extend(request.target.cpu());
-        measured.dedup();
         let need = Need {
-            measured,
+            measured: request.cpus(),
             housekeeping: request.housekeeping.clone(),
             hold_idle_states: request.hold_idle_states,
-            real_time: request.fifo.is_some(),
+            real_time: request.flows.iter().any(|flow| flow.fifo.is_some()),
         };
         let bench = Workbench::set_up(&need, progress)?;
         let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
@@ -163,63 +131,214 @@ impl<'a> Recording<'a> {
         {
             warnings.push(Warning::MemoryNotLocked { reason: error.to_string() });
         }
-        let (series, flows) = (Vec::new(), Vec::new());
-        Ok(Self { request, stop, bench, storage, series, flows, warnings })
+        let (series, flows, odd) = (Vec::new(), Vec::new(), Vec::new());
+        let (trace, way_trace) = (None, None);
+        // A file that cannot be used tells nothing; `whylate calibrate` begins a new one.
+        let calibrations = Store::load().unwrap_or_default();
+        Ok(Self {
+            request,
+            stop,
+            bench,
+            storage,
+            series,
+            flows,
+            odd,
+            warnings,
+            trace,
+            way_trace,
+            calibrations,
+            planted: BTreeMap::new(),
+        })
     }
 
     fn measure(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
         let request = self.request;
-        let settings = request.open_loop(self.bench.rate);
-        let protocol = request.protocol.with(Cookie::fresh());
-        let mut ends = ends::open(request, &self.bench, protocol.framing())?;
-        let (mut collected, mut hand) = intervals::between(&settings, self.bench.rate);
-        let mut counter = self.bench.counter;
-        let placement = Placement { cpu: Some(request.cpu), fifo: request.fifo };
-        let watched: Vec<Watched> = ends.watched();
-        let mut cpus = vec![request.cpu];
-        cpus.extend(request.target.cpu());
+        let extent = Extent::of(request, &self.bench);
+        let shared = Shared::of(request, &self.bench);
+        let apart = breakdown::Extent::of(request, shared, |number| extent.looks_at(number));
+        let pace = extent.pace;
+        let (bench, warnings) = (&self.bench, &mut self.warnings);
+        let (mut lines, mut left) = (Vec::new(), None);
+        for of in request.flows.iter().enumerate() {
+            lines.push(Line::open(
+                request,
+                of,
+                bench,
+                (&extent, &apart),
+                (&mut left, &mut *warnings),
+            )?);
+        }
+        warnings.extend(apart.left_out);
+        let tail = TailWatch::begin(request, extent, bench, &mut lines, warnings);
+        let parts = lines.iter_mut().filter_map(|line| line.parts.take()).collect();
+        let directory = self.storage.path().to_owned();
+        let asked = request.take_apart.as_ref();
+        let apart = asked.and_then(|asked| {
+            Apart::begin(request, (bench, asked), Some(&directory), parts, warnings)
+        });
+        let mut beside_them = Watches { tail, apart };
+        let watched: Vec<Watched> = lines.iter().flat_map(|line| line.ends.watched()).collect();
+        let cpus = request.cpus();
         let time = Nanos(request.warmup.0 + request.duration.0);
-        let what = Part { what: "round trips", duration: time, cpus: &cpus, watched: &watched };
-        let storage = &mut self.storage;
+        let what = if request.is_across() { "one-way times" } else { "round trips" };
+        let what = Part { what, duration: time, cpus: &cpus, watched: &watched };
+        let mut checkpoint =
+            Checkpoint::new(self.run(RunState::Running), request.timeout, self.bench.rate);
+        let (mut clients, mut beside): (Vec<_>, Vec<_>) =
+            lines.iter_mut().map(Line::halves).unzip();
+        let mut counter = self.bench.counter;
+        // One flow that fails ends the others: what they would measure is another question.
+        let halt = AtomicBool::new(false);
+        let (storage, stop) = (&mut self.storage, self.stop);
+        let (began, rate) = (counter.read(), self.bench.rate);
+        let wait = pace.histograms(request.interval(), request.flows.len());
+        let (mut records, mut histograms) = (Due::every(pace.records), Due::every(wait));
         let mut attendant = Attendant {
             bench: &mut self.bench,
             progress,
             warnings: &mut self.warnings,
-            beside: &mut |_| collected.write(storage),
+            every: pace.wake,
+            host_every: pace.host,
+            beside: &mut |now| {
+                if stop.load(Ordering::Relaxed) {
+                    halt.store(true, Ordering::Relaxed);
+                }
+                let elapsed = now.since(began).to_nanos(rate);
+                if records.is_now(elapsed) {
+                    line::take_records(&mut beside, &mut beside_them, now, storage);
+                }
+                if histograms.is_now(elapsed) {
+                    for of in &mut beside {
+                        of.collected.write(storage);
+                    }
+                    checkpoint.look(now, &beside, storage);
+                }
+            },
         };
-        let (near, stop) = (&mut ends.near, self.stop);
-        let placed = attendant.attend(&what, || -> Result<_, RecordError> {
-            let (_, warnings) = placement.settle()?;
-            let mut watch = |index, of: &mut _| hand.over(index, of);
-            let outcome = settings.run(near, &mut counter, &*protocol, stop, &mut watch)?;
-            Ok((outcome, warnings))
-        })?;
-        let (outcome, warnings) = placed?;
-        self.warnings.extend(warnings);
-        collected.write(&mut self.storage);
-        if let Some(reason) = ends.cut_short(&outcome.why, outcome.account.is_some())
-            && !self.is_stopped()
-        {
-            let part = "round trips".to_owned();
-            self.warnings.push(Warning::PartEndedEarly { part, reason });
+        let outcomes = attendant.attend(&what, || line::run_all(&mut clients, counter, &halt))?;
+        drop((clients, beside));
+        let (mut found, mut composed) = self.found(beside_them, &mut lines, || counter.read());
+        for (number, (mut line, left)) in lines.into_iter().zip(outcomes).enumerate() {
+            line.finish(&mut self.storage, &mut |_| ());
+            let line::Left { outcome, warnings, unlogged } = left?;
+            self.warnings.extend(warnings);
+            if unlogged > 0 && request.log_packets {
+                self.warnings.push(Warning::PacketsUnlogged { records: unlogged });
+            }
+            let why = line.ends.cut_short(&outcome.why, outcome.account.is_some());
+            if let Some(reason) = why.filter(|_| !self.is_stopped()) {
+                let part = line.what();
+                self.warnings.push(Warning::PartEndedEarly { part, reason });
+            }
+            let mut parts = composed.remove(&number);
+            if let Some(of) = &mut parts {
+                breakdown::unheard(&mut of.breakdown.left_out, unlogged, outcome.abandoned);
+            }
+            self.take(&line, &outcome, (found.remove(&number), parts));
         }
-        self.take(&settings, &outcome, &collected);
+        self.cost_of_looking(progress)
+    }
+
+    /// What was found out about slow requests, and what requests are composed of, by the numbers of
+    /// their flows.
+    fn found(
+        &mut self,
+        watches: Watches,
+        lines: &mut [Line<'_>],
+        mut now: impl FnMut() -> Ticks,
+    ) -> (BTreeMap<usize, OfFlow>, BTreeMap<usize, Composed>) {
+        let mut watches = watches;
+        watches.last_look(&mut now);
+        let Watches { tail, mut apart } = watches;
+        let storage = &mut self.storage;
+        let found = tail.map(|watch| {
+            watch.finish(&mut now, |number, each| {
+                let Some(line) = lines.get_mut(number) else { return };
+                line.finish(storage, &mut |settled| {
+                    each(settled);
+                    if let Some(apart) = &mut apart {
+                        apart.request(number, settled);
+                    }
+                });
+            })
+        });
+        let composed = apart.map(|apart| apart.finish(storage));
+        let mut tails = BTreeMap::new();
+        if let Some(found) = found {
+            self.warnings.extend(found.warnings);
+            self.trace = found.trace;
+            tails = found.flows.into_iter().collect();
+        }
+        let mut parts = BTreeMap::new();
+        if let Some(found) = composed {
+            self.warnings.extend(found.warnings);
+            self.way_trace = found.trace;
+            parts = found.flows.into_iter().collect();
+        }
+        (tails, parts)
+    }
+
+    /// What looking costs, where that was asked, beside what was found by looking.
+    fn cost_of_looking(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
+        let asked = self.request.take_apart.as_ref().and_then(|of| of.cost_rounds);
+        let Some(rounds) = asked.filter(|_| !self.is_stopped()) else { return Ok(()) };
+        let cost = looking::cost(self, rounds, progress)?;
+        let first = self.flows.first_mut().and_then(|flow| flow.breakdown.as_mut());
+        if let Some(breakdown) = first {
+            breakdown.cost = cost;
+        }
         Ok(())
     }
 
-    fn take(&mut self, settings: &OpenLoop, outcome: &OpenOutcome, by_time: &intervals::Collected) {
+    fn take(
+        &mut self,
+        line: &Line<'_>,
+        outcome: &OpenOutcome,
+        (found, composed): (Option<OfFlow>, Option<Composed>),
+    ) {
         let length = outcome
             .ended
             .zip(outcome.began)
             .map_or(Nanos(0), |(ended, began)| ended.since(began).to_nanos(self.bench.rate));
-        let told = flow::of(self.request, settings, outcome, by_time, self.bench.resolution_ns());
+        let told = flow::of(self.request, line, outcome);
         // What has no intervals is one: the whole.
         for (name, values) in &told.whole {
             self.storage.interval(name, values, Nanos(0), length);
         }
+        if let Some(planted) = &line.planted {
+            self.planted.extend(planted.settings());
+            self.warnings.push(Warning::Planted { what: planted.what() });
+        }
         self.series.extend(told.series);
-        self.flows.push(told.flow);
+        self.odd.extend(anomalies::Odds::of(outcome, self.flows.len(), line.settings.timeout));
+        let mut flow = told.flow;
         self.warnings.extend(told.warnings);
+        flow.trust = self.trust(line.flow, (flow.asked.per_second, flow.asked.bytes));
+        if let Some(OfFlow { tail, named }) = found {
+            flow.tail = Some(tail);
+            flow.departures.pacing.iter_mut().for_each(|pacing| pacing.named.clone_from(&named));
+        }
+        if let Some(composed) = composed {
+            self.series.extend(composed::series(&composed));
+            composed::log(&composed, length, &mut self.storage);
+            let stamps = outcome.stamps.as_ref().map_or_else(Vec::new, breakdown::counted);
+            let mut dropped = composed.breakdown.dropped.clone();
+            let of_stamps = outcome.stamps.as_ref();
+            dropped.extend(
+                of_stamps.into_iter().flat_map(|of| breakdown::dropped(of, outcome.stamps_missed)),
+            );
+            flow.breakdown = Some(Box::new(Breakdown { stamps, dropped, ..composed.breakdown }));
+        }
+        self.flows.push(flow);
+    }
+
+    /// How far the numbers of a flow may be trusted that asks for so many messages a second of so many bytes,
+    /// where its backend was calibrated on this host.
+    fn trust(&self, asked: &FlowRequest, (per_second, bytes): (Option<f64>, u32)) -> Option<Trust> {
+        let backend = Backend { transport: asked.transport, wait: asked.wait }.to_string();
+        let way = asked.target.way();
+        let asked = Asked { backend: &backend, per_second, bytes, way: &way };
+        calibrate::trust(&self.calibrations, &self.bench.fingerprint, asked, date_ns())
     }
 
     fn is_stopped(&self) -> bool {
@@ -235,67 +354,75 @@ impl<'a> Recording<'a> {
         }
         self.storage.close();
         let mut run = self.run(state);
+        anomalies::keep(&self.odd, &mut run, &mut self.storage);
         self.storage.conclude(&mut run);
         Recorded { run }
     }
 
     fn run(&mut self, state: RunState) -> Run {
-        let clock = self.bench.final_clock_facts(RecordingCost::default());
-        let mut warnings = std::mem::take(&mut self.warnings);
+        let clock = self.bench.clock_of(state, RecordingCost::default());
+        let mut warnings = self.warnings.clone();
         warnings.extend(self.bench.warnings.iter().cloned());
         warnings.extend(self.storage.warnings());
         warnings.extend(crate::summary::not_stationary(&self.series));
+        warnings.extend(clock.wall_clock_stepped());
         let warnings = unique(warnings);
+        let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
+        let beginning = self.bench.beginning(asked, state, clock);
         Run {
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: self.request.command_line.clone(),
-            question: self.request.question.clone(),
-            seed: self.request.seed,
-            state,
-            host: self.bench.fingerprint.clone(),
-            clock,
             settings: self.settings(),
             series: std::mem::take(&mut self.series),
-            gaps: Vec::new(),
-            threads: Vec::new(),
-            causes: Vec::new(),
-            coverage: None,
-            worst: Vec::new(),
-            senders: Vec::new(),
-            evidence: self.bench.evidence(),
-            findings: Vec::new(),
-            validation: None,
-            selftest: None,
+            // Of both the one that names causes; the other is told in the settings.
+            evidence: Evidence {
+                trace: self.trace.take().or_else(|| self.way_trace.clone()),
+                ..self.bench.evidence()
+            },
             verdict: verdict(state, &[], &warnings, None, None),
             warnings,
             segments: self.storage.segments(),
-            log_bytes: None,
-            origins: Vec::new(),
-            spreads: Vec::new(),
-            prediction: None,
-            wakes: Vec::new(),
-            loads: Vec::new(),
             flows: std::mem::take(&mut self.flows),
-            switch_cost: None,
+            ..Run::begun(beginning)
         }
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
         let request = self.request;
-        let priority = match request.fifo {
-            Some(priority) => format!("SCHED_FIFO {priority}"),
-            None => "ordinary".to_owned(),
-        };
         let mut settings = BTreeMap::from([
-            ("client".to_owned(), format!("CPU {}, {priority}", request.cpu)),
-            ("other end".to_owned(), request.target.to_string()),
             ("warm-up".to_owned(), request.warmup.to_string()),
             ("duration".to_owned(), request.duration.to_string()),
             ("timeout".to_owned(), request.timeout.to_string()),
         ]);
-        if let Some(took) = request.resolved_in {
-            settings.insert("name resolved in".to_owned(), took.to_string());
+        settings.extend(self.planted.clone());
+        let several = request.flows.len() > 1;
+        for flow in &request.flows {
+            let key = |what: &str| {
+                if several { format!("{what} of {}", flow.name) } else { what.to_owned() }
+            };
+            let priority = match flow.fifo {
+                Some(priority) => format!("SCHED_FIFO {priority}"),
+                None => "ordinary".to_owned(),
+            };
+            settings.insert(key("client"), format!("CPU {}, {priority}", flow.cpu));
+            settings.insert(key("other end"), flow.target.to_string());
+            if let Some(replayed) = &flow.replayed {
+                settings.insert(key("capture"), replayed.clone());
+            }
+            if let Some(took) = flow.resolved_in {
+                settings.insert(key("name resolved in"), took.to_string());
+            }
+        }
+        if let Some(trace) = &self.way_trace {
+            let missing = match &trace.missing[..] {
+                [] => String::new(),
+                missing => format!("; not on this kernel: {}", missing.join(", ")),
+            };
+            let told = format!(
+                "{} events by {} tracepoints, {} lost{missing}",
+                trace.events_measured,
+                trace.events.len(),
+                trace.lost
+            );
+            settings.insert("messages followed by".to_owned(), told);
         }
         if matches!(self.flows.first().map(|flow| flow.began), Some(None)) {
             settings.insert("measured".to_owned(), "nothing".to_owned());

@@ -1,10 +1,13 @@
 //! One recording of a set of threads, end to end.
 
 mod attend;
+mod commitment;
+mod host;
 mod ledgers;
 mod load;
 mod members;
 mod passes;
+mod phases;
 mod question;
 pub mod rt_app_log;
 mod rules;
@@ -28,7 +31,7 @@ use whylate_load::Load;
 use whylate_model::directory::RunDir;
 use whylate_model::execution::Block;
 use whylate_model::load::LoadFacts;
-use whylate_model::run::{Evidence, FORMAT_VERSION, Finding, Run, RunState, TraceFacts};
+use whylate_model::run::{Evidence, Finding, Run, RunState, TraceFacts};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_net::lab::Bed;
@@ -54,12 +57,13 @@ use ledgers::{Claim, Tallies};
 use members::{Nature, Prepared};
 use trace::Execution;
 
+pub use host::Stretch;
 pub use members::UnknownWord;
 pub use passes::Passes;
 pub use question::question;
 
 /// Time between two turns of the drain.
-const TURN: Duration = Duration::from_millis(20);
+const TURN: Duration = crate::kernel_trace::EMPTIED_EVERY;
 /// Turns between two looks at the host, steps of progress and sandwiches of the calibration.
 const LOOK_EVERY: u32 = 10;
 
@@ -126,14 +130,24 @@ pub struct SetRecorded {
     pub jobs: Vec<Vec<(Nanos, Nanos)>>,
     /// Passes of each thread through the phases of its program, in order.
     pub passes: Passes,
+    /// What the host took from the threads, CPU by CPU in the order of time; none where the kernel's
+    /// trace does not tell.
+    pub host: Option<Vec<Stretch>>,
 }
 
 /// Looks up every word of the set: models, timers, priorities, tables.
+///
+/// # Errors
+/// The first word that is not known, with those that are.
 pub fn check(request: &Request) -> Result<(), RecordError> {
     members::understood(request).map(|_| ())
 }
 
 /// Runs the set into `directory` until the duration is over or `stop` is set.
+///
+/// # Errors
+/// What is asked for cannot be measured on this host, an instrument failed meanwhile, or the run directory
+/// cannot be written.
 pub fn record(
     request: &Request,
     directory: RunDir,
@@ -168,6 +182,7 @@ struct Recording<'a> {
     collector: Collector,
     tallies: Tallies,
     switches: rules::Switches,
+    host: host::Stretches,
     execution: Execution,
     passes: Passes,
     watch: HostWatch,
@@ -205,6 +220,10 @@ impl<'a> Recording<'a> {
     ) -> Result<Self, RecordError> {
         // Words that lead nowhere are told before anything is touched.
         let natures = members::understood(request)?;
+        let mut warnings = commitment::warnings(request);
+        for warning in &warnings {
+            progress.say(&warning.to_string());
+        }
         let measured = members::cpus(request);
         let need = Need {
             measured: measured.clone(),
@@ -214,7 +233,6 @@ impl<'a> Recording<'a> {
         };
         let workbench = Workbench::set_up(&need, progress)?;
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
-        let mut warnings = Vec::new();
         if request.lock_memory
             && let Err(error) = memory::lock_all()
         {
@@ -275,6 +293,7 @@ impl<'a> Recording<'a> {
             collector,
             tallies: Tallies::of(claims.into_iter()),
             switches: rules::Switches::new(),
+            host: host::Stretches::new(),
             execution: Execution::of(&traced, request.records),
             passes: Passes::of(traced.len(), request.passes),
             watch,
@@ -418,18 +437,15 @@ impl<'a> Recording<'a> {
         let begin = self.begin;
         let (blocks, latencies, overflow) = self.execution.finish();
         let jobs = self.tallies.into_jobs();
-        let (recorded, passes) = (Recorded { run }, self.passes);
-        Ok(SetRecorded { recorded, blocks, latencies, overflow, begin, jobs, passes })
+        let (recorded, passes, host) = (Recorded { run }, self.passes, self.host.finish());
+        Ok(SetRecorded { recorded, blocks, latencies, overflow, begin, jobs, passes, host })
     }
 
     fn run(&mut self, state: RunState, ended_trace: Option<TraceFacts>) -> Run {
         let cost = self.collector.threads().iter().map(|thread| &thread.recording);
         let gap = cost.filter_map(|costs| costs.value_at(50.0)).max().map(Nanos);
         let cost = RecordingCost { gap, sample: None };
-        let clock = match state {
-            RunState::Running => self.workbench.clock_facts(cost),
-            _ => self.workbench.final_clock_facts(cost),
-        };
+        let clock = self.workbench.clock_of(state, cost);
         let series = self.series(clock.resolution_ns);
         let threads = self.summaries();
         let elapsed = self.elapsed_by_cpu();
@@ -440,19 +456,12 @@ impl<'a> Recording<'a> {
         let running = state == RunState::Running;
         let findings = if running { Vec::new() } else { self.findings(&evidence) };
         let warnings = self.all_warnings(&evidence);
+        let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
+        let beginning = self.workbench.beginning(asked, state, clock);
         Run {
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: self.request.command_line.clone(),
-            question: self.request.question.clone(),
-            seed: self.request.seed,
-            state,
-            host: self.workbench.fingerprint.clone(),
-            clock,
             settings: self.settings(),
             series,
             verdict: verdict_on_threads(state, &threads, &warnings),
-            gaps: Vec::new(),
             wakes: self.wakes(),
             threads,
             causes: causes.causes,
@@ -462,16 +471,10 @@ impl<'a> Recording<'a> {
             evidence,
             findings,
             validation: self.collector.validation().cloned(),
-            selftest: None,
             warnings,
             segments: self.storage.segments(),
-            log_bytes: None,
-            origins: Vec::new(),
-            spreads: Vec::new(),
-            prediction: None,
             loads: self.loads_so_far(),
-            flows: Vec::new(),
-            switch_cost: None,
+            ..Run::begun(beginning)
         }
     }
 

@@ -4,17 +4,24 @@
 //! not cost what is being measured, so summaries go on, the run says what is missing, and it is
 //! printed even where it could not be stored.
 
+use std::path::Path;
+
 use whylate_cause::Attributed;
+use whylate_model::breakdown::StoredJourney;
+use whylate_model::delay::Truth;
 use whylate_model::directory::{Reserve, RunDir};
 use whylate_model::event::Event;
 use whylate_model::execution::{Block, StoredJob};
 use whylate_model::hlog::HistogramLog;
+use whylate_model::packet::StoredPacket;
+use whylate_model::pcapng::PacketFile;
 use whylate_model::run::{Run, Segment, Verdict};
 use whylate_model::segments::{self, StoredGap, Writer};
 use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
 use whylate_stats::Histogram;
-use whylate_sys::nanosleep::{Clock, clock_ns};
+
+use crate::date_ns;
 
 /// Disk bound and time between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +58,15 @@ impl Storage {
     ) -> Result<Self, ModelError> {
         let segments = Writer::new(&directory, epoch, segments::Limits::within(limits.max_bytes));
         let mut log = directory.histogram_log()?;
-        log.set_base_time(Nanos(clock_ns(Clock::Realtime)))?;
+        log.set_base_time(Nanos(date_ns()))?;
         let next_checkpoint = limits.checkpoint;
         let reserve = directory.reserve();
         Ok(Self { directory, segments, log, limits, next_checkpoint, failure: None, reserve })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     pub(crate) fn gap(&mut self, attributed: &Attributed) {
@@ -79,6 +91,29 @@ impl Storage {
     pub(crate) fn job(&mut self, job: &StoredJob) {
         let result = self.segments.push_job(job);
         self.note(result);
+    }
+
+    pub(crate) fn packet(&mut self, packet: &StoredPacket) {
+        let result = self.segments.push_packet(packet);
+        self.note(result);
+    }
+
+    pub(crate) fn journey(&mut self, journey: &StoredJourney) {
+        let result = self.segments.push_journey(journey);
+        self.note(result);
+    }
+
+    pub(crate) fn truth(&mut self, truth: &Truth) {
+        let result = self.segments.push_truth(truth);
+        self.note(result);
+    }
+
+    /// Puts a capture file into the run; says whether it is there.
+    pub(crate) fn packet_file(&mut self, file: &PacketFile) -> bool {
+        let result = self.directory.write_packets(file);
+        let there = result.is_ok();
+        self.note(result);
+        there
     }
 
     pub(crate) fn interval(&mut self, tag: &str, lengths: &Histogram, start: Nanos, length: Nanos) {

@@ -176,7 +176,7 @@ pub fn delta_series(
     for (delta, count) in deltas {
         lengths.record_n(delta.to_nanos(rate).0, count);
     }
-    summarised(&lengths, intervals.filter(|of| of.len() >= FEWEST_INTERVALS), description)
+    summarised(&lengths, intervals.filter(|of| of.len() >= FEWEST_INTERVALS), identity(description))
 }
 
 /// How a series is to be read.
@@ -209,32 +209,23 @@ pub fn of_histogram(
     intervals: &[Interval],
     description: &Description,
 ) -> Series {
-    summarised(values, Some(intervals), description)
+    summarised(values, Some(intervals), identity(description))
 }
 
 /// A series of values that depend on each other in a way that is not known: its quantiles have no
 /// intervals.
 #[must_use]
 pub fn without_intervals(values: &Histogram, description: &Description) -> Series {
-    summarised(values, None, description)
+    summarised(values, None, identity(description))
 }
 
-fn summarised(
-    values: &Histogram,
-    intervals: Option<&[Interval]>,
-    description: &Description,
-) -> Series {
-    let identity = Identity {
-        name: description.name.clone(),
-        label: description.label.clone(),
-        paper_row: description.paper_row.map(str::to_owned),
-        from: description.from.to_owned(),
-        to: description.to.to_owned(),
-        clock: description.clock.clone(),
-        definition: description.definition,
-        resolution_ns: description.resolution_ns,
-        lost: description.lost,
-    };
+/// The same of a series that is described already, such as a part of requests.
+#[must_use]
+pub fn of_identity(values: &Histogram, identity: Identity) -> Series {
+    summarised(values, None, identity)
+}
+
+fn summarised(values: &Histogram, intervals: Option<&[Interval]>, identity: Identity) -> Series {
     let known = intervals.unwrap_or_default();
     let n_eff = |percent: f64| effective_n(values, known, percent);
     let mut series = Series::summarise(identity, values, n_eff, stationary(known));
@@ -244,6 +235,20 @@ fn summarised(
         }
     }
     series
+}
+
+fn identity(description: &Description) -> Identity {
+    Identity {
+        name: description.name.clone(),
+        label: description.label.clone(),
+        paper_row: description.paper_row.map(str::to_owned),
+        from: description.from.to_owned(),
+        to: description.to.to_owned(),
+        clock: description.clock.clone(),
+        definition: description.definition,
+        resolution_ns: description.resolution_ns,
+        lost: description.lost,
+    }
 }
 
 fn effective_n(values: &Histogram, intervals: &[Interval], percent: f64) -> f64 {

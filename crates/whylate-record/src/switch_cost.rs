@@ -1,15 +1,17 @@
 //! One recording of what a context switch costs, end to end.
 //!
-//! First the times of switches without tracing, kind by kind; then the same kinds with the kernel's
-//! trace, which says what each switch was and costs something itself; then working sets, without
-//! tracing again. What ends early keeps what it has.
+//! First the times of switches without tracing, the kinds in turns; then the same with the kernel's
+//! trace, which says what each switch was and costs something itself; then, without tracing again,
+//! how fast each level of memory is read, and working sets. What ends early keeps what it has.
 
 mod attend;
+mod breaks;
 mod direct;
 mod evidence;
 mod formula;
 mod growth;
 mod indirect;
+mod refill;
 mod sizes;
 mod times;
 
@@ -22,7 +24,7 @@ use whylate_clock::facts::RecordingCost;
 use whylate_host::guard::{RtLimits, RtThrottling};
 use whylate_host::{caches, quanta};
 use whylate_model::directory::RunDir;
-use whylate_model::run::{FORMAT_VERSION, Run, RunState, TraceFacts};
+use whylate_model::run::{Run, RunState, TraceFacts};
 use whylate_model::series::Series;
 use whylate_model::switch_cost::{Cache, How, SwitchCost};
 use whylate_model::warning::Warning;
@@ -36,6 +38,8 @@ use crate::storage::{Limits, Storage};
 use crate::verdict::{unique, verdict};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
+
+use sizes::Sweep;
 
 pub use sizes::SMALLEST as SMALLEST_SET;
 
@@ -88,6 +92,10 @@ pub const TEN: u32 = 10;
 const _: () = assert!(TEN <= MOST_RUNNERS);
 
 /// Measures into `directory` until everything is done or `stop` is set.
+///
+/// # Errors
+/// What is asked for cannot be measured on this host, an instrument failed meanwhile, or the run directory
+/// cannot be written.
 pub fn record(
     request: &Request,
     directory: RunDir,
@@ -112,8 +120,8 @@ struct Recording<'a> {
     program: PathBuf,
     bench: Workbench,
     storage: Storage,
-    /// Working sets to try.
-    sizes: Vec<u64>,
+    /// Working sets to try, and those that are not.
+    sweep: Sweep,
     found: SwitchCost,
     series: Vec<Series>,
     trace: Option<TraceFacts>,
@@ -135,7 +143,7 @@ impl<'a> Recording<'a> {
         let root = Path::new("/");
         let caches = caches::of(root, request.cpu);
         let largest = sizes::largest(caches::memory_available(root), TEN);
-        let sizes = working_sets(request, &caches, largest)?;
+        let sweep = working_sets(request, &caches, largest)?;
         granted(request.indirect.as_ref(), RtThrottling::detect(root))?;
         let program = std::env::current_exe().map_err(RecordError::NoProgram)?;
         let need = Need {
@@ -158,6 +166,7 @@ impl<'a> Recording<'a> {
             kernel: quanta::read(root),
             direct: Vec::new(),
             tick: None,
+            bandwidths: Vec::new(),
             indirect: Vec::new(),
             trials: request.indirect.as_ref().map(indirect::trials),
             growth: None,
@@ -168,7 +177,7 @@ impl<'a> Recording<'a> {
             program,
             bench,
             storage,
-            sizes,
+            sweep,
             found,
             series: Vec::new(),
             trace: None,
@@ -217,11 +226,7 @@ impl<'a> Recording<'a> {
     }
 
     fn run(&mut self, state: RunState) -> Run {
-        let cost = RecordingCost::default();
-        let clock = match state {
-            RunState::Running => self.bench.clock_facts(cost),
-            _ => self.bench.final_clock_facts(cost),
-        };
+        let clock = self.bench.clock_of(state, RecordingCost::default());
         let mut warnings = self.warnings.clone();
         warnings.extend(self.bench.warnings.iter().cloned());
         warnings.extend(self.storage.warnings());
@@ -229,38 +234,17 @@ impl<'a> Recording<'a> {
         let warnings = unique(warnings);
         let mut evidence = self.bench.evidence();
         evidence.trace.clone_from(&self.trace);
+        let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
+        let beginning = self.bench.beginning(asked, state, clock);
         Run {
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: self.request.command_line.clone(),
-            question: self.request.question.clone(),
-            seed: self.request.seed,
-            state,
-            host: self.bench.fingerprint.clone(),
-            clock,
             settings: self.settings(),
             series: self.series.clone(),
-            gaps: Vec::new(),
-            threads: Vec::new(),
-            causes: Vec::new(),
-            coverage: None,
-            worst: Vec::new(),
-            senders: Vec::new(),
             evidence,
-            findings: Vec::new(),
-            validation: None,
-            selftest: None,
             verdict: verdict(state, &[], &warnings, None, None),
             warnings,
             segments: self.storage.segments(),
-            log_bytes: None,
-            origins: Vec::new(),
-            spreads: Vec::new(),
-            prediction: None,
-            wakes: Vec::new(),
-            loads: Vec::new(),
-            flows: Vec::new(),
             switch_cost: Some(self.found.clone()),
+            ..Run::begun(beginning)
         }
     }
 
@@ -307,8 +291,8 @@ fn working_sets(
     request: &Request,
     caches: &[Cache],
     largest: Option<u64>,
-) -> Result<Vec<u64>, RecordError> {
-    let Some(asked) = &request.indirect else { return Ok(Vec::new()) };
+) -> Result<Sweep, RecordError> {
+    let Some(asked) = &request.indirect else { return Ok(Sweep::default()) };
     let Some(sizes) = &asked.sizes else { return Ok(sizes::across(caches, largest)) };
     match sizes.iter().find(|size| largest.is_some_and(|largest| **size > largest)) {
         Some(bytes) => Err(RecordError::WorkingSet {
@@ -316,7 +300,7 @@ fn working_sets(
             runners: TEN,
             largest: largest.unwrap_or_default(),
         }),
-        None => Ok(sizes.clone()),
+        None => Ok(Sweep { sizes: sizes.clone(), left_out: Vec::new() }),
     }
 }
 
@@ -324,8 +308,8 @@ fn working_sets(
 /// caches.
 const LEFT: Nanos = Nanos(10_000_000);
 
-/// Trials of real-time runners end before the kernel takes their CPU: what it took would be counted
-/// as the host's.
+/// Trials of real-time runners end before the kernel takes their CPU: what it took would be a break of
+/// one trial, and not of the other.
 fn granted(asked: Option<&Indirect>, limits: Option<RtLimits>) -> Result<(), RecordError> {
     let asked = asked.filter(|asked| asked.quantum.is_some());
     let limits = limits.filter(|limits| limits.throttles());
@@ -363,7 +347,7 @@ mod tests {
             command_line: Vec::new(),
             question: String::new(),
         };
-        assert!(working_sets(&request, &[], None).unwrap().is_empty());
+        assert!(working_sets(&request, &[], None).unwrap().sizes.is_empty());
         let asked = Indirect {
             sizes: Some(vec![4096, 1 << 30]),
             quantum: None,
@@ -373,7 +357,7 @@ mod tests {
         request.indirect = Some(asked);
         let refused = working_sets(&request, &[], Some(1 << 20)).unwrap_err().to_string();
         assert!(refused.contains("1048576"), "{refused}");
-        assert_eq!(working_sets(&request, &[], None).unwrap(), [4096, 1 << 30]);
+        assert_eq!(working_sets(&request, &[], None).unwrap().sizes, [4096, 1 << 30]);
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct Compared {
 }
 
 /// Compares; none when the measurement is too short to be worth it, or ended by `stop`.
+///
+/// # Errors
+/// The threads that measure could not be prepared, or failed.
 pub fn compare(
     request: &Request,
     workbench: &Workbench,

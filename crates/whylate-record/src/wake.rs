@@ -11,11 +11,13 @@ use whylate_rta::call;
 use whylate_rta::task_set::{TaskSet, Thread};
 use whylate_sys::capability::{self, Cap};
 use whylate_sys::nanosleep::{Clock, clock_ns};
-use whylate_threads::timers::{self, Known};
+use whylate_threads::timers::{self, Known, grid};
 use whylate_threads::{Timer, TimerNanos};
 
 use crate::set::UnknownWord;
 
+/// The timer whose short waits are busy ones.
+const GRID: &str = "grid";
 /// The same call as another timer, or none of this system.
 const SAID_BY_OTHERS: [&str; 2] = ["clock_nanosleep", "MM"];
 /// The priority that is asked for where none is named, and the one without the privilege for it.
@@ -47,6 +49,9 @@ pub struct Probes {
 ///
 /// A timer that is named and not there is an error; of `all` timers, those that cannot be measured
 /// beside others are left out with the reason.
+///
+/// # Errors
+/// A timer that is not known, or is not there, with those that are.
 pub fn probes(wanted: &Wanted) -> Result<Probes, UnknownWord> {
     let unknown = |reason: String| UnknownWord { thread: "wake".to_owned(), reason };
     let mut notes = Vec::new();
@@ -138,11 +143,23 @@ fn not_beside_others(timer: &Call, period: Nanos) -> Option<String> {
 }
 
 fn keeping(timer: &Call) -> String {
+    if timer.is(GRID) {
+        return format!(
+            "the timer {timer} does not sleep for {} or less, as little as is left after a late \
+             release, and the others would wait for it",
+            grid::BUSY_UP_TO
+        );
+    }
     format!("the timer {timer} keeps the CPU while it waits, and the others would wait for it")
 }
 
-/// Would a wait of one period keep the CPU?
+/// Would a wait between two activations keep the CPU? A coarse clock wakes up to a step late, and
+/// what is left to the next activation may be so short that it does not sleep.
 fn keeps_cpu(timer: &Call, period: Nanos) -> bool {
+    if timer.is(GRID) {
+        let step = timer.time(0, "step", GRID).unwrap_or(grid::STEP);
+        return period.0 <= step.0.saturating_add(grid::BUSY_UP_TO.0);
+    }
     let until = TimerNanos(clock_ns(Clock::Monotonic)) + period;
     timers::named(timer).is_ok_and(|mut timer| timer.keeps_cpu(until))
 }
@@ -189,11 +206,24 @@ mod tests {
         let probes = probes(&wanted("all", &[0])).unwrap();
         let names: Vec<&str> = probes.set.threads.iter().map(|of| of.name.as_str()).collect();
         assert!(names.contains(&"HR") && names.contains(&"timerfd"), "{names:?}");
-        for busy in ["spin", "grid"] {
+        for (busy, why) in [("spin", "keeps the CPU"), ("grid", "does not sleep for 2.00ms")] {
             assert!(!names.contains(&busy));
             let told = probes.notes.iter().find(|note| note.contains(busy)).unwrap();
-            assert!(told.contains("keeps the CPU"), "{told}");
+            assert!(told.contains(why) && told.contains("--timers"), "{told}");
         }
+    }
+
+    #[test]
+    fn a_coarse_clock_is_beside_others_where_every_wait_of_it_is_a_sleep() {
+        let at = |ms: u64| Wanted { period: Nanos(ms * 1_000_000), ..wanted("all", &[0]) };
+        let has = |ms| {
+            let probes = probes(&at(ms)).unwrap();
+            probes.set.threads.iter().any(|thread| thread.name == "grid")
+        };
+        // Up to 10 ms late: of 12 ms as little as 2 may be left, of 13 more.
+        assert!(!has(5) && !has(12) && has(13));
+        let fine = Wanted { timers: "HR, grid(1ms)".to_owned(), ..at(5) };
+        assert_eq!(probes(&fine).unwrap().set.threads.len(), 2);
     }
 
     #[test]

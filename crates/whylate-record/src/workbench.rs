@@ -20,7 +20,7 @@ use whylate_host::smi::SmiCounts;
 use whylate_host::topology::Topology;
 use whylate_host::{another, cpus, fingerprint};
 use whylate_model::host::Fingerprint;
-use whylate_model::run::{ClockFacts, Evidence, ProcDelta};
+use whylate_model::run::{Beginning, ClockFacts, CpuOffset, Evidence, ProcDelta, RunState};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_sys::affinity;
@@ -32,8 +32,8 @@ use crate::progress::Progress;
 /// machine of hundreds of CPUs must not be kept busy with them.
 const MOST_OFFSETS: usize = 16;
 
-/// What a recording asks of the workbench.
-#[derive(Debug, Clone)]
+/// What a recording asks of the workbench: nothing by default.
+#[derive(Debug, Clone, Default)]
 pub struct Need {
     /// CPUs that will be measured.
     pub measured: Vec<CpuId>,
@@ -96,6 +96,9 @@ impl Workbench {
     }
 
     /// Sets up everything, and moves the calling thread away from the measured CPUs.
+    ///
+    /// # Errors
+    /// The clock is of no use, CPUs cannot be had, or a guard could not be taken.
     pub fn set_up(need: &Need, progress: &mut dyn Progress) -> Result<Self, RecordError> {
         let root = Path::new("/");
         let mut counter = HardwareCounter::open()?;
@@ -119,8 +122,7 @@ impl Workbench {
         if let (true, Some(limits)) = (need.real_time, RtThrottling::detect(root)) {
             warnings.extend(limits.warning());
         }
-        let idle_states =
-            if need.hold_idle_states { hold_idle_states(&mut warnings, progress) } else { None };
+        let idle_states = hold_idle_states(need.hold_idle_states, &mut warnings, progress);
         let mut calibrator = Calibrator::of_this_host(counter);
         let calibration = calibrator.quick()?;
         let compared: Vec<CpuId> =
@@ -156,10 +158,39 @@ impl Workbench {
         self.observer.so_far(&self.calibration, RecordingCost::default()).resolution_ns
     }
 
+    /// How far a reading of the counter on one CPU may lie from the timeline of the reference CPU: the
+    /// furthest offset that was found, and its bound, rounded up. Of two CPUs each may be off by so much.
+    #[must_use]
+    pub fn cpu_bound(&self) -> Nanos {
+        let furthest = furthest(self.observer.offsets()).0 as f64;
+        Nanos((furthest * 1e9 / self.rate.0).ceil() as u64)
+    }
+
     /// Is this a virtual machine?
     #[must_use]
     pub fn virtualised(&self) -> bool {
         fingerprint::virtualised(&self.fingerprint)
+    }
+
+    /// What is known of a run from its beginning on: the command line, the question in one sentence and
+    /// the seed of what was asked, how far it came, the host and the clock.
+    #[must_use]
+    pub fn beginning(
+        &self,
+        (command_line, question, seed): (&[String], &str, u64),
+        state: RunState,
+        clock: ClockFacts,
+    ) -> Beginning {
+        let (command_line, question) = (command_line.to_vec(), question.to_owned());
+        Beginning { command_line, question, seed, state, host: self.fingerprint.clone(), clock }
+    }
+
+    /// The clock's facts: so far while a run goes on, and over the whole of it when it has ended.
+    pub fn clock_of(&mut self, state: RunState, recording: RecordingCost) -> ClockFacts {
+        match state {
+            RunState::Running => self.clock_facts(recording),
+            _ => self.final_clock_facts(recording),
+        }
     }
 
     /// The clock's facts as far as they are known.
@@ -222,10 +253,7 @@ impl Workbench {
         let mut context = Context::new(self.virtualised(), self.rate);
         context.threads = threads;
         // Between two CPUs neither of which is the reference, both offsets count.
-        let offsets = self.observer.offsets().iter();
-        let furthest =
-            offsets.map(|offset| offset.offset_ticks.unsigned_abs() + offset.bound.0).max();
-        context.cross_cpu_bound = TicksDelta(2 * furthest.unwrap_or(0));
+        context.cross_cpu_bound = TicksDelta(2 * furthest(self.observer.offsets()).0);
         for (pid, name) in whylate_host::names::threads() {
             context.learn_name(pid, &name);
         }
@@ -238,6 +266,12 @@ impl Workbench {
         let (allowed, own) = (&self.allowed, &self.own_affinity);
         cpus::opposite(cpu, &self.topology, allowed, own, &self.housekeeping)
     }
+}
+
+/// How far the counter of a CPU may be from the reference's at most.
+fn furthest(offsets: &[CpuOffset]) -> TicksDelta {
+    let all = offsets.iter().map(|of| of.offset_ticks.unsigned_abs().saturating_add(of.bound.0));
+    TicksDelta(all.max().unwrap_or(0))
 }
 
 impl Drop for Workbench {
@@ -297,10 +331,16 @@ fn sum(first: Evidence, second: Evidence) -> Evidence {
     }
 }
 
-fn hold_idle_states(
+/// Holds `/dev/cpu_dma_latency` at 0 for as long as the guard lives, where that is wanted. That it cannot
+/// be had is a warning.
+pub(crate) fn hold_idle_states(
+    wanted: bool,
     warnings: &mut Vec<Warning>,
     progress: &mut dyn Progress,
 ) -> Option<CpuDmaLatency> {
+    if !wanted {
+        return None;
+    }
     match CpuDmaLatency::hold() {
         Ok(guard) => {
             guard.describe().iter().for_each(|line| progress.say(line));
@@ -321,6 +361,20 @@ mod tests {
 
     use super::*;
     use crate::progress::Silent;
+
+    #[test]
+    fn the_counter_that_is_furthest_counts_with_its_bound_whichever_way_it_is_off() {
+        let offset = |cpu, offset_ticks, bound| CpuOffset {
+            reference: CpuId(0),
+            cpu: CpuId(cpu),
+            offset_ticks,
+            bound: TicksDelta(bound),
+            offset_ticks_at_end: None,
+        };
+        assert_eq!(furthest(&[]), TicksDelta(0));
+        let all = [offset(1, 20, 10), offset(2, -60, 15), offset(3, 5, 40)];
+        assert_eq!(furthest(&all), TicksDelta(75));
+    }
 
     fn bench(measured: CpuId) -> Option<Workbench> {
         let need = Need {

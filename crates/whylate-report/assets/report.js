@@ -140,11 +140,13 @@
     const data = [x];
     const bands = [];
     curves.forEach((curve, index) => {
-      series.push({
-        stroke: () => colour(index), width: 2, dash: DASHES[index % 8], paths: stepped,
-        points: { show: false },
-      });
-      data.push(x.map((v) => at(curve, curve.y, v)));
+      const lines = (stroke, keep) => {
+        series.push({ stroke, width: 2, dash: DASHES[index % 8], paths: stepped, points: { show: false } });
+        data.push(x.map((v) => { const y = at(curve, curve.y, v); return y != null && keep(y) ? y : null; }));
+      };
+      // What may not be trusted is grey.
+      lines(() => colour(index), (y) => curve.faint == null || y >= curve.faint * (1 - 1e-3));
+      if (curve.faint != null) lines(() => css("--rest"), (y) => y < curve.faint * (1 + 1e-3));
       if (curve.low.length > 0) {
         for (const column of [curve.high, curve.low]) {
           series.push({ stroke: "transparent", width: 0, paths: stepped, points: { show: false } });

@@ -1,44 +1,64 @@
 //! Flows of requests, in tables and sentences that the terminal and the page share.
 
-use whylate_model::flow::{Flow, Packets, ProcessVerdict};
+use whylate_model::flow::{
+    Direction, Flow, OfRecording, OtherEnd, Packets, ProcessVerdict, Receptions, Socket,
+};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::{Nanos, Printable};
 
 use crate::svg::Table;
 use crate::terminal::{count, percent, rate};
+use crate::{frames, pacing, queues, trusted};
 
 /// How the three times are to be read.
 pub(crate) const TIMES: &str = "Service counts from the actual send to the reply, response from the \
      intended send, and lateness is what lies between the two sends. Requests that were given up \
      or never sent stay in the sample, as values of which only a lower bound is known. No time \
      is halved.";
+/// The same where a client hears its messages itself.
+pub(crate) const TIMES_ACROSS: &str = "One way counts from the actual send by the one port to the \
+     reception at the other, by one clock; as intended, from the intended send, and lateness is what \
+     lies between the two sends. Messages that were given up or never sent stay in the sample, as \
+     values of which only a lower bound is known. No time is halved, and nobody answers.";
 /// The same for the account.
-pub(crate) const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late + lost. \
-     Messages: arrived = received + late + duplicates + foreign + beside. Late came after the \
+pub(crate) const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late + lost, \
+     and those of which nobody knows. Messages: arrived = received + late + duplicates + foreign + \
+     beside. Messages that ask for no reply are counted where they came. Late came after the \
      drain; reordered is of the received (RFC 4737); beside are replies of the warm-up and the \
      farewell's.";
+
+/// What is to be known of a closed loop, wherever its times stand.
+const CLOSED: &str = "closed loop: it sends the next request when the reply has come, and hides what \
+     happens between";
 
 const ABSENT: &str = "-";
 
 /// The answer in a sentence.
 pub(crate) fn answer(run: &Run) -> String {
     let Some(flow) = run.flows.first() else { return String::new() };
-    let times = flow.response.as_ref().unwrap_or(&flow.service);
-    let Some(series) = run.series.iter().find(|series| series.name == *times) else {
+    if flow.asked.one_way {
+        return one_way(flow);
+    }
+    if flow.way.across.is_some() {
+        return run.flows.iter().map(|flow| across(run, flow)).collect::<Vec<_>>().join(" ");
+    }
+    let times = flow.response.as_ref().or(flow.service.as_ref());
+    let Some(series) = run.series.iter().find(|series| Some(&series.name) == times) else {
         return "No request was measured.".to_owned();
     };
     let what = if flow.response.is_some() { "from its intended send" } else { "from its send" };
     let median = quantile(series, 50.0);
-    let tail = [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
-        let value = quantile(series, percent)?;
-        Some(format!(", {value} at p{percent}"))
-    });
-    let lost = flow.packets.lost + flow.packets.abandoned;
+    let tail = in_the_tail(run, series);
+    let lost = flow.packets.lost;
     let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
+    let closed = match flow.departures.process.verdict {
+        ProcessVerdict::ClosedLoop => format!(" ({CLOSED})"),
+        _ => String::new(),
+    };
     match median {
         Some(median) => format!(
-            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}.",
+            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}.{closed}",
             flow.way.backend,
             tail.unwrap_or_default(),
             count(flow.packets.sent),
@@ -47,7 +67,65 @@ pub(crate) fn answer(run: &Run) -> String {
     }
 }
 
-fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
+/// The highest percentile there is, as the end of a sentence, and whether it may be trusted.
+fn in_the_tail(run: &Run, series: &Series) -> Option<String> {
+    [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
+        let value = quantile(series, percent)?;
+        let beyond = trusted::is_beyond(run, &series.name, percent);
+        let how_far = if beyond { ", beyond what its calibration lets be trusted" } else { "" };
+        Some(format!(", {value} at p{percent}{how_far}"))
+    })
+}
+
+/// How the times of a run's flows are to be read.
+pub(crate) fn times(run: &Run) -> &'static str {
+    let across = run.flows.iter().any(|flow| flow.way.across.is_some());
+    if across { TIMES_ACROSS } else { TIMES }
+}
+
+/// Of messages that their sender hears itself: how long they take from the one port to the other.
+fn across(run: &Run, flow: &Flow) -> String {
+    let (sent, lost) = (count(flow.packets.sent), flow.packets.lost);
+    let (out, back) = flow
+        .way
+        .across
+        .as_ref()
+        .map_or(("one port", "the other"), |ports| (ports.out.as_str(), ports.back.as_str()));
+    let (out, back) = (Printable(out), Printable(back));
+    let series = run.series.iter().find(|series| Some(&series.name) == flow.service.as_ref());
+    let Some((series, median)) = series.and_then(|of| Some((of, quantile(of, 50.0)?))) else {
+        return format!("Of {sent} messages from {out} too few came to {back}.");
+    };
+    let tail = in_the_tail(run, series);
+    let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
+    format!(
+        "A message by {} is {median} on its one way from {out} to {back} in the median{}; {sent} sent, \
+         {lost}.",
+        flow.way.backend,
+        tail.unwrap_or_default(),
+    )
+}
+
+/// Of messages without a reply: what came.
+fn one_way(flow: &Flow) -> String {
+    let (packets, sent) = (&flow.packets, count(flow.packets.sent));
+    if packets.unaccounted > 0 {
+        return format!("Of {sent} messages nobody knows how many came.");
+    }
+    let share = if packets.sent == 0 { 0.0 } else { packets.lost as f64 / packets.sent as f64 };
+    let receptions = flow.other_end.and_then(|other| other.receptions);
+    let at = receptions.and_then(|of| of.per_second);
+    let at = at.map(|per_second| format!(" at {}", rate(per_second)));
+    format!(
+        "Of {sent} messages {} came{}; {} were lost ({}).",
+        count(packets.received),
+        at.unwrap_or_default(),
+        count(packets.lost),
+        percent(share)
+    )
+}
+
+pub(crate) fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
     let same = |known: f64| (known - percent).abs() < 1e-9;
     series.quantiles.iter().find(|quantile| same(quantile.percent))?.value
 }
@@ -105,6 +183,7 @@ fn verdict(verdict: ProcessVerdict) -> &'static str {
         ProcessVerdict::Held => "held",
         ProcessVerdict::Disturbed => "disturbed",
         ProcessVerdict::Saturated => "SATURATED",
+        ProcessVerdict::TooFew => "too few to tell",
         ProcessVerdict::ClosedLoop => "closed loop",
     }
 }
@@ -117,7 +196,7 @@ pub(crate) fn account(run: &Run) -> Table {
     let mut head = vec!["count"];
     head.extend(run.flows.iter().map(|flow| flow.name.as_str()));
     let mut table = Table::new("What became of requests and messages", &head);
-    let counts: [(&str, Count); 13] = [
+    let counts: [(&str, Count); 14] = [
         ("sent", |of| of.sent),
         ("received", |of| of.received),
         ("late", |of| of.late),
@@ -125,7 +204,8 @@ pub(crate) fn account(run: &Run) -> Table {
         ("given up", |of| of.given_up),
         ("never sent", |of| of.never_sent),
         ("refused by the kernel", |of| of.refused),
-        ("under way at a failure", |of| of.abandoned),
+        ("lost under way at a failure", |of| of.abandoned),
+        ("nobody knows", |of| of.unaccounted),
         ("reordered", |of| of.reordered),
         ("arrived", |of| of.arrived),
         ("duplicates", |of| of.duplicates),
@@ -141,13 +221,16 @@ pub(crate) fn account(run: &Run) -> Table {
 
 /// Response times by parts of the pattern; none for patterns of one part.
 pub(crate) fn parts(run: &Run) -> Option<Table> {
-    let mut table = Table::new("Response times by part", &["part", "n", "p50", "p99", "p99.9"]);
+    let heard = run.flows.iter().any(|flow| flow.way.across.is_some());
+    let caption = if heard { "One way, as intended, by part" } else { "Response times by part" };
+    let mut table = Table::new(caption, &["part", "n", "p50", "p99", "p99.9"]);
     for flow in &run.flows {
         for part in &flow.parts {
             let series = run.series.iter().find(|series| series.name == part.response);
             let at = |percent| {
                 let value = series.and_then(|series| quantile(series, percent));
-                value.map_or_else(absent, |value| value.to_string())
+                let cell = value.map_or_else(absent, |value| value.to_string());
+                trusted::marked(cell, trusted::is_beyond(run, &part.response, percent))
             };
             let n = series.map_or_else(absent, |series| count(series.n));
             table.rows.push(vec![part.label.clone(), n, at(50.0), at(99.0), at(99.9)]);
@@ -158,7 +241,7 @@ pub(crate) fn parts(run: &Run) -> Option<Table> {
 
 /// What is to be said of each flow.
 pub(crate) fn remarks(run: &Run) -> Vec<String> {
-    run.flows.iter().flat_map(remarks_of).collect()
+    run.flows.iter().flat_map(remarks_of).chain(queues::shared(run)).collect()
 }
 
 fn remarks_of(flow: &Flow) -> Vec<String> {
@@ -167,10 +250,50 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         format!("{}: {}", flow.name, Printable(&way.path)),
         format!("stamps: {}", Printable(&way.stamps)),
         size(flow),
-        format!("given up after {}", asked.timeout),
     ];
+    if let Some(took) = way.resolved_in {
+        said.push(format!("its target's name was resolved in {took}, before the run"));
+    }
+    if asked.one_way {
+        said.push("asks for no reply: the other end counts what comes".to_owned());
+    } else {
+        said.push(format!("given up after {}", asked.timeout));
+    }
+    if let Some(ports) = &way.across {
+        let (out, back) = (Printable(&ports.out), Printable(&ports.back));
+        let threads = if ports.one_thread { "one thread" } else { "threads of its own" };
+        said.push(format!(
+            "leaves by {out} and comes back by {back}, two ports of one client: one clock, and {threads} \
+             for both"
+        ));
+    } else if asked.direction == Direction::Back {
+        said.push("sent from the server's end of the bed".to_owned());
+    }
     if let Some(most) = asked.most_under_way {
         said.push(format!("at most {} under way: the client waits for replies", count(most)));
+    }
+    if flow.departures.process.verdict == ProcessVerdict::ClosedLoop {
+        said.push(format!("{CLOSED}; it has no response times"));
+    }
+    if let Some(after) = asked.repeats_after {
+        said.push(format!("the arrivals began again from the first after each {after}"));
+    }
+    said.extend(way.socket.as_ref().and_then(|of| socket("the client's socket", of)));
+    said.extend(way.socket.as_ref().and_then(queues::said));
+    said.extend(way.frames.iter().flat_map(frames::said));
+    said.extend(way.costs.as_ref().map(frames::costs));
+    if let Some(kept) = &flow.anomalies {
+        let full = match kept.left_out {
+            0 => String::new(),
+            more => {
+                format!("; of some kinds there were {} more, for which it has no room", count(more))
+            }
+        };
+        said.push(format!(
+            "{} odd messages are in {}, each with a comment{full}",
+            count(kept.messages),
+            Printable(&kept.file)
+        ));
     }
     if let Some(of) = flow.departures.process.distribution {
         said.push(format!(
@@ -182,6 +305,8 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
             of.effect
         ));
     }
+    said.extend(flow.departures.pacing.as_ref().map(pacing::said));
+    said.extend(of_recordings(flow));
     if let Some(other) = flow.other_end {
         if let Some((there, back)) = where_lost(&flow.packets, other.answered) {
             said.push(format!(
@@ -189,6 +314,10 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
                 count(there),
                 count(back)
             ));
+        }
+        if let Some(of) = other.receptions {
+            said.push(received(&of));
+            return said;
         }
         said.push(format!(
             "the other end answered {} and took {} for foreign; it held a request for {} at least, \
@@ -201,6 +330,71 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         ));
     }
     said
+}
+
+/// What each recording of a sum says for itself, and what all other ends say together.
+fn of_recordings(flow: &Flow) -> Vec<String> {
+    let ends: Vec<&OtherEnd> =
+        flow.recordings.iter().filter_map(|of| of.other_end.as_ref()).collect();
+    let all = (ends.len() > 1).then(|| {
+        let least = ends.iter().map(|of| of.residence_min).min().unwrap_or_default();
+        let most = ends.iter().map(|of| of.residence_max).max().unwrap_or_default();
+        format!(
+            "of {} recordings the other ends answered {}, and held a request for {least} at least and \
+             {most} at most",
+            ends.len(),
+            count(ends.iter().map(|of| of.answered).sum())
+        )
+    });
+    all.into_iter().chain(flow.recordings.iter().map(of_recording)).collect()
+}
+
+fn of_recording(of: &OfRecording) -> String {
+    let mut said = Vec::new();
+    if let Some(end) = &of.other_end {
+        said.push(match end.receptions {
+            Some(of) => received(&of),
+            None => {
+                format!("the other end held a request for {} in the median", end.residence_median)
+            }
+        });
+    }
+    if let Some(kept) = &of.anomalies {
+        let (messages, file) = (count(kept.messages), Printable(&kept.file));
+        said.push(format!("{messages} odd messages are in its {file}"));
+    }
+    said.extend(of.tail.as_ref().map(crate::tail::answer));
+    if said.is_empty() {
+        said.push("nothing of its own".to_owned());
+    }
+    format!("{}: {}", Printable(&of.directory), said.join("; "))
+}
+
+fn received(of: &Receptions) -> String {
+    let came = of.per_second.map_or_else(absent, rate);
+    format!(
+        "they came at {came}, {} apart at least, {} in the median, {} at p99 and {} at most",
+        of.gap_min, of.gap_median, of.gap_p99, of.gap_max
+    )
+}
+
+/// What the kernel gave a socket; none where nothing is known of it.
+pub(crate) fn socket(owner: &str, of: &Socket) -> Option<String> {
+    let dscp = of.traffic_class.map(|class| format!("DSCP {}", class >> 2));
+    let whole = of.whole_packets.map(|whole| {
+        if whole { "packets are not fragmented" } else { "packets may be fragmented" }
+    });
+    let facts = [
+        of.interface.as_ref().map(|name| format!("interface {}", Printable(name))),
+        of.mtu.map(|mtu| format!("MTU {mtu}")),
+        of.receive_buffer.map(|bytes| format!("{} bytes to receive", count(bytes))),
+        of.send_buffer.map(|bytes| format!("{} to send", count(bytes))),
+        dscp,
+        of.hops.map(|hops| format!("{hops} hops")),
+        whole.map(str::to_owned),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    (!facts.is_empty()).then(|| format!("{owner}: {}", facts.join(", ")))
 }
 
 /// Where requests were lost: before the other end answered, and after it. With duplicates nobody
@@ -216,7 +410,8 @@ fn where_lost(packets: &Packets, answered: u64) -> Option<(u64, u64)> {
 
 fn size(flow: &Flow) -> String {
     let asked = &flow.asked;
-    let said = format!("{} bytes each way", asked.bytes);
+    let way = if asked.one_way || flow.way.across.is_some() { "" } else { " each way" };
+    let said = format!("{} bytes{way}", asked.bytes);
     if let (Some(frame), Some(left)) = (asked.frame_bytes, flow.departures.per_second) {
         let bits = |extra: u32| left * f64::from(8 * (frame + extra)) / 1e6;
         // Preamble, delimiter and gap: 20 bytes that no memory holds.
@@ -233,13 +428,14 @@ fn ns(value: f64) -> String {
     format!("{value:.1}ns")
 }
 
-fn absent() -> String {
+pub(crate) fn absent() -> String {
     ABSENT.to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whylate_model::flow::Across;
 
     #[test]
     fn losses_are_located_by_what_the_other_end_answered_unless_duplicates_hide_it() {
@@ -249,5 +445,103 @@ mod tests {
         assert_eq!(where_lost(&packets, 80), None, "it answered less than came back");
         assert_eq!(where_lost(&Packets { duplicates: 1, ..packets }, 93), None);
         assert_eq!(where_lost(&Packets { received: 100, lost: 0, ..packets }, 100), None);
+    }
+
+    #[test]
+    fn the_shortest_frames_of_a_full_link_are_told_at_both_layers() {
+        use crate::merge::flows::tests::flow;
+        let mut full = flow(1_000, ProcessVerdict::Held);
+        (full.asked.frame_bytes, full.departures.per_second) = (Some(64), Some(1e9 / 672.0));
+        let said = size(&full);
+        assert!(
+            said.ends_with("in frames of 64 bytes: 761.9 Mbit/s at L2, 1000.0 at L1"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_sum_says_what_each_recording_says_for_itself() {
+        use crate::merge::flows::tests::flow;
+        let mut sum = flow(2_000, ProcessVerdict::Held);
+        let end = sum.other_end.take().unwrap();
+        let of = |directory: &str, residence_median, residence_max| OfRecording {
+            directory: directory.to_owned(),
+            other_end: Some(OtherEnd { residence_median, residence_max, ..end }),
+            tail: None,
+            anomalies: None,
+        };
+        sum.recordings =
+            vec![of("run-1", Nanos(160), Nanos(8_000)), of("run-2", Nanos(170), Nanos(9_000))];
+        let said = of_recordings(&sum);
+        assert!(
+            said[0].contains("held a request for 90ns at least and 9.00us at most"),
+            "{said:?}"
+        );
+        assert!(
+            said[1].starts_with("run-1: ") && said[1].contains("160ns in the median"),
+            "{said:?}"
+        );
+        assert!(said[2].starts_with("run-2: ") && said[2].contains("170ns"), "{said:?}");
+        assert!(of_recordings(&flow(10, ProcessVerdict::Held)).is_empty());
+    }
+
+    #[test]
+    fn the_time_that_a_name_took_is_told_of_its_flow() {
+        use crate::merge::flows::tests::flow;
+        let mut named = flow(1_000, ProcessVerdict::Held);
+        let told = |flow: &Flow| remarks_of(flow).iter().any(|said| said.contains("resolved in"));
+        assert!(!told(&named));
+        named.way.resolved_in = Some(Nanos(1_500_000));
+        assert!(told(&named));
+    }
+
+    #[test]
+    fn an_answer_and_parts_beyond_trust_say_so() {
+        use crate::trusted::tests::calibrated;
+        let said = answer(&calibrated(Some(99.0)));
+        assert!(
+            said.contains("300us at p99.99, beyond what its calibration lets be trusted"),
+            "{said}"
+        );
+        assert!(!answer(&calibrated(Some(99.99))).contains("beyond"));
+        let mut run = calibrated(Some(99.0));
+        let response = "rtt-response".to_owned();
+        run.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
+        let cells = &parts(&run).unwrap().rows[0];
+        assert_eq!(cells[2..], ["12.0us", "20.0us", "~60.0us"]);
+    }
+
+    #[test]
+    fn requests_that_were_under_way_at_a_failure_are_lost_once() {
+        use crate::merge::flows::tests::flow;
+        use crate::timeline::tests::recorded;
+        let mut dead = flow(1_000, ProcessVerdict::Held);
+        // Of the 100 lost ones.
+        dead.packets.abandoned = 20;
+        let mut run = Run { flows: vec![dead], ..recorded() };
+        run.series[0].name = "rtt-response".to_owned();
+        let said = answer(&run);
+        assert!(said.contains("100 lost"), "{said}");
+    }
+
+    #[test]
+    fn messages_that_their_sender_hears_are_told_one_way_between_two_ports_and_nobody_answers() {
+        use crate::merge::flows::tests::flow;
+        use crate::timeline::tests::recorded;
+        let mut heard = flow(1_000, ProcessVerdict::Held);
+        let (out, back) = ("client0".to_owned(), "server0".to_owned());
+        heard.way.across = Some(Across { out, back, one_thread: true });
+        heard.service = Some("there-service".to_owned());
+        heard.other_end = None;
+        let remarks = remarks_of(&heard).join("; ");
+        assert!(remarks.contains("leaves by client0 and comes back by server0"), "{remarks}");
+        assert!(!remarks.contains("each way") && !remarks.contains("server's end"), "{remarks}");
+        let mut run = Run { flows: vec![heard], ..recorded() };
+        run.series[0].name = "there-service".to_owned();
+        let said = answer(&run);
+        assert!(said.contains("one way from client0 to server0"), "{said}");
+        assert_eq!(times(&run), TIMES_ACROSS);
+        run.series.clear();
+        assert!(answer(&run).contains("too few came to server0"), "{}", answer(&run));
     }
 }

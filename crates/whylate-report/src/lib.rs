@@ -4,9 +4,11 @@
 //! privilege, no clock, not the machine that made it. Nothing here measures.
 
 pub mod compare;
+pub mod configuration;
 pub mod execution;
 pub mod hourglass;
 pub mod html;
+pub mod import;
 pub mod merge;
 pub mod paper;
 pub mod prediction;
@@ -14,12 +16,24 @@ pub mod svg;
 pub mod terminal;
 pub mod timeline;
 
+mod backends;
+mod breakdown;
+mod calibration;
+mod delay;
+mod device;
 mod error;
 mod flows;
+mod forward;
+mod frames;
+mod pacing;
 mod plain;
+mod queues;
+mod reflected;
 mod sentence;
 mod switch_cost;
+mod tail;
 mod threads;
+mod trusted;
 mod wake;
 
 pub use error::ReportError;

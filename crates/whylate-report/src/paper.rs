@@ -1,7 +1,10 @@
 //! A paper's experiments, repeated: its figures, this host's with their intervals, and why they
 //! differ; on a terminal and as one page.
 
+mod distributions;
 mod figures;
+
+pub(crate) use distributions::reached;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,15 @@ use crate::{ReportError, html};
 
 /// Rows of one scenario; a file may hold any number.
 const MOST_ROWS: usize = 256;
+
+/// Tables of one scenario.
+const MOST_TABLES: usize = 16;
+
+/// Heading of what is not repeated.
+pub(crate) const NOT_HERE: &str = "Not repeated here yet";
+
+/// The line below a figure that has more of the host in it.
+const WITHOUT_HOST: &str = "  without what the host took";
 
 /// Writes the page into the directory that holds the paper and its runs; returns where it is.
 pub fn write(directory: &Path, paper: &Paper) -> Result<PathBuf, ReportError> {
@@ -43,6 +55,9 @@ pub fn page(directory: &Path, paper: &Paper) -> String {
         page.section(&heading(scenario));
         page.table(&table(scenario));
         page.list(reasons(scenario));
+        for table in tables(scenario) {
+            page.table(&table);
+        }
         let (drawn, unread) = figures::of(directory, scenario);
         for figure in &drawn {
             page.figure(figure);
@@ -55,7 +70,20 @@ pub fn page(directory: &Path, paper: &Paper) -> String {
             page.link(&format!("{run}/{REPORT_FILE}"), &format!("the whole report of {run}"));
         }
     }
+    if !paper.not_here.is_empty() {
+        page.section(NOT_HERE);
+        page.list(not_here(paper));
+    }
     page.finish()
+}
+
+/// What of the paper is not repeated, a sentence each.
+pub(crate) fn not_here(paper: &Paper) -> impl Iterator<Item = String> {
+    paper.not_here.iter().take(MOST_ROWS).map(|of| {
+        let (place, title, would_be) =
+            (Printable(&of.place), Printable(&of.title), Printable(&of.would_be));
+        format!("{place}, {title}: {would_be}")
+    })
 }
 
 pub(crate) fn heading(scenario: &Scenario) -> String {
@@ -80,15 +108,33 @@ pub(crate) fn host(paper: &Paper) -> String {
 pub(crate) fn table(scenario: &Scenario) -> Table {
     let mut table = Table::new("", &["", "the paper", "this host"]);
     table.left = vec![1];
-    let rows = scenario.rows.iter().take(MOST_ROWS).map(|row| {
-        vec![
+    for row in scenario.rows.iter().take(MOST_ROWS) {
+        table.rows.push(vec![
             Printable(&row.what).to_string(),
             row.paper.as_ref().map_or("-".to_owned(), |paper| Printable(paper).to_string()),
             row.here.as_ref().map_or("not measured".to_owned(), shown),
-        ]
-    });
-    table.rows = rows.collect();
+        ]);
+        if let Some(without) = &row.without_host {
+            let blank = String::new();
+            table.rows.push(vec![WITHOUT_HOST.to_owned(), blank, shown(without)]);
+        }
+    }
     table
+}
+
+/// Tables of the paper as they are here, and what tools say of the effects of configurations.
+pub(crate) fn tables(scenario: &Scenario) -> Vec<Table> {
+    let own = scenario.tables.iter().take(MOST_TABLES).map(|of| {
+        let cells = |row: &Vec<String>| -> Vec<String> {
+            row.iter().map(|cell| Printable(cell).to_string()).collect()
+        };
+        let head = cells(&of.head);
+        // A row of another length would not fit under the head.
+        let rows = of.rows.iter().filter(|row| row.len() == head.len()).take(MOST_ROWS).map(cells);
+        let caption = Printable(&of.caption).to_string();
+        Table { caption, rows: rows.collect(), head, left: of.left.clone() }
+    });
+    own.chain(distributions::effects(scenario)).collect()
 }
 
 /// Why figures differ, or what to make of them.
@@ -112,7 +158,9 @@ fn shown(here: &Here) -> String {
     format!("{}{interval}{n}", value(here.value))
 }
 
-fn in_unit(value: f64, unit: Unit) -> String {
+/// A value of a row in its unit.
+#[must_use]
+pub fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds if value < 0.0 => format!("-{}", in_unit(-value, unit)),
         Unit::Nanoseconds => Nanos(value.round() as u64).to_string(),

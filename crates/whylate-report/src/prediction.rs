@@ -1,5 +1,5 @@
 //! What a run has to say to a prediction: how long its jobs took, which of them took too long, and
-//! the gap behind it.
+//! the gap behind each of those.
 //!
 //! Everything is read from the run directory. A release arrived when the kernel woke its thread;
 //! without the kernel's trace that instant is not known, and the first reading of the running thread
@@ -9,13 +9,17 @@ use std::collections::BTreeMap;
 
 use whylate_model::directory::RunDir;
 use whylate_model::execution::{StoredJob, Verdict};
-use whylate_model::prediction::{
-    Comparison, MeasuredTask, PredictedTask, Prediction, WorstJob, WorstJobGap,
-};
+use whylate_model::prediction::{Comparison, MeasuredTask, PredictedTask, Prediction, WorstJob};
 use whylate_model::run::Run;
 use whylate_model::segments;
 use whylate_model::threads::TakenFrom;
 use whylate_model::{Hertz, ModelError, Nanos, Ticks};
+
+mod over;
+mod told;
+
+use over::Over;
+pub(crate) use told::{BESIDE, LONGEST_GAPS, Violations, beside_measured, violations};
 
 /// Jobs that are looked at: some hundred bytes of memory each.
 const MOST_JOBS: usize = 2_000_000;
@@ -38,9 +42,14 @@ pub fn beside(
     if jobs.len() == MOST_JOBS {
         prediction.notes.push(format!("only the first {MOST_JOBS} jobs of the run were read"));
     }
-    let releases = judge(run, &jobs, &mut prediction.tasks);
-    let mut searched = slow(&prediction.tasks, run.clock.hz);
-    if !searched.is_empty() {
+    let (releases, mut over) = judge(run, &jobs, &mut prediction.tasks);
+    let hint = without_overheads(prediction);
+    prediction.notes.extend(hint);
+    if over.iter().any(|over| over.len() > 0) {
+        let mut of_thread: BTreeMap<u32, Vec<&mut Over>> = BTreeMap::new();
+        for (task, over) in prediction.tasks.iter().zip(&mut over) {
+            of_thread.entry(task.thread).or_default().push(over);
+        }
         for (number, stored) in segments::read_gaps(directory)?.enumerate() {
             if number == MOST_GAPS {
                 let note = format!("only the first {MOST_GAPS} gaps of the run were read");
@@ -48,54 +57,37 @@ pub fn beside(
                 break;
             }
             let stored = stored?;
-            for one in searched.iter_mut().filter(|one| one.thread == u32::from(stored.thread)) {
-                one.look(stored.gap.start, stored.gap.end, stored.cause.as_deref());
-            }
+            let own = of_thread.get_mut(&u32::from(stored.thread));
+            own.into_iter().flatten().for_each(|over| over.look(&stored));
         }
     }
-    for found in searched {
-        let worst = prediction.tasks[found.task].measured.as_mut();
-        if let Some(worst) = worst.and_then(|measured| measured.worst.as_mut()) {
-            worst.gap = found.told(run.clock.hz);
+    for (task, over) in prediction.tasks.iter_mut().zip(&over) {
+        if let Some(measured) = &mut task.measured {
+            over.tell(measured, run.clock.hz);
         }
     }
     Ok(releases)
 }
 
-/// A slow job whose longest gap is looked for.
-struct Searched {
-    task: usize,
-    thread: u32,
-    from: Ticks,
-    to: Ticks,
-    longest: Option<(u64, Ticks, Ticks, Option<String>)>,
-}
-
-impl Searched {
-    fn look(&mut self, start: Ticks, end: Ticks, cause: Option<&str>) {
-        let inside = end.min(self.to).since(start.max(self.from)).0;
-        if inside > 0 && self.longest.as_ref().is_none_or(|(most, ..)| inside > *most) {
-            self.longest = Some((inside, start, end, cause.map(str::to_owned)));
-        }
-    }
-
-    fn told(self, rate: Hertz) -> Option<WorstJobGap> {
-        let (_, start, end, cause) = self.longest?;
-        Some(WorstJobGap { start, length: end.since(start).to_nanos(rate), cause })
-    }
-}
-
-fn slow(tasks: &[PredictedTask], rate: Hertz) -> Vec<Searched> {
-    let of = |(task, of): (usize, &PredictedTask)| {
-        let worst = of.measured.as_ref()?.worst.as_ref()?;
-        let (from, to) = (worst.release, worst.release + worst.response.to_ticks(rate));
-        Some(Searched { task, thread: of.thread, from, to, longest: None })
+/// What to do about jobs that took longer than was predicted for a system that costs nothing.
+fn without_overheads(prediction: &Prediction) -> Option<String> {
+    let violated = |task: &PredictedTask| {
+        let of = task.measured.as_ref();
+        of.is_some_and(|of| matches!(of.comparison, Some(Comparison::Violated { .. })))
     };
-    tasks.iter().enumerate().filter_map(of).collect()
+    let tasks = prediction.tasks.iter().filter(|task| violated(task)).count();
+    (tasks > 0 && prediction.overheads.is_none()).then(|| {
+        format!(
+            "{tasks} of {} tasks took longer than R, and R leaves out what switches, ticks and \
+             wake-ups take here: measure that with `whylate switch-cost` and give it with \
+             --overhead measured, or write it, such as --overhead switch=3us,tick=15us/4ms",
+            prediction.tasks.len()
+        )
+    })
 }
 
-/// Judges each task by its jobs; gives the releases of each.
-fn judge(run: &Run, jobs: &[StoredJob], tasks: &mut [PredictedTask]) -> Vec<Releases> {
+/// Judges each task by its jobs; gives the releases of each, and its jobs that took too long.
+fn judge(run: &Run, jobs: &[StoredJob], tasks: &mut [PredictedTask]) -> (Vec<Releases>, Vec<Over>) {
     let begin = jobs.iter().map(|job| job.release).min().unwrap_or_default();
     let mut by_thread: BTreeMap<u32, Vec<&StoredJob>> = BTreeMap::new();
     for job in jobs {
@@ -103,13 +95,14 @@ fn judge(run: &Run, jobs: &[StoredJob], tasks: &mut [PredictedTask]) -> Vec<Rele
     }
     let judged = tasks.iter_mut().map(|task| {
         let own = by_thread.get(&task.thread).map_or(&[][..], Vec::as_slice);
-        task.measured = Some(measured(task, own, run.clock.hz));
-        releases(run, begin, own)
+        let over = Over::of(task.nominal(), own, run.clock.hz);
+        task.measured = Some(measured(task, own, &over, run.clock.hz));
+        (releases(run, begin, own), over)
     });
-    judged.collect()
+    judged.unzip()
 }
 
-fn measured(task: &PredictedTask, jobs: &[&StoredJob], rate: Hertz) -> MeasuredTask {
+fn measured(task: &PredictedTask, jobs: &[&StoredJob], over: &Over, rate: Hertz) -> MeasuredTask {
     let bound = task.nominal();
     let response = |job: &StoredJob| Some(job.done?.since(job.release).to_nanos(rate));
     let done = || jobs.iter().filter_map(|job| Some((response(job)?, *job)));
@@ -119,27 +112,30 @@ fn measured(task: &PredictedTask, jobs: &[&StoredJob], rate: Hertz) -> MeasuredT
     let beyond = |job: &&&StoredJob| {
         bound.is_some_and(|bound| job.deadline.since(job.release).to_nanos(rate) >= bound)
     };
-    let late = done().filter(|(response, _)| bound.is_some_and(|bound| *response > bound));
     let never_over = never.clone().filter(beyond).count() as u64;
+    let never_done = never.count() as u64;
     let comparison = match (bound, worst) {
-        (Some(bound), Some((max, _))) if max > bound || never_over == 0 => {
+        (Some(bound), Some((max, _))) if max > bound || never_done == 0 => {
             Some(Comparison::of(bound, max))
         }
         // What was never done took longer than its deadline.
         (Some(bound), _) if never_over > 0 => {
             Some(Comparison::Violated { by: Nanos(task.deadline.0.saturating_sub(bound.0)) })
         }
+        // And where the bound lies behind the deadline, nobody knows whether it took longer.
         _ => None,
     };
     MeasuredTask {
         jobs: done().count() as u64,
-        never_done: never.count() as u64,
-        over: late.count() as u64 + never_over,
+        never_done,
+        over: over.len() as u64,
         max: worst.map(|(response, _)| response),
         comparison,
         worst: worst
             .filter(|(max, _)| bound.is_some_and(|bound| *max > bound))
-            .map(|(max, job)| told(job, max)),
+            .map(|(max, job)| worst_of(job, max)),
+        over_by: Vec::new(),
+        over_first: Vec::new(),
         releases: None,
     }
 }
@@ -159,7 +155,7 @@ fn releases(run: &Run, begin: Ticks, jobs: &[&StoredJob]) -> Releases {
     started.filter_map(arrived).take(MOST_RELEASES).collect()
 }
 
-fn told(job: &StoredJob, response: Nanos) -> WorstJob {
+fn worst_of(job: &StoredJob, response: Nanos) -> WorstJob {
     WorstJob {
         job: job.index,
         release: job.release,

@@ -17,7 +17,29 @@ pub fn answer(run: &Run) -> String {
     let said = match (most_lost(run), slowest(run)) {
         _ if run.only_wakes() => of_wakes(run),
         _ if !run.threads.is_empty() => of_threads(&run.threads),
+        _ if run.calibration.is_some() => {
+            run.calibration.as_deref().map_or_else(String::new, crate::calibration::answer)
+        }
+        _ if run.device.is_some() => {
+            run.device.as_deref().map_or_else(String::new, crate::device::answer)
+        }
+        _ if run.backends.is_some() => {
+            run.backends.as_deref().map_or_else(String::new, crate::backends::answer)
+        }
         _ if !run.flows.is_empty() => crate::flows::answer(run),
+        _ if run.watched.is_some() => {
+            run.watched.as_deref().map_or_else(String::new, crate::breakdown::watched_answer)
+        }
+        _ if run.reflected.is_some() => run
+            .reflected
+            .as_deref()
+            .map_or_else(String::new, |of| crate::reflected::answer(run, of)),
+        _ if run.forward.is_some() => {
+            run.forward.as_deref().map_or_else(String::new, crate::forward::answer)
+        }
+        _ if run.delay.is_some() => {
+            run.delay.as_deref().map_or_else(String::new, crate::delay::answer)
+        }
         _ if run.switch_cost.is_some() => crate::switch_cost::answer(run),
         (Some(gaps), _) => of_gaps(run, gaps),
         (None, Some(series)) => of_series(run, series),

@@ -19,8 +19,9 @@ pub(crate) use growth::{GROWTH, growth, growth_remarks};
 
 /// How the table of times is to be read.
 pub(crate) const TIMES: &str = "From the last reading of one runner to the first of the next, \
-     without tracing. The cost to expect is the median of the dense cluster near the shortest, with \
-     its 95% interval by order statistics; contaminated are those over twice that (rule R1). By \
+     without tracing. The cost to expect is the median of the dense cluster near the shortest; its 95% \
+     interval is that over repetitions of all kinds in turns (Student's t), or by order statistics \
+     within the cluster where that is wider; contaminated are those over twice that (rule R1). By \
      evidence: of a part with the kernel's trace on, which costs something itself, those that the \
      events say were what was asked for, with nothing else in them.";
 /// The same for that of the evidence.
@@ -31,8 +32,14 @@ pub(crate) const EVIDENCE: &str = "Kernel's count: nvcsw / nivcsw of the runners
 /// The same for that of working sets.
 pub(crate) const PENALTY: &str = "C = ((W1 - W10) / W1) x (T / N10): work that ten runners do less \
      than one, for each of their switches; mean of paired trials with its 95% interval by Student's t. \
-     Refill: what a pass over the set takes longer after the other nine were read, as far as a \
-     runner comes in its turn. C includes the switch itself, which the refill does not.";
+     Refill: what filling the caches again should take, by the size of the set and the read \
+     bandwidths of this host. C includes the switch itself, which the refill does not.";
+/// The same for that of what filling the caches again should take.
+pub(crate) const REFILL: &str = "Warm and cold: the bytes of a set by the read bandwidth of the smallest \
+     cache that holds it, and of the smallest that holds the sets of all runners, or of memory. \
+     Refill: their difference, for C is work that is lost, and a runner alone reads its set, too. \
+     Timed: passes over such sets, again and after those of the others; they contain what is to be \
+     predicted, and predict nothing.";
 
 const ABSENT: &str = "-";
 
@@ -81,24 +88,31 @@ pub(crate) fn times(found: &SwitchCost) -> Option<Table> {
         ["switch", "n", "shortest", "expected", "95% interval", "contam.", "p50", "p99", "max"];
     let mut table = Table::new("Times of context switches", &head);
     for (row, direct) in measured(found) {
-        table.rows.push(times_row(name(row), &direct.times, direct.times.n));
+        let (times, n) = (&direct.times, direct.times.n);
+        table.rows.push(times_row(name(row), times, direct.interval(), n));
         if let Some(traced) = direct.traced
             && let Some(times) = traced.times
         {
-            table.rows.push(times_row("  by evidence".to_owned(), &times, traced.switches));
+            let name = "  by evidence".to_owned();
+            table.rows.push(times_row(name, &times, times.cluster_interval, traced.switches));
         }
     }
     (!table.rows.is_empty()).then_some(table)
 }
 
 /// Contaminated ones are a share of `all` switches that were looked at.
-fn times_row(name: String, times: &SwitchTimes, all: u64) -> Vec<String> {
+fn times_row(
+    name: String,
+    times: &SwitchTimes,
+    within: Option<(Nanos, Nanos)>,
+    all: u64,
+) -> Vec<String> {
     vec![
         name,
         count(times.n),
         times.shortest.to_string(),
         or_absent(times.cluster_median),
-        interval(times.cluster_interval),
+        interval(within),
         share(times.contaminated, all),
         or_absent(times.p50),
         or_absent(times.p99),
@@ -172,15 +186,28 @@ pub(crate) fn remarks(found: &SwitchCost) -> Vec<String> {
             count(tick.n)
         ));
     }
-    let both = [Between::Threads, Between::Processes];
-    if both.iter().all(|between| found.measured(*between, How::HandOff).is_some()) {
-        said.push(
-            "threads and processes were measured one after the other, not in turns: what differs \
-             between them may be drift"
-                .to_owned(),
-        );
-    }
+    said.extend(in_turns(found));
     said
+}
+
+/// How often kinds took turns. With one turn each, what differs between them may be drift.
+fn in_turns(found: &SwitchCost) -> Option<String> {
+    let turns = measured(found)
+        .map(|(_, direct)| direct.repetitions.as_ref().map_or(1, |of| of.medians.len()));
+    let (fewest, most) = turns.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+    match (fewest, most) {
+        (_, 0) => None,
+        (..=1, ..=1) => Some(
+            "kinds were measured one after the other, once: what differs between them may be drift"
+                .to_owned(),
+        ),
+        (fewest, most) if fewest == most => {
+            Some(format!("kinds took turns: {most} repetitions of each"))
+        }
+        (fewest, most) => Some(format!(
+            "kinds took turns: {fewest} to {most} repetitions of each have a cost to expect"
+        )),
+    }
 }
 
 fn quanta(found: &SwitchCost) -> String {
@@ -231,6 +258,65 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
     cells
 }
 
+/// What filling the caches again should take, by its parts; none where nothing was predicted or timed.
+pub(crate) fn refills(found: &SwitchCost) -> Option<Table> {
+    let head = ["working set", "warm", "cold", "refill", "timed warm", "timed cold"];
+    let mut table = Table::new("What filling the caches again should take", &head);
+    let from = |level: Option<u8>, ns: f64| format!("{} {}", level_name(level), signed(ns));
+    let known = found.indirect.iter().filter(|row| row.refill.is_some() || row.passes.is_some());
+    table.rows = known
+        .map(|row| {
+            let mut cells = vec![size(row.bytes)];
+            match row.refill {
+                Some(of) => cells.extend([
+                    from(of.warm_from, of.warm_ns),
+                    from(of.cold_from, of.cold_ns),
+                    signed(of.predicted_ns),
+                ]),
+                None => cells.extend([ABSENT; 3].map(str::to_owned)),
+            }
+            match row.passes {
+                Some(of) => cells.extend([signed(of.warm_ns), signed(of.cold_ns)]),
+                None => cells.extend([ABSENT; 2].map(str::to_owned)),
+            }
+            cells
+        })
+        .collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What is to be said beside that: how fast each level is read.
+pub(crate) fn refill_remarks(found: &SwitchCost) -> Vec<String> {
+    let rates: Vec<String> = found
+        .bandwidths
+        .iter()
+        .filter_map(|of| {
+            let (name, set) = (level_name(of.level), size(of.bytes));
+            Some(format!("{name} {:.1} GB/s (a set of {set})", of.gb_per_s?))
+        })
+        .collect();
+    let mut said = Vec::new();
+    if !rates.is_empty() {
+        said.push(format!(
+            "read bandwidth, a word of each line and the whole line counted: {}",
+            rates.join(", ")
+        ));
+    }
+    let unknown = found.bandwidths.iter().filter_map(|of| Some((of.level, of.reason.as_ref()?)));
+    said.extend(unknown.map(|(level, reason)| {
+        format!("the read bandwidth of {} is not known: {}", level_name(level), Printable(reason))
+    }));
+    if found.bandwidths.is_empty() && !found.indirect.is_empty() {
+        said.push("nothing is predicted: the kernel tells of no caches here".to_owned());
+    }
+    said
+}
+
+/// `L2`, or `memory`.
+pub(crate) fn level_name(level: Option<u8>) -> String {
+    level.map_or_else(|| "memory".to_owned(), |level| format!("L{level}"))
+}
+
 /// What of C is the switch itself: of the kind that the trials made.
 fn switch_inside(found: &SwitchCost) -> Option<Nanos> {
     let how = match found.trials?.quantum {
@@ -250,11 +336,21 @@ pub(crate) fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
         };
         said.push(format!(
             "pairs of trials of {}, one runner and {} on one CPU; {quantum}; a pair is discarded \
-             where the host took more than {} more of one trial than of the other",
+             where breaks of more than {}, in which none of the runners had the CPU, took more than {} \
+             more of one trial than of the other",
             trials.length,
             trials.runners,
-            percent(trials.host_share_apart)
+            trials.longest_break,
+            percent(trials.breaks_apart)
         ));
+        said.push(match trials.tick {
+            Some(tick) => {
+                format!("a tick takes {tick} of a busy thread here (median), at most half of that")
+            }
+            None => {
+                "what a tick takes here was not found: long ones are among the breaks".to_owned()
+            }
+        });
     }
     let caches: Vec<String> = found
         .caches
@@ -271,9 +367,10 @@ pub(crate) fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
         let of = size(row.bytes);
         if row.discarded + row.empty > 0 && row.penalty.is_some() {
             said.push(format!(
-                "{of}: {} of {} pairs discarded",
+                "{of}: {} of {} pairs discarded: {}",
                 row.discarded + row.empty,
-                row.tried
+                row.tried,
+                discarded(row)
             ));
         }
         if let Some(reason) = &row.reason {
@@ -289,6 +386,18 @@ pub(crate) fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
         }
     }
     said
+}
+
+/// Pairs that were discarded, by what is known of the reason.
+pub(crate) fn discarded(row: &IndirectRow) -> String {
+    let unnamed = row.discarded.saturating_sub(row.discarded_by_host);
+    let parts = [
+        (row.discarded_by_host, "for the host, which the kernel's count of stolen time bears out"),
+        (unnamed, "for longer breaks in which none of the runners had the CPU"),
+        (row.empty, "without a switch or a pass"),
+    ];
+    let told = parts.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}"));
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// The histograms of the kinds of switches, from the log; kinds without one are left out.

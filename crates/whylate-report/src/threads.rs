@@ -9,6 +9,10 @@ use whylate_model::{Nanos, Printable};
 use crate::svg::Table;
 use crate::terminal::{count, percent};
 
+mod phases;
+
+pub(crate) use phases::{Explained, phases};
+
 /// Threads with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
 /// Misses told one by one, per thread.
@@ -26,10 +30,6 @@ pub(crate) const SKIPPED: &str = "skipped: jobs that never began, because their 
 /// What the columns of the table of CPU time mean.
 pub(crate) const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
                                    of its own accord; lost: it wanted the CPU and did not have it.";
-
-/// What the columns of the table of phases mean.
-pub(crate) const PHASES: &str = "run: what a pass received for its run steps, by gap accounting, \
-                                 beside what the file asks for; period: from begin to begin; means.";
 
 /// What came of the deadlines of a set.
 pub(crate) struct Judged {
@@ -85,30 +85,6 @@ fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
         interval,
         count(of.skipped),
     ]
-}
-
-/// What came of the phases of programs; none where no thread has some.
-pub(crate) fn phases(run: &Run) -> Option<Table> {
-    let head = ["thread", "phase", "passes", "run asked", "run", "period asked", "period"];
-    let mut table = Table::new("Phases", &head);
-    table.left = vec![1];
-    let mean =
-        |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| Nanos(ns.round() as u64).to_string());
-    let rows = shown(run).iter().flat_map(|thread| {
-        thread.phases.iter().map(move |phase| {
-            vec![
-                Printable(&thread.name).to_string(),
-                Printable(&phase.name).to_string(),
-                count(phase.passes),
-                phase.run_asked.to_string(),
-                mean(phase.run_ns),
-                phase.period_asked.map_or("-".to_owned(), |period| period.to_string()),
-                mean(phase.period_ns),
-            ]
-        })
-    });
-    table.rows = rows.take(MOST_ROWS).collect();
-    (!table.rows.is_empty()).then_some(table)
 }
 
 fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {

@@ -23,8 +23,9 @@ pub(crate) const CORRECTED: &str = "raw: as measured, a thread that woke late co
                                     its own lateness.";
 /// What the table of where the time went means.
 pub(crate) const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \
-                                and another thread had the CPU; idle: up to the switch away from \
-                                the idle thread, on a virtual machine with the host's part; irq: \
+                                and another thread had the CPU, on a virtual machine with the host's \
+                                part where nothing shows it; idle: up to the switch away from the \
+                                idle thread, on a virtual machine with the host's part; irq: \
                                 interrupts; threads: others, after the wake-up; kernel: its own way \
                                 to the thread and into it.";
 
@@ -119,8 +120,37 @@ fn told(run: &Run, of: &WakeSummary) -> Vec<String> {
     if !causes.is_empty() {
         told.push(format!("thread {thread}: mostly {}{more}", causes.join(", ")));
     }
+    let host = without_host(of).into_iter().chain(perhaps_host(of));
+    told.extend(host.map(|said| format!("thread {thread}: {said}")));
     told.extend(of.latest.first().map(|wake| format!("thread {thread}: {}", latest(run, wake))));
     told
+}
+
+/// What would be left of the late wake-ups without the host's part of each; none where that is the
+/// same, or not known.
+fn without_host(of: &WakeSummary) -> Option<String> {
+    let less = of.later.iter().filter_map(|later| {
+        let without = later.without_host.filter(|without| *without < later.raw)?;
+        Some(format!("{} of {} later than {}", count(without), count(later.raw), later.than))
+    });
+    let less: Vec<String> = less.collect();
+    (!less.is_empty()).then(|| format!("without what the host took of them: {}", less.join(", ")))
+}
+
+/// Late wake-ups of which nobody knows whether the host made them so; none where there are none.
+fn perhaps_host(of: &WakeSummary) -> Option<String> {
+    let perhaps = of.later.iter().filter_map(|later| {
+        let perhaps = later.perhaps_host.filter(|perhaps| *perhaps > 0)?;
+        Some(format!("{} of {} later than {}", count(perhaps), count(later.raw), later.than))
+    });
+    let perhaps: Vec<String> = perhaps.collect();
+    (!perhaps.is_empty()).then(|| {
+        format!(
+            "late for what came before the kernel woke it, and how much of that was the host's is not \
+             known: {}",
+            perhaps.join(", ")
+        )
+    })
 }
 
 fn latest(run: &Run, wake: &LateWake) -> String {
@@ -157,7 +187,13 @@ mod tests {
             woken: 991,
             skipped,
             later: LATER_THAN
-                .map(|than| LaterThan { than, raw: 1, corrected: skipped.map(|_| 5) })
+                .map(|than| LaterThan {
+                    than,
+                    raw: 1,
+                    corrected: skipped.map(|_| 5),
+                    without_host: Some(u64::from(than < LATER_THAN[1])),
+                    perhaps_host: Some(u64::from(than < LATER_THAN[1])),
+                })
                 .to_vec(),
             split: vec![part(WakeStage::IdleExit, 3e6), part(WakeStage::Interrupt, 1e6)],
             causes: vec![WakeCause {
@@ -165,6 +201,7 @@ mod tests {
                 wakes: 990,
                 late_ns: 3e6,
                 latest: Nanos(9_000),
+                later: vec![1, 1, 1, 1],
             }],
             late_ns: 4e6,
             latest: Vec::new(),
@@ -186,5 +223,21 @@ mod tests {
         assert_eq!(table.head[2..], ["idle", "irq"]);
         assert_eq!(table.rows[0][1..], ["4.00ms", "75.0%", "25.0%"]);
         assert!(split(&[]).is_none());
+    }
+
+    #[test]
+    fn what_only_the_host_made_late_is_told_by_length() {
+        let said = without_host(&summary(None)).unwrap();
+        assert!(said.ends_with(
+            "0 of 1 later than 5.00ms, 0 of 1 later than 10.0ms, 0 of 1 later than 50.0ms"
+        ));
+        assert!(!said.contains("than 1.00ms"), "{said}");
+        let mut unknown = summary(None);
+        unknown.later.iter_mut().for_each(|later| later.without_host = None);
+        assert_eq!(without_host(&unknown), None);
+        let perhaps = perhaps_host(&unknown).unwrap();
+        assert!(perhaps.ends_with("is not known: 1 of 1 later than 1.00ms"), "{perhaps}");
+        unknown.later.iter_mut().for_each(|later| later.perhaps_host = Some(0));
+        assert_eq!(perhaps_host(&unknown), None);
     }
 }

@@ -23,6 +23,7 @@ mod window;
 
 pub use error::{Amount, AnalysisError};
 pub use fixed_priority::{Bound, Response, Undecided};
+pub(crate) use load::Load;
 pub use load::utilisation;
 pub use overhead::Overheads;
 pub use task::{MOST_TASKS, Releases, Task};

@@ -2,13 +2,14 @@
 //!
 //! A set comes from the command line of Hourglass ([`hourglass`]), from flags, from a file
 //! ([`file`]), or from a workload of rt-app ([`rtapp`]). This crate parses and checks; it knows no
-//! model, timer or scheduler by name beyond their grammar ([`call`]), because those are found where
-//! they run.
+//! model, timer or scheduler by name beyond their grammar ([`call`]) and what [`analysis`] answers for,
+//! because those are found where they run.
 //!
 //! Does not read a clock, does not run anything, needs no privilege.
 
 pub mod analysis;
 pub mod call;
+pub mod commitment;
 pub mod demand;
 pub mod file;
 pub mod flag;
@@ -22,6 +23,7 @@ pub mod task_set;
 pub mod words;
 
 pub use call::Call;
+pub use commitment::{Commitment, commitment};
 pub use demand::Demand;
 pub use file::{File, FileError};
 pub use hourglass::Hourglass;

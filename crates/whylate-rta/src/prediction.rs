@@ -12,10 +12,14 @@ use crate::analysis::of_set::{OfSet, Policy};
 use crate::analysis::{
     AnalysisError, Overheads, Releases, Response, Task, cbs, edf, fixed_priority, utilisation,
 };
-use crate::simulate::{Scheduling, Simulated, simulate};
+use crate::simulate::{
+    Patterns, Scheduling, Simulated, Slot, simulate_interrupted, simulate_reserved,
+};
 
 /// Stretches of the simulated schedule that are stored: some pages of a figure.
 const MOST_SLOTS: usize = 512;
+/// Ways for each task to be moved so that deadlines meet: those of periods in proportion are fewer.
+const MOST_ALIGNED: u64 = 256;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +45,9 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
     let tasks = &asked.tasks.tasks;
     let (overheads, _) = asked.overheads.unwrap_or_default();
     let loaded = overheads.added_to(tasks)?;
-    let all: Vec<Task> = loaded.tasks.iter().cloned().chain(loaded.tick.clone()).collect();
+    let ticks: Vec<Task> = loaded.tick.iter().cloned().collect();
+    let all: Vec<Task> = loaded.tasks.iter().chain(&ticks).cloned().collect();
+    let mut charged = Vec::new();
     let mut prediction = Prediction {
         policy: policy(asked.policy),
         assignment: asked.assignment.map(str::to_owned),
@@ -61,15 +67,29 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
     match asked.policy {
         Policy::FixedPriority => respond(&mut prediction, &fixed_priority::analyse(&all)?),
         Policy::EarliestDeadline => {
-            let tick: Vec<Task> = loaded.tick.iter().cloned().collect();
-            let verdict = edf::analyse(&loaded.tasks, &tick)?;
-            prediction.feasible = verdict.is_feasible();
+            let verdict = edf::analyse(&loaded.tasks, &ticks)?;
+            respond(&mut prediction, &edf::respond(&loaded.tasks, &ticks)?);
+            // Where one of the two gave up, the other may know.
+            prediction.feasible = match verdict.is_feasible() {
+                Some(false) => Some(false),
+                by_demand => prediction.feasible.or(by_demand),
+            };
             prediction.demand = Some(verdict);
         }
-        Policy::Reservations => reserve(&mut prediction, &loaded.tasks, &overheads, asked.limit)?,
+        Policy::Reservations => {
+            charged = charge(&loaded.tasks, &overheads)?;
+            reserve(&mut prediction, &charged, asked.limit)?;
+        }
     }
-    if let Some((patterns, seed)) = asked.simulation {
-        simulated(&mut prediction, &all, asked.policy, patterns, seed)?;
+    if let Some((random, seed)) = asked.simulation {
+        let patterns = Patterns { random, seed, aligned: MOST_ALIGNED };
+        let among = |scheduling| simulate_interrupted(&loaded.tasks, &ticks, scheduling, patterns);
+        let found = match asked.policy {
+            Policy::FixedPriority => among(Scheduling::FixedPriority)?,
+            Policy::EarliestDeadline => among(Scheduling::EarliestDeadline)?,
+            Policy::Reservations => simulate_reserved(&charged, patterns)?,
+        };
+        simulated(&mut prediction, found, seed);
     }
     Ok(prediction)
 }
@@ -190,15 +210,17 @@ fn respond(prediction: &mut Prediction, responses: &[Response]) {
     prediction.feasible = feasible;
 }
 
+/// Tasks whose reservations are charged for the ticks that come while they run.
+fn charge(tasks: &[Task], overheads: &Overheads) -> Result<Vec<Task>, AnalysisError> {
+    tasks.iter().map(|task| with_ticks(task, overheads)).collect()
+}
+
 fn reserve(
     prediction: &mut Prediction,
     tasks: &[Task],
-    overheads: &Overheads,
     limit: cbs::Limit,
 ) -> Result<(), AnalysisError> {
-    let charged: Vec<Task> =
-        tasks.iter().map(|task| with_ticks(task, overheads)).collect::<Result<_, _>>()?;
-    respond(prediction, &cbs::analyse(&charged)?);
+    respond(prediction, &cbs::analyse(tasks)?);
     let servers: Vec<cbs::Server> = tasks.iter().filter_map(|task| task.server).collect();
     let share = |part: Nanos, whole: Nanos| part.0 as f64 / whole.0 as f64;
     let admitted = cbs::admitted(&servers, limit);
@@ -232,43 +254,17 @@ fn with_ticks(task: &Task, overheads: &Overheads) -> Result<Task, AnalysisError>
     Err(overflow())
 }
 
-fn simulated(
-    prediction: &mut Prediction,
-    all: &[Task],
-    policy: Policy,
-    patterns: u64,
-    seed: u64,
-) -> Result<(), AnalysisError> {
-    let scheduling = match policy {
-        Policy::FixedPriority => Scheduling::FixedPriority,
-        Policy::EarliestDeadline => Scheduling::EarliestDeadline,
-        Policy::Reservations => {
-            prediction.notes.push("reservations are not simulated".to_owned());
-            return Ok(());
-        }
-    };
-    if policy == Policy::EarliestDeadline && all.len() > prediction.tasks.len() {
-        prediction.notes.push("the tick is not simulated under earliest deadline first".to_owned());
-    }
-    let tasks = match policy {
-        Policy::EarliestDeadline => &all[..prediction.tasks.len()],
-        _ => all,
-    };
-    let Simulated { tasks: found, schedule, patterns, events, cut } =
-        simulate(tasks, scheduling, patterns, seed)?;
+fn simulated(prediction: &mut Prediction, found: Simulated, seed: u64) {
+    let Simulated { tasks: found, schedule, patterns, events, cut } = found;
     for (task, seen) in prediction.tasks.iter_mut().zip(&found) {
         let delay = task.delay.0;
         task.simulated = seen.nominal.map(|nominal| Nanos(nominal.0.saturating_add(delay)));
         task.simulated_misses = seen.misses;
     }
-    let slot = |slot: &crate::simulate::Slot| ScheduleSlot {
-        task: slot.task as u32,
-        start: slot.start,
-        end: slot.end,
-    };
+    let slot =
+        |slot: &Slot| ScheduleSlot { task: slot.task as u32, start: slot.start, end: slot.end };
     let schedule = schedule.iter().take(MOST_SLOTS).map(slot).collect();
     prediction.simulation = Some(Simulation { patterns, events, cut, seed, schedule });
-    Ok(())
 }
 
 #[cfg(test)]
@@ -340,12 +336,19 @@ mod tests {
         let found = predict(&asked(&set, Policy::EarliestDeadline)).unwrap();
         assert_eq!(found.feasible, Some(true));
         assert!(matches!(found.demand, Some(DemandTest::Feasible { .. })));
+        // The simulator moves each until its deadline meets the other's, and comes to the same.
+        let longest: Vec<_> = found.tasks.iter().map(|of| (of.nominal(), of.simulated)).collect();
+        assert!(longest.iter().all(|(bound, simulated)| bound.is_some() && bound == simulated));
+        assert!(longest[0].0 > Some(Nanos(3 * MS)), "it waits for what is due before: {longest:?}");
         let server =
             |budget, period| Some(cbs::Server { budget: Nanos(budget), period: Nanos(period) });
         set.tasks[0].server = server(3_100_000, 8 * MS);
         set.tasks[1].server = server(17_100_000, 33 * MS);
         let found = predict(&asked(&set, Policy::Reservations)).unwrap();
         assert_eq!((found.feasible, found.admission.unwrap().admitted), (Some(true), true));
+        for task in &found.tasks {
+            assert!(task.simulated.unwrap() <= task.nominal().unwrap(), "{task:?}");
+        }
         let tick = Overheads { switch: Nanos(0), tick: Some((Nanos(150_000), Nanos(4 * MS))) };
         let overheads = Some((tick, "a measurement"));
         let short = predict(&Asked { overheads, ..asked(&set, Policy::Reservations) }).unwrap();

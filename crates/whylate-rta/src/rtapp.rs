@@ -8,9 +8,10 @@
 //! Times of the file are microseconds, `duration` is in seconds. Execution time is not calibrated:
 //! `run` asks for CPU time, and that is counted where it runs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use whylate_model::Nanos;
+use whylate_model::{CpuId, Nanos};
 
 use crate::file::{self, Position};
 use crate::task_set::TaskSet;
@@ -38,6 +39,8 @@ pub struct RtApp {
     pub duration: Option<Nanos>,
     /// What stands there and has no effect here, in the order of the file.
     pub notes: Vec<Note>,
+    /// Every CPU that tasks and phases name, and where that is first.
+    pub cpus: BTreeMap<CpuId, Position>,
 }
 
 /// Something that is taken and has no effect.
@@ -102,7 +105,8 @@ pub fn parse(text: &str) -> Result<RtApp, RtAppError> {
         RtAppError::Set { at, error }
     })?;
     notes.0.sort_by_key(|note| (note.at.line, note.at.column));
-    Ok(RtApp { set, duration: global.duration, notes: notes.0 })
+    let (duration, cpus) = (global.duration, tasks::cpus(tasks));
+    Ok(RtApp { set, duration, notes: notes.0, cpus })
 }
 
 /// Resources are made where an event names them; what is declared must still be one.
@@ -150,5 +154,9 @@ fn is_absent(value: &Value) -> bool {
     }
 }
 
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod sizes;
 #[cfg(test)]
 mod tests;

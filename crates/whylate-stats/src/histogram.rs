@@ -185,6 +185,20 @@ impl Histogram {
         })
     }
 
+    /// Both ends of where the order statistic of a rank lies, counted from 1: those of its bin, inside
+    /// min..=max. None outside 1..=n.
+    #[must_use]
+    pub fn rank_span(&self, rank_1_based: u64) -> Option<(u64, u64)> {
+        let high = self.rank_value(rank_1_based)?;
+        if rank_1_based == 1 || rank_1_based == self.len() {
+            return Some((high, high));
+        }
+        // Values above the range sit in the top bin and can be anything up to the maximum.
+        let above = self.saturated > 0 && high >= HIGHEST_NS;
+        let low = self.hdr.lowest_equivalent(high.min(HIGHEST_NS)).max(self.min);
+        Some((low, if above { self.max } else { high }))
+    }
+
     /// Samples in the bin of `value_ns` or above: exact at the ends, else the bin counts whole.
     #[must_use]
     pub fn count_at_least(&self, value_ns: u64) -> u64 {

@@ -18,15 +18,23 @@
 //! | how far may a mean of few runs lie off | [`student`] |
 //! | does it rise from group to group | [`trend`] |
 //! | Good, Bad or Ugly | [`class`] |
+//! | values by rank, negative ones too, with a limit of any confidence | [`order`] |
+//! | how far is what was measured from the truth, and up to where may it be trusted | [`error_curve`], [`trust_limit`] |
+//! | what can be said of a part of a sum without knowing how the parts depend on each other | [`bounds`] |
+//! | how does one thing rise with another | [`slope`] |
 //!
 //! Percentages (`percent: f64`, 99.9) appear where a person reads them; fractions (`p: f64`,
 //! 0.999) where a formula does.
 
 pub mod bootstrap;
+pub mod bounds;
+pub mod by_run;
 pub mod class;
 pub mod dependence;
 pub mod difference;
+pub mod error_curve;
 pub mod histogram;
+pub mod order;
 pub mod outcomes;
 pub mod quantile;
 pub mod rank_test;
@@ -35,11 +43,13 @@ pub mod ratio;
 pub mod rng;
 pub mod sample;
 pub mod share;
+pub mod slope;
 pub mod snr;
 pub mod special;
 pub mod stationarity;
 pub mod student;
 pub mod trend;
+pub mod trust_limit;
 pub mod uniformity;
 pub mod weighted;
 

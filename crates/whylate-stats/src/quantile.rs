@@ -74,16 +74,38 @@ impl Estimate {
 /// When `p` is not inside 0..1: 99.9 is a percentage, not a fraction.
 #[must_use]
 pub fn ranks(n: u64, p: f64) -> Ranks {
+    ranks_with(n, p, TAIL)
+}
+
+/// The same where each end may fail with the probability `tail`.
+///
+/// # Panics
+/// When `p` is not inside 0..1, or `tail` not inside 0..0.5.
+#[must_use]
+pub fn ranks_with(n: u64, p: f64, tail: f64) -> Ranks {
+    assert!(tail > 0.0 && tail < 0.5, "{tail} is no share that may lie outside on one side");
     let fraction = Fraction::new(p);
     if n == 0 {
         return Ranks { low: None, high: None };
     }
     let tails = |rank: u64| special::binomial(n, rank - 1, fraction.p, fraction.q);
-    // Ranks with at most TAIL below them: a prefix of 1..=n, whose last one is wanted.
-    let low = last_of_prefix(n, |rank| tails(rank).lower <= TAIL);
-    // Ranks with less than 1 - TAIL below them, that is more than TAIL above: one past them.
-    let short = last_of_prefix(n, |rank| tails(rank).upper > TAIL);
+    // Ranks with at most the tail below them: a prefix of 1..=n, whose last one is wanted.
+    let low = last_of_prefix(n, |rank| tails(rank).lower <= tail);
+    // Ranks with less than 1 - tail below them, that is more than it above: one past them.
+    let short = last_of_prefix(n, |rank| tails(rank).upper > tail);
     Ranks { low: (low > 0).then_some(low), high: (short < n).then_some(short + 1) }
+}
+
+/// The ranks among `n` values that are worth `independent` ones (1 to n), stretched outwards.
+pub(crate) fn ranks_stretched(n: u64, independent: u64, p: f64, tail: f64) -> Ranks {
+    let ranks = ranks_with(independent, p, tail);
+    // The i-th of m independent values stands for the ranks ((i-1) n/m, i n/m] of the n.
+    let stretch = |rank: u64| u128::from(rank) * u128::from(n);
+    let m = u128::from(independent);
+    Ranks {
+        low: ranks.low.map(|l| (stretch(l - 1) / m) as u64 + 1),
+        high: ranks.high.map(|u| stretch(u).div_ceil(m) as u64),
+    }
 }
 
 /// The smallest sample with a two-sided 95 % interval for the `p`-quantile: 368 for 0.99, 3 688 for
@@ -114,12 +136,7 @@ pub fn estimate(histogram: &Histogram, percent: f64, n_eff: f64) -> Estimate {
         return Estimate { percent, value: None, low: None, high: None, n, n_eff: 0.0 };
     }
     let independent = if n_eff.is_nan() { 1 } else { (n_eff as u64).clamp(1, n) };
-    let ranks = ranks(independent, percent / 100.0);
-    // The i-th of m independent values stands for the ranks ((i-1) n/m, i n/m] of the n.
-    let stretch = |rank: u64| u128::from(rank) * u128::from(n);
-    let m = u128::from(independent);
-    let low = ranks.low.map(|l| (stretch(l - 1) / m) as u64 + 1);
-    let high = ranks.high.map(|u| stretch(u).div_ceil(m) as u64);
+    let Ranks { low, high } = ranks_stretched(n, independent, percent / 100.0, TAIL);
     let value = high.and_then(|_| histogram.value_at(percent));
     Estimate {
         percent,

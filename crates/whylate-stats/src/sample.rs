@@ -164,15 +164,29 @@ impl Sample {
     #[must_use]
     pub fn effective_n(&self, value_ns: u64) -> f64 {
         let bin = self.pooled.bin_of(value_ns);
-        let exceedances: Vec<(u64, u64)> = self
-            .blocks()
-            .map(|block| {
-                let above = block.iter().filter(|(value, _)| *value > bin);
-                (above.map(|(_, count)| count).sum(), block.iter().map(|(_, count)| count).sum())
-            })
-            .collect();
+        let exceedances: Vec<(u64, u64)> = self.blocks().map(|block| above(block, bin)).collect();
         dependence::effective_n(self.pooled.len(), &exceedances)
     }
+
+    /// The same where whole runs differ as well, as by what else a host did during each: what a run moves,
+    /// its blocks share, and blocks alone do not show it. The smaller of what blocks and runs say.
+    #[must_use]
+    pub fn effective_n_over_runs(&self, value_ns: u64) -> f64 {
+        let bin = self.pooled.bin_of(value_ns);
+        let of_run = |run: &Blocks| {
+            let blocks = run.all.iter().map(|block| above(block, bin));
+            blocks.fold((0, 0), |(x, t), (more_x, more_t)| (x + more_x, t + more_t))
+        };
+        let exceedances: Vec<(u64, u64)> = self.runs.iter().map(of_run).collect();
+        let by_runs = dependence::effective_n(self.pooled.len(), &exceedances);
+        by_runs.min(self.effective_n(value_ns))
+    }
+}
+
+/// What of a block lies above a bin, and all of it.
+fn above(block: &[(u64, u64)], bin: u64) -> (u64, u64) {
+    let above = block.iter().filter(|(value, _)| *value > bin);
+    (above.map(|(_, count)| count).sum(), block.iter().map(|(_, count)| count).sum())
 }
 
 /// A histogram's counts under the names of whole bins, so that equal bins of two histograms meet.
@@ -213,6 +227,33 @@ mod tests {
         assert!(run.blocks().len() <= MOST_BLOCKS && run.blocks().len() >= MOST_BLOCKS / 2);
         assert_eq!(run.len(), 200_000);
         assert!(Blocks::new(1_000).most <= 2);
+    }
+
+    #[test]
+    fn what_a_whole_run_moves_is_seen_by_runs_and_not_by_their_blocks() {
+        let mut rng = crate::rng::Rng::new(3);
+        let mut sample = Sample::new();
+        // Five runs of a hundred blocks of a hundred values; one in ten of a run's values is high, but in
+        // the third run every second.
+        for run in 0..5 {
+            let often = if run == 2 { 2 } else { 10 };
+            let one = || if rng.below(often) == 0 { 900_u64 } else { 100 };
+            let values: Vec<u64> = std::iter::repeat_with(one).take(10_000).collect();
+            let blocks: Vec<Histogram> =
+                values.chunks(100).map(|block| block.iter().copied().collect()).collect();
+            sample.push_intervals(&blocks);
+        }
+        let (blocks, runs) = (sample.effective_n(500), sample.effective_n_over_runs(500));
+        // By hand: q = 0.18, p of runs 0.1 (4) and 0.5: F = sum t (p - q)^2 / (q (1 - q)) / 4
+        // = 10 000 * 0.128 / 0.1476 / 4 = 2 168.
+        assert!((runs - 50_000.0 / 2_168.0).abs() < 2.0, "{runs}");
+        assert!(blocks > 20.0 * runs, "{blocks} {runs}");
+        let mut alike = Sample::new();
+        for _ in 0..5 {
+            let values = std::iter::repeat_with(|| rng.below(1_000)).take(10_000);
+            alike.push_intervals(&[values.collect()]);
+        }
+        assert!(alike.effective_n_over_runs(500) > 10_000.0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::special;
 pub const BLOCKS: usize = 10;
 
 /// Up to this length the exact distribution of S is used when there are no ties.
-const EXACT_UP_TO: usize = 100;
+pub(crate) const EXACT_UP_TO: usize = 100;
 
 /// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -138,7 +138,7 @@ pub fn blocks(intervals: &[Histogram], blocks: usize) -> Vec<Histogram> {
 
 /// P(|S| at least that far out) from the number of permutations of n with each count of falling
 /// pairs, all permutations being equally likely; `fewer` is the smaller of rising and falling.
-fn exact_p_value(n: usize, fewer: usize) -> f64 {
+pub(crate) fn exact_p_value(n: usize, fewer: usize) -> f64 {
     let pairs = n * (n - 1) / 2;
     if 2 * fewer >= pairs {
         return 1.0;
@@ -162,11 +162,11 @@ fn exact_p_value(n: usize, fewer: usize) -> f64 {
 
 /// Exactly equal, -0.0 and 0.0 too, which the total order keeps apart but next to each other.
 #[expect(clippy::float_cmp, reason = "a tie is two equal values, not two close ones")]
-fn tied(a: f64, b: f64) -> bool {
+pub(crate) fn tied(a: f64, b: f64) -> bool {
     a == b
 }
 
-fn variance_of_s(series: &[f64]) -> f64 {
+pub(crate) fn variance_of_s(series: &[f64]) -> f64 {
     let term = |t: usize| (t * (t - 1) * (2 * t + 5)) as f64;
     let mut sorted = series.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

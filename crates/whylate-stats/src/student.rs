@@ -23,17 +23,24 @@ pub fn two_sided(t: f64, degrees: f64) -> f64 {
 /// The t beyond which 5 % lie, half on each side. Infinite without a degree of freedom.
 #[must_use]
 pub fn critical(degrees: f64) -> f64 {
-    if degrees.is_nan() || degrees <= 0.0 {
+    critical_of(degrees, OUTSIDE)
+}
+
+/// The t beyond which this share lies, half on each side. Infinite without a degree of freedom, or where
+/// nothing may lie outside.
+#[must_use]
+pub fn critical_of(degrees: f64, outside: f64) -> f64 {
+    if degrees.is_nan() || degrees <= 0.0 || outside.is_nan() || outside <= 0.0 {
         return f64::INFINITY;
     }
     let (mut low, mut high) = (0.0, 2.0);
-    while two_sided(high, degrees) > OUTSIDE {
+    while two_sided(high, degrees) > outside {
         high *= 2.0;
     }
     // 60 halvings leave nothing of f64's digits.
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        *(if two_sided(middle, degrees) > OUTSIDE { &mut low } else { &mut high }) = middle;
+        *(if two_sided(middle, degrees) > outside { &mut low } else { &mut high }) = middle;
     }
     high
 }
@@ -103,7 +110,8 @@ mod tests {
         {
             assert!((critical(degrees) - t).abs() < 1e-5, "{degrees}: {}", critical(degrees));
         }
-        assert!(critical(0.0).is_infinite());
+        assert!(critical(0.0).is_infinite() && critical_of(2.0, 0.0).is_infinite());
+        assert!((critical_of(2.0, 0.01) - 9.924_843).abs() < 1e-5, "{}", critical_of(2.0, 0.01));
     }
 
     #[test]

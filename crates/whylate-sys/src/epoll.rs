@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::error::{SysError, last_errno};
@@ -133,6 +133,13 @@ impl Epoll {
         // SAFETY: room for so many events.
         let answer = unsafe { libc::epoll_wait(self.0.as_raw_fd(), at, room, milliseconds) };
         if answer < 0 { Err(last_errno()) } else { Ok(answer as usize) }
+    }
+}
+
+/// Can be read, and so be watched itself, while anything that it watches can.
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

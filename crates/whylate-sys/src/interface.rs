@@ -1,12 +1,13 @@
 //! The network interfaces of the calling thread's namespace.
 //!
 //! [getifaddrs(3)](https://man7.org/linux/man-pages/man3/getifaddrs.3.html) and
-//! [netdevice(7)](https://man7.org/linux/man-pages/man7/netdevice.7.html) (`SIOCGIFMTU`). Capability:
+//! [netdevice(7)](https://man7.org/linux/man-pages/man7/netdevice.7.html) (`SIOCGIFMTU`,
+//! `SIOCGIFFLAGS`). Capability:
 //! none. `/sys/class/net` is not asked: it shows the namespace in which it was mounted.
 
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::net::{AddressFamily, SocketType};
 
@@ -30,6 +31,8 @@ pub struct Interface {
     pub multicast: bool,
     /// Its addresses of IPv4 and IPv6.
     pub addresses: Vec<IpAddr>,
+    /// Its hardware address, where that has six bytes; loopback's are zero.
+    pub hardware: Option<[u8; 6]>,
     /// The longest packet of IP in bytes; none where the kernel does not say.
     pub mtu: Option<u32>,
 }
@@ -59,9 +62,10 @@ pub fn all() -> Result<Vec<Interface>, SysError> {
         next = entry.ifa_next;
         // SAFETY: the name of an entry is a string of its own that ends.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
-        let address = address(entry.ifa_addr);
+        let (address, hardware) = (address(entry.ifa_addr), hardware(entry.ifa_addr));
         if let Some(known) = found.iter_mut().find(|known| known.name == name) {
             known.addresses.extend(address);
+            known.hardware = known.hardware.or(hardware);
             continue;
         }
         if found.len() == MOST {
@@ -73,7 +77,7 @@ pub fn all() -> Result<Vec<Interface>, SysError> {
         let (up, running) = (has(libc::IFF_UP), has(libc::IFF_RUNNING));
         let multicast = has(libc::IFF_MULTICAST);
         let (addresses, mtu) = (address.into_iter().collect(), mtu(&name));
-        found.push(Interface { name, index, up, running, multicast, addresses, mtu });
+        found.push(Interface { name, index, up, running, multicast, addresses, hardware, mtu });
     }
     Ok(found)
 }
@@ -101,17 +105,22 @@ fn address(at: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-fn mtu(name: &str) -> Option<u32> {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
-    // SAFETY: all bytes zero are a valid `ifreq`: names and numbers, and a null pointer.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // One byte stays zero: the name ends there.
-    if name.len() >= request.ifr_name.len() {
+/// [packet(7)](https://man7.org/linux/man-pages/man7/packet.7.html): the list has one entry of this
+/// family for each interface.
+fn hardware(at: *const libc::sockaddr) -> Option<[u8; 6]> {
+    // SAFETY: an entry has no address or a valid one, of which the family comes first.
+    let family = unsafe { at.as_ref() }?.sa_family;
+    if i32::from(family) != libc::AF_PACKET {
         return None;
     }
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = std::ffi::c_char::from_ne_bytes([from]);
-    }
+    // SAFETY: an address of this family has this shape; it may lie unaligned.
+    let raw = unsafe { at.cast::<libc::sockaddr_ll>().read_unaligned() };
+    (raw.sll_halen == 6).then(|| raw.sll_addr[..6].try_into().ok()).flatten()
+}
+
+fn mtu(name: &str) -> Option<u32> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    let mut request = request(name)?;
     // SAFETY: the request outlives the call, which writes one integer into it.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
     if done < 0 {
@@ -122,8 +131,39 @@ fn mtu(name: &str) -> Option<u32> {
     u32::try_from(mtu).ok()
 }
 
+/// Is the interface of this name switched on? Asked is the namespace that `socket` was made in, wherever the
+/// calling thread is (`SIOCGIFFLAGS`). None where there is none of this name.
+#[must_use]
+pub fn is_up(socket: BorrowedFd<'_>, name: &str) -> Option<bool> {
+    let mut request = request(name)?;
+    // SAFETY: the request outlives the call, which writes the flags into it.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
+    if done < 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just written this member.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Some(libc::c_int::from(flags) & libc::IFF_UP != 0)
+}
+
+/// A request about the interface of this name; none where no interface can have it.
+fn request(name: &str) -> Option<libc::ifreq> {
+    // SAFETY: all bytes zero are a valid `ifreq`: names and numbers, and a null pointer.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte stays zero: the name ends there.
+    if name.len() >= request.ifr_name.len() {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = std::ffi::c_char::from_ne_bytes([from]);
+    }
+    Some(request)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     #[test]
@@ -136,7 +176,12 @@ mod tests {
         assert!(found.index > 0 && found.up && found.running, "{found:?}");
         assert!(found.addresses.contains(&Ipv4Addr::LOCALHOST.into()), "{found:?}");
         assert!(found.mtu.is_some_and(|mtu| mtu >= 1_500), "{found:?}");
+        assert_eq!(found.hardware, Some([0; 6]), "{found:?}");
         assert_eq!(named("nosuchport").unwrap(), None);
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+        assert_eq!(is_up(socket.as_fd(), "lo"), Some(true));
+        assert_eq!(is_up(socket.as_fd(), "nosuchport"), None);
+        assert_eq!(is_up(socket.as_fd(), "a name that is too long"), None);
     }
 
     #[test]

@@ -45,14 +45,7 @@ pub fn enter_network(path: &Path) -> Result<(), SysError> {
 pub fn make_network(path: &Path) -> Result<(), SysError> {
     let what = || format!("make the network namespace {}", path.display());
     let make = || {
-        // SAFETY: of what a thread shares with others only its network namespace is replaced, to
-        // which no memory and no open file belongs.
-        let made = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
-        made.map_err(|errno| {
-            let advice =
-                if errno == Errno::PERM { "it needs CAP_SYS_ADMIN: run as root" } else { "" };
-            SysError::advised("unshare", what(), errno, advice)
-        })?;
+        own_network(&what)?;
         // Of the calling thread: the process as a whole stays where it is.
         rustix::mount::mount_bind("/proc/thread-self/ns/net", path)
             .map_err(|errno| SysError::call("mount", what(), errno))
@@ -67,6 +60,22 @@ pub fn make_network(path: &Path) -> Result<(), SysError> {
             })?
             .join()
             .unwrap_or_else(|_| Err(SysError::invalid(what(), "the thread for it panicked")))
+    })
+}
+
+/// Moves the calling thread into a new network namespace without a name, which goes with it and with what
+/// it starts there. Needs `CAP_SYS_ADMIN`.
+pub fn leave_network() -> Result<(), SysError> {
+    own_network(&|| "make a network namespace".to_owned())
+}
+
+fn own_network(what: &dyn Fn() -> String) -> Result<(), SysError> {
+    // SAFETY: of what a thread shares with others only its network namespace is replaced, to which no
+    // memory and no open file belongs.
+    let made = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
+    made.map_err(|errno| {
+        let advice = if errno == Errno::PERM { "it needs CAP_SYS_ADMIN: run as root" } else { "" };
+        SysError::advised("unshare", what(), errno, advice)
     })
 }
 

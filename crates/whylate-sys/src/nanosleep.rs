@@ -27,8 +27,37 @@ pub enum Clock {
 #[inline]
 #[must_use]
 pub fn clock_ns(clock: Clock) -> u64 {
+    if clock == Clock::Realtime {
+        return wall_ns();
+    }
     let now = clock_gettime(clock.id());
     now.tv_sec as u64 * NANOS_PER_SECOND + now.tv_nsec as u64
+}
+
+/// The wall clock as the C library has it: who shows this process another time of day, as libraries for
+/// tests do, shows it that way.
+fn wall_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one time at the pointer. It refuses no clock that every kernel has.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
+    now.tv_sec as u64 * NANOS_PER_SECOND + now.tv_nsec as u64
+}
+
+/// Whole seconds that atomic time (`CLOCK_TAI`) is ahead of the wall clock: 0 until somebody tells the
+/// kernel the leap seconds. Programs in the kernel stamp by the former.
+#[must_use]
+pub fn atomic_ahead_s() -> i64 {
+    let mut atomic = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let wall = wall_ns();
+    // SAFETY: the kernel writes one time at the pointer.
+    if unsafe { libc::clock_gettime(libc::CLOCK_TAI, &raw mut atomic) } != 0 {
+        return 0;
+    }
+    let atomic = atomic.tv_sec as u64 * NANOS_PER_SECOND + atomic.tv_nsec as u64;
+    let (ahead, by) = (atomic >= wall, atomic.abs_diff(wall));
+    // The second reading was made a little later: to the nearest second.
+    let seconds = ((by + NANOS_PER_SECOND / 2) / NANOS_PER_SECOND) as i64;
+    if ahead { seconds } else { -seconds }
 }
 
 /// Sleeps until `clock` shows at least `abs_ns`; a signal does not end the sleep.

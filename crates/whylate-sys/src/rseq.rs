@@ -122,6 +122,7 @@ const FIRST_INVALID_CPU: u32 = -2_i32 as u32;
 // SAFETY: constant, and what its pointers point at is constant.
 unsafe impl Sync for Descriptor {}
 
+// SAFETY: labels of the assembly in `arch`, of which nothing but the address is taken.
 unsafe extern "C" {
     static whylate_rseq_start: u8;
     static whylate_rseq_abort: u8;
@@ -279,6 +280,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_thread_that_sleeps_finds_the_word_cleared_each_time() {
         let Some(area) = area() else { return };
         for _ in 0..50 {
@@ -289,6 +291,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_thread_that_is_left_alone_mostly_keeps_the_word() {
         let Some(area) = area() else { return };
         let rounds = 2_000;

@@ -1,13 +1,15 @@
 //! Options of sockets that few libraries know.
 //!
 //! [socket(7)](https://man7.org/linux/man-pages/man7/socket.7.html): `SO_BINDTODEVICE`,
-//! `SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL` (Linux 5.11), `SO_INCOMING_NAPI_ID` (Linux 4.12).
+//! `SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL` (Linux 5.11), `SO_INCOMING_NAPI_ID` (Linux 4.12),
+//! `SO_INCOMING_CPU` (Linux 3.19).
 //! Capability: `CAP_NET_RAW` to change an interface once bound to, `CAP_NET_ADMIN` to busy-poll for
 //! longer than the system does.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
+use whylate_model::CpuId;
 
 use crate::error::last_errno;
 
@@ -49,10 +51,21 @@ pub fn prefer_busy_poll(socket: impl AsFd) -> Result<(), Errno> {
     set(socket, libc::SO_PREFER_BUSY_POLL, 1)
 }
 
+/// How many frames one look at the queue takes at most (`SO_BUSY_POLL_BUDGET`, Linux 5.11).
+pub fn set_busy_poll_budget(socket: impl AsFd, frames: u16) -> Result<(), Errno> {
+    set(socket, libc::SO_BUSY_POLL_BUDGET, libc::c_int::from(frames))
+}
+
 /// The receiving queue that the last message came through; none where it came through none that can
 /// be polled, as on loopback, or nothing came yet.
 pub fn incoming_napi(socket: impl AsFd) -> Result<Option<u32>, Errno> {
     get(socket, libc::SO_INCOMING_NAPI_ID).map(|id| (id != 0).then_some(id as u32))
+}
+
+/// The CPU on which the kernel took in the last message; none where nothing came yet, and of a socket
+/// of UDP that is not connected.
+pub fn incoming_cpu(socket: impl AsFd) -> Result<Option<CpuId>, Errno> {
+    get(socket, libc::SO_INCOMING_CPU).map(|cpu| u32::try_from(cpu).ok().map(CpuId))
 }
 
 fn set(socket: impl AsFd, option: libc::c_int, value: libc::c_int) -> Result<(), Errno> {
@@ -112,5 +125,16 @@ mod tests {
         socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         socket.recv(&mut [0; 8]).unwrap();
         assert_eq!(incoming_napi(&socket), Ok(None));
+    }
+
+    #[test]
+    fn a_connected_socket_tells_the_cpu_on_which_its_last_message_was_taken_in() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(socket.local_addr().unwrap()).unwrap();
+        assert_eq!(incoming_cpu(&socket), Ok(None));
+        socket.send(b"x").unwrap();
+        socket.recv(&mut [0; 8]).unwrap();
+        let cpu = incoming_cpu(&socket).unwrap().expect("something came");
+        assert!(crate::affinity::get().contains(&cpu), "{cpu}");
     }
 }

@@ -64,6 +64,8 @@ pub struct Pass {
     pub end: Ticks,
     /// What its run steps received.
     pub run: TicksDelta,
+    /// What its steps that keep busy by the clock came to.
+    pub busy: Busy,
     /// From the end of its last job to that job's deadline, ns; zero without one.
     pub slack_ns: i64,
     /// How late its timers woke it, in all.
@@ -73,16 +75,44 @@ pub struct Pass {
 /// What came of the passes through one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PhaseAccount {
-    /// Execution time that a pass asks for.
-    pub asked: Nanos,
-    /// Its timers' periods; zero without one.
-    pub period: Nanos,
     /// Passes that ended.
     pub passes: u64,
     /// What their run steps received.
     pub run: TicksDelta,
+    /// What their steps that keep busy by the clock came to.
+    pub busy: Busy,
     /// From begin to begin.
     pub elapsed: TicksDelta,
+    /// Of that, what the thread wanted and did not have.
+    pub lost: TicksDelta,
+    /// What came of its timers.
+    pub timers: Activations,
+}
+
+/// Steps that keep busy by the clock, whatever they receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Busy {
+    /// From their begin to their end.
+    pub elapsed: TicksDelta,
+    /// Of that, what the thread received, by gap accounting.
+    pub received: TicksDelta,
+    /// How far one of them went beyond its end, at most.
+    pub over: TicksDelta,
+}
+
+/// Activations by timers, and the distance of each from the one before by the same timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Activations {
+    /// How many.
+    pub count: u64,
+    /// Their distances in all; the first counts from the timer's beginning.
+    pub between: Nanos,
+    /// Periods that began later than the one before ended, as its instant was over.
+    pub put_off: u64,
+    /// By so much in all.
+    pub put_off_by: Nanos,
+    /// How late the last one was.
+    pub last_late: Nanos,
 }
 
 /// One job with its deadline judged.

@@ -25,10 +25,12 @@ pub mod priority;
 pub mod relation;
 pub mod reservations;
 pub mod resources;
-mod ring;
+pub mod ring;
 pub mod set;
 pub mod stage;
 pub mod switch_cost;
+#[cfg(test)]
+mod testing;
 pub mod timer;
 pub mod timers;
 pub mod wake;

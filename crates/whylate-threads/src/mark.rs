@@ -1,6 +1,6 @@
 //! What a thread of a set hands to the collecting side beside its gaps, and its form in the ring.
 
-use whylate_model::{Ticks, TicksDelta};
+use whylate_model::{Nanos, Ticks, TicksDelta};
 
 use crate::ring::WORDS;
 use crate::timer::TimerNanos;
@@ -51,12 +51,37 @@ pub enum Mark {
         /// When the thread knew.
         at: Ticks,
     },
+    /// A timer of a program has fired, or its instant was over before it was waited for.
+    Fired {
+        /// Number of the timer in its program.
+        timer: u64,
+        /// The instant that its next period counts from.
+        intended: TimerNanos,
+        /// By how much that lies behind the instant that was due; zero for a timer that was in time,
+        /// or keeps its instants.
+        put_off: Nanos,
+        /// First reading of the running thread.
+        at: Ticks,
+    },
+    /// What steps that keep busy by the clock came to, in the pass whose end is told next.
+    Busy {
+        /// How far one of them went beyond its end, at most.
+        over: TicksDelta,
+        /// From their begin to their end.
+        elapsed: TicksDelta,
+        /// Of that, what the thread received.
+        received: TicksDelta,
+        /// When it was known.
+        at: Ticks,
+    },
     /// A pass through a phase of a program is over.
     Passed {
         /// Number of the phase in its program.
         phase: u64,
         /// What its run steps received.
         run: TicksDelta,
+        /// What the thread wanted and did not have in it.
+        lost: TicksDelta,
         /// When it was over, and the next began.
         at: Ticks,
     },
@@ -68,8 +93,10 @@ const SKIPPED: u64 = 2;
 const BEGAN: u64 = 3;
 const DUE: u64 = 4;
 const PASSED: u64 = 5;
+const FIRED: u64 = 6;
+const BUSY: u64 = 7;
 /// The kind lies in the lowest bits of the first word.
-const KIND_BITS: u32 = 3;
+const KIND_BITS: u32 = 4;
 
 impl Mark {
     /// The reading at which it was made.
@@ -81,6 +108,8 @@ impl Mark {
             | Self::Skipped { at, .. }
             | Self::Began { at }
             | Self::Due { at, .. }
+            | Self::Fired { at, .. }
+            | Self::Busy { at, .. }
             | Self::Passed { at, .. } => *at,
         }
     }
@@ -93,7 +122,11 @@ impl Mark {
             Self::Skipped { index, count, at } => (SKIPPED, index, count, at, 0),
             Self::Began { at } => (BEGAN, 0, 0, at, 0),
             Self::Due { index, release, due, at } => (DUE, index, release.0, at, due.0),
-            Self::Passed { phase, run, at } => (PASSED, phase, run.0, at, 0),
+            Self::Fired { timer, intended, put_off, at } => {
+                (FIRED, timer, intended.0, at, put_off.0)
+            }
+            Self::Busy { over, elapsed, received, at } => (BUSY, over.0, elapsed.0, at, received.0),
+            Self::Passed { phase, run, lost, at } => (PASSED, phase, run.0, at, lost.0),
         };
         [kind | index << KIND_BITS, detail, at.0, more]
     }
@@ -111,7 +144,19 @@ impl Mark {
                 let (release, due) = (TimerNanos(detail), TimerNanos(more));
                 Some(Self::Due { index, release, due, at })
             }
-            PASSED => Some(Self::Passed { phase: index, run: TicksDelta(detail), at }),
+            FIRED => {
+                let (intended, put_off) = (TimerNanos(detail), Nanos(more));
+                Some(Self::Fired { timer: index, intended, put_off, at })
+            }
+            BUSY => {
+                let (over, elapsed, received) =
+                    (TicksDelta(index), TicksDelta(detail), TicksDelta(more));
+                Some(Self::Busy { over, elapsed, received, at })
+            }
+            PASSED => {
+                let (run, lost) = (TicksDelta(detail), TicksDelta(more));
+                Some(Self::Passed { phase: index, run, lost, at })
+            }
             _ => None,
         }
     }
@@ -130,10 +175,12 @@ mod tests {
             Mark::Skipped { index: 0, count: 9, at: Ticks(0) },
             Mark::Began { at },
             Mark::Due { index: 5, release: TimerNanos(6), due: TimerNanos(u64::MAX), at },
-            Mark::Passed { phase: 2, run: TicksDelta(8), at },
+            Mark::Fired { timer: 65_535, intended: TimerNanos(4), put_off: Nanos(2), at },
+            Mark::Busy { over: TicksDelta(1), elapsed: TicksDelta(9), received: TicksDelta(5), at },
+            Mark::Passed { phase: 2, run: TicksDelta(8), lost: TicksDelta(3), at },
         ] {
             assert_eq!(Mark::unpack(mark.pack()), Some(mark));
         }
-        assert_eq!(Mark::unpack([7, 0, 0, 0]), None);
+        assert_eq!(Mark::unpack([8, 0, 0, 0]), None);
     }
 }

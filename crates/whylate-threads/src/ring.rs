@@ -1,6 +1,6 @@
 //! A ring of records between a measuring thread and the thread that collects.
 //!
-//! One producer, one consumer, fixed size, no unsafe: a slot is four relaxed atomics, which compile
+//! Records are four words; what they mean is their users' business. One producer, one consumer, fixed size, no unsafe: a slot is four relaxed atomics, which compile
 //! to plain moves, and the head is published with release. The producer never waits: a record that
 //! finds the ring full is refused, and its producer counts it.
 
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of a slot.
-pub(crate) const WORDS: usize = 4;
+pub const WORDS: usize = 4;
 
 /// Records a ring holds: 2 MiB. At the shortest period, 100 000 records a second, the collecting
 /// side may sleep for over half a second before one is refused.
-pub(crate) const CAPACITY: usize = 1 << 16;
+pub const CAPACITY: usize = 1 << 16;
 
 /// The least: what one of many threads on a CPU records between two looks of the collecting side.
 const LEAST: usize = 1 << 8;
@@ -31,21 +31,22 @@ struct Shared {
 }
 
 /// The measuring thread's end.
-pub(crate) struct Producer {
+pub struct Producer {
     shared: Arc<Shared>,
     head: u64,
     tail_seen: u64,
 }
 
 /// The collecting side's end.
-pub(crate) struct Consumer {
+pub struct Consumer {
     shared: Arc<Shared>,
     tail: u64,
 }
 
 /// A ring whose memory is touched by the calling thread: call it on the thread that will fill it,
 /// so that the pages lie on its NUMA node.
-pub(crate) fn ring() -> (Producer, Consumer) {
+#[must_use]
+pub fn ring() -> (Producer, Consumer) {
     ring_of(CAPACITY)
 }
 
@@ -69,7 +70,7 @@ impl Shared {
 impl Producer {
     /// Adds a record, or says no when the ring is full.
     #[inline]
-    pub(crate) fn push(&mut self, words: [u64; WORDS]) -> bool {
+    pub fn push(&mut self, words: [u64; WORDS]) -> bool {
         let capacity = self.shared.slots.len() as u64;
         if self.head - self.tail_seen == capacity {
             self.tail_seen = self.shared.tail.0.load(Ordering::Acquire);
@@ -89,7 +90,7 @@ impl Producer {
 
 impl Consumer {
     /// Hands over everything published so far, in order.
-    pub(crate) fn drain(&mut self, mut each: impl FnMut([u64; WORDS])) {
+    pub fn drain(&mut self, mut each: impl FnMut([u64; WORDS])) {
         let head = self.shared.head.0.load(Ordering::Acquire);
         while self.tail < head {
             let slot = self.shared.slot(self.tail);

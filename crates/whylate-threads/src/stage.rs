@@ -163,6 +163,16 @@ impl<'a, C: Counter> Stage<'a, C> {
         Ok(TicksDelta(received.at.since(previous).0.saturating_sub(not_had)))
     }
 
+    /// Ticks that the thread did not have up to its last reading, its own waits included.
+    pub(crate) fn not_had(&self) -> TicksDelta {
+        self.recorder.not_had()
+    }
+
+    /// Ticks that it wanted and did not have up to its last reading.
+    pub(crate) fn lost(&self) -> TicksDelta {
+        TicksDelta(self.recorder.not_had().0.saturating_sub(self.recorder.waited().0))
+    }
+
     /// Works until the thread's time is up.
     pub fn receive_all<W: Workload>(&mut self, work: &mut W) -> End {
         loop {

@@ -3,6 +3,7 @@
 //! Reading allocates nothing and gives `None` where the record is too short.
 
 use whylate_model::CpuId;
+use whylate_model::event::DeviceName;
 
 use crate::error::TraceError;
 use crate::format::{EventFormat, Field, Storage};
@@ -41,6 +42,14 @@ impl Number {
             _ => return Err(unfit(format, name, "has a size that no number has")),
         };
         Ok(Self { offset: field.offset as usize, width, signed: field.signed })
+    }
+
+    /// The same where a kernel may lack the field.
+    pub(crate) fn of_optional(
+        format: &EventFormat,
+        name: &'static str,
+    ) -> Result<Option<Self>, TraceError> {
+        format.field(name).map(|_| Self::of(format, name)).transpose()
     }
 
     /// The number, extended to 64 bits by its sign where it has one.
@@ -117,6 +126,12 @@ impl Bytes {
         let bytes = self.read(record)?;
         let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// The bytes up to the first zero, as the name of an interface.
+    #[inline]
+    pub(crate) fn read_device(self, record: &[u8]) -> Option<DeviceName> {
+        self.read(record).map(DeviceName::from_bytes)
     }
 
     /// The bits set, lowest first; `None` as well where the mask is larger than any kernel's.

@@ -11,6 +11,10 @@ const MOST_FIELDS: usize = 512;
 /// A record lies within one sub-buffer, so nothing in it lies further out than this.
 const FURTHEST_BYTE: u32 = 1 << 20;
 
+/// The most values of a field that are known by name. The longest table of a 6.18 kernel, why a
+/// frame was dropped, has about 120.
+const MOST_NAMES: usize = 512;
+
 /// The format of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
@@ -108,6 +112,21 @@ impl EventFormat {
         let mut values = table.split('{').skip(1).peekable();
         values.peek()?;
         values.try_fold(0, |all, value| Some(all | parse_number(value.split(',').next()?.trim())?))
+    }
+
+    /// The values that the print format gives a name to when it prints `field` as one of several;
+    /// empty where it does not print it so.
+    pub(crate) fn named_values(&self, field: &str) -> Vec<(u64, String)> {
+        let named = self.print_format.split("__print_symbolic(REC->").skip(1).find(|named| {
+            named.strip_prefix(field).is_some_and(|rest| !rest.starts_with(in_identifier))
+        });
+        let table = named.and_then(|named| named.split("})").next()).unwrap_or_default();
+        let pair = |text: &str| {
+            let (value, name) = text.split_once(',')?;
+            let name = name.split('"').nth(1)?;
+            Some((parse_number(value.trim())?, name.to_owned()))
+        };
+        table.split('{').skip(1).take(MOST_NAMES).filter_map(pair).collect()
     }
 }
 

@@ -25,7 +25,7 @@ mod wanted;
 pub use decoder::{Decoder, PageSummary};
 pub use error::TraceError;
 pub use page::Missed;
-pub use wanted::{wanted_elsewhere, wanted_on_measured};
+pub use wanted::{OnTheWay, wanted_elsewhere, wanted_on_measured, wanted_on_the_way};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,14 @@
 //! What each kernel event means: which fields become which [`EventKind`].
 
+mod message;
+
 use whylate_model::Pid;
 use whylate_model::event::{EventKind, Softirq, Task};
 
 use crate::error::TraceError;
 use crate::field::{Bytes, Number};
 use crate::format::EventFormat;
+use message::MessageShape;
 
 /// States that mean "blocked" where the format does not list them: S D T t X Z P I.
 const BLOCKED: u64 = 0xff;
@@ -31,6 +34,7 @@ pub(crate) enum Shape {
     SendCpu { target: Number, callsite: Number, callback: Number },
     SendMask { targets: Bytes, callsite: Number, callback: Number },
     CallQueued { target: Number, callsite: Number, function: Number },
+    Message(MessageShape),
 }
 
 /// Where a thread is described.
@@ -104,7 +108,10 @@ impl Shape {
                 callsite: number("callsite")?,
                 function: number("func")?,
             },
-            _ => return Err(not_known(system, format)),
+            _ => match MessageShape::of(system, format)? {
+                Some(shape) => Self::Message(shape),
+                None => return Err(not_known(system, format)),
+            },
         })
     }
 
@@ -186,6 +193,7 @@ impl Shape {
                 callsite: callsite.read(record)?,
                 function: function.read(record)?,
             },
+            Self::Message(shape) => shape.read(record)?,
         })
     }
 }

@@ -4,6 +4,7 @@ mod builder;
 mod events;
 mod formats;
 mod hostile;
+mod messages;
 mod pages;
 mod recorded;
 mod rendering;

@@ -56,3 +56,68 @@ pub fn wanted_elsewhere() -> &'static [(&'static str, &'static str)] {
         ("sched", "sched_wakeup"),
     ]
 }
+
+/// An event of messages on their way, and what the kernel should leave out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnTheWay {
+    /// `net`, `sock`, ...
+    pub system: &'static str,
+    /// Its name.
+    pub event: &'static str,
+    /// Only of threads that are looked at: whoever sets it up filters by `common_pid`. Other threads
+    /// make far too many of these.
+    pub by_thread: bool,
+    /// The kernel's filter (the event's `filter` file), where not all are of use: sockets of other
+    /// families, and calls that found nothing, which a thread that spins makes by the million.
+    pub filter: Option<&'static str>,
+}
+
+/// Events to record on all CPUs that a message may touch, so that it can be followed from the call
+/// that sends it to the call that reads it. Needs those of [`wanted_on_measured`] beside it only
+/// where causes are looked for.
+#[must_use]
+pub fn wanted_on_the_way() -> &'static [OnTheWay] {
+    const fn all(system: &'static str, event: &'static str) -> OnTheWay {
+        OnTheWay { system, event, by_thread: false, filter: None }
+    }
+    const fn some(system: &'static str, event: &'static str, filter: &'static str) -> OnTheWay {
+        OnTheWay { system, event, by_thread: false, filter: Some(filter) }
+    }
+    const fn call(event: &'static str) -> OnTheWay {
+        OnTheWay { system: "syscalls", event, by_thread: true, filter: None }
+    }
+    const OF_IP: &str = "family == 2 || family == 10";
+    // What is read from the error queue (MSG_ERRQUEUE), stamps among it, is no message.
+    const FOUND: &str = "(family == 2 || family == 10) && ret >= 0 && !(flags & 8192)";
+    // A reader that busy-polls its card polls for nothing by the million.
+    const THAT_TOOK: &str = "work > 0";
+    const ALL: &[OnTheWay] = &[
+        call("sys_enter_sendto"),
+        call("sys_enter_sendmsg"),
+        call("sys_enter_sendmmsg"),
+        call("sys_enter_write"),
+        call("sys_enter_writev"),
+        all("tcp", "tcp_sendmsg_locked"),
+        all("net", "net_dev_queue"),
+        all("qdisc", "qdisc_enqueue"),
+        all("qdisc", "qdisc_dequeue"),
+        all("net", "net_dev_start_xmit"),
+        all("net", "netif_receive_skb"),
+        all("tcp", "tcp_probe"),
+        some("sock", "sk_data_ready", OF_IP),
+        some("sock", "sock_send_length", OF_IP),
+        some("sock", "sock_recv_length", FOUND),
+        all("skb", "skb_copy_datagram_iovec"),
+        all("udp", "udp_fail_queue_rcv_skb"),
+        all("skb", "kfree_skb"),
+        all("skb", "consume_skb"),
+        some("napi", "napi_poll", THAT_TOOK),
+        all("irq", "irq_handler_entry"),
+        all("irq", "irq_handler_exit"),
+        all("irq", "softirq_entry"),
+        all("irq", "softirq_exit"),
+        all("sched", "sched_switch"),
+        all("sched", "sched_wakeup"),
+    ];
+    ALL
+}

@@ -4,6 +4,7 @@
 //! an exit status: 0 done, 1 could not measure, 2 usage, 3 a stated limit was exceeded, 4 the
 //! result is not trustworthy, 130 second Ctrl-C.
 
+mod arrivals;
 mod cli;
 mod commands;
 mod parse;
@@ -15,6 +16,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "dpdk")]
+    whylate_dpdk::register();
     let cli = cli::Cli::parse();
     match commands::run(cli) {
         Ok(exit) => ExitCode::from(exit as u8),

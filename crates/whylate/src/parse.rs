@@ -1,8 +1,10 @@
 //! Words of the command line that become checked values once, here.
 
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 
 use whylate_model::Nanos;
+use whylate_model::configuration::{Configurations, NoConfiguration};
 use whylate_model::duration::DurationError;
 
 /// A duration with its unit: `60s`, `1.5ms`, `72h`, `250us`, `800ns`, `3m`.
@@ -20,6 +22,16 @@ pub(crate) fn measuring_time(text: &str) -> Result<Nanos, String> {
         return Err(format!("`{text}` is too short to measure anything: the least is {SHORTEST}"));
     }
     Ok(nanos)
+}
+
+/// The length of an interval of a log: a second, or less.
+pub(crate) fn log_interval(text: &str) -> Result<Nanos, String> {
+    match measuring_time(text)? {
+        nanos if nanos > Nanos::SECOND => {
+            Err(format!("`{text}` is too long: a log has intervals of a second at most"))
+        }
+        nanos => Ok(nanos),
+    }
 }
 
 /// A duration above zero.
@@ -144,12 +156,40 @@ pub(crate) fn priority(text: &str) -> Result<u8, String> {
     }
 }
 
+/// An address of one host, with a port or without, which is any.
+pub(crate) fn own_address(text: &str) -> Result<SocketAddr, String> {
+    let alone = |_| text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
+    let told =
+        || format!("`{text}` is no address: write 198.18.0.1, 198.18.0.1:4021 or [fd00::1]:4021");
+    text.parse::<SocketAddr>().or_else(alone).map_err(|_| told())
+}
+
+/// A CPU by its number.
+pub(crate) fn cpu(text: &str) -> Result<whylate_model::CpuId, String> {
+    let number = text.parse().map_err(|_| format!("`{text}` is no CPU: give its number"))?;
+    Ok(whylate_model::CpuId(number))
+}
+
+/// Busy work for a frame: with a millisecond of it a forwarder hardly forwards.
+pub(crate) fn work_of_frame(text: &str) -> Result<Nanos, String> {
+    const LONGEST: Nanos = Nanos(1_000_000);
+    match duration(text)? {
+        nanos if nanos <= LONGEST => Ok(nanos),
+        _ => Err(format!("`{text}` is too much work for a frame: the most is {LONGEST}")),
+    }
+}
+
 /// A count above zero that is not absurd.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     match text.parse::<NonZeroU32>() {
         Ok(count) if count.get() <= 4096 => Ok(count),
         _ => Err(format!("`{text}` is not a count from 1 to 4096")),
     }
+}
+
+/// Configurations of the host for a box, with commas between them: `local,local+isolset`.
+pub(crate) fn configurations(text: &str) -> Result<Configurations, String> {
+    text.parse().map_err(|error: NoConfiguration| error.to_string())
 }
 
 /// Load to make beside a measurement.
@@ -159,6 +199,14 @@ pub(crate) struct Loads(pub(crate) Vec<whylate_load::Kind>);
 /// Words for load with commas between them.
 pub(crate) fn loads(text: &str) -> Result<Loads, String> {
     whylate_load::parse(text).map(Loads).map_err(|error| error.to_string())
+}
+
+/// A percentile in the upper half: `99`, `p99.9`.
+pub(crate) fn percentile(text: &str) -> Result<f64, String> {
+    let percent = text.strip_prefix('p').unwrap_or(text).parse::<f64>().ok();
+    percent
+        .filter(|percent| (50.0..100.0).contains(percent))
+        .ok_or_else(|| format!("`{text}` is no percentile from 50 to below 100, such as 99.9"))
 }
 
 /// A share above 0 and below 1: `0.001`, or `0.1%`.
@@ -183,6 +231,31 @@ mod tests {
         }
         for text in ["", "s", "5", "-1s", "1.2.3s", "4 s", "7parsecs", "nan", "inf s", "10000d"] {
             assert!(duration(text).is_err(), "{text} was taken for a duration");
+        }
+    }
+
+    #[test]
+    fn an_address_of_ones_own_has_a_port_or_any() {
+        for (text, address) in [
+            ("198.18.0.1", "198.18.0.1:0"),
+            ("198.18.0.1:7", "198.18.0.1:7"),
+            ("fd00::1", "[fd00::1]:0"),
+            ("[fd00::1]:7", "[fd00::1]:7"),
+        ] {
+            assert_eq!(own_address(text).unwrap().to_string(), address);
+        }
+        for text in ["", "localhost", "198.18.0.1:x", "198.18.0"] {
+            assert!(own_address(text).is_err(), "{text} was taken for an address");
+        }
+    }
+
+    #[test]
+    fn configurations_are_words_with_plus_between_steps_and_commas_between_them() {
+        let list = configurations("local,local+isolset+power").unwrap();
+        assert_eq!(list.0.len(), 2);
+        for text in ["", "local,", "local+isolated", "remote+local"] {
+            let why = configurations(text).unwrap_err();
+            assert!(why.contains("is no configuration"), "{text}: {why}");
         }
     }
 

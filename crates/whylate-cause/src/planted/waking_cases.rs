@@ -1,6 +1,6 @@
 //! Late wake-ups: what was late before the thread could run, and who ran after it could.
 
-use whylate_model::cause::{Cause, PriorityClass};
+use whylate_model::cause::{Cause, PriorityClass, Rule};
 use whylate_model::event::{Event, EventKind};
 use whylate_model::gap::{Gap, GapKind};
 use whylate_model::{CpuId, Ticks, TicksDelta};
@@ -25,7 +25,11 @@ fn idle() -> whylate_model::event::Task {
 }
 
 fn of(gap: &Gap, events: &[Event], sends: &[Event], lost: &[Span]) -> Split {
-    let mut context = context(true);
+    on(true, gap, events, sends, lost)
+}
+
+fn on(virtualised: bool, gap: &Gap, events: &[Event], sends: &[Event], lost: &[Span]) -> Split {
+    let mut context = context(virtualised);
     for event in events {
         context.learn(event);
     }
@@ -57,6 +61,50 @@ fn a_timer_that_fires_late_is_not_the_fault_of_the_thread_that_ran_meanwhile() {
     ];
     assert_eq!(lengths(&split), expected);
     assert_eq!(split.cause, Cause::TimerLate);
+}
+
+/// The interrupt comes 20 ms late, and the thread runs 300 ns after it.
+const STOPPED: u64 = 20_001_300;
+
+fn stopped(before: Script) -> Vec<Event> {
+    let script = before.at(20_001_000, super::entry("local_timer")).at(20_001_100, woken());
+    script.at(20_001_150, super::exit("local_timer")).switch(20_001_250, &own()).events
+}
+
+#[test]
+fn a_busy_cpu_that_took_no_interrupt_for_longer_than_any_tick_was_stopped_by_the_host() {
+    let split = of(&late(STOPPED), &stopped(Script::on(CPU, hog())), &[], &[]);
+    let expected = [
+        (5, Cause::TimerLate),
+        (19_999_995, Cause::Host),
+        (150, interrupt("local_timer")),
+        (100, thread("hog", PriorityClass::Ordinary)),
+        (50, Cause::ExitResidual),
+    ];
+    assert_eq!(lengths(&split), expected);
+    assert_eq!((split.cause, split.rule), (Cause::Host, Some(Rule::R8)));
+}
+
+#[test]
+fn without_that_evidence_the_time_before_a_wake_up_is_not_the_hosts() {
+    let nowhere = |split: &Split| split.parts.iter().all(|part| part.cause != Cause::Host);
+    // On bare metal nobody stops a CPU.
+    let hardware = on(false, &late(STOPPED), &stopped(Script::on(CPU, hog())), &[], &[]);
+    assert!(nowhere(&hardware) && hardware.cause == Cause::TimerLate, "{hardware:?}");
+    // An idle CPU has no tick that could be missing.
+    let asleep = of(&late(STOPPED), &stopped(Script::on(CPU, idle())), &[], &[]);
+    assert!(nowhere(&asleep) && asleep.cause == Cause::IdleExit, "{asleep:?}");
+    // The tick came, and the timer of the thread did not.
+    let ticks = (1..5).map(|tick| tick * 4_000_000);
+    let ticking =
+        ticks.fold(Script::on(CPU, hog()), |script, at| script.vector("local_timer", at, at + 100));
+    let ticking = of(&late(STOPPED), &stopped(ticking), &[], &[]);
+    assert!(nowhere(&ticking) && ticking.cause == Cause::TimerLate, "{ticking:?}");
+    // Another device woke the thread: its own timer may have had nothing to do.
+    let device = Script::on(CPU, hog()).at(20_001_000, super::entry("reschedule"));
+    let device = device.at(20_001_100, woken()).at(20_001_150, super::exit("reschedule"));
+    let device = of(&late(STOPPED), &device.switch(20_001_250, &own()).events, &[], &[]);
+    assert!(nowhere(&device) && device.cause == Cause::TimerLate, "{device:?}");
 }
 
 #[test]

@@ -97,8 +97,9 @@ c sys/kernel/realtime sys/kernel/mm/ksm/run sys/kernel/debug/sched/preempt \
 c sys/fs/cgroup/cpuset.cpus.isolated sys/fs/cgroup/*/cpuset.cpus.isolated
 for m in sys/fs/cgroup/cpu*; do c $m$g/cpu.rt_runtime_us; done
 for f in sys/devices/system/cpu/cpu*/cpufreq; do c $f/*; done
+c sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us
 for p in $(ls sys/class/net); do n=sys/class/net/$p
-  c $n/speed $n/operstate $n/queues/*/rps_cpus $n/device/uevent \
+  c $n/speed $n/operstate $n/queues/*/[rx]ps_cpus $n/device/uevent \
     $n/device/numa_node $n/device/*_link_* $n/device/link/*aspm \
     $n/device/physfn/uevent
   for o in c k; do ethtool -$o $p > "$d/commands/ethtool-$o-$p.txt"; done

@@ -6,7 +6,7 @@ use whylate_model::warning::Warning;
 
 use crate::error::HostError;
 use crate::files;
-use crate::journal::{EntryId, Journal, Outcome, Surroundings, Undo, same_text};
+use crate::journal::{EntryId, Journal, Outcome, Surroundings, Undo, choice, same_text};
 use crate::kernel;
 
 /// Announced changes; taken back on drop.
@@ -46,31 +46,36 @@ impl Changes {
         self.journal.strike(&ids)
     }
 
-    /// Writes a setting and reads it back; `None` when it said so already. Taken back at once when
-    /// the kernel does not keep it.
+    /// Writes a setting and reads it back; `None` when it said so already. Of a file that lists
+    /// choices the one in force is meant. What the kernel made of a value that it did not keep is
+    /// taken back with the rest.
     pub(super) fn write(
         &mut self,
         path: &Path,
         value: &str,
         remedy: &'static str,
     ) -> Result<Option<Written>, HostError> {
-        let before = files::required(path)?.trim().to_owned();
+        let before = choice(files::required(path)?.trim()).to_owned();
         if same_text(&before, value) {
             return Ok(None);
         }
-        let undo = Undo::WriteFile {
+        let undo_of = |ours: &str| Undo::WriteFile {
             path: path.display().to_string(),
             value: before.clone(),
-            ours: value.to_owned(),
+            ours: ours.to_owned(),
         };
+        let undo = undo_of(value);
         self.announce(vec![undo.clone()])?;
         if let Err(source) = kernel::write_setting(path, value) {
             self.withdraw(|made| *made == undo)?;
             let (path, value) = (path.to_owned(), value.to_owned());
             return Err(HostError::Setting { path, value, source, remedy });
         }
-        let now = files::required(path)?.trim().to_owned();
+        let now = choice(files::required(path)?.trim()).to_owned();
         if !same_text(&now, value) {
+            // Not what was asked, nor what somebody else chose: it is put back where it says this.
+            self.announce(vec![undo_of(&now)])?;
+            self.withdraw(|made| *made == undo)?;
             let (path, wanted) = (path.to_owned(), value.to_owned());
             return Err(HostError::NotKept { path, wanted, found: now });
         }
@@ -158,6 +163,22 @@ mod tests {
         }));
         let knob = unwound.unwrap_err().downcast::<std::path::PathBuf>().unwrap();
         assert_eq!(says(&knob), "1");
+        assert_eq!(journal.entries(), []);
+    }
+
+    #[test]
+    fn what_the_kernel_made_of_a_value_that_it_did_not_keep_is_taken_back() {
+        let knob = crate::tree::SelfWilled::start();
+        let (_dir, journal, _) = bed("");
+        if let Err(refusal) = std::fs::write(knob.path(), "70000") {
+            return crate::tree::skip(&refusal);
+        }
+        let mut changes = Changes::new(&journal);
+        let error = changes.write(&knob.path(), "0", "").unwrap_err();
+        assert!(matches!(&error, HostError::NotKept { found, .. } if found != "70000"), "{error}");
+        assert_eq!(journal.entries().len(), 1);
+        assert_eq!(changes.restore(), []);
+        assert_eq!(says(&knob.path()), "70000\n");
         assert_eq!(journal.entries(), []);
     }
 

@@ -268,8 +268,7 @@ mod tests {
 
     /// A cpuset of this host, or why not. Tests that hold one may not run at once.
     fn on_this_host(body: impl FnOnce(&Journal, &CpusetPlan, CpuId)) {
-        static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _alone = tree::turn(&tree::CPUSETS);
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
         let cpu = *affinity::get().last().unwrap();

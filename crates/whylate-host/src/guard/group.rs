@@ -84,9 +84,18 @@ impl Place {
         Ok(Self { parent: mount.clone(), kind, root, mount })
     }
 
+    /// Where process `pid`, whosever it is, is now in this hierarchy.
+    pub(super) fn home_of_process(&self, pid: Pid) -> Option<PathBuf> {
+        self.home_by(&format!("/proc/{pid}/cgroup"))
+    }
+
     /// Where thread `tid` of this process is now in this hierarchy.
     fn home_of(&self, tid: Pid) -> Option<PathBuf> {
-        let own = text(&under(&self.root, &format!("/proc/self/task/{tid}/cgroup"))).ok()?;
+        self.home_by(&format!("/proc/self/task/{tid}/cgroup"))
+    }
+
+    fn home_by(&self, file: &str) -> Option<PathBuf> {
+        let own = text(&under(&self.root, file)).ok()?;
         let all = hierarchies(&self.root);
         let mine = all.into_iter().find(|one: &Hierarchy| one.mount == self.mount)?;
         mine.home(&own)

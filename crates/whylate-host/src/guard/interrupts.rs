@@ -1,7 +1,7 @@
 //! Moving interrupts off the measured CPUs.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use whylate_model::CpuId;
 use whylate_model::warning::Warning;
@@ -10,7 +10,7 @@ use super::changes::{Changes, Written};
 use super::{Guard, listed, mask};
 use crate::cpus::{format_list, parse_list};
 use crate::error::HostError;
-use crate::files::trimmed;
+use crate::files::{trimmed, under};
 use crate::journal::{Journal, Undo, irq_file};
 use crate::kernel;
 use crate::tasks;
@@ -26,6 +26,7 @@ const DEFAULT_MASK: &str = "/proc/irq/default_smp_affinity";
 #[derive(Debug)]
 pub struct MovedInterrupts {
     changes: Changes,
+    root: PathBuf,
     cpus: Vec<CpuId>,
     moved: Vec<u32>,
     refused: Vec<String>,
@@ -40,7 +41,17 @@ impl MovedInterrupts {
         cpus: &[CpuId],
         only: Option<&[u32]>,
     ) -> Result<Self, HostError> {
-        let topology = Topology::read(Path::new("/"))?;
+        Self::away_from_below(journal, Path::new("/"), cpus, only)
+    }
+
+    /// The same on the host whose `/proc` and `/sys` lie below `root`.
+    pub(crate) fn away_from_below(
+        journal: &Journal,
+        root: &Path,
+        cpus: &[CpuId],
+        only: Option<&[u32]>,
+    ) -> Result<Self, HostError> {
+        let topology = Topology::read(root)?;
         let elsewhere: Vec<CpuId> =
             topology.online().iter().copied().filter(|cpu| !cpus.contains(cpu)).collect();
         if elsewhere.is_empty() {
@@ -48,6 +59,7 @@ impl MovedInterrupts {
         }
         let mut guard = Self {
             changes: Changes::new(journal),
+            root: root.to_owned(),
             cpus: cpus.to_vec(),
             moved: Vec::new(),
             refused: Vec::new(),
@@ -58,7 +70,7 @@ impl MovedInterrupts {
             // First: an interrupt requested during the move is in the right place then.
             guard.default = guard.move_default();
         }
-        let irqs = only.map_or_else(all, <[u32]>::to_vec);
+        let irqs = only.map_or_else(|| all(root), <[u32]>::to_vec);
         let planned = irqs.into_iter().filter_map(|irq| guard.plan(irq, &elsewhere)).collect();
         guard.shift(planned)?;
         Ok(guard)
@@ -76,9 +88,22 @@ impl MovedInterrupts {
         self.refused.len()
     }
 
+    /// Why interrupts to come may be on the measured CPUs still, where that was to be changed.
+    pub(crate) fn default_refused(&self) -> Option<&str> {
+        match &self.default {
+            Some(Err(why)) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Those that stay, with the reason of each.
+    pub(crate) fn stayed(&self) -> String {
+        listed(&self.refused)
+    }
+
     /// What to do about an interrupt; `None` when it is elsewhere already.
     fn plan(&self, irq: u32, elsewhere: &[CpuId]) -> Option<(u32, Vec<CpuId>, Vec<CpuId>)> {
-        let before = parse_list(&trimmed(&irq_file(irq))?).ok()?;
+        let before = parse_list(&trimmed(&self.file(irq))?).ok()?;
         if !before.iter().any(|cpu| self.cpus.contains(cpu)) {
             return None;
         }
@@ -92,18 +117,29 @@ impl MovedInterrupts {
     }
 
     fn shift(&mut self, planned: Vec<(u32, Vec<CpuId>, Vec<CpuId>)>) -> Result<(), HostError> {
-        let undo = |(irq, before, ours): &(u32, Vec<CpuId>, Vec<CpuId>)| Undo::SetIrqAffinity {
-            irq: *irq,
-            cpus: before.clone(),
-            ours: ours.clone(),
+        let here = self.root == Path::new("/");
+        let undo = |(irq, before, ours): &(u32, Vec<CpuId>, Vec<CpuId>)| {
+            if here {
+                return Undo::SetIrqAffinity {
+                    irq: *irq,
+                    cpus: before.clone(),
+                    ours: ours.clone(),
+                };
+            }
+            Undo::WriteFile {
+                path: self.file(*irq).display().to_string(),
+                value: format_list(before),
+                ours: format_list(ours),
+            }
         };
         if planned.is_empty() {
             return Ok(());
         }
-        self.changes.announce(planned.iter().map(undo).collect())?;
+        let undos = planned.iter().map(undo).collect();
+        self.changes.announce(undos)?;
         let mut stayed = Vec::new();
         for (irq, _, ours) in planned {
-            match write_and_read_back(&irq_file(irq), &ours, &self.cpus) {
+            match write_and_read_back(&self.file(irq), &ours, &self.cpus) {
                 Ok(()) => self.moved.push(irq),
                 Err(error) => {
                     stayed.push(irq);
@@ -116,11 +152,16 @@ impl MovedInterrupts {
         )
     }
 
+    /// Where the CPUs of an interrupt are read and written.
+    fn file(&self, irq: u32) -> PathBuf {
+        under(&self.root, &irq_file(irq).display().to_string())
+    }
+
     fn move_default(&mut self) -> Option<Result<Written, String>> {
-        let path = Path::new(DEFAULT_MASK);
-        let narrowed = mask::without(&trimmed(path)?, &self.cpus)?;
+        let path = under(&self.root, DEFAULT_MASK);
+        let narrowed = mask::without(&trimmed(&path)?, &self.cpus)?;
         let remedy = "run as root, or accept new interrupts on the measured CPUs";
-        self.changes.write(path, &narrowed, remedy).map_err(|error| error.to_string()).transpose()
+        self.changes.write(&path, &narrowed, remedy).map_err(|error| error.to_string()).transpose()
     }
 }
 
@@ -153,8 +194,9 @@ impl Guard for MovedInterrupts {
     }
 }
 
-fn all() -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir("/proc/irq") else { return Vec::new() };
+/// Numbers of the interrupts of the host below `root`.
+pub(crate) fn all(root: &Path) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir(under(root, "/proc/irq")) else { return Vec::new() };
     let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     let mut irqs: Vec<u32> = entries.flatten().filter_map(number).collect();
     irqs.sort_unstable();
@@ -193,13 +235,10 @@ fn reason(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::sync::MutexGuard;
 
     use super::*;
     use crate::tree;
-
-    /// Tests take turns: they move the same few interrupts.
-    static TURN: Mutex<()> = Mutex::new(());
 
     struct Bed {
         _turn: MutexGuard<'static, ()>,
@@ -211,7 +250,7 @@ mod tests {
     impl Bed {
         /// Root and two CPUs.
         fn new() -> Option<Self> {
-            let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let turn = tree::turn(&tree::INTERRUPTS);
             let online = Topology::read(Path::new("/")).unwrap().online().to_vec();
             if online.len() < 2 || !rustix::process::geteuid().is_root() {
                 tree::skip(&"moving interrupts needs root and two CPUs");
@@ -229,7 +268,8 @@ mod tests {
 
         /// An interrupt that can be moved, as a trial under the guard shows.
         fn movable(&self) -> Option<u32> {
-            let found = all().into_iter().find(|&irq| !self.cleared(irq).moved().is_empty());
+            let found =
+                all(Path::new("/")).into_iter().find(|&irq| !self.cleared(irq).moved().is_empty());
             if found.is_none() {
                 tree::skip(&"no interrupt of this host can be moved");
             }
@@ -237,7 +277,8 @@ mod tests {
         }
 
         fn refusing(&self) -> Option<u32> {
-            let found = all().into_iter().find(|&irq| self.cleared(irq).refused() > 0);
+            let found =
+                all(Path::new("/")).into_iter().find(|&irq| self.cleared(irq).refused() > 0);
             if found.is_none() {
                 tree::skip(&"every interrupt of this host can be moved");
             }

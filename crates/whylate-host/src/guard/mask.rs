@@ -4,7 +4,7 @@ use whylate_model::CpuId;
 
 /// The mask `text` without `cpus`, written with as many digits and groups as before; `None` when
 /// `text` is no mask or no CPU would be left.
-pub(super) fn without(text: &str, cpus: &[CpuId]) -> Option<String> {
+pub(crate) fn without(text: &str, cpus: &[CpuId]) -> Option<String> {
     let text = text.trim();
     let mut digits = Vec::with_capacity(text.len());
     for character in text.chars().filter(|&c| c != ',') {

@@ -9,29 +9,43 @@
 //! narrowed by the first stays narrowed when it ends last: see [`crate::another`].
 
 mod bed;
+mod box_cpuset;
 mod cgroup;
 mod changes;
+mod coalescing;
 mod cpuset;
 mod dma_latency;
 mod file_tree;
 mod group;
+mod hardware_stamps;
 mod interrupts;
 mod mask;
+mod placed;
 mod quota;
 mod rt_throttling;
+mod settings;
+mod tags_in_frames;
 mod tasks;
 mod trace_instance;
 
 use whylate_model::warning::Warning;
 
 pub use self::bed::BedInTheMaking;
+pub use self::box_cpuset::{BoxCpuset, BoxCpusetShape};
 pub use self::cgroup::InsideCgroup;
+pub use self::coalescing::NoCoalescing;
 pub use self::cpuset::{CpusetPlan, ExclusiveCpuset};
 pub use self::dma_latency::CpuDmaLatency;
 pub use self::file_tree::{FileTree, TreeShape};
+pub use self::hardware_stamps::HardwareStamps;
 pub use self::interrupts::MovedInterrupts;
+pub(crate) use self::interrupts::all as interrupts_below;
+pub(crate) use self::mask::without as mask_without;
+pub use self::placed::{FavouredTasks, PlacedTasks};
 pub use self::quota::{CgroupQuota, CpuQuota, Weight};
 pub use self::rt_throttling::{RtLimits, RtThrottling};
+pub use self::settings::{ReadBack, Settings};
+pub use self::tags_in_frames::TagsInFrames;
 pub use self::tasks::{MovedTasks, Scope};
 pub use self::trace_instance::TraceInstance;
 #[cfg(doc)]
@@ -77,8 +91,15 @@ mod tests {
         held::<TraceInstance>();
         held::<CpuDmaLatency>();
         held::<FileTree>();
+        held::<HardwareStamps>();
         held::<RtThrottling>();
         held::<ExclusiveCpuset>();
         held::<CgroupQuota>();
+        held::<BoxCpuset>();
+        held::<PlacedTasks>();
+        held::<FavouredTasks>();
+        held::<NoCoalescing>();
+        held::<TagsInFrames>();
+        held::<Settings>();
     }
 }

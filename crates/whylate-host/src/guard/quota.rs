@@ -255,6 +255,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_thread_of_this_host_gets_no_more_than_its_quota_and_goes_back() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();

@@ -30,6 +30,8 @@ pub enum Scope {
     Everything,
     /// The threads of these processes only.
     Only(Vec<Pid>),
+    /// All of the host but these processes, and never this one.
+    AllBut(Vec<Pid>),
 }
 
 /// Tasks moved off CPUs: their affinity without those CPUs, and back when the guard goes.
@@ -105,6 +107,12 @@ impl MovedTasks {
         self.refused.len() + self.refused_kernel
     }
 
+    /// How many tasks are bound to the measured CPUs alone and stay, kernel threads included.
+    #[must_use]
+    pub fn bound(&self) -> usize {
+        self.bound.len() + self.bound_kernel
+    }
+
     /// Tasks on the measured CPUs that were not seen in an earlier scan.
     fn scan(
         &mut self,
@@ -117,6 +125,10 @@ impl MovedTasks {
             Scope::Everything => tasks::all(),
             Scope::Only(processes) => {
                 processes.iter().flat_map(|&process| tasks::of_process(process)).collect()
+            }
+            Scope::AllBut(processes) => {
+                let others = |(process, _): &(Pid, Task)| !processes.contains(process);
+                tasks::all().into_iter().filter(others).collect()
             }
         };
         let mut candidates = Vec::new();
@@ -162,7 +174,7 @@ impl MovedTasks {
                 .or_insert_with(|| candidate.before.clone());
         }
         let only = match scope {
-            Scope::Everything => None,
+            Scope::Everything | Scope::AllBut(_) => None,
             Scope::Only(processes) => Some(processes.clone()),
         };
         let inheritors = common.into_iter().map(|(ours, cpus)| Undo::WidenInheritors {

@@ -8,8 +8,12 @@
 //! The file exists from the first moment of a run, also without entries: [`crate::another`] finds
 //! other runs by it.
 
+mod card_stamps;
+mod coalescing;
 mod directory;
+mod placed;
 mod recover;
+mod tags_beside;
 mod undo;
 
 use std::fs::File;
@@ -23,9 +27,10 @@ use serde::{Deserialize, Serialize};
 use whylate_model::Pid;
 
 pub(crate) use self::directory::{FileName, candidates, names, open as open_directory};
+pub(crate) use self::placed::PROCESSES;
 pub use self::recover::{Recovered, What, recover, recover_in, summary};
-pub use self::undo::{Outcome, Undo};
-pub(crate) use self::undo::{Surroundings, irq_file, is_own_instance, same_text};
+pub use self::undo::{Bound, Home, Outcome, Undo};
+pub(crate) use self::undo::{Surroundings, choice, irq_file, is_own_instance, same_text};
 use crate::error::HostError;
 use crate::files::trimmed;
 use crate::tasks::Task;

@@ -11,8 +11,10 @@ use std::path::{Component, Path};
 use serde::{Deserialize, Serialize};
 use whylate_model::{CpuId, Pid};
 use whylate_sys::Errno;
+use whylate_sys::hardware_stamps::Configuration;
 use whylate_sys::tracefs::Tracefs;
 
+use super::{card_stamps, coalescing, placed, tags_beside};
 use crate::bed;
 use crate::cpus;
 use crate::file_tree;
@@ -92,6 +94,79 @@ pub enum Undo {
         /// The controller, such as `cpuset`.
         controller: String,
     },
+    /// Have the card of an interface stamp what it stamped before.
+    SetHardwareStamps {
+        /// The interface.
+        interface: String,
+        /// What it stamped of what it sends: a number of `enum hwtstamp_tx_types`.
+        sending: u32,
+        /// And of what it receives: a number of `enum hwtstamp_rx_filters`.
+        filter: u32,
+        /// What whylate told it to stamp of what it sends.
+        ours_sending: u32,
+        /// And of what it receives.
+        ours_filter: u32,
+    },
+    /// Set the niceness of a thread back.
+    SetNiceness {
+        /// The thread.
+        pid: Pid,
+        /// When it started, in clock ticks after boot.
+        start_time: u64,
+        /// Its niceness before.
+        nice: i8,
+        /// The niceness whylate gave it.
+        ours: i8,
+    },
+    /// Move everybody out of a cgroup that whylate made, before it is removed.
+    EmptyGroup {
+        /// Its directory, whose name begins with `whylate-`.
+        path: String,
+        /// Who was moved in, and from where.
+        homes: Vec<Home>,
+        /// What their threads could run on: the kernel widens who leaves a cpuset.
+        threads: Vec<Bound>,
+        /// The cgroup of those who began inside.
+        otherwise: String,
+    },
+    /// Have a card hold packets back for as long as it did before.
+    SetCoalescing {
+        /// The interface.
+        interface: String,
+        /// Microseconds before: after a received packet, and after a sent one.
+        usecs: [u32; 2],
+        /// What whylate set them to.
+        ours: [u32; 2],
+    },
+    /// Have a driver hand over the VLAN tags of frames as before: whylate had it do otherwise.
+    SetTagsBeside {
+        /// The interface.
+        interface: String,
+        /// Beside the frames, not in them.
+        beside: bool,
+    },
+}
+
+/// A process that was moved into a cgroup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Home {
+    /// Its id.
+    pub pid: Pid,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
+    /// The directory of the cgroup that it came from.
+    pub cgroup: String,
+}
+
+/// What a thread could run on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Its id.
+    pub pid: Pid,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
+    /// Its CPUs.
+    pub cpus: Vec<CpuId>,
 }
 
 /// What came of taking a change back.
@@ -161,6 +236,18 @@ impl fmt::Display for Undo {
             Self::DisableController { path, controller } => {
                 write!(f, "controller {controller} in {path}")
             }
+            Self::SetHardwareStamps { interface, sending, filter, .. } => {
+                let before = Configuration { sending: *sending, filter: *filter };
+                write!(f, "stamps of the card of {interface} (before: {before})")
+            }
+            Self::SetNiceness { pid, nice, .. } => {
+                write!(f, "niceness of task {pid} (before: {nice})")
+            }
+            Self::EmptyGroup { path, .. } => write!(f, "processes in cgroup {path}"),
+            Self::SetCoalescing { interface, usecs: [rx, tx], .. } => {
+                write!(f, "coalescing of {interface} (before: rx {rx} us, tx {tx} us)")
+            }
+            Self::SetTagsBeside { interface, .. } => write!(f, "VLAN tags of {interface}"),
         }
     }
 }
@@ -229,6 +316,21 @@ impl Undo {
             Self::DisableController { path, controller } => {
                 disable_controller(Path::new(path), controller)
             }
+            Self::SetHardwareStamps { interface, sending, filter, ours_sending, ours_filter } => {
+                let before = Configuration { sending: *sending, filter: *filter };
+                let ours = Configuration { sending: *ours_sending, filter: *ours_filter };
+                card_stamps::restore(interface, before, ours)
+            }
+            Self::SetNiceness { pid, start_time, nice, ours } => {
+                placed::restore_niceness(*pid, *start_time, *nice, *ours)
+            }
+            Self::EmptyGroup { path, homes, threads, otherwise } => {
+                placed::empty_group(Path::new(path), homes, threads, Path::new(otherwise))
+            }
+            Self::SetCoalescing { interface, usecs, ours } => {
+                coalescing::restore(interface, *usecs, *ours)
+            }
+            Self::SetTagsBeside { interface, beside } => tags_beside::restore(interface, *beside),
         }
     }
 
@@ -261,7 +363,24 @@ impl Undo {
             Self::RemoveBed { name } if !bed::is_name(name) => {
                 Err(format!("`{name}` is no name of a bed"))
             }
-            Self::SetAffinity { pid, .. } if pid.0 <= 0 => Err(format!("{pid} is no task")),
+            Self::SetAffinity { pid, .. } | Self::SetNiceness { pid, .. } if pid.0 <= 0 => {
+                Err(format!("{pid} is no task"))
+            }
+            Self::SetHardwareStamps { interface, .. }
+            | Self::SetCoalescing { interface, .. }
+            | Self::SetTagsBeside { interface, .. }
+                if interface.contains(['/', '\0']) =>
+            {
+                Err(format!("`{interface}` is no interface"))
+            }
+            Self::EmptyGroup { path, .. } if !placed::is_own_group(Path::new(path)) => {
+                Err(format!("{path} is no cgroup of whylate's"))
+            }
+            Self::EmptyGroup { path, homes, otherwise, .. } => {
+                inside(path)?;
+                inside(otherwise)?;
+                homes.iter().try_for_each(|home| inside(&home.cgroup))
+            }
             _ => Ok(()),
         }
     }
@@ -368,10 +487,19 @@ fn restore_file(
 }
 
 /// Do two texts of a setting say the same? White space does not count, nor do the leading zeros
-/// and commas of a CPU mask (`00000000,0000000f`).
+/// and commas of a CPU mask (`00000000,0000000f`), nor choices that are not in force.
 pub(crate) fn same_text(a: &str, b: &str) -> bool {
-    let (a, b) = (a.trim(), b.trim());
+    let (a, b) = (choice(a.trim()), choice(b.trim()));
     a == b || matches!((mask_digits(a), mask_digits(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// What is in force of a setting whose file lists all choices, as in `always [madvise] never`, and
+/// what is written to have it so; the whole text where not one word stands in brackets.
+pub(crate) fn choice(text: &str) -> &str {
+    let Some((_, rest)) = text.split_once('[') else { return text };
+    let Some((one, others)) = rest.split_once(']') else { return text };
+    let is_word = !one.is_empty() && !one.contains(|c: char| c == '[' || c.is_whitespace());
+    if is_word && !others.contains(['[', ']']) { one } else { text }
 }
 
 /// The digits of a text that has the form of a CPU mask: groups of eight after each comma.
@@ -456,112 +584,4 @@ fn widen_inheritors(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn here() -> Surroundings {
-        Surroundings::of(Pid(0))
-    }
-
-    #[test]
-    fn file_is_put_back_only_where_it_says_what_was_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("knob");
-        let undo = Undo::WriteFile {
-            path: path.display().to_string(),
-            value: "950000".to_owned(),
-            ours: "-1".to_owned(),
-        };
-        let after = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            (undo.apply(&here()), std::fs::read_to_string(&path).unwrap())
-        };
-        assert_eq!(after("-1\n"), (Outcome::Restored, "950000".to_owned()));
-        assert_eq!(after("950000\n"), (Outcome::AsBefore, "950000\n".to_owned()));
-        let changed = Outcome::ChangedSince { now: "980000".to_owned() };
-        assert_eq!(after("980000\n"), (changed, "980000\n".to_owned()));
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(undo.apply(&here()), Outcome::Gone);
-    }
-
-    #[test]
-    fn masks_are_the_same_whatever_their_zeros_and_commas() {
-        assert!(same_text("3\n", "00000003"));
-        assert!(same_text("00000000,0000000F", "f"));
-        assert!(same_text("0", "00000000,00000000"));
-        assert!(!same_text("1,2", "12"));
-        assert!(!same_text("3", "f"));
-        assert!(!same_text("-1", "1"));
-        assert!(!same_text("", "0"));
-    }
-
-    #[test]
-    fn task_with_another_start_time_is_another_task() {
-        let me = Task::this_process().unwrap();
-        let undo = Undo::SetAffinity {
-            pid: me.tid,
-            start_time: me.start_time + 1,
-            cpus: vec![CpuId(0)],
-            ours: kernel::affinity(me.tid).unwrap(),
-        };
-        assert_eq!(undo.apply(&here()), Outcome::Gone);
-    }
-
-    #[test]
-    fn undos_that_lead_elsewhere_are_not_plausible() {
-        let writable = ["/proc/sys", "/sys"];
-        let file = |path: &str| Undo::WriteFile {
-            path: path.to_owned(),
-            value: String::new(),
-            ours: String::new(),
-        };
-        assert!(file("/proc/sys/kernel/watchdog").plausible(&writable).is_ok());
-        for path in [
-            "/etc/passwd",
-            "/proc/sys/../../etc/passwd",
-            "/sysroot/x",
-            "proc/sys/x",
-            "",
-            "/sys/./../x",
-        ] {
-            assert!(file(path).plausible(&writable).is_err(), "{path}");
-        }
-        for name in ["whylate-../x", "other", "whylate-1/x", "", "whylate-\0"] {
-            let undo = Undo::RemoveTraceInstance { name: name.to_owned() };
-            assert!(undo.plausible(&writable).is_err(), "{name}");
-            assert!(!undo.apply(&here()).settled());
-        }
-        let everybody =
-            Undo::SetAffinity { pid: Pid(-1), start_time: 0, cpus: Vec::new(), ours: Vec::new() };
-        assert!(everybody.plausible(&writable).is_err());
-    }
-
-    #[test]
-    fn controller_is_taken_back_where_it_is_still_handed_on() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("cgroup.subtree_control");
-        let undo = Undo::DisableController {
-            path: path.display().to_string(),
-            controller: "cpuset".to_owned(),
-        };
-        assert_eq!(undo.apply(&here()), Outcome::Gone);
-        std::fs::write(&path, "cpu memory\n").unwrap();
-        assert_eq!(undo.apply(&here()), Outcome::AsBefore);
-        std::fs::write(&path, "cpu cpuset memory\n").unwrap();
-        assert_eq!(undo.apply(&here()), Outcome::Restored);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "-cpuset");
-        assert!(undo.plausible(&["/sys"]).is_err());
-    }
-
-    #[test]
-    fn directory_is_removed_when_empty_and_kept_when_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("group");
-        std::fs::create_dir_all(path.join("inner")).unwrap();
-        let undo = Undo::RemoveDir { path: path.display().to_string() };
-        assert!(!undo.apply(&here()).settled());
-        std::fs::remove_dir(path.join("inner")).unwrap();
-        assert_eq!(undo.apply(&here()), Outcome::Restored);
-        assert_eq!(undo.apply(&here()), Outcome::Gone);
-    }
-}
+mod tests;

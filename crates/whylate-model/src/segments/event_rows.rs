@@ -10,7 +10,7 @@ use parquet::errors::Result;
 
 use super::column::{Columns, Group, Lists, Optional, Presence, Required, Texts, text};
 use super::rows::{Rows, bad_value};
-use crate::event::{Event, EventKind, Softirq, Task};
+use crate::event::{DeviceName, Event, EventKind, Protocol, Softirq, Task};
 use crate::units::{CpuId, Pid, Ticks};
 
 /// Elements of all lists beyond which the rows count as many: an interrupt to every CPU of a large
@@ -253,6 +253,63 @@ fn flatten(kind: &EventKind) -> Flat<'_> {
             callsite: Some(*callsite),
             ..works("call_queued", *function)
         },
+        kind => flatten_network(kind),
+    }
+}
+
+/// The same for events of messages on their way: buffers and ports go to the column of
+/// addresses, sockets to that of functions, devices and protocols to that of names.
+fn flatten_network(kind: &EventKind) -> Flat<'_> {
+    let flat = |kind| Flat { kind, ..Flat::default() };
+    let counted = |kind, length: i64| Flat { number: Some(length), ..flat(kind) };
+    let buffer = |kind, skb: u64| Flat { address: Some(skb), ..flat(kind) };
+    let frame = |kind, skb: u64, device, length: u32| Flat {
+        name: Some(DeviceName::as_str(device)),
+        number: Some(length.into()),
+        ..buffer(kind, skb)
+    };
+    let socket = |kind, socket: u64, protocol: &Protocol| Flat {
+        name: Some(protocol.name()),
+        function: Some(socket),
+        ..flat(kind)
+    };
+    match kind {
+        EventKind::TcpSend { length } => counted("tcp_send", (*length).into()),
+        EventKind::NetQueue { skb, device, length } => frame("net_queue", *skb, device, *length),
+        EventKind::NetXmit { skb, device, length } => frame("net_xmit", *skb, device, *length),
+        EventKind::NetReceive { skb, device, length } => {
+            frame("net_receive", *skb, device, *length)
+        }
+        EventKind::QdiscIn { skb } => buffer("qdisc_in", *skb),
+        EventKind::QdiscOut { skb } => buffer("qdisc_out", *skb),
+        EventKind::NapiPoll { device, work } => {
+            Flat { name: Some(device.as_str()), ..counted("napi_poll", (*work).into()) }
+        }
+        EventKind::TcpSegment { skb, socket, length } => {
+            Flat { address: *skb, function: *socket, ..counted("tcp_segment", (*length).into()) }
+        }
+        EventKind::SocketReady { socket: at, protocol } => socket("socket_ready", *at, protocol),
+        EventKind::SocketSent { socket: at, protocol, length } => {
+            Flat { number: Some((*length).into()), ..socket("socket_sent", *at, protocol) }
+        }
+        EventKind::SocketRead { socket: at, protocol, length } => {
+            Flat { number: Some((*length).into()), ..socket("socket_read", *at, protocol) }
+        }
+        EventKind::SocketPeeked { socket } => {
+            Flat { function: Some(*socket), ..flat("socket_peeked") }
+        }
+        EventKind::SkbCopied { skb, length } => {
+            Flat { number: Some((*length).into()), ..buffer("skb_copied", *skb) }
+        }
+        EventKind::UdpRefused { error, port } => {
+            Flat { address: port.map(u64::from), ..counted("udp_refused", (*error).into()) }
+        }
+        EventKind::SkbFreed { skb, reason } => {
+            Flat { name: Some(reason), ..buffer("skb_freed", *skb) }
+        }
+        EventKind::SkbConsumed { skb } => buffer("skb_consumed", *skb),
+        // What is none of these was laid out by the caller.
+        _ => flat("send_call"),
     }
 }
 
@@ -389,8 +446,81 @@ impl Read {
                 callsite: have(self.callsite[row], "callsite")?.cast_unsigned(),
                 function: self.function(row)?,
             },
+            Some(kind) => self.network_kind(kind, row)?,
+            None => return Err(bad_value("kind")),
+        })
+    }
+
+    fn network_kind(&self, kind: &str, row: usize) -> Result<EventKind> {
+        Ok(match kind {
+            "send_call" => EventKind::SendCall,
+            "tcp_send" => EventKind::TcpSend { length: self.number(row)? },
+            "net_queue" => EventKind::NetQueue {
+                skb: self.skb(row)?,
+                device: self.device(row)?,
+                length: self.number(row)?,
+            },
+            "net_xmit" => EventKind::NetXmit {
+                skb: self.skb(row)?,
+                device: self.device(row)?,
+                length: self.number(row)?,
+            },
+            "net_receive" => EventKind::NetReceive {
+                skb: self.skb(row)?,
+                device: self.device(row)?,
+                length: self.number(row)?,
+            },
+            "qdisc_in" => EventKind::QdiscIn { skb: self.skb(row)? },
+            "qdisc_out" => EventKind::QdiscOut { skb: self.skb(row)? },
+            "napi_poll" => {
+                EventKind::NapiPoll { device: self.device(row)?, work: self.number(row)? }
+            }
+            "tcp_segment" => EventKind::TcpSegment {
+                skb: self.address[row].map(i64::cast_unsigned),
+                socket: self.function[row].map(i64::cast_unsigned),
+                length: self.number(row)?,
+            },
+            "socket_ready" => EventKind::SocketReady {
+                socket: self.function(row)?,
+                protocol: self.protocol(row)?,
+            },
+            "socket_sent" => EventKind::SocketSent {
+                socket: self.function(row)?,
+                protocol: self.protocol(row)?,
+                length: self.number(row)?,
+            },
+            "socket_read" => EventKind::SocketRead {
+                socket: self.function(row)?,
+                protocol: self.protocol(row)?,
+                length: self.number(row)?,
+            },
+            "socket_peeked" => EventKind::SocketPeeked { socket: self.function(row)? },
+            "skb_copied" => EventKind::SkbCopied { skb: self.skb(row)?, length: self.number(row)? },
+            "udp_refused" => {
+                EventKind::UdpRefused { error: self.number(row)?, port: self.port(row)? }
+            }
+            "skb_freed" => EventKind::SkbFreed { skb: self.skb(row)?, reason: self.name(row)? },
+            "skb_consumed" => EventKind::SkbConsumed { skb: self.skb(row)? },
             _ => return Err(bad_value("kind")),
         })
+    }
+
+    fn skb(&self, row: usize) -> Result<u64> {
+        Ok(have(self.address[row], "address")?.cast_unsigned())
+    }
+
+    fn port(&self, row: usize) -> Result<Option<u16>> {
+        let port = self.address[row].map(u16::try_from).transpose();
+        port.map_err(|_| bad_value("address"))
+    }
+
+    fn device(&self, row: usize) -> Result<DeviceName> {
+        Ok(DeviceName::from(text(have(self.name[row].as_ref(), "name")?)?))
+    }
+
+    fn protocol(&self, row: usize) -> Result<Protocol> {
+        let name = text(have(self.name[row].as_ref(), "name")?)?;
+        Protocol::from_name(name).ok_or_else(|| bad_value("name"))
     }
 
     fn task(&self, row: usize) -> Result<Task> {

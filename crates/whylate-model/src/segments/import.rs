@@ -4,8 +4,11 @@ use super::block_rows::BlockRows;
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
 use super::job_rows::JobRows;
+use super::journey_rows::JourneyRows;
+use super::packet_rows::PacketRows;
 use super::reader::SEGMENT_LIMIT;
 use super::rows::{Rows, decode};
+use super::truth_rows::TruthRows;
 use super::{is_segment_name, number_of};
 use crate::directory::RunDir;
 use crate::error::{ModelError, quote};
@@ -35,6 +38,9 @@ pub fn import(
         GapRows::KIND => decode::<GapRows>(&path, content.clone())?.len(),
         BlockRows::KIND => decode::<BlockRows>(&path, content.clone())?.len(),
         JobRows::KIND => decode::<JobRows>(&path, content.clone())?.len(),
+        PacketRows::KIND => decode::<PacketRows>(&path, content.clone())?.len(),
+        JourneyRows::KIND => decode::<JourneyRows>(&path, content.clone())?.len(),
+        TruthRows::KIND => decode::<TruthRows>(&path, content.clone())?.len(),
         EventRows::KIND => decode::<EventRows>(&path, content.clone())?.len(),
         _ => return Err(ModelError::malformed(&path, "a kind of segment that is not known")),
     };
@@ -43,7 +49,8 @@ pub fn import(
     Ok(Segment { file, rows: rows as u64, bytes: content.len() as u64, ..segment.clone() })
 }
 
-/// The kind of a segment by its name: `gaps`, `events`, `blocks` or `jobs`.
+/// The kind of a segment by its name: `gaps`, `events`, `blocks`, `jobs`, `packets`, `journeys` or
+/// `truths`.
 #[must_use]
 pub fn kind_of(segment: &Segment) -> Option<&str> {
     number_of(&segment.file).map(|(kind, _)| kind)

@@ -1,5 +1,5 @@
-//! Segments: gaps, kernel events, blocks of CPU time and jobs one by one, in Parquet files with raw
-//! ticks.
+//! Segments: gaps, kernel events, blocks of CPU time, jobs, requests, their points and the truths of
+//! frames one by one, in Parquet files with raw ticks.
 //!
 //! `gaps-0001.parquet`, `events-0001.parquet` and so on. A file that has its final name is whole, at
 //! any time and after any crash: a segment is written under another name, brought down to the disk,
@@ -47,6 +47,47 @@
 //! | `verdict` | string | `hit`, `late`, `unfinished`, `skipped` |
 //! | `threads_ns`, `waking_ns`, `interrupts_ns`, `host_ns`, `blocked_ns`, `away_ns`, `unknown_ns` | uint64 | what it did not have, by who had it |
 //!
+//! # Columns of packets
+//!
+//! One row for each measured request, in the order in which they were settled.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `flow` | uint16 | number of the flow, as in `flows` of `run.json` |
+//! | `number` | uint64, nullable | its number in the order of sending; none of one that was never sent |
+//! | `intended`, `sent` | uint64, nullable | ticks: when it was to leave, none in a closed loop; when it left |
+//! | `at` | uint64 | ticks: when it was answered or given up |
+//! | `outcome` | string | `answered`, `unanswered`, `refused` by the kernel, `never_sent`, `one_way` |
+//! | `service_ns`, `response_ns` | uint64, nullable | of what was answered: from `sent` and from `intended` to `at` |
+//! | `lateness_ns` | uint64, nullable | of what left: from `intended` to `sent` |
+//!
+//! # Columns of journeys
+//!
+//! One row for each request of which points on its way are known, as they were told.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `flow` | uint16 | number of the flow, as in `flows` of `run.json`; 0 where a process was watched |
+//! | `number` | uint64 | its number in the order of sending |
+//! | `request_intended`, `request_sent`, `request_queued`, `request_driver`, `request_wire_out`, `request_tap`, `request_wire_in`, `request_arrived`, `request_delivered`, `request_woken`, `request_running`, `request_read` | uint64, nullable | ticks: when the request passed the point |
+//! | `reply_intended` to `reply_read` | uint64, nullable | the same of the reply |
+//! | `sources` | string | a letter for each point that is known, in their order: `o` own reading, `t` told by the other end, `s` stamp of the kernel, `h` of the card, `k` tracepoint, `p` tap, `m` metadata of a frame |
+//!
+//! # Columns of truths
+//!
+//! One row for each frame that came to a delay line, and one for each duplicate that it made, in the
+//! order in which they were settled.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `direction` | uint8 | 0 from the first port to the second, 1 back |
+//! | `ordinal` | uint64 | its number among those of its direction; a duplicate has its original's |
+//! | `arrival`, `due` | uint64 | ticks: when it was seen in the ring, when it was to leave |
+//! | `departure` | uint64, nullable | ticks: immediately before it was handed over |
+//! | `bytes` | uint32 | with tags, without check sequence |
+//! | `number`, `cookie` | uint64, nullable | of the measured message in it, as the client numbered it |
+//! | `fate` | string | `released`, `duplicate`, `lost`, `overflow`, `rate_dropped`, `ring_full`, `refused`, `too_long`, `runt`, `waiting` |
+//!
 //! # Columns of events
 //!
 //! | column | type | filled for |
@@ -72,20 +113,26 @@ mod gap_rows;
 mod guarded;
 mod import;
 mod job_rows;
+mod journey_rows;
+mod packet_rows;
 mod pages;
 mod reader;
 mod rows;
 mod stream;
+mod truth_rows;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::breakdown::StoredJourney;
+use crate::delay::Truth;
 use crate::directory::RunDir;
 use crate::error::ModelError;
 use crate::event::Event;
 use crate::execution::{Block, StoredJob};
 use crate::gap::Gap;
+use crate::packet::StoredPacket;
 use crate::run::Segment;
 use crate::units::Ticks;
 
@@ -93,13 +140,17 @@ use block_rows::BlockRows;
 use event_rows::EventRows;
 use gap_rows::GapRows;
 use job_rows::JobRows;
+use journey_rows::JourneyRows;
+use packet_rows::PacketRows;
 use rows::Rows;
 use stream::Stream;
+use truth_rows::TruthRows;
 
 pub use import::{import, kind_of};
 pub use reader::{
-    Survey, decode_blocks, decode_events, decode_gaps, decode_jobs, read_blocks, read_events,
-    read_gaps, read_jobs, survey,
+    Survey, decode_blocks, decode_events, decode_gaps, decode_jobs, decode_journeys,
+    decode_packets, decode_truths, read_blocks, read_events, read_gaps, read_jobs, read_journeys,
+    read_packets, read_truths, survey,
 };
 
 /// A gap as a segment holds it.
@@ -153,7 +204,10 @@ const BYTES_PER_ROW: u64 = 64;
 /// Fewer rows in a file would be mostly footer.
 const FEWEST_ROWS: usize = 1 << 10;
 
-/// Writes gaps, events, blocks and jobs into the segments of a run.
+/// A row of journeys takes so many times the memory of another's.
+const WIDE: usize = 4;
+
+/// Writes gaps, events, blocks, jobs, packets, journeys and truths into the segments of a run.
 ///
 /// Rows are kept in memory until [`Writer::checkpoint`] or until a segment is full; what was pushed
 /// since then is lost when the process dies. A failure to write, such as a full disk, is an error,
@@ -168,6 +222,9 @@ pub struct Writer {
     events: Stream<EventRows>,
     blocks: Stream<BlockRows>,
     jobs: Stream<JobRows>,
+    packets: Stream<PacketRows>,
+    journeys: Stream<JourneyRows>,
+    truths: Stream<TruthRows>,
     deleted: u64,
 }
 
@@ -183,6 +240,9 @@ impl Writer {
             events: Stream::new(limits.event_rows),
             blocks: Stream::new(limits.gap_rows),
             jobs: Stream::new(limits.gap_rows),
+            packets: Stream::new(limits.gap_rows),
+            journeys: Stream::new(limits.gap_rows / WIDE),
+            truths: Stream::new(limits.gap_rows),
             deleted: 0,
         }
     }
@@ -223,6 +283,33 @@ impl Writer {
         Ok(())
     }
 
+    /// Adds a request.
+    pub fn push_packet(&mut self, packet: &StoredPacket) -> Result<(), ModelError> {
+        if self.packets.push(packet) {
+            self.packets.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the points of a request.
+    pub fn push_journey(&mut self, journey: &StoredJourney) -> Result<(), ModelError> {
+        if self.journeys.push(journey) {
+            self.journeys.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the truth of a frame.
+    pub fn push_truth(&mut self, truth: &Truth) -> Result<(), ModelError> {
+        if self.truths.push(truth) {
+            self.truths.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
     /// Brings everything pushed so far down to the disk.
     ///
     /// Returns the segments that are new or hold more than at the last checkpoint. When writing one
@@ -232,12 +319,18 @@ impl Writer {
         let events = self.events.write(&self.directory, self.epoch);
         let blocks = self.blocks.write(&self.directory, self.epoch);
         let jobs = self.jobs.write(&self.directory, self.epoch);
-        gaps.and(events).and(blocks).and(jobs)?;
+        let packets = self.packets.write(&self.directory, self.epoch);
+        let journeys = self.journeys.write(&self.directory, self.epoch);
+        let truths = self.truths.write(&self.directory, self.epoch);
+        gaps.and(events).and(blocks).and(jobs).and(packets).and(journeys).and(truths)?;
         self.make_room()?;
         let mut news = self.gaps.take_news();
         news.extend(self.events.take_news());
         news.extend(self.blocks.take_news());
         news.extend(self.jobs.take_news());
+        news.extend(self.packets.take_news());
+        news.extend(self.journeys.take_news());
+        news.extend(self.truths.take_news());
         Ok(news)
     }
 
@@ -246,7 +339,9 @@ impl Writer {
     pub fn segments(&self) -> Vec<Segment> {
         let traced = self.gaps.all().chain(self.events.all());
         let of_sets = self.blocks.all().chain(self.jobs.all());
-        let mut all: Vec<Segment> = traced.chain(of_sets).cloned().collect();
+        let of_requests = self.packets.all().chain(self.journeys.all()).chain(self.truths.all());
+        let all = traced.chain(of_sets).chain(of_requests);
+        let mut all: Vec<Segment> = all.cloned().collect();
         all.sort_by_key(|segment| (segment.from, segment.to));
         all
     }
@@ -260,7 +355,9 @@ impl Writer {
     /// Rows that were pushed while nothing could be written, and are lost.
     #[must_use]
     pub fn lost_rows(&self) -> u64 {
-        self.gaps.lost() + self.events.lost() + self.blocks.lost() + self.jobs.lost()
+        let of_sets = self.blocks.lost() + self.jobs.lost();
+        let of_requests = self.packets.lost() + self.journeys.lost() + self.truths.lost();
+        self.gaps.lost() + self.events.lost() + of_sets + of_requests
     }
 
     /// Deletes the oldest segments of the kind that takes more room, so that a flood of events does
@@ -268,8 +365,15 @@ impl Writer {
     fn make_room(&mut self) -> Result<(), ModelError> {
         let directory = self.directory.clone();
         loop {
-            let mut kinds: [&mut dyn Oldest; 4] =
-                [&mut self.events, &mut self.blocks, &mut self.gaps, &mut self.jobs];
+            let mut kinds: [&mut dyn Oldest; 7] = [
+                &mut self.truths,
+                &mut self.journeys,
+                &mut self.packets,
+                &mut self.events,
+                &mut self.blocks,
+                &mut self.gaps,
+                &mut self.jobs,
+            ];
             kinds.sort_by_key(|kind| std::cmp::Reverse(kind.bytes()));
             let too_large = kinds.iter().map(|kind| kind.bytes()).sum::<u64>() > self.max_bytes;
             let mut deleted = false;

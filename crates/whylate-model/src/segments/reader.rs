@@ -8,13 +8,19 @@ use super::block_rows::BlockRows;
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
 use super::job_rows::JobRows;
+use super::journey_rows::JourneyRows;
+use super::packet_rows::PacketRows;
 use super::rows::{Rows, decode};
+use super::truth_rows::TruthRows;
 use super::{StoredGap, is_segment_name, number_of};
+use crate::breakdown::StoredJourney;
+use crate::delay::Truth;
 use crate::directory::RunDir;
 use crate::error::ModelError;
 use crate::event::Event;
 use crate::execution::{Block, StoredJob};
 use crate::files;
+use crate::packet::StoredPacket;
 use crate::run::Run;
 use crate::text::Printable;
 
@@ -54,6 +60,42 @@ pub fn read_jobs(
     directory: &RunDir,
 ) -> Result<impl Iterator<Item = Result<StoredJob, ModelError>> + use<>, ModelError> {
     read::<JobRows>(directory)
+}
+
+/// The requests of a run in the order of its segments.
+pub fn read_packets(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<StoredPacket, ModelError>> + use<>, ModelError> {
+    read::<PacketRows>(directory)
+}
+
+/// The requests in the content of a segment, as [`decode_gaps`].
+pub fn decode_packets(path: &Path, content: Vec<u8>) -> Result<Vec<StoredPacket>, ModelError> {
+    decode::<PacketRows>(path, content)
+}
+
+/// The points of requests of a run in the order of its segments.
+pub fn read_journeys(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<StoredJourney, ModelError>> + use<>, ModelError> {
+    read::<JourneyRows>(directory)
+}
+
+/// The points of requests in the content of a segment, as [`decode_gaps`].
+pub fn decode_journeys(path: &Path, content: Vec<u8>) -> Result<Vec<StoredJourney>, ModelError> {
+    decode::<JourneyRows>(path, content)
+}
+
+/// The truths of a run's frames in the order of its segments.
+pub fn read_truths(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<Truth, ModelError>> + use<>, ModelError> {
+    read::<TruthRows>(directory)
+}
+
+/// The truths of frames in the content of a segment, as [`decode_gaps`].
+pub fn decode_truths(path: &Path, content: Vec<u8>) -> Result<Vec<Truth>, ModelError> {
+    decode::<TruthRows>(path, content)
 }
 
 /// The blocks in the content of a segment, as [`decode_gaps`].

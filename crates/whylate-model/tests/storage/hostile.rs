@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use whylate_model::directory::parse_run;
-use whylate_model::segments::{Writer, decode_events, decode_gaps, is_segment_name, read_gaps};
+use whylate_model::segments::{
+    Writer, decode_events, decode_gaps, decode_journeys, decode_packets, decode_truths,
+    is_segment_name, read_gaps,
+};
 use whylate_model::{ModelError, RunDir, Ticks};
 
 use crate::samples::{run, segment};
@@ -215,6 +218,9 @@ proptest! {
         prop_assert!(parse(&bytes).is_err());
         prop_assert!(decode_gaps(path, bytes.clone()).is_err());
         prop_assert!(decode_events(path, bytes.clone()).is_err());
+        prop_assert!(decode_packets(path, bytes.clone()).is_err());
+        prop_assert!(decode_journeys(path, bytes.clone()).is_err());
+        prop_assert!(decode_truths(path, bytes.clone()).is_err());
         prop_assert!(whylate_model::hlog::parse_line(path, &bytes).is_err());
     }
 }

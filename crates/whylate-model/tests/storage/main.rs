@@ -4,11 +4,16 @@
 
 mod disks;
 mod executions;
+mod happened;
 mod histograms;
 mod hostile;
+mod journeys;
 mod killed;
 mod needs;
+mod packets;
+mod papers;
 mod run_file;
 mod samples;
 mod schema;
 mod segments;
+mod truths;

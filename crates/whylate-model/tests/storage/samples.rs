@@ -1,4 +1,4 @@
-//! Runs, gaps and events to store: one of everything, and any.
+//! Runs to store: one of everything, and any.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use whylate_model::cause::{
     Cause, CauseTotal, Coverage, Part, PriorityClass, Rule, Sender, SenderTotal, Validation,
     WorstGap,
 };
-use whylate_model::event::{Event, EventKind, Softirq, Task};
-use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
+use whylate_model::event::{Event, EventKind, Softirq};
+use whylate_model::gap::{GapKind, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
-use whylate_model::load::LoadFacts;
+use whylate_model::load::{LoadFacts, LoadPoint};
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
     Anchor, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
@@ -20,15 +20,17 @@ use whylate_model::run::{
     ProcDelta, Rate, Run, RunState, Segment, SelfTest, SelfTestKind, TimeShare, TimeWeighted,
     TraceFacts, Verdict,
 };
-use whylate_model::segments::StoredGap;
 use whylate_model::series::{
     Censored, Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
 };
 use whylate_model::threads::{
-    CpuTime, Deadlines, Miss, MissCause, MissGap, SwitchCounts, TakenFrom, ThreadSummary,
+    ActivationSummary, CpuTime, Deadlines, Miss, MissCause, MissGap, PhaseSummary, RuntimeSummary,
+    StepTime, SwitchCounts, TakenFrom, ThreadSummary,
 };
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+
+use crate::happened::any_event;
 
 /// Load with something in every field.
 fn load() -> LoadFacts {
@@ -40,6 +42,7 @@ fn load() -> LoadFacts {
         time: Nanos(10_000_000_001),
         offered: Some(200_000),
         lost: Some(10),
+        course: vec![LoadPoint { time: Nanos(5_000_000_000), amount: 99_990 }],
         ended_early: true,
         notes: vec!["held back by its bound".to_owned()],
     }
@@ -114,7 +117,30 @@ fn thread() -> ThreadSummary {
         held_periods: Some(5),
         drift: Some(Nanos(17)),
         skipped_wakeups: 4,
-        phases: Vec::new(),
+        phases: vec![PhaseSummary {
+            name: "decode".to_owned(),
+            passes: 3,
+            run_asked: Nanos(5),
+            run_ns: Some(5.25),
+            runtime: Some(RuntimeSummary {
+                asked: Nanos(8),
+                lasted_ns: Some(9.5),
+                received_ns: Some(4.5),
+                longest_over: Nanos(2),
+            }),
+            period_asked: Some(Nanos(40)),
+            activations: Some(ActivationSummary {
+                count: 3,
+                distance_ns: Some(41.5),
+                put_off: 1,
+                put_off_by: Nanos(4),
+                last_late: Nanos(5),
+            }),
+            length_asked: Some(Nanos(13)),
+            period_ns: Some(43.0),
+            lost_ns: Some(1.5),
+        }],
+        steps: Some(StepTime { run: Nanos(16), runtime: Nanos(14), other: Nanos(1) }),
     }
 }
 
@@ -186,6 +212,14 @@ pub(crate) fn run() -> Run {
             },
         ],
         prediction: None,
+        reflected: None,
+        backends: None,
+        forward: None,
+        delay: None,
+        watched: None,
+        calibration: None,
+        calibration_parts: None,
+        device: None,
         wakes: Vec::new(),
         loads: vec![load()],
         flows: Vec::new(),
@@ -238,6 +272,13 @@ pub(crate) fn segment(file: &str) -> Segment {
 pub(crate) fn warnings() -> Vec<Warning> {
     let text = || "why".to_owned();
     vec![
+        Warning::TapDisagrees {
+            flow: "rtt".to_owned(),
+            requests: 40,
+            of: 800,
+            largest: Nanos(2_500),
+            within: Nanos(82),
+        },
         Warning::NoiseBelowThreshold { cpu: CpuId(1), share: -0.012 },
         Warning::RecordsDropped { cpu: CpuId(1), dropped: 9 },
         Warning::JobsUnrecorded { thread: "audio".to_owned(), records: 3 },
@@ -268,6 +309,8 @@ pub(crate) fn warnings() -> Vec<Warning> {
         Warning::NotStationary { series: text(), test: text(), p_value: 1e-9 },
         Warning::IdleStatesNotHeld { reason: text() },
         Warning::Guard { what: text() },
+        Warning::PacketsUnlogged { records: 9 },
+        Warning::MessagesRefused { flow: text(), refused: 3, reason: text() },
     ]
 }
 
@@ -446,92 +489,6 @@ fn selftest_kind() -> SelfTestKind {
 /// Any finite number that JSON can hold.
 pub(crate) fn finite() -> impl Strategy<Value = f64> {
     proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO
-}
-
-/// Any gap: nothing is assumed of the order of its readings.
-fn any_gap() -> impl Strategy<Value = Gap> {
-    let words = prop_oneof![Just(RseqWord::Unarmed), Just(RseqWord::Set), Just(RseqWord::Cleared)];
-    let evidence = (words, option::of(any::<u32>()), any::<bool>());
-    (any::<[u64; 3]>(), any::<[u32; 2]>(), evidence).prop_map(|(ticks, cpus, evidence)| Gap {
-        start: Ticks(ticks[0]),
-        end: Ticks(ticks[1]),
-        resumed: Ticks(ticks[2]),
-        cpu_before: CpuId(cpus[0]),
-        cpu_after: CpuId(cpus[1]),
-        kind: GapKind::Interruption,
-        evidence: Evidence {
-            rseq: evidence.0,
-            involuntary_switches: evidence.1,
-            in_recording: evidence.2,
-        },
-    })
-}
-
-/// Any gap with its thread, and a cause or none.
-pub(crate) fn any_stored_gap() -> impl Strategy<Value = StoredGap> {
-    (any::<u16>(), any_gap(), option::of(name())).prop_map(|(thread, gap, cause)| StoredGap {
-        thread,
-        gap,
-        cause: cause.map(Into::into),
-    })
-}
-
-/// A name as long as the kernel's longest.
-fn name() -> impl Strategy<Value = String> {
-    "\\PC{0,15}|[a-z]{1,12}/[0-9]"
-}
-
-fn task() -> impl Strategy<Value = Task> {
-    (any::<i32>(), name(), any::<i32>()).prop_map(|(pid, comm, prio)| Task {
-        pid: Pid(pid),
-        comm,
-        prio,
-    })
-}
-
-fn cpu() -> impl Strategy<Value = CpuId> {
-    any::<u32>().prop_map(CpuId)
-}
-
-/// Any event of any kind.
-pub(crate) fn any_event() -> impl Strategy<Value = Event> {
-    let named =
-        (name(), any::<i32>(), 0_u32..20, 0..6_u8).prop_map(|(name, number, vector, kind)| {
-            let softirq = Softirq::from_number(vector);
-            match kind {
-                0 => EventKind::VectorEntry { name, vector: number },
-                1 => EventKind::VectorExit { name, vector: number },
-                2 => EventKind::HandlerEntry { irq: number, name },
-                3 => EventKind::HandlerExit { irq: number },
-                4 => EventKind::SoftirqEntry { vector: softirq },
-                _ => EventKind::SoftirqExit { vector: softirq },
-            }
-        });
-    let scheduling = (task(), task(), cpu(), cpu(), any::<bool>(), 0..4_u8).prop_map(
-        |(one, two, from, to, from_runnable, kind)| match kind {
-            0 => EventKind::Switch { from: one, from_runnable, to: two },
-            1 => EventKind::Wakeup { task: one, target: to },
-            2 => EventKind::Migrate { task: one, from, to },
-            _ => EventKind::SignalGenerate { signal: one.prio, pid: one.pid, comm: one.comm },
-        },
-    );
-    let other = (vec(cpu(), 0..5), any::<[u64; 2]>(), any::<i64>(), any::<bool>(), 0..7_u8)
-        .prop_map(|(targets, [a, b], number, user, kind)| match kind {
-            0 => EventKind::PageFault { user, address: a, ip: b },
-            1 => EventKind::Nmi { duration_ns: number },
-            2 => EventKind::SignalDeliver { signal: number as i32 },
-            3 => EventKind::WorkStart { function: a },
-            4 => EventKind::WorkEnd { function: a },
-            5 => EventKind::IpiSend { targets, callsite: a, callback: b },
-            _ => EventKind::CallQueued { target: CpuId(number as u32), callsite: a, function: b },
-        });
-    let kind = prop_oneof![named, scheduling, other];
-    (any::<u64>(), cpu(), any::<i32>(), kind).prop_map(|(ticks, cpu, pid, kind)| Event {
-        ticks: Ticks(ticks),
-        cpu,
-        pid: Pid(pid),
-        kind,
-    })
 }
 
 /// Runs whose numbers, texts and lists are anything.

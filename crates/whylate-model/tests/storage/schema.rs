@@ -20,6 +20,16 @@ fn committed_schema_of_what_a_reflector_did_is_up_to_date() {
     check("reflected.schema.json", &whylate_model::schema::of_reflected());
 }
 
+#[test]
+fn committed_schema_of_what_a_forwarder_did_is_up_to_date() {
+    check("forward.schema.json", &whylate_model::schema::of_forward());
+}
+
+#[test]
+fn committed_schema_of_what_a_delay_line_did_is_up_to_date() {
+    check("delay.schema.json", &whylate_model::schema::of_delay());
+}
+
 fn check(file: &str, made: &str) {
     let path = format!("{}/schema/{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("UPDATE_SCHEMA").is_some() {

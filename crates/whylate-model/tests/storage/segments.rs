@@ -9,7 +9,8 @@ use whylate_model::gap::{Gap, GapKind};
 use whylate_model::segments::{Limits, StoredGap, Writer, read_events, read_gaps, survey};
 use whylate_model::{CpuId, Pid, RunDir, Ticks};
 
-use crate::samples::{any_event, any_stored_gap, run};
+use crate::happened::{any_event, any_stored_gap};
+use crate::samples::run;
 
 /// A gap that tells by its ticks which one it is.
 pub(crate) fn gap_at(number: u64) -> StoredGap {

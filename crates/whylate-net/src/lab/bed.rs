@@ -3,8 +3,10 @@
 use std::net::Ipv4Addr;
 
 use whylate_host::bed::{self, Role};
+use whylate_model::lab::BedKind;
 use whylate_sys::namespace;
 
+use super::status;
 use crate::error::NetError;
 
 /// A bed that is up, by its name.
@@ -42,11 +44,41 @@ impl Bed {
         }
     }
 
+    /// What lies between its ends; none where its notes cannot be read.
+    #[must_use]
+    pub fn kind(&self) -> Option<BedKind> {
+        status::notes(&self.name).map(|notes| notes.kind)
+    }
+
+    /// The interface of its device that sees everything between client and server, where it was set up
+    /// for a tap.
+    pub fn tap(&self) -> Result<String, NetError> {
+        let tap = status::notes(&self.name).and_then(|notes| notes.tap);
+        tap.ok_or_else(|| NetError::NoTap(self.name.clone()))
+    }
+
     /// Moves the calling thread into a namespace of the bed, with all threads that it starts
     /// afterwards: call it at the start of a child process.
     pub fn enter(&self, role: Role) -> Result<(), NetError> {
         Ok(namespace::enter_network(&bed::mount_point(&self.name, role))?)
     }
+}
+
+/// Does something on a thread of its own in a namespace of the bed `name`; processes that it starts are
+/// born there.
+pub(super) fn inside<T: Send>(
+    name: &str,
+    role: Role,
+    work: impl FnOnce() -> Result<T, NetError> + Send,
+) -> Result<T, NetError> {
+    let place = bed::mount_point(name, role);
+    std::thread::scope(|scope| {
+        let there = move || {
+            namespace::enter_network(&place)?;
+            work()
+        };
+        scope.spawn(there).join().unwrap_or_else(|_| Err(NetError::NoBed(name.to_owned())))
+    })
 }
 
 #[cfg(test)]
@@ -58,5 +90,8 @@ mod tests {
         let error = Bed::open("never-was").unwrap_err().to_string();
         assert!(error.contains("whylate lab up --name never-was"), "{error}");
         assert!(matches!(Bed::open("../x"), Err(NetError::NotABedName(_))));
+        assert_eq!(Bed { name: "never-was".to_owned() }.kind(), None);
+        let error = Bed { name: "never-was".to_owned() }.tap().unwrap_err().to_string();
+        assert!(error.contains("whylate lab up --tap --name never-was"), "{error}");
     }
 }

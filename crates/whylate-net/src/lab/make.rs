@@ -1,6 +1,7 @@
 //! Setting a bed up and taking it down.
 
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use whylate_host::bed::{self, MOUNTS, Role};
@@ -8,6 +9,7 @@ use whylate_host::guard::BedInTheMaking;
 use whylate_host::journal::{Journal, Outcome};
 use whylate_model::Pid;
 use whylate_model::lab::{BedKind, BedNotes, BedStatus, ProcessInside};
+use whylate_sys::affinity;
 use whylate_sys::capability::{self, Cap};
 use whylate_sys::namespace;
 use whylate_sys::nanosleep::{Clock, clock_ns};
@@ -15,32 +17,109 @@ use whylate_sys::process;
 
 use super::bed::Bed;
 use super::ip::{self, ip};
-use super::{ovs, probe, status};
+use super::tap::{self, Tap};
+use super::{open, ovs, probe, queues, status};
 use crate::error::NetError;
 
-/// Sets up the bed `name`, sends datagrams through it, and leaves it up. What fails halfway is
-/// taken down again.
-pub fn up(journal: &Journal, name: &str, kind: BedKind) -> Result<BedStatus, NetError> {
+/// Sets up the bed `name` with so many queues at each end of its links, sends datagrams through it (but
+/// for an open one), and leaves it up. Several queues are sent by from one of the CPUs of the calling thread each. For a tap
+/// all packets pass the device, whatever the kind. What fails halfway is taken down again.
+pub fn up(
+    journal: &Journal,
+    name: &str,
+    kind: BedKind,
+    queues: NonZeroU32,
+    tap: Tap,
+) -> Result<BedStatus, NetError> {
+    let (making, _others_wait) = made(journal, name, kind, queues, tap)?;
+    making.keep()?;
+    status::of(name).ok_or_else(|| NetError::NoBed(name.to_owned()))
+}
+
+/// A bed for a while: it goes with this value, and after a crash with the next start.
+#[derive(Debug)]
+pub struct Borrowed {
+    bed: Bed,
+    _making: BedInTheMaking,
+}
+
+impl Borrowed {
+    /// The bed.
+    #[must_use]
+    pub fn bed(&self) -> &Bed {
+        &self.bed
+    }
+}
+
+/// Sets up the bed `name` as [`up`] does, for as long as what is returned lives.
+pub fn borrow(
+    journal: &Journal,
+    name: &str,
+    kind: BedKind,
+    queues: NonZeroU32,
+) -> Result<Borrowed, NetError> {
+    let (making, _others_wait) = made(journal, name, kind, queues, Tap::None)?;
+    Ok(Borrowed { bed: Bed::open(name)?, _making: making })
+}
+
+/// Namespaces of the bed `name` with nothing between them, for as long as what is returned lives.
+pub(super) fn borrow_empty(journal: &Journal, name: &str) -> Result<Borrowed, NetError> {
     checked(name)?;
+    privileged()?;
+    ip::needed()?;
+    let _others_wait = alone()?;
+    refuse_what_is_there(name)?;
+    let making = BedInTheMaking::begin(journal, name)?;
+    namespaces(name)?;
+    Ok(Borrowed { bed: Bed::open(name)?, _making: making })
+}
+
+/// A bed of this name is not set up twice.
+fn refuse_what_is_there(name: &str) -> Result<(), NetError> {
+    if !bed::exists(name) {
+        return Ok(());
+    }
+    let there = status::of(name);
+    let what = there.map_or_else(|| "left half done".to_owned(), |there| summary(&there));
+    Err(NetError::BedThere { name: name.to_owned(), what })
+}
+
+/// A whole bed that is not kept yet, and the lock that lets others wait meanwhile.
+fn made(
+    journal: &Journal,
+    name: &str,
+    kind: BedKind,
+    queues: NonZeroU32,
+    tap: Tap,
+) -> Result<(BedInTheMaking, File), NetError> {
+    checked(name)?;
+    queues::checked(queues, &affinity::get())?;
     privileged()?;
     ip::needed()?;
     if kind == BedKind::Ovs {
         ovs::needed()?;
     }
-    let _others_wait = alone()?;
-    if bed::exists(name) {
-        let there = status::of(name);
-        let what = there.map_or_else(|| "left half done".to_owned(), |there| summary(&there));
-        return Err(NetError::BedThere { name: name.to_owned(), what });
+    if kind == BedKind::Direct && tap == Tap::Between {
+        tap::needed()?;
     }
+    let others_wait = alone()?;
+    refuse_what_is_there(name)?;
     let making = BedInTheMaking::begin(journal, name)?;
     namespaces(name)?;
-    let datapath = join(name, kind)?;
-    probe::packets_come_through(name)?;
-    let notes = BedNotes { kind, datapath, since_ns: clock_ns(Clock::Realtime) };
+    let datapath = join(name, kind, queues, tap)?;
+    // Nothing passes an open bed before a box is there.
+    if kind != BedKind::Open {
+        let through = || probe::packets_come_through(name);
+        match tap {
+            Tap::Between => tap::sees(name, kind, through)?,
+            Tap::None => through()?,
+        }
+    }
+    let queues = Some(queues.get()).filter(|queues| *queues > 1);
+    let tap = (tap == Tap::Between).then(|| tap::INTERFACE.to_owned());
+    let notes = BedNotes { kind, datapath, since_ns: clock_ns(Clock::Realtime), queues, tap };
     status::note(name, &notes)?;
-    making.keep()?;
-    status::of(name).ok_or_else(|| NetError::NoBed(name.to_owned()))
+    Ok((making, others_wait))
 }
 
 /// Takes down the bed `name`, or what there is of it. Whoever was inside and was not started for
@@ -123,28 +202,37 @@ fn namespaces(name: &str) -> Result<(), NetError> {
 }
 
 /// Joins the namespaces; says who forwards the packets.
-fn join(name: &str, kind: BedKind) -> Result<String, NetError> {
+fn join(name: &str, kind: BedKind, queues: NonZeroU32, tap: Tap) -> Result<String, NetError> {
     let inside = |role| bed::namespace(name, role);
-    if kind == BedKind::Direct {
+    let many = queues::words(queues);
+    let mut ends = vec![(Role::Client, "client0"), (Role::Server, "server0")];
+    if kind == BedKind::Direct && tap == Tap::None {
         let server = inside(Role::Server);
-        let words = format!("link add client0 type veth peer name server0 netns {server}");
+        let words =
+            format!("link add client0 {many} type veth peer name server0 {many} netns {server}");
         ip(name, Role::Client, &words)?;
     } else {
         let device = inside(Role::Device);
         for (role, own, other) in
-            [(Role::Client, "client0", "to-client"), (Role::Server, "server0", "to-server")]
+            [(Role::Client, "client0", tap::INTERFACE), (Role::Server, "server0", "to-server")]
         {
-            let words = format!("link add {own} type veth peer name {other} netns {device}");
+            let words =
+                format!("link add {own} {many} type veth peer name {other} {many} netns {device}");
             ip(name, role, &words)?;
             // No address of its own: what a device sends by itself is not the bed's traffic.
             ip(name, Role::Device, &format!("link set {other} addrgenmode none up"))?;
+            ends.push((Role::Device, other));
         }
     }
     for (role, link) in [(Role::Client, "client0"), (Role::Server, "server0")] {
         ip(name, role, &format!("addr add {}/24 dev {link}", Bed::address(role)))?;
         ip(name, role, &format!("link set {link} addrgenmode none up"))?;
     }
+    for end in ends {
+        queues::map(name, end, queues, &affinity::get())?;
+    }
     match kind {
+        BedKind::Direct if tap == Tap::Between => tap::join(name),
         BedKind::Direct => Ok("none: client and server are back to back".to_owned()),
         BedKind::Bridge => {
             ip(name, Role::Device, "link add bridge0 type bridge")?;
@@ -157,6 +245,7 @@ fn join(name: &str, kind: BedKind) -> Result<String, NetError> {
             Ok("a bridge of the kernel".to_owned())
         }
         BedKind::Ovs => ovs::start(name, Path::new("/sys/module/openvswitch").exists()),
+        BedKind::Open => open::leave(name),
     }
 }
 

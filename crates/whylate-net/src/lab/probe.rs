@@ -12,7 +12,7 @@ use super::bed::Bed;
 use crate::error::NetError;
 
 /// Datagrams that must come back.
-const ENOUGH: u32 = 3;
+pub(super) const ENOUGH: u32 = 3;
 /// Datagrams that are sent at most: a switch that has just started learns its ports.
 const MOST: u32 = 80;
 /// Each is waited for so long.

@@ -42,7 +42,7 @@ pub fn of_all() -> LabStatus {
     LabStatus { format_version: LAB_VERSION, beds }
 }
 
-fn notes(name: &str) -> Option<BedNotes> {
+pub(super) fn notes(name: &str) -> Option<BedNotes> {
     let file = std::fs::File::open(bed::notes(name).join(NOTES)).ok()?;
     serde_json::from_reader(std::io::Read::take(file, MOST_BYTES)).ok()
 }

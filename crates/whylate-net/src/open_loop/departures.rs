@@ -1,6 +1,7 @@
 //! What actually left: how far apart, and whether that is the process that was asked for.
 
 use whylate_model::{Nanos, Ticks};
+use whylate_port::PortError;
 use whylate_stats::histogram::Histogram;
 use whylate_stats::uniformity::Uniformity;
 
@@ -16,8 +17,10 @@ pub struct Departures {
     pub in_time: u64,
     /// Requests intended before the end of the measured time.
     pub intended: u64,
-    /// Requests that the kernel did not take: sent, as far as the account goes, and lost.
+    /// Requests that the kernel did not take: none of those that left.
     pub refused: u64,
+    /// Why the first of them was not taken.
+    pub why_refused: Option<PortError>,
     /// Distances of neighbours, in nanoseconds.
     pub gaps: Histogram,
     /// For Poisson arrivals: the distances through their distribution function, which are uniform
@@ -35,11 +38,19 @@ impl Departures {
             in_time: 0,
             intended: 0,
             refused: 0,
+            why_refused: None,
             gaps: Histogram::new(),
             uniformity: poisson.then(Uniformity::new),
             mean_ns: 1e9 / plan.mean_rate(),
             previous: None,
         }
+    }
+
+    /// The kernel did not take one.
+    #[cold]
+    pub(super) fn refused(&mut self, why: Option<PortError>) {
+        self.refused += 1;
+        self.why_refused = self.why_refused.take().or(why);
     }
 
     /// One left.

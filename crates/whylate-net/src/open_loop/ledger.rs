@@ -1,16 +1,19 @@
-//! What became of the requests: three histograms, by interval and in all, and the account.
+//! What became of the requests: histograms, by interval and in all, and the account.
 //!
 //! - *service*: actual send to reply
 //! - *response*: intended send to reply
-//! - *lateness*: intended send to actual send
+//! - *lateness*: intended send to actual send; once more of those that left while the sender was not
+//!   interrupted
 //!
 //! A request that is given up stays in service and response, as a value of which only a lower
 //! bound is known.
 
-use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
+use super::Tell;
 use super::flight::Request;
+use super::settled::Settled;
 use crate::conversation::Scale;
 
 /// Latencies in nanoseconds.
@@ -22,6 +25,8 @@ pub struct Latencies {
     pub response: Histogram,
     /// Intended send to actual send.
     pub lateness: Histogram,
+    /// The same without those that left late because the sender was interrupted.
+    pub uninterrupted: Histogram,
 }
 
 /// Values of which only a lower bound is known: they are in the histograms at that bound.
@@ -37,6 +42,8 @@ pub struct GivenUp {
     pub response_above: Option<Nanos>,
     /// The smallest lower bound among the latenesses: of requests that were never sent.
     pub lateness_above: Option<Nanos>,
+    /// The same among those that no interruption of the sender explains.
+    pub uninterrupted_above: Option<Nanos>,
 }
 
 /// Is called with each interval as it closes, on the measuring thread: its number since the
@@ -56,7 +63,13 @@ pub(super) struct Ledger<'a> {
     pub(super) all: Latencies,
     pub(super) parts: Vec<Latencies>,
     pub(super) given_up: GivenUp,
-    watch: &'a mut Watch<'a>,
+    /// Requests that are not among the uninterrupted ones.
+    pub(super) interrupted: u64,
+    /// Nothing asks for a reply.
+    pub(super) one_way: bool,
+    /// Nothing is intended.
+    pub(super) closed: bool,
+    pub(super) tell: Tell<'a>,
 }
 
 impl Latencies {
@@ -73,12 +86,13 @@ impl Latencies {
         self.service.clear();
         self.response.clear();
         self.lateness.clear();
+        self.uninterrupted.clear();
     }
 
     /// No request?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.response.is_empty() && self.service.is_empty()
+        self.response.is_empty() && self.service.is_empty() && self.lateness.is_empty()
     }
 }
 
@@ -89,7 +103,7 @@ impl<'a> Ledger<'a> {
         begin: Ticks,
         interval: Nanos,
         parts: usize,
-        watch: &'a mut Watch<'a>,
+        tell: Tell<'a>,
     ) -> Self {
         let scale = Scale::new(rate);
         let interval_ticks = scale.ticks(interval).0.max(1);
@@ -103,39 +117,122 @@ impl<'a> Ledger<'a> {
             all: Latencies::touched(),
             parts: (0..parts).map(|_| Latencies::touched()).collect(),
             given_up: GivenUp::default(),
-            watch,
+            interrupted: 0,
+            one_way: false,
+            closed: false,
+            tell,
         }
     }
 
     /// The reply came.
     #[inline]
-    pub(super) fn answered(&mut self, request: Request, replied: Ticks) {
+    pub(super) fn answered(&mut self, number: u64, request: Request, replied: Ticks) {
         let service = self.scale.nanos(request.sent, replied);
         let response = self.scale.nanos(request.intended, replied);
-        self.record(request, replied, Some(service), response);
+        self.record(request, replied, Some(service), Some(response));
+        self.settled(Some(number), request, replied, true);
     }
 
     /// No reply came within the timeout.
-    pub(super) fn unanswered(&mut self, request: Request, now: Ticks, timeout: Nanos) {
+    pub(super) fn unanswered(&mut self, number: u64, request: Request, now: Ticks, timeout: Nanos) {
         let late = self.scale.nanos(request.intended, request.sent);
         let response = Nanos(late.0 + timeout.0);
         self.given_up.unanswered += 1;
         lower(&mut self.given_up.service_above, timeout);
         lower(&mut self.given_up.response_above, response);
-        self.record(request, now, Some(timeout), response);
+        self.record(request, now, Some(timeout), Some(response));
+        self.settled(Some(number), request, now, false);
     }
 
-    /// It was intended, and the run ended before it could be sent.
-    pub(super) fn never_sent(&mut self, intended: Ticks, part: u8, now: Ticks) {
-        let late = self.scale.nanos(intended, now);
+    /// It was intended, and the run ended before it could be sent: then.
+    pub(super) fn never_sent(&mut self, request: Request) {
+        let now = request.sent;
+        let late = self.scale.nanos(request.intended, now);
         self.given_up.never_sent += 1;
-        lower(&mut self.given_up.response_above, late);
+        self.late_above(&request, late);
+        let asks = !self.one_way;
+        if asks {
+            lower(&mut self.given_up.response_above, late);
+        }
+        self.record(request, now, None, asks.then_some(late));
+        self.settled(None, request, now, false);
+    }
+
+    /// The kernel did not take it: it never left, and so has no service time. How late it is known to be
+    /// is what it was, and as long as a reply would have been waited for.
+    pub(super) fn refused(&mut self, number: u64, request: Request, now: Ticks, timeout: Nanos) {
+        let given_up = request.sent.max(now) + self.scale.ticks(timeout);
+        let late = self.scale.nanos(request.intended, given_up);
+        let asks = !self.one_way && !self.closed;
+        if !self.closed {
+            self.late_above(&request, late);
+        }
+        if asks {
+            lower(&mut self.given_up.response_above, late);
+        }
+        let never = Request { sent: given_up, ..request };
+        self.record(never, now, None, asks.then_some(late));
+        if let Some(requests) = &mut self.tell.requests {
+            let (number, intended) = (Some(number), request.intended);
+            requests.push(Settled { number, intended, sent: None, at: now, answered: false });
+        }
+    }
+
+    /// Of a lateness only this lower bound is known.
+    fn late_above(&mut self, request: &Request, late: Nanos) {
         lower(&mut self.given_up.lateness_above, late);
-        self.record(Request { intended, sent: now, part }, now, None, late);
+        if !request.interrupted {
+            lower(&mut self.given_up.uninterrupted_above, late);
+        }
+    }
+
+    /// The calling thread is one of the client's.
+    pub(super) fn thread(&mut self, at: Ticks) {
+        if let Some(stalls) = &mut self.tell.stalls {
+            stalls.thread(at);
+        }
+    }
+
+    /// The spinning client was interrupted.
+    #[cold]
+    pub(super) fn stall(&mut self, from: Ticks, to: Ticks) {
+        if let Some(stalls) = &mut self.tell.stalls {
+            stalls.stall(from, to);
+        }
+    }
+
+    /// Every interruption before `now` has been told; turns that look, and that send, may take so long.
+    #[inline]
+    pub(super) fn told_until(&mut self, now: Ticks, limits: [TicksDelta; 2]) {
+        if let Some(stalls) = &mut self.tell.stalls {
+            stalls.told_until(now, limits);
+        }
     }
 
     #[inline]
-    fn record(&mut self, request: Request, now: Ticks, service: Option<Nanos>, response: Nanos) {
+    fn settled(&mut self, number: Option<u64>, request: Request, at: Ticks, answered: bool) {
+        let Request { intended, sent, .. } = request;
+        if let Some(requests) = &mut self.tell.requests {
+            let sent = number.map(|_| sent);
+            requests.push(Settled { number, intended, sent, at, answered });
+        }
+    }
+
+    /// It left, and asks for no reply.
+    #[inline]
+    pub(super) fn left(&mut self, number: u64, request: Request) {
+        self.record(request, request.sent, None, None);
+        self.settled(Some(number), request, request.sent, false);
+    }
+
+    #[inline]
+    fn record(
+        &mut self,
+        request: Request,
+        now: Ticks,
+        service: Option<Nanos>,
+        response: Option<Nanos>,
+    ) {
         if now >= self.end {
             self.close();
             let index = now.since(self.begin).0 / self.interval_ticks;
@@ -144,21 +241,30 @@ impl<'a> Ledger<'a> {
             self.end = Ticks(self.begin.0.saturating_add(end));
         }
         let lateness = self.scale.nanos(request.intended, request.sent);
+        self.interrupted += u64::from(request.interrupted && !self.closed);
         let part = self.parts.get_mut(usize::from(request.part));
         let always = [&mut self.all, &mut self.open];
         for latencies in always.into_iter().chain(part) {
             if let Some(service) = service {
                 latencies.service.record(service.0);
             }
-            latencies.response.record(response.0);
+            if self.closed {
+                continue;
+            }
+            if let Some(response) = response {
+                latencies.response.record(response.0);
+            }
             latencies.lateness.record(lateness.0);
+            if !request.interrupted {
+                latencies.uninterrupted.record(lateness.0);
+            }
         }
     }
 
     /// Closes the interval that is open.
     pub(super) fn close(&mut self) {
         if !self.open.is_empty() {
-            (self.watch)(self.index, &mut self.open);
+            (self.tell.intervals)(self.index, &mut self.open);
         }
     }
 }

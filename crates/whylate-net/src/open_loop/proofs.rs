@@ -1,27 +1,31 @@
 //! Proofs on an in-memory port: what is planted is recovered exactly.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
+use whylate_clock::Counter;
 use whylate_model::Nanos;
-use whylate_port::MemoryPort;
 use whylate_port::memory::{Network, RATE};
+use whylate_port::{MemoryPort, Port};
 use whylate_stats::rng::Rng;
 
-use super::{Ended, Latencies, OpenLoop, OpenOutcome};
+use super::settled::{self, Settled};
+use super::{Ended, Latencies, OpenLoop, OpenOutcome, Tell};
 use crate::message::{Cookie, FAREWELL_BYTES, Header, Kind};
-use crate::protocol::{Protocol, Raw};
+use crate::protocol::Raw;
 use crate::reflect::answer_in_place;
 use crate::schedule::{Arrivals, Plan};
 
-const ROUND_TRIP: Nanos = Nanos(2_000);
-const COOKIE: Cookie = Cookie(5);
+pub(super) const ROUND_TRIP: Nanos = Nanos(2_000);
+pub(super) const COOKIE: Cookie = Cookie(5);
 
 /// What happens to a measured request: its replies, each so long after it.
-type Fate = Vec<(Nanos, What)>;
+pub(super) type Fate = Vec<(Nanos, What)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     Reply,
     Garbage,
     /// A reply of another client.
@@ -29,7 +33,9 @@ enum What {
 }
 
 /// A reflector behind a network that deals with measured request k as `fate(k, now)` says.
-fn peer(mut fate: impl FnMut(u64, u64) -> Fate + Send) -> impl FnMut(&[u8], &mut Network) + Send {
+pub(super) fn peer(
+    mut fate: impl FnMut(u64, u64) -> Fate + Send,
+) -> impl FnMut(&[u8], &mut Network) + Send {
     let mut cookie = Some(COOKIE);
     move |request: &[u8], network: &mut Network| {
         let mut answer = request.to_vec();
@@ -57,12 +63,13 @@ fn peer(mut fate: impl FnMut(u64, u64) -> Fate + Send) -> impl FnMut(&[u8], &mut
     }
 }
 
-fn settings(arrivals: &str, per_second: f64, duration: Nanos) -> OpenLoop {
+pub(super) fn settings(arrivals: &str, per_second: f64, duration: Nanos) -> OpenLoop {
     OpenLoop {
         plan: Plan { arrivals: arrivals.parse().unwrap(), per_second, seed: 3 },
         bytes: 64,
         timeout: Nanos(100_000),
         most_under_way: None,
+        one_way: false,
         warmup: Nanos(0),
         duration,
         interval: Nanos::SECOND,
@@ -70,16 +77,33 @@ fn settings(arrivals: &str, per_second: f64, duration: Nanos) -> OpenLoop {
     }
 }
 
-fn measure(settings: &OpenLoop, fate: impl FnMut(u64, u64) -> Fate + Send) -> OpenOutcome {
+pub(super) fn measure(
+    settings: &OpenLoop,
+    fate: impl FnMut(u64, u64) -> Fate + Send,
+) -> OpenOutcome {
     let mut port = MemoryPort::new(peer(fate));
-    let mut counter = port.counter();
-    let (stop, protocol) = (AtomicBool::new(false), Raw::new(COOKIE));
-    settings
-        .run(&mut port, &mut counter, &protocol, &stop, &mut |_, of: &mut Latencies| of.clear())
-        .unwrap()
+    let counter = port.counter();
+    run_over(settings, &mut port, counter).0
 }
 
-fn answered(after: Nanos) -> Fate {
+/// A run over this port: the outcome, and what was told of the first requests, each once.
+pub(super) fn run_over<P: Port>(
+    settings: &OpenLoop,
+    port: &mut P,
+    mut counter: impl Counter + Clone,
+) -> (OpenOutcome, Vec<Settled>) {
+    let (stop, protocol) = (AtomicBool::new(false), Raw::new(COOKIE));
+    let mut forget = |_, of: &mut Latencies| of.clear();
+    let (mut settling, mut settlements) = settled::between();
+    let requests = Some(&mut settling);
+    let tell = Tell { intervals: &mut forget, requests, stalls: None, stamps: None };
+    let outcome = settings.run(port, &mut counter, &protocol, &stop, tell).unwrap();
+    let mut told = Vec::new();
+    settlements.drain(|of| told.push(of));
+    (outcome, told)
+}
+
+pub(super) fn answered(after: Nanos) -> Fate {
     vec![(after, What::Reply)]
 }
 
@@ -102,6 +126,31 @@ fn every_request_of_a_quiet_path_is_sent_when_intended_and_answered_once() {
         assert!(late < if arrivals == "constant" { 50 } else { 4_000 }, "{arrivals} {late}");
         assert!(outcome.latencies.service.min().unwrap() >= ROUND_TRIP.0);
     }
+}
+
+#[test]
+fn compact_requests_are_accounted_for_as_others_are() {
+    let of = |bytes| {
+        let settings = OpenLoop { bytes, ..settings("poisson", 50_000.0, Nanos(20_000_000)) };
+        measure(&settings, |number, _| match number % 10 {
+            0 => Vec::new(),
+            1 => vec![(ROUND_TRIP, What::Reply), (Nanos(3_000), What::Reply)],
+            2 => vec![(Nanos(1_000), What::Stranger), (ROUND_TRIP, What::Reply)],
+            3 => vec![(Nanos(1_000), What::Garbage), (ROUND_TRIP, What::Reply)],
+            4 => vec![(Nanos(150_000), What::Reply)],
+            _ => answered(ROUND_TRIP),
+        })
+    };
+    let [compact, long] = [18, 64].map(of);
+    let found = compact.accounting;
+    assert!(found.duplicates > 50 && found.foreign > 100 && found.lost > 50, "{found:?}");
+    assert!(found.adds_up() && compact.adds_up(), "{found:?}");
+    assert_eq!(found, long.accounting);
+    let service = |outcome: &OpenOutcome| {
+        let of = &outcome.latencies.service;
+        (of.len(), of.min(), of.value_at(50.0), of.max())
+    };
+    assert_eq!(service(&compact), service(&long));
 }
 
 #[test]
@@ -194,17 +243,51 @@ fn a_port_that_fails_leaves_what_was_measured_and_counts_what_was_under_way() {
         inner(request, network);
     };
     let mut port = MemoryPort::new(dying);
-    let mut counter = port.counter();
-    let stop = AtomicBool::new(false);
-    let outcome = settings
-        .run(&mut port, &mut counter, &Raw::new(COOKIE), &stop, &mut |_, of: &mut Latencies| {
-            of.clear();
-        })
-        .unwrap();
+    let counter = port.counter();
+    let (outcome, _) = run_over(&settings, &mut port, counter);
     assert!(matches!(&outcome.why, Ended::Failed(error) if error.is_peer_gone()));
     let (sent, settled) = (outcome.departures.sent, outcome.latencies.service.len());
     assert!(sent >= 5_001 && outcome.abandoned > 0, "{sent} {}", outcome.abandoned);
     assert_eq!(settled + outcome.abandoned, sent);
+}
+
+#[test]
+fn every_intended_request_is_told_once_answered_or_not() {
+    let settings = settings("constant", 100_000.0, Nanos(300_000_000));
+    let mut port = MemoryPort::new(peer(|number, _| match number % 7 {
+        0 => Vec::new(),
+        _ => answered(ROUND_TRIP),
+    }));
+    let counter = port.counter();
+    let (outcome, mut told) = run_over(&settings, &mut port, counter);
+    assert_eq!(told.len() as u64, outcome.departures.intended);
+    told.sort_by_key(|of| of.number);
+    for (number, of) in (0..).zip(&told) {
+        assert_eq!((of.number, of.answered), (Some(number), number % 7 != 0));
+        assert!(of.intended <= of.sent.unwrap() && of.sent.unwrap() < of.at);
+    }
+}
+
+#[test]
+fn what_asks_for_no_reply_is_measured_by_its_departures_alone() {
+    let settings =
+        OpenLoop { one_way: true, ..settings("constant", 100_000.0, Nanos(200_000_000)) };
+    let mut came = 0;
+    let mut greeted = peer(|_, _| unreachable!("no measured request asks for a reply"));
+    let mut port = MemoryPort::new(|message: &[u8], network: &mut Network| {
+        match Header::parse(message).unwrap().kind {
+            Kind::OneWay => came += 1,
+            Kind::WarmOneWay => (),
+            _ => greeted(message, network),
+        }
+    });
+    let counter = port.counter();
+    let (outcome, _) = run_over(&settings, &mut port, counter);
+    drop(port);
+    assert!(outcome.adds_up(), "{outcome:?}");
+    assert_eq!((came, outcome.departures.sent), (20_000, 20_000));
+    assert!(outcome.latencies.service.is_empty() && outcome.latencies.response.is_empty());
+    assert_eq!(outcome.latencies.lateness.len(), 20_000);
 }
 
 #[test]
@@ -235,14 +318,47 @@ struct Expected {
     lost: u64,
     duplicates: u64,
     foreign: u64,
+    reordered: u64,
+}
+
+/// Counts reordering by the instants at which replies arrive, in the memory of those under way.
+#[derive(Default)]
+struct Arriving {
+    /// Instant, place among those of one instant, number of the request.
+    under_way: BinaryHeap<Reverse<(u64, u64, u64)>>,
+    planned: u64,
+    largest: Option<u64>,
+    reordered: u64,
+}
+
+impl Arriving {
+    /// The first reply to a request arrives at `at`; what arrived before `now` is settled.
+    fn plan(&mut self, now: u64, at: u64, sequence: u64) {
+        self.until(now);
+        self.planned += 1;
+        self.under_way.push(Reverse((at, self.planned, sequence)));
+    }
+
+    /// Replies that arrive up to `now`, each of which is reordered when a later request's came
+    /// before it (RFC 4737).
+    fn until(&mut self, now: u64) {
+        while let Some(Reverse((at, _, sequence))) = self.under_way.peek().copied() {
+            if at > now {
+                return;
+            }
+            self.under_way.pop();
+            self.reordered += u64::from(Some(sequence) < self.largest);
+            self.largest = self.largest.max(Some(sequence));
+        }
+    }
 }
 
 fn planted_run(planted: Planted, requests: u64) -> (OpenOutcome, Expected) {
     let period = 400;
     let mut rng = Rng::new(planted.rng_seed);
-    let mut expected = Expected::default();
+    let (mut expected, mut arriving) = (Expected::default(), Arriving::default());
     let settings = settings("constant", 1e9 / period as f64, Nanos(period * requests));
-    let outcome = measure(&settings, |_, _| {
+    let outcome = measure(&settings, |sequence, now| {
         let mut fate = Fate::new();
         if rng.unit() < planted.foreign {
             expected.foreign += 1;
@@ -254,34 +370,59 @@ fn planted_run(planted: Planted, requests: u64) -> (OpenOutcome, Expected) {
         }
         let after = if rng.unit() < planted.delayed { 5_000 } else { 1_000 };
         fate.push((Nanos(after), What::Reply));
+        arriving.plan(now, now + after, sequence);
         if rng.unit() < planted.twice {
             expected.duplicates += 1;
             fate.push((Nanos(after + 700), What::Reply));
         }
         fate
     });
+    arriving.until(u64::MAX);
+    expected.reordered = arriving.reordered;
     (outcome, expected)
 }
 
-fn check_planted(planted: Planted, requests: u64) {
+fn check_planted(planted: Planted, requests: u64) -> OpenOutcome {
     let (outcome, expected) = planted_run(planted, requests);
     let counts = outcome.accounting;
     assert!(outcome.adds_up(), "{outcome:?}");
     assert_eq!(counts.sent, requests);
-    let found =
-        Expected { lost: counts.lost, duplicates: counts.duplicates, foreign: counts.foreign };
+    let found = Expected {
+        lost: counts.lost,
+        duplicates: counts.duplicates,
+        foreign: counts.foreign,
+        reordered: counts.reordered,
+    };
     assert_eq!(found, expected);
-    assert_eq!(counts.reordered > 0, planted.delayed > 0.0, "{counts:?}");
+    assert!(expected.reordered > 0 || planted.delayed == 0.0, "{counts:?}");
+    outcome
 }
 
+/// A line of this process's memory, in KiB.
+fn kib(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// More than a run of a schedule takes, whatever its length; other tests run beside it.
+const MEMORY_KIB: u64 = 64 << 10;
+
 #[test]
-fn accounting_adds_up_over_many_packets() {
+fn accounting_adds_up_over_many_packets_in_constant_memory() {
     let requests = match std::env::var("WHYLATE_TESTS_PACKETS") {
         Ok(text) => text.parse().unwrap(),
         Err(_) => 2_000_000,
     };
     let planted = Planted { rng_seed: 1, loss: 0.01, twice: 0.005, delayed: 0.02, foreign: 0.003 };
-    check_planted(planted, requests);
+    let before = kib("VmRSS:");
+    let outcome = check_planted(planted, requests);
+    let (after, peak) = (kib("VmRSS:"), kib("VmHWM:"));
+    eprintln!(
+        "{requests} requests: {before} KiB before, {after} KiB after, {peak} KiB at most; {:?}",
+        outcome.accounting
+    );
+    assert!(peak < before + MEMORY_KIB, "{before} KiB before, {peak} KiB at most");
 }
 
 proptest! {
@@ -309,6 +450,11 @@ fn a_size_that_the_protocol_has_not_and_times_that_are_none_are_refused() {
     );
     assert!(refused(OpenLoop { duration: Nanos(0), ..good.clone() }).contains("must be above 0"));
     assert!(refused(OpenLoop { timeout: Nanos(1), ..good.clone() }).contains("timeout"));
-    assert_eq!(*protocol.sizes().start(), 24);
+    let least = refused(OpenLoop { bytes: 17, ..good.clone() });
+    assert!(least.contains("choose 18 to 65507"), "{least}");
+    for frame in ["64 bytes with IPv4", "68 with a VLAN tag", "84 with IPv6", "88 with both"] {
+        assert!(least.contains(frame), "{frame}: {least}");
+    }
+    assert!(OpenLoop { bytes: 18, ..good }.check(&protocol).is_ok());
     assert_eq!(Arrivals::Constant.to_string(), "constant");
 }

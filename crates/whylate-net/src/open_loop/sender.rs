@@ -8,6 +8,7 @@ use whylate_port::{Port, PortError};
 use super::OpenLoop;
 use super::departures::Departures;
 use super::flight::{Flight, Request};
+use super::pacing::Pacing;
 use crate::conversation::Scale;
 use crate::protocol::{Phase, Protocol};
 use crate::schedule::{Due, Pace, Schedule};
@@ -16,7 +17,7 @@ use crate::schedule::{Due, Pace, Schedule};
 pub(super) enum Sending {
     /// It left.
     Left,
-    /// The kernel did not take it in time: it is lost, and counted.
+    /// The kernel did not take it, in time or at this length: it is lost, and counted.
     Refused,
     /// The port failed.
     Failed(PortError),
@@ -28,26 +29,29 @@ pub(super) struct Sender<'a> {
     phase: Phase,
     flight: &'a Flight,
     most_under_way: u64,
+    one_way: bool,
     schedule: Peekable<Schedule>,
     pace: Pace,
     scale: Scale,
+    /// Nothing is intended: the schedule tells its beginning alone.
+    closed: bool,
     /// Instants at or after this one belong to no request any more.
     end: Ticks,
     length: Nanos,
     request: Vec<u8>,
     number: u64,
     pub(super) departures: Departures,
+    pub(super) pacing: Pacing,
 }
 
 impl<'a> Sender<'a> {
     /// Requests of `phase`, due from `begin` on for the time of `length`.
     pub(super) fn new(
         settings: &OpenLoop,
-        protocol: &'a dyn Protocol,
-        phase: Phase,
+        (protocol, phase): (&'a dyn Protocol, Phase),
         flight: &'a Flight,
-        begin: Ticks,
-        length: Nanos,
+        (begin, length): (Ticks, Nanos),
+        pacing: Pacing,
     ) -> Self {
         let scale = Scale::new(settings.rate);
         let mut request = vec![0; settings.bytes];
@@ -57,15 +61,28 @@ impl<'a> Sender<'a> {
             phase,
             flight,
             most_under_way: settings.most_under_way.unwrap_or(u64::MAX),
+            one_way: settings.one_way,
             schedule: settings.plan.begin().peekable(),
             pace: Pace::new(begin, settings.rate),
             scale,
+            closed: settings.plan.is_closed(),
             end: Ticks(begin.0.saturating_add(scale.ticks(length).0)),
             length,
             request,
             number: 0,
             departures: Departures::new(&settings.plan),
+            pacing,
         }
+    }
+
+    /// Does the next request wait for the reply?
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The end of the time to send in.
+    pub(super) fn end(&self) -> Ticks {
+        self.end
     }
 
     /// When the next request is due; none when the schedule is over.
@@ -91,29 +108,60 @@ impl<'a> Sender<'a> {
     #[inline]
     pub(super) fn send<P: Port + ?Sized>(&mut self, port: &mut P, now: Ticks) -> Sending {
         let Some(due) = self.schedule.next() else { return Sending::Left };
-        let intended = self.pace.ticks(due.after);
-        self.protocol.number(self.phase, self.number, &mut self.request);
-        self.number += 1;
-        self.flight.take_off(Request { intended, sent: now, part: due.part });
-        let sent = port.send(&self.request);
         self.departures.intended += 1;
-        self.departures.left(now, now < self.end, self.scale);
+        let intended = self.pace.ticks(due.after);
+        let interrupted = self.pacing.explains(intended, now);
+        self.depart(port, Request { intended, sent: now, part: due.part, interrupted })
+    }
+
+    /// Sends a request that nobody intended, at `now`, which has just been read.
+    #[inline]
+    pub(super) fn send_now<P: Port + ?Sized>(&mut self, port: &mut P, now: Ticks) -> Sending {
+        self.depart(port, Request { intended: now, sent: now, part: 0, interrupted: false })
+    }
+
+    #[inline]
+    fn depart<P: Port + ?Sized>(&mut self, port: &mut P, request: Request) -> Sending {
+        self.protocol.number(self.phase, self.number, &mut self.request);
+        if self.one_way {
+            self.protocol.one_way(&mut self.request);
+        }
+        self.number += 1;
+        self.flight.take_off(request);
+        let sent = port.send(&self.request);
+        let refused = sent.as_ref().is_err_and(|error| self.is_refusal(error));
+        if refused && self.flight.refused() {
+            self.departures.refused(sent.err());
+            return Sending::Refused;
+        }
+        self.departures.left(request.sent, request.sent < self.end, self.scale);
         match sent {
-            Ok(_) => Sending::Left,
-            Err(PortError::SendTimedOut { .. }) => {
-                self.departures.refused += 1;
-                Sending::Refused
-            }
-            Err(error) => Sending::Failed(error),
+            Err(error) if !refused => Sending::Failed(error),
+            _ => Sending::Left,
         }
     }
 
-    /// What is intended and has not been sent, until the schedule's end.
-    pub(super) fn rest(&mut self, mut told: impl FnMut(Ticks, u8)) {
+    /// Is it about this message alone? A path that has become too narrow may become wide again; a
+    /// closed loop, which waits for nothing else, would send to it without end.
+    fn is_refusal(&self, error: &PortError) -> bool {
+        match error {
+            PortError::SendTimedOut { .. } => true,
+            PortError::MtuTooSmall { .. } => !self.closed,
+            _ => false,
+        }
+    }
+
+    /// What is intended until the schedule's end, and has not been sent at `now`.
+    pub(super) fn rest(&mut self, now: Ticks, mut told: impl FnMut(Request)) {
+        if self.closed {
+            return;
+        }
         while let Some(due) = self.next_due() {
             self.schedule.next();
             self.departures.intended += 1;
-            told(self.pace.ticks(due.after), due.part);
+            let intended = self.pace.ticks(due.after);
+            let interrupted = self.pacing.explains(intended, now);
+            told(Request { intended, sent: now, part: due.part, interrupted });
         }
     }
 }

@@ -6,6 +6,8 @@
 
 pub mod raw;
 pub mod sockperf;
+pub mod tap;
+pub mod through;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,6 +20,7 @@ use crate::message::{Cookie, ReflectorReport};
 
 pub use raw::Raw;
 pub use sockperf::Sockperf;
+pub use through::Through;
 
 /// Whether a request is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub enum Answer {
     Reply(Phase),
     /// The client says farewell, and asks for the account of what was answered.
     Farewell,
+    /// Nothing goes back: a message of this phase and with this number, which is counted.
+    OneWay(Phase, u64),
     /// Nothing goes back; the message is this protocol's, and asks for no reply.
     Nothing,
     /// Nothing goes back; the message is foreign.
@@ -68,14 +73,48 @@ pub trait Protocol: Send + Sync {
     /// Makes a prepared buffer, or the request before, the request with this number.
     fn number(&self, phase: Phase, sequence: u64, request: &mut [u8]);
 
+    /// Makes a numbered request one that asks for no reply, and is counted by the other end; false
+    /// where the protocol has no such message.
+    fn one_way(&self, request: &mut [u8]) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Makes a numbered request one of an older version of the protocol, to find out who answers that
+    /// one alone; false where there is none.
+    fn older(&self, request: &mut [u8]) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// The version of the protocol that a foreign message is of, where it is of another one.
+    fn other_version(&self, message: &[u8]) -> Option<u8> {
+        let _ = message;
+        None
+    }
+
     /// What a whole message is that came to the client whose requests have `size` bytes.
     fn read(&self, message: &[u8], size: usize) -> Incoming;
+
+    /// Of a client that hears its own requests: the phase and the number of the request that a whole
+    /// message is, as it left with `size` bytes. None where it is anything else, or the protocol does not
+    /// tell.
+    fn heard(&self, message: &[u8], size: usize) -> Option<(Phase, u64)> {
+        let _ = (message, size);
+        None
+    }
 
     /// Turns a whole message that came to a server into its reply.
     fn answer(&self, message: &mut [u8]) -> Answer;
 
     /// Whose message this is, where the protocol tells: what a server keeps its accounts by.
     fn flow(&self, message: &[u8]) -> Option<u64> {
+        let _ = message;
+        None
+    }
+
+    /// The number of the request that a message is, or that it is the reply to, where the protocol tells.
+    fn sequence(&self, message: &[u8]) -> Option<u64> {
         let _ = message;
         None
     }
@@ -87,9 +126,9 @@ pub trait Protocol: Send + Sync {
         None
     }
 
-    /// Makes the buffer the farewell that asks for the other end's account; false where the
-    /// protocol has none, or the buffer is too short for one.
-    fn farewell(&self, message: &mut [u8]) -> bool;
+    /// Makes the buffer the farewell of a client whose requests have `size` bytes, which asks for the other
+    /// end's account; false where the protocol has none, or the buffer is too short for one.
+    fn farewell(&self, size: usize, message: &mut [u8]) -> bool;
 
     /// How the protocol's messages lie in a stream.
     fn framing(&self) -> Framing;
@@ -114,6 +153,15 @@ impl Speaks {
         match self {
             Self::Raw => Box::new(Raw::new(cookie)),
             Self::Sockperf => Box::new(Sockperf),
+        }
+    }
+
+    /// The same for a client that has both ends: its requests come back as they left.
+    #[must_use]
+    pub fn through(self, cookie: Cookie) -> Box<dyn Protocol> {
+        match self {
+            Self::Raw => Box::new(Through(Raw::new(cookie))),
+            Self::Sockperf => Box::new(Through(Sockperf)),
         }
     }
 }

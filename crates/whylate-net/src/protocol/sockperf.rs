@@ -16,6 +16,8 @@
 
 use std::ops::RangeInclusive;
 
+use whylate_model::breakdown::Leg;
+use whylate_model::tap::Heading;
 use whylate_port::{Frame, Framing};
 
 use crate::message::MAX_BYTES;
@@ -98,6 +100,13 @@ impl Protocol for Sockperf {
     }
 
     #[inline]
+    fn heard(&self, message: &[u8], size: usize) -> Option<(Phase, u64)> {
+        let header = Header::parse(message)?;
+        let ours = header.has(CLIENT) && header.has(PONG) && !header.has(WARM_UP);
+        (ours && message.len() == size).then(|| (header.phase(), header.sequence))
+    }
+
+    #[inline]
     fn answer(&self, message: &mut [u8]) -> Answer {
         match Header::parse(message) {
             Some(header) if !header.has(CLIENT) => Answer::Foreign,
@@ -110,13 +119,34 @@ impl Protocol for Sockperf {
         }
     }
 
-    fn farewell(&self, _message: &mut [u8]) -> bool {
+    fn sequence(&self, message: &[u8]) -> Option<u64> {
+        Header::parse(message).map(|header| header.sequence)
+    }
+
+    fn farewell(&self, _size: usize, _message: &mut [u8]) -> bool {
         false
     }
 
     fn framing(&self) -> Framing {
         frame
     }
+}
+
+/// What the first bytes of a message tell to whoever looks on; none where no message begins so.
+#[must_use]
+pub fn heading(bytes: &[u8]) -> Option<Heading> {
+    let (beginning, _) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let Frame::Length(length) = frame(beginning) else { return None };
+    let (sequence, rest) = beginning.split_first_chunk::<8>()?;
+    let (flags, _) = rest.split_first_chunk::<2>()?;
+    let header =
+        Header { sequence: u64::from_be_bytes(*sequence), flags: u16::from_be_bytes(*flags) };
+    if header.flags & !(CLIENT | PONG | WARM_UP | UNMEASURED) != 0 {
+        return None;
+    }
+    let leg = if header.has(CLIENT) { Leg::Request } else { Leg::Reply };
+    let measured = header.has(PONG) && !header.has(WARM_UP) && !header.has(UNMEASURED);
+    Some(Heading { leg, number: measured.then_some(header.sequence), length: length as u32 })
 }
 
 /// Where the first message of a stream ends.

@@ -56,7 +56,9 @@ pub enum Arrivals {
         /// Requests with each.
         each: u32,
     },
-    /// At the instants of a capture, once.
+    /// The next when the reply to the one before has come: nothing is intended.
+    Closed,
+    /// At the instants of a capture, and again from the first.
     Capture {
         /// Since the first one; ascending.
         instants: Arc<[Picos]>,
@@ -72,7 +74,7 @@ pub enum ArrivalsError {
     /// No such pattern.
     #[error(
         "`{0}` is no pattern of arrivals: use constant, poisson, {BURST}, {PAIR}, {TRAIN}, \
-         or {SWEEP}"
+         {SWEEP}, closed, or capture(FILE)"
     )]
     Unknown(String),
 }
@@ -112,6 +114,7 @@ impl fmt::Display for Arrivals {
         match self {
             Self::Constant => f.write_str("constant"),
             Self::Poisson => f.write_str("poisson"),
+            Self::Closed => f.write_str("closed loop"),
             Self::Burst { count } => write!(f, "burst({count})"),
             Self::Pair { apart } => write!(f, "pair({apart})"),
             Self::Train { count, apart } => write!(f, "train({count},{apart})"),
@@ -129,6 +132,7 @@ impl FromStr for Arrivals {
         let arrivals = match call.name.to_ascii_lowercase().as_str() {
             "constant" => taking(&call, 0, "constant", Self::Constant)?,
             "poisson" => taking(&call, 0, "poisson", Self::Poisson)?,
+            "closed" => taking(&call, 0, "closed", Self::Closed)?,
             "burst" => {
                 let count = count(&call, 0, "count", BURST, MOST_IN_GROUP)?;
                 taking(&call, 1, BURST, Self::Burst { count })?

@@ -20,7 +20,8 @@ pub struct Due {
     pub part: u8,
 }
 
-/// Yields the intended instants of a [`Plan`], in their order: without end, but for a capture.
+/// Yields the intended instants of a [`Plan`], in their order: without end, but for a closed loop,
+/// which has none but its beginning.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     pattern: Pattern,
@@ -49,7 +50,11 @@ enum Pattern {
     },
     Capture {
         instants: Arc<[Picos]>,
+        /// From its first instant to the first of its repetition.
+        cycle: Picos,
     },
+    /// The beginning, and nothing after it.
+    Begin,
 }
 
 /// A period in attoseconds: over 10^12 periods its rounding adds up to less than a microsecond.
@@ -75,6 +80,13 @@ pub(super) fn sweep_gap(from: Nanos, to: Nanos, steps: u32, step: u32) -> Picos 
     Picos((from.0 as f64 * 1e3 * ratio).round() as u64)
 }
 
+/// From a capture's first packet to that of its repetition: its length, and its mean distance after the
+/// last packet.
+pub(super) fn capture_cycle(instants: &[Picos]) -> Picos {
+    let (last, gaps) = (instants.last().map_or(0, |last| last.0), instants.len().saturating_sub(1));
+    Picos(last.saturating_add(last / (gaps as u64).max(1)))
+}
+
 impl Schedule {
     pub(super) fn new(plan: &Plan) -> Self {
         let pattern = match &plan.arrivals {
@@ -88,7 +100,11 @@ impl Schedule {
                 let gaps = (0..*steps).map(|step| sweep_gap(*from, *to, *steps, step)).collect();
                 Pattern::Sweep { gaps, each: *each, now: Picos(0) }
             }
-            Arrivals::Capture { instants } => Pattern::Capture { instants: Arc::clone(instants) },
+            Arrivals::Capture { instants } => {
+                let (instants, cycle) = (Arc::clone(instants), capture_cycle(instants));
+                Pattern::Capture { instants, cycle }
+            }
+            Arrivals::Closed => Pattern::Begin,
             grouped => {
                 let (count, apart) = grouped.group();
                 let group = Period::of_rate(plan.per_second / f64::from(count));
@@ -128,9 +144,14 @@ impl Iterator for Schedule {
                 now.0 += gaps[step].0;
                 Due { after: *now, part: step as u8 }
             }
-            Pattern::Capture { instants } => {
-                Due { after: *instants.get(usize::try_from(number).ok()?)?, part: 0 }
+            Pattern::Capture { instants, cycle } => {
+                let count = instants.len() as u64;
+                let (round, place) = (number.checked_div(count)?, number.checked_rem(count)?);
+                let after = instants.get(place as usize)?.0;
+                let after = Picos(cycle.0.saturating_mul(round).saturating_add(after));
+                Due { after, part: 0 }
             }
+            Pattern::Begin => Due { after: Picos(0), part: 0 },
         })
     }
 }
@@ -165,6 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::schedule::PlanError;
 
     fn plan(text: &str, per_second: f64) -> Plan {
         Plan { arrivals: text.parse().unwrap(), per_second, seed: 7 }
@@ -216,12 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_is_replayed_once() {
-        let instants: Arc<[Picos]> = [0, 7, 7, 90].map(Picos).into();
-        let plan = Plan { arrivals: Arrivals::Capture { instants }, per_second: 0.0, seed: 0 };
-        let at: Vec<u64> = plan.begin().map(|due| due.after.0).collect();
-        assert_eq!(at, [0, 7, 7, 90]);
+    fn a_capture_is_replayed_and_again_from_its_first_packet_a_mean_distance_after_its_last() {
+        let of = |instants: &[u64]| {
+            let instants = instants.iter().copied().map(Picos).collect();
+            Plan { arrivals: Arrivals::Capture { instants }, per_second: 0.0, seed: 0 }
+        };
+        let plan = of(&[0, 7, 7, 90]);
+        let at: Vec<u64> = plan.begin().take(9).map(|due| due.after.0).collect();
+        assert_eq!(at, [0, 7, 7, 90, 120, 127, 127, 210, 240]);
         assert!(plan.check().is_ok());
+        assert!((plan.mean_rate() - 3e12 / 90.0).abs() < 1.0);
+        for none in [&[][..], &[0], &[0, 0]] {
+            assert!(matches!(of(none).check(), Err(PlanError::NoDistance)), "{none:?}");
+        }
+        assert_eq!(of(&[]).begin().next(), None);
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod arrivals;
 mod due;
 mod rate;
 
+use whylate_model::Nanos;
+
 pub use arrivals::{Arrivals, ArrivalsError};
 pub use due::{Due, Pace, Picos, Schedule};
 pub use rate::{Layer, Rate, RateError};
@@ -42,6 +44,9 @@ pub enum PlanError {
          choose a rate inside"
     )]
     Rate(f64),
+    /// A capture without a distance.
+    #[error("a capture without two packets at different times: choose one that has them")]
+    NoDistance,
     /// The groups overlap.
     #[error(
         "{arrivals} at {per_second:.1} requests a second: a group lasts {lasts_us:.3} us and the \
@@ -62,8 +67,13 @@ pub enum PlanError {
 impl Plan {
     /// Refuses what cannot be kept.
     pub fn check(&self) -> Result<(), PlanError> {
-        if matches!(self.arrivals, Arrivals::Sweep { .. } | Arrivals::Capture { .. }) {
-            return Ok(());
+        match &self.arrivals {
+            Arrivals::Sweep { .. } | Arrivals::Closed => return Ok(()),
+            Arrivals::Capture { instants } => {
+                let last = instants.last().is_some_and(|last| last.0 > 0);
+                return if last { Ok(()) } else { Err(PlanError::NoDistance) };
+            }
+            _ => (),
         }
         if !(SLOWEST..=FASTEST).contains(&self.per_second) {
             return Err(PlanError::Rate(self.per_second));
@@ -78,7 +88,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The mean rate of what the plan yields, per second.
+    /// The mean rate of what the plan yields, per second; 0 of a closed loop.
     #[must_use]
     pub fn mean_rate(&self) -> f64 {
         match &self.arrivals {
@@ -92,7 +102,24 @@ impl Plan {
                 let gaps = instants.len().saturating_sub(1);
                 if last == 0 { 0.0 } else { gaps as f64 * 1e12 / last as f64 }
             }
+            Arrivals::Closed => 0.0,
             _ => self.per_second,
+        }
+    }
+
+    /// Does the next request wait for the reply? Then nothing is intended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.arrivals == Arrivals::Closed
+    }
+
+    /// After how long the plan's instants come again from the first, where they do; none for plans
+    /// that have no length of their own.
+    #[must_use]
+    pub fn repeats_after(&self) -> Option<Nanos> {
+        match &self.arrivals {
+            Arrivals::Capture { instants } => Some(Nanos(due::capture_cycle(instants).0 / 1_000)),
+            _ => None,
         }
     }
 
@@ -102,7 +129,7 @@ impl Plan {
     pub fn closest_ns(&self) -> Option<f64> {
         match &self.arrivals {
             Arrivals::Constant => Some(1e9 / self.per_second),
-            Arrivals::Poisson => None,
+            Arrivals::Poisson | Arrivals::Closed => None,
             Arrivals::Burst { .. } => Some(0.0),
             Arrivals::Pair { apart } | Arrivals::Train { apart, .. } => Some(apart.0 as f64),
             Arrivals::Sweep { from, to, .. } => Some((*from).min(*to).0 as f64),

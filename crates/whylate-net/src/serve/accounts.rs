@@ -6,16 +6,18 @@
 
 use std::collections::HashMap;
 
-use whylate_model::{Nanos, Ticks, TicksDelta};
+use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_port::Peer;
 use whylate_stats::histogram::Histogram;
 
+use super::sink::Sink;
 use crate::message::{Cookie, ReflectorReport};
 
-/// Clients with an account at a time: each has a histogram of 270 KiB.
+/// Clients with an account at a time: each has a histogram of 270 KiB, and a second one
+/// where it sends what asks for no reply.
 pub const MOST_CLIENTS: usize = 256;
 /// A client that was not heard for so long is silent.
-pub(super) const SILENT: Nanos = Nanos(10_000_000_000);
+const SILENT: Nanos = Nanos(10_000_000_000);
 
 /// What is known of one client.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Client {
     pub warm_ups: u64,
     /// Residence of its measured requests, in ticks.
     pub residence: Histogram,
+    /// Its messages that ask for no reply, where there were any.
+    pub sink: Option<Box<Sink>>,
     /// It has said that it has finished.
     pub finished: bool,
     heard: Ticks,
@@ -40,6 +44,8 @@ pub struct Client {
 pub struct Accounts {
     /// [`SILENT`] in ticks.
     silent: TicksDelta,
+    /// Frequency of the counter, in thousandths of a hertz.
+    rate_mhz: u64,
     clients: Vec<Client>,
     by_cookie: HashMap<u64, usize>,
     by_peer: HashMap<Peer, usize>,
@@ -50,11 +56,13 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// No accounts yet; a client is silent after so many ticks.
-    pub(super) fn new(silent: TicksDelta) -> Self {
+    /// No accounts yet, in ticks of a counter of this frequency.
+    pub(super) fn new(rate: Hertz) -> Self {
+        let silent = SILENT.to_ticks(rate);
+        let rate_mhz = (rate.0 * 1e3) as u64;
         let (by_cookie, by_peer) = (HashMap::default(), HashMap::default());
         let clients = Vec::with_capacity(MOST_CLIENTS);
-        Self { silent, clients, by_cookie, by_peer, replaced: 0, without: 0 }
+        Self { silent, rate_mhz, clients, by_cookie, by_peer, replaced: 0, without: 0 }
     }
 
     /// Those who have one, in the order in which places were first taken.
@@ -72,12 +80,7 @@ impl Accounts {
         at: Ticks,
         residence: Option<u64>,
     ) {
-        let place = self.known(flow, peer).or_else(|| self.place(flow, peer, at));
-        let Some(client) = place.and_then(|place| self.clients.get_mut(place)) else {
-            self.without += 1;
-            return;
-        };
-        client.heard = at;
+        let Some(client) = self.client(flow, peer, at) else { return };
         match residence {
             Some(ticks) => {
                 client.answered += 1;
@@ -85,6 +88,36 @@ impl Accounts {
             }
             None => client.warm_ups += 1,
         }
+    }
+
+    /// A message that asks for no reply came; `number` is none when it is not measured. When the
+    /// client's measured one before it came, where there was one.
+    #[inline]
+    pub(super) fn counted(
+        &mut self,
+        flow: Option<u64>,
+        peer: Option<&Peer>,
+        at: Ticks,
+        number: Option<u64>,
+    ) -> Option<Ticks> {
+        let client = self.client(flow, peer, at)?;
+        let Some(number) = number else {
+            client.warm_ups += 1;
+            return None;
+        };
+        client.sink.get_or_insert_default().take(number, at)
+    }
+
+    /// The account of whoever was heard at `at`; without a place for it, that is counted.
+    #[inline]
+    fn client(&mut self, flow: Option<u64>, peer: Option<&Peer>, at: Ticks) -> Option<&mut Client> {
+        let Some(place) = self.known(flow, peer).or_else(|| self.place(flow, peer, at)) else {
+            self.without += 1;
+            return None;
+        };
+        let client = self.clients.get_mut(place)?;
+        client.heard = at;
+        Some(client)
     }
 
     /// A client has said that it has finished; its account, none where it has none.
@@ -104,6 +137,8 @@ impl Accounts {
             residence_min: ticks(residence.min()),
             residence_median: ticks(residence.value_at(50.0)),
             residence_max: ticks(residence.max()),
+            rate_mhz: self.rate_mhz,
+            one_way: client.sink.as_deref().map(Sink::counted).unwrap_or_default(),
         })
     }
 
@@ -137,6 +172,7 @@ impl Accounts {
             answered: 0,
             warm_ups: 0,
             residence: Histogram::new(),
+            sink: None,
             finished: false,
             heard: at,
         };
@@ -167,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_cookies_has_an_end_and_those_before_keep_their_accounts() {
-        let mut accounts = Accounts::new(TicksDelta(5_000));
+        let mut accounts = Accounts::new(Hertz(500.0));
         for cookie in 0..MOST_CLIENTS as u64 + 500 {
             accounts.answered(Some(cookie), None, Ticks(1_000 + cookie), Some(7));
         }
@@ -181,7 +217,7 @@ mod tests {
 
     #[test]
     fn who_has_finished_or_is_silent_for_long_makes_room() {
-        let mut accounts = Accounts::new(TicksDelta(5_000));
+        let mut accounts = Accounts::new(Hertz(500.0));
         for cookie in 0..MOST_CLIENTS as u64 {
             accounts.answered(Some(cookie), None, Ticks(1_000), None);
         }

@@ -8,22 +8,33 @@
 //! counted; a client that does not read, dies or talks nonsense costs the others nothing.
 
 pub mod accounts;
+pub mod frames;
+mod intervals;
+pub mod sink;
+pub mod stalls;
 #[cfg(test)]
 mod tests;
 mod told;
+pub mod visits;
 
-use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
-use whylate_port::{BusyPolling, Connections, Port, PortError, PortFacts, Received};
+use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_port::{
+    BusyPolling, Connections, FrameCounts, Port, PortError, PortFacts, Received, StampCounts,
+};
 use whylate_stats::histogram::Histogram;
 
 use crate::error::NetError;
 use crate::message::MAX_BYTES;
 use crate::protocol::{Answer, Phase, Protocol};
 use crate::reflect::ReflectEnd;
+use crate::turns::Did;
 
 use accounts::Accounts;
+use stalls::Telling;
+use visits::{Visit, Visiting};
 
-pub use told::Circumstances;
+pub use intervals::{Intervals, Times, Watch};
+pub use told::{Circumstances, told_socket};
 
 /// Whether to go on is asked at least this often.
 const LOOK: Nanos = Nanos(100_000_000);
@@ -48,10 +59,15 @@ pub struct Served {
     pub answered: u64,
     /// Requests of warm-ups, and greetings, answered.
     pub warm_ups: u64,
+    /// Measured messages that ask for no answer, and are counted by client.
+    pub one_way: u64,
     /// Messages of the protocol that ask for no answer.
     pub unasked: u64,
     /// Messages that were not well-formed, and not answered.
     pub foreign: u64,
+    /// Messages of another version of the protocol, not answered: the version that came last, and how
+    /// many there were.
+    pub other_version: Option<(u8, u64)>,
     /// Answers that could not be sent.
     pub unsent: u64,
     /// Why the first of them could not.
@@ -69,6 +85,12 @@ pub struct Served {
     pub port: PortFacts,
     /// Why it ended.
     pub why: ReflectEnd,
+    /// What became of the interface, where that ended it.
+    pub lost: Option<String>,
+    /// Of a port of whole frames: what became of those that came.
+    pub frames: Option<FrameCounts>,
+    /// Of a stamped port: what became of its stamps.
+    pub stamps: Option<StampCounts>,
 }
 
 /// Answers requests until `go_on` says no, nothing comes for the idle limit, or, with `once`, a client
@@ -82,18 +104,63 @@ pub fn serve<P: Port + ?Sized>(
     settings: Serve,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Served, NetError> {
-    let ticks = |time: Nanos| TicksDelta((time.0 as f64 * settings.rate.0 / 1e9) as u64);
+    serve_telling(port, protocol, settings, go_on, Tell::default())
+}
+
+/// Who is told what while a server goes on; all of it happens on the serving thread.
+#[derive(Default)]
+pub struct Tell<'a> {
+    /// Is told when a server that spins was kept from running.
+    pub stalls: Option<Telling>,
+    /// Are told of residence and of distances of receptions, interval by interval.
+    pub intervals: Option<Intervals<'a>>,
+    /// Is told of every measured request, and of the stamps of a port that was asked for them.
+    pub visits: Option<Visiting>,
+}
+
+/// As [`serve`], and tells what it is to tell meanwhile.
+///
+/// # Errors
+/// The port failed for good.
+pub fn serve_telling<P: Port + ?Sized>(
+    port: &mut P,
+    protocol: &dyn Protocol,
+    settings: Serve,
+    go_on: &mut dyn FnMut() -> bool,
+    tell: Tell<'_>,
+) -> Result<Served, NetError> {
+    let Tell { stalls: mut telling, mut intervals, mut visits } = tell;
+    // A turn is a single look where turns are judged.
+    let limit = if telling.is_some() { Nanos(0) } else { LOOK };
+    let (mut did, mut last) = (Did::Look, None);
     let mut buffer = vec![0; MAX_BYTES];
-    let mut served = Served::of(port.facts().clone(), ticks(accounts::SILENT));
+    let mut served = Served::of(port.facts().clone(), settings.rate);
     let mut heard: Option<Ticks> = None;
     let mut errors = 0;
-    let idle = ticks(settings.idle);
+    let idle = settings.idle.to_ticks(settings.rate);
     loop {
-        match port.receive(&mut buffer, LOOK) {
+        let received = port.receive(&mut buffer, limit);
+        if let (Some(telling), Ok(of)) = (&mut telling, &received) {
+            let (at, doing) = match *of {
+                Received::Message { at, .. } => (at, Did::Send),
+                Received::Nothing { at } => (at, Did::Look),
+            };
+            telling.turn(at, if did == Did::Send { did } else { doing });
+            (did, last) = (doing, Some(at));
+        }
+        if let (Some(intervals), Ok(of)) = (&mut intervals, &received) {
+            let (Received::Message { at, .. } | Received::Nothing { at }) = *of;
+            if intervals.is_over(at) {
+                served.connections = port.connections();
+                intervals.close(at, &served);
+            }
+        }
+        match received {
             Ok(Received::Message { length, at }) => {
                 errors = 0;
                 heard = Some(at);
-                let finished = served.take(port, protocol, &mut buffer, (length, at));
+                let came = (&mut buffer[..], length, at);
+                let finished = served.take(port, protocol, came, (&mut intervals, &mut visits));
                 if finished && settings.once {
                     served.why = ReflectEnd::ToldTo;
                     break;
@@ -110,32 +177,58 @@ pub fn serve<P: Port + ?Sized>(
             ) if errors < MOST_ERRORS => {
                 errors += 1;
             }
+            // What was answered until then is no less true for it.
+            Err(error) if error.is_link_lost() => {
+                served.why = ReflectEnd::LinkLost;
+                served.lost = Some(error.to_string());
+                break;
+            }
             Err(error) => return Err(error.into()),
+        }
+        if let Some(visits) = &mut visits {
+            // What the network says of one client is no reason to end, and is said again by receiving.
+            let _ = visits.take_stamps(port);
         }
         if !go_on() {
             break;
         }
     }
+    if let Some(telling) = telling {
+        telling.finish(last);
+    }
     served.connections = port.connections();
     served.busy_polling = port.busy_polling();
+    served.frames = port.frame_counts().ok().flatten();
+    served.stamps = port.stamp_counts();
+    if let Some(socket) = &mut served.port.socket {
+        socket.incoming = port.incoming();
+    }
+    if let Some(intervals) = intervals {
+        intervals.finish(&served);
+    }
     Ok(served)
 }
 
 impl Served {
-    fn of(port: PortFacts, silent: TicksDelta) -> Self {
+    fn of(port: PortFacts, rate: Hertz) -> Self {
         Self {
             answered: 0,
             warm_ups: 0,
+            one_way: 0,
             unasked: 0,
             foreign: 0,
+            other_version: None,
             unsent: 0,
             first_unsent: None,
             residence: Histogram::new(),
-            accounts: Accounts::new(silent),
+            accounts: Accounts::new(rate),
             connections: Connections::default(),
             busy_polling: BusyPolling::NotAsked,
             port,
             why: ReflectEnd::Stopped,
+            lost: None,
+            frames: None,
+            stamps: None,
         }
     }
 
@@ -145,8 +238,8 @@ impl Served {
         &mut self,
         port: &mut P,
         protocol: &dyn Protocol,
-        buffer: &mut [u8],
-        (length, at): (usize, Ticks),
+        (buffer, length, at): (&mut [u8], usize, Ticks),
+        (intervals, visits): (&mut Option<Intervals<'_>>, &mut Option<Visiting>),
     ) -> bool {
         // Longer than any message that is ours.
         let Some(message) = buffer.get_mut(..length) else {
@@ -162,6 +255,13 @@ impl Served {
                         let residence = sent.since(at).0;
                         self.answered += 1;
                         self.residence.record(residence);
+                        if let (Some(visits), Some(sequence)) = (visits, protocol.sequence(message))
+                        {
+                            visits.answered(port, Visit { sequence, received: at, sent });
+                        }
+                        if let Some(intervals) = intervals {
+                            intervals.answered(at, sent);
+                        }
                         self.accounts.answered(flow, port.peer(), at, Some(residence));
                     }
                     Ok(_) => {
@@ -184,14 +284,38 @@ impl Served {
                 }
                 true
             }
+            Answer::OneWay(phase, number) => {
+                let number = (phase == Phase::Measured).then_some(number);
+                match number {
+                    Some(_) => self.one_way += 1,
+                    None => self.warm_ups += 1,
+                }
+                let flow = protocol.flow(message);
+                let before = self.accounts.counted(flow, port.peer(), at, number);
+                if let (Some(before), Some(intervals)) = (before, intervals) {
+                    intervals.received(before, at);
+                }
+                false
+            }
             Answer::Nothing => {
                 self.unasked += 1;
                 false
             }
             Answer::Foreign => {
-                self.foreign += 1;
+                self.foreign(protocol, message);
                 false
             }
+        }
+    }
+
+    #[cold]
+    fn foreign(&mut self, protocol: &dyn Protocol, message: &[u8]) {
+        match protocol.other_version(message) {
+            Some(version) => {
+                let so_far = self.other_version.map_or(0, |(_, messages)| messages);
+                self.other_version = Some((version, so_far + 1));
+            }
+            None => self.foreign += 1,
         }
     }
 

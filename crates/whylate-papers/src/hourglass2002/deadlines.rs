@@ -7,39 +7,70 @@ use whylate_rta::analysis::{Response, Task};
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, missed_for, misses, row, time};
+use crate::beside::{Other, sentence};
+use crate::missed::Facts;
+use crate::rows::{Filled, row, time};
 
 const TIMES: Times = Times { usual: 10, quick: 3 };
 /// What the paper's usleep made of the second task: up to 8 ms late, and 2 ms of busy waiting.
-const JITTER: Nanos = Nanos(8_000_000);
-const BUSY_MS: u64 = 2;
+const JITTER: Nanos = ms(8);
+const BUSY: Nanos = ms(2);
+/// Periods, which are deadlines, of the two tasks, and the execution time of the first.
+const PERIODS: [Nanos; 2] = [ms(8), ms(33)];
+const FIRST: Nanos = ms(3);
 
-/// The timer of the second task, what it stands for, its execution time, and what the paper counted
-/// of both: missed and hit.
-const RUNS: [(&str, &str, &str, &str, [&str; 2]); 4] = [
-    (
-        "5.5-coarse",
-        "grid(10ms)",
-        "the clock of 10ms that the paper's usleep had",
-        "17ms",
-        ["0 of 1001", "142 of 285"],
-    ),
-    ("5.5-native", "NATIVE", "usleep as it is today", "17ms", ["0 of 1001", "142 of 285"]),
-    ("5.5-fine", "HR", "a high-resolution timer", "17ms", ["0 of 1003", "0 of 304"]),
-    (
-        "5.5-less",
-        "grid(10ms)",
-        "the coarse clock, and less to do",
-        "12ms",
-        ["0 of 1001", "0 of 303"],
-    ),
+/// The timer of the first task, in every run.
+const FIRST_TIMER: &str = "HR";
+
+/// A run: the timer of the second task, what it stands for, its execution time, and what the paper
+/// counted of both tasks: missed, and all.
+struct Run {
+    part: &'static str,
+    timer: &'static str,
+    name: &'static str,
+    execution: Nanos,
+    paper: [(u64, u64); 2],
+}
+
+const RUNS: [Run; 4] = [
+    Run {
+        part: "5.5-coarse",
+        timer: "grid(10ms)",
+        name: "the clock of 10ms that the paper's usleep had",
+        execution: ms(17),
+        paper: [(0, 1001), (142, 285)],
+    },
+    Run {
+        part: "5.5-native",
+        timer: "NATIVE",
+        name: "usleep as it is today",
+        execution: ms(17),
+        paper: [(0, 1001), (142, 285)],
+    },
+    Run {
+        part: "5.5-fine",
+        timer: "HR",
+        name: "a high-resolution timer",
+        execution: ms(17),
+        paper: [(0, 1003), (0, 304)],
+    },
+    Run {
+        part: "5.5-less",
+        timer: "grid(10ms)",
+        name: "the coarse clock, and less to do",
+        execution: ms(12),
+        paper: [(0, 1001), (0, 303)],
+    },
 ];
 
+const fn ms(ms: u64) -> Nanos {
+    Nanos(ms * 1_000_000)
+}
+
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
-    let ms = |ms: u64| Nanos(ms * 1_000_000);
-    let first = Task { priority: 2, ..Task::new("0", ms(3), ms(8)) };
-    let second = Task { priority: 1, ..Task::new("1", ms(17), ms(33)) };
-    let late = Task { jitter: JITTER, execution: ms(17 + BUSY_MS), ..second.clone() };
+    let first = Task { priority: 2, ..Task::new("0", FIRST, PERIODS[0]) };
+    let second = Task { priority: 1, ..Task::new("1", ms(17), PERIODS[1]) };
+    let late = Task { jitter: JITTER, execution: Nanos(ms(17).0 + BUSY.0), ..second.clone() };
     let less = Task { jitter: JITTER, execution: ms(12), ..second.clone() };
     for (what, tasks, of, paper) in [
         ("response of task 0", vec![first.clone(), second.clone()], 0, Some("3ms")),
@@ -52,28 +83,147 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         ),
         ("response of task 1 that needs 12ms, with jitter", vec![first, less], 1, None),
     ] {
-        let response = analyse(&tasks)?.get(of).copied();
-        let bound = match response {
-            Some(Response::Bounded(bound)) => Some(time(bound.nominal)),
+        let bound = match analyse(&tasks)?.get(of).copied() {
+            Some(Response::Bounded(bound)) => Some(bound),
             _ => None,
         };
-        let why = "arithmetic: the same on every machine";
+        // A late release counts to the nominal response, and not to the one from the arrival.
+        let arrival = bound.filter(|bound| bound.actual != bound.nominal);
+        let arrival =
+            arrival.map(|bound| format!("from the actual arrival it is {}", bound.actual));
+        let why = sentence([Some("arithmetic: the same on every machine".to_owned()), arrival]);
+        let bound = bound.map(|bound| time(bound.nominal));
         let mut row = row(format!("{what}, by analysis"), why).here(bound);
         row.paper = paper.map(str::to_owned);
         scenario.rows.push(row);
     }
-    for (part, timer, name, execution, paper) in RUNS {
+    for run in &RUNS {
+        let Run { part, timer, name, execution, paper } = run;
         let words = format!(
-            "-n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w PERIODIC {execution} 33ms \
-             -i {timer}"
+            "-n 2 -t 0 -p RTMED -w PERIODIC {} {} -i {FIRST_TIMER} -t 1 -p RTLOW -w PERIODIC {} {} \
+             -i {timer}",
+            in_ms(FIRST),
+            in_ms(PERIODS[0]),
+            in_ms(*execution),
+            in_ms(PERIODS[1])
         );
         let set = bench.hourglass(part, &words, TIMES, &[], scenario)?;
-        for (index, thread) in set.recorded.run.threads.iter().enumerate() {
-            let why = missed_for(thread, 2);
-            let what = format!("missed deadlines of task {index}, {timer}: {name}");
-            let paper = paper[index.min(1)];
-            scenario.rows.push(row(what, why).paper(paper).here(misses(thread)));
+        let jobs = bench.jobs(part)?;
+        for (index, (missed, all)) in paper.iter().enumerate() {
+            let Some(facts) = Facts::of(&set, &jobs, index, (bench.cpu(), None)) else { continue };
+            let slack = set.recorded.run.threads[index].timer_slack;
+            let paper = Other::counted(*missed, *all);
+            let (execution, own, what) = if index == 0 {
+                let beside = format!("task 0, {FIRST_TIMER}, beside task 1 by {timer}: {name}");
+                (FIRST, FIRST_TIMER, beside)
+            } else {
+                (*execution, *timer, format!("task 1, {timer}: {name}"))
+            };
+            let what = format!("missed deadlines of {what}");
+            let released = released(&facts, (index, execution), slack, own)?;
+            let row = facts.row(&what, [facts.beside(Some(&paper)), released]);
+            scenario.rows.push(row.paper(format!("{missed} of {all}")));
         }
     }
     Ok(())
+}
+
+/// A time as the paper writes it.
+fn in_ms(time: Nanos) -> String {
+    format!("{}ms", time.0 / 1_000_000)
+}
+
+/// How late the task was released by its own timer, and what the analysis makes of that; none where
+/// nothing was released on time to tell.
+fn released(
+    facts: &Facts,
+    (index, execution): (usize, Nanos),
+    slack: Option<Nanos>,
+    timer: &str,
+) -> Result<Option<String>, PaperError> {
+    let Some(late) = facts.released else { return Ok(None) };
+    // A coarse clock keeps the CPU for its short sleeps, at the cost of the job that waits by it.
+    let busy = if timer.starts_with("grid") { BUSY } else { Nanos(0) };
+    let with =
+        if busy.0 > 0 { format!("that and {busy} of busy waiting") } else { "that".to_owned() };
+    let period = PERIODS[index];
+    let own = Task {
+        priority: 1,
+        jitter: late.most,
+        execution: Nanos(execution.0 + busy.0),
+        ..Task::new("own", execution, period)
+    };
+    let more_urgent = Task { priority: 2, ..Task::new("0", FIRST, PERIODS[0]) };
+    let tasks = if index == 0 { vec![own] } else { vec![more_urgent, own] };
+    let expected = match analyse(&tasks)?.last().copied() {
+        Some(Response::Bounded(bound)) if bound.nominal <= period => {
+            format!(
+                "analysed with {with} it is done {} after its release at most: none is to be missed \
+                 for it",
+                bound.nominal
+            )
+        }
+        Some(Response::Bounded(bound)) => format!(
+            "analysed with {with} it may be done {} after its release, beyond its {period}: misses \
+             are possible",
+            bound.nominal
+        ),
+        _ => format!("analysed with {with} its response has no bound"),
+    };
+    let slack = match slack {
+        Some(Nanos(0)) if timer == "NATIVE" => {
+            ", timer slack does not count for a real-time thread".to_owned()
+        }
+        Some(slack) if slack.0 > 1 => format!(", timer slack {slack}"),
+        _ => String::new(),
+    };
+    Ok(Some(format!(
+        "released late by {} (median) to {}{slack}; {expected}",
+        late.median, late.most
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::missed::Spread;
+    use crate::missed::tests::facts;
+
+    fn said(late: (u64, u64), task: (usize, u64), slack: u64, timer: &str) -> String {
+        let (median, most) = (Nanos(late.0), Nanos(late.1));
+        let facts = Facts { released: Some(Spread { median, most }), ..facts(3, 300) };
+        released(&facts, (task.0, ms(task.1)), Some(Nanos(slack)), timer).unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_is_to_be_expected_follows_from_how_late_releases_were() {
+        // The paper's own case: 8 ms of jitter and 2 ms of busy waiting are 39 ms.
+        let coarse = said((4_000_000, 8_000_000), (1, 17), 1, "grid(10ms)");
+        assert!(coarse.contains("39.0ms") && coarse.contains("misses are possible"), "{coarse}");
+        assert!(!coarse.contains("slack"), "{coarse}");
+        assert!(coarse.contains("that and 2.00ms of busy waiting"), "{coarse}");
+        // The first task waits by its own timer and keeps the CPU for no sleep.
+        let first = said((5_000, 100_000), (0, 3), 0, FIRST_TIMER);
+        assert!(first.contains("analysed with that it is done 3.10ms"), "{first}");
+        assert!(first.contains("none is to be missed") && !first.contains("slack"), "{first}");
+        let late = said((5_000, 4_000_000), (0, 3), 0, FIRST_TIMER);
+        assert!(late.contains("done 7.00ms") && late.contains("none is to be missed"), "{late}");
+        let native = said((55_000, 120_000), (1, 17), 50_000, "NATIVE");
+        assert!(native.contains("timer slack 50.0us"), "{native}");
+        let native = said((55_000, 120_000), (1, 17), 0, "NATIVE");
+        assert!(native.contains("slack does not count for a real-time thread"), "{native}");
+        assert!(native.contains("29.1ms") && native.contains("none is to be missed"), "{native}");
+        let less = said((4_000_000, 8_000_000), (1, 12), 1, "grid(10ms)");
+        assert!(less.contains("none is to be missed"), "{less}");
+        // The host held a release back: then the fine timer, too, is to miss.
+        let held = said((5_000, 12_000_000), (1, 17), 1, "HR");
+        assert!(held.contains("misses are possible"), "{held}");
+        assert!(said((5_000, 60_000), (0, 3), 1, "HR").contains("3.06ms"));
+    }
+
+    #[test]
+    fn without_a_release_nothing_is_said_of_it() {
+        let none = released(&facts(3, 300), (1, ms(17)), None, "HR").unwrap();
+        assert_eq!(none, None);
+    }
 }

@@ -1,35 +1,106 @@
 //! 5.6: the same two tasks with CPU reservations, exact and with a little to spare.
 
-use whylate_model::paper::Scenario;
+use whylate_model::Nanos;
+use whylate_model::paper::{Here, Scenario, Unit};
+use whylate_report::paper::in_unit;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::rows::{Filled, missed_for, misses, row};
+use crate::beside::Other;
+use crate::missed::{Charged, Facts};
+use crate::rows::Filled;
 
 const TIMES: Times = Times { usual: 10, quick: 3 };
+/// What each task needs, and how often.
+const TASKS: [(Nanos, Nanos); 2] =
+    [(Nanos(3_000_000), Nanos(8_000_000)), (Nanos(17_000_000), Nanos(33_000_000))];
 
-/// What is reserved for each task, and what the paper counted of both.
-const RUNS: [(&str, [&str; 2], &str, [&str; 2]); 2] = [
-    ("5.6-exact", ["3ms", "17ms"], "exactly what is needed", ["985 of 997", "106 of 303"]),
-    ("5.6-spare", ["3.1ms", "17.1ms"], "0.1ms to spare", ["0 of 1000", "0 of 303"]),
+/// Name of a part, what is reserved beyond that, what it stands for, and what the paper counted of both
+/// tasks: missed, and all.
+type Run = (&'static str, Nanos, &'static str, [(u64, u64); 2]);
+
+const RUNS: [Run; 2] = [
+    ("5.6-exact", Nanos(0), "exactly what is needed", [(985, 997), (106, 303)]),
+    ("5.6-spare", Nanos(100_000), "0.1ms to spare", [(0, 1000), (0, 303)]),
 ];
 
 pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), PaperError> {
-    for (part, [first, second], name, paper) in RUNS {
-        let words = format!(
-            "-n 2 -t 0 -w PERIODIC 3ms 8ms -rh {first} 8ms -t 1 -w PERIODIC 17ms 33ms -rh {second} 33ms"
-        );
+    let mut exact: [Option<Here>; 2] = [None, None];
+    for (part, spare, name, paper) in RUNS {
+        let words: Vec<String> = (0..)
+            .zip(TASKS)
+            .map(|(index, (need, period))| {
+                let reserved = Nanos(need.0 + spare.0);
+                let (need, period, reserved) = (exactly(need), exactly(period), exactly(reserved));
+                format!("-t {index} -w PERIODIC {need} {period} -rh {reserved} {period}")
+            })
+            .collect();
+        let words = format!("-n 2 {}", words.join(" "));
         let set = bench.hourglass(part, &words, TIMES, &[], scenario)?;
-        for (index, thread) in set.recorded.run.threads.iter().enumerate() {
-            let overruns = thread.overruns.map(|n| {
-                format!("the kernel counted {n} overruns: interrupts and the way into the kernel are charged, too")
-            });
-            let said: Vec<String> = overruns.into_iter().chain([missed_for(thread, 2)]).collect();
+        let jobs = bench.jobs(part)?;
+        for (index, (missed, all)) in paper.iter().enumerate() {
+            let budget = Nanos(TASKS[index].0.0 + spare.0);
+            let Some(facts) = Facts::of(&set, &jobs, index, (bench.cpu(), Some(budget))) else {
+                continue;
+            };
+            let paper = Other::counted(*missed, *all);
+            let beside = exact[index]
+                .as_ref()
+                .and_then(|of| Other::measured("the run with exactly what is needed", of));
             let what = format!("missed deadlines of task {index}, {name}");
-            scenario
-                .rows
-                .push(row(what, said.join("; ")).paper(paper[index.min(1)]).here(misses(thread)));
+            let clauses = [
+                facts.beside(Some(&paper)),
+                facts.beside(beside.as_ref()),
+                facts.charged.map(charged),
+            ];
+            scenario.rows.push(facts.row(&what, clauses).paper(format!("{missed} of {all}")));
+            exact[index] = Some(facts.here);
         }
     }
     Ok(())
+}
+
+/// A time as the paper writes it, to the microsecond.
+fn exactly(time: Nanos) -> String {
+    format!("{}ms", time.0 as f64 / 1e6)
+}
+
+/// What the jobs were charged beside what was reserved for them.
+fn charged(of: Charged) -> String {
+    let Charged { budget, over, by_host, jobs, overruns } = of;
+    let share = in_unit(over as f64 / (jobs as f64).max(1.0), Unit::Share);
+    let kernel = overruns
+        .map_or(String::new(), |n| format!(", and the kernel counted {n} overruns of its own"));
+    let host = match (over, by_host) {
+        (0, _) => String::new(),
+        (_, 0) => ", none for the host alone".to_owned(),
+        (_, by_host) => format!(", {by_host} of them for the host alone"),
+    };
+    format!(
+        "with interrupts, the kernel's own time and the host's {over} of {jobs} jobs ({share}) took \
+         more than the {budget} reserved{host}{kernel}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_jobs_were_charged_is_told_with_the_hosts_part_of_it() {
+        let of = |over, by_host, overruns| {
+            charged(Charged { budget: Nanos(3_100_000), over, by_host, jobs: 375, overruns })
+        };
+        let some = of(75, 60, Some(80));
+        assert!(some.contains("75 of 375 jobs (20.0%) took more than the 3.10ms"), "{some}");
+        assert!(some.contains("60 of them for the host alone") && some.contains("80 overruns"));
+        assert!(of(75, 0, None).contains("none for the host alone"));
+        let none = of(0, 0, None);
+        assert!(none.contains("0 of 375") && !none.contains("host alone"), "{none}");
+    }
+
+    #[test]
+    fn reservations_are_written_to_the_microsecond() {
+        assert_eq!([Nanos(3_100_000), Nanos(17_000_000)].map(exactly), ["3.1ms", "17ms"]);
+    }
 }

@@ -9,6 +9,7 @@ use whylate_model::Ticks;
 
 use crate::framing::Framing;
 use crate::peer::Peer;
+use crate::stamps::SocketStamps;
 use crate::stream::{Incoming, Next};
 
 /// A connection and what came by it.
@@ -17,6 +18,8 @@ pub(super) struct Connection {
     fd: OwnedFd,
     peer: Peer,
     incoming: Incoming,
+    /// Where the kernel's stamps are wanted.
+    pub(super) stamps: Option<Box<SocketStamps>>,
 }
 
 /// What reading brought.
@@ -30,11 +33,15 @@ pub(super) enum Brought {
 
 impl Connection {
     pub(super) fn new(fd: OwnedFd, peer: Peer) -> Self {
-        Self { fd, peer, incoming: Incoming::new() }
+        Self { fd, peer, incoming: Incoming::new(), stamps: None }
     }
 
     pub(super) fn fd(&self) -> &OwnedFd {
         &self.fd
+    }
+
+    pub(super) fn parts(&mut self) -> (&OwnedFd, &mut Option<Box<SocketStamps>>) {
+        (&self.fd, &mut self.stamps)
     }
 
     pub(super) fn peer(&self) -> &Peer {
@@ -49,9 +56,14 @@ impl Connection {
     /// Reads once what there is, without waiting.
     #[inline]
     pub(super) fn read<C: Counter>(&mut self, counter: &mut C) -> Brought {
-        match rustix::net::recv(&self.fd, self.incoming.room(), RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => Brought::End,
-            Ok((_, length)) => {
+        let (how, room) = (RecvFlags::DONTWAIT, self.incoming.room());
+        let read = match &mut self.stamps {
+            None => rustix::net::recv(&self.fd, room, how).map(|(_, length)| length),
+            Some(stamps) => stamps.receive(&self.fd, room, how.bits()).map(|(length, _)| length),
+        };
+        match read {
+            Ok(0) => Brought::End,
+            Ok(length) => {
                 let (at, _) = counter.read_ordered();
                 self.incoming.came(length, at);
                 Brought::Bytes

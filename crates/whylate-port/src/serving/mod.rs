@@ -7,6 +7,7 @@
 
 mod connection;
 mod gate;
+mod stamping;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use crate::framing::Framing;
 use crate::open::{Server, Target, Transport, wrong};
 use crate::peer::Peer;
 use crate::port::{Connections, Port, Received, Setup};
+use crate::stamps::{SocketStamps, Stamp, StampCounts, StampWish};
 use crate::stream::MAX_MESSAGE;
 use crate::unix_path::Bound;
 use crate::waiting::spin::Patience;
@@ -31,6 +33,7 @@ use crate::{tcp, udp, unix};
 
 use connection::{Brought, Connection};
 use gate::Gate;
+use stamping::Stamping;
 
 const BACKEND: &str = "several sockets";
 /// Sockets that listen, at most.
@@ -46,6 +49,8 @@ struct Listening {
     backend: &'static str,
     /// The path of a Unix socket goes with it.
     _bound: Option<Bound>,
+    /// Where the kernel's stamps are wanted.
+    stamps: Option<Box<SocketStamps>>,
 }
 
 /// Where the last message came from.
@@ -71,6 +76,8 @@ pub(crate) struct Serving<C> {
     framing: Framing,
     setup: Setup<C>,
     facts: PortFacts,
+    /// Where the kernel's stamps are wanted.
+    stamping: Option<Box<Stamping>>,
 }
 
 impl<C: Counter> Serving<C> {
@@ -105,6 +112,7 @@ impl<C: Counter> Serving<C> {
             stamps,
             max_message: MAX_MESSAGE,
             socket: listening.first().map(|one| SocketFacts::of(&one.fd, local, None)),
+            frames: None,
         };
         Ok(Self {
             listening,
@@ -117,6 +125,7 @@ impl<C: Counter> Serving<C> {
             framing,
             setup,
             facts,
+            stamping: None,
         })
     }
 
@@ -154,14 +163,31 @@ impl<C: Counter> Serving<C> {
         buffer: &mut [u8],
     ) -> Result<Option<Received>, PortError> {
         let how = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
-        match rustix::net::recvfrom(&self.listening[at].fd, buffer, how) {
-            Ok((_, length, from)) => {
+        let Listening { fd, stamps, .. } = &mut self.listening[at];
+        let read = match stamps {
+            None => {
+                rustix::net::recvfrom(&*fd, buffer, how).map(|(_, length, from)| (length, from))
+            }
+            Some(stamps) => stamps.receive(fd, buffer, how.bits()),
+        };
+        match read {
+            Ok((length, from)) => {
                 let stamp = self.stamp();
+                self.datagram_came(at);
                 self.last = Last::Datagram(at, from.map(Peer));
                 Ok(Some(Received::Message { length, at: stamp }))
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(errno) => Err(PortError::Receive { backend: self.listening[at].backend, errno }),
+        }
+    }
+
+    /// Numbers a datagram that has stamps.
+    fn datagram_came(&mut self, at: usize) {
+        if let (Some(stamping), Some(stamps)) = (&mut self.stamping, &mut self.listening[at].stamps)
+        {
+            stamps.numbered_message_came(stamping.received, true);
+            stamping.received += 1;
         }
     }
 
@@ -183,6 +209,13 @@ impl<C: Counter> Serving<C> {
         let connection = self.connections.get_mut(at)?.as_mut()?;
         match connection.take(self.framing, buffer) {
             Ok(Some((length, stamp))) => {
+                if let Some(stamping) = &mut self.stamping {
+                    let ends_read = !connection.has_part();
+                    if let Some(stamps) = &mut connection.stamps {
+                        stamps.numbered_message_came(stamping.received, ends_read);
+                    }
+                    stamping.received += 1;
+                }
                 if connection.has_part() {
                     self.unfinished.push_back(at);
                 }
@@ -218,7 +251,9 @@ impl<C: Counter> Serving<C> {
             self.counts.turned_away += 1;
             return;
         }
-        self.connections[free] = Some(Connection::new(fd, peer));
+        let mut connection = Connection::new(fd, peer);
+        self.stamp_connection(&mut connection, backend);
+        self.connections[free] = Some(connection);
         self.counts.accepted += 1;
         self.counts.open += 1;
     }
@@ -226,37 +261,52 @@ impl<C: Counter> Serving<C> {
     fn close(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at).and_then(Option::take) {
             self.gate.forget(connection.fd(), (self.listening.len() + at) as u64);
+            self.end_stamps(&connection);
             self.counts.open -= 1;
         }
     }
 
     fn send_back(&mut self, message: &[u8]) -> Result<Ticks, PortError> {
         let bytes = message.len();
+        let number = self.next_answer();
         let stamp = self.stamp();
         match &self.last {
             Last::Datagram(at, Some(Peer(to))) => {
                 let how = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-                let listening = &self.listening[*at];
-                match rustix::net::sendto(&listening.fd, message, how, to) {
+                let Listening { fd, stamps, .. } = &mut self.listening[*at];
+                let sent = match stamps {
+                    None => rustix::net::sendto(&*fd, message, how, to),
+                    Some(stamps) => stamps.send(fd, (message, number), Some(to), how.bits()),
+                };
+                match sent {
                     Ok(_) => Ok(stamp),
                     Err(errno) => {
                         Err(PortError::of_sending(&self.facts, errno, (bytes, Nanos(0), None)))
                     }
                 }
             }
-            Last::Connection(at) => self.send_by(*at, message, stamp),
+            Last::Connection(at) => self.send_by(*at, (message, number), stamp),
             _ => Err(PortError::NobodyToAnswer { backend: self.facts.backend }),
         }
     }
 
-    fn send_by(&mut self, at: usize, message: &[u8], stamp: Ticks) -> Result<Ticks, PortError> {
+    fn send_by(
+        &mut self,
+        at: usize,
+        (message, number): (&[u8], u64),
+        stamp: Ticks,
+    ) -> Result<Ticks, PortError> {
         let backend = self.facts.backend;
         let gone = PortError::PeerGone { backend };
         let Some(connection) = self.connections.get_mut(at).and_then(Option::as_mut) else {
             return Err(gone);
         };
         let how = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match rustix::net::send(connection.fd(), message, how) {
+        let sent = match connection.parts() {
+            (fd, None) => rustix::net::send(fd, message, how),
+            (fd, Some(stamps)) => stamps.send_in_stream(fd, (message, number), how.bits()),
+        };
+        match sent {
             Ok(sent) if sent == message.len() => Ok(stamp),
             Ok(_) => {
                 self.counts.stuck += 1;
@@ -292,7 +342,8 @@ impl<C: Counter + 'static> Port for Serving<C> {
             }
             let at = self.stamp();
             // New connections and parts of messages wake a sleeper, too.
-            if patience.is_over(at) && waited {
+            // So do stamps, which whoever waits is to take.
+            if waited && (patience.is_over(at) || self.stamping.is_some()) {
                 return Ok(Received::Nothing { at });
             }
             let left = Nanos(if waited { patience.left(at, self.setup.rate).0 } else { limit.0 });
@@ -331,6 +382,22 @@ impl<C: Counter + 'static> Port for Serving<C> {
     fn connections(&self) -> Connections {
         self.counts
     }
+
+    fn stamp(&mut self, wish: &StampWish) -> Result<(), PortError> {
+        self.ask_for_stamps(wish)
+    }
+
+    fn take_stamps(&mut self, each: &mut dyn FnMut(Stamp)) -> Result<(), PortError> {
+        self.hand_over_stamps(each)
+    }
+
+    fn stamp_counts(&self) -> Option<StampCounts> {
+        self.counts_of_stamps()
+    }
+
+    fn numbers(&self) -> Option<(u64, u64)> {
+        self.stamping.as_ref().map(|stamping| (stamping.sent, stamping.received))
+    }
 }
 
 fn listen(server: &Server) -> Result<(Listening, String), PortError> {
@@ -338,7 +405,7 @@ fn listen(server: &Server) -> Result<(Listening, String), PortError> {
     let internet = |fd: OwnedFd, backend: fn(SocketAddr) -> &'static str| {
         let local = crate::address::local(&fd)?;
         let (transport, backend) = (*transport, backend(local));
-        Ok((Listening { fd, transport, backend, _bound: None }, local.to_string()))
+        Ok((Listening { fd, transport, backend, _bound: None, stamps: None }, local.to_string()))
     };
     match (transport, target) {
         (Transport::Udp, Target::Address(at)) => {
@@ -351,7 +418,7 @@ fn listen(server: &Server) -> Result<(Listening, String), PortError> {
             let (fd, bound) = unix::listening(at, options)?;
             let local = at.display().to_string();
             let (transport, backend) = (*transport, unix::BACKEND);
-            Ok((Listening { fd, transport, backend, _bound: Some(bound) }, local))
+            Ok((Listening { fd, transport, backend, _bound: Some(bound), stamps: None }, local))
         }
         (transport, target) => Err(wrong(*transport, target)),
     }

@@ -5,6 +5,7 @@
 pub(crate) mod block;
 pub(crate) mod busy_poll;
 pub(crate) mod epoll;
+pub(crate) mod frames;
 pub(crate) mod io_uring;
 pub(crate) mod poll;
 pub(crate) mod spin;
@@ -18,6 +19,7 @@ use whylate_sys::ring_receive::RingReceive;
 use crate::error::PortError;
 
 pub use busy_poll::BusyPolling;
+pub use spin::Patience;
 
 /// How a port waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

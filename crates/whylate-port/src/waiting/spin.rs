@@ -4,25 +4,28 @@ use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 
 /// The end of a wait that looks again and again.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     length: TicksDelta,
     end: Option<Ticks>,
 }
 
 impl Patience {
-    pub(crate) fn new(limit: Nanos, rate: Hertz) -> Self {
+    /// A wait for `limit`, by a counter of this frequency.
+    #[must_use]
+    pub fn new(limit: Nanos, rate: Hertz) -> Self {
         Self { length: TicksDelta((limit.0 as f64 * rate.0 / 1e9) as u64), end: None }
     }
 
     /// Is it over at `at`? The limit counts from the first look that found nothing.
     #[inline]
-    pub(crate) fn is_over(&mut self, at: Ticks) -> bool {
+    pub fn is_over(&mut self, at: Ticks) -> bool {
         let length = self.length;
         at >= *self.end.get_or_insert_with(|| at + length)
     }
 
     /// What is left of it at `at`.
-    pub(crate) fn left(&self, at: Ticks, rate: Hertz) -> Nanos {
+    #[must_use]
+    pub fn left(&self, at: Ticks, rate: Hertz) -> Nanos {
         let ticks = self.end.map_or(self.length, |end| end.since(at));
         Nanos((ticks.0 as f64 * 1e9 / rate.0) as u64)
     }

@@ -168,7 +168,7 @@ impl Row {
             clock: HardwareCounter::KIND.to_owned(),
             definition: Definition::RoundTrip,
             resolution_ns,
-            lost: outcome.accounting.lost + outcome.abandoned,
+            lost: outcome.accounting.lost,
         }
     }
 }

@@ -3,18 +3,25 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::thread;
 
+use whylate_host::calibrations::{self, Way};
 use whylate_host::watch::Watched;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::flow::Direction;
+use whylate_model::{CpuId, Nanos, Pid};
 use whylate_net::lab::{Bed, Role};
 use whylate_net::open_loop::Ended;
+use whylate_net::process::ToldStalls;
+use whylate_net::serve::visits::Visits;
 use whylate_net::{NetError, ReflectorProcess};
 use whylate_port::open::{Client, Target as Place, Transport};
-use whylate_port::options::Options;
-use whylate_port::{Framing, Port, Setup, Wait};
+use whylate_port::{FrameStamping, Framing, LinkOptions, Port, Setup, Wait};
 
-use super::Request;
+use super::across::{self, OuterPorts};
+use super::link;
+use super::request::{FlowRequest, Request};
+use super::tail::Reflecting;
 use crate::RecordError;
 use crate::workbench::Workbench;
 
@@ -34,6 +41,8 @@ pub enum Target {
     },
     /// Whoever listens there.
     At(Place),
+    /// Nobody: what the client sends by one of these ports it hears itself at the other.
+    Across(OuterPorts),
 }
 
 impl Target {
@@ -42,8 +51,26 @@ impl Target {
     pub fn cpu(&self) -> Option<CpuId> {
         match self {
             Self::Own { cpu, .. } => Some(*cpu),
-            Self::At(_) => None,
+            Self::At(_) | Self::Across(_) => None,
         }
+    }
+
+    /// What times of messages to it count, and over which path they go. What the path holds them back by
+    /// is not known.
+    pub(super) fn way(&self) -> Way {
+        let over = match self {
+            Self::Own { bed: None, .. } => "loopback".to_owned(),
+            Self::Own { bed: Some(bed), .. } | Self::Across(OuterPorts::Bed(bed)) => {
+                calibrations::over_bed(bed.kind())
+            }
+            Self::At(place) => format!("the way to {place}"),
+            Self::Across(OuterPorts::Host { .. }) => "two ports of this host".to_owned(),
+        };
+        let definition = match self {
+            Self::Across(_) => "one-way",
+            Self::Own { .. } | Self::At(_) => "rtt",
+        };
+        Way { definition: definition.to_owned(), over, delay: None }
     }
 }
 
@@ -55,21 +82,61 @@ impl fmt::Display for Target {
                 write!(f, "a reflector on CPU {cpu} through the bed {}", bed.name())
             }
             Self::At(place) => place.fmt(f),
+            Self::Across(ports) => ports.fmt(f),
         }
     }
+}
+
+/// What is to be told beside the messages: by a reflector that is started of itself, and by the client's
+/// frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is told or not, by itself")]
+pub(super) struct Wish {
+    /// When it was kept from running.
+    pub(super) stalls: bool,
+    /// When it had each request, and answered it.
+    pub(super) visits: bool,
+    /// When the kernel took a request in for it, and sent its answer.
+    pub(super) stamps: bool,
+    /// When the client's frames came and left: their metadata (AF_XDP).
+    pub(super) frames: bool,
 }
 
 /// The client's port, and the reflector's process.
 pub(super) struct Ends {
     pub(super) near: Box<dyn Port>,
     reflector: Option<(ReflectorProcess, CpuId)>,
+    told: Option<ToldStalls>,
+    /// What the reflector tells of each request.
+    pub(super) visits: Option<Visits>,
 }
 
 impl Ends {
+    /// Of a client that needs nobody else.
+    pub(super) fn alone(near: Box<dyn Port>) -> Self {
+        Self { near, reflector: None, told: None, visits: None }
+    }
+
+    /// The reflector's process, where it was started here.
+    pub(super) fn reflector(&self) -> Option<Pid> {
+        self.reflector.as_ref().map(|(of, _)| of.pid())
+    }
+
+    /// What the reflector tells of itself, for whoever looks at it.
+    pub(super) fn reflecting(&mut self) -> Option<Reflecting> {
+        let told = self.told.take();
+        self.reflector.as_ref().map(|(of, cpu)| Reflecting { pid: of.pid(), cpu: *cpu, told })
+    }
+
     /// What must stay where it is.
     pub(super) fn watched(&self) -> Vec<Watched> {
         let reflector = self.reflector.iter();
         reflector.map(|(of, cpu)| Watched { tid: of.pid(), cpus: vec![*cpu] }).collect()
+    }
+
+    /// The client's port by itself, and the reflector, which lives as long as that is kept.
+    pub(super) fn apart(self) -> (Box<dyn Port>, Option<ReflectorProcess>) {
+        (self.near, self.reflector.map(|(process, _)| process))
     }
 
     /// Why the flow ended before its time; none when it did not.
@@ -87,76 +154,144 @@ impl Ends {
 
 pub(super) fn open(
     request: &Request,
-    bench: &Workbench,
+    flow: &FlowRequest,
+    bench: (&Workbench, Wish),
     framing: Framing,
 ) -> Result<Ends, RecordError> {
-    let setup = Setup { counter: bench.counter, rate: bench.rate, wait: request.wait };
-    let (place, bed, reflector) = match &request.target {
+    open_unlike(request, (flow, flow), bench, framing)
+}
+
+/// Opens ends that need not go by the same way: the client's by that of `flow`, and the reflector's by
+/// that of `far`.
+pub(super) fn open_unlike(
+    request: &Request,
+    (flow, far): (&FlowRequest, &FlowRequest),
+    (bench, wish): (&Workbench, Wish),
+    framing: Framing,
+) -> Result<Ends, RecordError> {
+    let setup = Setup { counter: bench.counter, rate: bench.rate, wait: flow.wait };
+    let asked = &request.options.link;
+    let (place, bed, reflector) = match &flow.target {
+        Target::Across(ports) => {
+            let opened = across::port(request, (flow, ports), bench, &mut None)?;
+            return Ok(Ends::alone(opened.port));
+        }
         Target::At(place) => (place.clone(), None, None),
         Target::Own { cpu, bed } => {
-            let (process, place) = reflector(request, *cpu, bed.as_ref())?;
+            let (process, place) =
+                reflector(&request.program, far, (*cpu, bed.as_ref()), asked, wish)?;
             (place, bed.as_ref(), Some((process, *cpu)))
         }
     };
-    let (transport, options) = (request.transport, Options::default());
-    let client = Client { transport, target: place, from: None, options };
+    let (transport, mut options) = (flow.transport, request.options.clone());
+    if wish.frames {
+        options.link.stamping = FrameStamping::Asked;
+    }
+    let from =
+        request.from.or_else(|| link::own_address(flow, bed.map(|_| roles(flow.direction)[0])));
+    let client = Client { transport, target: place, from, options };
     let near = match bed {
         None => client.open(setup, framing)?,
-        Some(bed) => inside(bed, || Ok(client.open(setup, framing)?))?,
+        Some(bed) => inside(bed, roles(flow.direction)[0], || Ok(client.open(setup, framing)?))?,
     };
-    Ok(Ends { near, reflector })
+    let (reflector, told, visits) = match reflector {
+        Some((Started { process, told, visits }, cpu)) => (Some((process, cpu)), told, visits),
+        None => (None, None, None),
+    };
+    Ok(Ends { near, reflector, told, visits })
 }
 
 /// A socket belongs to the namespace that it was made in, whoever uses it afterwards.
-fn inside<T: Send>(
+pub(super) fn inside<T: Send>(
     bed: &Bed,
+    role: Role,
     make: impl FnOnce() -> Result<T, RecordError> + Send,
 ) -> Result<T, RecordError> {
     let entered = || {
-        bed.enter(Role::Client)?;
+        bed.enter(role)?;
         make()
     };
     thread::scope(|scope| scope.spawn(entered).join()).unwrap_or_else(|panic| resume_unwind(panic))
 }
 
+/// The parts of a bed that send and reflect.
+pub(super) fn roles(direction: Direction) -> [Role; 2] {
+    match direction {
+        Direction::There => [Role::Client, Role::Server],
+        Direction::Back => [Role::Server, Role::Client],
+    }
+}
+
+/// A reflector that was started, and what it tells.
+struct Started {
+    process: ReflectorProcess,
+    told: Option<ToldStalls>,
+    visits: Option<Visits>,
+}
+
 /// Starts this program as the other end; where it listens.
 fn reflector(
-    request: &Request,
-    cpu: CpuId,
-    bed: Option<&Bed>,
-) -> Result<(ReflectorProcess, Place), RecordError> {
-    let path = std::env::temp_dir().join(format!("whylate-rtt-{}", std::process::id()));
-    let listen = match (request.transport, bed) {
+    program: &Path,
+    flow: &FlowRequest,
+    (cpu, bed): (CpuId, Option<&Bed>),
+    options: &LinkOptions,
+    wish: Wish,
+) -> Result<(Started, Place), RecordError> {
+    let [_, role] = roles(flow.direction);
+    let socket = format!("whylate-{}-{}", flow.name, std::process::id());
+    let path = std::env::temp_dir().join(socket);
+    let listen = match (flow.transport, bed) {
         (Transport::Unix, _) => path.display().to_string(),
         (_, None) => format!("{}:0", Ipv4Addr::LOCALHOST),
-        (_, Some(_)) => format!("{}:0", Bed::address(Role::Server)),
+        (_, Some(_)) => format!("{}:0", Bed::address(role)),
     };
     // One socket is waited for in the same way as the client's; many connections cannot be.
-    let wait = match request.transport {
-        Transport::Tcp if !request.wait.takes_many_sockets() => Wait::Epoll,
-        _ => request.wait,
+    let wait = match flow.transport {
+        Transport::Tcp if !flow.wait.takes_many_sockets() => Wait::Epoll,
+        _ => flow.wait,
     };
     let mut words = vec!["reflect".to_owned(), "--once".to_owned(), "--no-dma-latency".to_owned()];
+    words.push("--until-eof".to_owned());
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--listen", listen);
-    option("--port", request.transport.to_string());
+    option("--port", flow.transport.to_string());
     option("--wait", wait.to_string());
-    option("--protocol", request.protocol.to_string());
+    option("--protocol", flow.protocol.to_string());
     option("--cpu", cpu.to_string());
     option("--idle", "30s".to_owned());
     if let Some(bed) = bed {
         option("--bed", bed.name().to_owned());
+        option("--bed-end", role.to_string());
     }
-    let (process, said) = ReflectorProcess::spawn_listening(&request.program, words, cpu)?;
-    let place = match request.transport {
-        Transport::Unix => Place::Path(path),
-        Transport::Udp | Transport::Tcp => {
-            let Ok(address) = said.parse() else {
-                let exe = request.program.clone();
-                return Err(NetError::NotListening { exe, said }.into());
-            };
-            Place::Address(address)
+    if flow.transport.carries_frames() {
+        words.extend(link::words(options, flow.transport));
+    }
+    let visits = if wish.visits { Some(Visits::new()?) } else { None };
+    // It has the memory open for as long as it takes to start it.
+    let left = visits.as_ref().map(Visits::leave).transpose()?;
+    if let Some(left) = &left {
+        words.extend(["--tell-visits".to_owned(), left.word().display().to_string()]);
+        if wish.stamps {
+            words.push("--tell-stamps".to_owned());
         }
+    }
+    let (process, told, said) = if wish.stalls && !wait.sleeps() {
+        words.push("--tell-stalls".to_owned());
+        let (process, said, told) = ReflectorProcess::spawn_telling(program, words, cpu)?;
+        (process, Some(told), said)
+    } else {
+        let (process, said) = ReflectorProcess::spawn_listening(program, words, cpu)?;
+        (process, None, said)
     };
-    Ok((process, place))
+    let place = if flow.transport == Transport::Unix {
+        Place::Path(path)
+    } else {
+        let Ok(address) = said.parse() else {
+            let exe = program.to_owned();
+            return Err(NetError::NotListening { exe, said }.into());
+        };
+        Place::Address(address)
+    };
+    drop(left);
+    Ok((Started { process, told, visits }, place))
 }

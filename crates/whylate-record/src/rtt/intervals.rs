@@ -4,17 +4,19 @@
 //! nothing. What is kept in memory does not grow with the run.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use whylate_model::{Hertz, Nanos, TicksDelta};
 use whylate_net::OpenLoop;
 use whylate_net::open_loop::Latencies;
 
-use super::flow::Of;
+use super::flow::{Names, Of};
 use crate::intervals::{Interval, Tables};
 use crate::storage::Storage;
 
-/// Sets of histograms on the way: one that is filled, one under way, one that waits.
-const SPARES: usize = 2;
+/// Sets of histograms on the way beside those that are filled until they are taken in: one under way, one
+/// that waits.
+const SPARES: u128 = 2;
 
 /// The measuring thread's end.
 pub(super) struct Hand {
@@ -24,29 +26,45 @@ pub(super) struct Hand {
 
 /// The recording thread's end, and what it has kept.
 pub(super) struct Collected {
+    /// What its series are called.
+    pub(super) names: Names,
+    /// Names of them, as in [`Of::ALL`].
+    tags: [String; 4],
     filled: Receiver<(u64, Latencies)>,
     empty: Sender<Latencies>,
     width: Nanos,
     width_ticks: TicksDelta,
-    tables: [Tables; 3],
+    tables: [Tables; 4],
+    sum: Latencies,
     /// One more than the number of the last interval.
     intervals: u64,
 }
 
-pub(super) fn between(settings: &OpenLoop, rate: Hertz) -> (Collected, Hand) {
+/// Both ends, where the recording thread takes them in this often.
+pub(super) fn between(
+    names: Names,
+    settings: &OpenLoop,
+    rate: Hertz,
+    wait: Duration,
+) -> (Collected, Hand) {
     let (filled, to_collect) = channel();
     let (emptied, empty) = channel();
-    for _ in 0..SPARES {
+    let whole = u128::from(settings.duration.0);
+    let between_takes = wait.as_nanos().min(whole) / u128::from(settings.interval.0.max(1));
+    for _ in 0..SPARES + between_takes {
         // The other end is in this very function.
         let _ = emptied.send(Latencies::touched());
     }
     let width_ticks = settings.interval.to_ticks(rate);
     let collected = Collected {
+        tags: Of::ALL.map(|of| of.series(&names.flow)),
+        names,
         filled: to_collect,
         empty: emptied,
         width: settings.interval,
         width_ticks,
-        tables: [(); 3].map(|()| Tables::new(width_ticks)),
+        tables: [(); 4].map(|()| Tables::new(width_ticks)),
+        sum: Latencies::default(),
         intervals: 0,
     };
     (collected, Hand { filled, empty })
@@ -68,18 +86,32 @@ impl Collected {
         while let Ok((index, mut latencies)) = self.filled.try_recv() {
             let start = Nanos(index.saturating_mul(self.width.0));
             let offset = TicksDelta(index.saturating_mul(self.width_ticks.0));
-            for (of, table) in Of::ALL.into_iter().zip(&mut self.tables) {
+            let named = Of::ALL.into_iter().zip(&self.tags);
+            for ((of, tag), table) in named.zip(&mut self.tables) {
                 let values = of.pick(&latencies);
                 if !values.is_empty() {
-                    storage.interval(of.series(), values, start, self.width);
+                    storage.interval(tag, values, start, self.width);
                     table.add(offset, Interval::of(values));
                 }
+            }
+            for (sum, more) in [
+                (&mut self.sum.service, &latencies.service),
+                (&mut self.sum.response, &latencies.response),
+                (&mut self.sum.lateness, &latencies.lateness),
+                (&mut self.sum.uninterrupted, &latencies.uninterrupted),
+            ] {
+                sum.add(more);
             }
             self.intervals = self.intervals.max(index + 1);
             latencies.clear();
             // The measuring thread may have ended.
             let _ = self.empty.send(latencies);
         }
+    }
+
+    /// All that has come so far.
+    pub(super) fn sum(&self) -> &Latencies {
+        &self.sum
     }
 
     /// The whole intervals of one kind of time.

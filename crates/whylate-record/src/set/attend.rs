@@ -15,7 +15,7 @@ impl Recording<'_> {
         let rate = self.workbench.rate;
         let storage = RefCell::new(&mut self.storage);
         let (tallies, execution) = (&mut self.tallies, &mut self.execution);
-        let switches = &mut self.switches;
+        let (switches, host) = (&mut self.switches, &mut self.host);
         for (index, facts) in self.set.members().enumerate() {
             execution.begin(index, self.set.totals(index).start, facts.cpu);
         }
@@ -25,8 +25,9 @@ impl Recording<'_> {
             self.trace.as_mut(),
             now,
             |attributed| {
-                tallies.gap(attributed);
+                tallies.gap(attributed, rate);
                 switches.gap(attributed);
+                host.gap(attributed);
                 if !attributed.gap.kind.is_wait() {
                     storage.borrow_mut().gap(attributed);
                 }
@@ -65,10 +66,11 @@ impl Recording<'_> {
                 });
             }
         }
-        let (storage, switches) = (&mut self.storage, &mut self.switches);
+        let (storage, switches, host) = (&mut self.storage, &mut self.switches, &mut self.host);
         self.collector.finish(&self.set, |attributed| {
-            tallies.gap(attributed);
+            tallies.gap(attributed, rate);
             switches.gap(attributed);
+            host.gap(attributed);
             if !attributed.gap.kind.is_wait() {
                 storage.gap(attributed);
             }

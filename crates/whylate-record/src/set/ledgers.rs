@@ -140,10 +140,10 @@ impl Tallies {
     }
 
     /// A gap has been attributed.
-    pub(super) fn gap(&mut self, of: &Attributed) {
+    pub(super) fn gap(&mut self, of: &Attributed, rate: Hertz) {
         let tally = &mut self.threads[of.thread as usize];
         tally.count(of);
-        tally.wakes.gap(of);
+        tally.wakes.gap(of, rate);
         let blocked = matches!(of.gap.kind, GapKind::Blocked | GapKind::HandOff);
         if of.gap.kind.is_wait() && !blocked {
             return;
@@ -256,7 +256,7 @@ impl Tally {
 
     fn settle(&mut self, all: bool, rate: Hertz) {
         if all {
-            self.wakes.close();
+            self.wakes.close(rate);
         }
         let known_to = self.recent.back().map_or(Ticks(0), |gap| gap.end);
         while let Some(job) = self.waiting.front().copied() {
@@ -372,11 +372,13 @@ fn is_thread(cause: &Cause) -> bool {
 
 fn bin(cause: &Cause) -> Bin {
     match cause {
-        Cause::Thread { .. } | Cause::Throttled | Cause::ContextSwitch | Cause::Migration => {
-            Bin::Thread
-        }
+        Cause::Thread { .. }
+        | Cause::Whylate
+        | Cause::Throttled
+        | Cause::ContextSwitch
+        | Cause::Migration => Bin::Thread,
         Cause::TimerLate | Cause::IdleExit => Bin::Waking,
-        Cause::Blocked => Bin::Blocked,
+        Cause::Blocked | Cause::Stopped => Bin::Blocked,
         Cause::Interrupt { .. }
         | Cause::Softirq { .. }
         | Cause::PageFault
@@ -455,12 +457,12 @@ mod tests {
     fn planted(above_ordinary: bool) -> Tallies {
         let mut tallies = of_one(above_ordinary, None);
         tallies.job(0, job(0, 1_000, 1_400, Verdict::Hit));
-        tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
-        tallies.gap(&attributed(1_400, GapKind::Sleep, &[(600, other(PriorityClass::Idle))]));
+        tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]), HZ);
+        tallies.gap(&attributed(1_400, GapKind::Sleep, &[(600, other(PriorityClass::Idle))]), HZ);
         tallies.job(0, job(1, 2_000, 4_000, Verdict::Late));
         let preempted = [(60, timer()), (900, other(PriorityClass::Ordinary))];
-        tallies.gap(&attributed(2_100, GapKind::Interruption, &preempted));
-        tallies.gap(&attributed(3_600, GapKind::Interruption, &[(500, Cause::Host)]));
+        tallies.gap(&attributed(2_100, GapKind::Interruption, &preempted), HZ);
+        tallies.gap(&attributed(3_600, GapKind::Interruption, &[(500, Cause::Host)]), HZ);
         tallies.settle(true, HZ);
         tallies
     }
@@ -496,7 +498,7 @@ mod tests {
         let mut tallies = of_one(true, None);
         tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
         let late = [(700, Cause::TimerLate), (40, timer()), (9, other(PriorityClass::RealTime))];
-        tallies.gap(&attributed(1_000, GapKind::Dispatch, &late));
+        tallies.gap(&attributed(1_000, GapKind::Dispatch, &late), HZ);
         tallies.settle(true, HZ);
         let miss = &tallies.thread(0).first[0];
         assert_eq!((miss.taken.waking_ns, miss.taken.threads_ns), (700.0, 9.0));
@@ -511,7 +513,7 @@ mod tests {
             [(5, timer()), (300, other(PriorityClass::RealTime)), (70, Cause::Host), (9, timer())];
         let back = (200, other(PriorityClass::RealTime));
         let parts: Vec<_> = away.into_iter().chain([back, (3, timer())]).collect();
-        tallies.gap(&attributed(1_100, GapKind::Interruption, &parts));
+        tallies.gap(&attributed(1_100, GapKind::Interruption, &parts), HZ);
         tallies.settle(true, HZ);
         let taken = tallies.thread(0).first[0].taken;
         assert_eq!((taken.threads_ns, taken.away_ns), (500.0, 79.0));
@@ -523,8 +525,8 @@ mod tests {
         let mut tallies = of_one(true, None);
         tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
         let low = [(20, timer()), (800, other(PriorityClass::RealTime))];
-        tallies.gap(&attributed(1_100, GapKind::Blocked, &low));
-        tallies.gap(&attributed(2_100, GapKind::Interruption, &[(40, timer())]));
+        tallies.gap(&attributed(1_100, GapKind::Blocked, &low), HZ);
+        tallies.gap(&attributed(2_100, GapKind::Interruption, &[(40, timer())]), HZ);
         tallies.settle(true, HZ);
         let miss = &tallies.thread(0).first[0];
         assert_eq!((miss.taken.blocked_ns, miss.taken.interrupts_ns), (820.0, 40.0));
@@ -538,9 +540,9 @@ mod tests {
         for (budget, cause) in [(330, Cause::Throttled), (350, other(PriorityClass::Deadline))] {
             let mut tallies = of_one(true, Some(Nanos(budget)));
             tallies.job(0, job(0, 1_000, 2_400, Verdict::Late));
-            tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
+            tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]), HZ);
             let away = [(800, other(PriorityClass::Deadline))];
-            tallies.gap(&attributed(1_200, GapKind::Interruption, &away));
+            tallies.gap(&attributed(1_200, GapKind::Interruption, &away), HZ);
             tallies.settle(true, HZ);
             assert_eq!(tallies.thread(0).causes, BTreeMap::from([(cause, 1)]));
         }
@@ -553,11 +555,11 @@ mod tests {
         for index in 0..3 {
             let release = 1_000 * (index + 1);
             tallies.job(0, job(index, release, release + 900, Verdict::Hit));
-            tallies.gap(&attributed(release + 10, GapKind::Interruption, &planned));
+            tallies.gap(&attributed(release + 10, GapKind::Interruption, &planned), HZ);
         }
         tallies.job(0, job(3, 4_000, 5_300, Verdict::Late));
-        tallies.gap(&attributed(4_010, GapKind::Interruption, &planned));
-        tallies.gap(&attributed(4_700, GapKind::Interruption, &[(400, Cause::Host)]));
+        tallies.gap(&attributed(4_010, GapKind::Interruption, &planned), HZ);
+        tallies.gap(&attributed(4_700, GapKind::Interruption, &[(400, Cause::Host)]), HZ);
         tallies.settle(true, HZ);
         let miss = &tallies.thread(0).first[0];
         let gap = miss.gap.as_ref().unwrap();
@@ -568,10 +570,10 @@ mod tests {
     fn a_job_waits_until_its_gaps_are_known() {
         let mut tallies = of_one(false, None);
         tallies.job(0, job(0, 1_000, 1_400, Verdict::Late));
-        tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]));
+        tallies.gap(&attributed(1_100, GapKind::Interruption, &[(40, timer())]), HZ);
         tallies.settle(false, HZ);
         assert!(tallies.take_fresh().is_empty());
-        tallies.gap(&attributed(1_500, GapKind::Interruption, &[(40, timer())]));
+        tallies.gap(&attributed(1_500, GapKind::Interruption, &[(40, timer())]), HZ);
         tallies.settle(false, HZ);
         assert_eq!(tallies.take_fresh().len(), 1);
     }

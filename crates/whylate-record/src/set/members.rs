@@ -350,15 +350,16 @@ pub(super) fn allowed(request: &Request, thread: &Thread) -> Vec<CpuId> {
     thread.all_cpus().unwrap_or_else(unsaid)
 }
 
-/// How much later than asked the kernel may let the thread's timer fire: real-time threads have none,
-/// whatever was set.
-fn slack_of(member: &MemberFacts) -> Nanos {
-    match member.seated.policy {
+/// How much later than asked the kernel may let the thread's timer fire under the policy that the
+/// thread has: real-time threads have no slack, whatever was set. None where it is not known.
+pub(super) fn slack_of(member: &MemberFacts) -> Option<Nanos> {
+    let set = member.timer.slack?;
+    Some(match member.seated.policy {
         sched::Policy::Fifo(_) | sched::Policy::RoundRobin(_) | sched::Policy::Deadline { .. } => {
             Nanos(0)
         }
-        _ => member.timer.slack.unwrap_or_default(),
-    }
+        _ => set,
+    })
 }
 
 /// What the attribution knows beside gaps and events.
@@ -381,7 +382,7 @@ pub(super) fn context(
             },
             period_ticks: facts.warmup_period,
             always_runs: natures[index].always_runs,
-            slack: slack_of(member).to_ticks(workbench.rate),
+            slack: slack_of(member).unwrap_or_default().to_ticks(workbench.rate),
         })
         .collect();
     workbench.context(threads)

@@ -30,7 +30,8 @@ pub fn write(folder: &Path, threads: &[Thread], of: &SetRecorded) -> io::Result<
         let mut text = header(&summary.policy, of.passes.left_out());
         for pass in of.passes.thread(index) {
             let Some(phase) = program.phases.get(pass.phase as usize) else { continue };
-            let configured = (phase.asks().0 / 1_000, phase.period().0 / 1_000);
+            let asked = phase.run().0.saturating_add(phase.runtime().0);
+            let configured = (asked / 1_000, phase.period().0 / 1_000);
             row(&mut text, index, pass, configured, of.begin, run.clock.hz);
         }
         let name = format!("whylate-{}-{index}.log", thread.name.replace(['/', '\0'], "_"));
@@ -42,8 +43,8 @@ pub fn write(folder: &Path, threads: &[Thread], of: &SetRecorded) -> io::Result<
 
 fn header(policy: &str, left_out: u64) -> String {
     let mut text = format!(
-        "# Policy : {policy}\n# perf is 0: no loop is calibrated; run is counted between gaps; \
-         slack is to the job's deadline\n"
+        "# Policy : {policy}\n# perf is 0: no loop is calibrated; run is CPU time received, also of \
+         runtime events; slack is to the job's deadline\n"
     );
     if left_out > 0 {
         let _ = writeln!(text, "# {left_out} passes of all threads found no room and are left out");
@@ -64,7 +65,7 @@ fn row(
         text,
         "{index:4} {:8} {:8} {:8} {:15} {:15} {:15} {:10} {duration_us:10} {period_us:10} {:10}",
         0,
-        us(pass.run),
+        us(pass.run + pass.busy.received),
         us(pass.end.since(pass.start)),
         us(TicksDelta(pass.start.0)),
         us(TicksDelta(pass.end.0)),
@@ -77,6 +78,7 @@ fn row(
 #[cfg(test)]
 mod tests {
     use whylate_model::Nanos;
+    use whylate_threads::ledger::Busy;
 
     use super::*;
 
@@ -86,7 +88,12 @@ mod tests {
             phase: 0,
             start: Ticks(5_000_000),
             end: Ticks(15_000_400),
-            run: TicksDelta(1_000_600),
+            run: TicksDelta(700_600),
+            busy: Busy {
+                elapsed: TicksDelta(900_000),
+                received: TicksDelta(300_000),
+                over: TicksDelta(0),
+            },
             slack_ns: -2_500_000,
             late: Nanos(92_000),
         };

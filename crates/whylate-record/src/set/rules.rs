@@ -266,7 +266,8 @@ fn union(spans: &[(Ticks, Ticks)], within: (Ticks, Ticks)) -> u64 {
     total
 }
 
-/// Each timer against the one whose wake-ups are the least late.
+/// Each timer against the one whose wake-ups are the least late; those that do not differ by the rule
+/// are told, too, for silence would not say that they were compared.
 fn r5(threads: &[About], latencies: &[(u16, Ticks, Nanos)]) -> Vec<Finding> {
     let mut by_timer: BTreeMap<&str, Vec<Nanos>> = BTreeMap::new();
     for (thread, _, late) in latencies {
@@ -283,12 +284,40 @@ fn r5(threads: &[About], latencies: &[(u16, Ticks, Nanos)]) -> Vec<Finding> {
         return Vec::new();
     };
     let late = Nanos(median(good).0.saturating_mul(LATE).max(1));
-    let others = by_timer.iter().filter(|(name, _)| *name != best);
-    others
-        .filter_map(|(name, sample)| {
-            r5_timers((name, sample), (best, good), late, preemption()).ok().flatten()
-        })
-        .collect()
+    let (mut findings, mut alike) = (Vec::new(), Vec::new());
+    for (name, sample) in by_timer.iter().filter(|(name, _)| *name != best) {
+        match r5_timers((name, sample), (best, good), late, preemption()) {
+            Ok(Some(finding)) => findings.push(finding),
+            Ok(None) => alike.push((*name, sample.as_slice())),
+            Err(_) => {}
+        }
+    }
+    findings.extend(r5_alike(&alike, (best, good), late));
+    findings
+}
+
+/// That some timers do not differ from the best one, with what was compared.
+fn r5_alike(
+    alike: &[(&str, &[Nanos])],
+    (best, good): (&str, &[Nanos]),
+    late: Nanos,
+) -> Option<Finding> {
+    let counted = |(name, sample): (&str, &[Nanos])| {
+        let beyond = sample.iter().filter(|of| **of >= late).count();
+        format!("{beyond} of {} with {name}", sample.len())
+    };
+    let told: Vec<String> = alike.iter().copied().map(counted).collect();
+    (!told.is_empty()).then(|| Finding {
+        rule: Rule::R5,
+        cpu: None,
+        text: format!(
+            "no difference from timer {best} is shown: of wake-ups {late} late or more there are {}, \
+             and {}",
+            counted((best, good)),
+            told.join(", ")
+        ),
+        confidence: Confidence::Possible,
+    })
 }
 
 /// As the kernel says of itself. One whose preemption is chosen at boot may have been given either.
@@ -405,5 +434,28 @@ mod tests {
         let latencies: Vec<_> = fine.chain(coarse).collect();
         let findings = findings(&threads, &whole(&[], &latencies), &Switches::new(), HZ);
         assert!(told(&findings, Rule::R5)[0].starts_with("timer grid is at fault"));
+    }
+
+    #[test]
+    fn timers_that_do_not_differ_are_told_and_one_that_does_is_not_among_them() {
+        let named = |name: &str, timer| About { timer, ..about(name, false, (0, 1_000_000)) };
+        let threads = [named("a", "HR"), named("b", "timerfd"), named("c", "NATIVE")];
+        let late = |thread, late: u64| (thread, Ticks(0), Nanos(late));
+        // The third is late by ten times as much, one time in five.
+        let latencies: Vec<_> = (0..500_u64)
+            .flat_map(|n| {
+                let slow = if n % 5 == 0 { 50_000 } else { 5_200 };
+                [late(0, 5_000 + n), late(1, 5_100 + n), late(2, slow + n)]
+            })
+            .collect();
+        let found = findings(&threads, &whole(&[], &latencies), &Switches::new(), HZ);
+        let said = told(&found, Rule::R5);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].contains("NATIVE is at fault: 100 of 500"), "{said:?}");
+        let alike = said[1];
+        assert!(alike.starts_with("no difference from timer HR is shown"), "{alike}");
+        assert!(alike.contains("0 of 500 with timerfd") && !alike.contains("NATIVE"), "{alike}");
+        let one = findings(&threads[..1], &whole(&[], &latencies[..1]), &Switches::new(), HZ);
+        assert!(told(&one, Rule::R5).is_empty(), "one timer is compared with none");
     }
 }

@@ -7,18 +7,16 @@ use whylate_gap::Totals;
 use whylate_gap::plan::Work;
 use whylate_gap::workload::LINE;
 use whylate_model::series::{Definition, Series};
-use whylate_model::threads::{
-    CpuTime, Deadlines, MissCause, PhaseSummary, SwitchCounts, ThreadSummary,
-};
+use whylate_model::threads::{CpuTime, Deadlines, MissCause, SwitchCounts, ThreadSummary};
 use whylate_model::wake::{LATER_THAN, LaterThan, WakeSummary};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Hertz, Nanos, TicksDelta};
+use whylate_model::{CpuId, Nanos, TicksDelta};
 use whylate_rta::task_set::{ReservationKind, ReservationScheduler};
 use whylate_stats::Histogram;
-use whylate_threads::ledger::{Account, Binned, PhaseAccount};
+use whylate_threads::ledger::{Account, Binned};
 
 use super::ledgers::{Tally, nanos};
-use super::{Evidence, Recording, Source, members, wakes};
+use super::{Evidence, Recording, Source, members, phases, wakes};
 use crate::intervals::Interval;
 use crate::kernel_trace;
 use crate::summary::{self, Description};
@@ -41,7 +39,9 @@ impl Recording<'_> {
         let elapsed = totals.elapsed();
         let member = self.set.members().nth(index);
         let account = self.account(index);
-        let received = nanos(elapsed.0.saturating_sub(totals.gap_ticks.0), rate);
+        let had = TicksDelta(elapsed.0.saturating_sub(totals.gap_ticks.0));
+        let received = had.to_nanos(rate);
+        let (steps, closed) = phases::steps(thread, account, had, rate);
         let switches = ended.map(|ended| ended.switches).unwrap_or_default();
         let traced = self.evidence_is_complete(tally);
         let told = self.reserved.values().find_map(|held| held.overruns(collected.facts.tid));
@@ -51,7 +51,7 @@ impl Recording<'_> {
             name: thread.name.clone(),
             workload: thread.workload.to_string(),
             timer: member.map_or_else(String::new, |member| member.timer.name.to_owned()),
-            timer_slack: member.and_then(|member| member.timer.slack),
+            timer_slack: member.and_then(members::slack_of),
             policy: member.map_or_else(String::new, |member| member.seated.policy.to_string()),
             reservation: thread.reservation.map(|of| {
                 let kind = match of.kind {
@@ -81,7 +81,7 @@ impl Recording<'_> {
             gaps: totals.gaps,
             dropped: totals.dropped,
             passes: self.passes(index, &totals),
-            closure: collected.check.verdict(&totals),
+            closure: closed.unwrap_or_else(|| collected.check.verdict(&totals)),
             switches: SwitchCounts {
                 voluntary: switches.voluntary,
                 involuntary: switches.involuntary,
@@ -101,13 +101,8 @@ impl Recording<'_> {
             skipped_wakeups: account
                 .filter(|account| !account.corrected.whole.is_empty())
                 .map_or(0, |account| account.skipped),
-            phases: thread
-                .program
-                .iter()
-                .flat_map(|program| &program.phases)
-                .zip(account.into_iter().flat_map(|account| &account.phases))
-                .map(|(phase, of)| phase_of(&phase.name, of, rate))
-                .collect(),
+            phases: phases::of(&self.request.set, index, account, rate),
+            steps,
         }
     }
 
@@ -129,10 +124,18 @@ impl Recording<'_> {
         let member = self.set.members().nth(index);
         let skips = !account.corrected.whole.is_empty();
         let of = &self.tallies.thread(index).wakes;
-        let later = LATER_THAN.map(|than| LaterThan {
-            than,
-            raw: wakes::above(&account.lateness.whole, than),
-            corrected: skips.then(|| wakes::above(&account.corrected.whole, than)),
+        let traced = self.evidence_is_complete(self.tallies.thread(index));
+        let host = self.workbench.virtualised();
+        let counted = of.by_host().into_iter().zip(of.perhaps_by_host());
+        let later = LATER_THAN.iter().zip(counted).map(|(than, (by_host, perhaps))| {
+            let raw = wakes::above(&account.lateness.whole, *than);
+            LaterThan {
+                than: *than,
+                raw,
+                corrected: skips.then(|| wakes::above(&account.corrected.whole, *than)),
+                without_host: traced.then(|| raw.saturating_sub(by_host)),
+                perhaps_host: traced.then_some(if host { perhaps } else { 0 }),
+            }
         });
         Some(WakeSummary {
             thread: thread.name.clone(),
@@ -141,7 +144,7 @@ impl Recording<'_> {
             period,
             woken: account.lateness.whole.len(),
             skipped: skips.then_some(account.skipped),
-            later: later.to_vec(),
+            later: later.collect(),
             split: of.split(rate),
             causes: of.causes(rate),
             late_ns: wakes::late_ns(&account.lateness.whole),
@@ -279,20 +282,6 @@ impl Recording<'_> {
             warnings.push(Warning::Interrupted);
         }
         unique(warnings)
-    }
-}
-
-fn phase_of(name: &str, of: &PhaseAccount, rate: Hertz) -> PhaseSummary {
-    let mean = |ticks: TicksDelta| {
-        (of.passes > 0).then(|| ticks.0 as f64 / rate.0 * 1e9 / of.passes as f64)
-    };
-    PhaseSummary {
-        name: name.to_owned(),
-        passes: of.passes,
-        run_asked: of.asked,
-        run_ns: mean(of.run),
-        period_asked: (of.period.0 > 0).then_some(of.period),
-        period_ns: mean(of.elapsed),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use whylate_cause::{Attributed, naming};
 use whylate_model::cause::{Cause, Part};
 use whylate_model::gap::GapKind;
-use whylate_model::wake::{LateWake, WakeCause, WakePart, WakeStage};
+use whylate_model::wake::{LATER_THAN, LateWake, WakeCause, WakePart, WakeStage};
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 
 use super::ledgers::nanos;
@@ -25,6 +25,11 @@ pub(super) struct Wakes {
     stages: BTreeMap<WakeStage, Stage>,
     causes: BTreeMap<Cause, Named>,
     latest: Vec<Wake>,
+    /// Later than each of [`LATER_THAN`] for what the host took of them alone.
+    by_host: [u64; LATER_THAN.len()],
+    /// Of the others, later than each of these for what came before their wake-up alone, of which
+    /// nothing tells how much was the host's.
+    perhaps: [u64; LATER_THAN.len()],
 }
 
 #[derive(Debug)]
@@ -32,6 +37,8 @@ struct Wake {
     start: Ticks,
     end: Ticks,
     parts: Vec<Part>,
+    /// Time until a coarse timer was to fire: late by its design, and nobody else's.
+    coarse: u64,
 }
 
 #[derive(Debug, Default)]
@@ -46,46 +53,59 @@ struct Named {
     wakes: u64,
     ticks: u64,
     latest: u64,
+    later: [u64; LATER_THAN.len()],
 }
 
 impl Wakes {
     /// A gap of the thread has been attributed.
-    pub(super) fn gap(&mut self, of: &Attributed) {
+    pub(super) fn gap(&mut self, of: &Attributed, rate: Hertz) {
         let gap = &of.gap;
         match gap.kind {
             GapKind::LateTimer => {
-                self.close();
+                self.close(rate);
                 let (start, end, parts) = (gap.start, gap.end, of.parts.clone());
-                self.open = Some(Wake { start, end, parts });
+                let late = parts.iter().filter(|part| part.cause == Cause::TimerLate);
+                let coarse = late.map(|part| part.length.0).sum();
+                self.open = Some(Wake { start, end, parts, coarse });
             }
             GapKind::Dispatch => {
                 let mut wake = match self.open.take() {
                     Some(open) if open.end == gap.start => open,
                     Some(other) => {
-                        self.enter(other);
-                        Wake { start: gap.start, end: gap.end, parts: Vec::new() }
+                        self.enter(other, rate);
+                        Wake { start: gap.start, end: gap.end, parts: Vec::new(), coarse: 0 }
                     }
-                    None => Wake { start: gap.start, end: gap.end, parts: Vec::new() },
+                    None => Wake { start: gap.start, end: gap.end, parts: Vec::new(), coarse: 0 },
                 };
                 wake.end = gap.end;
                 wake.parts.extend(of.parts.iter().cloned());
-                self.enter(wake);
+                self.enter(wake, rate);
             }
             _ => {}
         }
     }
 
     /// No dispatch follows what is open.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, rate: Hertz) {
         if let Some(open) = self.open.take() {
-            self.enter(open);
+            self.enter(open, rate);
         }
     }
 
-    fn enter(&mut self, wake: Wake) {
+    fn enter(&mut self, wake: Wake, rate: Hertz) {
         let mut stages: BTreeMap<WakeStage, u64> = BTreeMap::new();
         for part in &wake.parts {
             *stages.entry(WakeStage::of(&part.cause)).or_default() += part.length.0;
+        }
+        let of_stage = |stage| stages.get(&stage).copied().unwrap_or(0);
+        let late = wake.length().0;
+        let without = late.saturating_sub(of_stage(WakeStage::Host));
+        let before = of_stage(WakeStage::TimerLate) + of_stage(WakeStage::IdleExit);
+        let surely = without.saturating_sub(before.saturating_sub(wake.coarse));
+        let beyond = LATER_THAN.map(|than| than.to_ticks(rate).0);
+        for (index, beyond) in beyond.iter().enumerate() {
+            self.by_host[index] += u64::from(late > *beyond && without <= *beyond);
+            self.perhaps[index] += u64::from(without > *beyond && surely <= *beyond);
         }
         for (stage, ticks) in stages {
             let of = self.stages.entry(stage).or_default();
@@ -93,11 +113,13 @@ impl Wakes {
             of.wakes += 1;
             of.most = of.most.max(ticks);
         }
-        let late = wake.length().0;
         let named = self.causes.entry(wake.cause()).or_default();
         named.wakes += 1;
         named.ticks += late;
         named.latest = named.latest.max(late);
+        for (count, beyond) in named.later.iter_mut().zip(beyond) {
+            *count += u64::from(late > beyond);
+        }
         let at = self.latest.partition_point(|known| known.length().0 >= late);
         if at < LATEST {
             self.latest.insert(at, wake);
@@ -125,10 +147,22 @@ impl Wakes {
             wakes: of.wakes,
             late_ns: of.ticks as f64 * 1e9 / rate.0,
             latest: nanos(of.latest, rate),
+            later: of.later.to_vec(),
         };
         let mut causes: Vec<WakeCause> = self.causes.iter().map(cause).collect();
         causes.sort_by(|a, b| b.wakes.cmp(&a.wakes).then_with(|| a.cause.cmp(&b.cause)));
         causes
+    }
+
+    /// How many wake-ups were later than each of [`LATER_THAN`] for what the host took of them alone.
+    pub(super) fn by_host(&self) -> [u64; LATER_THAN.len()] {
+        self.by_host
+    }
+
+    /// Of the others, how many were later than each of [`LATER_THAN`] for what came before their
+    /// wake-up alone.
+    pub(super) fn perhaps_by_host(&self) -> [u64; LATER_THAN.len()] {
+        self.perhaps
     }
 
     /// The latest wake-ups, latest first.
@@ -212,9 +246,12 @@ mod tests {
     fn the_parts_of_all_wake_ups_sum_to_their_lateness() {
         let mut wakes = Wakes::default();
         let idle = [(3_000, Cause::IdleExit), (800, timer()), (1_200, Cause::ExitResidual)];
-        wakes.gap(&attributed(10_000, GapKind::Dispatch, &idle));
-        wakes.gap(&attributed(15_000, GapKind::Sleep, &[(5_000, Cause::IdleExit)]));
-        wakes.gap(&attributed(20_000, GapKind::Dispatch, &[(900_000, Cause::Host), (5, timer())]));
+        wakes.gap(&attributed(10_000, GapKind::Dispatch, &idle), HZ);
+        wakes.gap(&attributed(15_000, GapKind::Sleep, &[(5_000, Cause::IdleExit)]), HZ);
+        wakes.gap(
+            &attributed(20_000, GapKind::Dispatch, &[(900_000, Cause::Host), (5, timer())]),
+            HZ,
+        );
         let split = wakes.split(HZ);
         let total: f64 = split.iter().map(|part| part.total_ns).sum();
         assert!((total - 905_005.0).abs() < 1e-6, "{total}");
@@ -229,10 +266,10 @@ mod tests {
     #[test]
     fn a_coarse_timer_and_the_dispatch_after_it_are_one_wake_up() {
         let mut wakes = Wakes::default();
-        wakes.gap(&attributed(1_000, GapKind::LateTimer, &[(7_000, Cause::TimerLate)]));
-        wakes.gap(&attributed(8_000, GapKind::Dispatch, &[(40, timer())]));
-        wakes.gap(&attributed(20_000, GapKind::LateTimer, &[(500, Cause::TimerLate)]));
-        wakes.close();
+        wakes.gap(&attributed(1_000, GapKind::LateTimer, &[(7_000, Cause::TimerLate)]), HZ);
+        wakes.gap(&attributed(8_000, GapKind::Dispatch, &[(40, timer())]), HZ);
+        wakes.gap(&attributed(20_000, GapKind::LateTimer, &[(500, Cause::TimerLate)]), HZ);
+        wakes.close(HZ);
         let causes = wakes.causes(HZ);
         assert_eq!((causes[0].cause.clone(), causes[0].wakes), (Cause::TimerLate, 2));
         assert_eq!(wakes.latest(HZ)[0].late, Nanos(7_040));
@@ -242,10 +279,48 @@ mod tests {
     fn only_the_latest_wake_ups_are_kept_with_their_parts() {
         let mut wakes = Wakes::default();
         for late in [5, 9, 1, 7, 3, 8, 2] {
-            wakes.gap(&attributed(late * 1_000, GapKind::Dispatch, &[(late, Cause::Host)]));
+            wakes.gap(&attributed(late * 1_000, GapKind::Dispatch, &[(late, Cause::Host)]), HZ);
         }
         let late: Vec<u64> = wakes.latest(HZ).iter().map(|wake| wake.late.0).collect();
         assert_eq!(late, [9, 8, 7, 5, 3]);
         assert_eq!(wakes.causes(HZ)[0].wakes, 7);
+    }
+
+    #[test]
+    fn wake_ups_that_only_the_host_made_late_are_counted_apart_by_length() {
+        let mut wakes = Wakes::default();
+        let ms = 1_000_000;
+        // 12 ms, of which the host took 8; 7 ms, all of another thread; 2 ms, all of the host.
+        let other = || Cause::Blocked;
+        let both = [(8 * ms, Cause::Host), (4 * ms, other())];
+        wakes.gap(&attributed(10 * ms, GapKind::Dispatch, &both), HZ);
+        wakes.gap(&attributed(30 * ms, GapKind::Dispatch, &[(7 * ms, other())]), HZ);
+        wakes.gap(&attributed(50 * ms, GapKind::Dispatch, &[(2 * ms, Cause::Host)]), HZ);
+        // Later than 1, 5, 10 and 50 ms.
+        assert_eq!(wakes.by_host(), [1, 1, 1, 0]);
+        assert_eq!(wakes.perhaps_by_host(), [0; 4], "what came after the wake-ups is known");
+        let later = |cause: &Cause| {
+            let causes = wakes.causes(HZ);
+            causes.into_iter().find(|of| of.cause == *cause).unwrap().later
+        };
+        assert_eq!(later(&Cause::Host), [2, 1, 1, 0]);
+        assert_eq!(later(&other()), [1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn what_came_before_a_wake_up_may_be_the_hosts_but_for_a_coarse_timers_own_lateness() {
+        let mut wakes = Wakes::default();
+        let ms = 1_000_000;
+        // 12 ms: 6 of the host, 5 of the exit from idle. 7 ms of a timer that fired late.
+        let both = [(6 * ms, Cause::Host), (5 * ms, Cause::IdleExit), (ms, Cause::Blocked)];
+        wakes.gap(&attributed(10 * ms, GapKind::Dispatch, &both), HZ);
+        let late = [(7 * ms, Cause::TimerLate)];
+        wakes.gap(&attributed(30 * ms, GapKind::Dispatch, &late), HZ);
+        // 8 ms that a coarse clock is late by its design, and 2 ms of the exit from idle.
+        wakes.gap(&attributed(50 * ms, GapKind::LateTimer, &[(8 * ms, Cause::TimerLate)]), HZ);
+        wakes.gap(&attributed(58 * ms, GapKind::Dispatch, &[(2 * ms, Cause::IdleExit)]), HZ);
+        // Later than 1, 5, 10 and 50 ms.
+        assert_eq!(wakes.by_host(), [0, 0, 1, 0]);
+        assert_eq!(wakes.perhaps_by_host(), [2, 2, 0, 0]);
     }
 }

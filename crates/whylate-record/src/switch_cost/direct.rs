@@ -8,7 +8,7 @@ use whylate_model::switch_cost::{
     Between, Direct, DirectRow, How, KernelCount, Outcome, Tick, Traced,
 };
 use whylate_model::warning::Warning;
-use whylate_model::{Nanos, Pid, TicksDelta};
+use whylate_model::{Hertz, Nanos, Pid, TicksDelta};
 use whylate_stats::Histogram;
 use whylate_threads::ThreadsError;
 use whylate_threads::switch_cost::stitch::Line;
@@ -31,8 +31,11 @@ const THRESHOLD: Nanos = Nanos(200);
 const GAPS_A_SECOND: u64 = 20_000;
 /// Stretches of a runner at most: 64 MB.
 const MOST_ROOM: u64 = 4_000_000;
-/// Intervals of time of a series.
+/// Intervals of time of a series, or as many as there are repetitions.
 const INTERVALS: u64 = 10;
+/// Repetitions of each kind, at most, and the least time that one takes: some quanta.
+const REPETITIONS: u64 = 10;
+const LEAST: Nanos = Nanos(100_000_000);
 
 const ROWS: [(Between, How); 6] = [
     (Between::Threads, How::Involuntary),
@@ -80,6 +83,94 @@ impl Part {
     }
 }
 
+/// What the parts of a row have come to so far.
+struct Gathered {
+    between: Between,
+    how: How,
+    parts: u64,
+    lengths: Vec<TicksDelta>,
+    turns: Vec<TicksDelta>,
+    /// The cost to expect of each part that has one.
+    medians: Vec<Nanos>,
+    all: Histogram,
+    intervals: Vec<Interval>,
+    over: Nanos,
+    kernel: KernelCount,
+    /// Why the row has no numbers; one part without numbers is enough.
+    refused: Option<String>,
+}
+
+impl Gathered {
+    fn of(between: Between, how: How) -> Self {
+        Self {
+            between,
+            how,
+            parts: 0,
+            lengths: Vec::new(),
+            turns: Vec::new(),
+            medians: Vec::new(),
+            all: Histogram::new(),
+            intervals: Vec::new(),
+            over: Nanos(0),
+            kernel: KernelCount::default(),
+            refused: None,
+        }
+    }
+
+    fn series(&self) -> String {
+        format!("switch-{}-{}", self.between.name(), self.how.name())
+    }
+
+    /// None without a switch.
+    fn measured(&self, rate: Hertz) -> Option<Direct> {
+        let times = times::times(&self.lengths, None, rate)?;
+        let quantum = match self.how {
+            How::Involuntary => times::quantum(&self.turns, times.n, self.over, rate),
+            How::Yield | How::HandOff => None,
+        };
+        let over = (self.parts > 1).then(|| times::over(&self.medians, times.cluster_median));
+        Some(Direct {
+            series: self.series(),
+            runners: TWO,
+            policy: class_of(self.how).to_string(),
+            after: (self.how != How::Involuntary).then_some(AFTER),
+            over: self.over,
+            times,
+            kernel: self.kernel,
+            traced: None,
+            quantum,
+            repetitions: over,
+        })
+    }
+}
+
+/// Switches of a row by the kernel's events.
+#[derive(Default)]
+struct Judged {
+    switches: Vec<(TicksDelta, Seen)>,
+}
+
+impl Judged {
+    fn told(&self, how: How, rate: Hertz) -> Traced {
+        let asked = self.switches.iter().filter(|(_, seen)| seen.is(how));
+        let as_asked: Vec<TicksDelta> = asked.map(|(length, _)| *length).collect();
+        let count = |is: fn(&Seen) -> bool| {
+            self.switches.iter().filter(|(_, seen)| is(seen)).count() as u64
+        };
+        let contaminated = count(|seen| seen.interrupt || seen.passage == Passage::Others);
+        Traced {
+            times: times::times(&as_asked, Some(contaminated), rate),
+            switches: self.switches.len() as u64,
+            runnable: count(|seen| seen.passage == Passage::Direct { runnable: true }),
+            sleeping: count(|seen| seen.passage == Passage::Direct { runnable: false }),
+            with_tick: count(|seen| seen.tick),
+            with_interrupt: count(|seen| seen.interrupt),
+            with_others: count(|seen| seen.passage == Passage::Others),
+            unseen: count(|seen| seen.passage == Passage::Unseen),
+        }
+    }
+}
+
 /// Why a part has no numbers.
 #[derive(Debug, thiserror::Error)]
 enum NoPart {
@@ -92,30 +183,38 @@ enum NoPart {
 }
 
 impl Recording<'_> {
-    /// All kinds of switches, `length` each.
+    /// All kinds of switches, `length` each, in repetitions that take turns: what drifts is in all of
+    /// them, and how far repetitions differ is in the interval.
     pub(super) fn direct(&mut self, length: Nanos, progress: &mut dyn Progress) {
         // The numbers come from the part without tracing.
         let half = if self.request.trace { Nanos(length.0 / 2) } else { length };
-        for (between, how) in ROWS {
+        let repetitions = repetitions(half);
+        let each = Nanos(half.0 / repetitions);
+        let mut rows = ROWS.map(|(between, how)| Gathered::of(between, how));
+        for index in turns(repetitions) {
             if self.is_stopped() {
-                return;
+                break;
             }
-            let outcome = match self.untraced(between, how, half, progress) {
-                Ok(direct) => Outcome::Measured(Box::new(direct)),
-                Err(NoPart::NoSwitch(_)) if self.is_stopped() => return,
-                Err(no) => Outcome::Refused { reason: no.to_string() },
-            };
-            self.found.direct.push(DirectRow { between, how, outcome });
-            self.checkpoint();
+            let row = &mut rows[index];
+            if row.refused.is_some() {
+                continue;
+            }
+            match self.part((row.between, row.how), each, None, progress) {
+                Ok(part) => self.gather(row, &part, INTERVALS.div_ceil(repetitions)),
+                Err(no) => row.refused = Some(no.to_string()),
+            }
+            self.store(&rows);
         }
         if self.is_stopped() {
             return;
         }
         let Some(trace) = self.start_trace() else { return };
         let mut notes = Notes::new(trace, self.bench.rate, self.request.cpu);
-        for index in 0..self.found.direct.len() {
-            if !self.is_stopped() {
-                self.traced(index, half, &mut notes, progress);
+        let mut seen = ROWS.map(|_| Judged::default());
+        for index in turns(repetitions) {
+            let (between, how) = ROWS[index];
+            if !self.is_stopped() && self.found.measured(between, how).is_some() {
+                self.traced(index, each, (&mut notes, &mut seen[index]), progress);
             }
         }
         let (mut facts, left) = notes.into_trace().finish();
@@ -126,65 +225,60 @@ impl Recording<'_> {
         self.checkpoint();
     }
 
-    fn untraced(
-        &mut self,
-        between: Between,
-        how: How,
-        length: Nanos,
-        progress: &mut dyn Progress,
-    ) -> Result<Direct, NoPart> {
-        let part = self.part((between, how), length, None, progress)?;
-        let rate = self.bench.rate;
-        let lengths = part.lengths();
-        let times = times::times(&lengths, None, rate).ok_or(NoPart::NoSwitch(part.over))?;
-        let named = format!("{} of {}", how.name(), between.name());
+    /// A part has been held.
+    fn gather(&mut self, row: &mut Gathered, part: &Part, intervals: u64) {
+        let named = format!("{} of {}", row.how.name(), row.between.name());
         self.warnings.extend(part.cut.warning(&named, part.over));
-        let series = self.series_of(between, how, &part);
-        let name = series.name.clone();
-        self.series.push(series);
-        let quantum = match how {
-            How::Involuntary => times::quantum(&part.line.turns(), times.n, part.over, rate),
-            How::Yield | How::HandOff => None,
-        };
-        Ok(Direct {
-            series: name,
-            runners: TWO,
-            policy: class_of(how).to_string(),
-            after: (how != How::Involuntary).then_some(AFTER),
-            over: part.over,
-            times,
-            kernel: part.kernel,
-            traced: None,
-            quantum,
-        })
+        let lengths = part.lengths();
+        let alone = times::times(&lengths, None, self.bench.rate);
+        row.medians.extend(alone.and_then(|of| of.cluster_median));
+        row.parts += 1;
+        row.lengths.extend(lengths);
+        row.turns.extend(part.line.turns());
+        row.over.0 += part.over.0;
+        row.kernel.voluntary += part.kernel.voluntary;
+        row.kernel.involuntary += part.kernel.involuntary;
+        self.log(row, part, intervals);
     }
 
-    /// The same row with the trace on; what cannot be had is left out, for its numbers are there.
+    /// Makes rows of what was gathered so far.
+    fn store(&mut self, rows: &[Gathered]) {
+        (self.found.direct, self.series) = (Vec::new(), Vec::new());
+        for row in rows {
+            let outcome = match (&row.refused, row.measured(self.bench.rate)) {
+                (Some(reason), _) => Outcome::Refused { reason: reason.clone() },
+                (None, Some(direct)) => {
+                    let series = self.series_of(row, &direct.series);
+                    self.series.push(series);
+                    Outcome::Measured(Box::new(direct))
+                }
+                (None, None) if row.parts == 0 || self.is_stopped() => continue,
+                (None, None) => Outcome::Refused { reason: NoPart::NoSwitch(row.over).to_string() },
+            };
+            let (between, how) = (row.between, row.how);
+            self.found.direct.push(DirectRow { between, how, outcome });
+        }
+        self.checkpoint();
+    }
+
+    /// A part of a row with the trace on; what cannot be had is left out, for its numbers are there.
     fn traced(
         &mut self,
         index: usize,
         length: Nanos,
-        notes: &mut Notes,
+        (notes, seen): (&mut Notes, &mut Judged),
         progress: &mut dyn Progress,
     ) {
-        let Some(DirectRow { between, how, outcome: Outcome::Measured(_) }) =
-            self.found.direct.get(index)
-        else {
-            return;
-        };
-        let (between, how) = (*between, *how);
+        let (between, how) = ROWS[index];
+        let named = format!("{} of {}, traced", how.name(), between.name());
         notes.clear();
         let part = match self.part((between, how), length, Some(notes), progress) {
             Ok(part) => part,
             Err(no) => {
-                self.warnings.push(Warning::PartLeftOut {
-                    part: format!("{} of {}, traced", how.name(), between.name()),
-                    reason: no.to_string(),
-                });
+                self.warnings.push(Warning::PartLeftOut { part: named, reason: no.to_string() });
                 return;
             }
         };
-        let named = format!("{} of {}, traced", how.name(), between.name());
         self.warnings.extend(part.cut.warning(&named, part.over));
         let judged: Vec<_> = evidence::judge(&part.line, &notes.kept, &part.tids).collect();
         self.in_breaks += evidence::inside(&part.line, &notes.events);
@@ -193,29 +287,12 @@ impl Recording<'_> {
         });
         self.ticks.0.extend(ticks.map(|(of, _)| of.length()));
         self.ticks.1.extend(evidence::timer_distances(&notes.kept));
-        let rate = self.bench.rate;
-        let switches: Vec<(TicksDelta, Seen)> = judged
-            .into_iter()
-            .filter(|(of, _)| of.is_switch())
-            .map(|(of, seen)| (of.length(), seen))
-            .collect();
-        let as_asked: Vec<TicksDelta> =
-            switches.iter().filter(|(_, seen)| seen.is(how)).map(|(length, _)| *length).collect();
-        let count =
-            |is: fn(&Seen) -> bool| switches.iter().filter(|(_, seen)| is(seen)).count() as u64;
-        let contaminated = count(|seen| seen.interrupt || seen.passage == Passage::Others);
-        let traced = Traced {
-            times: times::times(&as_asked, Some(contaminated), rate),
-            switches: switches.len() as u64,
-            runnable: count(|seen| seen.passage == Passage::Direct { runnable: true }),
-            sleeping: count(|seen| seen.passage == Passage::Direct { runnable: false }),
-            with_tick: count(|seen| seen.tick),
-            with_interrupt: count(|seen| seen.interrupt),
-            with_others: count(|seen| seen.passage == Passage::Others),
-            unseen: count(|seen| seen.passage == Passage::Unseen),
-        };
+        let switches = judged.into_iter().filter(|(of, _)| of.is_switch());
+        seen.switches.extend(switches.map(|(of, seen)| (of.length(), seen)));
+        let traced = seen.told(how, self.bench.rate);
+        let same = |row: &&mut DirectRow| (row.between, row.how) == (between, how);
         if let Some(DirectRow { outcome: Outcome::Measured(direct), .. }) =
-            self.found.direct.get_mut(index)
+            self.found.direct.iter_mut().find(same)
         {
             direct.traced = Some(traced);
         }
@@ -289,12 +366,33 @@ impl Recording<'_> {
         Ok(Part { line, over, kernel, tids, cut })
     }
 
-    /// All switches of a part, in the log by intervals of time.
-    fn series_of(&mut self, between: Between, how: How, part: &Part) -> Series {
+    /// The switches of a part, into the log by intervals of time.
+    fn log(&mut self, row: &mut Gathered, part: &Part, intervals: u64) {
         let rate = self.bench.rate;
+        let first = part.line.switches().next().map_or(self.begin, |of| of.at);
+        let width = Nanos((part.over.0 / intervals).max(1));
+        let mut by_interval = vec![Histogram::new(); intervals as usize];
+        for of in part.line.switches() {
+            let at = of.at.since(first).to_nanos(rate).0 / width.0;
+            let interval = at.min(intervals - 1) as usize;
+            by_interval[interval].record(of.length().to_nanos(rate).0);
+        }
+        let (name, offset) = (row.series(), first.since(self.begin).to_nanos(rate));
+        for (number, histogram) in (0..).zip(by_interval) {
+            let start = Nanos(offset.0 + width.0 * number);
+            if !histogram.is_empty() {
+                self.storage.interval(&name, &histogram, start, width);
+            }
+            row.intervals.push(Interval::of(&histogram));
+            row.all.add(&histogram);
+        }
+    }
+
+    /// All switches of a row as a series.
+    fn series_of(&self, row: &Gathered, name: &str) -> Series {
         let description = Description {
-            name: format!("switch-{}-{}", between.name(), how.name()),
-            label: format!("switch, {}, {}", between.name(), how.name()),
+            name: name.to_owned(),
+            label: format!("switch, {}, {}", row.between.name(), row.how.name()),
             paper_row: None,
             from: "last reading of the runner before",
             to: "first reading of the next runner",
@@ -303,25 +401,7 @@ impl Recording<'_> {
             resolution_ns: self.bench.resolution_ns(),
             lost: 0,
         };
-        let first = part.line.switches().next().map_or(self.begin, |of| of.at);
-        let width = Nanos((part.over.0 / INTERVALS).max(1));
-        let mut by_interval = vec![Histogram::new(); INTERVALS as usize];
-        for of in part.line.switches() {
-            let at = of.at.since(first).to_nanos(rate).0 / width.0;
-            let interval = at.min(INTERVALS - 1) as usize;
-            by_interval[interval].record(of.length().to_nanos(rate).0);
-        }
-        let offset = first.since(self.begin).to_nanos(rate);
-        let mut all = Histogram::new();
-        for (number, histogram) in (0..).zip(&by_interval) {
-            all.add(histogram);
-            let start = Nanos(offset.0 + width.0 * number);
-            if !histogram.is_empty() {
-                self.storage.interval(&description.name, histogram, start, width);
-            }
-        }
-        let intervals: Vec<Interval> = by_interval.iter().map(Interval::of).collect();
-        let mut series = summary::of_histogram(&all, &intervals, &description);
+        let mut series = summary::of_histogram(&row.all, &row.intervals, &description);
         // The paper's classes and its signal-to-noise ratio are about noise: a switch takes what
         // it takes.
         (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
@@ -347,6 +427,20 @@ fn class_of(how: How) -> Class {
     }
 }
 
+/// How often each kind is repeated in so much time.
+fn repetitions(length: Nanos) -> u64 {
+    (length.0 / LEAST.0).clamp(1, REPETITIONS)
+}
+
+/// The rows in the order of their turns: there and back again, so that a steady drift of the host
+/// falls on all of them alike.
+fn turns(repetitions: u64) -> impl Iterator<Item = usize> {
+    let last = ROWS.len() - 1;
+    (0..repetitions).flat_map(move |repetition| {
+        (0..=last).map(move |at| if repetition % 2 == 0 { at } else { last - at })
+    })
+}
+
 fn room(how: How, length: Nanos) -> usize {
     let turns = if how == How::Involuntary { 0 } else { length.0 / AFTER.0 };
     let gaps =
@@ -368,5 +462,36 @@ mod tests {
             let said = warning.to_string();
             assert!(said.contains(words) && said.contains("threads, traced"), "{said}");
         }
+    }
+
+    #[test]
+    fn kinds_take_turns_there_and_back_and_short_parts_are_not_cut_to_pieces() {
+        assert_eq!(turns(2).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0]);
+        let of = |ms: u64| repetitions(Nanos(ms * 1_000_000));
+        assert_eq!([of(1), of(250), of(500), of(60_000)], [1, 2, 5, REPETITIONS]);
+    }
+
+    #[test]
+    fn a_row_of_repetitions_that_differ_has_their_interval_and_not_that_of_one_cluster() {
+        let rate = Hertz(1e9);
+        let mut row = Gathered::of(Between::Threads, How::Yield);
+        assert!(row.measured(rate).is_none(), "nothing was switched yet");
+        // Each as narrow as can be, but 2 000, 2 100 and 2 200 ns.
+        for around in [2_000, 2_100, 2_200] {
+            let lengths: Vec<TicksDelta> = (0..300).map(|n| TicksDelta(around + n % 10)).collect();
+            row.medians.extend(times::times(&lengths, None, rate).unwrap().cluster_median);
+            row.lengths.extend(lengths);
+            row.parts += 1;
+        }
+        let direct = row.measured(rate).unwrap();
+        assert_eq!(direct.repetitions.as_ref().unwrap().medians.len(), 3);
+        let (low, high) = direct.times.cluster_interval.unwrap();
+        let (from, to) = direct.interval().unwrap();
+        assert!(to.0 - from.0 > 2 * (high.0 - low.0), "{low} .. {high} and {from} .. {to}");
+        // Student's t of 2 degrees, 4.303, by 100 / sqrt(3).
+        let half = (to.0 - from.0) / 2;
+        assert!((245..=252).contains(&half), "{from} .. {to}");
+        row.parts = 1;
+        assert!(row.measured(rate).unwrap().repetitions.is_none());
     }
 }

@@ -6,9 +6,11 @@ use whylate_model::Nanos;
 use whylate_model::switch_cost::Penalty;
 use whylate_stats::student::Spread;
 
-/// Trials whose shares of time lost to the host differ by more than this are not compared: what the
-/// host took would be taken for the cost of switching.
-pub(super) const HOST_SHARE_APART: f64 = 0.005;
+use super::breaks::is_the_hosts;
+
+/// Trials of which longer breaks took shares of time that differ by more than this are not compared:
+/// what others took would be taken for the cost of switching.
+pub(super) const BREAKS_APART: f64 = 0.005;
 
 /// What came of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,8 +19,10 @@ pub(super) struct Worked {
     pub(super) passes: f64,
     /// Context switches.
     pub(super) switches: u64,
-    /// Share of the time in which nobody ran and no switch says why.
-    pub(super) host_share: f64,
+    /// Share of the time that longer breaks took, in which none of the runners had the CPU.
+    pub(super) break_share: f64,
+    /// What the kernel counted as stolen from the CPU meanwhile, ns; none where it does not count.
+    pub(super) stolen_ns: Option<f64>,
 }
 
 /// What a pair of trials is good for.
@@ -26,16 +30,25 @@ pub(super) struct Worked {
 pub(super) enum Judged {
     /// The penalty of a switch, ns.
     Good(f64),
-    /// The host took more of one than of the other.
-    Discarded,
+    /// Longer breaks took more of one than of the other.
+    Discarded {
+        /// The kernel's count of stolen time says that it was the host.
+        by_host: bool,
+    },
     /// Nobody switched, or nothing was read.
     Empty,
 }
 
-/// Judges a pair of trials of equal length.
-pub(super) fn judge(alone: &Worked, together: &Worked, length: Nanos) -> Judged {
-    if (alone.host_share - together.host_share).abs() > HOST_SHARE_APART {
-        return Judged::Discarded;
+/// Judges a pair of trials of equal length; `unit_ns` is that of the count of stolen time.
+pub(super) fn judge(alone: &Worked, together: &Worked, length: Nanos, unit_ns: f64) -> Judged {
+    let apart = (alone.break_share - together.break_share).abs();
+    if apart > BREAKS_APART {
+        let more_alone = alone.break_share > together.break_share;
+        let (more, less) = if more_alone { (alone, together) } else { (together, alone) };
+        let stolen = (more.stolen_ns, less.stolen_ns);
+        return Judged::Discarded {
+            by_host: is_the_hosts(apart * length.0 as f64, stolen, unit_ns),
+        };
     }
     if alone.passes <= 0.0 || together.switches == 0 {
         return Judged::Empty;
@@ -84,8 +97,15 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    fn worked(passes: f64, switches: u64, host_share: f64) -> Worked {
-        Worked { passes, switches, host_share }
+    /// Steal is counted in hundredths of a second.
+    const UNIT: f64 = 1e7;
+
+    fn worked(passes: f64, switches: u64, break_share: f64) -> Worked {
+        Worked { passes, switches, break_share, stolen_ns: Some(0.0) }
+    }
+
+    fn judge(alone: &Worked, together: &Worked, length: Nanos) -> Judged {
+        super::judge(alone, together, length, UNIT)
     }
 
     #[test]
@@ -103,12 +123,22 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_which_the_host_took_one_trial_is_discarded() {
+    fn a_pair_of_which_breaks_took_one_trial_is_discarded_and_only_stolen_time_is_the_hosts() {
         let quiet = worked(100.0, 50, 0.001);
         for (share, discarded) in [(0.002, false), (0.0059, false), (0.0061, true), (0.3, true)] {
             let judged = judge(&quiet, &worked(90.0, 50, share), Nanos::SECOND);
-            assert_eq!(judged == Judged::Discarded, discarded, "{share}");
+            let unnamed = Judged::Discarded { by_host: false };
+            assert_eq!(judged == unnamed, discarded, "{share}: {judged:?}");
         }
+        // 300 ms of the second were breaks, and as many the kernel counts as stolen of that trial.
+        let stopped = Worked { stolen_ns: Some(3e8), ..worked(70.0, 50, 0.301) };
+        let by_host = Judged::Discarded { by_host: true };
+        assert_eq!(judge(&quiet, &stopped, Nanos::SECOND), by_host);
+        assert_eq!(judge(&stopped, &quiet, Nanos::SECOND), by_host);
+        // Stolen of the other one: whoever had this one, it was not the host by that count.
+        let quiet = Worked { stolen_ns: Some(3e8), ..quiet };
+        let other = judge(&quiet, &worked(70.0, 50, 0.301), Nanos::SECOND);
+        assert_eq!(other, Judged::Discarded { by_host: false });
         // Of both the same was taken: that is no reason.
         let both = worked(70.0, 50, 0.3);
         assert!(matches!(judge(&both, &both, Nanos::SECOND), Judged::Good(_)));

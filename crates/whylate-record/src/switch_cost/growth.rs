@@ -101,6 +101,7 @@ mod tests {
             bytes: kib << 10,
             tried: 15,
             discarded: 0,
+            discarded_by_host: 0,
             empty: 0,
             penalty: Some(Penalty {
                 pairs: 15,
@@ -113,6 +114,7 @@ mod tests {
             }),
             reason: None,
             refill: None,
+            passes: None,
         }
     }
 

@@ -1,24 +1,31 @@
 //! What switches cost through the caches: pairs of trials, one runner against ten.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use whylate_model::switch_cost::{Between, How as DirectHow, IndirectRow, Refill, Trials};
-use whylate_model::{Hertz, Nanos};
+use whylate_host::caches;
+use whylate_host::procfs::Steal;
+use whylate_model::switch_cost::{
+    Between, How as DirectHow, IndirectRow, ReadBandwidth, TimedPasses, Trials,
+};
+use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::rng::Rng;
 use whylate_threads::switch_cost::stitch::Line;
 use whylate_threads::switch_cost::{
-    Class, Crew, How, Passes, Seating, Trial, Work, measure_passes,
+    Class, Crew, How, Passes, Seating, Trial, Work, measure_bandwidth, measure_passes,
 };
 
 use super::attend::{Attendance, With, step};
-use super::formula::{HOST_SHARE_APART, Judged, Pairs, Worked, judge};
-use super::{Indirect, PRIORITY, Recording, TEN, growth, times};
+use super::formula::{BREAKS_APART, Judged, Pairs, Worked, judge};
+use super::refill::LevelSet;
+use super::{Indirect, PRIORITY, Recording, TEN, breaks, growth, refill, times};
 use crate::progress::Progress;
 
-/// A delta above this is a gap: 4 KiB from the slowest memory take less. On a guest a tick may take
-/// longer: then ticks count as the host's, in both trials of a pair alike.
-const THRESHOLD: Nanos = Nanos(25_000);
+/// A busy thread alone is watched for so long for what a tick takes, and what takes longer than this
+/// from it is a break: a tick of 100 Hz comes often enough, and every tick takes longer.
+const WATCHED: Nanos = Nanos::SECOND;
+const SHORTEST_BREAK: Nanos = Nanos(500);
 /// Pairs tried for each that is wanted.
 const TRIES: u32 = 3;
 /// Rounds of passes that tell what filling the caches takes.
@@ -36,12 +43,14 @@ const FEWEST: usize = 2;
 /// How trials are made.
 pub(super) fn trials(asked: &Indirect) -> Trials {
     Trials {
+        longest_break: breaks::longest(None),
+        tick: None,
         quantum: asked.quantum,
         length: asked.length,
         runners: TEN,
         wanted: asked.trials,
         most: asked.trials.saturating_mul(TRIES),
-        host_share_apart: HOST_SHARE_APART,
+        breaks_apart: BREAKS_APART,
     }
 }
 
@@ -64,7 +73,16 @@ enum Ending {
 impl Recording<'_> {
     /// All working sets.
     pub(super) fn indirect(&mut self, asked: &Indirect, progress: &mut dyn Progress) {
-        for bytes in self.sizes.clone() {
+        if self.is_stopped() {
+            return;
+        }
+        let tick = self.found.tick.map(|tick| tick.cost).or_else(|| self.tick_alone(progress));
+        if let Some(trials) = &mut self.found.trials {
+            (trials.tick, trials.longest_break) = (tick, breaks::longest(tick));
+        }
+        let sets = refill::sets(&self.found.caches, caches::memory_available(Path::new("/")));
+        self.found.bandwidths = sets.into_iter().map(|set| self.bandwidth(set)).collect();
+        for bytes in self.sweep.sizes.clone() {
             if self.is_stopped() {
                 return;
             }
@@ -78,6 +96,75 @@ impl Recording<'_> {
             self.found.growth = growth::of(&self.found.indirect, &self.found.caches);
             self.checkpoint();
         }
+        let left_out = std::mem::take(&mut self.sweep.left_out);
+        let left_out = left_out.into_iter().map(|(bytes, reason)| refused(bytes, reason));
+        self.found.indirect.extend(left_out);
+        self.found.growth = growth::of(&self.found.indirect, &self.found.caches);
+    }
+
+    /// What a tick takes from a busy thread, without a trace; none where that is not found.
+    fn tick_alone(&mut self, progress: &mut dyn Progress) -> Option<Nanos> {
+        let (mut counter, rate) = (self.bench.counter, self.bench.rate);
+        let seating = Seating { cpu: self.request.cpu, class: Class::Ordinary };
+        let room = SPARE_ROOM as usize;
+        let mut crew = Crew::of_threads(&counter, seating, 1, room, Work::Nothing).ok()?;
+        let trial = Trial {
+            how: How::Never,
+            active: 1,
+            quantum: None,
+            threshold: SHORTEST_BREAK,
+            length: WATCHED,
+        };
+        let with = With {
+            bench: &mut self.bench,
+            notes: None,
+            warnings: &mut self.warnings,
+            stop: self.stop,
+            progress,
+        };
+        let step = step("what a tick takes".to_owned(), WATCHED, String::new());
+        let mut attendance = Attendance::begin(with, &crew.watched(), step);
+        // A log that is full holds the breaks up to there.
+        let ended = crew.hold(&trial, &mut counter, rate, &mut || attendance.look()).ok()?;
+        attendance.end(&mut counter);
+        let line = Line::of([(0, crew.board().stretches(0))], ended.end).ok()?;
+        let found: Vec<(Ticks, TicksDelta)> =
+            line.breaks().map(|of| (of.at, of.length())).collect();
+        breaks::tick(&found, rate)
+    }
+
+    /// How fast a set is read from its level.
+    fn bandwidth(&self, set: LevelSet) -> ReadBandwidth {
+        let LevelSet { level, bytes, refused } = set;
+        let none = |reason| ReadBandwidth {
+            level,
+            bytes,
+            gb_per_s: None,
+            pieces: 0,
+            reason: Some(reason),
+        };
+        if let Some(reason) = refused {
+            return none(reason);
+        }
+        let seating = Seating { cpu: self.request.cpu, class: Class::Ordinary };
+        let stop = self.stop;
+        let go_on = || !stop.load(Ordering::Relaxed);
+        match measure_bandwidth(&self.bench.counter, seating, bytes as usize, &go_on) {
+            Ok(Some(streamed)) => ReadBandwidth {
+                level,
+                bytes,
+                gb_per_s: streamed.bytes_per_ns(self.bench.rate),
+                pieces: streamed.pieces,
+                reason: None,
+            },
+            Ok(None) => none("the run was stopped".to_owned()),
+            Err(error) => none(error.to_string()),
+        }
+    }
+
+    /// From which length on a break of the runners counts.
+    fn longest_break(&self) -> Nanos {
+        self.found.trials.map_or(breaks::longest(None), |trials| trials.longest_break)
     }
 
     /// How long a runner has the CPU at a time.
@@ -135,9 +222,12 @@ impl Recording<'_> {
             let (alone, together) = if alone_first { (first, second) } else { (second, first) };
             row.tried += 1;
             turn = turn.or(together.turn);
-            match judge(&alone.worked, &together.worked, asked.length) {
+            match judge(&alone.worked, &together.worked, asked.length, Steal::unit_ns()) {
                 Judged::Good(penalty) => pairs.add(penalty, alone.worked, together.worked),
-                Judged::Discarded => row.discarded += 1,
+                Judged::Discarded { by_host } => {
+                    row.discarded += 1;
+                    row.discarded_by_host += u32::from(by_host);
+                }
                 Judged::Empty => row.empty += 1,
             }
         }
@@ -147,7 +237,9 @@ impl Recording<'_> {
             None => Ending::Complete,
         };
         conclude(&mut row, &pairs, asked.trials, &ending);
-        row.refill = passes.map(|passes| refill(&passes, turn, self.bench.rate));
+        let (caches, bandwidths) = (&self.found.caches, &self.found.bandwidths);
+        row.refill = refill::predicted((bytes, TEN), turn, caches, bandwidths);
+        row.passes = passes.map(|passes| timed(&passes, turn, self.bench.rate));
         Ok(row)
     }
 
@@ -160,11 +252,12 @@ impl Recording<'_> {
         (what, so_far): (String, String),
         progress: &mut dyn Progress,
     ) -> Result<Option<Held>, String> {
+        let longest = self.longest_break();
         let trial = Trial {
             how: if asked.quantum.is_some() { How::Yield } else { How::Never },
             active,
             quantum: asked.quantum,
-            threshold: THRESHOLD,
+            threshold: longest,
             length: asked.length,
         };
         let (mut counter, rate) = (self.bench.counter, self.bench.rate);
@@ -177,10 +270,14 @@ impl Recording<'_> {
         };
         let mut attendance =
             Attendance::begin(with, &crew.watched(), step(what, asked.length, so_far));
+        let steal = Steal::read(Path::new("/")).ok();
         let ended = crew
             .hold(&trial, &mut counter, rate, &mut || attendance.look())
             .map_err(|error| error.to_string())?;
         attendance.end(&mut counter);
+        let cpus = [self.request.cpu];
+        let stolen_ns = steal.zip(Steal::read(Path::new("/")).ok());
+        let stolen_ns = stolen_ns.and_then(|(before, after)| before.delta_ns(&after, &cpus));
         if ended.told {
             return Ok(None);
         }
@@ -194,11 +291,12 @@ impl Recording<'_> {
         let of = runners.clone().filter(|runner| active >> runner & 1 == 1);
         let line = Line::of(of.clone().map(|runner| (runner, board.stretches(runner))), ended.end)
             .map_err(|overlap| overlap.to_string())?;
-        let taken = line.taken(ended.begin, THRESHOLD.to_ticks(rate)).0 as f64;
+        let taken = line.taken(ended.begin, longest.to_ticks(rate)).0 as f64;
         let worked = Worked {
             passes: of.map(|runner| work.passes(board.work(runner))).sum(),
             switches: line.changes() as u64,
-            host_share: taken / ended.end.since(ended.begin).0.max(1) as f64,
+            break_share: taken / ended.end.since(ended.begin).0.max(1) as f64,
+            stolen_ns,
         };
         let turn = times::median(line.turns()).map(|(median, _)| median.to_nanos(rate));
         std::thread::sleep(Duration::from_nanos(asked.length.0 / PAUSE_PART));
@@ -211,10 +309,12 @@ fn refused(bytes: u64, reason: String) -> IndirectRow {
         bytes,
         tried: 0,
         discarded: 0,
+        discarded_by_host: 0,
         empty: 0,
         penalty: None,
         reason: Some(reason),
         refill: None,
+        passes: None,
     }
 }
 
@@ -236,9 +336,10 @@ fn reason(row: &IndirectRow, good: usize, wanted: u32, ending: &Ending) -> Optio
             Some(match ending {
                 Ending::Stopped => format!("stopped after {good} good pairs of {wanted}"),
                 _ => format!(
-                    "{good} good pairs of {wanted} in {} tries: {} discarded, for the host took \
-                     more of one trial than of the other, {} without a switch or a pass",
-                    row.tried, row.discarded, row.empty
+                    "{good} good pairs of {wanted} in {} tries: {} discarded, for longer breaks \
+                     took more of one trial than of the other ({} of these by the host), {} without \
+                     a switch or a pass",
+                    row.tried, row.discarded, row.discarded_by_host, row.empty
                 ),
             })
         });
@@ -256,28 +357,26 @@ fn reason(row: &IndirectRow, good: usize, wanted: u32, ending: &Ending) -> Optio
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// What filling the caches again should take of a turn.
-fn refill(passes: &Passes, turn: Option<Nanos>, rate: Hertz) -> Refill {
-    let ns = |ticks: whylate_model::TicksDelta| ticks.0 as f64 * 1e9 / rate.0;
+/// What timed passes differ by, as far as a runner comes in its turn.
+fn timed(passes: &Passes, turn: Option<Nanos>, rate: Hertz) -> TimedPasses {
+    let ns = |ticks: TicksDelta| ticks.0 as f64 * 1e9 / rate.0;
     let (warm_ns, cold_ns) = (ns(passes.warm), ns(passes.cold));
-    let turn_ns = turn.map_or(f64::INFINITY, |turn| turn.0 as f64);
-    let reached = if cold_ns > 0.0 { (turn_ns / cold_ns).min(1.0) } else { 1.0 };
-    Refill { warm_ns, cold_ns, reached, predicted_ns: reached * (cold_ns - warm_ns) }
+    let difference_ns = refill::reached(turn, cold_ns) * (cold_ns - warm_ns);
+    TimedPasses { warm_ns, cold_ns, difference_ns }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whylate_model::TicksDelta;
     use whylate_model::switch_cost::Penalty;
 
     #[test]
-    fn refilling_is_what_a_cold_pass_takes_more_as_far_as_a_turn_reaches() {
+    fn timed_passes_differ_as_far_as_a_turn_reaches() {
         let passes = Passes { warm: TicksDelta(2_000), cold: TicksDelta(6_000), rounds: 9 };
-        let whole = refill(&passes, Some(Nanos(200_000)), Hertz(2e9));
-        assert!((whole.predicted_ns - 2_000.0).abs() < 1e-9, "{whole:?}");
-        let part = refill(&passes, Some(Nanos(1_500)), Hertz(2e9));
-        assert!((part.reached - 0.5).abs() < 1e-9 && (part.predicted_ns - 1_000.0).abs() < 1e-9);
+        let whole = timed(&passes, Some(Nanos(200_000)), Hertz(2e9));
+        assert!((whole.difference_ns - 2_000.0).abs() < 1e-9, "{whole:?}");
+        let part = timed(&passes, Some(Nanos(1_500)), Hertz(2e9));
+        assert!((part.difference_ns - 1_000.0).abs() < 1e-9, "{part:?}");
     }
 
     #[test]
@@ -305,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_fails_costs_its_pair_and_keeps_those_before() {
-        let worked = |passes| Worked { passes, switches: 100, host_share: 0.0 };
+        let worked = |passes| Worked { passes, switches: 100, break_share: 0.0, stolen_ns: None };
         let mut pairs = Pairs::default();
         let mut row = refused(4096, String::new());
         let cut = Ending::Cut("its log was full".to_owned());

@@ -1,8 +1,9 @@
 //! From the lengths of switches to what is printed of them.
 
 use whylate_cause::rules::r1_cost;
-use whylate_model::switch_cost::{Quantum, SwitchTimes};
+use whylate_model::switch_cost::{Quantum, Repetitions, SwitchTimes};
 use whylate_model::{Hertz, Nanos, TicksDelta};
+use whylate_stats::student::Spread;
 use whylate_stats::{Histogram, quantile};
 
 /// The lengths in the one store that all their numbers come from.
@@ -36,6 +37,16 @@ pub(super) fn times(
         p99: at(99.0),
         max: Nanos(all.max().unwrap_or_default()),
     })
+}
+
+/// The costs of repetitions, and their interval around that of all of them.
+pub(super) fn over(medians: &[Nanos], all: Option<Nanos>) -> Repetitions {
+    let costs: Vec<f64> = medians.iter().map(|of| of.0 as f64).collect();
+    let interval = Spread::of_mean(&costs).zip(all).map(|(spread, all)| {
+        let found = spread.around(all.0 as f64);
+        (Nanos(found.low.max(0.0).round() as u64), Nanos(found.high.round() as u64))
+    });
+    Repetitions { medians: medians.to_vec(), interval }
 }
 
 /// How long runners kept the CPU; none without a turn.

@@ -88,6 +88,21 @@ pub enum Caution {
         /// Its directory in B.
         after: String,
     },
+    /// Percentiles beyond what the calibration of the backend lets be trusted were measured, and no
+    /// verdict is claimed of them.
+    BeyondTrust {
+        /// The series.
+        series: String,
+        /// Beyond this one; none where none is trusted.
+        percent: Option<f64>,
+    },
+    /// The calibration of the backend may not hold any more.
+    StaleCalibration {
+        /// The series.
+        series: String,
+        /// What changed since.
+        what: String,
+    },
     /// A file could not be read to its end.
     Damaged {
         /// What the reader says.
@@ -157,6 +172,23 @@ impl fmt::Display for Caution {
                 Printable(before),
                 Printable(after)
             ),
+            Self::BeyondTrust { series, percent: Some(percent) } => write!(
+                f,
+                "{}: beyond p{percent} the client's own part is not known to be small, and no verdict is \
+                 claimed",
+                Printable(series)
+            ),
+            Self::BeyondTrust { series, percent: None } => write!(
+                f,
+                "{}: no percentile is trusted by the calibration of the client, and no verdict is claimed",
+                Printable(series)
+            ),
+            Self::StaleCalibration { series, what } => write!(
+                f,
+                "{}: the calibration of the client is stale: {}",
+                Printable(series),
+                Printable(what)
+            ),
             Self::Damaged { what } => f.write_str(what),
         }
     }
@@ -205,6 +237,14 @@ impl Caution {
                  side or more, in turns: A B A B."
             }
             Self::SameRecording { .. } => "Nothing can differ between them. Name another run.",
+            Self::BeyondTrust { .. } => {
+                "What differs there may be the client's own. Measure with a backend that `whylate \
+                 calibrate` trusts further."
+            }
+            Self::StaleCalibration { .. } => {
+                "How far the client can be trusted on the host as it was is not known: `whylate \
+                 calibrate` again."
+            }
             Self::Damaged { .. } => "What stands before the damage is compared.",
         }
     }

@@ -103,6 +103,7 @@ mod tests {
             time: Nanos(1),
             offered: None,
             lost: None,
+            course: Vec::new(),
             ended_early: false,
             notes: Vec::new(),
         });

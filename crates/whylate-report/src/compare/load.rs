@@ -13,7 +13,7 @@ use whylate_stats::dependence::Exceedances;
 use whylate_stats::sample::{Blocks, Counts, Sample, counts};
 
 use super::Caution;
-use super::likeness::Measurement;
+use super::likeness::{Measurement, Traffic};
 use crate::ReportError;
 
 /// Blocks of a recording that logged no interval.
@@ -121,9 +121,14 @@ impl Loaded {
         self.run.gaps.iter().find(|gaps| gaps.series == name)
     }
 
-    /// What decides whether a series is like another.
-    pub(super) fn measurement(&self, name: &str) -> Option<Measurement<'_>> {
-        self.series(name).map(|series| (series, self.gaps(name), &self.run.settings))
+    /// What decides whether a series is like another, with the messages behind it.
+    pub(super) fn measurement<'a>(
+        &'a self,
+        name: &str,
+        traffic: Option<&'a Traffic>,
+    ) -> Option<Measurement<'a>> {
+        let (gaps, settings) = (self.gaps(name), &self.run.settings);
+        self.series(name).map(|series| Measurement { series, gaps, settings, traffic })
     }
 
     /// The threshold behind a series of gaps.

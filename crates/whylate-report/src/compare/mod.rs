@@ -1,9 +1,9 @@
 //! Two sides of recorded runs, set against each other.
 //!
 //! Guarantees: nothing is computed for series that are not alike (another vantage point, another
-//! definition, another clock, another loop), and the field in which they differ is named; every
-//! difference has an interval; "no difference shown" is a result; a quantile that a side does not
-//! support is absent, never the maximum in its place. Gaps are compared above the larger of the two
+//! definition, another clock, another loop; for messages another size, way, pattern or achieved
+//! rate), and the field in which they differ is named; every difference has an interval; "no
+//! difference shown" is a result; a quantile that a side does not support is absent, never the maximum in its place. Gaps are compared above the larger of the two
 //! thresholds, for below it one side saw none. Works from run directories alone; the same
 //! directories give the same answer, to the last digit.
 //!
@@ -29,7 +29,7 @@ use whylate_model::run::RunState;
 use whylate_model::series::{Definition, Quantile};
 
 pub use caution::Caution;
-pub(crate) use likeness::unlike;
+pub(crate) use likeness::{Measurement, Traffic, unlike};
 pub use limit::{Bound, Judged, Limit, Measure, Outcome};
 pub(crate) use limit::{points, runs, signed};
 pub use page::html;

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use whylate_model::Nanos;
+use whylate_model::calibration::Trust;
 use whylate_model::run::{RunState, Verdict as RunVerdict};
 
-use super::likeness::{Measurement, unlike};
+use super::likeness::{Measurement, Traffic, unlike};
 use super::load::{self, Loaded, Measured, Wanted};
 use super::pair::{self, Drawn};
 use super::{
-    Caution, Comparison, FORMAT_VERSION, Judged, Limit, Outcome, Pair, PairResult, Request,
-    RunFacts, Shown, Side, Unpaired, differs,
+    Caution, Comparison, FORMAT_VERSION, Judged, Limit, Measure, Outcome, Pair, PairResult,
+    Request, RunFacts, Shown, Side, Unpaired, differs,
 };
-use crate::ReportError;
+use crate::{ReportError, trusted};
 
 /// Fewer intervals than this on a side make intervals of confidence doubtful.
 const FEW_INTERVALS: usize = 20;
@@ -127,8 +128,13 @@ impl OnePair<'_> {
             let resolution = before.resolution_ns.max(after.resolution_ns);
             let drawn = Drawn::new(self.x, self.y, resolution);
             let above = (self.floor > Nanos(0)).then_some(self.floor);
-            let limits = judged(&|limit| drawn.judge(limit).unwrap_or_else(not));
-            (PairResult::Compared(Box::new(drawn.compared(above))), limits)
+            let limits = judged(&|limit| {
+                let beyond = self.why_beyond(limit).map(not);
+                beyond.unwrap_or_else(|| drawn.judge(limit).unwrap_or_else(not))
+            });
+            let mut compared = drawn.compared(above);
+            self.withhold(&mut compared);
+            (PairResult::Compared(Box::new(compared)), limits)
         };
         (Pair { series: self.name.0.clone(), before, after, result }, limits)
     }
@@ -141,15 +147,57 @@ impl OnePair<'_> {
 
     /// Every run of both sides against the first of A.
     fn unlike(&self) -> Vec<whylate_model::difference::Difference> {
-        let all: Vec<Measurement> = self
-            .a
-            .iter()
-            .filter_map(|run| run.measurement(&self.name.0))
-            .chain(self.b.iter().filter_map(|run| run.measurement(&self.name.1)))
+        let of = |runs: &[Loaded], name: &str| -> Vec<Option<Traffic>> {
+            runs.iter().map(|run| Traffic::of(&run.run, name)).collect()
+        };
+        let (a, b) = (of(self.a, &self.name.0), of(self.b, &self.name.1));
+        let sides = [(self.a, &a, &self.name.0), (self.b, &b, &self.name.1)];
+        let all: Vec<Measurement<'_>> = sides
+            .into_iter()
+            .flat_map(|(runs, traffic, name)| {
+                let both = runs.iter().zip(traffic);
+                both.filter_map(move |(run, traffic)| run.measurement(name, traffic.as_ref()))
+            })
             .collect();
         let Some((first, others)) = all.split_first() else { return Vec::new() };
-        let differs = |other: &Measurement| unlike(*first, *other);
+        let differs = |other: &Measurement<'_>| unlike(first, other);
         others.iter().map(differs).find(|fields| !fields.is_empty()).unwrap_or_default()
+    }
+
+    /// How far the calibrations of both sides' backends let this series be trusted.
+    fn trusts(&self) -> impl Iterator<Item = &Trust> {
+        let a = self.a.iter().filter_map(|run| trusted::of_series(&run.run, &self.name.0));
+        a.chain(self.b.iter().filter_map(|run| trusted::of_series(&run.run, &self.name.1)))
+    }
+
+    /// Does a percentile lie beyond what is trusted on either side?
+    fn is_beyond(&self, percent: f64) -> bool {
+        self.trusts().any(|trust| trust.is_beyond(percent))
+    }
+
+    /// Takes back verdicts on what may be the client's own.
+    fn withhold(&self, compared: &mut super::Compared) {
+        for quantile in compared.quantiles.iter_mut().filter(|of| self.is_beyond(of.percent)) {
+            quantile.verdict = None;
+        }
+        if self.is_beyond(trusted::MAX) {
+            compared.max.verdict = None;
+        }
+    }
+
+    /// Why a limit cannot be judged that is on something beyond what is trusted.
+    fn why_beyond(&self, limit: &Limit) -> Option<String> {
+        let percent = match limit.measure {
+            Measure::Quantile(percent) => percent,
+            Measure::Max => trusted::MAX,
+            Measure::Lost => return None,
+        };
+        let what = match limit.measure {
+            Measure::Max => "the maximum".to_owned(),
+            _ => format!("p{percent}"),
+        };
+        self.is_beyond(percent)
+            .then(|| format!("{what} is beyond what the calibration of the client lets be trusted"))
     }
 
     fn why_empty(&self) -> String {
@@ -179,6 +227,14 @@ impl OnePair<'_> {
         let intervals = self.x.intervals.min(self.y.intervals);
         if intervals < FEW_INTERVALS {
             cautions.push(Caution::FewIntervals { series: series.clone(), intervals });
+        }
+        if let Some(what) = self.trusts().find_map(|trust| trust.stale.clone()) {
+            cautions.push(Caution::StaleCalibration { series: series.clone(), what });
+        }
+        let reach = |trust: &Trust| trust.limit_percent.unwrap_or(0.0);
+        if let Some(least) = self.trusts().min_by(|a, b| reach(a).total_cmp(&reach(b))) {
+            let percent = least.limit_percent;
+            cautions.push(Caution::BeyondTrust { series: series.clone(), percent });
         }
         if let (Some(x), Some(y)) = (self.x.elapsed, self.y.elapsed) {
             let (x, y) = (x.0 as f64 / 1e9, y.0 as f64 / 1e9);
@@ -325,5 +381,64 @@ fn shown(side: &[Loaded], name: &str, measured: &Measured) -> Shown {
         min: values.min().map(Nanos),
         max: values.max().map(Nanos),
         quantiles: pair::quantiles(&measured.sample),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use whylate_model::directory::RunDir;
+    use whylate_stats::Histogram;
+
+    use super::*;
+    use crate::trusted::tests::calibrated;
+
+    /// A recording of round trips around `level` whose backend is trusted up to p99.
+    fn written(home: &Path, name: &str, level: u64) -> PathBuf {
+        let path = home.join(name);
+        let directory = RunDir::create(&path).unwrap();
+        let mut run = calibrated(Some(99.0));
+        run.segments.clear();
+        run.worst.clear();
+        run.series[0].n = 30_000;
+        let mut log = directory.histogram_log().unwrap();
+        for second in 0..30u32 {
+            let values: Histogram = (0..1_000)
+                .map(|number| level + (number * 7_919 + u64::from(second)) % 997)
+                .collect();
+            log.append("rtt-response", &values, f64::from(second), 1.0).unwrap();
+        }
+        directory.write_run(&run).unwrap();
+        path
+    }
+
+    #[test]
+    fn no_verdict_is_claimed_beyond_the_limit_of_trust() {
+        let home = tempfile::tempdir().unwrap();
+        let limits = ["p50=+10%", "p99.9=+10%", "max=+10%"];
+        let request = Request {
+            before: vec![written(home.path(), "a", 10_000)],
+            after: vec![written(home.path(), "b", 14_000)],
+            limits: limits.iter().map(|limit| limit.parse().unwrap()).collect(),
+            ..Request::default()
+        };
+        let found = compare(&request).unwrap().comparison;
+        let PairResult::Compared(of) = &found.pairs[0].result else { panic!("{found:?}") };
+        let at = |percent: f64| {
+            of.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9).unwrap()
+        };
+        assert!(at(50.0).verdict.is_some() && at(99.0).verdict.is_some(), "{of:?}");
+        assert!(at(99.9).difference.is_some() && at(99.9).verdict.is_none(), "{of:?}");
+        assert!(of.max.verdict.is_none());
+        assert_eq!(found.limits[0].outcome.word(), "exceeded", "{:?}", found.limits);
+        for beyond in &found.limits[1..] {
+            assert!(matches!(beyond.outcome, Outcome::CannotBeJudged { .. }), "{beyond:?}");
+        }
+        let caution =
+            |caution: &Caution| matches!(caution, Caution::BeyondTrust { percent: Some(99.0), .. });
+        assert!(found.cautions.iter().any(caution), "{:?}", found.cautions);
+        let text = crate::terminal::compare::render(&found, crate::Style::default());
+        assert!(text.contains("beyond trust"), "{text}");
     }
 }

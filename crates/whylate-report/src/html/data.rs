@@ -74,6 +74,7 @@ fn ccdf(curves: &[Curve], options: &Options) -> Value {
                 "label": shown(&curve.label),
                 "n": curve.n,
                 "resolution": number(curve.resolution_ns),
+                "faint": curve.faint_below.map_or(Value::Null, number),
                 "step": crate::svg::resolution_label(curve.resolution_ns),
                 "x": column(|p| p.value_ns),
                 "y": column(|p| p.share),

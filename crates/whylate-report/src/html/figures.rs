@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use minijinja::Value;
 use serde::Serialize;
+use whylate_model::backends::{BackendRow, Backends};
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Definition, Series};
 use whylate_model::switch_cost::SwitchCost;
@@ -12,13 +13,16 @@ use whylate_stats::weighted;
 use super::histograms::{Histograms, Pooled};
 use super::template::raw;
 use super::{Report, causes, measured};
+use crate::backends;
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
+use crate::svg::backends::{self as svg_backends, Bar as BackendBar, Value as BackendValue};
 use crate::svg::blocks::{self, Line};
 use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
 use crate::svg::shares::{self, Share as Bar};
 use crate::svg::{Figure, Table, execution, switches, timeline, working_sets};
 use crate::switch_cost;
 use crate::timeline::Timeline;
+use crate::trusted;
 
 /// Bars of the figure of causes.
 const MOST_BARS: usize = 12;
@@ -63,6 +67,16 @@ pub(super) enum Plot {
 pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
     let mut all = report.recorded.as_ref().map_or_else(Vec::new, executed);
     all.extend(report.run.switch_cost.iter().flat_map(|found| switched(report, found)));
+    all.extend(report.run.backends.as_deref().map(|found| compared(report.run, found)));
+    let frames = report.run.forward.is_some() || report.run.delay.is_some();
+    let stayed = if frames { "of the frames" } else { "of the requests" };
+    let meant = "of the intended messages";
+    let heard = report.run.flows.iter().any(|flow| flow.way.across.is_some());
+    let late = match (frames, heard) {
+        (true, _) => "of the frames",
+        (false, true) => meant,
+        (false, false) => "of the intended requests",
+    };
     let kinds = [
         (Definition::Gap, "gaps", "length of the gap", "of the gaps"),
         (Definition::ReadDelta, "readings", "distance of two readings", "of the readings"),
@@ -70,8 +84,18 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
         (Definition::ResponseTime, "jobs", "response time", "of the jobs"),
         (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
         (Definition::Response, "responses", "response time", "of the intended requests"),
-        (Definition::SendLateness, "late sends", "send lateness", "of the intended requests"),
+        (Definition::OneWay, "one-way times", "one-way time", "of the messages"),
+        (
+            Definition::OneWayResponse,
+            "one-way times as intended",
+            "time since the intended send",
+            meant,
+        ),
+        (Definition::SendLateness, "late sends", "send lateness", late),
         (Definition::Departures, "departures", "distance of departures", "of the distances"),
+        (Definition::Receptions, "receptions", "distance of receptions", "of the distances"),
+        (Definition::Residence, "residence", "residence", stayed),
+        (Definition::PartOfRequest, "parts", "time of the part", "of the requests that have it"),
         (Definition::ContextSwitch, "context switches", "time of the switch", "of the switches"),
     ];
     for (definition, name, of, share_of) in kinds {
@@ -152,11 +176,36 @@ fn switched(report: &Report, found: &SwitchCost) -> Vec<(Drawn, Plot)> {
     if let Some(figure) = through_caches(found) {
         let how = said(switch_cost::PENALTY, switch_cost::penalty_remarks(found));
         let mut drawn = drawn("working-sets", "Through the caches", how, figure, false);
+        let how = said(switch_cost::REFILL, switch_cost::refill_remarks(found));
+        drawn.beside.extend(switch_cost::refills(found).map(|table| Beside { table, how }));
         let how = said(switch_cost::GROWTH, switch_cost::growth_remarks(found));
         drawn.beside.extend(switch_cost::growth(found).map(|table| Beside { table, how }));
         all.push((drawn, Plot::Still));
     }
     all
+}
+
+/// Several backends in turns: round trips of each, and what it saves.
+fn compared(run: &Run, found: &Backends) -> (Drawn, Plot) {
+    let bar = |row: &BackendRow| {
+        let series = row.measured.as_ref().and_then(|of| backends::series(run, &of.service));
+        let value = |percent: f64| {
+            let of = backends::quantile(series?, percent)?;
+            let interval = of.low.zip(of.high).map(|(low, high)| (low.0 as f64, high.0 as f64));
+            Some(BackendValue { ns: of.value?.0 as f64, interval })
+        };
+        BackendBar { label: backends::name(row), values: [50.0, 99.0].map(value) }
+    };
+    let bars: Vec<BackendBar> = found.rows.iter().map(bar).collect();
+    let table = backends::round_trips(run, found);
+    let figure = svg_backends::figure(&bars, "Round trips by backend", table);
+    let how = backends::remarks(found)
+        .into_iter()
+        .fold(backends::HOW.to_owned(), |text, remark| format!("{text} {remark}."));
+    let mut drawn = drawn("backends", backends::TITLE, how, figure, false);
+    let how = backends::answer(found);
+    drawn.beside.extend(backends::savings(found).map(|table| Beside { table, how }));
+    (drawn, Plot::Still)
 }
 
 /// Figure 4: times of context switches by kind.
@@ -175,7 +224,13 @@ pub(super) fn through_caches(found: &SwitchCost) -> Option<Figure> {
 
 /// The CCDF of the series of one kind.
 fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn, Plot) {
-    let mut curves: Vec<Curve> = series.iter().map(|series| curve(report, series)).collect();
+    let mut curves: Vec<Curve> = series
+        .iter()
+        .map(|series| {
+            let faint_below = trusted::share(report.run, &series.name);
+            Curve { faint_below, ..curve(report, series) }
+        })
+        .collect();
     // The longest tails, where not all fit in one picture.
     let largest = |curve: &Curve| curve.points.last().map_or(0.0, |p| p.value_ns);
     if curves.len() > MOST_CURVES {
@@ -183,7 +238,8 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn
         curves.truncate(MOST_CURVES);
     }
     let mut figure = ccdf::figure(&curves, &options);
-    figure.table = measured::quantiles(series, "Percentiles with their 95% intervals and n_eff");
+    figure.table =
+        measured::quantiles(report.run, series, "Percentiles with their 95% intervals and n_eff");
     let mut how = format!(
         "Up: the share {} that took at least as long as the time below, on logarithmic axes. No \
          curve is drawn below 1/n.",
@@ -205,6 +261,12 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn
     }
     if series.len() > curves.len() {
         let _ = write!(how, " Drawn are the {MOST_CURVES} with the longest tails.");
+    }
+    if curves.iter().any(|curve| curve.faint_below.is_some()) {
+        how.push_str(
+            " Below the dashed line a curve is grey: what its backend's calibration does not let be \
+             trusted.",
+        );
     }
     let id = format!("ccdf-{}", options.title.rsplit(' ').next().unwrap_or("all"));
     (drawn(&id, &options.title, how, figure, true), Plot::Ccdf { curves, options })
@@ -243,6 +305,7 @@ fn of_quantiles(series: &Series) -> Curve {
         points,
         whiskers: vec![],
         reached: vec![],
+        faint_below: None,
     }
 }
 
@@ -349,7 +412,15 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
         .collect();
     let resolution_ns = run.clock.resolution_ns;
     let label = format!("{} ({} intervals)", run.thread_name(gaps), pooled.intervals());
-    Curve { label, n: pooled.all.len(), resolution_ns, points, whiskers, reached: vec![] }
+    Curve {
+        label,
+        n: pooled.all.len(),
+        resolution_ns,
+        points,
+        whiskers,
+        reached: vec![],
+        faint_below: None,
+    }
 }
 
 fn over_time(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {

@@ -4,8 +4,10 @@ use serde::Serialize;
 use whylate_model::run::Run;
 
 use super::measured::capped;
-use crate::flows::{self, ACCOUNT, TIMES};
+use crate::flows::{self, ACCOUNT};
+use crate::pacing;
 use crate::svg::Table;
+use crate::tail::{self, SHARES, Why};
 
 /// Rows of a table; what is more is counted in the last.
 const MOST_ROWS: usize = 64;
@@ -18,6 +20,10 @@ pub(super) struct Flows {
     told: Vec<String>,
     counts: Table,
     account: &'static str,
+    pacing: Option<Table>,
+    apart: &'static str,
+    why: Vec<Why>,
+    shares: &'static str,
 }
 
 /// The section; none for a run without flows.
@@ -27,11 +33,15 @@ pub(super) fn of(run: &Run) -> Option<Flows> {
     }
     let tables = [Some(flows::departures(run)), Some(flows::ways(run)), flows::parts(run)];
     Some(Flows {
-        times: TIMES,
+        times: flows::times(run),
         tables: tables.into_iter().flatten().map(shortened).collect(),
         told: flows::remarks(run).into_iter().take(MOST_ROWS).collect(),
         counts: shortened(flows::account(run)),
         account: ACCOUNT,
+        pacing: pacing::table(run).map(shortened),
+        apart: pacing::APART,
+        why: tail::sections(run).into_iter().take(MOST_ROWS).collect(),
+        shares: SHARES,
     })
 }
 

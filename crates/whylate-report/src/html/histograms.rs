@@ -33,6 +33,8 @@ pub(super) struct Histograms {
 struct Left {
     unread: u64,
     strange: u64,
+    /// Of series beyond those that a page has room for.
+    crowded: u64,
     /// Written after the last checkpoint of a run that did not end.
     later: u64,
 }
@@ -81,7 +83,7 @@ impl Histograms {
                 ));
             }
         }
-        let Left { unread, strange, later } = left;
+        let Left { unread, strange, crowded, later } = left;
         if unread > 1 {
             histograms.notes.push(format!("{unread} lines of the histogram log cannot be read"));
         }
@@ -92,10 +94,17 @@ impl Histograms {
                 if later == 1 { "interval" } else { "intervals" }
             ));
         }
+        let lines = |count: u64| match count {
+            1 => "1 line of the histogram log is not drawn".to_owned(),
+            count => format!("{count} lines of the histogram log are not drawn"),
+        };
         if strange > 0 {
+            histograms.notes.push(format!("{}: of no series of this run", lines(strange)));
+        }
+        if crowded > 0 {
             histograms.notes.push(format!(
-                "{strange} lines of the histogram log are not drawn: no series of the run, or too \
-                 many"
+                "{}: a page has room for {MOST_SERIES} series, and the tables have the numbers of the others",
+                lines(crowded)
             ));
         }
         histograms
@@ -111,13 +120,16 @@ impl Histograms {
         };
         for interval in intervals {
             match interval {
-                // Of a set's threads the log has the gaps, too, which no series sums up.
-                Ok(interval) if !run.threads.is_empty() && interval.tag.starts_with("gap-") => {}
+                Ok(interval) if is_behind(run, &interval.tag) => {}
                 Ok(interval) => {
                     let tag = format!("{prefix}{}", interval.tag);
                     let summed = run.series.iter().find(|series| series.name == tag);
-                    if !(run.series.is_empty() || summed.is_some()) || !self.has_room(&tag) {
+                    if !(run.series.is_empty() || summed.is_some()) {
                         left.strange += 1;
+                        continue;
+                    }
+                    if !self.has_room(&tag) {
+                        left.crowded += 1;
                         continue;
                     }
                     let pooled = self.by_name.entry(tag).or_default();
@@ -230,6 +242,13 @@ impl Interval {
             *above += more;
         }
     }
+}
+
+/// Does the log have this beside the series? Of a set's threads it has the gaps, of a calibration what its
+/// numbers come from; no series sums them up, and no figure lacks them.
+fn is_behind(run: &Run, tag: &str) -> bool {
+    let gaps = !run.threads.is_empty() && tag.starts_with("gap-");
+    gaps || run.calibration_parts.as_deref().is_some_and(|parts| parts.is_behind(tag))
 }
 
 fn grid(at: usize) -> f64 {

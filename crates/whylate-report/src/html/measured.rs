@@ -8,6 +8,7 @@ use whylate_model::series::{Denominator, Quantile, Series};
 
 use crate::svg::{Table, resolution_label};
 use crate::terminal::{count, loads, percent, rate};
+use crate::trusted::{self, MAX, marked};
 
 /// Rows of a table; what is more is counted in the last.
 const MOST_ROWS: usize = 64;
@@ -20,6 +21,7 @@ pub(super) struct Measured {
     series: Option<Table>,
     loads: Option<Table>,
     tails: Vec<String>,
+    trusted: Vec<String>,
     gaps: Option<Table>,
     rates: Option<Table>,
     selftest: Option<Table>,
@@ -29,9 +31,10 @@ pub(super) struct Measured {
 
 pub(super) fn of(run: &Run) -> Measured {
     Measured {
-        series: (!run.series.is_empty()).then(|| series(&run.series)),
+        series: (!run.series.is_empty()).then(|| series(run)),
         loads: loads(run),
         tails: run.series.iter().take(MOST_ROWS).filter_map(tail).collect(),
+        trusted: trusted::said(run),
         gaps: (!run.gaps.is_empty()).then(|| gaps(run)),
         rates: rates(run),
         selftest: selftest(run),
@@ -72,18 +75,19 @@ pub(super) fn capped(mut rows: Vec<Vec<String>>, most: usize) -> Vec<Vec<String>
     rows
 }
 
-fn series(series: &[Series]) -> Table {
+fn series(run: &Run) -> Table {
     let head =
         ["", "n", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "resolution", "class"];
     let mut table = Table::new("Percentiles of each series", &head);
     table.left = vec![10];
-    let rows = series.iter().map(|series| {
+    let rows = run.series.iter().map(|series| {
+        let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
         let mut cells = vec![series.label.clone(), count(series.n), value(series, series.min)];
         for wanted in [50.0, 90.0, 99.0, 99.9, 99.99] {
             let found = quantile(series, wanted).and_then(|quantile| quantile.value);
-            cells.push(value(series, found));
+            cells.push(marked(value(series, found), beyond(wanted)));
         }
-        cells.push(value(series, series.max));
+        cells.push(marked(value(series, series.max), beyond(MAX)));
         cells.push(resolution_label(series.resolution_ns));
         cells.push(series.class.map_or("-".to_owned(), |class| class.to_string()));
         cells
@@ -93,7 +97,7 @@ fn series(series: &[Series]) -> Table {
 }
 
 /// Percentiles with their intervals: the numbers beside a CCDF.
-pub(super) fn quantiles(series: &[&Series], caption: &str) -> Table {
+pub(super) fn quantiles(run: &Run, series: &[&Series], caption: &str) -> Table {
     let percents: Vec<f64> = series
         .iter()
         .flat_map(|series| series.quantiles.iter())
@@ -109,9 +113,11 @@ pub(super) fn quantiles(series: &[&Series], caption: &str) -> Table {
     table.head.extend(percents.iter().map(|percent| format!("p{percent}")));
     table.head.push("max".to_owned());
     let rows = series.iter().map(|series| {
+        let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
+        let cell = |percent: &f64| marked(with_interval(series, *percent), beyond(*percent));
         let mut cells = vec![series.label.clone(), unbroken(series.n)];
-        cells.extend(percents.iter().map(|percent| with_interval(series, *percent)));
-        cells.push(value(series, series.max));
+        cells.extend(percents.iter().map(cell));
+        cells.push(marked(value(series, series.max), beyond(MAX)));
         cells
     });
     table.rows = capped(rows.collect(), MOST_ROWS);

@@ -8,15 +8,22 @@
 //! Memory and size do not grow with the number of gaps: single gaps are read once and added up. What
 //! of a run directory cannot be read is named on the page; the rest is shown.
 
+mod breakdown;
+mod calibrate;
 mod causes;
 mod data;
+mod delay;
+mod device;
 mod events;
 mod figures;
 mod flows;
+mod forward;
 mod histograms;
 mod machine;
 mod measured;
 mod origins;
+mod predicted;
+mod reflected;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -132,6 +139,23 @@ pub(crate) fn switch_figures(directory: &RunDir, run: &Run) -> Vec<Figure> {
     let histograms = Histograms::read(&[(String::new(), directory)], run);
     let times = figures::switch_times(&histograms, found);
     times.into_iter().chain(figures::through_caches(found)).collect()
+}
+
+/// The figures of what a run found requests to consist of, for a page that shows several runs.
+pub(crate) fn breakdown_figures(run: &Run) -> Vec<Figure> {
+    breakdown::figures(run)
+}
+
+/// The figures of a calibration, for a page that shows several runs: the errors of each backend.
+pub(crate) fn error_figures(run: &Run) -> Vec<Figure> {
+    let Some(of) = run.calibration.as_deref() else { return Vec::new() };
+    of.backends.iter().map(|one| calibrate::figure(of, one)).collect()
+}
+
+/// The figures of a box, for a page that shows several runs: bounds of the time in it.
+pub(crate) fn bounds_figures(run: &Run) -> Vec<Figure> {
+    let sizes = run.device.iter().flat_map(|of| &of.sizes);
+    sizes.filter(|one| !one.bounds.is_empty()).map(device::figure).collect()
 }
 
 fn read<'a>(directory: &RunDir, run: &'a Run) -> Report<'a> {

@@ -6,12 +6,19 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value}
 use serde::Serialize;
 use whylate_model::run::{RunState, Verdict};
 
+use super::breakdown::{self, Breakdowns};
+use super::calibrate::{self, Calibrated};
 use super::causes::{self, Causes};
+use super::delay::{self, Delayed};
+use super::device::{self, Boxed};
 use super::figures::{self, Drawn};
 use super::flows::{self, Flows};
+use super::forward::{self, Forwarded};
 use super::machine::{self, Machine};
 use super::measured::{self, Measured};
 use super::origins::{self, Origins};
+use super::predicted::{self, Predicted};
+use super::reflected::{self, Reflected};
 use super::threads::{self, Threads};
 use super::wake::{self, Wakes};
 use super::worst::{self, Shown};
@@ -40,7 +47,14 @@ struct Page {
     warnings: Vec<Warned>,
     measured: Measured,
     flows: Option<Flows>,
+    breakdown: Option<Breakdowns>,
+    reflected: Option<Reflected>,
+    forwarded: Option<Forwarded>,
+    delayed: Option<Delayed>,
+    calibrated: Option<Calibrated>,
+    boxed: Option<Boxed>,
     wakes: Option<Wakes>,
+    predicted: Option<Predicted>,
     threads: Option<Threads>,
     figures: Vec<Drawn>,
     causes: Causes,
@@ -102,7 +116,14 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
             .collect(),
         measured: measured::of(run),
         flows: flows::of(run),
+        breakdown: breakdown::of(run),
+        reflected: reflected::of(run),
+        forwarded: forward::of(run),
+        delayed: delay::of(run),
+        calibrated: calibrate::of(run),
+        boxed: device::of(run),
         wakes: wake::of(run),
+        predicted: predicted::of(run),
         threads: threads::of(run),
         figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),
         causes: causes::of(run),

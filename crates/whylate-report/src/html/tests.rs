@@ -370,10 +370,135 @@ fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
         time: whylate_model::Nanos(2_000_000_000),
         offered: None,
         lost: None,
+        course: Vec::new(),
         ended_early: false,
         notes: Vec::new(),
     });
     let page = render(&sample(), &run).unwrap();
     assert!(page.contains("Load beside it") && page.contains("1000 Mbit/s"));
     assert!(!page.contains("<b>over</b>"));
+}
+
+#[test]
+fn a_page_of_several_backends_has_a_row_and_an_interval_of_each_and_why_one_is_missing() {
+    let (_home, directory) = empty();
+    let page = render(&directory, &crate::backends::tests::planted()).unwrap();
+    for part in ["id=\"backends\"", "xdp spin", "udp spin again", "not measured", "CAP_NET_RAW"] {
+        assert!(page.contains(part), "no `{part}` on the page");
+    }
+    assert!(page.contains("Saved against udp spin"));
+}
+
+#[test]
+fn a_calibration_and_a_device_have_their_sections_with_a_figure_and_tables() {
+    let (_home, directory) = empty();
+    let mut run = recorded();
+    run.calibration = Some(Box::new(crate::calibration::tests::calibration()));
+    let page = render(&directory, &run).unwrap();
+    for part in [
+        "id=\"calibrated\"",
+        "less the path of 3.20us: trusted up to p99",
+        "packet spin: errors, n = 300 000",
+        "dpdk was not calibrated: no huge pages",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+    assert_eq!(error_figures(&run).len(), 1);
+    run.calibration = None;
+    run.device = Some(Box::new(crate::device::tests::device()));
+    let page = render(&directory, &run).unwrap();
+    for part in
+        ["id=\"device\"", "what the box itself wrote down", "store-and-forward", "2 ports into p4"]
+    {
+        assert!(page.contains(part), "no {part}");
+    }
+    assert_eq!(bounds_figures(&run).len(), 1);
+    assert!(!page.contains("id=\"calibrated\""));
+}
+
+#[test]
+fn what_the_numbers_of_a_calibration_come_from_is_nothing_that_figures_lack() {
+    use whylate_model::calibration_parts::{CalibrationPart, CalibrationParts, PartOf};
+    let (_home, directory) = empty();
+    let mut log = directory.histogram_log().unwrap();
+    let values: Histogram = [900_u64, 40_000].into_iter().collect();
+    for of in ["measured", "error", "error-below-zero", "back-to-back", "at-100us-truth"] {
+        log.append(&format!("udp-spin-{of}"), &values, 0.0, 1.0).unwrap();
+    }
+    log.append("nobody", &values, 0.0, 1.0).unwrap();
+    let mut run = recorded();
+    run.segments.clear();
+    run.worst.clear();
+    run.gaps.clear();
+    run.series.truncate(1);
+    "udp-spin-measured".clone_into(&mut run.series[0].name);
+    (run.series[0].n, run.series[0].stationarity) = (2, None);
+    run.series[0].quantiles.clear();
+    let strange = |run: &Run| {
+        let notes = read(&directory, run).notes;
+        notes.into_iter().find(|note| note.contains("of the histogram log")).unwrap_or_default()
+    };
+    assert!(strange(&run).starts_with("5 lines of the histogram log"), "{}", strange(&run));
+    let part = CalibrationPart {
+        backend: "udp spin".to_owned(),
+        between: PartOf::BackToBack,
+        round: 0,
+        directory: "parts/001-udp-spin".to_owned(),
+        commands: Vec::new(),
+        achieved_pps: 1_000.0,
+        met: None,
+        measured_p50: None,
+        truth_p50: None,
+        failed: None,
+    };
+    let parts = CalibrationParts { parts: vec![part], ..CalibrationParts::default() };
+    run.calibration_parts = Some(Box::new(parts));
+    // A line that is nobody's is told as before.
+    let told = strange(&run);
+    assert_eq!(told, "1 line of the histogram log is not drawn: of no series of this run");
+}
+
+#[test]
+fn series_beyond_what_a_page_has_room_for_are_told_apart_from_those_of_nobody() {
+    let (_home, directory) = empty();
+    let mut log = directory.histogram_log().unwrap();
+    let values: Histogram = [900_u64, 40_000].into_iter().collect();
+    for number in 0..70 {
+        log.append(&format!("box-{number}-there"), &values, 0.0, 1.0).unwrap();
+    }
+    let mut run = recorded();
+    run.segments.clear();
+    run.worst.clear();
+    run.gaps.clear();
+    run.series.clear();
+    let notes = read(&directory, &run).notes;
+    let told = notes.iter().find(|note| note.contains("of the histogram log")).unwrap();
+    assert!(
+        told.starts_with("6 lines of the histogram log are not drawn: a page has room"),
+        "{told}"
+    );
+    assert!(!notes.iter().any(|note| note.contains("no series of this run")), "{notes:?}");
+}
+
+#[test]
+fn numbers_beyond_trust_are_marked_grey_and_explained_on_the_page() {
+    let (_home, directory) = empty();
+    let mut run = crate::trusted::tests::calibrated(Some(99.0));
+    run.segments.clear();
+    run.worst.clear();
+    let page = render(&directory, &run).unwrap();
+    assert!(page.contains("<td class=\"beyond\">~60.0us</td>"), "no grey p99.9");
+    assert!(page.contains("<td>20.0us</td>"), "p99 is not as it was");
+    assert!(page.contains("rtt: grey, and marked ~, is what lies beyond p99"));
+    assert!(page.contains("trusted up to p99<") && page.contains("curve faint"));
+    assert!(!page.contains("STALE"));
+    if let Some(trust) = run.flows[0].trust.as_mut() {
+        trust.stale = Some("kernel was 6.12.1 and is 6.12.2".to_owned());
+    }
+    let page = render(&directory, &run).unwrap();
+    assert!(page.contains("STALE: kernel was 6.12.1 and is 6.12.2. Calibrate again."));
+    assert!(page.contains("<td class=\"beyond\">~60.0us</td>"), "it is grey all the same");
+    run.flows[0].trust = None;
+    let page = render(&directory, &run).unwrap();
+    assert!(!page.contains("class=\"beyond\"") && !page.contains("curve faint"));
 }

@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 
 use super::measured::capped;
 use crate::svg::Table;
-use crate::threads::{self, Judged, PHASES, RECEIVED, Received, SKIPPED};
+use crate::threads::{self, Explained, Judged, RECEIVED, Received, SKIPPED};
 
 /// Rows of a table; what is more is counted in the last.
 const MOST_ROWS: usize = 64;
@@ -16,8 +16,7 @@ pub(super) struct Threads {
     deadlines: Option<Table>,
     skipped: &'static str,
     misses: Vec<String>,
-    phases: Option<Table>,
-    passes: &'static str,
+    phases: Vec<Explained>,
     received: Table,
     how: &'static str,
     items: Vec<String>,
@@ -38,8 +37,10 @@ pub(super) fn of(run: &Run) -> Option<Threads> {
         deadlines,
         skipped: SKIPPED,
         misses,
-        phases: threads::phases(run).map(shortened),
-        passes: PHASES,
+        phases: threads::phases(run)
+            .into_iter()
+            .map(|of| Explained { table: shortened(of.table), ..of })
+            .collect(),
         received,
         how: RECEIVED,
         items,

@@ -1,11 +1,18 @@
 //! Flows of several recordings as one: counts add up, and what does not add up is absent.
 //!
-//! Times are in the series, whose histograms are added. Medians of the other ends, and distances of
-//! distribution functions, are of one recording each: no sum has them.
+//! Times are in the series, whose histograms are added. Medians of the other ends, claims of causes and
+//! files of odd messages are of one recording each, and stay that; distances of distribution functions
+//! are left to the recordings.
 
-use whylate_model::flow::{Departures, Flow, Packets, Process, ProcessVerdict};
+use whylate_model::breakdown::Breakdown;
+use whylate_model::calibration::Trust;
+use whylate_model::flow::{Departures, Flow, OfRecording, Pacing, Process, ProcessVerdict};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
+use whylate_model::tail::Tail;
+use whylate_model::{Hertz, Nanos};
+
+use super::breakdown;
 
 /// The flows so far.
 #[derive(Debug, Default)]
@@ -18,15 +25,24 @@ struct Summed {
     flow: Flow,
     /// Time over which departures were counted; none when a recording does not tell.
     seconds: Option<f64>,
+    /// What does not add up.
+    recordings: Vec<OfRecording>,
 }
 
 impl Sums {
-    /// Adds the flows of a recording.
-    pub(super) fn add(&mut self, run: &Run) {
+    /// Adds the flows of a recording, or of a sum, that was read from this directory.
+    pub(super) fn add(&mut self, run: &Run, directory: &str) {
         for flow in &run.flows {
-            match self.flows.iter_mut().find(|summed| alike(&summed.flow, flow)) {
-                Some(summed) => summed.add(flow),
-                None => self.flows.push(Summed { flow: flow.clone(), seconds: seconds(flow) }),
+            let recordings = recordings(flow, directory);
+            let known = self.flows.iter_mut().find(|summed| alike(&summed.flow, flow));
+            if let Some(summed) = known {
+                summed.add(flow, run.clock.hz);
+                summed.recordings.extend(recordings);
+            } else {
+                let seconds = seconds(flow);
+                let mut flow = flow.clone();
+                flow.breakdown = taken_apart(&flow, run.clock.hz);
+                self.flows.push(Summed { flow, seconds, recordings });
             }
         }
     }
@@ -41,9 +57,32 @@ impl Sums {
 fn alike(one: &Flow, other: &Flow) -> bool {
     let way = |flow: &Flow| {
         let way = &flow.way;
-        (way.backend.clone(), way.wait.clone(), way.protocol.clone())
+        (way.backend.clone(), way.wait.clone(), way.protocol.clone(), way.across.clone())
     };
     one.name == other.name && one.asked == other.asked && way(one) == way(other)
+}
+
+/// What of a flow does not add up: of a recording its own, of a sum that of all its recordings.
+fn recordings(flow: &Flow, directory: &str) -> Vec<OfRecording> {
+    if !flow.recordings.is_empty() {
+        return flow.recordings.clone();
+    }
+    let claimed = |tail: &Tail| {
+        let causes = tail.claimed().cloned().collect();
+        Tail { causes, ..tail.clone() }
+    };
+    vec![OfRecording {
+        directory: directory.to_owned(),
+        other_end: flow.other_end,
+        tail: flow.tail.as_ref().map(claimed),
+        anomalies: flow.anomalies.clone(),
+    }]
+}
+
+/// Where its requests spent their time, as a sum has it.
+fn taken_apart(flow: &Flow, rate: Hertz) -> Option<Box<Breakdown>> {
+    let of = flow.breakdown.as_deref()?;
+    Some(Box::new(breakdown::of_recording(of, rate)))
 }
 
 fn seconds(flow: &Flow) -> Option<f64> {
@@ -52,7 +91,7 @@ fn seconds(flow: &Flow) -> Option<f64> {
 }
 
 impl Summed {
-    fn add(&mut self, flow: &Flow) {
+    fn add(&mut self, flow: &Flow, rate: Hertz) {
         self.seconds = self.seconds.zip(seconds(flow)).map(|(sum, more)| sum + more);
         let (sum, more) = (&mut self.flow.departures, &flow.departures);
         for (sum, more) in [
@@ -64,13 +103,25 @@ impl Summed {
         }
         sum.process.verdict = worse(sum.process.verdict, more.process.verdict);
         sum.process.distribution = None;
-        add_packets(&mut self.flow.packets, &flow.packets);
+        sum.pacing = sum.pacing.take().zip(more.pacing.as_ref()).map(add_pacing);
+        self.flow.packets.add(&flow.packets);
         "of several recordings".clone_into(&mut self.flow.way.path);
         (self.flow.other_end, self.flow.began, self.flow.ended) = (None, None, None);
+        (self.flow.anomalies, self.flow.way.socket) = (None, None);
+        (self.flow.way.frames, self.flow.way.costs) = (None, None);
+        self.flow.way.resolved_in = None;
+        self.flow.tail = None;
+        self.flow.trust = self.flow.trust.take().zip(flow.trust.clone()).map(less_trusted);
+        let both = self.flow.breakdown.take().zip(taken_apart(flow, rate));
+        self.flow.breakdown =
+            both.and_then(|(sum, more)| breakdown::add(*sum, *more).map(Box::new));
     }
 
     fn finish(self, series: &[Series]) -> Flow {
-        let Self { mut flow, seconds } = self;
+        let Self { mut flow, seconds, recordings } = self;
+        if recordings.len() > 1 {
+            flow.recordings = recordings;
+        }
         let late = series.iter().find(|series| Some(&series.name) == flow.lateness.as_ref());
         let p999 = late.and_then(|late| {
             late.quantiles.iter().find(|quantile| (quantile.percent - 99.9).abs() < 1e-9)?.value
@@ -84,40 +135,46 @@ impl Summed {
 }
 
 fn worse(one: ProcessVerdict, other: ProcessVerdict) -> ProcessVerdict {
-    use ProcessVerdict::{ClosedLoop, Disturbed, Held, Saturated};
+    use ProcessVerdict::{ClosedLoop, Disturbed, Held, Saturated, TooFew};
     let rank = |verdict| match verdict {
         ClosedLoop => 0,
         Held => 1,
-        Disturbed => 2,
-        Saturated => 3,
+        TooFew => 2,
+        Disturbed => 3,
+        Saturated => 4,
     };
     if rank(other) > rank(one) { other } else { one }
 }
 
-fn add_packets(sum: &mut Packets, more: &Packets) {
-    for (sum, more) in [
-        (&mut sum.sent, more.sent),
-        (&mut sum.received, more.received),
-        (&mut sum.late, more.late),
-        (&mut sum.lost, more.lost),
-        (&mut sum.duplicates, more.duplicates),
-        (&mut sum.reordered, more.reordered),
-        (&mut sum.foreign, more.foreign),
-        (&mut sum.unplaced, more.unplaced),
-        (&mut sum.arrived, more.arrived),
-        (&mut sum.given_up, more.given_up),
-        (&mut sum.never_sent, more.never_sent),
-        (&mut sum.refused, more.refused),
-        (&mut sum.abandoned, more.abandoned),
-    ] {
-        *sum = sum.saturating_add(more);
+/// Of two calibrations the one that trusts less; what either says of being stale stays.
+fn less_trusted((sum, more): (Trust, Trust)) -> Trust {
+    let reach = |trust: &Trust| trust.limit_percent.unwrap_or(0.0);
+    let (less, other) = if reach(&more) < reach(&sum) { (more, sum) } else { (sum, more) };
+    Trust { stale: less.stale.clone().or(other.stale), ..less }
+}
+
+/// What a turn may take is found out by each recording for itself: the sum has the largest.
+fn add_pacing((sum, more): (Pacing, &Pacing)) -> Pacing {
+    let named = sum.named.zip(more.named.as_ref()).map(|(mut sum, more)| {
+        sum.add(more);
+        sum
+    });
+    Pacing {
+        long_turns: sum.long_turns.saturating_add(more.long_turns),
+        took: Nanos(sum.took.0.saturating_add(more.took.0)),
+        named,
+        looking: sum.looking.max(more.looking),
+        sending: sum.sending.max(more.sending),
+        excluded: sum.excluded.saturating_add(more.excluded),
+        of: sum.of.saturating_add(more.of),
+        lateness: sum.lateness.or_else(|| more.lateness.clone()),
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use whylate_model::Nanos;
-    use whylate_model::flow::{Asked, OtherEnd, Way};
+    use whylate_model::flow::Packets;
+    use whylate_model::flow::{Asked, Direction, Kept, OtherEnd, Way};
 
     use super::*;
     use crate::timeline::tests::recorded;
@@ -148,6 +205,11 @@ pub(crate) mod tests {
                 read_cost_min_ns: 20.0,
                 read_cost_median_ns: 20.0,
                 precision_ns: 10.2,
+                socket: None,
+                frames: None,
+                costs: None,
+                resolved_in: None,
+                across: None,
             },
             asked: Asked {
                 arrivals: "constant".to_owned(),
@@ -156,6 +218,9 @@ pub(crate) mod tests {
                 frame_bytes: Some(110),
                 timeout: Nanos::SECOND,
                 most_under_way: None,
+                one_way: false,
+                direction: Direction::There,
+                repeats_after: None,
             },
             departures: Departures {
                 intended: sent,
@@ -164,40 +229,101 @@ pub(crate) mod tests {
                 per_second: Some(1e3),
                 gaps: None,
                 process,
+                pacing: Some(Pacing {
+                    long_turns: sent / 100,
+                    took: Nanos(sent * 1_000),
+                    named: None,
+                    looking: Nanos(3_000),
+                    sending: Nanos(9_000),
+                    excluded: sent / 50,
+                    of: sent,
+                    lateness: Some("rtt-lateness-uninterrupted".to_owned()),
+                }),
             },
             packets,
-            service: "rtt-service".to_owned(),
+            service: Some("rtt-service".to_owned()),
             response: Some("rtt-response".to_owned()),
             lateness: Some("rtt-lateness".to_owned()),
             parts: Vec::new(),
+            anomalies: None,
             other_end: Some(OtherEnd {
                 answered: received,
                 foreign: 0,
                 residence_min: Nanos(90),
                 residence_median: Nanos(160),
                 residence_max: Nanos(8_000),
+                receptions: None,
             }),
             began: None,
             ended: None,
+            tail: None,
+            breakdown: None,
+            trust: None,
+            recordings: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_sum_is_trusted_as_far_as_the_least_of_its_recordings() {
+        use crate::trusted::tests::trust;
+        let with = |limit: Option<f64>, stale: Option<&str>| {
+            let trust = Trust { stale: stale.map(str::to_owned), ..trust(limit) };
+            let flow = Flow { trust: Some(trust), ..flow(1_000, ProcessVerdict::Held) };
+            Run { flows: vec![flow], ..recorded() }
+        };
+        let sum = |runs: &[Run]| {
+            let mut sums = Sums::default();
+            for run in runs {
+                sums.add(run, "run");
+            }
+            sums.finish(&[]).remove(0).trust
+        };
+        let (far, near) = (with(Some(99.99), Some("kernel")), with(Some(99.0), None));
+        let both = sum(&[far.clone(), near]).unwrap();
+        assert_eq!((both.limit_percent, both.stale.as_deref()), (Some(99.0), Some("kernel")));
+        assert_eq!(sum(&[far.clone(), with(None, None)]).unwrap().limit_percent, None);
+        let unknown = Run { flows: vec![flow(1_000, ProcessVerdict::Held)], ..recorded() };
+        assert_eq!(sum(&[far, unknown]), None);
     }
 
     #[test]
     fn flows_of_one_question_add_up_and_others_stay_apart() {
         let with = |flow: Flow| Run { flows: vec![flow], ..recorded() };
         let mut sums = Sums::default();
-        sums.add(&with(flow(1_000, ProcessVerdict::Held)));
-        sums.add(&with(flow(3_000, ProcessVerdict::Saturated)));
+        let mut second = flow(3_000, ProcessVerdict::Saturated);
+        second.other_end.as_mut().unwrap().residence_median = Nanos(9_000);
+        second.anomalies =
+            Some(Kept { file: "anomalies.pcapng".to_owned(), messages: 300, left_out: 0 });
+        sums.add(&with(flow(1_000, ProcessVerdict::Held)), "run-1");
+        sums.add(&with(second), "run-2");
         let mut other = flow(500, ProcessVerdict::Held);
         other.asked.bytes = 512;
-        sums.add(&with(other.clone()));
+        sums.add(&with(other.clone()), "run-3");
         let [sum, apart] = &sums.finish(&[])[..] else { panic!("two questions") };
         assert_eq!((sum.packets.sent, sum.packets.lost), (4_000, 400));
         assert!(sum.packets.add_up(), "{:?}", sum.packets);
         assert_eq!(sum.departures.process.verdict, ProcessVerdict::Saturated);
+        let pacing = sum.departures.pacing.as_ref().unwrap();
+        assert_eq!((pacing.long_turns, pacing.excluded, pacing.of), (40, 80, 4_000));
+        assert_eq!((pacing.took, pacing.share()), (Nanos(4_000_000), Some(0.02)));
         let per_second = sum.departures.per_second.unwrap();
         assert!((per_second - 1e3).abs() < 1e-6, "{per_second}");
         assert_eq!(sum.other_end, None, "medians do not add up");
+        let each: Vec<_> = sum
+            .recordings
+            .iter()
+            .map(|of| (&*of.directory, of.other_end.unwrap().residence_median, &of.anomalies))
+            .collect();
+        assert_eq!(each[0], ("run-1", Nanos(160), &None));
+        assert_eq!((each[1].0, each[1].1, each.len()), ("run-2", Nanos(9_000), 2));
+        assert_eq!(each[1].2.as_ref().unwrap().messages, 300);
+        // A sum of sums has them all.
+        let mut again = Sums::default();
+        again.add(&with(sum.clone()), "sum");
+        again.add(&with(flow(10, ProcessVerdict::Held)), "run-4");
+        let [all] = &again.finish(&[])[..] else { panic!("one question") };
+        let names: Vec<&str> = all.recordings.iter().map(|of| &*of.directory).collect();
+        assert_eq!(names, ["run-1", "run-2", "run-4"]);
         assert_eq!(*apart, other);
     }
 }

@@ -12,7 +12,7 @@ use whylate_model::{ModelError, Nanos, Printable, segments};
 
 use super::spread::across_cpus;
 use super::{MOST_ORIGINS, MOST_SERIES, Request, skipped};
-use crate::compare::unlike;
+use crate::compare::{Measurement, Traffic, unlike};
 use crate::error::{ReportError, Unlike};
 
 /// Longest gaps kept of one recording before the longest of all are known.
@@ -46,6 +46,7 @@ struct Seen {
     series: Series,
     gaps: Option<GapSummary>,
     settings: BTreeMap<String, String>,
+    traffic: Option<Traffic>,
 }
 
 impl Inputs {
@@ -104,14 +105,21 @@ impl Inputs {
                 let floor = self.floors.entry(name.clone()).or_default();
                 *floor = threshold.max(*floor);
             }
+            let traffic = Traffic::of(&run, &series.name).map(Traffic::whatever_rate);
             let Some(known) = seen.get(&name) else {
                 let (series, gaps) = (series.clone(), gaps.cloned());
                 let (directory, settings) = (directory.clone(), run.settings.clone());
-                seen.insert(name, Seen { directory, series, gaps, settings });
+                seen.insert(name, Seen { directory, series, gaps, settings, traffic });
                 continue;
             };
-            let first = (&known.series, known.gaps.as_ref(), &known.settings);
-            let fields = unlike(first, (series, gaps, &run.settings));
+            let first = Measurement {
+                series: &known.series,
+                gaps: known.gaps.as_ref(),
+                settings: &known.settings,
+                traffic: known.traffic.as_ref(),
+            };
+            let (settings, traffic) = (&run.settings, traffic.as_ref());
+            let fields = unlike(&first, &Measurement { series, gaps, settings, traffic });
             if let Some(field) = fields.into_iter().next() {
                 return Err(ReportError::Unlike(Box::new(Unlike {
                     series: Printable(&name).to_string(),
@@ -122,6 +130,10 @@ impl Inputs {
                     right: field.right,
                 })));
             }
+        }
+        if run.backends.is_some() {
+            let what = "its comparison of backends, whose rounds are its own";
+            self.left_out.push(format!("{what}, of `{directory}`"));
         }
         if seen.len() > MOST_SERIES {
             let what = format!("there are {} series", seen.len());

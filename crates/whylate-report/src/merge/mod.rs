@@ -17,6 +17,7 @@
 //! Every directory is read once before anything is written, so that what cannot be added up is
 //! found while there is nothing to undo.
 
+mod breakdown;
 mod causes;
 pub(crate) mod flows;
 mod host;
@@ -32,7 +33,7 @@ use std::path::{Path, PathBuf};
 use whylate_model::directory::RunDir;
 use whylate_model::hlog::tag_of;
 use whylate_model::origin::Origin;
-use whylate_model::run::{FORMAT_VERSION, GapSummary, Run, RunState, Segment, Verdict};
+use whylate_model::run::{Beginning, GapSummary, Run, RunState, Segment, Verdict};
 use whylate_model::segments;
 use whylate_model::wake::WakeSummary;
 use whylate_model::warning::Warning;
@@ -140,7 +141,7 @@ impl<'a> Merging<'a> {
                 skipped::stand_for_both(&mut run);
             }
             self.sums.add_run(&run, self.request.across_cpus);
-            self.flows.add(&run);
+            self.flows.add(&run, &input.path.display().to_string());
             self.causes.add(&run, self.request.across_cpus)?;
             wakes::add(&mut self.wakes, &run.wakes);
             let shift_s = match (self.base_ns, input.began_ns) {
@@ -215,38 +216,31 @@ impl<'a> Merging<'a> {
                 format!("{} things left out of the sum: {}", self.left_out.len(), what.join("; "));
             distrust(&mut verdict, reason);
         }
-        let run = Run {
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        let beginning = Beginning {
             command_line: self.request.command_line.clone(),
             question: question(&origins),
             seed: 0,
             state: state(&origins),
             host: host::common(&hosts),
             clock: host::clock(&clocks),
+        };
+        let run = Run {
             settings: host::settings(&origins),
             series,
             gaps,
-            threads: Vec::new(),
             causes: totals.causes,
             coverage: totals.coverage,
-            worst: Vec::new(),
             senders: totals.senders,
             evidence: totals.evidence,
-            findings: Vec::new(),
             validation: totals.validation,
-            selftest: None,
             verdict,
             warnings,
             segments: origins.iter().flat_map(|origin| origin.segments.iter().cloned()).collect(),
-            log_bytes: None,
             origins,
             spreads,
-            prediction: None,
             wakes: self.wakes,
-            loads: Vec::new(),
             flows,
-            switch_cost: None,
+            ..Run::begun(beginning)
         };
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })

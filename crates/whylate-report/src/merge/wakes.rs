@@ -32,9 +32,11 @@ fn add_one(known: &mut WakeSummary, of: &WakeSummary) {
     known.cpus.sort_unstable();
     for later in &of.later {
         match known.later.iter_mut().find(|known| known.than == later.than) {
-            Some(LaterThan { raw, corrected, .. }) => {
+            Some(LaterThan { raw, corrected, without_host, perhaps_host, .. }) => {
                 *raw += later.raw;
                 *corrected = both(*corrected, later.corrected);
+                *without_host = both(*without_host, later.without_host);
+                *perhaps_host = both(*perhaps_host, later.perhaps_host);
             }
             None => known.later.push(*later),
         }
@@ -52,10 +54,13 @@ fn add_one(known: &mut WakeSummary, of: &WakeSummary) {
     known.split.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     for cause in &of.causes {
         match known.causes.iter_mut().find(|known| known.cause == cause.cause) {
-            Some(WakeCause { wakes, late_ns, latest, .. }) => {
+            Some(WakeCause { wakes, late_ns, latest, later, .. }) => {
                 *wakes += cause.wakes;
                 *late_ns += cause.late_ns;
                 *latest = (*latest).max(cause.latest);
+                // Counted in both, or not known of the sum.
+                later.truncate(cause.later.len());
+                later.iter_mut().zip(&cause.later).for_each(|(sum, more)| *sum += more);
             }
             None => known.causes.push(cause.clone()),
         }
@@ -85,7 +90,13 @@ mod tests {
             period: Nanos(1_000_000),
             woken,
             skipped: Some(10),
-            later: vec![LaterThan { than: Nanos(1_000_000), raw: late, corrected: Some(2 * late) }],
+            later: vec![LaterThan {
+                than: Nanos(1_000_000),
+                raw: late,
+                corrected: Some(2 * late),
+                without_host: Some(1),
+                perhaps_host: Some(4),
+            }],
             split: vec![WakePart {
                 stage: WakeStage::Host,
                 total_ns: 1e6,
@@ -97,6 +108,7 @@ mod tests {
                 wakes: late,
                 late_ns: 1e6,
                 latest: Nanos(1_000 * late),
+                later: vec![late, 0, 0, 0],
             }],
             late_ns: 2e6,
             latest: Vec::new(),
@@ -112,6 +124,11 @@ mod tests {
         let sum = &all[0];
         assert_eq!((sum.woken, sum.skipped), (2_980, Some(20)));
         assert_eq!((sum.later[0].raw, sum.later[0].corrected), (8, Some(16)));
+        assert_eq!(sum.later[0].perhaps_host, Some(8));
+        assert_eq!(
+            (sum.later[0].without_host, &sum.causes[0].later[..]),
+            (Some(2), &[8, 0, 0, 0][..])
+        );
         assert_eq!(sum.cpus, [CpuId(1), CpuId(2)]);
         assert_eq!((sum.split[0].wakes, sum.split[0].most), (8, Nanos(5)));
         assert_eq!((sum.causes[0].wakes, sum.causes[0].latest), (8, Nanos(5_000)));

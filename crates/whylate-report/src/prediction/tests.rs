@@ -1,7 +1,7 @@
 //! Planted jobs and gaps: what took too long is found with the gap behind it.
 
 use whylate_model::gap::{Evidence, Gap, GapKind};
-use whylate_model::prediction::{PredictedPolicy, PredictedResponse};
+use whylate_model::prediction::{OverBy, OverCause, PredictedPolicy, PredictedResponse};
 use whylate_model::segments::{Limits, StoredGap, Writer};
 use whylate_model::{CpuId, TicksDelta};
 
@@ -113,6 +113,23 @@ fn planted(traced: bool) -> (Prediction, Vec<Releases>) {
 }
 
 #[test]
+fn a_bound_without_overheads_that_is_exceeded_says_how_to_give_them() {
+    let (prediction, _) = planted(true);
+    let [note] = prediction.notes.as_slice() else { panic!("{:?}", prediction.notes) };
+    assert!(note.starts_with("1 of 2 tasks took longer"), "{note}");
+    assert!(note.contains("--overhead switch=3us,tick=15us/4ms"), "{note}");
+    let overheads = whylate_model::prediction::PredictedOverheads {
+        switch: Nanos(3_000),
+        tick: None,
+        tick_period: None,
+        from: "as given".to_owned(),
+    };
+    let with = Prediction { overheads: Some(overheads), ..prediction };
+    assert_eq!(without_overheads(&with), None);
+    assert_eq!(without_overheads(&predicted(&[4])), None, "nothing was measured");
+}
+
+#[test]
 fn the_slowest_job_is_told_with_the_gap_that_took_most_of_it() {
     let (prediction, _) = planted(true);
     let first = prediction.tasks[0].measured.clone().unwrap();
@@ -125,6 +142,94 @@ fn the_slowest_job_is_told_with_the_gap_that_took_most_of_it() {
     assert_eq!((worst.job, worst.response), (1, Nanos(9 * MS)));
     let gap = worst.gap.unwrap();
     assert_eq!((gap.cause.as_deref(), gap.length), (Some("the host"), Nanos(3 * MS)));
+}
+
+/// 40 jobs of one thread with a bound of 4 ms: each third is in time, and the others have a gap of
+/// their own behind them, or none.
+fn many_slow() -> MeasuredTask {
+    let (_home, directory) = empty();
+    let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
+    for index in 0..40 {
+        let took = if index % 3 == 0 { 3 } else { 5 + index % 3 };
+        writer.push_job(&job(0, index, took, 0)).unwrap();
+        let at = index * 10;
+        match index {
+            // In time: what is behind it is not counted.
+            _ if index % 3 == 0 => writer.push_gap(&gap(0, at + 1, at + 2, "in time")).unwrap(),
+            0..=20 => {
+                writer.push_gap(&gap(0, at + 1, at + 2, "the shorter one")).unwrap();
+                writer.push_gap(&gap(0, at + 2, at + 4, "the host")).unwrap();
+            }
+            21..=35 => writer.push_gap(&gap(0, at + 1, at + 3, "a softirq")).unwrap(),
+            _ => {}
+        }
+    }
+    writer.checkpoint().unwrap();
+    let mut run = set();
+    run.clock.hz = Hertz(1e9);
+    let mut prediction = predicted(&[4]);
+    beside(&directory, &run, &mut prediction).unwrap();
+    prediction.tasks.remove(0).measured.unwrap()
+}
+
+#[test]
+fn every_job_over_its_bound_is_counted_by_its_longest_gap_and_the_first_are_told() {
+    let measured = many_slow();
+    let by = |cause: OverCause, jobs| OverBy { cause, jobs };
+    let named = |cause: &str| OverCause::Named { cause: cause.to_owned() };
+    // Of 1 to 20 each but 3, 6, .. 18; of 21 to 35 each but 21, 24, .. 33; of 36 to 39 37 and 38.
+    let expected =
+        vec![by(named("the host"), 14), by(named("a softirq"), 10), by(OverCause::NoGap, 2)];
+    assert_eq!(measured.over_by, expected);
+    assert_eq!(measured.over, 26, "each is counted once");
+    let told: Vec<u64> = measured.over_first.iter().map(|of| of.job).collect();
+    assert_eq!(told, [1, 2, 4, 5, 7, 8, 10, 11, 13, 14]);
+    let second = &measured.over_first[1];
+    assert_eq!((second.response, second.by), (Some(Nanos(7 * MS)), Nanos(3 * MS)));
+    let gap = second.gap.as_ref().unwrap();
+    assert_eq!((gap.cause.as_deref(), gap.length), (Some("the host"), Nanos(2 * MS)));
+    let mut prediction = predicted(&[4]);
+    prediction.tasks[0].measured = Some(measured);
+    let told = violations(&prediction).unwrap();
+    assert_eq!(told.more, ["task t0: 16 more jobs took longer than R"]);
+    assert_eq!((told.by_cause.rows.len(), told.first.rows.len()), (3, 10));
+    assert_eq!(told.by_cause.rows[0], ["t0", "14", "53.8%", "the host"]);
+    assert!(violations(&predicted(&[4])).is_none(), "nothing was measured");
+}
+
+#[test]
+fn a_gap_in_two_jobs_counts_for_both_and_rare_causes_are_counted_together() {
+    let (_home, directory) = empty();
+    let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
+    // One stop of 30 ms: the job in it, and the two behind it that were never begun.
+    writer.push_job(&job(0, 0, 33, 0)).unwrap();
+    for index in 1..3 {
+        let never =
+            StoredJob { done: None, woke: None, verdict: Verdict::Skipped, ..job(0, index, 3, 0) };
+        writer.push_job(&never).unwrap();
+    }
+    writer.push_gap(&gap(0, 1, 31, "a stop")).unwrap();
+    for index in 4..24 {
+        writer.push_job(&job(0, index, 6, 0)).unwrap();
+        let at = index * 10;
+        writer.push_gap(&gap(0, at + 1, at + 4, &format!("cause {index}"))).unwrap();
+    }
+    writer.checkpoint().unwrap();
+    let mut run = set();
+    run.clock.hz = Hertz(1e9);
+    let mut prediction = predicted(&[4]);
+    beside(&directory, &run, &mut prediction).unwrap();
+    let measured = prediction.tasks[0].measured.clone().unwrap();
+    assert_eq!((measured.over, measured.never_done), (23, 2));
+    let stop = OverBy { cause: OverCause::Named { cause: "a stop".to_owned() }, jobs: 3 };
+    assert_eq!(measured.over_by[0], stop);
+    // 16 are told apart, of 21.
+    let others = OverBy { cause: OverCause::Others { causes: 5 }, jobs: 5 };
+    assert_eq!((measured.over_by.len(), measured.over_by.last()), (17, Some(&others)));
+    assert_eq!(measured.over_by.iter().map(|of| of.jobs).sum::<u64>(), measured.over);
+    let never = &measured.over_first[1];
+    assert_eq!((never.job, never.response, never.by), (1, None, Nanos(6 * MS)));
+    assert_eq!(never.gap.as_ref().unwrap().cause.as_deref(), Some("a stop"));
 }
 
 #[test]
@@ -143,6 +248,12 @@ fn a_job_that_is_never_done_violates_a_bound_within_its_deadline() {
     let measured = prediction.tasks[0].measured.clone().unwrap();
     assert_eq!((measured.jobs, measured.never_done, measured.over), (1, 1, 1));
     assert_eq!(measured.comparison, Some(Comparison::Violated { by: Nanos(6 * MS) }));
+    // Of a bound behind the deadline nobody knows: it may have taken 11 ms, or 13.
+    let mut prediction = predicted(&[12]);
+    beside(&directory, &run, &mut prediction).unwrap();
+    let measured = prediction.tasks[0].measured.clone().unwrap();
+    assert_eq!((measured.jobs, measured.never_done, measured.over), (1, 1, 0));
+    assert_eq!(measured.comparison, None);
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub struct Curve {
     pub whiskers: Vec<Point>,
     /// Values that certain shares reach, of the whole sample: `points` may be thinned for drawing.
     pub reached: Vec<(f64, f64)>,
+    /// Smaller shares are drawn grey: beyond what the instrument may be trusted for.
+    pub faint_below: Option<f64>,
 }
 
 /// One step of a curve.
@@ -108,7 +110,15 @@ impl Curve {
             .into_iter()
             .filter_map(|share| Some((share, histogram.value_at(100.0 * (1.0 - share))? as f64)))
             .collect();
-        Self { label: label.into(), n, resolution_ns, points, whiskers: Vec::new(), reached }
+        Self {
+            label: label.into(),
+            n,
+            resolution_ns,
+            points,
+            whiskers: Vec::new(),
+            reached,
+            faint_below: None,
+        }
     }
 
     /// The points that can be shown: of samples none below 1/n, no value that is none.
@@ -195,6 +205,7 @@ pub fn figure(curves: &[Curve], options: &Options) -> Figure {
     let frame = Frame::around(&drawn, options.share);
     frame.draw(&mut svg, options);
     frame.resolution(&mut svg, &drawn);
+    frame.trusted(&mut svg, &drawn);
     for (index, curve) in drawn.iter().enumerate() {
         frame.band(&mut svg, curve, index);
     }
@@ -279,6 +290,21 @@ impl Frame {
         svg.words((x, BOTTOM - 7.0), class, &words);
     }
 
+    /// A line where the first of the curves stops being trusted.
+    fn trusted(&self, svg: &mut Svg, curves: &[&Curve]) {
+        let faint = curves.iter().filter_map(|curve| curve.faint_below).fold(0.0, f64::max);
+        if faint <= self.y.low() {
+            return;
+        }
+        let y = self.y.at(faint);
+        svg.line("limit", (LEFT, y), (RIGHT, y));
+        let words = match faint {
+            1.0.. => "nothing is trusted".to_owned(),
+            _ => format!("trusted up to p{}", rounded(100.0 * (1.0 - faint))),
+        };
+        svg.words((RIGHT - 6.0, y - 5.0), "note end", &words);
+    }
+
     fn band(&self, svg: &mut Svg, curve: &Curve, index: usize) {
         let points: Vec<Point> = curve.shown(self.kind).collect();
         if points.iter().all(|p| p.low >= p.share && p.high <= p.share) {
@@ -304,22 +330,29 @@ impl Frame {
     }
 
     fn curve(&self, svg: &mut Svg, curve: &Curve, (index, curves): (usize, usize)) {
-        let mut path = Path::default();
+        let (mut path, mut faint) = (Path::default(), Path::default());
         let mut end = (LEFT, TOP);
         for p in curve.shown(self.kind) {
             // At least as long as something between two values is at least as long as the larger.
             let at = (self.x.at(p.value_ns), self.y.at(p.share));
-            if path.is_empty() {
-                path.move_to(at);
-            } else {
-                path.step_to((end.0, at.1));
-                path.step_to(at);
+            if path.is_empty() && faint.is_empty() {
+                end = at;
             }
+            let beyond = curve.faint_below.is_some_and(|least| p.share < least * (1.0 - 1e-9));
+            let path = if beyond { &mut faint } else { &mut path };
+            if path.is_empty() {
+                path.move_to(end);
+            }
+            path.step_to((end.0, at.1));
+            path.step_to(at);
             end = at;
         }
         svg.open("g", &[]);
         svg.titled(&format!("{}, n = {}", curve.label, curve.n));
         svg.path(&format!("curve s{0} d{0}", index % COLOURS), path.as_str());
+        if !faint.is_empty() {
+            svg.path(&format!("curve faint d{}", index % COLOURS), faint.as_str());
+        }
         for p in &curve.whiskers {
             // Beside one another, where several curves have them at the same values.
             let x = self.x.at(p.value_ns) + 3.0 * (index as f64 - (curves - 1) as f64 / 2.0);
@@ -329,6 +362,11 @@ impl Frame {
         mark(svg, end, index);
         svg.close();
     }
+}
+
+/// A percentile without the digits that binary numbers add.
+fn rounded(percent: f64) -> f64 {
+    (percent * 1e8).round() / 1e8
 }
 
 /// A mark whose form tells curves apart.
@@ -496,6 +534,24 @@ mod tests {
         assert!(kept.len() <= MOST_POINTS + 1, "{}", kept.len());
         assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
         assert!(kept.is_sorted_by(|a, b| a.0 < b.0 && a.1 > b.1));
+    }
+
+    #[test]
+    fn what_may_not_be_trusted_is_grey_below_a_line_that_says_so() {
+        let plain = figure(&[curve((1..=5_000).map(|n| n * n))], &options()).svg;
+        assert!(!plain.contains("faint") && !plain.contains("trusted"));
+        let limited = Curve { faint_below: Some(0.01), ..curve((1..=5_000).map(|n| n * n)) };
+        let drawn = figure(std::slice::from_ref(&limited), &options()).svg;
+        assert!(
+            drawn.contains("trusted up to p99<") && drawn.contains("curve faint d0"),
+            "{drawn}"
+        );
+        assert!(drawn.contains("curve s0 d0"));
+        let none = figure(&[Curve { faint_below: Some(1.0), ..limited.clone() }], &options()).svg;
+        assert!(none.contains("nothing is trusted") && none.contains("curve faint"));
+        // A limit that the sample does not reach is no line.
+        let beyond = figure(&[Curve { faint_below: Some(1e-9), ..limited }], &options()).svg;
+        assert!(!beyond.contains("trusted") && !beyond.contains("faint"));
     }
 
     #[test]

@@ -7,16 +7,23 @@
 //!
 //! Figures do no statistics: they draw the shares and intervals they are given.
 
+pub mod backends;
 pub mod blocks;
+pub mod bounds;
 pub mod ccdf;
+pub mod cdf;
+pub mod composition;
+pub mod error_curve;
 pub mod execution;
 pub mod gap;
+pub mod journey;
 pub mod shares;
 pub mod switches;
 pub mod timeline;
 
 mod axis;
 mod path;
+mod tail_axis;
 pub mod working_sets;
 mod writer;
 

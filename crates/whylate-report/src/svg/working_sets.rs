@@ -28,7 +28,7 @@ pub fn figure(found: &SwitchCost, title: &str) -> Figure {
     let measured = rows.iter().any(|row| row.penalty.is_some());
     let keys = [
         Key::new("measured: penalty of a switch, with its 95% interval"),
-        Key::new("predicted: filling the caches again, by the times of warm and cold passes"),
+        Key::new("predicted: filling the caches again, by size and read bandwidth"),
     ];
     let height = BOTTOM + 48.0 + keys.iter().map(Key::height).sum::<f64>();
     let words = "Penalty of a context switch by working set, measured and predicted.";

@@ -2,8 +2,8 @@
 
 use whylate_model::CpuId;
 use whylate_model::switch_cost::{
-    Beyond, Cache, Growth, KernelCount, KernelQuanta, More, Penalty, Quantum, Refill, Tick, Traced,
-    Trend, Trials,
+    Beyond, Cache, Growth, KernelCount, KernelQuanta, More, Penalty, Quantum, ReadBandwidth,
+    Refill, Repetitions, Tick, TimedPasses, Traced, Trend, Trials,
 };
 
 use super::*;
@@ -48,6 +48,11 @@ fn direct(how: How, series: &str, times: SwitchTimes) -> Outcome {
             median: Nanos(4_000_000),
             interval: Some((Nanos(3_990_000), Nanos(4_010_000))),
         }),
+        // Wider than what one dense cluster says.
+        repetitions: times.cluster_median.map(|median| Repetitions {
+            medians: vec![median; 5],
+            interval: Some((Nanos(median.0 - 200), Nanos(median.0 + 200))),
+        }),
     }))
 }
 
@@ -70,15 +75,19 @@ pub(crate) fn planted() -> SwitchCost {
         bytes,
         tried: 20,
         discarded: 4,
+        discarded_by_host: 1,
         empty: 1,
         penalty,
         reason: reason.map(str::to_owned),
         refill: Some(Refill {
+            warm_from: Some(1),
+            cold_from: if bytes > 1 << 20 { None } else { Some(3) },
             warm_ns: 1_000.0,
             cold_ns: 9_000.0,
             reached: if bytes > 1 << 20 { 0.25 } else { 1.0 },
             predicted_ns: 8_000.0,
         }),
+        passes: Some(TimedPasses { warm_ns: 1_100.0, cold_ns: 9_700.0, difference_ns: 8_600.0 }),
     };
     SwitchCost {
         cpu: CpuId(1),
@@ -110,6 +119,15 @@ pub(crate) fn planted() -> SwitchCost {
             ),
         ],
         tick: Some(Tick { n: 70, cost: Nanos(4_600), period: Nanos(4_000_000) }),
+        bandwidths: [(Some(1), Some(48.1)), (Some(3), Some(20.0)), (None, None)]
+            .map(|(level, gb_per_s)| ReadBandwidth {
+                level,
+                bytes: if level == Some(1) { 16 << 10 } else { 256 << 10 },
+                gb_per_s,
+                pieces: 101,
+                reason: gb_per_s.is_none().then(|| "too little memory".to_owned()),
+            })
+            .into(),
         indirect: vec![
             set(16 << 10, Some(penalty(-300.0, 900.0)), Some("pairs scatter")),
             set(512 << 10, Some(penalty(9_500.0, 700.0)), None),
@@ -121,7 +139,9 @@ pub(crate) fn planted() -> SwitchCost {
             runners: 10,
             wanted: 15,
             most: 45,
-            host_share_apart: 0.005,
+            longest_break: Nanos(74_000),
+            tick: Some(Nanos(37_000)),
+            breaks_apart: 0.005,
         }),
         growth: Some(Growth {
             inside: vec![16 << 10],
@@ -188,7 +208,7 @@ fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
             "1 000",
             "3.00us",
             "5.00us",
-            "4.98us .. 5.02us",
+            "4.80us .. 5.20us",
             "5.00%",
             "5.10us",
             "50.0us",
@@ -208,7 +228,7 @@ fn refusals_quanta_ticks_and_address_spaces_are_said() {
         "run for 4.00ms (95% interval 3.99ms .. 4.01ms): 250/s switches",
         "cannot be read (it lies in debugfs); that of SCHED_RR is 100ms",
         "takes 4.60us every 4.00ms (median of 70, traced)",
-        "measured one after the other, not in turns",
+        "kinds took turns: 5 repetitions of each",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }
@@ -230,12 +250,37 @@ fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
     for words in [
         "quanta are the kernel's",
         "L1 32 KiB, L3 32 MiB (of 8 CPUs)",
-        "512 KiB: 5 of 20 pairs discarded",
+        "breaks of more than 74.0us",
+        "a tick takes 37.0us",
+        "512 KiB: 5 of 20 pairs discarded: 1 for the host, which the kernel's count of stolen time bears \
+         out, 3 for longer breaks in which none of the runners had the CPU, 1 without a switch or a pass",
         "8 MiB: 3 good pairs of 15",
         "8 MiB: a turn reaches 25.0% of a pass",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }
+}
+
+#[test]
+fn what_is_predicted_stands_with_its_bandwidths_beside_passes_that_are_no_prediction() {
+    let found = planted();
+    let table = refills(&found).unwrap();
+    assert_eq!(table.rows[0], ["16 KiB", "L1 1.00us", "L3 9.00us", "8.00us", "1.10us", "9.70us"]);
+    assert_eq!(table.rows[2][2], "memory 9.00us");
+    let said = refill_remarks(&found).join("\n");
+    for words in [
+        "L1 48.1 GB/s (a set of 16 KiB), L3 20.0 GB/s (a set of 256 KiB)",
+        "the read bandwidth of memory is not known: too little memory",
+    ] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+    let mut nothing = found;
+    nothing.bandwidths.clear();
+    assert!(refill_remarks(&nothing)[0].contains("no caches"), "{:?}", refill_remarks(&nothing));
+    for row in &mut nothing.indirect {
+        (row.refill, row.passes) = (None, None);
+    }
+    assert!(refills(&nothing).is_none());
 }
 
 #[test]

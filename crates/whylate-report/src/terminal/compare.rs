@@ -214,10 +214,11 @@ fn row(
     let (by, interval) = difference.map_or(("-".to_owned(), "-".to_owned()), |d| {
         (signed(d.difference), format!("{} .. {}", signed(d.interval.0), signed(d.interval.1)))
     });
-    let words = match verdict.zip(difference) {
-        Some((verdict, spread)) => in_words(verdict, spread),
-        None if name == "max" => "one run tells no spread".to_owned(),
-        None => "not supported".to_owned(),
+    let words = match (verdict, difference) {
+        (Some(verdict), Some(spread)) => in_words(verdict, spread),
+        (None, Some(_)) => "beyond trust".to_owned(),
+        (_, None) if name == "max" => "one run tells no spread".to_owned(),
+        (_, None) => "not supported".to_owned(),
     };
     vec![name, cell(a), cell(b), by, interval, words]
 }

@@ -30,7 +30,15 @@ fn show(page: &mut Page, bed: &BedStatus) {
         None => format!("Bed {}: not whole", bed.name),
     });
     match &bed.notes {
-        Some(notes) => page.paragraph(&format!("Between client and server: {}", notes.datapath)),
+        Some(notes) => {
+            let queues = notes.queues.map_or_else(String::new, |queues| {
+                format!("; {queues} queues at each end of a link, each with a CPU that sends by it")
+            });
+            page.paragraph(&format!("Between client and server: {}{queues}", notes.datapath));
+            if let Some(tap) = &notes.tap {
+                page.paragraph(&format!("Tap: {tap} of its device sees everything, both ways"));
+            }
+        }
         None => page.note(&format!(
             "it was not finished or is damaged: `whylate lab down --name {}`",
             bed.name
@@ -85,6 +93,8 @@ mod tests {
             kind: BedKind::Bridge,
             datapath: "a bridge of the kernel".to_owned(),
             since_ns: 951_827_696_000_000_000,
+            queues: Some(2),
+            tap: Some("to-client".to_owned()),
         };
         let whole = BedStatus {
             name: "lab".to_owned(),
@@ -102,6 +112,7 @@ mod tests {
             "Bed half: not whole",
             "Bed lab: bridge, up since 2000-02-29 12:34:56 UTC",
             "198.18.0.1/24",
+            "a bridge of the kernel; 2 queues at each end",
             "process 7 (sh",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -71,6 +71,7 @@ mod tests {
             time: Nanos(2_000_000_000),
             offered: None,
             lost: None,
+            course: Vec::new(),
             ended_early: false,
             notes: Vec::new(),
         };
@@ -83,6 +84,7 @@ mod tests {
             },
             load("cpu", "busy threads on CPU 1", 1_000_000_000, "ns of CPU time"),
             LoadFacts {
+                course: Vec::new(),
                 ended_early: true,
                 notes: vec!["/tmp is tmpfs".to_owned()],
                 ..load("disk", "walks over files", 0, "files")

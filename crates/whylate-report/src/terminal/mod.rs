@@ -1,10 +1,17 @@
 //! The report on a terminal: at most 80 columns, colour never the only sign.
 
+mod backends;
+mod breakdown;
+pub mod calibrate;
 mod causes;
 pub mod compare;
+pub mod configuration;
+pub mod delay;
+pub mod device;
 pub mod doctor;
 pub mod execution;
 mod flows;
+pub mod forward;
 mod gaps;
 pub mod lab;
 pub(crate) mod loads;
@@ -60,7 +67,14 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
+    backends::sections(&mut page, run);
     flows::sections(&mut page, run);
+    breakdown::sections(&mut page, run);
+    reflect::sections(&mut page, run);
+    forward::sections(&mut page, run);
+    delay::sections(&mut page, run);
+    calibrate::sections(&mut page, run);
+    device::sections(&mut page, run);
     wake::sections(&mut page, run);
     loads::sections(&mut page, run);
     rta::sections(&mut page, run);

@@ -5,7 +5,8 @@ use whylate_model::paper::{Paper, Scenario};
 
 use super::Style;
 use super::text::Page;
-use crate::paper::{heading, host, reasons, table};
+use crate::paper::{NOT_HERE, heading, host, not_here, reached, reasons, table, tables};
+use crate::svg::Table;
 
 /// The whole of it, at most `style.width` columns wide.
 #[must_use]
@@ -18,17 +19,32 @@ pub fn render(paper: &Paper, style: Style) -> String {
         page.note("a quick run: shorter parts, so wider intervals");
     }
     paper.scenarios.iter().for_each(|scenario| draw(&mut page, scenario));
+    if !paper.not_here.is_empty() {
+        page.section(NOT_HERE);
+        not_here(paper).for_each(|line| page.item(&line));
+    }
     page.finish()
 }
 
 fn draw(page: &mut Page, scenario: &Scenario) {
     page.section(&heading(scenario));
     let table = table(scenario);
-    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-    page.table(&head, &table.rows, &table.left);
+    if !table.rows.is_empty() || !scenario.has_tables() {
+        put(page, &table);
+    }
     for reason in reasons(scenario) {
         page.item(&reason);
     }
+    for table in reached(scenario).into_iter().chain(tables(scenario)) {
+        page.blank();
+        page.paragraph(&table.caption);
+        put(page, &table);
+    }
     scenario.notes.iter().for_each(|note| page.note(&Printable(note).to_string()));
     scenario.commands.iter().for_each(|command| page.command(&Printable(command).to_string()));
+}
+
+fn put(page: &mut Page, table: &Table) {
+    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
+    page.table(&head, &table.rows, &table.left);
 }

@@ -1,11 +1,12 @@
 //! What a reflector did, on a terminal.
 
-use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd, Residence};
+use whylate_model::reflect::{Reflected, Residence};
+use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
 use super::text::{Page, count};
 use super::{Percentiles, Style};
-use crate::html::utc;
+use crate::reflected;
 
 /// Clients that are listed; JSON has all.
 const MOST_CLIENTS: usize = 16;
@@ -20,29 +21,10 @@ pub fn render(of: &Reflected, style: Style) -> String {
         of.backend,
         Printable(&of.listening)
     ));
-    let cpu = of.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-    let ended = match of.ended {
-        ReflectedEnd::Stopped => "until it was stopped",
-        ReflectedEnd::Idle => "until nothing came any more",
-        ReflectedEnd::ClientFinished => "until a client had finished",
-    };
-    page.paragraph(&format!(
-        "Since {} for {}, {ended}; on {cpu}, waiting by {}.",
-        utc(of.since_ns),
-        of.lasted,
-        of.wait
-    ));
-    if let Some(outcome) = &of.busy_polling {
-        page.paragraph(&format!("Busy polling: {outcome}."));
-    }
-    page.blank();
-    page.table(&["messages", "count"], &counts(of), &[0]);
-    if let Some(why) = &of.first_unsent {
-        page.note(&format!("the first answer not sent: {}", Printable(why)));
-    }
+    body(&mut page, of);
     if let Some(residence) = &of.residence {
         show_residence(&mut page, residence, style.percentiles);
-    } else {
+    } else if of.answered == 0 {
         page.blank();
         page.paragraph("No measured request was answered.");
     }
@@ -54,24 +36,25 @@ pub fn render(of: &Reflected, style: Style) -> String {
     page.finish()
 }
 
-fn counts(of: &Reflected) -> Vec<Vec<String>> {
-    let mut rows = vec![
-        ("requests answered", of.answered),
-        ("of warm-ups, answered", of.warm_ups),
-        ("that ask for no answer", of.unasked),
-        ("foreign, not answered", of.foreign),
-        ("answers that could not be sent", of.unsent),
-    ];
-    if let Some(connections) = &of.connections {
-        rows.extend([
-            ("connections taken", connections.accepted),
-            ("connections turned away", connections.turned_away),
-            ("connections closed: no message", connections.broken),
-            ("connections cut in a message", connections.cut),
-            ("connections that did not read", connections.stuck),
-        ]);
+/// The same in the report of a run, whose table of series has the residence.
+pub(super) fn sections(page: &mut Page, run: &Run) {
+    let Some(of) = &run.reflected else { return };
+    page.section("What was reflected");
+    body(page, of);
+    show_clients(page, of);
+}
+
+/// Where, when and how much.
+fn body(page: &mut Page, of: &Reflected) {
+    page.paragraph(&reflected::circumstances(of));
+    for said in &reflected::remarks(of) {
+        page.paragraph(said);
     }
-    rows.into_iter().map(|(what, n)| vec![what.to_owned(), count(n)]).collect()
+    page.blank();
+    page.table(&["messages", "count"], &reflected::counts(of), &[0]);
+    if let Some(why) = &of.first_unsent {
+        page.note(&format!("the first answer not sent: {}", Printable(why)));
+    }
 }
 
 fn show_residence(page: &mut Page, residence: &Residence, columns: Percentiles) {
@@ -98,6 +81,9 @@ fn show_residence(page: &mut Page, residence: &Residence, columns: Percentiles) 
         .chain([residence.max.to_string()])
         .collect();
     page.table(&head, &[row], &[]);
+    page.paragraph(
+        "What a request waited in the socket or in the receiving ring before it was seen is not in it.",
+    );
     page.paragraph(&format!(
         "Resolution {}; the counter's frequency is known to {:.2} ppm.",
         Nanos(residence.resolution_ns.ceil() as u64),
@@ -110,23 +96,13 @@ fn show_clients(page: &mut Page, of: &Reflected) {
         return;
     }
     page.section("Clients");
-    let value = |value: Option<Nanos>| value.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
-    let row = |client: &ReflectedClient| {
-        let who = client.from.clone().unwrap_or_else(|| "unnamed".to_owned());
-        vec![
-            Printable(&who).to_string(),
-            count(client.answered),
-            value(client.median),
-            value(client.max),
-            if client.finished { "finished" } else { "-" }.to_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = of.clients.iter().take(MOST_CLIENTS).map(row).collect();
-    page.table(&["from", "answered", "median", "max", "end"], &rows, &[0, 4]);
+    let rows = reflected::clients(of, MOST_CLIENTS);
+    page.table(&reflected::CLIENTS, &rows, &[0, 4]);
     let more = of.clients.len().saturating_sub(MOST_CLIENTS) as u64;
     if more > 0 {
         page.paragraph(&format!("{} more are in --format json.", count(more)));
     }
+    show_one_way(page, of);
     if of.clients_replaced > 0 {
         page.paragraph(&format!("{} made room for others.", count(of.clients_replaced)));
     }
@@ -136,15 +112,27 @@ fn show_clients(page: &mut Page, of: &Reflected) {
     }
 }
 
+/// What came of messages that asked for no answer, and how far apart.
+fn show_one_way(page: &mut Page, of: &Reflected) {
+    let rows = reflected::one_way(of, MOST_CLIENTS);
+    if rows.is_empty() {
+        return;
+    }
+    page.section(reflected::ONE_WAY);
+    page.table(&reflected::RECEPTIONS, &rows, &[0]);
+}
+
 #[cfg(test)]
 mod tests {
-    use whylate_model::reflect::{REFLECTED_VERSION, ReflectedConnections, ResidencePercentile};
+    use whylate_model::reflect::{
+        REFLECTED_VERSION, ReflectedClient, ReflectedConnections, ReflectedEnd, ResidencePercentile,
+    };
 
     use super::*;
 
     fn percentile(percent: f64, value: Option<u64>) -> ResidencePercentile {
         let value = value.map(Nanos);
-        ResidencePercentile { percent, value, low: value, high: value }
+        ResidencePercentile { percent, value }
     }
 
     fn reflected() -> Reflected {
@@ -155,14 +143,19 @@ mod tests {
             listening: "127.0.0.1:11111".to_owned(),
             wait: "busy-poll".to_owned(),
             busy_polling: Some("of the receiving queue 7 (NAPI id)".to_owned()),
+            socket: None,
+            frames: None,
+            program: None,
             cpu: None,
             since_ns: 951_827_696_000_000_000,
             lasted: Nanos(2_000_000_000),
             ended: ReflectedEnd::Idle,
             answered: 300,
             warm_ups: 20,
+            one_way: 0,
             unasked: 0,
             foreign: 3,
+            other_version: 0,
             unsent: 1,
             first_unsent: Some("did not take it\u{1b}[31m".to_owned()),
             connections: Some(ReflectedConnections {
@@ -189,6 +182,7 @@ mod tests {
                 from: Some("127.0.0.1:4321".to_owned()),
                 answered: 300,
                 warm_ups: 20,
+                one_way: None,
                 finished: true,
                 median: Some(Nanos(900)),
                 max: Some(Nanos(4_000)),
@@ -210,6 +204,7 @@ mod tests {
             "900ns",
             "> 4.00us",
             "Resolution 10ns",
+            "What a request waited in the socket",
             "127.0.0.1:4321",
             "5 requests are in nobody's account",
         ] {
@@ -221,7 +216,8 @@ mod tests {
 
     #[test]
     fn one_that_answered_nothing_says_so() {
-        let nothing = Reflected { residence: None, clients: Vec::new(), ..reflected() };
+        let none = reflected();
+        let nothing = Reflected { answered: 0, residence: None, clients: Vec::new(), ..none };
         let text = render(&nothing, Style::default());
         assert!(text.contains("No measured request was answered."), "{text}");
     }

@@ -1,14 +1,16 @@
 //! A prediction on a terminal, and what was simulated and measured beside it.
 
 use whylate_model::prediction::{
-    Comparison, DemandTest, MeasuredTask, PredictedPolicy, PredictedResponse, PredictedTask,
-    Prediction, WorstJob,
+    DemandTest, MeasuredTask, PredictedPolicy, PredictedResponse, PredictedTask, Prediction,
+    WorstJob,
 };
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
 use super::Style;
 use super::text::{Page, count, percent};
+use crate::prediction::{BESIDE, LONGEST_GAPS, beside_measured, violations};
+use crate::svg::Table;
 
 /// Tasks with a row each; the others are in the JSON.
 const MOST_ROWS: usize = 256;
@@ -19,16 +21,12 @@ const MOST_JOBS: usize = 16;
 const PREDICTED: &str = "C: what a job asks for at most; T: period; D: deadline; R: the longest \
                          response, from the nominal release and from the actual arrival; slack: D \
                          less R.";
-/// What those of the second mean.
-const BESIDE: &str = "The largest of each, from the nominal release. consistent: no job took longer than R; pessimistic: \
-                      none came near it; violated: some took longer.";
-
 /// A prediction alone, before or without a run.
 #[must_use]
 pub fn render_prediction(prediction: &Prediction, style: Style) -> String {
     let mut page = Page::new(style);
     let tasks = prediction.tasks.len();
-    page.title(&format!("Do {} meet their deadlines on one CPU?", counted(tasks)));
+    page.title(&question(tasks));
     tell(&mut page, prediction, "Predicted response times");
     page.finish()
 }
@@ -43,10 +41,10 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
     }
 }
 
-fn counted(tasks: usize) -> String {
+fn question(tasks: usize) -> String {
     match tasks {
-        1 => "1 task".to_owned(),
-        more => format!("{more} tasks"),
+        1 => "Does 1 task meet its deadlines on one CPU?".to_owned(),
+        more => format!("Do {more} tasks meet their deadlines on one CPU?"),
     }
 }
 
@@ -81,6 +79,7 @@ fn tell(page: &mut Page, of: &Prediction, title: &str) {
             "Predicted beside simulated"
         });
         beside(page, of);
+        longest_gaps(page, of);
     }
 }
 
@@ -179,49 +178,17 @@ fn particulars(of: &Prediction) -> Vec<String> {
     said.extend(of.simulation.as_ref().map(|of| {
         let cut = if of.cut { "; it was ended by its limit" } else { "" };
         let (patterns, events) = (count(of.patterns), count(of.events));
-        format!(
-            "simulated: {patterns} patterns of releases, {events} events, seed {}{cut}",
-            of.seed
-        )
+        let s = if of.patterns == 1 { "" } else { "s" };
+        let seed = of.seed;
+        format!("simulated: {patterns} pattern{s} of releases, {events} events, seed {seed}{cut}")
     }));
     said
 }
 
 fn beside(page: &mut Page, of: &Prediction) {
     let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
-    let simulated = shown.iter().any(|task| task.simulated.is_some());
-    let measured = shown.iter().any(|task| task.measured.is_some());
-    let bounded = shown.iter().any(|task| task.nominal().is_some());
-    let mut head = vec!["task"];
-    head.extend(bounded.then_some("R"));
-    let mut left = Vec::new();
-    if simulated {
-        head.push("simulated");
-    }
-    if measured {
-        head.extend(["measured", "jobs", "over R", "verdict"]);
-        left.push(head.len() - 1);
-    }
-    let time = |time: Option<Nanos>| time.map_or("-".to_owned(), |time| time.to_string());
-    let row = |task: &PredictedTask| {
-        let mut row = vec![Printable(&task.name).to_string()];
-        if bounded {
-            row.push(time(task.nominal()));
-        }
-        if simulated {
-            row.push(time(task.simulated));
-        }
-        if measured {
-            row.extend(match &task.measured {
-                Some(of) => [time(of.max), count(of.jobs), count(of.over), verdict(of.comparison)],
-                None => ["-", "-", "-", "-"].map(str::to_owned),
-            });
-        }
-        row
-    };
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
-    page.table(&head, &rows, &left);
-    if measured {
+    print(page, &beside_measured(of));
+    if shown.iter().any(|task| task.measured.is_some()) {
         page.paragraph(BESIDE);
     }
     let worst = |task: &'_ PredictedTask| {
@@ -240,13 +207,22 @@ fn beside(page: &mut Page, of: &Prediction) {
     }
 }
 
-fn verdict(comparison: Option<Comparison>) -> String {
-    match comparison {
-        Some(Comparison::Consistent) => "consistent".to_owned(),
-        Some(Comparison::Pessimistic { by }) => format!("pessimistic by {by}"),
-        Some(Comparison::Violated { by }) => format!("violated by {by}"),
-        None => "-".to_owned(),
+/// The gap behind each job that took longer than was predicted.
+fn longest_gaps(page: &mut Page, of: &Prediction) {
+    let Some(found) = violations(of) else { return };
+    for table in [&found.by_cause, &found.first] {
+        if !table.rows.is_empty() {
+            page.section(&table.caption);
+            print(page, table);
+        }
     }
+    found.more.iter().for_each(|said| page.item(said));
+    page.paragraph(LONGEST_GAPS);
+}
+
+fn print(page: &mut Page, table: &Table) {
+    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
+    page.table(&head, &table.rows, &table.left);
 }
 
 fn slowest(task: &str, of: &WorstJob) -> String {
@@ -295,7 +271,9 @@ fn jitter(page: &mut Page, of: &Prediction) {
 #[cfg(test)]
 mod tests {
     use whylate_model::Ticks;
-    use whylate_model::prediction::{ReleaseJitter, WorstJobGap};
+    use whylate_model::prediction::{
+        Comparison, OverBy, OverCause, OverJob, ReleaseJitter, WorstJobGap,
+    };
     use whylate_model::threads::TakenFrom;
 
     use super::*;
@@ -331,6 +309,24 @@ mod tests {
     }
 
     #[test]
+    fn of_jobs_that_were_never_done_nothing_is_said_that_nobody_knows() {
+        let mut of = predicted(&[12]);
+        of.tasks[0].measured = Some(MeasuredTask {
+            jobs: 1_000,
+            never_done: 3,
+            over: 0,
+            max: Some(Nanos(11_900_000)),
+            comparison: None,
+            worst: None,
+            over_by: Vec::new(),
+            over_first: Vec::new(),
+            releases: None,
+        });
+        let text = unwrapped(&text(&of));
+        assert!(text.contains("not known: 3 never done"), "{text}");
+    }
+
+    #[test]
     fn what_is_unbounded_or_not_found_is_said_in_words() {
         let mut of = predicted(&[4, 4, 4]);
         of.feasible = None;
@@ -361,8 +357,28 @@ mod tests {
                 release: Ticks(0),
                 response: Nanos(7_000_000),
                 taken: TakenFrom::default(),
-                gap: Some(gap),
+                gap: Some(gap.clone()),
             }),
+            over_by: vec![
+                OverBy { cause: OverCause::Named { cause: "host\u{1b}[0m".to_owned() }, jobs: 4 },
+                OverBy { cause: OverCause::NoGap, jobs: 1 },
+            ],
+            over_first: vec![
+                OverJob {
+                    job: 77,
+                    release: Ticks(0),
+                    response: Some(Nanos(7_000_000)),
+                    by: Nanos(3_000_000),
+                    gap: Some(gap),
+                },
+                OverJob {
+                    job: 80,
+                    release: Ticks(9),
+                    response: None,
+                    by: Nanos(6_000_000),
+                    gap: None,
+                },
+            ],
             releases: Some(ReleaseJitter {
                 n: 1_000,
                 least: Nanos(50_000),
@@ -380,6 +396,11 @@ mod tests {
         assert!(text.contains("job 77 took 7.00ms"), "{text}");
         assert!(text.contains("their deadline was over: 3"), "{text}");
         assert!(text.contains("its longest gap took 3.00ms: host"), "{text}");
+        assert!(text.contains("4 80.0% host"), "all by cause: {text}");
+        assert!(text.contains("1 20.0% no gap of it is stored"), "{text}");
+        assert!(text.contains("77 7.00ms 3.00ms 3.00ms host"), "one by one: {text}");
+        assert!(text.contains("80 never done >= 6.00ms - no gap of it is stored"), "{text}");
+        assert!(text.contains("3 more jobs took longer than R"), "{text}");
         assert!(text.contains("Predicted again") && text.contains("8.00ms"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }

@@ -6,6 +6,7 @@ use whylate_model::series::{Class, Denominator, Quantile, Series};
 
 use super::Percentiles;
 use super::text::{Page, percent, short_count};
+use crate::trusted::{self, MAX, marked};
 
 /// Blocks of time are printed one by one for so many series; of more, for those with a trend.
 const MOST_OVER_TIME: usize = 4;
@@ -16,7 +17,8 @@ pub(super) fn table(page: &mut Page, run: &Run, percentiles: Percentiles) {
     if run.series.is_empty() {
         return;
     }
-    let rows: Vec<Vec<String>> = run.series.iter().map(|series| row(series, percentiles)).collect();
+    let rows: Vec<Vec<String>> =
+        run.series.iter().map(|series| row(run, series, percentiles)).collect();
     page.blank();
     let columns: Vec<String> =
         percentiles.percents().map(|percent| format!("p{percent}")).collect();
@@ -29,18 +31,23 @@ pub(super) fn table(page: &mut Page, run: &Run, percentiles: Percentiles) {
             page.item(&text);
         }
     }
+    for said in &trusted::said(run) {
+        page.note(said);
+    }
     intervals(page, run, percentiles, &columns);
     over_time(page, run);
 }
 
-fn row(series: &Series, percentiles: Percentiles) -> Vec<String> {
+fn row(run: &Run, series: &Series, percentiles: Percentiles) -> Vec<String> {
+    let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
     let label = match &series.paper_row {
         Some(row) => format!("{} [{row}]", series.label),
         None => series.label.clone(),
     };
     let mut cells = vec![label, value(series, series.min)];
-    cells.extend(percentiles.percents().map(|percent| quantile(series, percent)));
-    cells.push(value(series, series.max));
+    let cell = |percent: f64| marked(quantile(series, percent), beyond(percent));
+    cells.extend(percentiles.percents().map(cell));
+    cells.push(marked(value(series, series.max), beyond(MAX)));
     cells.push(short_count(series.n));
     cells.push(series.class.map_or("-", class).to_owned());
     cells
@@ -103,7 +110,11 @@ fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[St
         .filter(|series| !series.quantiles.is_empty())
         .map(|series| {
             let mut cells = vec![series.label.clone()];
-            cells.extend(percentiles.percents().map(|percent| interval(series, percent)));
+            let cell = |percent: f64| {
+                let beyond = trusted::is_beyond(run, &series.name, percent);
+                marked(interval(series, percent), beyond)
+            };
+            cells.extend(percentiles.percents().map(cell));
             cells.push(find(series, 99.9).map_or(
                 "-".to_owned(),
                 |quantile| match quantile.n_eff {
@@ -188,5 +199,44 @@ fn interval(series: &Series, percent: f64) -> String {
         (Some(low), None) => format!("{low} .. >max"),
         _ if is_dependence_unknown(quantile) => "not known".to_owned(),
         _ => "n too small".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::calibration::Trust;
+
+    use super::*;
+    use crate::terminal::Style;
+    use crate::trusted::tests::{calibrated, trust};
+
+    /// The table of one flow that a planted calibration of this host in another state trusts up to p99.
+    fn planted(style: Style) -> String {
+        let mut run = calibrated(Some(99.0));
+        let changed = "kernel was 6.12.1 and is 6.12.2".to_owned();
+        run.flows[0].trust = Some(Trust { stale: Some(changed), ..trust(Some(99.0)) });
+        let series = &mut run.series[0];
+        series.paper_row = None;
+        (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
+        (series.lost, series.stationarity) = (0, None);
+        let mut page = Page::new(style);
+        page.title("What was measured");
+        table(&mut page, &run, "50,99.9".parse().unwrap());
+        page.finish()
+    }
+
+    #[test]
+    fn numbers_beyond_trust_and_a_stale_calibration_read_as_recorded() {
+        insta::assert_snapshot!(planted(Style::default()));
+    }
+
+    #[test]
+    fn numbers_beyond_trust_are_grey_and_no_others() {
+        let text = planted(Style { colour: true, ..Style::default() });
+        for cell in ["~60.0us", "~900us", "~59.9us .. 60.1us"] {
+            assert!(text.contains(&format!("\u{1b}[2m{cell}\u{1b}[0m")), "{cell}: {text:?}");
+        }
+        assert_eq!(text.matches("\u{1b}[2m").count(), 3, "{text:?}");
+        assert!(text.contains("STALE: kernel was 6.12.1"), "{text}");
     }
 }

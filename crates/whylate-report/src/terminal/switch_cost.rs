@@ -5,8 +5,8 @@ use whylate_model::run::Run;
 use super::text::Page;
 use crate::svg::Table;
 use crate::switch_cost::{
-    EVIDENCE, GROWTH, PENALTY, TIMES, evidence, growth, growth_remarks, penalties, penalty_remarks,
-    remarks, times,
+    EVIDENCE, GROWTH, PENALTY, REFILL, TIMES, evidence, growth, growth_remarks, penalties,
+    penalty_remarks, refill_remarks, refills, remarks, times,
 };
 
 /// Columns of the table of times that fit beside each other.
@@ -39,6 +39,14 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
         for said in &penalty_remarks(found) {
             page.item(said);
         }
+    }
+    if let Some(refills) = refills(found) {
+        page.section(&refills.caption);
+        print(page, &refills);
+        page.paragraph(REFILL);
+    }
+    for said in &refill_remarks(found) {
+        page.item(said);
     }
     if let Some(growth) = growth(found) {
         page.section(&growth.caption);

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use whylate_model::Printable;
 
 use super::Style;
+use crate::trusted::MARK;
 
 /// A report under construction.
 pub(super) struct Page {
@@ -19,6 +20,7 @@ const BOLD: Paint = Paint::new().bold();
 const GREEN: Paint = AnsiColor::Green.on_default();
 const RED: Paint = AnsiColor::Red.on_default();
 const YELLOW: Paint = AnsiColor::Yellow.on_default();
+const GREY: Paint = Paint::new().dimmed();
 
 impl Page {
     pub(super) fn new(style: Style) -> Self {
@@ -112,9 +114,11 @@ impl Page {
             column.set_cell_alignment(side);
             column.set_padding((u16::from(index > 0), 1));
         }
-        let drawn = table.to_string();
-        self.text.push_str(&drawn);
-        self.blank();
+        for line in table.to_string().lines() {
+            let line = if self.style.colour { dimmed(line) } else { line.to_owned() };
+            self.text.push_str(&line);
+            self.blank();
+        }
     }
 
     fn wrapped(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
@@ -147,6 +151,27 @@ impl Page {
             writeln!(self.text, "{line}")
         };
     }
+}
+
+/// A line of a table with the cells that are marked as beyond trust in grey. Between two cells there are
+/// two spaces and more, within one never.
+fn dimmed(line: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(MARK) {
+        let (before, cell) = rest.split_at(start);
+        let end = cell.find("  ").unwrap_or_else(|| cell.trim_end().len());
+        shown.push_str(before);
+        // A mark inside a word is none of ours.
+        if before.is_empty() || before.ends_with(' ') {
+            let _ = write!(shown, "{GREY}{}{GREY:#}", &cell[..end]);
+        } else {
+            shown.push_str(&cell[..end]);
+        }
+        rest = &cell[end..];
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// A word that is longer than a line, in pieces that are not.
@@ -237,6 +262,21 @@ mod tests {
         let joined = text.replace("\\\n", " ");
         let words: Vec<&str> = joined.split_whitespace().skip(1).collect();
         assert_eq!(words.join(" "), "for f in /sys/a/b /sys/c/d; do echo 1 > $f; done");
+    }
+
+    #[test]
+    fn cells_beyond_trust_are_grey_where_there_are_colours_and_marked_always() {
+        let draw = |colour| {
+            let mut page = Page::new(Style { colour, ..Style::default() });
+            let cells = ["a~b", "1us", "~2us .. 3us", "~9ms"].map(str::to_owned).to_vec();
+            page.table(&["", "p50", "p99", "max"], &[cells], &[]);
+            page.finish()
+        };
+        let plain = draw(false);
+        assert!(plain.contains("~2us .. 3us") && !plain.contains('\u{1b}'), "{plain:?}");
+        let grey = draw(true);
+        assert!(grey.contains("\u{1b}[2m~2us .. 3us\u{1b}[0m"), "{grey:?}");
+        assert!(grey.contains("\u{1b}[2m~9ms\u{1b}[0m") && grey.matches("\u{1b}[2m").count() == 2);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::execution;
 use super::text::Page;
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
 use crate::svg::Table;
-use crate::threads::{PHASES, RECEIVED, SKIPPED, judged, phases, received};
+use crate::threads::{Explained, RECEIVED, SKIPPED, judged, phases, received};
 
 /// What there is to tell beside the run: its blocks, and the window whose trace is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +28,10 @@ pub(super) fn sections(page: &mut Page, run: &Run, traced: Option<Traced>) {
         page.paragraph(SKIPPED);
         judged.misses.iter().for_each(|said| page.item(said));
     }
-    if let Some(phases) = phases(run) {
-        page.section("Phases");
-        print(page, &phases);
-        page.paragraph(PHASES);
+    for Explained { table, how } in phases(run) {
+        page.section(&table.caption);
+        print(page, &table);
+        page.paragraph(how);
     }
     let received = received(run);
     page.section("CPU time of each thread");

@@ -21,7 +21,7 @@ use whylate_model::Nanos;
 use super::error::AnalysisError;
 use super::fixed_priority::{Bound, MOST_JOBS, Response, Undecided};
 use super::load::{self, Load};
-use super::task::{self, Task};
+use super::task::{self, Releases, Task};
 
 /// A reservation that is kept hard: `budget` in each `period`, and never more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,14 @@ pub fn analyse(tasks: &[Task]) -> Result<Vec<Response>, AnalysisError> {
 
 fn response(task: &Task, server: Server) -> Result<Response, AnalysisError> {
     let overflow = || task.overflow();
+    let silent = server.period.0 - server.budget.0;
+    if task.releases == Releases::AfterTheLast {
+        // The job before may have used up the budget, and this one has what comes next.
+        let fresh = server.window_from_budget(task.execution.0);
+        let window = fresh.and_then(|fresh| fresh.checked_add(silent)).ok_or_else(overflow)?;
+        let (nominal, actual, busy) = (Nanos(window), Nanos(window), Nanos(window));
+        return Ok(Response::Bounded(Bound { nominal, actual, jobs: 1, busy }));
+    }
     // Demand and supply, each of the product of both periods.
     let asked = u128::from(task.execution.0) * u128::from(server.period.0);
     let given = u128::from(server.budget.0) * u128::from(task.period.0);
@@ -127,7 +135,7 @@ fn response(task: &Task, server: Server) -> Result<Response, AnalysisError> {
         let amount = task.execution.0.checked_mul(job + 1).ok_or_else(overflow)?;
         let window = server
             .window_from_budget(amount)
-            .and_then(|window| window.checked_add(server.period.0 - server.budget.0))
+            .and_then(|window| window.checked_add(silent))
             .ok_or_else(overflow)?;
         let release = job.checked_mul(task.period.0).ok_or_else(overflow)?;
         let nominal = window.checked_add(task.jitter.0).ok_or_else(overflow)?;
@@ -195,6 +203,17 @@ mod tests {
         // The first may find it used up 13 before the end of the next; the second comes after 7.
         assert_eq!(bound(reserved(3, 8, 1, server(3, 8))), (1 + 13, 21 - 7));
         assert_eq!(bound(reserved(3, 8, 0, server(3, 8))), (8, 8));
+    }
+
+    #[test]
+    fn what_never_blocks_finds_its_budget_used_up_by_itself() {
+        let task = |execution, period| Task {
+            releases: Releases::AfterTheLast,
+            ..reserved(execution, period, 0, server(3, 8))
+        };
+        // From the end of a budget to that of the next; more than is reserved is only later.
+        assert_eq!(bound(task(3, 8)), (13, 13));
+        assert_eq!(bound(task(4, 8)), (14 + 5, 14 + 5));
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //!
 //! All deadlines are met if `h(t) <= t` at each deadline of the first busy period. Deadlines may lie
 //! behind the next release. Blocking counts for windows that hold a deadline of the task that it
-//! may delay. The test is exact without blocking, and sufficient with it.
+//! may delay. The test is exact without blocking, and sufficient with it. How long each task takes
+//! is another question, and [`respond`] answers it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -24,6 +25,10 @@ use super::load;
 use super::task::{self, Releases, Task};
 use super::window::{Halt, Work, fixed_point, request};
 
+mod response;
+
+pub use response::respond;
+
 /// Deadlines that are looked at: some seconds of work.
 pub const MOST_DEADLINES: u64 = 5_000_000;
 
@@ -34,8 +39,7 @@ pub fn analyse(tasks: &[Task], interruptions: &[Task]) -> Result<DemandTest, Ana
     task::check(tasks)?;
     let all: Vec<Task> = tasks.iter().chain(interruptions).cloned().collect();
     task::check(&all)?;
-    let endless = tasks.iter().any(|task| task.releases == Releases::AfterTheLast);
-    if endless || load::of(&all).beside_one() == Some(Ordering::Greater) {
+    if is_overloaded(tasks, &all) {
         return Ok(DemandTest::Overloaded);
     }
     let busy = busy_period(&all)?;
@@ -60,12 +64,23 @@ pub fn analyse(tasks: &[Task], interruptions: &[Task]) -> Result<DemandTest, Ana
     })
 }
 
-/// The longest time without an idle instant; none where the search was given up.
+/// Do they ask for more than the CPU in the long run?
+fn is_overloaded(tasks: &[Task], all: &[Task]) -> bool {
+    let endless = tasks.iter().any(|task| task.releases == Releases::AfterTheLast);
+    endless || load::of(all).beside_one() == Some(Ordering::Greater)
+}
+
+/// The longest time without an idle instant; none where the search was given up, or has no end.
 fn busy_period(all: &[Task]) -> Result<Option<u64>, AnalysisError> {
     /// As many terms as there are for all response times of a set.
     const MOST_TERMS: u64 = super::fixed_priority::MOST_TERMS;
     let overflow = || all[0].overflow();
     let blocking = all.iter().map(|task| task.blocking.0).max().unwrap_or_default();
+    let pushed = blocking > 0 || all.iter().any(|task| task.jitter.0 > 0);
+    if pushed && load::of(all).beside_one() == Some(Ordering::Equal) {
+        // What jitter and blocking leave behind is never worked off.
+        return Ok(None);
+    }
     let others: Vec<&Task> = all.iter().collect();
     let first = all.iter().try_fold(blocking, |sum, task| sum.checked_add(task.execution.0));
     let mut work = Work { left: MOST_TERMS };
@@ -131,9 +146,23 @@ impl<'a> Demand<'a> {
 mod tests {
     use super::*;
 
-    fn task(execution: u64, period: u64, deadline: u64, jitter: u64) -> Task {
+    pub(super) fn task(execution: u64, period: u64, deadline: u64, jitter: u64) -> Task {
         let (deadline, jitter) = (Nanos(deadline), Nanos(jitter));
         Task { deadline, jitter, ..Task::new("t", Nanos(execution), Nanos(period)) }
+    }
+
+    /// Analyses of tasks with the largest times there are, which must end; none of no task.
+    pub(super) fn the_largest_times<T: std::fmt::Debug + PartialEq>(
+        analyse: impl Fn(&[Task], &[Task]) -> Result<T, AnalysisError>,
+    ) {
+        let most = u64::MAX;
+        for times in [[most; 4], [1, most, most, most], [most, most, most, 0], [1, 1, most, most]] {
+            let [execution, period, deadline, jitter] = times;
+            let one = task(execution, period, deadline, jitter);
+            let _ = analyse(&[one.clone(), one.clone()], &[]);
+            let _ = analyse(&[task(1, 3, 3, 0), one.clone()], &[one]);
+        }
+        assert_eq!(analyse(&[], &[]), Err(AnalysisError::Empty));
     }
 
     fn verdict(tasks: &[Task]) -> DemandTest {
@@ -180,13 +209,6 @@ mod tests {
 
     #[test]
     fn the_largest_times_there_are_end_in_an_error_or_an_answer() {
-        let most = u64::MAX;
-        for times in [[most; 4], [1, most, most, most], [most, most, most, 0], [1, 1, most, most]] {
-            let [execution, period, deadline, jitter] = times;
-            let one = task(execution, period, deadline, jitter);
-            let _ = analyse(&[one.clone(), one.clone()], &[]);
-            let _ = analyse(&[task(1, 3, 3, 0), one.clone()], &[one]);
-        }
-        assert_eq!(analyse(&[], &[]), Err(AnalysisError::Empty));
+        the_largest_times(analyse);
     }
 }

@@ -8,7 +8,7 @@ use super::task::{Releases, Task};
 /// A sum of shares, exact as long as its denominator fits, and beside it two sums between which it
 /// lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
+pub(crate) struct Load {
     exact: Option<(u128, u128)>,
     low: u128,
     high: u128,
@@ -18,10 +18,10 @@ pub(super) struct Load {
 const ONE: u128 = 1 << 64;
 
 impl Load {
-    pub(super) const NONE: Self = Self { exact: Some((0, 1)), low: 0, high: 0 };
+    pub(crate) const NONE: Self = Self { exact: Some((0, 1)), low: 0, high: 0 };
 
     /// Adds `part` of `whole`, which is not 0.
-    pub(super) fn add(&mut self, part: u64, whole: u64) {
+    pub(crate) fn add(&mut self, part: u64, whole: u64) {
         let scaled = u128::from(part) << 64;
         let whole = u128::from(whole.max(1));
         self.low = self.low.saturating_add(scaled / whole);
@@ -31,10 +31,17 @@ impl Load {
 
     /// Beside the whole CPU; none where it is so near that only more digits would tell.
     pub(super) fn beside_one(&self) -> Option<Ordering> {
-        if let Some((part, whole)) = self.exact {
-            return Some(part.cmp(&whole));
+        self.beside(1)
+    }
+
+    /// Beside so many CPUs; none where it is so near that only more digits would tell.
+    pub(crate) fn beside(&self, cpus: u64) -> Option<Ordering> {
+        let times = |(part, whole): (u128, u128)| Some((part, whole.checked_mul(cpus.into())?));
+        if let Some((part, all)) = self.exact.and_then(times) {
+            return Some(part.cmp(&all));
         }
-        match (self.low > ONE, self.high < ONE) {
+        let all = ONE * u128::from(cpus);
+        match (self.low > all, self.high < all) {
             (true, _) => Some(Ordering::Greater),
             (_, true) => Some(Ordering::Less),
             _ => None,
@@ -42,7 +49,7 @@ impl Load {
     }
 
     /// As a fraction of the CPU, for whoever reads it.
-    pub(super) fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         f64::midpoint(self.low as f64, self.high as f64) / ONE as f64
     }
 }
@@ -97,6 +104,26 @@ mod tests {
         assert_eq!(beside(&[(1, 3), (2, 3), (1, u64::MAX)]), Some(Ordering::Greater));
         assert_eq!(beside(&[(3, 8), (17, 33)]), Some(Ordering::Less));
         assert_eq!(beside(&[]), Some(Ordering::Less));
+    }
+
+    #[test]
+    fn several_cpus_are_told_as_exactly_as_one() {
+        let load = |shares: &[(u64, u64)]| {
+            let mut load = Load::NONE;
+            for (part, whole) in shares {
+                load.add(*part, *whole);
+            }
+            load
+        };
+        let thirds = load(&[(2, 3); 3]);
+        assert_eq!(thirds.beside(2), Some(Ordering::Equal));
+        assert_eq!(
+            (thirds.beside(1), thirds.beside(3)),
+            (Some(Ordering::Greater), Some(Ordering::Less))
+        );
+        let more = load(&[(2, 3), (2, 3), (2, 3), (1, u64::MAX)]);
+        assert_eq!(more.beside(2), Some(Ordering::Greater));
+        assert_eq!(more.beside(u64::MAX), Some(Ordering::Less));
     }
 
     #[test]

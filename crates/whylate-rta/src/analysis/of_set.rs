@@ -18,6 +18,9 @@ use crate::task_set::{ReservationScheduler, Step, TaskSet, Thread};
 /// What a thread without work of its own asks for: an instant of the CPU.
 const INSTANT: Nanos = Nanos(1);
 
+/// The timer that waits by reading the clock: like the names of workloads, one that analysis must know.
+const SPIN: &str = "spin";
+
 /// How the CPU is given away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
@@ -78,6 +81,25 @@ pub enum Reason {
         Printable(.0)
     )]
     NeverBlocks(String),
+    /// It waits without leaving the CPU, and something is no more urgent.
+    #[error(
+        "it waits by `spin`, which keeps the CPU until its next release, so thread {}, which is no \
+         more urgent, would never run; make it the least urgent, or let it wait by a timer that \
+         sleeps, such as HR", Printable(.0)
+    )]
+    SpinsAbove(String),
+    /// It waits without leaving the CPU where deadlines decide.
+    #[error(
+        "it waits by `spin`, which wants the CPU between its jobs, too, and no deadline is that of \
+         such a wait; let it wait by a timer that sleeps, such as HR"
+    )]
+    SpinsBetween,
+    /// Its wait is paid for by its reservation.
+    #[error(
+        "it waits by `spin`, which uses its budget up, so a job may find none of it when it is \
+         released (other reservations keep theirs); let it wait by a timer that sleeps, such as HR"
+    )]
+    SpinsBudget,
     /// More than one.
     #[error("it may use {0} CPUs, and the analysis is of one: name one, such as cpus = \"1\"")]
     ManyCpus(usize),
@@ -181,6 +203,7 @@ pub fn tasks(set: &TaskSet, taken: &Taken<'_>) -> Result<OfSet, NotAnalysed> {
         of_set.threads.push(index);
     }
     endless_is_last(&of_set.tasks)?;
+    spinning_is_last(set, &of_set, taken.policy)?;
     if taken.policy == Policy::FixedPriority {
         blocking::add(set, &sections, &mut of_set.tasks)?;
     } else if let Some((name, mutex)) =
@@ -308,6 +331,35 @@ fn endless_is_last(tasks: &[Task]) -> Result<(), NotAnalysed> {
         }),
         None => Ok(()),
     }
+}
+
+/// Does a thread keep the CPU while it waits for its next release?
+#[must_use]
+pub fn waits_busily(thread: &Thread) -> bool {
+    thread.timer.is(SPIN)
+}
+
+/// A thread that keeps the CPU while it waits takes all of it from what is no more urgent, and
+/// nothing from the others. What such a wait is where deadlines or budgets decide is not analysed.
+fn spinning_is_last(set: &TaskSet, of_set: &OfSet, policy: Policy) -> Result<(), NotAnalysed> {
+    let tasks = || of_set.tasks.iter().zip(&of_set.threads);
+    for (task, thread) in tasks() {
+        // What never blocks waits for nothing.
+        if task.releases == Releases::AfterTheLast || !waits_busily(&set.threads[*thread]) {
+            continue;
+        }
+        let is_held_up =
+            |one: &Task| policy != Policy::FixedPriority || one.priority <= task.priority;
+        let victim = tasks().find(|(one, other)| *other != thread && is_held_up(one));
+        let reason = match (policy, victim) {
+            (Policy::Reservations, _) => Reason::SpinsBudget,
+            (Policy::FixedPriority, Some((other, _))) => Reason::SpinsAbove(other.name.clone()),
+            (Policy::EarliestDeadline, Some(_)) => Reason::SpinsBetween,
+            (Policy::FixedPriority | Policy::EarliestDeadline, None) => continue,
+        };
+        return Err(NotAnalysed { thread: task.name.clone(), reason });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

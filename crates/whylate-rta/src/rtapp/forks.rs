@@ -37,13 +37,19 @@ pub(super) fn pools(
     notes: &mut Notes,
 ) -> Result<BTreeMap<String, u32>, RtAppError> {
     let mut asked: BTreeMap<String, u64> = BTreeMap::new();
+    let mut onward: Onward<'_> = BTreeMap::new();
+    for task in tasks {
+        let targets = task.forks.iter().map(|(target, _)| target.as_str());
+        onward.entry(task.name).or_default().extend(targets);
+    }
+    let ringed = ringed(&onward);
     for task in tasks {
         for (target, at) in &task.forks {
-            if !tasks.iter().any(|task| task.name == target) {
+            if !onward.contains_key(target.as_str()) {
                 let reason = format!("there is no task `{target}` to fork");
                 return Err(RtAppError::Malformed { at: *at, reason });
             }
-            if leads(tasks, target, task.name) {
+            if ringed.contains(target.as_str()) && leads(&onward, target, task.name) {
                 let reason = format!(
                     "task `{}` forks itself by way of `{target}`, and there would be ever more \
                      threads: let another task fork it",
@@ -89,15 +95,46 @@ fn times(task: &Task<'_>) -> Vec<(String, u64)> {
     times
 }
 
+/// Of each task, those that it forks.
+type Onward<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// Tasks from which a chain of forks has no end: they are part of a ring, or lead into one. So a file
+/// without rings is looked at once, whatever its size.
+fn ringed<'a>(onward: &Onward<'a>) -> BTreeSet<&'a str> {
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut back: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (task, targets) in onward {
+        let known = targets.iter().filter(|target| onward.contains_key(**target));
+        left.insert(task, known.clone().count());
+        for target in known {
+            back.entry(target).or_default().push(task);
+        }
+    }
+    let ends = left.iter().filter(|(_, count)| **count == 0);
+    let mut ended: Vec<&str> = ends.map(|(task, _)| *task).collect();
+    while let Some(task) = ended.pop() {
+        left.remove(task);
+        for from in back.get(task).into_iter().flatten() {
+            if let Some(count) = left.get_mut(from) {
+                *count -= 1;
+                if *count == 0 {
+                    ended.push(from);
+                }
+            }
+        }
+    }
+    onward.keys().filter(|task| left.contains_key(**task)).copied().collect()
+}
+
 /// Does a chain of forks lead from one task to the other?
-fn leads(tasks: &[Task<'_>], from: &str, to: &str) -> bool {
+fn leads(onward: &Onward<'_>, from: &str, to: &str) -> bool {
     let (mut seen, mut next) = (BTreeSet::from([from]), vec![from]);
     while let Some(at) = next.pop() {
         if at == to {
             return true;
         }
-        let onward = tasks.iter().filter(|task| task.name == at).flat_map(|task| &task.forks);
-        next.extend(onward.map(|(target, _)| target.as_str()).filter(|name| seen.insert(name)));
+        let targets = onward.get(at).into_iter().flatten().copied();
+        next.extend(targets.filter(|name| seen.insert(name)));
     }
     false
 }

@@ -1,10 +1,12 @@
 //! The object `tasks`: each task with its policy, its phases, and as many threads as it asks for.
 
+use std::collections::BTreeMap;
+
 use whylate_model::{CpuId, Nanos};
 
 use super::error::RtAppError;
 use super::global::Global;
-use super::json::{Entry, Node};
+use super::json::{Entry, Node, Value};
 use super::names::Names;
 use super::{Notes, events, fields, forks};
 use crate::call::Call;
@@ -20,6 +22,8 @@ const WORKLOAD: &str = "PROGRAM";
 const TIMER: &str = "HR";
 /// A timer whose name begins so belongs to each thread alone.
 const UNIQUE: &str = "unique";
+/// Events of all threads: each thread has its own copy of its task's, some hundred bytes each.
+pub(super) const MOST_STEPS_OF_ALL: usize = 1 << 18;
 /// Real-time tasks that say no priority have this one.
 const REAL_TIME: i64 = 10;
 
@@ -105,10 +109,15 @@ pub(super) fn read(entry: &Entry, global: &Global, notes: &mut Notes) -> Result<
     let mut names = Names::default();
     let mut tasks = Vec::new();
     for entry in fields::object(&entry.node, "`tasks`")? {
+        if tasks.len() == MOST_THREADS {
+            // Each is a thread at least.
+            let reason = format!("there are more tasks than {MOST_THREADS}, the most threads");
+            return Err(RtAppError::Malformed { at: entry.at, reason });
+        }
         tasks.push(task(entry, global, &mut names, notes)?);
     }
     let mut pools = forks::pools(&tasks, notes)?;
-    let (mut threads, mut places) = (Vec::new(), Vec::new());
+    let (mut threads, mut places, mut steps) = (Vec::new(), Vec::new(), 0_usize);
     for task in &tasks {
         let pool = pools.remove(task.name).unwrap_or_default();
         if task.instances == 0 && pool == 0 {
@@ -121,10 +130,45 @@ pub(super) fn read(entry: &Entry, global: &Global, notes: &mut Notes) -> Result<
                 format!("with this task there are {all} threads: the most is {MOST_THREADS}");
             return Err(RtAppError::Malformed { at: task.instance_at, reason });
         }
+        let phases = task.thread.program.iter().flat_map(|program| &program.phases);
+        let each: usize = phases.map(|phase| phase.steps.len()).sum();
+        steps = steps.saturating_add(each.saturating_mul(task.instances as usize + pool as usize));
+        if steps > MOST_STEPS_OF_ALL {
+            let reason = format!(
+                "with this task all threads have {steps} events: the most is {MOST_STEPS_OF_ALL}"
+            );
+            return Err(RtAppError::Malformed { at: task.instance_at, reason });
+        }
         instances(task, pool, &mut names, &mut threads);
         places.resize(threads.len(), task.at);
     }
     Ok(Tasks { threads, places, resources: names.resources(global.protocol) })
+}
+
+/// Every CPU that tasks and their phases name, and where that is first.
+pub(super) fn cpus(tasks: &Entry) -> BTreeMap<CpuId, Position> {
+    fn below(entry: &Entry, depth: u32, found: &mut BTreeMap<CpuId, Position>) {
+        match &entry.node.value {
+            Value::List(items) if entry.key == "cpus" => {
+                for item in items {
+                    if let Value::Integer(number) = item.value {
+                        let cpu = CpuId(number.unsigned_abs() as u32);
+                        found.entry(cpu).or_insert(item.at);
+                    }
+                }
+            }
+            // Tasks, a task, its phases, a phase.
+            Value::Object(entries) if depth < 4 => {
+                for entry in entries {
+                    below(entry, depth + 1, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = BTreeMap::new();
+    below(tasks, 0, &mut found);
+    found
 }
 
 /// The threads of a task: those that begin with the run, then those that wait to be forked.

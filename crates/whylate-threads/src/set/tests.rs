@@ -16,6 +16,7 @@ use crate::ledger::{Entry, Job, Last, Verdict};
 use crate::model::Setting;
 use crate::models;
 use crate::resources::Resources;
+use crate::testing;
 use crate::timers::ClockNanosleep;
 
 /// What a set left behind.
@@ -34,6 +35,7 @@ fn clock() -> TimerNanos {
 
 /// Runs threads of these models on one CPU; none where the counter cannot be used.
 fn run(models: &[&str], duration: Nanos) -> Option<Ran> {
+    let _alone = testing::alone();
     let mut counter =
         HardwareCounter::open().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
     let rate = Calibrator::of_this_host(counter).quick().unwrap().hz;
@@ -122,6 +124,7 @@ fn received(totals: &Totals) -> u64 {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn threads_of_one_cpu_never_run_at_the_same_time_and_each_knows_what_it_received() {
     let Some(ran) = run(&["CPU", "CPU", "CPU"], Nanos(400_000_000)) else { return };
     let mut blocks: Vec<(u64, u64, usize)> = Vec::new();
@@ -152,6 +155,7 @@ fn threads_of_one_cpu_never_run_at_the_same_time_and_each_knows_what_it_received
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_periodic_thread_receives_its_execution_time_in_each_job() {
     let Some(ran) = run(&["PERIODIC 1ms 10ms"], Nanos(500_000_000)) else { return };
     let account = ran.books.ledger(0).account().unwrap();
@@ -159,9 +163,13 @@ fn a_periodic_thread_receives_its_execution_time_in_each_job() {
     assert_eq!(ran.jobs.len(), 50);
     let indexes: Vec<u64> = ran.jobs.iter().map(|(_, job)| job.index).collect();
     assert_eq!(indexes, (0..50).collect::<Vec<_>>());
+    // Releases are of the timer's clock, and known in ticks as well as the clocks are tied.
+    let relation = ran.books.relation();
+    let bound = Nanos(relation.bound_ns().ceil() as u64).to_ticks(ran.rate);
     for (_, job) in ran.jobs.iter().filter(|(_, job)| job.verdict == Verdict::Hit) {
         let (woke, done) = (job.woke.unwrap(), job.done.unwrap());
-        assert!(job.release <= woke && woke < done && done <= job.deadline, "{job:?}");
+        let in_order = job.release <= woke + bound && woke < done && done <= job.deadline + bound;
+        assert!(in_order, "{job:?} {relation:?}");
         let lost: u64 = ran.gaps[0]
             .iter()
             .filter(|gap| gap.start >= woke && gap.end <= done)
@@ -172,20 +180,29 @@ fn a_periodic_thread_receives_its_execution_time_in_each_job() {
         assert!(got >= wanted && got < wanted + wanted / 100, "{got} {wanted}");
     }
     let sleeps = ran.gaps[0].iter().filter(|gap| gap.kind == GapKind::Sleep).count();
-    assert!(sleeps >= 40, "{sleeps}");
+    // A job that meets its deadline is followed by the sleep to the next release, but for the last.
+    assert!(account.hits > 5 && sleeps as u64 + 2 >= account.hits, "{sleeps} {}", account.hits);
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_yielding_thread_yields_each_time_it_has_its_amount() {
-    let Some(ran) = run(&["CPU_YIELD 1ms", "CPU_YIELD 1ms"], Nanos(200_000_000)) else { return };
-    for (index, totals) in ran.totals.iter().enumerate() {
-        let yields = ran.gaps[index].iter().filter(|gap| gap.kind == GapKind::Yield).count() as u64;
-        let amount = Nanos(1_000_000).to_ticks(ran.rate).0;
-        assert!((received(totals) / amount).abs_diff(yields) <= 1, "{yields}");
+    let Some(ran) = run(&["CPU_YIELD 1ms", "CPU_YIELD 1ms"], Nanos::SECOND) else { return };
+    // Where the CPU was taken at an end, one of them yields to nobody for a while: that is no gap.
+    let from = ran.totals.iter().map(|totals| totals.start).max().unwrap();
+    let to = ran.totals.iter().map(|totals| totals.end).min().unwrap();
+    let amount = Nanos(1_000_000).to_ticks(ran.rate).0;
+    for gaps in &ran.gaps {
+        let within = gaps.iter().filter(|gap| gap.start < to && gap.end > from);
+        let lost: u64 = within.clone().map(|gap| gap.end.min(to).0 - gap.start.max(from).0).sum();
+        let yields = within.filter(|gap| gap.kind == GapKind::Yield).count() as u64;
+        assert!(yields > 10, "{yields}");
+        assert!(((to.0 - from.0 - lost) / amount).abs_diff(yields) <= 1, "{yields}");
     }
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn wake_ups_and_frames_are_accounted_for() {
     let models = ["LAT 2ms", "LAT_ABS 2ms", "CPU_PERIODIC 1ms 20ms"];
     let Some(ran) = run(&models, Nanos(400_000_000)) else { return };
@@ -198,8 +215,9 @@ fn wake_ups_and_frames_are_accounted_for() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn the_cpu_is_handed_on_in_turn_and_only_the_holder_of_the_baton_runs() {
-    let Some(ran) = run(&["HAND_OFF 1ms"; 3], Nanos(300_000_000)) else { return };
+    let Some(ran) = run(&["HAND_OFF 1ms"; 3], Nanos::SECOND) else { return };
     let mut blocks: Vec<(u64, u64, usize)> = Vec::new();
     for (index, gaps) in ran.gaps.iter().enumerate() {
         let handed: Vec<&Gap> = gaps.iter().filter(|gap| gap.kind == GapKind::HandOff).collect();

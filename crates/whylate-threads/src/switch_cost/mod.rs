@@ -12,6 +12,7 @@
 //!
 //! Judges nothing: which switch is what is said by who holds the evidence.
 
+mod bandwidth;
 mod board;
 mod crew;
 mod hot;
@@ -19,6 +20,7 @@ mod passes;
 mod runner;
 pub mod stitch;
 
+pub use bandwidth::{Streamed, measure as measure_bandwidth};
 pub use board::{Board, How, MOST_RUNNERS};
 pub use crew::{Crew, Ended, Trial, Watch};
 pub use passes::{Passes, measure as measure_passes};

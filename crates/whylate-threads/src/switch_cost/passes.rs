@@ -64,7 +64,7 @@ pub fn measure<C: Counter + Send + Clone>(
     })
 }
 
-fn timed<C: Counter>(counter: &mut C, set: &mut Scan, lines: usize) -> TicksDelta {
+pub(super) fn timed<C: Counter>(counter: &mut C, set: &mut Scan, lines: usize) -> TicksDelta {
     let from = counter.read();
     pass(set, lines);
     counter.read().since(from)
@@ -77,7 +77,7 @@ fn pass(set: &mut Scan, lines: usize) {
     }
 }
 
-fn median(times: &mut [TicksDelta]) -> Option<TicksDelta> {
+pub(super) fn median(times: &mut [TicksDelta]) -> Option<TicksDelta> {
     times.sort_unstable();
     times.get(times.len() / 2).copied()
 }

@@ -129,7 +129,7 @@ impl Line {
     }
 
     /// Time between `begin` and the end of the trial in which nobody ran for longer than `longest`
-    /// at once: no switch takes as long, so the host did not let them.
+    /// at once: no switch takes as long, so others had the CPU, or the host. Which is not known here.
     #[must_use]
     pub fn taken(&self, begin: Ticks, longest: TicksDelta) -> TicksDelta {
         let first = self.stretches.first().map(|stretch| stretch.first);
@@ -198,7 +198,7 @@ mod tests {
         assert!(line.switches().all(|of| of.length() == TicksDelta(5)), "{line:?}");
         assert_eq!((line.switches().count(), line.changes()), (3, 5));
         assert_eq!(line.turns(), [60, 50, 95, 95].map(TicksDelta));
-        // The host is looked for in arrivals, too.
+        // Long breaks are looked for in arrivals, too.
         assert_eq!(line.taken(Ticks(0), TicksDelta(45)), TicksDelta(50 + 400));
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn only_breaks_that_no_switch_explains_are_the_hosts() {
+    fn only_breaks_that_no_switch_explains_count() {
         let readings = [(0, 100), (105, 200), (900, 1_000), (1_021, 1_100)];
         let line = Line::of([of(0, &readings)], Ticks(1_101)).unwrap();
         assert_eq!(line.taken(Ticks(0), TicksDelta(20)), TicksDelta(721));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_over_an_end_of_a_trial_is_the_hosts_too() {
+    fn a_stop_over_an_end_of_a_trial_counts_too() {
         let line = Line::of([of(0, &[(300, 400), (405, 700)])], Ticks(1_000)).unwrap();
         assert_eq!(line.taken(Ticks(0), TicksDelta(20)), TicksDelta(600));
         let whole = Line::of([of(0, &[(1, 400), (405, 1_002)])], Ticks(1_000)).unwrap();

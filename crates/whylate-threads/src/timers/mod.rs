@@ -15,6 +15,7 @@ mod slack;
 pub mod spin;
 pub mod timerfd;
 
+use whylate_model::Nanos;
 use whylate_rta::Call;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 
@@ -141,6 +142,13 @@ pub fn named(call: &Call) -> Result<Box<dyn Timer>, ThreadsError> {
     (wanted.ok_or_else(unknown)?.make)(call)
 }
 
+/// The longest sleep for which the timer that `call` asks for keeps the CPU, where it leaves it for
+/// longer ones: so much more a job may take of it. None for timers that have no such length.
+#[must_use]
+pub fn keeps_cpu_up_to(call: &Call) -> Option<Nanos> {
+    call.is(GRID.name).then_some(grid::BUSY_UP_TO)
+}
+
 /// Names of all timers, for an error.
 pub(crate) fn names() -> String {
     known().map(|known| known.usage).collect::<Vec<_>>().join(", ")
@@ -192,8 +200,6 @@ fn now() -> TimerNanos {
 
 #[cfg(test)]
 mod tests {
-    use whylate_model::Nanos;
-
     use super::*;
 
     const WAITS: u64 = 50;

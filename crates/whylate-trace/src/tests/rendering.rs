@@ -46,6 +46,7 @@ fn name_of(kind: &EventKind) -> String {
         EventKind::IpiSend { targets, .. } if targets.len() == 1 => "ipi_send_cpu",
         EventKind::IpiSend { .. } => "ipi_send_cpumask",
         EventKind::CallQueued { .. } => "csd_queue_cpu",
+        other => panic!("no recorded page holds {other:?}"),
     }
     .to_owned()
 }
@@ -122,6 +123,7 @@ fn compare(kind: &EventKind, body: &str) -> Result<(), String> {
             address("callsite", *callsite)?;
             address("func", *function)
         }
+        other => panic!("no recorded page holds {other:?}"),
     }
 }
 

@@ -14,8 +14,9 @@ use whylate_report::compare::Limit;
 /// Nothing is computed for series that measure different things; the field in which they differ is
 /// named.
 ///
-/// Examples: whylate compare before after
-///           whylate compare new-1 new-2 new-3 --baseline old-1 old-2 old-3 --limit p99.9=+10%
+/// Example: whylate compare before after
+///
+/// Example: whylate compare new-1 new-2 new-3 --baseline old-1 old-2 old-3 --limit p99.9=+10%
 ///
 /// Exit status: 0 done; 1 nothing could be compared; 3 a limit was exceeded: the interval of the
 /// difference lies wholly beyond it; 4 a limit cannot be judged, as when n is too small.

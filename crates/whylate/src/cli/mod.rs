@@ -1,43 +1,68 @@
 //! The command line: every flag documented once, here, one file per command.
 
+mod calibrate;
 mod checkup;
 mod compare;
+mod delay;
+mod device;
 mod doctor;
+mod dpdk;
+mod flow;
+mod forward;
 mod gaps;
 mod hourglass;
 mod lab;
+mod link;
 mod merge;
 mod paper;
 mod reflect;
 mod report;
 mod rta;
 mod rtt;
+mod rtt_across;
+mod rtt_backends;
+mod rtt_breakdown;
+mod socket;
 mod switch_cost;
 mod switch_runner;
+mod tap;
 mod threads;
 mod wake;
+mod watch;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use whylate_report::Percentiles;
 
+pub(crate) use calibrate::{Calibrate, MetricStatistic, MetricUnit};
 pub(crate) use checkup::Checkup;
 pub(crate) use compare::{Compare, Shape};
+pub(crate) use delay::{Delay, Truths};
+pub(crate) use device::{Device, Ignored, StampedAt};
 pub(crate) use doctor::{Doctor, Findings};
+pub(crate) use flow::FlowWords;
+pub(crate) use forward::Forward;
 pub(crate) use gaps::{Gaps, Loop};
 pub(crate) use hourglass::Hourglass;
 pub(crate) use lab::{Action, Kind, Lab};
+pub(crate) use link::{LinkArgs, refused_of_socket};
 pub(crate) use merge::Merge;
 pub(crate) use paper::{Paper, Which};
-pub(crate) use reflect::{Reflect, ReflectStdin};
+pub(crate) use reflect::{Reflect, ReflectPort, ReflectStdin};
 pub(crate) use report::Report;
 pub(crate) use rta::{Assign, Jitter, Policy, Rta};
 pub(crate) use rtt::Rtt;
+pub(crate) use rtt_across::RttAcross;
+pub(crate) use rtt_backends::{BackendList, RttBackends};
+pub(crate) use rtt_breakdown::RttBreakdown;
+pub(crate) use socket::SocketOptions;
 pub(crate) use switch_cost::SwitchCost;
 pub(crate) use switch_runner::SwitchRunner;
+pub(crate) use tap::TapArgs;
 pub(crate) use threads::Threads;
 pub(crate) use wake::Wake;
+pub(crate) use watch::Watch;
 
 /// Measures where the microseconds of this machine go, names what took them, and says how far each
 /// number can be trusted.
@@ -68,9 +93,14 @@ pub(crate) enum Command {
     Paper(Paper),
     SwitchCost(Box<SwitchCost>),
     Rtt(Box<Rtt>),
+    Watch(Box<Watch>),
     Doctor(Doctor),
     Lab(Lab),
     Reflect(Box<Reflect>),
+    Forward(Box<Forward>),
+    Delay(Box<Delay>),
+    Calibrate(Box<Calibrate>),
+    Device(Box<Device>),
     Report(Report),
     Compare(Box<Compare>),
     Merge(Merge),

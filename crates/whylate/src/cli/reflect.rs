@@ -1,13 +1,16 @@
 //! `whylate reflect`, and the other end of a probe that whylate itself starts.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use whylate_model::Nanos;
 use whylate_net::Speaks;
-use whylate_port::{Transport, Wait};
+use whylate_net::lab::Role;
+use whylate_port::{PortError, Transport, Wait};
 
-use super::Findings;
+use super::{Findings, LinkArgs, SocketOptions};
 use crate::parse;
 
 /// Answers requests: the other end of a measurement.
@@ -20,6 +23,15 @@ use crate::parse;
 ///
 /// Example: whylate reflect --listen 198.18.0.2:11111 --port tcp --wait epoll --cpu 1
 ///
+/// Past the socket: packet and xdp need an interface (--interface, or the address of one) and answer who
+/// asks for their address, which the kernel need not have. xdp-tx attaches a program to the interface of
+/// --listen that answers before the network stack has seen a message: no socket, no CPU of its own, no
+/// residence (it would see the few instructions of the program alone), and no account for the client. An
+/// interface that runs a program already is refused and left as it is; ours goes with this process,
+/// however that ends. Over a virtual link the sender's end has to run a program, too, or have GRO on.
+///
+/// Example: whylate reflect --listen 198.51.100.7:4021 --port xdp-tx
+///
 /// Cost: the CPU that the waiting takes: a whole one for spin and busy-poll, a wake-up for each
 /// message otherwise.
 ///
@@ -27,16 +39,23 @@ use crate::parse;
 /// Without --listen it is reached from this host alone. It answers whoever reaches it: keep it off
 /// networks that you do not trust.
 ///
-/// Exit status: 0 done, 1 when it could not listen, 2 usage.
+/// With --output it has a run directory: its counts and clients, the residence second by second, what
+/// the kernel gave, and the host. Ctrl-C and SIGTERM end it as it ends by itself.
+///
+/// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not trustworthy, or
+/// its interface went away.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reflect {
     /// Address and port to listen at, or a path for unix; port 0 takes any that is free [default:
     /// 127.0.0.1:11111, or the server of the bed]
     #[arg(long, value_name = "WHERE", conflicts_with = "feed")]
     pub(crate) listen: Option<String>,
-    /// What carries the messages: udp, tcp or unix
+    /// What carries the messages: udp, tcp or unix (sockets), packet (whole frames by rings of a packet
+    /// socket), xdp (whole frames by rings of AF_XDP), dpdk (a device of DPDK, see --vdev) or xdp-tx (a
+    /// program in the kernel answers)
     #[arg(long, value_name = "PORT", default_value = "udp", conflicts_with = "feed")]
-    pub(crate) port: Transport,
+    pub(crate) port: ReflectPort,
     /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
     #[arg(long, value_name = "FILE")]
     pub(crate) feed: Option<PathBuf>,
@@ -50,12 +69,15 @@ pub(crate) struct Reflect {
     /// Inside the server of this bed of `whylate lab`
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
-    /// Only what comes and goes by this interface; a multicast group needs it
-    #[arg(long, value_name = "NAME")]
-    pub(crate) interface: Option<String>,
-    /// Bytes for what came and was not read yet [default: the system's]
-    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
-    pub(crate) receive_buffer: Option<u64>,
+    /// Inside that part of the bed: client, device or server
+    #[arg(long, value_name = "PART", default_value = "server", requires = "bed")]
+    pub(crate) bed_end: Role,
+    /// What is asked of the sockets
+    #[command(flatten)]
+    pub(crate) socket: SocketOptions,
+    /// What is asked of a port of whole frames
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
     /// CPU to run on
     #[arg(long, value_name = "CPU")]
     pub(crate) cpu: Option<u32>,
@@ -69,12 +91,58 @@ pub(crate) struct Reflect {
     /// End when the first client says that it has finished
     #[arg(long)]
     pub(crate) once: bool,
+    /// End when standard input does: with whoever holds it.
+    #[arg(long, hide = true)]
+    pub(crate) until_eof: bool,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long)]
     pub(crate) no_dma_latency: bool,
+    /// Tell on standard output, in place of what was done, when a spinning server did not run
+    #[arg(long, hide = true)]
+    pub(crate) tell_stalls: bool,
+    /// Tell of every measured request through the shared memory that was left at this path
+    #[arg(long, hide = true, value_name = "PATH", conflicts_with = "output")]
+    pub(crate) tell_visits: Option<PathBuf>,
+    /// Tell the kernel's stamps of each request and its answer, too
+    #[arg(long, hide = true, requires = "tell_visits")]
+    pub(crate) tell_stamps: bool,
+    /// Keep what was done in this run directory, too: readable by `whylate report` while it goes on,
+    /// and after it was killed up to its last checkpoint (every 10s)
+    #[arg(short, long, value_name = "DIR", conflicts_with = "tell_stalls")]
+    pub(crate) output: Option<PathBuf>,
     /// How to print what was done
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(crate) format: Findings,
+}
+
+/// What carries the messages of a reflector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReflectPort {
+    /// A port.
+    Of(Transport),
+    /// None: a program in the kernel answers.
+    XdpTx,
+}
+
+impl fmt::Display for ReflectPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(transport) => transport.fmt(f),
+            Self::XdpTx => f.pad("xdp-tx"),
+        }
+    }
+}
+
+impl FromStr for ReflectPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "xdp-tx" {
+            return Ok(Self::XdpTx);
+        }
+        let told = |error: PortError| format!("{error}, or `xdp-tx`");
+        text.parse().map(Self::Of).map_err(told)
+    }
 }
 
 /// The other end of the check-up's messages.

@@ -13,20 +13,30 @@ use crate::parse;
 ///
 /// Response-time analysis of the tasks of one CPU: the longest time from the nominal release of a
 /// job to its end, with release jitter, blocking, deadlines behind the next release and what the
-/// operating system takes. Tasks come from a file (--file) or from one word each (--task):
-/// execution time and period, then clauses apart by commas. --simulate runs them in a simulator
-/// beside that, --run on this machine: each task is then predicted beside measured, and where a job
-/// took longer than it can, the gap behind it is named.
+/// operating system takes; under fixed priorities, earliest deadline first (--policy edf, beside its
+/// demand test) or inside reservations (--policy cbs). Tasks come from a file (--file) or from one
+/// word each (--task): execution time and period, then clauses apart by commas. --simulate runs them
+/// in a simulator beside that, under the same policy; --run on this machine: each task is then
+/// predicted beside measured, and where a job took longer than it can, the gap behind it is named.
 ///
-/// Examples: whylate rta --task "3ms 8ms" --task "17ms 33ms"
-///           whylate rta --task "3ms 8ms" --task "19ms 33ms, jitter 8ms"
-///           whylate rta --file examples/audio-video.toml --run --duration 10s
-///           whylate rta --task "3ms 8ms" --task "17ms 33ms, timer grid(10ms)" --run --jitter measured
+/// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms"
+///
+/// Example: whylate rta --task "3ms 8ms" --task "19ms 33ms, jitter 8ms"
+///
+/// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms" --policy edf --simulate
+///
+/// Example: whylate rta --file examples/reservations.toml --policy cbs --simulate
+///
+/// Example: whylate rta --file examples/audio-video.toml --run --duration 10s
+///
+/// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms, timer grid(10ms)" --run --jitter measured
 ///
 /// Cost: milliseconds without --run; with it, that of `whylate threads`.
 ///
-/// Limits: one CPU; tasks that are released by time. What waits for other threads, or has no period,
-/// is refused by name. A bound holds for the tasks as stated: interrupts and the host are in none.
+/// Limits: one CPU; tasks that are released by time; servers that hold a task to its budget. What
+/// waits for other threads, or has no period, is refused by name; so is a task that waits by `spin`,
+/// which keeps the CPU until its next release, above or beside another one. A bound holds for the tasks
+/// as stated: interrupts and the host are in none.
 ///
 /// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; with --run those of
 /// `whylate threads`.
@@ -52,7 +62,7 @@ pub(crate) struct Rta {
     /// switch-cost, or `measured` for the last run
     #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
     pub(crate) overhead: Option<String>,
-    /// Simulate the worst pattern of releases, and N random ones
+    /// Simulate the worst patterns of releases that are known, and N random ones
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
     pub(crate) simulate: Option<u64>,
     /// Run the tasks on this machine and compare

@@ -1,10 +1,14 @@
 //! `whylate rtt`.
 
+use std::net::SocketAddr;
+
 use clap::Args;
 use whylate_model::Nanos;
-use whylate_net::schedule::{Arrivals, Rate};
+use whylate_net::schedule::Rate;
 
-use super::Common;
+use super::flow::FlowWords;
+use super::{Common, LinkArgs, RttAcross, RttBackends, RttBreakdown, SocketOptions};
+use crate::arrivals::AskedArrivals;
 use crate::parse;
 
 /// How long does a request take from when it was meant to leave, and what became of every one.
@@ -17,17 +21,72 @@ use crate::parse;
 /// Without a target the other end is a reflector that whylate starts on another CPU, over the loopback
 /// interface or through a bed of `whylate lab`; with one it is `whylate reflect` at that address.
 ///
+/// What interrupted the client and its reflector is held against the slow requests: causes that struck
+/// them more than twice as often as ordinary ones, and as chance has it, are named with their lift. As
+/// root the kernel's trace names them; without it interruptions have no name.
+///
 /// Example: whylate rtt --rate 10kpps --arrivals poisson --duration 30s
 ///
 /// Example: whylate rtt --runs 5 --duration 120s --warmup 30s -o five
 ///
+/// Example: whylate rtt --bed lab --flow "load: rate=50kpps size=1400 one-way" --flow "back: rate=1kpps back"
+///
 /// Example: whylate rtt 198.51.100.7:4021 --rate 1Gbit/s --size 512
+///
+/// Example: whylate rtt 198.51.100.7:4021 --port xdp --interface eth0 --from 198.51.100.9
+///
+/// Example: whylate rtt --arrivals 'capture(market-open.pcapng)' --log-packets -o replayed
+///
+/// Example: whylate rtt --bed lab --compare-backends udp,packet,xdp --both-ends
+///
+/// Example: whylate rtt --bed lab --across --both-ways --port packet --rate 50kpps
+///
+/// Example: whylate rtt --interface eth1 --across eth2 --from 198.18.0.1 --to 198.18.0.2 --port xdp
+///
+/// Example: whylate rtt --wait block --breakdown --breakdown-cost --duration 30s
+///
+/// The first 64 odd messages of each kind (lost, late, duplicate, reordered, foreign) are kept in
+/// anomalies.pcapng of the run directory, each with a comment. A closed loop (--arrivals closed) sends
+/// the next request when the reply has come: it hides what happens between, and has no response times.
+///
+/// Past the socket: --port packet and --port xdp write whole frames into rings that the kernel shares,
+/// by the interface of --interface; they ask for the target's hardware address and answer who asks for
+/// theirs, so that an ordinary host can be the other end. They need CAP_NET_RAW, and xdp CAP_BPF,
+/// CAP_NET_ADMIN and CAP_PERFMON. xdp cannot sleep for replies while it sends on time: it waits by spin
+/// or busy-poll.
+///
+/// With --compare-backends the same requests go over several backends in turns, and what each saves of the
+/// round trip against the first is told with intervals: what going past the kernel's sockets saves. The
+/// first is measured twice in each round, and nothing is claimed where it differs from itself by more than
+/// 3 %. The other end spins over UDP for all, so that what is saved is saved at one host; with --both-ends
+/// the reflector goes by the same backend, and it is saved at two.
+///
+/// With --across the client has both ports of what lies between them, and nobody answers: what leaves by
+/// the one comes back by the other, and the time is one way, by one clock. With --both-ways messages go
+/// the other way as well, by a flow of their own, and a client that spins does all of it on one thread.
+///
+/// With --breakdown each request is taken apart, into parts that sum to the whole: from where it was meant
+/// to leave, through stack, driver and wire, to the other end and back. Stamps of the kernel need no
+/// privilege; its tracepoints need root. What does not come is counted, two sources of one point are set
+/// beside each other, and the mean composition is told of all requests and of those above p99.9 (--slow).
+/// Without stamps the trace tells alone, without the trace the stamps; without both the total is told.
+/// Stamps are those of SO_TIMESTAMPING; callbacks of BPF for them (BPF_SOCK_OPS_TSTAMP) are not used.
 ///
 /// Cost: the client's CPU is busy for the whole run, and the reflector's too where it spins; sends to
 /// the target only, at the rate asked for, which is 1000 requests a second unless told otherwise.
 ///
+/// What --breakdown costs is measured by --breakdown-cost, beside what it finds.
+///
+/// The trace costs some 100 ns an event, and events of the end that shares a CPU with this program's own
+/// thread are read there: --no-trace leaves it out.
+///
 /// Limits: stamps are readings of the counter around system calls; a rate that the client cannot hold
-/// is called saturated, and the run is then not trustworthy.
+/// is called saturated, and the run is then not trustworthy. Causes are looked at up to 100 000 requests a
+/// second (20 000, and 5000 with a trace, where the recording's own thread shares a CPU with an end), of a
+/// reflector that whylate starts and of the client; of another target, of the client alone. Where the
+/// recording's own thread shares a CPU with an end, as on a host of two, histograms are written every ten
+/// seconds or at the end: what is killed before that leaves none. --no-trace keeps it out of the way
+/// best.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rtt {
     /// Common options.
@@ -36,7 +95,9 @@ pub(crate) struct Rtt {
     /// Where a reflector listens: an address or a name with its port, or the path of a Unix socket
     #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "other_cpu"])]
     pub(crate) target: Option<String>,
-    /// How messages go: udp, tcp or unix
+    /// How messages go: udp, tcp or unix (by a socket), packet (whole frames by rings of a packet
+    /// socket, the kernel sees them too), xdp (whole frames by rings of AF_XDP, past the kernel) or dpdk
+    /// (a device of DPDK, see --vdev)
     #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
     pub(crate) port: whylate_port::open::Transport,
     /// What the other end speaks: raw (whylate's own) or sockperf
@@ -45,17 +106,20 @@ pub(crate) struct Rtt {
     /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
     #[arg(long, value_name = "HOW", default_value = "spin")]
     pub(crate) wait: whylate_port::Wait,
-    /// How often: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2
-    #[arg(long, value_name = "RATE", default_value = "1kpps")]
-    pub(crate) rate: Rate,
+    /// How often: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2 [default:
+    /// 1kpps]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<Rate>,
     /// In which pattern: constant, poisson, burst(32), pair(10us), train(8,5us),
-    /// sweep(2us,1ms,10)
+    /// sweep(2us,1ms,10), closed, or at the times of a capture: capture(FILE); of a truncated one its
+    /// whole packets: capture(FILE,cut)
     #[arg(long, value_name = "PATTERN", default_value = "constant")]
-    pub(crate) arrivals: Arrivals,
+    pub(crate) arrivals: AskedArrivals,
     /// Requests under way at most: with 1 the client waits for each reply, on the schedule
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) outstanding: Option<u64>,
-    /// Bytes of a request and of its reply
+    /// Bytes of a request and of its reply; 18, the fewest by the protocol raw, are a frame of 64 over UDP
+    /// and IPv4
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     pub(crate) size: usize,
     /// How long to measure
@@ -74,6 +138,10 @@ pub(crate) struct Rtt {
     /// How late the p99.9 of requests may leave before the process counts as disturbed
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "50us")]
     pub(crate) tolerance: Nanos,
+    /// Requests slower than this percentile are slow, and what interrupted either end is held against
+    /// them [default: 99, and 99.9 from 100 000 requests on]
+    #[arg(long, value_name = "PERCENT", value_parser = parse::percentile)]
+    pub(crate) slow: Option<f64>,
     /// The client's CPU [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
@@ -86,6 +154,37 @@ pub(crate) struct Rtt {
     /// Send through this bed of `whylate lab` instead of over loopback
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
+    /// Messages ask for no reply: departures are measured, and the other end counts what comes
+    #[arg(long)]
+    pub(crate) one_way: bool,
+    /// Another flow at the same time, with a socket, a thread and another end of its own, such as
+    /// `load: rate=20kpps size=1400 cpu=2 one-way`; may be repeated, and `back` sends it from the
+    /// server's end of the bed
+    #[arg(long = "flow", value_name = "NAME: WORDS")]
+    pub(crate) flows: Vec<FlowWords>,
+    /// Both ports of what is measured.
+    #[command(flatten)]
+    pub(crate) across: RttAcross,
+    /// Several backends in turns.
+    #[command(flatten)]
+    pub(crate) backends: RttBackends,
+    /// Where requests spend their time.
+    #[command(flatten)]
+    pub(crate) apart: RttBreakdown,
+    /// Every request in the log, one by one: packets-0001.parquet and so on, and with --breakdown each of
+    /// its points: journeys-0001.parquet
+    #[arg(long)]
+    pub(crate) log_packets: bool,
+    /// What is asked of the client's socket
+    #[command(flatten)]
+    pub(crate) socket: SocketOptions,
+    /// The client's own address, with a port or without; of frames one that the kernel need not have
+    /// [default: the kernel's choice, or the interface's address]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse::own_address)]
+    pub(crate) from: Option<SocketAddr>,
+    /// What is asked of a port of whole frames
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,

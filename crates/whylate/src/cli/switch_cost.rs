@@ -12,25 +12,28 @@ use crate::parse;
 /// on lies a switch, and its time is from the last reading of the one to the first of the other. Threads
 /// and processes; involuntary (a quantum expires, with its timer interrupt), by sched_yield among equals
 /// of a real-time priority (ordinary threads that yield are not switched away from by today's
-/// scheduler), and by hand-off (one wakes the other and waits: the true voluntary switch). The times come
-/// from a part without tracing; a second part with the kernel's trace says what each switch was.
+/// scheduler), and by hand-off (one wakes the other and waits: the true voluntary switch). All kinds
+/// are measured in turns, up to ten times, and the interval is that over these repetitions. The times
+/// come from parts without tracing; others with the kernel's trace say what each switch was.
 ///
 /// Through the caches: one runner reads through a working set over and over again, and then ten do,
 /// each through its own, for the same time. What the ten do less is the price of their switches:
 /// C = ((W1 - W10) / W1) x (T / N10), with W passes and N10 switches. Beside it stands what filling the
-/// caches again should take, by the times of warm and cold passes. Each size beyond the first-level cache
+/// caches again should take: bytes by the read bandwidth of the level that they come from, which is
+/// measured once for each cache and for memory, on sets of its own. Each size beyond the first-level cache
 /// is set beside those inside it: whether the cost grows there, or why that is not shown.
 ///
 /// Example: whylate switch-cost --cpus 1
 ///
 /// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms" --overhead whylate-20261122-024500
 ///
-/// Cost: one CPU is busy for two to three minutes (--quick: half a minute), with real-time priority
+/// Cost: one CPU is busy for three to four minutes (--quick: a minute), with real-time priority
 /// where runners yield; a quarter of the free memory at most.
 ///
 /// Limits: yielding needs CAP_SYS_NICE, and the classes of switches root; without them the rest is
 /// measured. A switch that the host interrupts is long: costs are those of the dense cluster near the
-/// shortest.
+/// shortest. Trials over working sets have no trace: a pair that breaks made unequal is discarded, and
+/// is called the host's only where the kernel counts that time as stolen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SwitchCost {
     /// Common options.
@@ -48,7 +51,8 @@ pub(crate) struct SwitchCost {
     /// How long each kind of switch is measured, half of it with tracing [default: 4s]
     #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "indirect")]
     pub(crate) duration: Option<Nanos>,
-    /// Working sets, such as 16KiB,1MiB [default: across the caches of this CPU]
+    /// Working sets, such as 16KiB,1MiB [default: from half of the first cache of this CPU to twice its
+    /// last one, 512MiB at most]
     #[arg(
         long,
         value_name = "LIST",

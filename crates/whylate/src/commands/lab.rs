@@ -1,8 +1,11 @@
 //! `whylate lab`.
 
+use std::num::NonZeroU32;
+
 use anyhow::{Context, Result};
 use whylate_host::journal::Journal;
 use whylate_model::lab::{BedKind, LAB_VERSION, LabStatus};
+use whylate_net::lab::Tap;
 use whylate_net::{NetError, lab};
 
 use super::Exit;
@@ -10,20 +13,24 @@ use crate::cli::{Action, Findings, Kind, Lab};
 
 pub(super) fn run(options: &Lab) -> Result<Exit> {
     match &options.action {
-        Action::Up { kind, name } => up(*kind, name),
+        Action::Up { kind, name, queues, tap } => {
+            let tap = if *tap { Tap::Between } else { Tap::None };
+            up(*kind, name, *queues, tap)
+        }
         Action::Down { name } => down(name),
         Action::Status { name, format } => status(name.as_deref(), *format),
     }
 }
 
-fn up(kind: Kind, name: &str) -> Result<Exit> {
+fn up(kind: Kind, name: &str, queues: NonZeroU32, tap: Tap) -> Result<Exit> {
     mend();
     let kind = match kind {
         Kind::Direct => BedKind::Direct,
         Kind::Bridge => BedKind::Bridge,
         Kind::Ovs => BedKind::Ovs,
+        Kind::Open => BedKind::Open,
     };
-    let bed = lab::up(&Journal::open()?, name, kind)?;
+    let bed = lab::up(&Journal::open()?, name, kind, queues, tap)?;
     show(&LabStatus { format_version: LAB_VERSION, beds: vec![bed] });
     Ok(Exit::Done)
 }

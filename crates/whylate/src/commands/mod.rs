@@ -1,9 +1,13 @@
 //! One file per command.
 
 mod again;
+mod calibrate;
 mod checkup;
 mod compare;
+mod delay;
+mod device;
 mod doctor;
+mod forward;
 mod gaps;
 mod hourglass;
 mod lab;
@@ -14,10 +18,13 @@ mod reflect;
 mod report;
 mod rta;
 mod rtt;
+mod rtt_backends;
+mod service;
 mod switch_cost;
 mod switch_runner;
 mod threads;
 mod wake;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -63,9 +70,14 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Paper(options)) => paper::run(&options),
         Some(Command::SwitchCost(options)) => switch_cost::run(&options),
         Some(Command::Rtt(options)) => rtt::run(&options),
+        Some(Command::Watch(options)) => watch::run(&options),
+        Some(Command::Device(options)) => device::run(&options),
         Some(Command::Doctor(options)) => doctor::run(&options),
         Some(Command::Lab(options)) => lab::run(&options),
         Some(Command::Reflect(options)) => reflect::run(&options),
+        Some(Command::Forward(options)) => forward::run(&options),
+        Some(Command::Delay(options)) => delay::run(&options),
+        Some(Command::Calibrate(options)) => calibrate::run(&options),
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Merge(options)) => merge::run(&options),

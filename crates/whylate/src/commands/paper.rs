@@ -1,9 +1,11 @@
 //! `whylate paper`.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::{Context, Result, bail};
 use whylate_model::Nanos;
 use whylate_model::paper::Paper as Repeated;
-use whylate_papers::{Request, hourglass2002};
+use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
 use whylate_report::{Style, paper, terminal};
 
@@ -16,9 +18,28 @@ use crate::stopping::Stopping;
 /// Time between two lines of progress where no terminal shows a bar.
 const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 
+/// Refuses places that a paper has not.
+type Check = fn(&[String]) -> Result<(), PaperError>;
+/// Repeats a paper.
+type Repeat = fn(&Request, &AtomicBool, &mut dyn Progress) -> Result<Repeated, PaperError>;
+
 pub(super) fn run(options: &Paper) -> Result<Exit> {
-    let Which::Hourglass2002 = options.which;
-    if let Some(error) = options.only.as_deref().and_then(|only| hourglass2002::check(only).err()) {
+    let (check, repeat) = match options.which {
+        Which::Hourglass2002 => (hourglass2002::check as Check, hourglass2002::repeat as Repeat),
+        Which::Pam2017 => (pam2017::check as Check, pam2017::repeat as Repeat),
+        Which::Killer2017 => (killer2017::check as Check, killer2017::repeat as Repeat),
+    };
+    let of_killer =
+        options.tools.is_some() || options.config.is_some() || !options.import.is_empty();
+    if options.which != Which::Killer2017 && of_killer {
+        anstream::eprintln!("whylate paper: --tools, --config and --import are of killer2017");
+        return Ok(Exit::Usage);
+    }
+    if let Some(error) = options.tools.as_deref().and_then(|of| killer2017::check_tools(of).err()) {
+        anstream::eprintln!("whylate paper: {error}");
+        return Ok(Exit::Usage);
+    }
+    if let Some(error) = options.only.as_deref().and_then(|only| check(only).err()) {
         anstream::eprintln!("whylate paper: {error}");
         return Ok(Exit::Usage);
     }
@@ -38,8 +59,12 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
         only: options.only.clone(),
         seed: options.seed.unwrap_or_else(whylate_record::draw_seed),
         runner_words: switch_runner::WORDS.map(Into::into).to_vec(),
+        program: std::env::current_exe().context("cannot tell which program this is")?,
+        tools: options.tools.clone(),
+        configurations: options.config.clone(),
+        imports: options.import.clone(),
     };
-    let repeated = hourglass2002::repeat(&request, &stopping.stop, &mut progress)?;
+    let repeated = repeat(&request, &stopping.stop, &mut progress)?;
     drop(progress);
     if stopping.twice() {
         return Ok(Exit::Abandoned);

@@ -9,7 +9,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::prediction::{Prediction, ReleaseJitter};
 use whylate_model::run::Run;
 use whylate_model::switch_cost::{Between, How};
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::prediction::{Releases, beside};
@@ -22,6 +22,7 @@ use whylate_rta::prediction::{Asked, predict};
 use whylate_rta::{Call, File, Step, TaskSet, file};
 use whylate_sys::affinity;
 use whylate_threads::priority::Priority;
+use whylate_threads::timers::keeps_cpu_up_to;
 
 use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
@@ -211,8 +212,10 @@ impl Wanted {
         let timed = |thread: &whylate_rta::Thread| {
             asked || thread.workload.is("PERIODIC") || thread.workload.is("LAT")
         };
-        // What never blocks must be the least urgent.
-        let rank = |thread: &whylate_rta::Thread| u32::from(!thread.workload.is("CPU_PERIODIC"));
+        // What never leaves the CPU must be the least urgent.
+        let rank = |thread: &whylate_rta::Thread| {
+            u32::from(!thread.workload.is("CPU_PERIODIC") && !of_set::waits_busily(thread))
+        };
         let all: Vec<Option<u32>> =
             bare.threads.iter().map(|thread| timed(thread).then(|| rank(thread))).collect();
         let mut tasks = self.taken(By::FixedPriority, &all, &bare)?;
@@ -229,12 +232,25 @@ impl Wanted {
         measured: Option<&[Option<ReleaseJitter>]>,
     ) -> Result<Prediction> {
         let mut tasks = self.tasks.clone();
-        let mut delays = Vec::new();
+        let (mut delays, mut kept) = (Vec::new(), Vec::new());
         for (task, found) in tasks.tasks.iter_mut().zip(measured.unwrap_or_default()) {
             if let Some(found) = found {
                 task.jitter = found.jitter;
             }
             delays.push(found.map_or(Nanos(0), |found| found.least));
+        }
+        if measured.is_some() {
+            // What is known of the timers that made the jitter belongs to the same story.
+            for (task, thread) in tasks.tasks.iter_mut().zip(&tasks.threads) {
+                let timer = &self.set.threads[*thread].timer;
+                let Some(busy) = keeps_cpu_up_to(timer) else { continue };
+                task.execution = Nanos(task.execution.0.saturating_add(busy.0));
+                kept.push(format!(
+                    "C of task {} includes {busy}: its coarse clock keeps the CPU for sleeps of that \
+                     length and less",
+                    Printable(&task.name)
+                ));
+            }
         }
         let seed = options.common.seed.or(self.seed).unwrap_or(SEED);
         let asked = Asked {
@@ -250,7 +266,9 @@ impl Wanted {
             simulation: options.simulate.map(|patterns| (patterns, seed)),
             limit: cbs::Limit::LINUX,
         };
-        Ok(predict(&asked)?)
+        let mut prediction = predict(&asked)?;
+        prediction.notes.extend(kept);
+        Ok(prediction)
     }
 }
 

@@ -3,36 +3,61 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use whylate_model::flow::Direction;
 use whylate_model::{CpuId, Nanos};
 use whylate_net::resolve::{LIMIT, Wanted, resolve};
+use whylate_net::schedule::{Arrivals, Rate};
 use whylate_port::open::{Target as Place, Transport};
-use whylate_record::rtt::{Request, Target, record};
+use whylate_port::{Options, Wait};
+use whylate_record::rtt::{
+    Causes, FlowRequest, OuterPort, OuterPorts, Request, TakeApart, TapFile, Target, frame_of,
+    measurements, record,
+};
 use whylate_sys::affinity;
 
 use super::again::several;
 use super::gaps::{housekeeping, measured};
 use super::{Beginning, Exit, bed, begin, conclude, quick};
-use crate::cli::Rtt;
+use crate::arrivals::{AskedArrivals, Ready};
+use crate::cli::{FlowWords, Rtt, refused_of_socket};
+use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
 /// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
-/// Bytes of the check sequence and headers that a rate in bits counts, for a message over UDP and
-/// IPv4.
-const AROUND: usize = 46;
+pub(super) const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// The rate of whoever asks for none.
+const USUAL_RATE: Rate = Rate::Packets(1e3);
+/// Names of flows: there and back again, or to one port and from it to the other.
+const RTT: &str = "rtt";
+const THERE: &str = "there";
+const BACK: &str = "back";
+/// Why a rate in bits is none of a Unix socket.
+const NO_FRAMES: &str = "a Unix socket sends no frames whose bits could be counted: write the rate in \
+     messages, such as 10kpps";
 
 pub(super) fn run(options: &Rtt) -> Result<Exit> {
     let stopping = Stopping::listen()?;
-    if options.runs > 1 {
-        return several(options.runs, &options.common, &stopping);
+    if let Some(refusal) = refused(options) {
+        anstream::eprintln!("whylate rtt: {refusal}");
+        return Ok(Exit::Usage);
     }
-    let mut progress = Shown::new(HEARTBEAT);
+    if let Some(list) = &options.backends.compare_backends {
+        return super::rtt_backends::run(options, list, &stopping);
+    }
     let request = request(options)?;
     if let Err(error) = request.check() {
         anstream::eprintln!("whylate rtt: {error}");
         return Ok(Exit::Usage);
     }
+    if let Some(refusal) = too_short(&request) {
+        anstream::eprintln!("whylate rtt: {refusal}");
+        return Ok(Exit::Usage);
+    }
+    if options.runs > 1 {
+        return several(options.runs, &options.common, &stopping);
+    }
+    let mut progress = Shown::new(HEARTBEAT);
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
@@ -40,28 +65,37 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
     conclude(&recorded, &path, &options.common, &stopping)
 }
 
-fn request(options: &Rtt) -> Result<Request> {
-    let cpu = client_cpu(options)?;
-    let (target, resolved_in) = target(options, cpu)?;
-    let per_second = options.rate.per_second((options.size + AROUND) as u32);
+pub(super) fn request(options: &Rtt) -> Result<Request> {
+    let first = first(options)?;
     let duration = quick(options.duration, options.common.quick);
-    let question = format!(
-        "How long does a request by {} take to {target} and back, {} {}?",
-        options.port, options.rate, options.arrivals
-    );
+    let how = match options.arrivals.why_no_rate() {
+        None => format!("{} {}", options.rate.unwrap_or(USUAL_RATE), options.arrivals),
+        Some(_) => options.arrivals.to_string(),
+    };
+    let (port, target) = (options.port, &first.target);
+    let question = if options.across.is_asked() {
+        format!("How long does a message by {port} take, one way, through {target}, {how}?")
+    } else if options.one_way {
+        format!("How much comes of what is sent by {port} to {target}, {how}?")
+    } else {
+        format!("How long does a request by {port} take to {target} and back, {how}?")
+    };
+    let mut flows = vec![first];
+    for words in &options.flows {
+        let flow = beside(&flows, words, options)?;
+        flows.push(flow);
+    }
+    if options.across.both_ways {
+        let there = flows[0].clone();
+        flows.push(FlowRequest { name: BACK.to_owned(), direction: Direction::Back, ..there });
+    }
     Ok(Request {
-        cpu,
-        fifo: options.fifo,
-        target,
-        transport: options.port,
-        protocol: options.protocol,
-        resolved_in,
-        wait: options.wait,
-        bytes: options.size,
-        arrivals: options.arrivals.clone(),
-        per_second,
+        flows,
+        options: Options { link: options.link.of_port(), ..options.socket.of_port() },
+        from: options.from,
+        log_packets: options.log_packets,
+        plant: options.across.plant_late,
         timeout: options.timeout,
-        most_under_way: options.outstanding,
         warmup: quick(options.warmup, options.common.quick),
         duration,
         tolerance: options.tolerance,
@@ -71,8 +105,252 @@ fn request(options: &Rtt) -> Result<Request> {
         seed: options.common.seed.unwrap_or_default(),
         command_line: std::env::args().collect(),
         question,
+        causes: Causes { traced: !options.common.no_trace, slow_from: options.slow },
+        take_apart: take_apart(options),
         program: std::env::current_exe().context("cannot tell which program this is")?,
     })
+}
+
+/// What is asked about where requests spend their time.
+fn take_apart(options: &Rtt) -> Option<TakeApart> {
+    let asked = &options.apart;
+    let sources = asked.breakdown?;
+    Some(TakeApart {
+        stamps: sources.stamps,
+        trace: sources.trace && !options.common.no_trace,
+        told: sources.told,
+        bed_tap: sources.tap,
+        tap: asked.tap.tap.clone().map(|path| TapFile { path, clock: asked.tap.tap_clock.into() }),
+        stamp_every: asked.stamp_every,
+        cost_rounds: asked.breakdown_cost.then_some(options.backends.rounds),
+    })
+}
+
+/// Why what looking costs cannot be measured in that time.
+fn too_short(request: &Request) -> Option<String> {
+    let asked = request.take_apart.as_ref()?;
+    let rounds = asked.cost_rounds?;
+    let parts = rounds * measurements(asked);
+    let each = Nanos(request.duration.0 / u64::from(parts));
+    (each < SHORTEST).then(|| {
+        format!(
+            "{} of {parts} measurements ({rounds} rounds) leave {each} to each, and the least is \
+             {SHORTEST}: give a longer --duration or fewer --rounds",
+            request.duration
+        )
+    })
+}
+
+/// What says nothing together.
+fn refused(options: &Rtt) -> Option<String> {
+    if let (Some(_), Some(why)) = (options.rate, options.arrivals.why_no_rate()) {
+        return Some(format!("{why}: leave --rate out"));
+    }
+    for words in &options.flows {
+        let why = words.arrivals.as_ref().and_then(AskedArrivals::why_no_rate);
+        if let (Some(_), Some(why)) = (words.rate, why) {
+            return Some(format!("{why}: leave rate= of the flow {} out", words.name));
+        }
+    }
+    if let Some(refusal) = refused_across(options) {
+        return Some(refusal);
+    }
+    if options.apart.breakdown.is_none() && options.apart.tap.tap.is_some() {
+        return Some("--tap is one more point on the way: add --breakdown".to_owned());
+    }
+    if let Some(refusal) = bits_without_frames(options) {
+        return Some(refusal);
+    }
+    if let (Some(_), AskedArrivals::Pattern(Arrivals::Closed)) =
+        (options.outstanding, &options.arrivals)
+    {
+        return Some("a closed loop has 1 request under way: leave --outstanding out".to_owned());
+    }
+    if let (true, AskedArrivals::Pattern(Arrivals::Closed)) = (options.one_way, &options.arrivals) {
+        return Some("a closed loop waits for replies: leave --one-way out".to_owned());
+    }
+    let from = options.from.map(|_| "--from");
+    let name = options.socket.of_ip().or(from).filter(|_| options.port == Transport::Unix);
+    if let Some(name) = name {
+        return Some(format!("a Unix socket has no {name}: leave it out"));
+    }
+    let beside = options.flows.iter().map(|words| words.port.unwrap_or(options.port));
+    let compared = options.backends.compare_backends.iter().flat_map(|list| &list.0);
+    let compared = compared.map(|backend| backend.transport);
+    let ports: Vec<Transport> =
+        std::iter::once(options.port).chain(beside).chain(compared).collect();
+    let of_socket = || refused_of_socket(&options.socket, &ports);
+    options.link.refused(&ports).or_else(of_socket)
+}
+
+/// Why two ports of one client cannot be found by these words.
+fn refused_across(options: &Rtt) -> Option<String> {
+    if !options.across.is_asked() {
+        return None;
+    }
+    let addresses = [(options.from, "--from"), (options.across.to, "--to")];
+    match (&options.bed, options.across.named()) {
+        (Some(bed), Some(port)) => Some(format!(
+            "{port} is a port of this host, and those of the bed {bed} are its ends: write --across alone"
+        )),
+        (None, None) => Some(
+            "--across needs the port that messages come back by: name it, such as --across eth1, or a \
+             bed (--bed)"
+                .to_owned(),
+        ),
+        (Some(_), None) => {
+            let (_, name) = addresses.into_iter().find(|(given, _)| given.is_some())?;
+            Some(format!("the ends of a bed have addresses of their own: leave {name} out"))
+        }
+        (None, Some(_)) if near_port(options).is_none() => Some(format!(
+            "--across needs the port that messages leave by as well: name it with {}",
+            if options.port == Transport::Dpdk { "--vdev or --pci" } else { "--interface" }
+        )),
+        (None, Some(_)) => {
+            let (_, name) = addresses.into_iter().find(|(given, _)| given.is_none())?;
+            Some(format!(
+                "each of two ports needs an address, which the kernel need not have: add {name}, such \
+                 as {name} 198.18.0.1"
+            ))
+        }
+    }
+}
+
+/// The port of this host that messages leave by.
+fn near_port(options: &Rtt) -> Option<String> {
+    if options.port == Transport::Dpdk {
+        let device = options.link.device.of_port();
+        return device.name.map(|name| name.words().to_owned());
+    }
+    options.socket.interface.clone()
+}
+
+/// Both ports of a client that hears what it sent itself.
+fn outer_ports(options: &Rtt) -> Result<OuterPorts> {
+    if let Some(bed) = bed(options.bed.as_deref())? {
+        return Ok(OuterPorts::Bed(bed));
+    }
+    let near = near_port(options).zip(options.from);
+    let far = options.across.named().map(str::to_owned).zip(options.across.to);
+    let port = |(name, address)| OuterPort { name, address };
+    match near.map(port).zip(far.map(port)) {
+        Some((near, far)) => Ok(OuterPorts::Host { near, far }),
+        None => bail!("--across names two ports, each with an address, or a bed"),
+    }
+}
+
+/// Bits are counted of frames, and a Unix socket sends none.
+fn bits_without_frames(options: &Rtt) -> Option<String> {
+    let first = (options.rate, options.port);
+    let beside = options
+        .flows
+        .iter()
+        .map(|words| (words.rate.or(options.rate), words.port.unwrap_or(options.port)));
+    let refused = |(rate, port): (Option<Rate>, Transport)| {
+        matches!(rate, Some(Rate::Bits(..))) && port == Transport::Unix
+    };
+    std::iter::once(first).chain(beside).any(refused).then(|| NO_FRAMES.to_owned())
+}
+
+/// Messages a second at this rate, in frames as that transport makes them.
+fn per_second(rate: Rate, transport: Transport, target: &Target, bytes: usize) -> Result<f64> {
+    match (rate, frame_of(transport, target, bytes)) {
+        (Rate::Bits(..), None) => bail!(NO_FRAMES),
+        (rate, frame) => Ok(rate.per_second(frame.unwrap_or_default() as u32)),
+    }
+}
+
+/// Bytes of VLAN tags in each frame.
+fn tag_bytes(transport: Transport, options: &Rtt) -> usize {
+    const TAG: usize = 4;
+    let tags = options.link.vlan.filter(|_| transport.carries_frames());
+    tags.map_or(0, |tags| TAG * tags.count())
+}
+
+/// The flow that the question is about.
+fn first(options: &Rtt) -> Result<FlowRequest> {
+    let cpu = client_cpu(options)?;
+    let (target, resolved_in) = target(options, cpu)?;
+    let Ready { arrivals, replayed } = options.arrivals.ready()?;
+    let rate = options.rate.unwrap_or(USUAL_RATE);
+    let tagged = options.size + tag_bytes(options.port, options);
+    let per_second = per_second(rate, options.port, &target, tagged)?;
+    Ok(FlowRequest {
+        name: if options.across.is_asked() { THERE } else { RTT }.to_owned(),
+        cpu,
+        fifo: options.fifo,
+        target,
+        direction: Direction::There,
+        transport: options.port,
+        protocol: options.protocol,
+        wait: options.wait,
+        bytes: options.size,
+        arrivals,
+        replayed,
+        per_second,
+        most_under_way: options.outstanding,
+        one_way: options.one_way,
+        resolved_in,
+    })
+}
+
+/// One more flow beside those.
+fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<FlowRequest> {
+    let (cpu, shared) = seat(words.cpu, flows);
+    let transport = words.port.unwrap_or(options.port);
+    let (target, resolved_in) = match (&words.to, &options.target) {
+        (Some(to), _) | (None, Some(to)) => {
+            let (place, took) = place(transport, to)?;
+            (Target::At(place), took)
+        }
+        (None, None) => {
+            let (other, _) = match words.other_cpu {
+                Some(cpu) => (CpuId(cpu), false),
+                // What reflects sleeps where nothing comes: the first flow's other end need not be
+                // alone on its CPU for that.
+                None => (flows[0].target.cpu().unwrap_or(cpu), true),
+            };
+            (Target::Own { cpu: other, bed: bed(options.bed.as_deref())? }, None)
+        }
+    };
+    let bytes = words.size.unwrap_or(options.size);
+    let usual = AskedArrivals::Pattern(Arrivals::Constant);
+    let Ready { arrivals, replayed } = words.arrivals.as_ref().unwrap_or(&usual).ready()?;
+    let rate = words.rate.or(options.rate).unwrap_or(USUAL_RATE);
+    let asleep = shared || words.other_cpu.is_none() && options.target.is_none();
+    let usual = if asleep { Wait::Block } else { options.wait };
+    let per_second = per_second(rate, transport, &target, bytes + tag_bytes(transport, options))?;
+    Ok(FlowRequest {
+        name: words.name.clone(),
+        cpu,
+        fifo: words.fifo,
+        target,
+        direction: if words.back { Direction::Back } else { Direction::There },
+        transport,
+        protocol: words.protocol.unwrap_or(options.protocol),
+        wait: words.wait.unwrap_or(usual),
+        bytes,
+        arrivals,
+        replayed,
+        per_second,
+        most_under_way: words.outstanding,
+        one_way: words.one_way,
+        resolved_in,
+    })
+}
+
+/// The CPU asked for, or one that no flow uses, or that of the first flow's other end; true when
+/// others use it, too.
+fn seat(asked: Option<u32>, flows: &[FlowRequest]) -> (CpuId, bool) {
+    let taken =
+        |cpu: CpuId| flows.iter().any(|flow| flow.cpu == cpu || flow.target.cpu() == Some(cpu));
+    if let Some(cpu) = asked {
+        return (CpuId(cpu), taken(CpuId(cpu)));
+    }
+    match affinity::get().into_iter().rev().find(|cpu| !taken(*cpu)) {
+        Some(cpu) => (cpu, false),
+        None => (flows[0].target.cpu().unwrap_or(flows[0].cpu), true),
+    }
 }
 
 fn client_cpu(options: &Rtt) -> Result<CpuId> {
@@ -87,6 +365,9 @@ fn client_cpu(options: &Rtt) -> Result<CpuId> {
 }
 
 fn target(options: &Rtt, client: CpuId) -> Result<(Target, Option<Nanos>)> {
+    if options.across.is_asked() {
+        return Ok((Target::Across(outer_ports(options)?), None));
+    }
     if let Some(words) = &options.target {
         let (place, took) = place(options.port, words)?;
         return Ok((Target::At(place), took));
@@ -102,4 +383,39 @@ fn place(transport: Transport, words: &str) -> Result<(Place, Option<Nanos>)> {
     }
     let resolved = resolve(words, Wanted::Any, LIMIT)?;
     Ok((Place::Address(resolved.address), resolved.took))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_in_bits_is_that_of_the_frames_that_are_sent() {
+        let rate: Rate = "1Gbit/s".parse().unwrap();
+        let of = |transport, at: &str, bytes| {
+            let target = Target::At(Place::Address(at.parse().unwrap()));
+            per_second(rate, transport, &target, bytes)
+        };
+        // What is sent, times what it takes on the wire, is what was asked for.
+        for (transport, at, frame) in [
+            (Transport::Udp, "127.0.0.1:9", 110.0),
+            (Transport::Udp, "[::1]:9", 130.0),
+            (Transport::Tcp, "127.0.0.1:9", 134.0),
+            (Transport::Tcp, "[::1]:9", 154.0),
+        ] {
+            let bits = of(transport, at, 64).unwrap() * 8.0 * (frame + 20.0);
+            assert!((bits / 1e9 - 1.0).abs() < 1e-9, "{transport:?} {at}: {bits}");
+        }
+        // The shortest frame: the figure that everybody knows.
+        let shortest = of(Transport::Udp, "127.0.0.1:9", 14).unwrap();
+        assert!((shortest - 1_488_095.0).abs() < 1.0, "{shortest}");
+        assert!(of(Transport::Unix, "127.0.0.1:9", 64).unwrap_err().to_string().contains("frames"));
+        let packets = per_second(
+            Rate::Packets(1e4),
+            Transport::Unix,
+            &Target::At(Place::Path(PathBuf::from("/x"))),
+            64,
+        );
+        assert!((packets.unwrap() - 1e4).abs() < 1e-9);
+    }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use whylate_gap::Threshold;
-use whylate_model::Nanos;
+use whylate_host::topology::Topology;
+use whylate_model::{CpuId, CpuList, Nanos};
 use whylate_record::set::{Request, SetRecorded, record, rt_app_log};
 use whylate_record::{RecordError, storage};
 use whylate_rta::rtapp::{self, Note};
@@ -31,13 +32,17 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
         list();
         return Ok(Exit::Done);
     }
-    let Asked { file: set, tables_in, notes } = match asked(options) {
+    let Asked { file: set, tables_in, notes, cpus } = match asked(options) {
         Ok(asked) => asked,
         Err(error) => {
             anstream::eprintln!("whylate threads: {error:#}");
             return Ok(Exit::Usage);
         }
     };
+    if let Some(error) = not_here(&cpus)? {
+        anstream::eprintln!("whylate threads: {error}");
+        return Ok(Exit::CouldNotMeasure);
+    }
     tell(&notes);
     let stopping = Stopping::listen()?;
     let mut progress = Shown::new(HEARTBEAT);
@@ -82,6 +87,25 @@ struct Asked {
     tables_in: Option<PathBuf>,
     /// What of the file has no effect.
     notes: Vec<Note>,
+    /// CPUs that a workload names, and where: the file and the place in it.
+    cpus: Vec<(CpuId, String)>,
+}
+
+/// Says of the first CPU that a workload names and this machine has not, where that stands.
+fn not_here(named: &[(CpuId, String)]) -> Result<Option<String>> {
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let topology = Topology::read(Path::new("/"))?;
+    let online = topology.online();
+    let missing = named.iter().find(|(cpu, _)| !online.contains(cpu));
+    Ok(missing.map(|(cpu, place)| {
+        format!(
+            "{place}: CPU {cpu} is not online here; online are {}: name one of these, or leave \
+             `cpus` out",
+            CpuList(online)
+        )
+    }))
 }
 
 /// The set that the words or the file describe.
@@ -90,6 +114,7 @@ fn asked(options: &Threads) -> Result<Asked> {
         file: File { set: TaskSet::default(), duration: None, seed: None },
         tables_in: None,
         notes: Vec::new(),
+        cpus: Vec::new(),
     };
     if let Some(path) = options.set.as_ref().or(options.file.as_ref()) {
         asked.read(path).with_context(|| path.display().to_string())?;
@@ -110,6 +135,8 @@ impl Asked {
             let workload = rtapp::read(path)?;
             self.file = File { set: workload.set, duration: workload.duration, seed: None };
             self.notes = workload.notes;
+            let named = workload.cpus.into_iter();
+            self.cpus = named.map(|(cpu, at)| (cpu, format!("{}: {at}", path.display()))).collect();
         } else {
             self.file = file::read(path)?;
             self.tables_in = path.parent().map(Path::to_path_buf);

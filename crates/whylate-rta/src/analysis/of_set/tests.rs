@@ -102,6 +102,37 @@ fn threads_of_two_cpus_and_one_that_never_blocks_above_others_are_refused() {
     assert!(by_priority(&endless, &[1, 2]).is_ok());
 }
 
+#[test]
+fn a_busy_wait_starves_what_is_no_more_urgent_and_is_refused_by_name() {
+    let two = set(
+        &[
+            ("PERIODIC 1ms 8ms, timer spin, name busy", ""),
+            ("PERIODIC 1ms 33ms, timer HR, name low", ""),
+        ],
+        &[],
+    );
+    for priorities in [[9, 1], [5, 5]] {
+        let error = by_priority(&two, &priorities).unwrap_err();
+        let reason = Reason::SpinsAbove("low".to_owned());
+        assert_eq!((error.thread.as_str(), &error.reason), ("busy", &reason));
+        let said = error.to_string();
+        assert!(said.contains("thread busy") && said.contains("thread low"), "{said}");
+    }
+    // Below all others it takes nobody's time, and its own jobs find it awake.
+    let found = by_priority(&two, &[1, 9]).unwrap();
+    assert_eq!((found.tasks.len(), found.tasks[0].execution), (2, Nanos(1_000_000)));
+    let error = of(&two, Policy::EarliestDeadline, &[None, None]).unwrap_err();
+    assert_eq!((error.thread.as_str(), error.reason), ("busy", Reason::SpinsBetween));
+    let alone = set(&[("PERIODIC 1ms 8ms, timer spin", "")], &[]);
+    assert!(of(&alone, Policy::EarliestDeadline, &[None]).is_ok());
+    let reserved = set(&[("PERIODIC 1ms 8ms, timer spin, reserve 2ms 8ms", "")], &[]);
+    let error = of(&reserved, Policy::Reservations, &[None]).unwrap_err();
+    assert_eq!(error.reason, Reason::SpinsBudget);
+    // What never blocks never waits: its timer is none of its time.
+    let endless = set(&[("CPU_PERIODIC 1ms 8ms, timer spin", ""), ("PERIODIC 1ms 8ms", "")], &[]);
+    assert!(by_priority(&endless, &[1, 2]).is_ok());
+}
+
 /// Three threads, of which the outer two share a mutex.
 fn inversion(protocol: Protocol) -> TaskSet {
     set(

@@ -1,0 +1,318 @@
+//! From counts to causes: which of them strike slow requests oftener than ordinary ones, and oftener
+//! than chance.
+//!
+//! A long window meets more of everything, whatever made it long: a tick lies in it by chance. So a
+//! cause is held against two others: the ordinary requests (METHOD's lift), and windows as long as the
+//! slow requests' that lie at other times. It is claimed only where both ratios lie above
+//! [`LIFT_LEAST`] with their whole intervals, and where at least [`EPISODES_LEAST`] distinct episodes
+//! struck slow requests: one stall of a second slows a thousand requests and is one event.
+//!
+//! Intervals are percentile ends of a bootstrap over blocks of time, and over pairs of neighbouring
+//! blocks, whichever is wider; all causes tried hold together with 95 % (Bonferroni).
+
+use std::collections::BTreeMap;
+
+use whylate_model::cause::Cause;
+use whylate_model::tail::{End, Lift, Tail, TailCause, TailVerdict};
+use whylate_stats::rng::Rng;
+
+use super::Scope;
+use super::counts::{Bin, Cells, Counts, bin, least};
+use super::join::Key;
+
+/// A ratio that is no more than this is nobody's concern.
+pub const LIFT_LEAST: f64 = 2.0;
+/// Distinct episodes that must have struck slow requests.
+pub const EPISODES_LEAST: u64 = 5;
+/// Slow requests without which nothing is said.
+const SLOW_LEAST: u64 = 10;
+/// Windows elsewhere without which nothing is said of chance.
+const ELSEWHERE_LEAST: u64 = 20;
+/// The percentile from which on requests are slow, and the one where there are [`MANY`].
+const USUAL: f64 = 99.0;
+const USUAL_OF_MANY: f64 = 99.9;
+const MANY: u64 = 100_000;
+/// Draws of the bootstrap.
+const DRAWS: usize = 2_000;
+/// Error of all intervals together.
+const ERROR: f64 = 0.05;
+/// Fewer groups of blocks than this say too little of how they differ.
+const FEWEST_GROUPS: usize = 15;
+/// Causes that are told.
+const MOST_TOLD: usize = 16;
+
+/// Where the slow requests begin, and what strikes one.
+#[derive(Debug, Clone, Copy)]
+struct Slow {
+    from: Bin,
+    strike: Bin,
+}
+
+/// Counts of one block, or of several.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    slow: f64,
+    ordinary: f64,
+    elsewhere: f64,
+}
+
+/// What came of the counts. How the ends were looked at is not known here.
+pub(super) fn judge(
+    counts: &Counts,
+    causes: &[(End, Cause)],
+    percent: Option<f64>,
+    scope: Scope,
+) -> Tail {
+    let usual = if counts.requests() >= MANY { USUAL_OF_MANY } else { USUAL };
+    let percent = percent.unwrap_or(usual);
+    let median = counts.quantile(0.5);
+    let from = slow_from(counts, percent);
+    let strike = bin_from((least(from) - least(median)).0.div_ceil(2));
+    let slow = Slow { from, strike };
+    let time = |bin: Bin| least(bin).to_nanos(scope.rate);
+    let mut tail = Tail {
+        percent,
+        slow_from: time(from),
+        median: time(median),
+        strike: time(strike),
+        requests: counts.requests(),
+        slow: counts.from(from),
+        not_explained: 0,
+        left_aside: 0,
+        by_whylate: 0,
+        ends: Vec::new(),
+        causes: Vec::new(),
+        causes_left_out: 0,
+        tried: 0,
+        blocks: counts.blocks.len() as u64,
+        episodes_least: EPISODES_LEAST,
+        lift_least: LIFT_LEAST,
+        verdict: TailVerdict::TooFew,
+    };
+    let struck = counts.blocks.iter().flat_map(|block| &block.most);
+    let struck = struck.filter(|((response, most), _)| *response >= from && *most >= strike);
+    tail.not_explained = tail.slow.saturating_sub(struck.map(|(_, count)| count).sum());
+    if tail.slow < SLOW_LEAST || from <= median {
+        return tail;
+    }
+    let episodes = by_key(&counts.episodes, |response| response >= slow.from, slow.strike);
+    let bases: Vec<Sums> = counts.blocks.iter().map(|block| bases(block, slow)).collect();
+    let tried: Vec<Key> = episodes
+        .iter()
+        .filter(|(key, count)| {
+            **count >= EPISODES_LEAST && claimable(&causes[usize::from(key.0)].1)
+        })
+        .map(|(key, _)| *key)
+        .collect();
+    tail.tried = tried.len() as u64;
+    let draws = Draws::new(counts.blocks.len(), scope.seed);
+    for (index, (end, cause)) in causes.iter().enumerate() {
+        let key = Key(index as u16);
+        let of = Of::count(counts, key, slow);
+        if of.total().slow < 1.0 {
+            continue;
+        }
+        let mut told = of.told(&bases, *end, cause.clone());
+        told.episodes = episodes.get(&key).copied().unwrap_or(0);
+        told.took = time(of.took);
+        if tried.contains(&key) {
+            let lifts = draws.lifts(&of.blocks, &bases, tried.len());
+            told.lift = Some(lifts.0);
+            told.over_chance = told.by_chance.map(|_| lifts.1);
+            let above = |lift: Option<Lift>| lift.is_some_and(|lift| lift.low > LIFT_LEAST);
+            told.claimed = above(told.lift) && above(told.over_chance);
+        }
+        tail.causes.push(told);
+    }
+    tail.causes.sort_by_key(|cause| std::cmp::Reverse((cause.claimed, cause.slow)));
+    tail.causes_left_out = tail.causes.len().saturating_sub(MOST_TOLD) as u64;
+    tail.causes.truncate(MOST_TOLD);
+    tail.verdict = match (tail.claimed().count(), tail.tried) {
+        (0, 0) => TailVerdict::NothingStruck,
+        (0, _) => TailVerdict::NoneStands,
+        _ => TailVerdict::Claimed,
+    };
+    tail
+}
+
+/// What is not known is no cause, and what the measurement does itself is none of the system's.
+fn claimable(cause: &Cause) -> bool {
+    !matches!(cause, Cause::TraceLost | Cause::Whylate)
+}
+
+/// The lowest bin from which on there are no more requests than are slow; with one bin more where that
+/// would be none.
+fn slow_from(counts: &Counts, percent: f64) -> Bin {
+    let slow = (counts.requests() as f64 * (1.0 - percent / 100.0)).ceil() as u64;
+    let mut from = counts.quantile(percent / 100.0);
+    if counts.from(from) > slow && counts.from(from + 1) > 0 {
+        from += 1;
+    }
+    from
+}
+
+/// The lowest bin whose times are all at least this.
+fn bin_from(ticks: u64) -> Bin {
+    let at = bin(whylate_model::TicksDelta(ticks));
+    at + Bin::from(least(at).0 < ticks)
+}
+
+fn bases(block: &super::counts::Block, slow: Slow) -> Sums {
+    let from = usize::from(slow.from);
+    let sum = |counts: &[u32]| counts.iter().map(|count| f64::from(*count)).sum();
+    Sums {
+        slow: sum(&block.requests[from..]),
+        ordinary: sum(&block.requests[..from]),
+        elsewhere: sum(&block.elsewhere[from..]),
+    }
+}
+
+/// Counts by cause, of cells whose response is of this kind and whose overlap strikes.
+fn by_key(cells: &Cells, of: impl Fn(Bin) -> bool, strike: Bin) -> BTreeMap<Key, u64> {
+    let mut sums = BTreeMap::new();
+    for ((key, response, overlap), count) in cells {
+        if of(*response) && *overlap >= strike {
+            *sums.entry(*key).or_default() += count;
+        }
+    }
+    sums
+}
+
+/// How one cause struck, by block.
+struct Of {
+    blocks: Vec<Sums>,
+    took: Bin,
+}
+
+impl Of {
+    fn count(counts: &Counts, key: Key, slow: Slow) -> Self {
+        let mut took = BTreeMap::<Bin, u64>::new();
+        let all = (key, 0, 0)..=(key, Bin::MAX, Bin::MAX);
+        let blocks = counts.blocks.iter().map(|block| {
+            let mut sums = Sums::default();
+            for ((_, response, overlap), count) in block.struck.range(all.clone()) {
+                if *overlap < slow.strike {
+                    continue;
+                }
+                if *response >= slow.from {
+                    sums.slow += *count as f64;
+                    *took.entry(*overlap).or_default() += count;
+                } else {
+                    sums.ordinary += *count as f64;
+                }
+            }
+            for ((_, response, overlap), count) in block.chance.range(all.clone()) {
+                if *response >= slow.from && *overlap >= slow.strike {
+                    sums.elsewhere += *count as f64;
+                }
+            }
+            sums
+        });
+        let blocks: Vec<Sums> = blocks.collect();
+        let half = took.values().sum::<u64>().div_ceil(2);
+        let mut below = 0;
+        let middle = took.iter().find(|(_, count)| {
+            below += **count;
+            below >= half
+        });
+        let took = middle.map_or(0, |(bin, _)| *bin);
+        Self { blocks, took }
+    }
+
+    fn total(&self) -> Sums {
+        total(&self.blocks)
+    }
+
+    fn told(&self, bases: &[Sums], end: End, cause: Cause) -> TailCause {
+        let (struck, all) = (self.total(), total(bases));
+        let enough = all.elsewhere >= ELSEWHERE_LEAST as f64;
+        TailCause {
+            end,
+            cause,
+            episodes: 0,
+            slow: struck.slow as u64,
+            of_slow: struck.slow / all.slow.max(1.0),
+            of_ordinary: struck.ordinary / all.ordinary.max(1.0),
+            by_chance: enough.then(|| struck.elsewhere / all.elsewhere),
+            lift: None,
+            over_chance: None,
+            took: whylate_model::Nanos(0),
+            claimed: false,
+        }
+    }
+}
+
+fn total(blocks: &[Sums]) -> Sums {
+    blocks.iter().fold(Sums::default(), Sums::and)
+}
+
+impl Sums {
+    fn and(mut self, other: &Self) -> Self {
+        self.slow += other.slow;
+        self.ordinary += other.ordinary;
+        self.elsewhere += other.elsewhere;
+        self
+    }
+
+    /// How much oftener the slow ones were struck than the ordinary ones, and than those elsewhere.
+    fn lifts(struck: Self, all: Self) -> (f64, f64) {
+        // Half a request each, so that none is never and all is never always.
+        let share = |struck: f64, all: f64| (struck + 0.5) / (all + 1.0);
+        let slow = share(struck.slow, all.slow);
+        (slow / share(struck.ordinary, all.ordinary), slow / share(struck.elsewhere, all.elsewhere))
+    }
+}
+
+/// Blocks drawn with replacement, the same for every cause.
+struct Draws {
+    blocks: usize,
+    seed: u64,
+}
+
+impl Draws {
+    fn new(blocks: usize, seed: u64) -> Self {
+        Self { blocks, seed }
+    }
+
+    /// Both lifts of a cause with intervals that hold for `tried` causes together.
+    fn lifts(&self, struck: &[Sums], all: &[Sums], tried: usize) -> (Lift, Lift) {
+        let (ratio, over) = Sums::lifts(total(struck), total(all));
+        let mut lifts = [ratio, over].map(|ratio| Lift { ratio, low: ratio, high: ratio });
+        let mut width = 1;
+        while width == 1 || self.blocks / width >= FEWEST_GROUPS {
+            let grouped =
+                |blocks: &[Sums]| -> Vec<Sums> { blocks.chunks(width).map(total).collect() };
+            let ends = self.ends(&grouped(struck), &grouped(all), tried);
+            for (lift, (low, high)) in lifts.iter_mut().zip(ends) {
+                (lift.low, lift.high) = (lift.low.min(low), lift.high.max(high));
+            }
+            width *= 2;
+        }
+        let [lift, over] = lifts;
+        (lift, over)
+    }
+
+    fn ends(&self, struck: &[Sums], all: &[Sums], tried: usize) -> [(f64, f64); 2] {
+        let blocks = struck.len();
+        if blocks < 2 {
+            return [(0.0, f64::INFINITY); 2];
+        }
+        let mut rng = Rng::stream(self.seed, blocks as u64);
+        let mut drawn = [Vec::with_capacity(DRAWS), Vec::with_capacity(DRAWS)];
+        for _ in 0..DRAWS {
+            let (mut of, mut base) = (Sums::default(), Sums::default());
+            for _ in 0..blocks {
+                let at = rng.below(blocks as u64) as usize;
+                (of, base) = (of.and(&struck[at]), base.and(&all[at]));
+            }
+            let (lift, over) = Sums::lifts(of, base);
+            drawn[0].push(lift);
+            drawn[1].push(over);
+        }
+        drawn.map(|mut values| {
+            values.sort_unstable_by(f64::total_cmp);
+            let outside = (ERROR / 2.0 / tried.max(1) as f64 * DRAWS as f64) as usize;
+            (values[outside], values[DRAWS - 1 - outside])
+        })
+    }
+}

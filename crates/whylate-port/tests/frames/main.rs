@@ -1,0 +1,75 @@
+//! Ports over whole frames, between network namespaces of the test's own: nothing outside them is
+//! touched. Needs root and `ip` of iproute2.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+mod faults;
+mod peers;
+mod place;
+mod queues;
+mod stamps;
+mod stamps_of_frames;
+
+use std::net::SocketAddr;
+
+use whylate_clock::HardwareCounter;
+use whylate_model::{Hertz, Nanos};
+use whylate_port::{
+    Client, Frame, FrameCounts, LinkOptions, Options, Port, PortError, Received, Server, Setup,
+    Target, Transport, Wait,
+};
+
+/// How long a message is waited for.
+pub(crate) const LIMIT: Nanos = Nanos(2_000_000_000);
+
+pub(crate) fn setup(wait: Wait) -> Setup<HardwareCounter> {
+    let counter = HardwareCounter::open().expect("looked at before");
+    Setup { counter, rate: Hertz(2e9), wait }
+}
+
+fn framing(_: &[u8]) -> Frame {
+    Frame::Unknown
+}
+
+pub(crate) fn by(interface: &str, link: LinkOptions) -> Options {
+    Options { interface: Some(interface.to_owned()), link, ..Options::default() }
+}
+
+pub(crate) fn listen(
+    transport: Transport,
+    at: &str,
+    options: Options,
+    wait: Wait,
+) -> Result<Box<dyn Port>, PortError> {
+    let target = Target::Address(at.parse().unwrap());
+    Server { transport, target, options }.open(setup(wait), framing)
+}
+
+pub(crate) fn connect(
+    transport: Transport,
+    (from, to): (&str, &str),
+    options: Options,
+    wait: Wait,
+) -> Result<Box<dyn Port>, PortError> {
+    let (target, from) = (Target::Address(to.parse().unwrap()), from.parse::<SocketAddr>().ok());
+    Client { transport, target, from, options }.open(setup(wait), framing)
+}
+
+/// The next message, where one comes in time.
+pub(crate) fn received(port: &mut dyn Port) -> Option<Vec<u8>> {
+    let mut buffer = [0; 9_000];
+    let deadline = std::time::Duration::from_nanos(LIMIT.0);
+    let mut waited = std::time::Duration::ZERO;
+    // A signal or a look that ends early is no end of the wait.
+    while waited < deadline {
+        match port.receive(&mut buffer, Nanos(100_000_000)).unwrap() {
+            Received::Message { length, .. } => return Some(buffer[..length].to_vec()),
+            Received::Nothing { .. } => waited += std::time::Duration::from_millis(100),
+        }
+    }
+    None
+}
+
+pub(crate) fn counts(port: &mut dyn Port) -> FrameCounts {
+    port.frame_counts().unwrap().unwrap()
+}

@@ -1,0 +1,208 @@
+//! Several backends in turns, in tables and sentences that the terminal and the page share.
+
+use whylate_model::backends::{BackendRole, BackendRow, Backends, Claim, Saved};
+use whylate_model::run::Run;
+use whylate_model::series::{Quantile, Series};
+use whylate_model::{Nanos, Printable};
+
+use crate::svg::Table;
+use crate::switch_cost::signed;
+use crate::terminal::{count, percent, rate};
+use crate::trusted;
+
+/// The title of the section.
+pub(crate) const TITLE: &str = "What each backend saves";
+/// How the tables are to be read.
+pub(crate) const HOW: &str = "Round trips: from before the send to after the reception, all rounds together; \
+     95% intervals. Saved: the first less this one in each round, in the mean of the rounds; ratio: this \
+     one over the first, in their geometric mean; 95% intervals by a studentised bootstrap over the \
+     rounds. Within a round all were measured next to each other, in an order that the seed drew, and the \
+     first one twice: what it differs from itself by is the control. Nothing is claimed where that \
+     is wider than +-3%; neither: the ratio's interval holds 1.";
+
+const ABSENT: &str = "-";
+/// The percentiles that are compared.
+const PERCENTS: [f64; 2] = [50.0, 99.0];
+
+/// The answer in a sentence.
+pub(crate) fn answer(of: &Backends) -> String {
+    let first = of.first().map_or("the first", |row| row.backend.as_str());
+    let saves = |row: &&BackendRow| {
+        row.saved_at(50.0).is_some_and(|saved| saved.claim == Some(Claim::Saves))
+    };
+    let mean = |row: &&BackendRow| row.saved_at(50.0).map_or(0.0, |saved| saved.mean_ns);
+    let most = of.rows.iter().filter(saves).max_by(|a, b| mean(a).total_cmp(&mean(b)));
+    if let Some((row, saved)) = most.and_then(|row| Some((row, row.saved_at(50.0)?))) {
+        return format!(
+            "Against {}, {} saves most: {} of the median round trip ({}), {} times it ({}).",
+            Printable(first),
+            Printable(&row.backend),
+            signed(saved.mean_ns),
+            times(saved.interval_ns),
+            ratio(saved.ratio),
+            ratios(saved.ratio_interval)
+        );
+    }
+    let compared = of.rows.iter().filter(|row| row.role == BackendRole::Compared);
+    let measured = compared.filter(|row| row.measured.is_some()).count();
+    match measured {
+        0 => format!("There is nothing to set against {}.", Printable(first)),
+        _ => format!("No backend is shown to save anything against {}.", Printable(first)),
+    }
+}
+
+/// Round trips by backend.
+pub(crate) fn round_trips(run: &Run, of: &Backends) -> Table {
+    let head = ["backend", "n", "p50", "interval", "p99", "interval"];
+    let mut table = Table::new("Round trips by backend", &head);
+    table.rows = of.rows.iter().map(|row| round_trips_row(run, row)).collect();
+    table
+}
+
+fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
+    let mut cells = vec![name(row)];
+    let Some(measured) = &row.measured else {
+        cells.extend([ABSENT; 5].map(str::to_owned));
+        return cells;
+    };
+    let series = series(run, &measured.service);
+    cells.push(series.map_or_else(|| ABSENT.to_owned(), |series| count(series.n)));
+    for percent in PERCENTS {
+        let beyond = trusted::is_beyond(run, &measured.service, percent);
+        let quantile = series.and_then(|series| quantile(series, percent));
+        cells.push(trusted::marked(shown(quantile.and_then(|of| of.value)), beyond));
+        let (low, high) = quantile.map_or((None, None), |of| (of.low, of.high));
+        let interval = match (low, high) {
+            (Some(low), Some(high)) => format!("{low} .. {high}"),
+            (Some(low), None) => format!("{low} .."),
+            _ => ABSENT.to_owned(),
+        };
+        cells.push(trusted::marked(interval, beyond));
+    }
+    cells
+}
+
+/// What each saves against the first; none where nothing was compared.
+pub(crate) fn savings(of: &Backends) -> Option<Table> {
+    let head = ["backend", "of", "saved", "interval", "ratio", "interval", "claim"];
+    let first = of.first().map_or(ABSENT, |row| row.backend.as_str());
+    let mut table = Table::new(format!("Saved against {first}"), &head);
+    for row in &of.rows {
+        table.rows.extend(row.saved.iter().map(|saved| savings_row(row, saved)));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
+    vec![
+        name(row),
+        format!("p{}", saved.percent),
+        signed(saved.mean_ns),
+        times(saved.interval_ns),
+        ratio(saved.ratio),
+        ratios(saved.ratio_interval),
+        match &saved.claim {
+            None => ABSENT,
+            Some(Claim::Saves) => "saves",
+            Some(Claim::Costs) => "costs",
+            Some(Claim::NoDifference) => "neither",
+            Some(Claim::Nothing { .. }) => "none",
+        }
+        .to_owned(),
+    ]
+}
+
+/// What is to be said beside the tables.
+pub(crate) fn remarks(of: &Backends) -> Vec<String> {
+    let sent = match of.asked.per_second {
+        Some(per_second) => format!("{} ({})", rate(per_second), of.asked.arrivals),
+        None => of.asked.arrivals.clone(),
+    };
+    let mut said = vec![
+        format!("the other end: {}", Printable(&of.other_end)),
+        format!(
+            "the same of each: {sent}, {} bytes, {} after a warm-up of {} in each of {} rounds",
+            of.asked.bytes, of.length, of.warmup, of.rounds
+        ),
+    ];
+    for saved in of.control().map_or(&[][..], |row| row.saved.as_slice()) {
+        let half = saved.half_width().map_or(ABSENT.to_owned(), percent);
+        said.push(format!(
+            "control: p{} of the first over itself {} ({}), that is +-{half}, {} rounds",
+            saved.percent,
+            ratio(saved.ratio),
+            ratios(saved.ratio_interval),
+            saved.rounds
+        ));
+    }
+    for row in &of.rows {
+        if let Some(reason) = &row.reason {
+            let (name, reason) = (name(row), Printable(reason));
+            said.push(match row.measured.as_ref().map(|measured| measured.rounds.len()) {
+                None => format!("{name} was not measured: {reason}"),
+                Some(rounds) => format!("{name} ended after {rounds} rounds: {reason}"),
+            });
+        }
+        if let Some(packets) = row.measured.as_ref().map(|of| of.packets).filter(|of| of.lost > 0) {
+            let (lost, sent) = (count(packets.lost), count(packets.sent));
+            said.push(format!("{lost} of {sent} requests by {} were never answered", name(row)));
+        }
+        let nothing = row.saved.iter().filter_map(|saved| match &saved.claim {
+            Some(Claim::Nothing { why }) => Some((saved.percent, why)),
+            _ => None,
+        });
+        said.extend(nothing.map(|(percent, why)| {
+            format!("no claim of the p{percent} of {}: {}", name(row), Printable(why))
+        }));
+    }
+    said.extend(of.rows.iter().filter_map(|row| {
+        let way = &row.measured.as_ref()?.way;
+        let (backend, path) = (Printable(&way.backend), Printable(&way.path));
+        (row.role != BackendRole::Control)
+            .then(|| format!("{}: {backend}, {path}, waits by {}", name(row), Printable(&way.wait)))
+    }));
+    said
+}
+
+/// What a row is called.
+pub(crate) fn name(row: &BackendRow) -> String {
+    match row.role {
+        BackendRole::Control => format!("{} again", row.backend),
+        BackendRole::First | BackendRole::Compared => row.backend.clone(),
+    }
+}
+
+/// The series of that name.
+pub(crate) fn series<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
+    run.series.iter().find(|series| series.name == name)
+}
+
+/// One of its quantiles.
+pub(crate) fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
+    series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)
+}
+
+fn shown(value: Option<Nanos>) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
+}
+
+fn times(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(
+        || ABSENT.to_owned(),
+        |(low, high)| format!("{} .. {}", signed(low), signed(high)),
+    )
+}
+
+fn ratio(ratio: f64) -> String {
+    format!("{ratio:.3}")
+}
+
+fn ratios(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(
+        || ABSENT.to_owned(),
+        |(low, high)| format!("{} .. {}", ratio(low), ratio(high)),
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,578 @@
+//! Where requests spent their time, in tables and sentences that the terminal and the page share.
+
+use whylate_model::breakdown::{
+    Agreement, Breakdown, Composition, Differences, Journey, LookedAt, Pairs, Part, PartAgreement,
+    PartShare, Point, PointFacts, Reasoned, Source, Station, Watched,
+};
+use whylate_model::run::Run;
+use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom, TapSide};
+use whylate_model::{Hertz, Nanos, Printable, Ticks};
+
+use crate::svg::{COLOURS, Table};
+use crate::terminal::{count, percent};
+
+mod account;
+mod stamps;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use stamps::never_delivered;
+pub(crate) use stamps::{ASIDES, FAR_STAMPS, PROBES, STAMPS, asides, far_stamps, probes, stamps};
+
+/// How the parts are to be read.
+pub(crate) const PARTS: &str = "Parts lie between neighbouring points of which the time is known, and \
+     add up to the whole in every request. Means are over all requests of the column, also over those \
+     that lack the part. By: who told the two points.";
+/// How the points are to be read.
+pub(crate) const POINTS: &str = "Missing: looked for and never came. In order: before the point that \
+     comes first, by no more than the two can tell, and taken to be at the same time. Dropped: by more, \
+     and not used. Bound: how far a point may lie from the counter's timeline.";
+/// The same of two sources of a point.
+pub(crate) const AGREEMENTS: &str = "The second less the first. Each reads at a place of its own, and what \
+     the kernel does between them, making the stamp among it, is part of the difference. Within: what \
+     resolutions and bounds of both allow. Agree: requests in which they are no further apart than that, \
+     whichever is earlier; not: those in which they are. In order: apart by no more, or each at its own \
+     place, between what the kernel did before and after it.";
+/// The same of two sources of a part.
+pub(crate) const PART_AGREEMENTS: &str = "By the second less by the first, between points that both tell. \
+     Within: what resolutions and bounds of both allow at both points. Agree: requests in which it is \
+     no longer and no shorter by more than that; not: those in which it is. In order: that, or both of \
+     its points are. What the kernel does between the places of the two, at either point, is in the \
+     difference and not in within: the median says how much that usually is.";
+/// The same of a tap and stamps.
+pub(crate) const BETWEEN: &str = "What a tap sees lies behind the sender's stamp, made when its driver \
+     was given the frame, and before the receiver's, made when its stack took it. By at most: how far it \
+     lay on the wrong side. Within: what resolutions and bounds of both allow.";
+/// The same of the cost.
+pub(crate) const COST: &str = "The same requests in turns, looked at and not; differences with their \
+     95% intervals. Where the second row differs from the first by as much, the difference is chance.";
+
+/// Heading of the section, after which the name of what was looked at follows.
+const SPENT: &str = "Where requests spent their time";
+const ABSENT: &str = "-";
+/// What a reason why a card stamps nothing has in it.
+const OF_CARD: &str = "hardware: ";
+/// Parts named in a sentence.
+const MOST_NAMED: usize = 3;
+/// Rows of a list of points in a sentence.
+const MOST_LISTED: usize = 12;
+
+/// Requests that were taken apart: those of a flow, or of a process that was watched.
+#[derive(Debug, Clone)]
+pub(crate) struct Taken<'a> {
+    pub(crate) heading: String,
+    pub(crate) of: &'a Breakdown,
+    /// Of the ticks in it.
+    pub(crate) rate: Hertz,
+    /// Is it the sum of several recordings?
+    merged: bool,
+    watched: Option<&'a Watched>,
+}
+
+/// All that were taken apart in a run.
+pub(crate) fn of_run(run: &Run) -> Vec<Taken<'_>> {
+    let flows = run.flows.iter().filter_map(|flow| {
+        let of = flow.breakdown.as_deref()?;
+        Some(Taken {
+            heading: format!("{SPENT}: {}", Printable(&flow.name)),
+            of,
+            rate: run.clock.hz,
+            merged: run.is_merged(),
+            watched: None,
+        })
+    });
+    let watched = run.watched.as_deref().map(|watched| Taken {
+        heading: format!("{SPENT}: {}", process(watched)),
+        of: &watched.breakdown,
+        rate: run.clock.hz,
+        merged: run.is_merged(),
+        watched: Some(watched),
+    });
+    flows.chain(watched).collect()
+}
+
+/// `nginx (77), port 80`.
+fn process(watched: &Watched) -> String {
+    let of = &watched.process;
+    let port = of.port.map_or_else(String::new, |port| format!(", port {port}"));
+    format!("{} ({}){port}", Printable(&of.name), of.pid)
+}
+
+/// The answer of a run that watched a process.
+pub(crate) fn watched_answer(watched: &Watched) -> String {
+    format!("{}: {}", process(watched), answer(&watched.breakdown))
+}
+
+/// What requests consist of, in a sentence or two.
+pub(crate) fn answer(of: &Breakdown) -> String {
+    if of.requests == 0 {
+        return "No request was taken apart.".to_owned();
+    }
+    let Part { from, to } = of.whole;
+    let all = format!(
+        "{} requests took {} in the mean from {from} to {to}: {}.",
+        count(of.requests),
+        time(of.all.total_mean_ns),
+        largest(&of.all)
+    );
+    let slow = of.slow.as_ref().map(|slow| {
+        format!(
+            " The {} above p{} ({} and more) took {}: {}.",
+            count(slow.composition.requests),
+            short(slow.percent),
+            slow.from,
+            time(slow.composition.total_mean_ns),
+            largest(&slow.composition)
+        )
+    });
+    all + &slow.unwrap_or_default()
+}
+
+/// The parts with the largest shares.
+fn largest(of: &Composition) -> String {
+    if let [one] = &of.parts[..] {
+        return format!("nothing in between is known, the total alone ({})", one.part.words());
+    }
+    let mut parts: Vec<&PartShare> = of.parts.iter().collect();
+    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let named = parts.into_iter().take(MOST_NAMED);
+    let named: Vec<String> = named
+        .map(|of| {
+            format!("{} {} ({})", percent(of.share), of.part.words(), of.part.from.leg.word())
+        })
+        .collect();
+    named.join("; ")
+}
+
+/// The parts of all requests and of the slow ones beside each other.
+pub(crate) fn parts(taken: &Taken) -> Table {
+    let of = taken.of;
+    let slow = of.slow.as_ref().map(|slow| &slow.composition);
+    let head = ["part", "from -> to", "by", "mean", "share", "slow", "of slow"];
+    let mut table = Table::new(taken.heading.clone(), &head);
+    table.left = vec![1, 2];
+    let colours = colours(of);
+    for (part, colour) in &colours {
+        let [(mean, share), (slow_mean, slow_share)] =
+            [Some(&of.all), slow].map(|of| cells(of, *part));
+        table.rows.push(vec![
+            crate::svg::shares::numbered(*colour, &part_words(of, *part)),
+            part.to_string(),
+            by(of, *part),
+            mean,
+            share,
+            slow_mean,
+            slow_share,
+        ]);
+    }
+    let line = |name: &str, pick: fn(&Composition) -> f64| {
+        let cells = [Some(&of.all), slow].map(|of| match of {
+            Some(of) if of.total_mean_ns > 0.0 => {
+                (signed(pick(of)), percent(pick(of) / of.total_mean_ns))
+            }
+            _ => (absent(), absent()),
+        });
+        let [(mean, share), (slow, slow_share)] = cells;
+        vec![name.to_owned(), String::new(), String::new(), mean, share, slow, slow_share]
+    };
+    table.rows.push(line("of these, not told apart", |of| of.not_told_apart_ns));
+    table.rows.push(line("residual", |of| of.residual_ns));
+    table.rows.push(line("whole", |of| of.total_mean_ns));
+    table
+}
+
+fn cells(of: Option<&Composition>, part: Part) -> (String, String) {
+    let found = of.and_then(|of| of.parts.iter().find(|share| share.part == part));
+    found.map_or_else(|| (absent(), absent()), |found| (time(found.mean_ns), percent(found.share)))
+}
+
+/// A part's name, with what does not tell it apart.
+pub(crate) fn part_words(of: &Breakdown, part: Part) -> String {
+    let shares = of.all.parts.iter().find(|share| share.part == part);
+    match shares {
+        Some(share) if !share.told_apart => format!("{} (not told apart)", part.words()),
+        _ => part.words(),
+    }
+}
+
+/// Who told both ends of a part.
+fn by(of: &Breakdown, part: Part) -> String {
+    let source = |point: Point| {
+        let facts = of.points.iter().find(|facts| facts.point == point && facts.came > 0);
+        facts.map_or(ABSENT, |facts| facts.source.word())
+    };
+    let (from, to) = (source(part.from), source(part.to));
+    if from == to { from.to_owned() } else { format!("{from}, {to}") }
+}
+
+/// All parts in the order of the way, those that take most with a colour.
+pub(crate) fn colours(of: &Breakdown) -> Vec<(Part, Option<usize>)> {
+    let slow = of.slow.iter().flat_map(|slow| &slow.composition.parts);
+    let mut all: Vec<(Part, f64)> = Vec::new();
+    for share in of.all.parts.iter().chain(slow) {
+        match all.iter_mut().find(|(part, _)| *part == share.part) {
+            Some((_, most)) => *most = most.max(share.share),
+            None => all.push((share.part, share.share)),
+        }
+    }
+    let mut largest = all.clone();
+    largest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let coloured: Vec<Part> = largest.into_iter().take(COLOURS).map(|(part, _)| part).collect();
+    all.sort_by_key(|(part, _)| *part);
+    let mut next = 0..COLOURS;
+    all.into_iter()
+        .map(|(part, _)| (part, coloured.contains(&part).then(|| next.next()).flatten()))
+        .collect()
+}
+
+/// What is known of each point.
+pub(crate) fn points(of: &Breakdown) -> Table {
+    let head = ["point", "by", "came", "missing", "twice", "in order", "dropped", "step", "bound"];
+    let mut table = Table::new("Points on the way, and what became of them", &head);
+    table.left = vec![1];
+    let row = |facts: &PointFacts| {
+        vec![
+            facts.point.to_string(),
+            facts.source.to_string(),
+            count(facts.came),
+            count(facts.missing),
+            count(facts.twice),
+            count(facts.unordered),
+            count(facts.contradicted),
+            facts.resolution.to_string(),
+            facts.bound.to_string(),
+        ]
+    };
+    table.rows = of.points.iter().map(row).collect();
+    table
+}
+
+/// Points that two sources tell; none where each has one.
+pub(crate) fn agreements(of: &Breakdown) -> Option<Table> {
+    let row = |of: &Agreement| differences(of.point.to_string(), &of.told);
+    let rows = of.agreements.iter().map(row).collect();
+    by_two("The same point by two sources", "point", rows)
+}
+
+/// Parts that two sources tell; none where each has one.
+pub(crate) fn part_agreements(of: &Breakdown) -> Option<Table> {
+    let row = |of: &PartAgreement| differences(of.part.to_string(), &of.told);
+    let rows = of.part_agreements.iter().map(row).collect();
+    by_two("The same part by two sources", "part", rows)
+}
+
+/// A table of what two sources tell; none where they tell nothing together.
+fn by_two(title: &str, what: &str, rows: Vec<Vec<String>>) -> Option<Table> {
+    let head =
+        [what, "by", "and by", "agree", "not", "in order", "least", "median", "most", "within"];
+    let mut table = Table::new(title, &head);
+    table.left = vec![1, 2];
+    table.rows = rows;
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What two sources tell of this, beside each other.
+fn differences(what: String, of: &Differences) -> Vec<String> {
+    vec![
+        what,
+        of.used.to_string(),
+        of.beside.to_string(),
+        count(of.agree),
+        count(of.disagree()),
+        count(of.in_order),
+        signed(of.least_ns as f64),
+        signed(of.median_ns as f64),
+        signed(of.most_ns as f64),
+        of.within.to_string(),
+    ]
+}
+
+/// Whether a tap's times lie between the stamps of both ends; none where there are not both.
+pub(crate) fn between(of: &Breakdown) -> Option<Table> {
+    let found = of.tap.as_ref()?.between.as_ref()?;
+    let head = ["way", "the tap is", "requests", "agree", "not", "by at most", "within"];
+    let mut table = Table::new("The tap between the stamps of both ends", &head);
+    table.left = vec![1];
+    let row = |side: &TapSide| {
+        let place = if side.stamp < Station::Tap { "behind" } else { "before" };
+        vec![
+            side.leg.word().to_owned(),
+            format!("{place} {} ({})", side.stamp.word(), Source::Software),
+            count(side.compared),
+            count(side.agree),
+            count(side.compared.saturating_sub(side.agree)),
+            side.largest.to_string(),
+            found.within.to_string(),
+        ]
+    };
+    table.rows = found.sides.iter().map(row).collect();
+    Some(table)
+}
+
+/// What a tap saw, and how that lies to the stamps.
+fn tapped(of: &TapFacts) -> String {
+    let by = match &of.from {
+        TapFrom::Bed { interface, .. } => format!("the tap at {}", Printable(interface)),
+        TapFrom::File { name, format } => {
+            format!("the tap that wrote {} ({})", Printable(name), Printable(format))
+        }
+    };
+    let said = format!(
+        "{by} saw {} packets and lost {}: {} requests with their replies, {} without, {} replies \
+         alone",
+        count(of.packets),
+        count(of.lost),
+        count(of.counts.paired),
+        count(of.counts.unanswered),
+        count(of.counts.unasked)
+    );
+    let more = [
+        (of.skipped, "records of it hold no packet that can be read"),
+        (of.unwritten, "packets found no room in the run's file"),
+    ];
+    let more = more.iter().filter(|(number, _)| *number > 0);
+    let said = more.fold(said, |said, (number, what)| format!("{said}; {} {what}", count(*number)));
+    match (&of.between, of.clock) {
+        (Some(between), _) => format!("{said}; {}", judged(between)),
+        (None, TapClock::Own) => {
+            format!("{said}; its clock is its own, so that no time of it is set beside a stamp")
+        }
+        (None, TapClock::System) => said,
+    }
+}
+
+/// How many requests agree.
+fn judged(of: &TapBetween) -> String {
+    let outside = match of.disagree {
+        0 => String::new(),
+        some => format!(", {} do not, by {} at most", count(some), of.largest),
+    };
+    format!(
+        "of {} requests that both tell of {} passed it between the stamps of both ends, to within {}\
+         {outside}; {} cannot be compared",
+        count(of.compared()),
+        count(of.agree),
+        of.within,
+        count(of.not_compared)
+    )
+}
+
+/// What looking costs; none where that was not measured.
+pub(crate) fn cost(of: &Breakdown) -> Option<Table> {
+    let cost = of.cost.as_ref()?;
+    let caption = if cost.rounds == 0 {
+        "What looking costs: no round had requests enough for a p99, so none is set against another; \
+         measure for longer, or in fewer rounds"
+            .to_owned()
+    } else {
+        format!("What looking costs, over {} rounds", count(cost.rounds))
+    };
+    let mut table = Table::new(caption, &["looked at by", "median", "more", "more at p99"]);
+    let interval = |[more, low, high]: [f64; 3]| {
+        format!("{} ({} .. {})", signed(more), signed(low), signed(high))
+    };
+    let row = |way: &LookedAt| {
+        let (median, p99) = way.more.map_or_else(
+            || (absent(), absent()),
+            |more| (interval(more.median_ns), interval(more.p99_ns)),
+        );
+        vec![way.by.clone(), way.median.to_string(), median, p99]
+    };
+    let without = cost.untold.iter().filter(|of| cost.ways.iter().all(|way| way.by != of.by));
+    let without = without.map(|of| vec![of.by.clone(), absent(), absent(), absent()]);
+    table.rows = cost.ways.iter().map(row).chain(without).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What else is to be said.
+pub(crate) fn remarks(taken: &Taken) -> Vec<String> {
+    let of = taken.of;
+    let mut said: Vec<String> = taken.watched.map(threads).into_iter().collect();
+    said.extend(of.left_out.iter().map(|left| {
+        format!("{} requests are left out: {}", count(left.requests), Printable(&left.reason))
+    }));
+    said.extend(of.pairs.iter().flat_map(|of| [of_requests(of), of_messages(of)]));
+    said.extend(never_delivered(of));
+    said.extend(account::said(of));
+    said.extend(account::contradictions(of));
+    let cost = account::cost(of, taken.watched.is_some());
+    said.extend(cost.into_iter().filter(|_| !taken.merged));
+    let never = |facts: &&PointFacts| facts.came == 0 && facts.missing > 0;
+    let never: Vec<String> = of.points.iter().filter(never).map(named).collect();
+    if !never.is_empty() {
+        said.push(format!("never came: {}", listed(&never)));
+    }
+    // Both ways have the same card, and the same reason.
+    let mut reasons = of.probes.iter().filter_map(|probed| probed.reason.as_deref());
+    if let Some(why) = reasons.find(|why| why.contains(OF_CARD)) {
+        said.push(Printable(why).to_string());
+    }
+    let some = |facts: &&PointFacts| facts.came > 0 && facts.missing > 0 && !is_wake(facts.point);
+    let some: Vec<String> = of
+        .points
+        .iter()
+        .filter(some)
+        .map(|facts| {
+            let share = facts.missing as f64 / (facts.missing + facts.came) as f64;
+            format!("{} in {}", named(facts), percent(share))
+        })
+        .collect();
+    if !some.is_empty() {
+        said.push(format!("missing in some requests: {}", listed(&some)));
+    }
+    let nobodys = of.asides.iter().filter(|aside| aside.unknown > 0);
+    said.extend(nobodys.map(|aside| {
+        format!("{} stamps {} belong to no request", count(aside.unknown), Printable(&aside.stamp))
+    }));
+    if of.points.iter().any(|facts| is_wake(facts.point) && facts.missing > 0) {
+        said.push(
+            "a reader that is awake is not woken: where `woken` and `running` are missing beside a \
+             delivery, nothing is"
+                .to_owned(),
+        );
+    }
+    if of.points.iter().all(|facts| matches!(facts.source, Source::Own) || facts.came == 0) {
+        said.push("no stamp and no tracepoint came: only the total is known".to_owned());
+    }
+    if let Some(slow) = of.slow.as_ref().filter(|slow| (slow.percent - 99.9).abs() > 1e-9) {
+        let percent = short(slow.percent);
+        said.push(format!("slow are those above p{percent}, of which all points are kept"));
+    }
+    said.extend(of.tap.as_deref().map(tapped));
+    if taken.merged {
+        said.push("slow are those that were slow in their own recording".to_owned());
+    }
+    said
+}
+
+/// How requests got their replies, by the trace.
+fn of_requests(of: &Pairs) -> String {
+    let neither: u64 = of.unpaired.iter().map(|of| of.count).sum();
+    let mut said = format!(
+        "by the trace, of {} requests the replies of {} were followed by their socket, of {} met by order, \
+         of {} neither{}",
+        count(of.requests),
+        count(of.by_socket),
+        count(of.by_order),
+        count(neither),
+        reasons(&of.unpaired)
+    );
+    for (number, what) in [
+        (of.unsent, "requests were not seen to be sent"),
+        (of.by_another_thread, "were answered by another thread than read them"),
+        (of.unasked, "messages answer nothing that was read"),
+    ] {
+        if number > 0 {
+            said = format!("{said}; {} {what}", count(number));
+        }
+    }
+    said
+}
+
+/// What became of the messages that the trace showed.
+fn of_messages(of: &Pairs) -> String {
+    let lost: u64 = of.lost.iter().map(|of| of.count).sum();
+    format!(
+        "of {} messages {} were followed to their reader, {} left, {} were mere acknowledgements, {} were \
+         lost{}; {} reads took several pieces of a stream, {} pieces took several reads, {} reads were not \
+         trusted",
+        count(of.messages),
+        count(of.read),
+        count(of.left),
+        count(of.acknowledgements),
+        count(lost),
+        reasons(&of.lost),
+        count(of.merged),
+        count(of.split),
+        count(of.untrusted)
+    )
+}
+
+/// ` (3 still under way)`.
+fn reasons(all: &[Reasoned]) -> String {
+    let named = |of: &Reasoned| format!("{} {}", count(of.count), Printable(&of.reason));
+    let all: Vec<String> = all.iter().map(named).collect();
+    if all.is_empty() { String::new() } else { format!(" ({})", listed(&all)) }
+}
+
+/// The threads that were watched.
+fn threads(watched: &Watched) -> String {
+    let of = |(tid, cpu): &(whylate_model::Pid, whylate_model::CpuId)| format!("{tid} (CPU {cpu})");
+    let threads: Vec<String> = watched.process.threads.iter().map(of).collect();
+    match threads.len() {
+        0 => "no thread of it read or answered".to_owned(),
+        _ => {
+            format!("its threads that read or answered, and their last CPUs: {}", listed(&threads))
+        }
+    }
+}
+
+fn is_wake(point: Point) -> bool {
+    matches!(point.station, Station::Woken | Station::Running)
+}
+
+fn named(facts: &PointFacts) -> String {
+    format!("{} ({})", facts.point, facts.source)
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(MOST_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST_LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// The points of one request.
+pub(crate) fn journey(of: &Journey, rate: Hertz) -> Table {
+    let mut table = Table::new(heading(of, rate), &["point", "by", "at", "since the one before"]);
+    table.left = vec![1];
+    let begin = began(of);
+    let mut before: Option<(Point, Ticks)> = None;
+    for passed in &of.passed {
+        let since = before.map_or_else(String::new, |(point, at)| {
+            let part = Part { from: point, to: passed.point };
+            format!("{} {}", part.words(), passed.at.since(at).to_nanos(rate))
+        });
+        table.rows.push(vec![
+            passed.point.to_string(),
+            passed.source.to_string(),
+            passed.at.since(begin).to_nanos(rate).to_string(),
+            since,
+        ]);
+        before = Some((passed.point, passed.at));
+    }
+    table.left.push(3);
+    table
+}
+
+/// `Request 17: 5.20ms`.
+pub(crate) fn heading(of: &Journey, rate: Hertz) -> String {
+    let last = of.passed.iter().map(|passed| passed.at).max().unwrap_or_default();
+    format!("Request {}: {}", count(of.number), last.since(began(of)).to_nanos(rate))
+}
+
+/// When it began.
+pub(crate) fn began(of: &Journey) -> Ticks {
+    of.passed.iter().map(|passed| passed.at).min().unwrap_or_default()
+}
+
+/// A mean.
+pub(crate) fn time(ns: f64) -> String {
+    Nanos(if ns.is_finite() { ns.max(0.0).round() as u64 } else { 0 }).to_string()
+}
+
+/// A time that may be negative.
+fn signed(ns: f64) -> String {
+    if ns < -0.5 { format!("-{}", time(-ns)) } else { time(ns) }
+}
+
+/// A percentile without the noise of its last digits.
+fn short(percent: f64) -> String {
+    let text = format!("{percent:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn absent() -> String {
+    ABSENT.to_owned()
+}

@@ -1,0 +1,129 @@
+//! The stamps of a breakdown, kind by kind: what the host has, what came of those of the measurement, and
+//! those that lie beside the way.
+
+use whylate_model::breakdown::{Aside, Breakdown, CountedStamps, FarStamps, Probed};
+use whylate_model::{Nanos, Printable};
+
+use super::{OF_CARD, absent, listed};
+use crate::svg::Table;
+use crate::terminal::count;
+
+/// How the probes are to be read.
+pub(crate) const PROBES: &str = "Packets were sent to find out, for each kind alone, after some that warm \
+     up: a flag that the kernel takes is no stamp yet. A card's stamps are by its own clock, and are parts \
+     where that can be read beside the counter.";
+
+/// The same of the stamps of the measurement.
+pub(crate) const STAMPS: &str = "Of the client's sockets, in its warm-up and its measurement; what was \
+     asked for came or is missing. Skipped: missing, while one of a later message came. Nobody's: for a \
+     message that was not sent, or too long ago. Merged and cut: of messages that shared a segment of TCP, \
+     and of parts of one; of rx, merged are missing: their replies were read together with later ones.";
+
+/// The same of those at the other end.
+pub(crate) const FAR_STAMPS: &str = "Of the other end's sockets, one of each kind for each measured request \
+     that it told of; what was asked for came or is missing, by what it told and by nothing else: why is \
+     not told.";
+
+/// The same of stamps that lie not on the way.
+pub(crate) const ASIDES: &str = "From the client's reading before the call that sent a request to a stamp \
+     that divides no part. tx ack: this host's kernel had the other end's word that its kernel has all of \
+     the request. tx completion: the driver had the card's word that it is out; of AF_XDP, the kernel had let go \
+     of its frame. Missing, in order, dropped: as of points.";
+
+/// What came of the stamps that were asked for; none without stamps.
+pub(crate) fn probes(of: &Breakdown) -> Option<Table> {
+    let head = ["stamp", "taken", "sent", "came", "step", "read cost", "why not"];
+    let mut table = Table::new("Stamps, before anything was measured", &head);
+    table.left = vec![1, 6];
+    let shown = |time: Option<Nanos>| time.map_or_else(absent, |time| time.to_string());
+    let row = |probed: &Probed| {
+        vec![
+            probed.stamp.clone(),
+            if probed.accepted { "yes" } else { "no" }.to_owned(),
+            count(probed.sent),
+            count(probed.delivered),
+            shown(probed.step),
+            shown(probed.read_cost),
+            probed.reason.clone().unwrap_or_default(),
+        ]
+    };
+    table.rows = of.probes.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What became of the stamps that the client asked for; none without stamps.
+pub(crate) fn stamps(of: &Breakdown) -> Option<Table> {
+    let head = [
+        "stamp", "asked", "came", "missing", "skipped", "twice", "nobody's", "timeless", "merged",
+        "cut",
+    ];
+    let row = |of: &CountedStamps| {
+        let counts = [
+            of.asked, of.came, of.missing, of.skipped, of.twice, of.unknown, of.zero, of.merged,
+            of.split,
+        ];
+        counted(&of.stamp, &counts)
+    };
+    table_of("Stamps of the measurement", &head, of.stamps.iter().map(row).collect())
+}
+
+/// The same at the other end, where that was started with the client.
+pub(crate) fn far_stamps(of: &Breakdown) -> Option<Table> {
+    let head = ["stamp", "asked", "came", "missing", "twice", "nobody's"];
+    // It tells the stamps that came, and not what else became of those that did not.
+    let row =
+        |of: &FarStamps| counted(&of.stamp, &[of.asked, of.came, of.missing, of.twice, of.unknown]);
+    table_of("Stamps of the other end", &head, of.far_stamps.iter().map(row).collect())
+}
+
+/// A row of counts of a kind of stamp.
+fn counted(stamp: &str, counts: &[u64]) -> Vec<String> {
+    std::iter::once(stamp.to_owned()).chain(counts.iter().copied().map(count)).collect()
+}
+
+/// None where there are no rows.
+fn table_of(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Option<Table> {
+    let mut table = Table::new(caption, head);
+    table.rows = rows;
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Stamps that lie not on the way; none where none were asked for.
+pub(crate) fn asides(of: &Breakdown) -> Option<Table> {
+    let head = [
+        "stamp", "sent", "came", "missing", "in order", "dropped", "median", "p99", "most", "bound",
+    ];
+    let mut table = Table::new("Sent to stamped, beside the way", &head);
+    let shown = |time: Option<Nanos>| time.map_or_else(absent, |time| time.to_string());
+    let row = |of: &Aside| {
+        vec![
+            of.stamp.clone(),
+            count(of.requests),
+            count(of.came),
+            count(of.missing),
+            count(of.unordered),
+            count(of.contradicted),
+            shown(of.median),
+            shown(of.p99),
+            shown(of.most),
+            of.bound.to_string(),
+        ]
+    };
+    table.rows = of.asides.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Kinds of stamps that the kernel took and that never came.
+pub(super) fn never_delivered(of: &Breakdown) -> Option<String> {
+    let never = |probed: &&Probed| probed.accepted && probed.sent > 0 && probed.delivered == 0;
+    let named = |probed: &Probed| match probed.reason.as_deref() {
+        // Said by itself.
+        Some(why) if why.starts_with(OF_CARD) => Printable(&probed.stamp).to_string(),
+        why => {
+            format!("{} ({})", Printable(&probed.stamp), Printable(why.unwrap_or("none came")))
+        }
+    };
+    let never: Vec<String> = of.probes.iter().filter(never).map(named).collect();
+    (!never.is_empty())
+        .then(|| format!("stamps that the kernel takes and never delivers: {}", listed(&never)))
+}

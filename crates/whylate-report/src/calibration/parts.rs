@@ -1,0 +1,214 @@
+//! What stands behind a calibration: rates, slopes, what was planted, in tables and sentences.
+
+use whylate_model::Printable;
+use whylate_model::calibration::Limit;
+use whylate_model::calibration_parts::{
+    BackendSlope, CalibrationParts, HeldRate, PartOf, PlantedFound,
+};
+
+use super::{ABSENT, interval, slope_in_words};
+use crate::compare::signed;
+use crate::svg::Table;
+use crate::terminal::{count, rate};
+
+/// What each backend held of each rate that it was asked for; none where that was not looked at.
+pub(crate) fn rates(of: &CalibrationParts) -> Option<Table> {
+    let head = ["backend", "attempt", "asked", "sent", "came behind the line"];
+    let mut table = Table::new("Rates that each held, by the sink", &head);
+    let row = |one: &HeldRate| {
+        vec![
+            one.backend.clone(),
+            one.attempt.saturating_add(1).to_string(),
+            rate(one.asked_pps),
+            rate(one.sent_pps),
+            rate(one.received_pps),
+        ]
+    };
+    table.rows = of.held.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// How the median of each backend follows the delay; none where there was one delay.
+pub(crate) fn slopes(of: &CalibrationParts) -> Option<Table> {
+    let head = ["backend", "ns for a ns of delay", "95% interval", "at no delay", "points"];
+    let mut table = Table::new("How medians follow the delay", &head);
+    let row = |one: &BackendSlope| {
+        let slope = one.slope.as_ref()?;
+        let ends = slope.low.zip(slope.high);
+        Some(vec![
+            one.backend.clone(),
+            format!("{:.4}", slope.value),
+            ends.map_or(ABSENT.to_owned(), |(low, high)| format!("{low:.4} .. {high:.4}")),
+            signed(slope.intercept),
+            slope.points.to_string(),
+        ])
+    };
+    table.rows = of.slopes.iter().filter_map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What was planted on purpose and found; none in a calibration that is to be used.
+pub(crate) fn planted(of: &CalibrationParts) -> Option<Table> {
+    let head =
+        ["backend", "with it", "without", "difference", "95% interval", "limit without", "with"];
+    let mut table = Table::new("Planted on purpose, and found", &head);
+    let limit = |limit: &Limit| limit.percent.map_or("none".to_owned(), |of| format!("p{of}"));
+    let row = |one: &PlantedFound| {
+        let ends = one.interval_ns;
+        vec![
+            one.backend.clone(),
+            count(one.planted),
+            count(one.unplanted),
+            one.difference_ns.map_or(ABSENT.to_owned(), signed),
+            interval(ends.map(|ends| ends.0), ends.map(|ends| ends.1)),
+            limit(&one.limit_without),
+            limit(&one.limit_with),
+        ]
+    };
+    table.rows = of.planted.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What is to be said of the parts.
+pub(crate) fn told(of: &CalibrationParts) -> Vec<String> {
+    let mut said = vec![format!(
+        "{} parts in {} rounds, in an order that the seed drew, each a line and a client of its own; all were \
+         asked for {}, what all of them hold of the {} that were wanted",
+        of.parts.len(),
+        of.order.len(),
+        rate(of.common_pps),
+        rate(of.wanted_pps)
+    )];
+    let attempts = of.attempts();
+    if attempts.len() > 1 {
+        let asked: Vec<String> = attempts.iter().map(|pps| rate(*pps)).collect();
+        let last = attempts.last().copied().unwrap_or_default();
+        let untried =
+            if of.common_pps < last { "; that of the parts is below all of them" } else { "" };
+        said.push(format!(
+            "{} attempts at a rate that all hold: {}{untried}",
+            attempts.len(),
+            asked.join(", ")
+        ));
+    }
+    if !of.parts.is_empty() {
+        said.push(
+            "the histogram log has beside what is drawn the errors message by message, what was measured \
+             back to back, and what other delays than the first one gave"
+                .to_owned(),
+        );
+    }
+    said.extend(
+        of.not_compared.iter().map(|why| format!("not to be compared: {}", Printable(why))),
+    );
+    said.extend(of.slopes.iter().filter_map(|one| {
+        let slope = one.slope.as_ref().filter(|slope| slope.low.is_none())?;
+        Some(format!("{}: slope {}", Printable(&one.backend), slope_in_words(slope)))
+    }));
+    said.extend(of.planted.iter().map(|one| {
+        format!(
+            "PLANTED in {}: {}{}; not a calibration to be used",
+            Printable(&one.backend),
+            Printable(&one.what),
+            one.size_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns by the client's counter"))
+        )
+    }));
+    let failed = of.parts.iter().filter_map(|part| {
+        let between = match part.between {
+            PartOf::Line { delay } => format!("at a delay of {delay}"),
+            PartOf::BackToBack => "back to back".to_owned(),
+        };
+        let (backend, why) = (Printable(&part.backend), Printable(part.failed.as_ref()?));
+        Some(format!("{backend} {between}, round {}: {why}", part.round + 1))
+    });
+    said.extend(failed);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::Nanos;
+    use whylate_model::calibration::{LimitEnd, Slope};
+    use whylate_model::calibration_parts::CalibrationPart;
+
+    use super::*;
+
+    #[test]
+    fn rates_slopes_plants_and_failures_are_told() {
+        let none = CalibrationParts::default();
+        assert!(rates(&none).is_none() && slopes(&none).is_none() && planted(&none).is_none());
+        let slope = Slope {
+            of: "ns over ns".to_owned(),
+            method: "least squares".to_owned(),
+            value: 1.0002,
+            low: Some(0.9995),
+            high: Some(1.0009),
+            intercept: 3_200.0,
+            points: 25,
+        };
+        let held = |attempt, asked_pps, received_pps| HeldRate {
+            backend: "udp spin".to_owned(),
+            attempt,
+            asked_pps,
+            sent_pps: asked_pps,
+            received_pps,
+        };
+        let limit = |percent| Limit { percent, ended_by: LimitEnd::Error, fails_at: None };
+        let of = CalibrationParts {
+            wanted_pps: 20_000.0,
+            common_pps: 10_000.0,
+            held: vec![held(0, 20_000.0, 11_000.0), held(1, 10_000.0, 10_000.0)],
+            not_compared: vec!["udp block held 9000/s only\u{1b}[31m".to_owned()],
+            order: vec![vec![0]],
+            parts: vec![CalibrationPart {
+                backend: "udp block".to_owned(),
+                between: PartOf::Line { delay: Nanos(10_000) },
+                round: 0,
+                directory: "parts/1".to_owned(),
+                commands: Vec::new(),
+                achieved_pps: 0.0,
+                met: None,
+                measured_p50: None,
+                truth_p50: None,
+                failed: Some("the line was killed".to_owned()),
+            }],
+            slopes: vec![BackendSlope { backend: "udp spin".to_owned(), slope: Some(slope) }],
+            planted: vec![PlantedFound {
+                backend: "udp spin".to_owned(),
+                what: "a bias of 500ns in every other message".to_owned(),
+                planted: 5_000,
+                unplanted: 5_000,
+                size_ns: Some(512.0),
+                difference_ns: Some(503.0),
+                interval_ns: Some((480.0, 520.0)),
+                blocks: 20,
+                limit_without: limit(Some(99.99)),
+                limit_with: limit(Some(99.9)),
+            }],
+        };
+        let rows = rates(&of).unwrap().rows;
+        assert_eq!(rows[0], ["udp spin", "1", "20000/s", "20000/s", "11000/s"]);
+        assert_eq!(rows[1], ["udp spin", "2", "10000/s", "10000/s", "10000/s"]);
+        assert_eq!(of.attempts(), [20_000.0, 10_000.0]);
+        assert_eq!(
+            slopes(&of).unwrap().rows[0],
+            ["udp spin", "1.0002", "0.9995 .. 1.0009", "+3.20us", "25"]
+        );
+        assert_eq!(
+            planted(&of).unwrap().rows[0],
+            ["udp spin", "5 000", "5 000", "+503ns", "+480ns .. +520ns", "p99.99", "p99.9"]
+        );
+        let said = told(&of).join("\n");
+        for words in [
+            "1 parts in 1 rounds",
+            "2 attempts at a rate that all hold: 20000/s, 10000/s",
+            "asked for 10000/s, what all of them hold of the 20000/s that were wanted",
+            "not to be compared: udp block held",
+            "PLANTED in udp spin: a bias of 500ns",
+            "udp block at a delay of 10.0us, round 1: the line was killed",
+        ] {
+            assert!(said.contains(words), "no `{words}` in\n{said}");
+        }
+        assert!(!said.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,191 @@
+//! What a delay line did, in tables and sentences that the terminal and the page share.
+
+use whylate_model::delay::{DelayBase, DelayDirection, DelayEnd, DelayLine};
+use whylate_model::reflect::Residence;
+use whylate_model::{Nanos, Printable};
+
+use crate::html::utc;
+use crate::terminal::{count, percent, rate};
+use crate::{calibration, forward};
+
+/// Heading of the table of laws.
+pub(crate) const LAWS: &str = "How frames were held back";
+/// Its columns.
+pub(crate) const LAW: [&str; 3] = ["direction", "law", "rate"];
+/// Heading of the table of fates.
+pub(crate) const FATES: &str = "What became of them";
+/// Its columns.
+pub(crate) const FATE: [&str; 3] = ["direction", "what", "frames"];
+/// How it is to be read.
+pub(crate) const READ_FATES: &str = "Received = passed on + lost + dropped + waiting at the end. \
+     Duplicates and those out of order are told beside them: the former leave once more, the latter are \
+     among those passed on.";
+/// Heading of the table of what rings and interfaces lost.
+pub(crate) const LOSSES: &str = "Frames lost before or behind, by place";
+/// Heading of the table of times.
+pub(crate) const TIMES: &str = "How long they stayed, and how late they left";
+/// How it is to be read.
+pub(crate) const READ_TIMES: &str = "Residence counts from when a frame was seen to when it was about \
+     to be handed over; lateness from when it was to leave, its delay, the limit of the rate and those \
+     before it considered.";
+/// Heading of the table of changes.
+pub(crate) const CHANGES: &str = "Settings changed meanwhile";
+/// Its columns.
+pub(crate) const CHANGE: [&str; 3] = ["after", "direction", "law"];
+
+/// The answer in a sentence.
+pub(crate) fn answer(of: &DelayLine) -> String {
+    let sum = |what: fn(&DelayDirection) -> u64| of.directions.iter().map(what).sum::<u64>();
+    let received = sum(|direction| direction.counts.received);
+    if received == 0 {
+        return "Nothing came.".to_owned();
+    }
+    let passed = sum(|direction| direction.counts.passed_on);
+    let late = of.directions.iter().filter_map(|of| median(of.lateness.as_ref()?)).max();
+    let late = match late {
+        Some(late) => format!("half of them within {late} of when they were to leave"),
+        None => "how late they left is not known".to_owned(),
+    };
+    let overflow = sum(|direction| direction.counts.overflow);
+    let overflow = match overflow {
+        0 => String::new(),
+        overflow => format!("; {} found no room", count(overflow)),
+    };
+    format!(
+        "{} of {} frames or messages were passed on, {late}{overflow}.",
+        count(passed),
+        count(received)
+    )
+}
+
+fn median(of: &Residence) -> Option<Nanos> {
+    of.percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
+}
+
+/// Since when, for how long and where.
+pub(crate) fn circumstances(of: &DelayLine) -> String {
+    let ended = match of.ended {
+        DelayEnd::Stopped => "until it was stopped",
+        DelayEnd::Duration => "until its time was over",
+        DelayEnd::PortLost => "until a port was lost",
+        DelayEnd::GoingOn => "and its end is not known",
+    };
+    let cpu = of.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    format!(
+        "Since {} for {}, {ended}; waiting by {} on {cpu}.",
+        utc(of.since_ns),
+        of.lasted,
+        Printable(&of.wait)
+    )
+}
+
+/// What else is to be said of it.
+pub(crate) fn remarks(of: &DelayLine) -> Vec<String> {
+    let mut said = vec![own(&of.base)];
+    said.extend(of.netem.as_ref().map(calibration::netem));
+    let vain = if of.looks == 0 { 0.0 } else { of.in_vain as f64 / of.looks as f64 };
+    said.push(format!("{} looks, {} of them in vain.", count(of.looks), percent(vain)));
+    said.push(format!(
+        "Each direction keeps {} frames and {} bytes at most; seed {}.",
+        count(of.capacity_frames),
+        count(of.capacity_bytes),
+        of.seed
+    ));
+    if let Some(log) = &of.truths {
+        let missed = match log.missed {
+            0 => "none missed".to_owned(),
+            missed => format!("{} missed", count(missed)),
+        };
+        said.push(format!("Truths of {} frames are kept, {missed}.", count(log.kept)));
+    }
+    said.extend(of.ends.iter().map(forward::port));
+    said.extend(of.directions.iter().filter_map(refused));
+    said
+}
+
+/// Its own delay and error.
+pub(crate) fn own(of: &DelayBase) -> String {
+    format!(
+        "By itself it takes {} (median of {} frames without delay); 99 of 100 leave no more than {} late \
+         at {} (half {}, the latest {}), measured before the first; resolution {}.",
+        of.base,
+        count(of.frames),
+        of.error,
+        of.at,
+        of.error_median,
+        of.error_max,
+        of.resolution
+    )
+}
+
+fn refused(of: &DelayDirection) -> Option<String> {
+    let why = of.first_refusal.as_ref()?;
+    let (name, times) = (name(of), count(of.refusals));
+    Some(format!("{name}: the kernel refused to send {times} times, first: {}.", Printable(why)))
+}
+
+/// `eth1 to eth2`.
+pub(crate) fn name(of: &DelayDirection) -> String {
+    format!("{} to {}", Printable(&of.from), Printable(&of.to))
+}
+
+/// Laws and rates.
+pub(crate) fn laws(of: &DelayLine) -> Vec<Vec<String>> {
+    let seconds = of.lasted.0 as f64 / 1e9;
+    let row = |direction: &DelayDirection| {
+        let n = direction.counts.passed_on as f64;
+        let per_second = if seconds > 0.0 { n / seconds } else { 0.0 };
+        vec![name(direction), Printable(&direction.law).to_string(), rate(per_second)]
+    };
+    of.directions.iter().map(row).collect()
+}
+
+/// What became of frames. Fates that no frame had are left out.
+pub(crate) fn fates(of: &DelayLine) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for direction in &of.directions {
+        let counts = &direction.counts;
+        let all = [
+            ("received", counts.received),
+            ("passed on", counts.passed_on),
+            ("  of them let past others", counts.let_past),
+            ("  of them out of order", counts.reordered),
+            ("lost on purpose", counts.lost_on_purpose),
+            ("found no room", counts.overflow),
+            ("beyond the rate", counts.rate_dropped),
+            ("sending ring full", counts.ring_full),
+            ("too long", counts.too_long),
+            ("runts", counts.runts),
+            ("waiting at the end", counts.waiting_at_the_end),
+            ("duplicates", counts.duplicated),
+            ("duplicates without room", counts.duplicates_lost),
+        ];
+        let there = all.into_iter().filter(|(what, n)| *n > 0 || *what == "received");
+        rows.extend(there.map(|(what, n)| vec![name(direction), what.to_owned(), count(n)]));
+    }
+    rows
+}
+
+/// Residence and lateness of both directions.
+pub(crate) fn times(of: &DelayLine) -> Vec<(String, &Residence)> {
+    let mut all = Vec::new();
+    for direction in &of.directions {
+        let name = name(direction);
+        all.extend(direction.residence.as_ref().map(|found| (name.clone(), found)));
+        all.extend(direction.lateness.as_ref().map(|found| (format!("{name}, late by"), found)));
+    }
+    all
+}
+
+/// Settings that were changed.
+pub(crate) fn changes(of: &DelayLine) -> Vec<Vec<String>> {
+    let row = |change: &whylate_model::delay::DelayChange| {
+        let direction = of.directions.get(usize::from(change.direction));
+        vec![
+            change.at.to_string(),
+            direction.map_or_else(|| change.direction.to_string(), name),
+            Printable(&change.law).to_string(),
+        ]
+    };
+    of.changes.iter().map(row).collect()
+}

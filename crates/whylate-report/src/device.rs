@@ -1,0 +1,499 @@
+//! What a box does to latency, in tables and sentences that the terminal and the page share.
+
+mod captured;
+mod configured;
+mod throughput;
+
+use whylate_model::Printable;
+use whylate_model::device::{
+    BoundsAtPercent, Device, DeviceAtSize, FanIn, FanInShare, Forwarding, ForwardingKind,
+    PacketPoint,
+};
+use whylate_model::flow::Direction;
+
+use crate::calibration::quantile;
+use crate::compare::signed;
+use crate::svg::Table;
+use crate::svg::bounds::{Band, Bound, Known};
+use crate::terminal::{count, percent, rate};
+use crate::trusted::marked;
+
+pub(crate) use captured::{captured_ways, captures};
+pub(crate) use configured::{BOUGHT, bought, configured};
+pub(crate) use throughput::{CARRIED, carried};
+
+/// How the bounds are to be read.
+pub(crate) const BOUNDS: &str = "Time in the box lies between the two, all of them together with 95% confidence, \
+     however the client's own part E depends on it: not above what was measured less the smallest E, and not \
+     below a lower percentile of what was measured less a higher one of E, the best of those tried. A box that \
+     keeps a log of its own stands below its bounds: it is inside, or marked.";
+/// How frames offered by several ports shared one.
+pub(crate) const SHARES: &str = "Share: of the frames that came. Fairness is Jain's index: 1 when all got the \
+     same, one over the number of ports when one got everything.";
+
+const ABSENT: &str = "-";
+const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// The title of the section.
+pub(crate) fn title(of: &Device) -> String {
+    format!("What {} does to latency", Printable(&of.name))
+}
+
+/// The answer in a sentence.
+pub(crate) fn answer(of: &Device) -> String {
+    if let Some(captures) = &of.captures {
+        return captured::answer(captures);
+    }
+    let name = Printable(&of.name);
+    let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
+        return match of.fan_in.first() {
+            Some(one) => format!("Of {} ports that sent to one, {}", one.sources.len(), fair(one)),
+            None => format!("Nothing came through {name}."),
+        };
+    };
+    let median = quantile(&first.measured, 50.0);
+    let within = bound(first, 50.0).map_or(String::new(), |of| match (of.low_ns, of.high_ns) {
+        (Some(low), Some(high)) => {
+            format!("; of that the box took between {} and {}", time(low), time(high))
+        }
+        (None, Some(high)) => format!("; of that the box took at most {}", time(high)),
+        _ => String::new(),
+    });
+    let kind = of.forwarding.iter().find(|one| one.kind != ForwardingKind::NotTold);
+    let kind = kind.map_or(String::new(), |one| format!(" It is {}.", words(one.kind)));
+    format!(
+        "Through {name} a frame of {} bytes takes {median} in the median{within}.{kind}",
+        first.frame_bytes
+    )
+}
+
+fn fair(of: &FanIn) -> String {
+    let fairness = of.fairness().map_or(ABSENT.to_owned(), |index| format!("{index:.3}"));
+    format!("the fairness is {fairness}.")
+}
+
+/// Who measured what, by which way.
+pub(crate) fn circumstances(of: &Device) -> Vec<String> {
+    let mut said =
+        vec![format!("{}; measured by {}", Printable(&of.description), Printable(&of.backend))];
+    match &of.error {
+        // Captures have no client.
+        None if of.captures.is_some() => {}
+        None => {
+            said.push(
+                "what the client adds was not measured: there are no lower bounds".to_owned(),
+            );
+        }
+        Some(error) => {
+            said.push(format!(
+                "E, what the client and its way add: percentiles {}, the smallest {}",
+                Printable(&error.quantiles_by),
+                Printable(&error.least_by)
+            ));
+            if let Some(unfit) = &error.unfit {
+                said.push(format!(
+                    "no bounds where rates lie more than 1 % apart: {}",
+                    Printable(unfit)
+                ));
+            }
+        }
+    }
+    said.extend(points(of));
+    said.extend(of.notes.iter().map(|note| Printable(note).to_string()));
+    said
+}
+
+/// Which points of a packet the latencies are between; one sentence for each way of counting.
+fn points(of: &Device) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for one in &of.sizes {
+        let point = in_words(one.point);
+        let text =
+            format!("latency from {} to {}; {point}", Printable(&one.from), Printable(&one.to));
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    said
+}
+
+/// Which points of a packet a latency is between.
+fn in_words(point: PacketPoint) -> &'static str {
+    match point {
+        PacketPoint::EndToEnd => {
+            "end of the packet to its end: the time on the link into the box is not in it"
+        }
+        PacketPoint::StartToStart => {
+            "start of the packet to its start: the time on the link is in it once for each store"
+        }
+        PacketPoint::EndToStart => {
+            "end of the packet in to its start out: below zero for cut-through"
+        }
+        PacketPoint::StartToEnd => "start of the packet in to its end out",
+        PacketPoint::Unknown => "nobody knows which point of the packet the stamps are of",
+    }
+}
+
+/// Latency, rate and loss, a row for each size, direction and configuration.
+pub(crate) fn latencies(of: &Device) -> Table {
+    let head = ["", "rate", "L2 Mbit/s", "lost", "n", "p50", "p99", "p99.9"];
+    let mut table = Table::new("Latency through it", &head);
+    let row = |one: &DeviceAtSize| {
+        vec![
+            name(one),
+            rate(one.achieved_pps),
+            format!("{:.2}", one.l2_bits_per_second() / 1e6),
+            one.loss().map_or(ABSENT.to_owned(), percent),
+            count(one.n),
+            measured(one, 50.0),
+            measured(one, 99.0),
+            measured(one, 99.9),
+        ]
+    };
+    table.rows = of.sizes.iter().map(row).collect();
+    table
+}
+
+/// What was measured at a percentile, marked where it lies beyond what may be trusted.
+fn measured(of: &DeviceAtSize, percent: f64) -> String {
+    marked(quantile(&of.measured, percent), of.is_beyond(percent))
+}
+
+/// Bounds of the time in the box, its own log below each row where it keeps one; none without any.
+pub(crate) fn bounds(of: &Device) -> Option<Table> {
+    let mut table = Table::new("Time in the box", &[""]);
+    table.head.extend(PERCENTS.iter().map(|percent| format!("p{percent}")));
+    for one in of.sizes.iter().filter(|one| !one.bounds.is_empty()) {
+        let mut cells = vec![name(one)];
+        cells.extend(PERCENTS.iter().map(|percent| between(bound(one, *percent))));
+        table.rows.push(cells);
+        if let Some(log) = &one.residence {
+            let mut cells = vec![format!("  its log, n = {}", count(log.n))];
+            cells.extend(PERCENTS.iter().map(|percent| logged(one, *percent)));
+            table.rows.push(cells);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What the box's own log says at a percentile; marked where it lies outside the bounds.
+fn logged(of: &DeviceAtSize, percent: f64) -> String {
+    let shown =
+        of.residence.as_ref().map_or(ABSENT.to_owned(), |log| quantile(&log.quantiles, percent));
+    if of.contained(percent) == Some(false) { format!("{shown} OUTSIDE") } else { shown }
+}
+
+/// How many bounds hold what the box's log says, where it keeps one; and why bounds are missing.
+pub(crate) fn checked(of: &Device) -> Vec<String> {
+    let mut said = Vec::new();
+    let all = of.sizes.iter().flat_map(|one| PERCENTS.map(|percent| one.contained(percent)));
+    let judged: Vec<bool> = all.flatten().collect();
+    if !judged.is_empty() {
+        let inside = judged.iter().filter(|inside| **inside).count();
+        said.push(format!(
+            "{inside} of {} bounds hold what the box itself wrote down",
+            judged.len()
+        ));
+    }
+    let logs = of.sizes.iter().filter_map(|one| one.residence.as_ref());
+    let mut by: Vec<String> = logs.map(|log| format!("its log: {}", Printable(&log.by))).collect();
+    by.dedup();
+    said.extend(by);
+    for one in &of.sizes {
+        if let Some(why) = &one.no_bounds {
+            said.push(format!("{}: {}", name(one), Printable(why)));
+        }
+    }
+    said
+}
+
+/// Store-and-forward or cut-through; none where that was not asked.
+pub(crate) fn forwarding(of: &Device) -> Option<Table> {
+    let head = ["", "ns for a byte", "95% interval", "the link's", "it is"];
+    let mut table = Table::new("Does it wait for the whole frame?", &head);
+    table.left = vec![4];
+    let row = |one: &Forwarding| {
+        let slope = one.slope.as_ref();
+        let interval = slope.and_then(|of| of.low.zip(of.high));
+        vec![
+            way(one.configuration.as_deref(), one.direction),
+            slope.map_or(ABSENT.to_owned(), |of| format!("{:.3}", of.value)),
+            interval.map_or(ABSENT.to_owned(), |(low, high)| format!("{low:.3} .. {high:.3}")),
+            one.link_bps.map_or(ABSENT.to_owned(), |bps| format!("{:.3}", 8e9 / bps)),
+            words(one.kind).to_owned(),
+        ]
+    };
+    table.rows = of.forwarding.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Why it is taken for what it is.
+pub(crate) fn reasons(of: &Device) -> Vec<String> {
+    let said = |one: &Forwarding| {
+        let way = way(one.configuration.as_deref(), one.direction);
+        format!("{way}: {}", Printable(&one.why))
+    };
+    of.forwarding.iter().map(said).collect()
+}
+
+fn words(kind: ForwardingKind) -> &'static str {
+    match kind {
+        ForwardingKind::StoreAndForward => "store-and-forward",
+        ForwardingKind::CutThrough => "cut-through",
+        ForwardingKind::NotTold => "not told",
+    }
+}
+
+/// What each of several ports got of one, a table for each set of ports.
+pub(crate) fn fan_in(of: &Device) -> Vec<Table> {
+    of.fan_in.iter().map(fan_in_table).collect()
+}
+
+fn fan_in_table(of: &FanIn) -> Table {
+    let caption = format!(
+        "{} ports into {}{}, each offering {}: {}",
+        of.sources.len(),
+        Printable(&of.to),
+        of.takes.as_ref().map_or(String::new(), |takes| format!(" ({})", Printable(takes))),
+        rate(of.offered_pps),
+        fair(of).trim_end_matches('.')
+    );
+    let mut table = Table::new(caption, &["from", "sent", "came", "share", "95% interval"]);
+    let row = |one: &FanInShare| {
+        let interval = one.low.zip(one.high);
+        vec![
+            one.from.clone(),
+            count(one.sent),
+            count(one.received),
+            percent(one.share),
+            interval.map_or(ABSENT.to_owned(), |(low, high)| {
+                format!("{} .. {}", percent(low), percent(high))
+            }),
+        ]
+    };
+    table.rows = of.sources.iter().map(row).collect();
+    table
+}
+
+/// What is drawn of a size.
+pub(crate) fn band(of: &DeviceAtSize) -> Band {
+    let known = |of: &[whylate_model::series::Quantile]| -> Vec<Known> {
+        let one = |of: &whylate_model::series::Quantile| {
+            Some(Known { percent: of.percent, ns: of.value?.0 as f64 })
+        };
+        of.iter().filter_map(one).collect()
+    };
+    let bound =
+        |of: &BoundsAtPercent| Bound { percent: of.percent, low: of.low_ns, high: of.high_ns };
+    Band {
+        name: name(of),
+        n: of.n,
+        measured: known(&of.measured),
+        bounds: of.bounds.iter().map(bound).collect(),
+        logged: of.residence.as_ref().map_or(Vec::new(), |log| known(&log.quantiles)),
+    }
+}
+
+/// What a row is called: `64 B there, local`.
+pub(crate) fn name(of: &DeviceAtSize) -> String {
+    format!("{} B {}", of.frame_bytes, way(of.configuration.as_deref(), of.direction))
+}
+
+fn way(configuration: Option<&str>, direction: Direction) -> String {
+    let way = match direction {
+        Direction::There => "there",
+        Direction::Back => "back",
+    };
+    configuration.map_or(way.to_owned(), |name| format!("{way}, {name}"))
+}
+
+fn bound(of: &DeviceAtSize, percent: f64) -> Option<&BoundsAtPercent> {
+    of.bounds.iter().find(|one| same(one.percent, percent))
+}
+
+fn between(of: Option<&BoundsAtPercent>) -> String {
+    let Some(of) = of else { return ABSENT.to_owned() };
+    match (of.low_ns, of.high_ns) {
+        (Some(low), Some(high)) => format!("{} .. {}", time(low), time(high)),
+        (None, Some(high)) => format!("to {}", time(high)),
+        (Some(low), None) => format!("{} ..", time(low)),
+        (None, None) => ABSENT.to_owned(),
+    }
+}
+
+/// A time; the sign only where it is below zero.
+fn time(ns: f64) -> String {
+    signed(ns).trim_start_matches('+').to_owned()
+}
+
+fn same(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use whylate_model::Nanos;
+    use whylate_model::calibration::Slope;
+    use whylate_model::device::{ErrorSource, ResidenceLog};
+    use whylate_model::series::Quantile;
+
+    use super::*;
+
+    fn quantiles(values: &[(f64, u64)]) -> Vec<Quantile> {
+        let one = |(percent, ns): &(f64, u64)| Quantile {
+            percent: *percent,
+            value: Some(Nanos(*ns)),
+            low: Some(Nanos(ns - 10)),
+            high: Some(Nanos(ns + 10)),
+            n_eff: 1e5,
+        };
+        values.iter().map(one).collect()
+    }
+
+    pub(crate) fn at_size() -> DeviceAtSize {
+        let bound = |percent, low_ns, high_ns| BoundsAtPercent { percent, low_ns, high_ns };
+        DeviceAtSize {
+            configuration: Some("local".to_owned()),
+            direction: Direction::There,
+            frame_bytes: 64,
+            point: PacketPoint::EndToEnd,
+            from: "before the send".to_owned(),
+            to: "after the reception".to_owned(),
+            asked_pps: Some(10_000.0),
+            achieved_pps: 10_000.0,
+            sent: 100_000,
+            received: 99_900,
+            lost: 100,
+            runs: 5,
+            n: 99_900,
+            min: Some(Nanos(8_000)),
+            measured: quantiles(&[(50.0, 9_000), (90.0, 9_500), (99.0, 12_000), (99.9, 30_000)]),
+            error_min_ns: Some(3_000.0),
+            error_quantiles: Vec::new(),
+            bounds: vec![
+                bound(50.0, Some(5_200.0), Some(6_000.0)),
+                bound(90.0, Some(5_500.0), Some(6_500.0)),
+                bound(99.0, Some(6_000.0), Some(9_000.0)),
+                bound(99.9, None, Some(27_000.0)),
+                bound(99.99, None, None),
+            ],
+            no_bounds: None,
+            residence: Some(ResidenceLog {
+                by: "whylate forward, ring to ring".to_owned(),
+                n: 99_950,
+                quantiles: quantiles(&[
+                    (50.0, 5_600),
+                    (90.0, 5_900),
+                    (99.0, 9_100),
+                    (99.9, 20_000),
+                ]),
+            }),
+            series: Some("box-local-64-there".to_owned()),
+            trust: None,
+        }
+    }
+
+    pub(crate) fn device() -> Device {
+        let source = |from: &str, received: u64, share: f64| FanInShare {
+            from: from.to_owned(),
+            sent: 1_000,
+            received,
+            share,
+            low: Some(share - 0.01),
+            high: Some(share + 0.01),
+        };
+        Device {
+            name: "bridge".to_owned(),
+            description: "a bridge of the kernel in a namespace".to_owned(),
+            backend: "packet spin".to_owned(),
+            error: Some(ErrorSource {
+                quantiles_by: "through the delay line (af_packet, 10us)".to_owned(),
+                least_by: "back to back".to_owned(),
+                unfit: None,
+            }),
+            sizes: vec![at_size()],
+            forwarding: vec![Forwarding {
+                configuration: None,
+                direction: Direction::There,
+                kind: ForwardingKind::StoreAndForward,
+                slope: Some(Slope {
+                    of: "ns of the median over bytes".to_owned(),
+                    method: "Theil-Sen".to_owned(),
+                    value: 8.1,
+                    low: Some(7.9),
+                    high: Some(8.3),
+                    intercept: 4_000.0,
+                    points: 7,
+                }),
+                link_bps: Some(1e9),
+                why: "a byte takes what the link takes for it".to_owned(),
+            }],
+            throughput: Vec::new(),
+            configurations: Vec::new(),
+            bought: Vec::new(),
+            order: Vec::new(),
+            fan_in: vec![FanIn {
+                to: "p4".to_owned(),
+                offered_pps: 500_000.0,
+                sources: vec![source("p1", 900, 0.75), source("p2", 300, 0.25)],
+                takes: None,
+                received: 1_200,
+            }],
+            captures: None,
+            notes: vec!["remote was refused: this host has one NUMA node\u{1b}[31m".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_device_is_answered_with_bounds_and_its_own_log_is_checked() {
+        let of = device();
+        assert_eq!(
+            answer(&of),
+            "Through bridge a frame of 64 bytes takes 9.00us in the median; of that the box took between \
+             5.20us and 6.00us. It is store-and-forward."
+        );
+        let rows = bounds(&of).unwrap().rows;
+        assert_eq!(
+            rows[0],
+            [
+                "64 B there, local",
+                "5.20us .. 6.00us",
+                "5.50us .. 6.50us",
+                "6.00us .. 9.00us",
+                "to 27.0us",
+                "-"
+            ]
+        );
+        assert_eq!(
+            rows[1],
+            ["  its log, n = 99 950", "5.60us", "5.90us", "9.10us OUTSIDE", "20.0us", "-"]
+        );
+        assert!(checked(&of)[0].starts_with("3 of 4 bounds hold"), "{:?}", checked(&of));
+        assert_eq!(latencies(&of).rows[0][3], "0.100%");
+        assert_eq!(latencies(&of).rows[0][2], "5.12");
+        assert_eq!(forwarding(&of).unwrap().rows[0][3..], ["8.000", "store-and-forward"]);
+        let shares = &fan_in(&of)[0];
+        assert!(
+            shares.caption.ends_with("each offering 500000/s: the fairness is 0.800"),
+            "{shares:?}"
+        );
+        assert_eq!(shares.rows[0][3], "75.0%");
+        assert!(!circumstances(&of).join(" ").contains('\u{1b}'));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_said() {
+        let mut of = Device { error: None, sizes: Vec::new(), forwarding: Vec::new(), ..device() };
+        assert!(answer(&of).starts_with("Of 2 ports that sent to one, the fairness is 0.800"));
+        of.fan_in.clear();
+        assert_eq!(answer(&of), "Nothing came through bridge.");
+        assert!(circumstances(&of).iter().any(|said| said.contains("no lower bounds")));
+        assert!(bounds(&of).is_none() && forwarding(&of).is_none() && checked(&of).is_empty());
+        let mut size = at_size();
+        size.bounds.clear();
+        size.no_bounds = Some("the sample is too small".to_owned());
+        of.sizes.push(size);
+        assert!(bounds(&of).is_none());
+        assert!(checked(&of).iter().any(|said| said.ends_with("the sample is too small")));
+    }
+}

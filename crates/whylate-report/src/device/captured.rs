@@ -1,0 +1,143 @@
+//! A box by two captures of the same traffic, in words and a table.
+
+use whylate_model::Printable;
+use whylate_model::device::{CapturedWay, Device, PacketPoint, TwoCaptures};
+use whylate_model::flow::Direction;
+
+use super::in_words;
+use crate::svg::Table;
+use crate::terminal::{count, percent};
+
+/// What became of frames, in a sentence.
+pub(super) fn answer(of: &TwoCaptures) -> String {
+    let lost: u64 = of.ways.iter().map(|way| way.lost).sum();
+    let came = of.matched.saturating_add(of.ambiguous);
+    let share = lost as f64 / lost.saturating_add(came).max(1) as f64;
+    format!(
+        "{} frames are in both captures; {} went in and did not come out ({}).",
+        count(came),
+        count(lost),
+        percent(share)
+    )
+}
+
+/// What two captures of the same traffic hold of each other.
+pub(crate) fn captures(of: &TwoCaptures) -> String {
+    let left_out = if of.left_out.is_empty() {
+        String::new()
+    } else {
+        let names: Vec<String> =
+            of.left_out.iter().map(|name| Printable(name).to_string()).collect();
+        format!(" Not compared, for the box changes it: {}.", names.join(", "))
+    };
+    format!(
+        "By two captures: {} frames are in both {} and {}; {} only before the box, {} only behind it, {} could \
+         not be told from others, and {} came while the other side did not capture. Stamps in steps of {}; \
+         clocks: {}. {}.{left_out}",
+        count(of.matched),
+        Printable(&of.before),
+        Printable(&of.behind),
+        count(of.only_before),
+        count(of.only_behind),
+        count(of.ambiguous),
+        count(of.unjudged),
+        crate::svg::resolution_label(of.resolution_ns),
+        Printable(&of.clocks),
+        stamped(&of.ways)
+    )
+}
+
+/// Which points of a packet the latencies are between, as it was told.
+fn stamped(ways: &[CapturedWay]) -> String {
+    const NOT_TOLD: &str = "Which point of a packet the stamps are of was not told (--stamped), and no \
+         format says it";
+    match ways {
+        [] => NOT_TOLD.to_owned(),
+        [first, rest @ ..] if rest.iter().all(|way| way.point == first.point) => {
+            if first.point == PacketPoint::Unknown {
+                return NOT_TOLD.to_owned();
+            }
+            format!("Stamps, as it was told: {}", in_words(first.point))
+        }
+        _ => {
+            let of = |way: &CapturedWay| format!("{} {}", name(way.direction), in_words(way.point));
+            let all: Vec<String> = ways.iter().map(of).collect();
+            format!("Stamps, as it was told: {}", all.join("; "))
+        }
+    }
+}
+
+fn name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::There => "there",
+        Direction::Back => "back",
+    }
+}
+
+/// Each way through the box; none without captures.
+pub(crate) fn captured_ways(of: &Device) -> Option<Table> {
+    let ways = &of.captures.as_ref()?.ways;
+    let head =
+        ["", "with a latency", "lost", "doubled", "new", "ambiguous", "backwards", "reordered"];
+    let mut table = Table::new("Frames by way, by both captures", &head);
+    let row = |one: &CapturedWay| {
+        let counts = [
+            one.matched,
+            one.lost,
+            one.duplicates,
+            one.only_out,
+            one.ambiguous,
+            one.backwards,
+            one.reordered,
+        ];
+        std::iter::once(name(one.direction).to_owned()).chain(counts.map(count)).collect()
+    };
+    table.rows = ways.iter().map(row).collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_frames_between_captures_is_answered_in_a_sentence() {
+        let way = |direction, matched, lost| CapturedWay {
+            direction,
+            point: PacketPoint::Unknown,
+            series: None,
+            matched,
+            lost,
+            duplicates: 7,
+            only_out: 1,
+            ambiguous: 0,
+            backwards: 0,
+            reordered: 0,
+        };
+        let mut of = TwoCaptures {
+            before: "in.pcap".to_owned(),
+            behind: "out.pcap".to_owned(),
+            matched: 1_700,
+            only_before: 100,
+            only_behind: 208,
+            ambiguous: 100,
+            unjudged: 0,
+            left_out: Vec::new(),
+            ways: vec![way(Direction::There, 900, 100), way(Direction::Back, 800, 100)],
+            resolution_ns: 1.0,
+            clocks: "one".to_owned(),
+        };
+        assert_eq!(
+            answer(&of),
+            "1 800 frames are in both captures; 200 went in and did not come out (10.0%)."
+        );
+        assert!(captures(&of).contains("was not told (--stamped), and no format says it."));
+        for way in &mut of.ways {
+            way.point = PacketPoint::EndToEnd;
+        }
+        assert!(captures(&of).contains("Stamps, as it was told: end of the packet to its end"));
+        of.ways[1].point = PacketPoint::StartToEnd;
+        let said = captures(&of);
+        assert!(said.contains("back start of the packet in to its end out"), "{said}");
+    }
+}

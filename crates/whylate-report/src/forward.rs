@@ -1,0 +1,349 @@
+//! What a forwarder did, in tables and sentences that the terminal and the page share.
+
+use whylate_model::forward::{
+    Forward, ForwardDirection, ForwardEnd, ForwardPort, ForwardThread, TicksPerFrame,
+};
+use whylate_model::reflect::Residence;
+use whylate_model::{Nanos, Printable};
+
+use crate::flows::absent;
+use crate::html::utc;
+use crate::terminal::{count, percent, rate};
+
+/// Columns of the table of directions.
+pub(crate) const DIRECTIONS: [&str; 6] =
+    ["direction", "received", "forwarded", "frames", "bits", "a burst"];
+/// Heading of the table of losses.
+pub(crate) const LOSSES: &str = "Frames lost, by place";
+/// Its columns.
+pub(crate) const PLACES: [&str; 3] = ["place", "counter", "frames"];
+/// What is to be known of the counters of interfaces.
+pub(crate) const COUNTED: &str = "Received = forwarded + waiting at the end + dropped here. What a ring or an interface \
+     dropped before or behind is counted by the kernel; what was refused, the sending ring counts as \
+     well, and what one place drops, an interface may.";
+/// The same of sockets.
+const COUNTED_BY_SOCKETS: &str = "Frames are datagrams here, and bits those that they carry. Received = \
+     forwarded + waiting at the end + dropped here. What found no room in a socket before (sk_drops), and \
+     what of clients for whom there was no place, is not among the received.";
+/// Heading of the table of ticks.
+pub(crate) const TICKS: &str = "Ticks of the counter for a frame";
+/// Its columns.
+pub(crate) const PARTS: [&str; 6] = ["bursts of", "n", "frames", "receive", "work", "transmit"];
+/// How they are to be read.
+pub(crate) const READ_TICKS: &str = "Receive counts from the end of what was done before, or of a \
+     look that found nothing, to when the burst was seen; work to when it was about to be handed \
+     over, copying and --work among it; transmit to when the kernel had been called. Ticks are no \
+     cycles of the CPU: those are not counted here.";
+/// How the residences are to be read.
+pub(crate) const READ_RESIDENCE: &str = "A frame stayed from when its burst was seen in the receiving \
+     ring to when it was put on the sending one and that was handed over. What it waited in the receiving \
+     ring before is not in it; where the ring has the kernel's stamps, the times from those have it.";
+/// The same of datagrams.
+const READ_SOCKETS: &str = "A datagram stayed from when its burst had been taken from the receiving socket to \
+     when it was about to be handed over to the sending one. What it waited in the receiving socket before, \
+     and what the kernel's stacks took on both sides, is not in it.";
+/// Heading of the table of residences.
+const STAYED: &str = "Residence: from seen in one ring to handed over to the other";
+const STAYED_BETWEEN_SOCKETS: &str =
+    "Residence: from taken from one socket to handed over to the other";
+
+const MEGA: f64 = 1e6;
+const GIGA: f64 = 1e9;
+
+/// The answer in a sentence.
+pub(crate) fn answer(of: &Forward) -> String {
+    let received: u64 = of.directions.iter().map(|direction| direction.received).sum();
+    let forwarded: u64 = of.directions.iter().map(|direction| direction.forwarded).sum();
+    let (one, several) = carried(of);
+    if received == 0 {
+        return format!("No {one} came.");
+    }
+    let waiting: u64 = of.directions.iter().map(|direction| direction.waiting).sum();
+    let lost = received.saturating_sub(forwarded + waiting);
+    let lost = if lost == 0 { "none".to_owned() } else { count(lost) };
+    let median = of.directions.iter().filter_map(|direction| {
+        let percentiles = &direction.residence.as_ref()?.percentiles;
+        percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
+    });
+    let stayed = match median.max() {
+        Some(median) => format!("half of them within {median} of being seen"),
+        None => "how long they stayed is not known".to_owned(),
+    };
+    format!(
+        "{} of {} {several} were forwarded, {stayed}; {lost} dropped here.",
+        count(forwarded),
+        count(received)
+    )
+}
+
+/// What one and several of what it carried are called.
+fn carried(of: &Forward) -> (&'static str, &'static str) {
+    if is_of_sockets(of) { ("datagram", "datagrams") } else { ("frame", "frames") }
+}
+
+/// Were its ports sockets?
+fn is_of_sockets(of: &Forward) -> bool {
+    of.ports.iter().any(ForwardPort::is_socket)
+}
+
+/// How the residences are to be read, of frames or of datagrams.
+pub(crate) fn read_residence(of: &Forward) -> &'static str {
+    if is_of_sockets(of) { READ_SOCKETS } else { READ_RESIDENCE }
+}
+
+/// Heading of the table of residences.
+pub(crate) fn stayed(of: &Forward) -> &'static str {
+    if is_of_sockets(of) { STAYED_BETWEEN_SOCKETS } else { STAYED }
+}
+
+/// What is to be known of the counters, of interfaces or of sockets.
+pub(crate) fn counted(of: &Forward) -> &'static str {
+    if is_of_sockets(of) { COUNTED_BY_SOCKETS } else { COUNTED }
+}
+
+/// Since when, for how long and where.
+pub(crate) fn circumstances(of: &Forward) -> String {
+    let ended = match of.ended {
+        ForwardEnd::Stopped => "until it was stopped",
+        ForwardEnd::Duration => "until its time was over",
+        ForwardEnd::PortLost => "until a port was lost",
+        ForwardEnd::ThreadFailed => "until a thread of it failed",
+        ForwardEnd::GoingOn => "and its end is not known",
+    };
+    format!("Since {} for {}, {ended}; waiting by {}.", utc(of.since_ns), of.lasted, of.wait)
+}
+
+/// What else is to be said of it.
+pub(crate) fn remarks(of: &Forward) -> Vec<String> {
+    let mut said: Vec<String> = of.threads.iter().map(thread).collect();
+    let polling = of.busy_polling.as_ref();
+    said.extend(polling.map(|outcome| format!("Busy polling: {}.", Printable(outcome))));
+    if of.work > Nanos(0) {
+        said.push(format!("Busy work of {} for each frame, on purpose.", of.work));
+    }
+    said.push(match &of.stamping {
+        Some(cost) => format!(
+            "Stamps ({}) cost {:.1} ns a burst and {:.2} ns for each of its frames.",
+            of.stamps, cost.per_burst_ns, cost.per_frame_ns
+        ),
+        None => "Nothing was stamped: only counts are known.".to_owned(),
+    });
+    if of.ticks_hz > 0.0 && of.directions.iter().any(|direction| direction.ticks.is_some()) {
+        said.push(format!(
+            "Ticks are those of the counter, {:.3} in a nanosecond, whatever clock the CPU ran at: they \
+             are no cycles.",
+            of.ticks_hz / GIGA
+        ));
+    }
+    said.extend(of.ports.iter().map(port));
+    let instead = of.ports.iter().flat_map(|port| &port.instead);
+    said.extend(instead.map(|what| format!("{}.", capital(&Printable(what).to_string()))));
+    let refused = of.directions.iter().filter_map(|direction| {
+        let why = direction.first_refusal.as_ref()?;
+        let (name, times) = (name(direction), count(direction.refusals));
+        Some(format!(
+            "{name}: the kernel refused to send {times} times, first: {}.",
+            Printable(why)
+        ))
+    });
+    said.extend(refused);
+    let waited = of.directions.iter().filter(|direction| direction.waiting > 0);
+    said.extend(waited.map(|direction| {
+        let n = count(direction.waiting);
+        format!("{}: {n} frames still waited in the sending ring at the end.", name(direction))
+    }));
+    let unfit = of.directions.iter().filter(|direction| direction.kernel_stamps_unfit > 0);
+    said.extend(unfit.map(|direction| {
+        let n = count(direction.kernel_stamps_unfit);
+        format!("{}: {n} stamps of the kernel cannot be right.", name(direction))
+    }));
+    said
+}
+
+fn thread(of: &ForwardThread) -> String {
+    let cpu = of.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    let vain = if of.looks == 0 { 0.0 } else { of.in_vain as f64 / of.looks as f64 };
+    let busy = match of.busy {
+        Some(busy) => format!("; {} of its time in bursts", percent(busy)),
+        None => String::new(),
+    };
+    format!("On {cpu}: {} looks, {} of them in vain{busy}.", count(of.looks), percent(vain))
+}
+
+/// What a port is, in a sentence.
+pub(crate) fn port(of: &ForwardPort) -> String {
+    if of.is_socket() {
+        let name = Printable(&of.interface);
+        return format!(
+            "{name}: by ordinary sockets of the kernel, which keep no frames and have no MTU."
+        );
+    }
+    let taken = match &of.attachment {
+        Some(place) => format!("taken from the host ({place})"),
+        None if of.copies != "copy" => "never the host's".to_owned(),
+        None => "the host sees its frames, too".to_owned(),
+    };
+    let queues: Vec<String> = of.queues.iter().map(ToString::to_string).collect();
+    let queues = match &queues[..] {
+        [] => "all queues by one ring".to_owned(),
+        [one] => format!("queue {one}"),
+        several => format!("queues {}", several.join(", ")),
+    };
+    format!(
+        "{}: MTU {}, {queues}, {} frames in a ring, {}, {taken}.",
+        Printable(&of.interface),
+        of.mtu,
+        count(of.ring.into()),
+        of.copies
+    )
+}
+
+/// `eth1 to eth2`.
+pub(crate) fn name(of: &ForwardDirection) -> String {
+    format!("{} to {}", Printable(&of.from), Printable(&of.to))
+}
+
+/// Counts and rates.
+pub(crate) fn directions(of: &Forward) -> Vec<Vec<String>> {
+    let seconds = of.lasted.0 as f64 / 1e9;
+    let per_second = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
+    let row = |direction: &ForwardDirection| {
+        let bits = per_second(direction.forwarded_bytes as f64 * 8.0);
+        let burst = match direction.bursts {
+            0 => absent(),
+            bursts => format!("{:.1}", direction.received as f64 / bursts as f64),
+        };
+        vec![
+            name(direction),
+            count(direction.received),
+            count(direction.forwarded),
+            rate(per_second(direction.forwarded as f64)),
+            format!("{:.3}Mbit/s", bits / MEGA),
+            burst,
+        ]
+    };
+    of.directions.iter().map(row).collect()
+}
+
+/// What was lost where: here, in rings, at interfaces. Places that lost nothing are left out.
+pub(crate) fn losses(of: &Forward) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut row = |place: String, counter: &str, n: u64| {
+        if n > 0 {
+            rows.push(vec![place, Printable(counter).to_string(), count(n)]);
+        }
+    };
+    for direction in &of.directions {
+        let name = name(direction);
+        row(name.clone(), "sending ring full", direction.ring_full);
+        row(name.clone(), "too long", direction.too_long);
+        row(name.clone(), "runts", direction.runts);
+        row(name, "refused", direction.refused);
+    }
+    rows.extend(port_losses(&of.ports));
+    rows
+}
+
+/// What rings and interfaces lost. Those that lost nothing are left out.
+pub(crate) fn port_losses(ports: &[ForwardPort]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let mut row = |place: String, counter: &str, n: u64| {
+        if n > 0 {
+            rows.push(vec![place, Printable(counter).to_string(), count(n)]);
+        }
+    };
+    for port in ports {
+        let interface = Printable(&port.interface);
+        for drops in port.drops.iter().filter(|drops| drops.frames) {
+            let ring = Printable(&drops.ring);
+            let place = if port.is_socket() {
+                format!("{interface}, {ring} queue")
+            } else {
+                format!("{interface}, {ring} ring {}", drops.queue)
+            };
+            row(place, &drops.counter, drops.count);
+        }
+        if let Some(counts) = &port.interface_counts {
+            let place = || format!("{interface}, interface");
+            row(place(), "receive drop", counts.receive_dropped);
+            row(place(), "receive errs", counts.receive_errors);
+            row(place(), "send drop", counts.send_dropped);
+            row(place(), "send errs", counts.send_errors);
+        }
+    }
+    rows
+}
+
+/// Why frames were lost that another counter has: occasions.
+pub(crate) fn occasions(of: &[ForwardPort]) -> Vec<String> {
+    let mut said = Vec::new();
+    for port in of {
+        for drops in port.drops.iter().filter(|drops| !drops.frames && drops.count > 0) {
+            if port.is_socket() {
+                let (name, counter) = (Printable(&port.interface), Printable(&drops.counter));
+                said.push(format!("{name}: {counter}, {} times.", count(drops.count)));
+                continue;
+            }
+            said.push(format!(
+                "{}, queue {}: {} {} times ({} ring).",
+                Printable(&port.interface),
+                drops.queue,
+                Printable(&drops.counter),
+                count(drops.count),
+                Printable(&drops.ring)
+            ));
+        }
+    }
+    said
+}
+
+/// Ticks for a frame of each direction, with the table's caption: all bursts, then by size.
+pub(crate) fn ticks(of: &Forward) -> Vec<(String, Vec<Vec<String>>)> {
+    let row = |ticks: &TicksPerFrame, size: String| {
+        let shown = |mean: f64| format!("{mean:.0}");
+        vec![
+            size,
+            count(ticks.bursts),
+            count(ticks.frames),
+            shown(ticks.receive),
+            shown(ticks.work),
+            shown(ticks.transmit),
+        ]
+    };
+    let table = |direction: &ForwardDirection| {
+        let ticks = direction.ticks.as_ref()?;
+        let by_burst = ticks.by_burst.iter().map(|of| {
+            let size = if of.from == of.to {
+                of.from.to_string()
+            } else {
+                format!("{} to {}", of.from, of.to)
+            };
+            row(of, size)
+        });
+        let rows = std::iter::once(row(&ticks.all, "any".to_owned())).chain(by_burst).collect();
+        Some((name(direction), rows))
+    };
+    of.directions.iter().filter_map(table).collect()
+}
+
+/// Residences of both directions, those from the kernel's stamps apart.
+pub(crate) fn residences(of: &Forward) -> Vec<(String, &Residence)> {
+    let of_direction = |direction: &'_ ForwardDirection| name(direction);
+    of.directions
+        .iter()
+        .flat_map(|direction| {
+            let own = direction.residence.as_ref().map(|found| (of_direction(direction), found));
+            let kernel = direction.kernel_residence.as_ref();
+            let kernel =
+                kernel.map(|found| (format!("{}, kernel's stamp", name(direction)), found));
+            own.into_iter().chain(kernel)
+        })
+        .collect()
+}
+
+/// The sentence with a capital at its beginning.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
+}

@@ -1,0 +1,144 @@
+//! How late requests left, with and without what long turns of the sender's loop explain.
+
+use whylate_model::flow::{Flow, NamedTurns, Pacing, TookTurn, TurnsBy};
+use whylate_model::run::Run;
+
+use crate::flows::{absent, quantile};
+use crate::svg::Table;
+use crate::terminal::{count, percent};
+
+/// How the table is to be read.
+pub(crate) const APART: &str = "Apart are requests that left late behind long turns of the sender's \
+     loop, which explain the larger part of their lateness. A long turn is an interruption, or a \
+     system call of the sender's own that took longer than the last ones: the kernel's trace tells \
+     which. What it is late by itself stays in; so does what shorter turns do.";
+
+/// Send lateness of all requests beside that of those that no long turn explains; none where nothing
+/// was intended.
+pub(crate) fn table(run: &Run) -> Option<Table> {
+    let head =
+        ["flow", "late p99", "apart", "late p99.9", "apart", "excluded", "long turns", "named"];
+    let mut table = Table::new("Send lateness, and apart from long turns", &head);
+    table.rows = run
+        .flows
+        .iter()
+        .filter_map(|flow| Some(row(run, flow, flow.departures.pacing.as_ref()?)))
+        .collect();
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> Vec<String> {
+    let at = |name: Option<&String>, percent: f64| {
+        let series = run.series.iter().find(|series| Some(&series.name) == name);
+        let value = series.and_then(|series| quantile(series, percent));
+        value.map_or_else(absent, |value| value.to_string())
+    };
+    let (all, apart) = (flow.lateness.as_ref(), pacing.lateness.as_ref());
+    vec![
+        flow.name.clone(),
+        at(all, 99.0),
+        at(apart, 99.0),
+        at(all, 99.9),
+        at(apart, 99.9),
+        pacing.share().map_or_else(absent, percent),
+        count(pacing.long_turns),
+        pacing.named.as_ref().map_or_else(absent, |named| count(named.sum().0)),
+    ]
+}
+
+/// The same in words: what counts as a long turn, and what they were.
+pub(crate) fn said(pacing: &Pacing) -> String {
+    let named = match &pacing.named {
+        Some(named) => were(named, pacing.long_turns),
+        None => "what they were was not looked at".to_owned(),
+    };
+    format!(
+        "long turns of its sender's loop (above {} where it looked, above {} where it sent): {}, {} in \
+         all, and {} of {} requests left late behind them; {named}",
+        pacing.looking,
+        pacing.sending,
+        count(pacing.long_turns),
+        pacing.took,
+        count(pacing.excluded),
+        count(pacing.of)
+    )
+}
+
+fn were(named: &NamedTurns, long_turns: u64) -> String {
+    let (turns, took) = named.sum();
+    let mut said = vec![if turns == 0 {
+        "the kernel's trace names none of them".to_owned()
+    } else {
+        let by = |of: &TurnsBy| format!("{} {} ({})", word(of.what), count(of.turns), of.took);
+        let by: Vec<String> = named.by.iter().map(by).collect();
+        format!("{} ({took}) are named: {}", count(turns), by.join(", "))
+    }];
+    let own = named.own_or_unnamed();
+    if own > 0 {
+        said.push(format!(
+            "{} are its own system calls or have no name, and are no interruptions for all that is \
+             known",
+            count(own)
+        ));
+    }
+    let unseen = long_turns.saturating_sub(named.looked_at);
+    if unseen > 0 {
+        said.push(format!("{} were not looked at", count(unseen)));
+    }
+    said.join("; ")
+}
+
+fn word(what: TookTurn) -> &'static str {
+    match what {
+        TookTurn::Interrupt => "interrupts",
+        TookTurn::Softirq => "soft interrupts",
+        TookTurn::Thread => "other threads",
+        TookTurn::Whylate => "threads of whylate",
+        TookTurn::Host => "the host or firmware",
+        TookTurn::Other => "stops, faults and signals",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::Nanos;
+
+    use super::*;
+
+    fn pacing(named: Option<NamedTurns>) -> Pacing {
+        Pacing {
+            long_turns: 20,
+            took: Nanos(4_400_000),
+            named,
+            looking: Nanos(3_000),
+            sending: Nanos(9_000),
+            excluded: 86,
+            of: 1_000,
+            lateness: None,
+        }
+    }
+
+    #[test]
+    fn long_turns_are_called_interruptions_by_their_names_alone() {
+        let limits = "long turns of its sender's loop (above 3.00us where it looked, above 9.00us where \
+             it sent): 20, 4.40ms in all, and 86 of 1 000 requests left late behind them; ";
+        let unknown = said(&pacing(None));
+        assert_eq!(unknown, format!("{limits}what they were was not looked at"));
+        let by = |what, turns, took| TurnsBy { what, turns, took: Nanos(took) };
+        let named = NamedTurns {
+            looked_at: 19,
+            by: vec![by(TookTurn::Interrupt, 7, 90_000), by(TookTurn::Thread, 1, 4_000_000)],
+        };
+        let expected = format!(
+            "{limits}8 (4.09ms) are named: interrupts 7 (90.0us), other threads 1 (4.00ms); 11 are its \
+             own system calls or have no name, and are no interruptions for all that is known; 1 were \
+             not looked at"
+        );
+        assert_eq!(said(&pacing(Some(named))), expected);
+        let none = said(&pacing(Some(NamedTurns { looked_at: 20, by: Vec::new() })));
+        assert!(none.contains("names none of them; 20 are its own"), "{none}");
+        for said in [unknown, none] {
+            assert!(!said.contains("interrupted"), "{said}");
+        }
+    }
+}

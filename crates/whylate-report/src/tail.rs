@@ -1,0 +1,277 @@
+//! Why slow requests were slow, in a table and sentences that the terminal and the page share.
+
+use serde::Serialize;
+use whylate_model::Nanos;
+use whylate_model::flow::Flow;
+use whylate_model::run::Run;
+use whylate_model::tail::{End, Lift, Tail, TailCause, TailVerdict, Watched, WatchedBy};
+
+use crate::svg::Table;
+use crate::terminal::{count, percent};
+
+/// How the shares are to be read.
+pub(crate) const SHARES: &str = "A cause struck a request when it took at least half of what lies \
+     between the median and the slow ones. By chance: of windows as long as the slow requests', at \
+     other times. Lift: how much oftener slow requests were struck than ordinary ones. What comes \
+     together is not for that a cause.";
+
+const ABSENT: &str = "-";
+
+/// What is said of one flow.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Why {
+    /// The causes, under a heading.
+    pub(crate) table: Table,
+    /// What came of it, in sentences.
+    pub(crate) answer: String,
+    /// How it was looked at.
+    pub(crate) told: Vec<String>,
+}
+
+/// One for each flow whose slow requests were looked at.
+pub(crate) fn sections(run: &Run) -> Vec<Why> {
+    let of = |flow: &Flow| flow.tail.as_ref().map(|tail| why(flow, tail));
+    run.flows.iter().filter_map(of).collect()
+}
+
+fn why(flow: &Flow, tail: &Tail) -> Why {
+    let head = ["at", "cause", "of slow", "ordinary", "chance", "lift", "episodes", "took"];
+    let mut table = Table::new(format!("Why requests of {} were slow", flow.name), &head);
+    table.left = vec![1];
+    table.rows = tail.causes.iter().map(row).collect();
+    Why { table, answer: answer(tail), told: told(tail) }
+}
+
+fn row(cause: &TailCause) -> Vec<String> {
+    let lift = cause.lift.map_or_else(absent, |lift| {
+        let mark = if cause.claimed { "" } else { " (no)" };
+        format!("{}{mark}", ratio(lift.ratio))
+    });
+    vec![
+        end(cause.end).to_owned(),
+        cause.cause.to_string(),
+        percent(cause.of_slow),
+        percent(cause.of_ordinary),
+        cause.by_chance.map_or_else(absent, percent),
+        lift,
+        count(cause.episodes),
+        cause.took.to_string(),
+    ]
+}
+
+/// Which requests are slow, what is claimed, and what nothing explains.
+pub(crate) fn answer(tail: &Tail) -> String {
+    let slow = format!(
+        "Of {} requests {} are slow, from {} on (p{}; median {}).",
+        count(tail.requests),
+        count(tail.slow),
+        tail.slow_from,
+        tail.percent,
+        tail.median
+    );
+    let none = format!("No cause is claimed: {}.", no_claim(tail));
+    let claimed: Vec<String> = tail.claimed().map(claim).collect();
+    let claimed = if claimed.is_empty() { none } else { claimed.join(" ") };
+    let unexplained = match (tail.not_explained, tail.causes.is_empty()) {
+        (0, _) | (_, true) => String::new(),
+        (not_explained, false) => format!(
+            " {} of the slow requests were struck by nothing that was seen.",
+            percent(not_explained as f64 / tail.slow.max(1) as f64)
+        ),
+    };
+    format!("{slow} {claimed}{unexplained}")
+}
+
+fn claim(cause: &TailCause) -> String {
+    let Lift { ratio: times, low, high } =
+        cause.lift.unwrap_or(Lift { ratio: 0.0, low: 0.0, high: 0.0 });
+    format!(
+        "{} at {} struck {} of them, {} times as often as ordinary ones ({} to {}), in {} episodes.",
+        capital(&cause.cause.to_string()),
+        whose(cause.end),
+        percent(cause.of_slow),
+        ratio(times),
+        ratio(low),
+        ratio(high),
+        count(cause.episodes)
+    )
+}
+
+fn no_claim(tail: &Tail) -> String {
+    let watched = tail.ends.iter().any(|end| end.by != WatchedBy::Nothing);
+    match tail.verdict {
+        _ if !watched => "neither end was looked at".to_owned(),
+        TailVerdict::TooFew => "too few requests are slow, or they are hardly slower".to_owned(),
+        TailVerdict::NothingStruck => {
+            format!("none struck slow requests in {} episodes or more", count(tail.episodes_least))
+        }
+        TailVerdict::NoneStands | TailVerdict::Claimed => format!(
+            "none struck slow requests more than {} times as often as ordinary ones, and as windows \
+             elsewhere, with its whole interval",
+            tail.lift_least
+        ),
+    }
+}
+
+fn told(tail: &Tail) -> Vec<String> {
+    let mut told: Vec<String> = tail.ends.iter().map(looked).collect();
+    told.push(format!(
+        "a cause struck a request when it took {} or more of it; {} causes were tried, and their \
+         intervals, over {} blocks of time, hold together with 95 %",
+        tail.strike,
+        count(tail.tried),
+        count(tail.blocks)
+    ));
+    if tail.causes_left_out > 0 {
+        told.push(format!("{} causes that struck fewer are left out", count(tail.causes_left_out)));
+    }
+    if tail.by_whylate > 0 {
+        let own = count(tail.by_whylate);
+        told.push(format!(
+            "{own} requests are left out: threads of whylate itself had a CPU of one of their ends \
+             for half of their time and more"
+        ));
+    }
+    if tail.left_aside > 0 {
+        let aside = count(tail.left_aside);
+        told.push(format!("{aside} requests or interruptions came too late to be looked at"));
+    }
+    told
+}
+
+fn looked(of: &Watched) -> String {
+    let whose = whose(of.end);
+    let by = match of.by {
+        WatchedBy::Turns { looking, sending } => {
+            format!(
+                "turns of its loop longer than {}, or {} where it sent",
+                known(looking),
+                known(sending)
+            )
+        }
+        WatchedBy::Scheduler => "it sleeps; what the kernel's scheduler did with it".to_owned(),
+        WatchedBy::Nothing => return format!("{whose}: not looked at"),
+    };
+    let named =
+        if of.traced { "named by the kernel's trace" } else { "not traced, and so not named" };
+    let missed = match of.missed {
+        0 => String::new(),
+        missed => format!("; {} found no room", count(missed)),
+    };
+    format!("{whose}: {} interruptions, {by}; {named}{missed}", count(of.interruptions))
+}
+
+/// An end that did not end by itself has not told.
+fn known(limit: Nanos) -> String {
+    if limit.0 == 0 { "it has told".to_owned() } else { limit.to_string() }
+}
+
+fn end(end: End) -> &'static str {
+    match end {
+        End::Client => "client",
+        End::Other => "other",
+    }
+}
+
+fn whose(end: End) -> &'static str {
+    match end {
+        End::Client => "the client",
+        End::Other => "the other end",
+    }
+}
+
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
+    format!("{}{}", first.unwrap_or_default(), letters.as_str())
+}
+
+fn ratio(value: f64) -> String {
+    match value {
+        _ if !value.is_finite() => ABSENT.to_owned(),
+        _ if value < 9.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn absent() -> String {
+    ABSENT.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::cause::{Cause, PriorityClass};
+
+    use super::*;
+
+    fn cause(claimed: bool) -> TailCause {
+        let lift = Some(Lift { ratio: 37.4, low: 12.0, high: 61.0 });
+        TailCause {
+            end: End::Other,
+            cause: Cause::Thread { comm: "hog".to_owned(), class: PriorityClass::RealTime },
+            episodes: 23,
+            slow: 55,
+            of_slow: 0.92,
+            of_ordinary: 0.025,
+            by_chance: Some(0.05),
+            lift,
+            over_chance: lift,
+            took: Nanos(2_900_000),
+            claimed,
+        }
+    }
+
+    fn tail(causes: Vec<TailCause>, verdict: TailVerdict) -> Tail {
+        let turns = |end| Watched {
+            end,
+            by: WatchedBy::Turns { looking: Nanos(3_000), sending: Nanos(19_000) },
+            traced: true,
+            interruptions: 900,
+            missed: 0,
+        };
+        Tail {
+            percent: 99.0,
+            slow_from: Nanos(1_200_000),
+            median: Nanos(14_000),
+            strike: Nanos(600_000),
+            requests: 6_000,
+            slow: 60,
+            not_explained: 3,
+            left_aside: 0,
+            by_whylate: 0,
+            ends: vec![turns(End::Client), Watched { traced: false, ..turns(End::Other) }],
+            causes,
+            causes_left_out: 0,
+            tried: 2,
+            blocks: 40,
+            episodes_least: 5,
+            lift_least: 2.0,
+            verdict,
+        }
+    }
+
+    #[test]
+    fn a_claim_names_the_cause_the_end_and_its_lift() {
+        let said = answer(&tail(vec![cause(true)], TailVerdict::Claimed));
+        assert_eq!(
+            said,
+            "Of 6 000 requests 60 are slow, from 1.20ms on (p99; median 14.0us). Thread hog \
+             (real-time) at the other end struck 92.0% of them, 37 times as often as ordinary ones \
+             (12 to 61), in 23 episodes. 5.00% of the slow requests were struck by nothing that was \
+             seen."
+        );
+    }
+
+    #[test]
+    fn where_nothing_is_claimed_the_reason_is_told() {
+        let none = |verdict| answer(&tail(vec![cause(false)], verdict));
+        assert!(none(TailVerdict::NoneStands).contains("No cause is claimed: none struck slow"));
+        assert!(none(TailVerdict::NothingStruck).contains("in 5 episodes or more"));
+        assert!(none(TailVerdict::TooFew).contains("too few requests are slow"));
+        let mut blind = tail(Vec::new(), TailVerdict::NothingStruck);
+        blind.ends.iter_mut().for_each(|end| end.by = WatchedBy::Nothing);
+        assert!(answer(&blind).contains("neither end was looked at"), "{}", answer(&blind));
+        let told = told(&tail(vec![cause(false)], TailVerdict::NoneStands));
+        assert!(told[1].contains("not traced, and so not named"), "{told:?}");
+    }
+}

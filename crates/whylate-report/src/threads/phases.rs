@@ -1,0 +1,120 @@
+//! Tables of the phases of programs: what their passes asked for and received, what came of their
+//! timers and of the steps that keep busy by the clock, and how all of it adds up.
+
+use whylate_model::run::Run;
+use whylate_model::threads::{PhaseSummary, ThreadSummary};
+use whylate_model::{Nanos, Printable};
+
+use super::{MOST_ROWS, shown};
+use crate::svg::Table;
+use crate::terminal::{count, percent};
+
+const PASSES: &str = "run: what a pass received for its run steps, by gap accounting, beside what the \
+                      file asks for; pass: from begin to begin, beside what run, runtime and sleep \
+                      steps come to where they alone decide; lost: the thread wanted the CPU and did \
+                      not have it; means.";
+const TIMERS: &str = "period: mean distance of the activations by a timer; put off: periods that \
+                      began late, because the instant before was over when the thread came to it, \
+                      and by how much in all. Without a number: threads share the timer.";
+const RUNTIMES: &str = "runtime steps are busy by the clock, whatever they receive. lasted: from \
+                        their begin to their end; over: how far one went beyond its end, at most, \
+                        for want of the CPU; received: by gap accounting; means of the passes.";
+const STEPS: &str = "received: as in the table of CPU time; other: memory written, the way from step \
+                     to step, recordings, and the pass that had not ended. They add up.";
+
+/// A table with what its columns mean.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Explained {
+    pub(crate) table: Table,
+    pub(crate) how: &'static str,
+}
+
+/// What came of the phases of programs; empty where no thread has some.
+pub(crate) fn phases(run: &Run) -> Vec<Explained> {
+    [passes(run), timers(run), runtimes(run), steps(run)].into_iter().flatten().collect()
+}
+
+/// A table with a row for each phase of which there is something to say.
+fn table<'a>(
+    run: &'a Run,
+    (title, head, how): (&str, &[&str], &'static str),
+    row: impl Fn(&'a PhaseSummary) -> Option<Vec<String>>,
+) -> Option<Explained> {
+    let mut table = Table::new(title, head);
+    table.left = vec![1];
+    let rows = shown(run).iter().flat_map(|thread: &ThreadSummary| {
+        thread.phases.iter().filter_map(|phase| {
+            let names = [&thread.name, &phase.name].map(|name| Printable(name).to_string());
+            Some(names.into_iter().chain(row(phase)?).collect())
+        })
+    });
+    table.rows = rows.take(MOST_ROWS).collect();
+    (!table.rows.is_empty()).then_some(Explained { table, how })
+}
+
+fn mean(ns: Option<f64>) -> String {
+    ns.map_or("-".to_owned(), |ns| Nanos(ns.round() as u64).to_string())
+}
+
+fn passes(run: &Run) -> Option<Explained> {
+    let head = ["thread", "phase", "passes", "run asked", "run", "pass asked", "pass", "lost"];
+    table(run, ("Phases", &head, PASSES), |phase| {
+        Some(vec![
+            count(phase.passes),
+            phase.run_asked.to_string(),
+            mean(phase.run_ns),
+            phase.length_asked.map_or("-".to_owned(), |length| length.to_string()),
+            mean(phase.period_ns),
+            mean(phase.lost_ns),
+        ])
+    })
+}
+
+fn timers(run: &Run) -> Option<Explained> {
+    let head = ["thread", "phase", "period asked", "activations", "period", "put off", "by"];
+    table(run, ("Timers", &head, TIMERS), |phase| {
+        let asked = phase.period_asked?.to_string();
+        Some(match phase.activations {
+            Some(of) => vec![
+                asked,
+                count(of.count),
+                mean(of.distance_ns),
+                count(of.put_off),
+                of.put_off_by.to_string(),
+            ],
+            None => std::iter::once(asked).chain(std::iter::repeat_n("-".to_owned(), 4)).collect(),
+        })
+    })
+}
+
+fn runtimes(run: &Run) -> Option<Explained> {
+    let head = ["thread", "phase", "busy asked", "lasted", "over", "received", "share"];
+    table(run, ("Busy by the clock", &head, RUNTIMES), |phase| {
+        let of = phase.runtime?;
+        let share = of.lasted_ns.zip(of.received_ns).map(|(lasted, had)| had / lasted.max(1.0));
+        Some(vec![
+            of.asked.to_string(),
+            mean(of.lasted_ns),
+            of.longest_over.to_string(),
+            mean(of.received_ns),
+            share.map_or("-".to_owned(), percent),
+        ])
+    })
+}
+
+fn steps(run: &Run) -> Option<Explained> {
+    let mut table =
+        Table::new("What steps received", &["thread", "received", "run", "runtime", "other"]);
+    table.rows = shown(run)
+        .iter()
+        .filter_map(|thread| {
+            let of = thread.steps?;
+            let times = [thread.received, of.run, of.runtime, of.other].map(|t| t.to_string());
+            Some(std::iter::once(Printable(&thread.name).to_string()).chain(times).collect())
+        })
+        .collect();
+    (!table.rows.is_empty()).then_some(Explained { table, how: STEPS })
+}
+
+#[cfg(test)]
+mod tests;

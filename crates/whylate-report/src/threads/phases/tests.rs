@@ -1,0 +1,91 @@
+//! Tables of phases from planted facts.
+
+use whylate_model::threads::{ActivationSummary, RuntimeSummary, StepTime};
+
+use super::*;
+use crate::execution::recorded::tests::set;
+
+const MS: u64 = 1_000_000;
+
+fn phase(name: &str) -> PhaseSummary {
+    PhaseSummary {
+        name: name.to_owned(),
+        passes: 100,
+        run_asked: Nanos(3 * MS),
+        run_ns: Some(3.001e6),
+        runtime: None,
+        period_asked: None,
+        activations: None,
+        length_asked: None,
+        period_ns: Some(12.5e6),
+        lost_ns: Some(0.5e6),
+    }
+}
+
+/// The recorded set, of which the first thread has phases.
+fn run() -> Run {
+    let mut run = set();
+    let busy = RuntimeSummary {
+        asked: Nanos(4 * MS),
+        lasted_ns: Some(5e6),
+        received_ns: Some(2e6),
+        longest_over: Nanos(3 * MS),
+    };
+    let activations = ActivationSummary {
+        count: 99,
+        distance_ns: Some(8.02e6),
+        put_off: 2,
+        put_off_by: Nanos(MS),
+        last_late: Nanos(0),
+    };
+    run.threads[0].phases = vec![
+        PhaseSummary { length_asked: Some(Nanos(12 * MS)), ..phase("sleeps") },
+        PhaseSummary { runtime: Some(busy), ..phase("busy") },
+        PhaseSummary {
+            period_asked: Some(Nanos(8 * MS)),
+            activations: Some(activations),
+            ..phase("timed")
+        },
+        PhaseSummary { period_asked: Some(Nanos(8 * MS)), ..phase("shared") },
+    ];
+    run.threads[0].steps =
+        Some(StepTime { run: Nanos(900 * MS), runtime: Nanos(200 * MS), other: Nanos(7 * MS) });
+    run
+}
+
+fn rows<'a>(tables: &'a [Explained], caption: &str) -> Vec<Vec<&'a str>> {
+    let found = tables.iter().find(|of| of.table.caption == caption).unwrap();
+    assert!(found.table.rows.iter().all(|row| row.len() == found.table.head.len()), "{caption}");
+    found.table.rows.iter().map(|row| row[1..].iter().map(String::as_str).collect()).collect()
+}
+
+#[test]
+fn each_kind_of_step_has_a_table_of_its_own_and_what_is_not_known_is_a_dash() {
+    let run = run();
+    let tables = phases(&run);
+    assert_eq!(
+        rows(&tables, "Phases")[..2],
+        [
+            ["sleeps", "100", "3.00ms", "3.00ms", "12.0ms", "12.5ms", "500us"],
+            ["busy", "100", "3.00ms", "3.00ms", "-", "12.5ms", "500us"],
+        ]
+    );
+    assert_eq!(
+        rows(&tables, "Timers"),
+        [
+            ["timed", "8.00ms", "99", "8.02ms", "2", "1.00ms"],
+            ["shared", "8.00ms", "-", "-", "-", "-"]
+        ]
+    );
+    assert_eq!(
+        rows(&tables, "Busy by the clock"),
+        [["busy", "4.00ms", "5.00ms", "3.00ms", "2.00ms", "40.0%"]]
+    );
+    let received = run.threads[0].received.to_string();
+    assert_eq!(rows(&tables, "What steps received"), [[&received, "900ms", "200ms", "7.00ms"]]);
+}
+
+#[test]
+fn a_set_without_programs_has_none_of_these_tables() {
+    assert!(phases(&set()).is_empty());
+}

@@ -1,0 +1,289 @@
+//! How far calibrations let the numbers of a run be trusted: what is shown grey, and why.
+//!
+//! A number beyond the limit is shown, greyed and with a mark before it: it was measured, and nobody
+//! knows how much of it is the client's own. The largest value of a series lies beyond every limit.
+
+use std::fmt::Write;
+
+use whylate_model::backends::BackendRole;
+use whylate_model::calibration::Trust;
+use whylate_model::flow::Flow;
+use whylate_model::run::Run;
+use whylate_model::{Nanos, Printable};
+
+use crate::terminal::rate;
+
+/// What stands before a number beyond the limit, wherever colours may be missing.
+pub(crate) const MARK: &str = "~";
+
+/// Differences between the conditions of a box and of its client's calibration that are told.
+const MOST_OTHER: usize = 8;
+
+/// The percentile of the largest value.
+pub(crate) const MAX: f64 = 100.0;
+
+/// How far the calibration of its backend lets a series be trusted; none of a series that is no
+/// latency of a calibrated backend.
+pub(crate) fn of_series<'a>(run: &'a Run, series: &str) -> Option<&'a Trust> {
+    if let Some(flow) = run.flows.iter().find(|flow| is_latency(flow, series)) {
+        return flow.trust.as_ref();
+    }
+    let mut sizes = run.device.iter().flat_map(|of| &of.sizes);
+    if let Some(at) = sizes.find(|at| at.series.as_deref() == Some(series)) {
+        return at.trust.as_ref();
+    }
+    let rows = run.backends.iter().flat_map(|of| &of.rows);
+    let mut measured = rows.filter_map(|row| row.measured.as_ref());
+    measured
+        .find(|of| of.service == series || of.response.as_deref() == Some(series))?
+        .trust
+        .as_ref()
+}
+
+/// Do its values hold what the client adds? Lateness and the distances of sends have no way in them.
+fn is_latency(flow: &Flow, series: &str) -> bool {
+    let whole = [&flow.service, &flow.response].into_iter().flatten();
+    let parts = flow.parts.iter().map(|part| &part.response);
+    whole.chain(parts).any(|name| name == series)
+}
+
+/// Does a number of this series at this percentile lie beyond what may be trusted?
+pub(crate) fn is_beyond(run: &Run, series: &str, percent: f64) -> bool {
+    of_series(run, series).is_some_and(|trust| trust.is_beyond(percent))
+}
+
+/// The share of samples below which a curve is beyond the limit; none where nothing is known.
+pub(crate) fn share(run: &Run, series: &str) -> Option<f64> {
+    let trust = of_series(run, series)?;
+    Some(trust.limit_percent.map_or(1.0, |percent| 1.0 - percent / 100.0))
+}
+
+/// A cell of a table, marked where it lies beyond; one without a number stays.
+pub(crate) fn marked(cell: String, beyond: bool) -> String {
+    if beyond && cell != "-" { format!("{MARK}{cell}") } else { cell }
+}
+
+/// What the grey means, a sentence for each flow, and each backend of several, that was calibrated.
+pub(crate) fn said(run: &Run) -> Vec<String> {
+    let flows = run.flows.iter().map(|flow| (flow.name.as_str(), flow.trust.as_ref()));
+    let rows = run.backends.iter().flat_map(|of| &of.rows);
+    // The control is the first one again.
+    let rows = rows.filter(|row| row.role != BackendRole::Control).map(|row| {
+        let trust = row.measured.as_ref().and_then(|of| of.trust.as_ref());
+        (row.backend.as_str(), trust)
+    });
+    let all = flows.chain(rows).filter_map(|(name, trust)| Some(sentence(name, trust?)));
+    all.chain(of_device(run)).collect()
+}
+
+/// The same of a box: each limit once, with all in which sizes and rates differ from its calibration's.
+fn of_device(run: &Run) -> Vec<String> {
+    let mut limits: Vec<Trust> = Vec::new();
+    let sizes = run.device.iter().flat_map(|of| &of.sizes);
+    for trust in sizes.filter_map(|at| at.trust.as_ref()) {
+        let same = |known: &&mut Trust| {
+            known.calibrated_at_ns == trust.calibrated_at_ns
+                && known.limit_percent == trust.limit_percent
+        };
+        let Some(known) = limits.iter_mut().find(same) else {
+            limits.push(trust.clone());
+            continue;
+        };
+        for other in &trust.other {
+            if !known.other.contains(other) && known.other.len() < MOST_OTHER {
+                known.other.push(other.clone());
+            }
+        }
+    }
+    limits.iter().map(|trust| sentence("what was measured through the box", trust)).collect()
+}
+
+fn sentence(flow: &str, trust: &Trust) -> String {
+    let (flow, backend) = (Printable(flow), Printable(&trust.backend));
+    let what = match trust.limit_percent {
+        Some(limit) => format!("{flow}: grey, and marked {MARK}, is what lies beyond p{limit}"),
+        None => format!("{flow}: all of it is grey, and marked {MARK}"),
+    };
+    let mut said = format!(
+        "{what}: a calibration of {backend} on this host, made {} earlier at {}, found it within {} of the \
+         truth ",
+        age(trust.age),
+        rate(trust.calibrated_pps),
+        trust.tolerance,
+    );
+    // Writing to a String cannot fail.
+    let _ = match (trust.limit_percent, trust.base) {
+        (Some(_), Some(base)) => write!(said, "up to there with a constant of {base} taken off"),
+        (Some(_), None) => write!(said, "up to there"),
+        (None, Some(base)) => write!(said, "nowhere, even with a constant of {base} taken off"),
+        (None, None) => write!(said, "nowhere"),
+    };
+    // Nothing is taken off silently, nor is it off.
+    if let Some(base) = trust.base.filter(|base| base.0 > 0) {
+        let raw = match trust.limit_raw_percent {
+            Some(raw) => format!("as they are up to p{raw}"),
+            None => "as they are nowhere".to_owned(),
+        };
+        let _ = write!(said, " ({raw}); the numbers here still hold those {base}");
+    }
+    said.push_str(". What is grey may be the client's own.");
+    if !trust.other.is_empty() {
+        let other = trust.other.join("; ");
+        let _ = write!(said, " Conditions differ: {}.", Printable(&other));
+    }
+    if let Some(changed) = &trust.stale {
+        let _ =
+            write!(said, " That calibration is STALE: {}. Calibrate again.", Printable(changed));
+    }
+    said
+}
+
+/// A time since something, in the unit that fits: `40s`, `25 min`, `3.1 h`, `12.0 days`.
+pub(crate) fn age(of: Nanos) -> String {
+    let seconds = of.0 as f64 / 1e9;
+    match seconds {
+        ..100.0 => format!("{seconds:.0}s"),
+        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
+        ..172_800.0 => format!("{:.1} h", seconds / 3_600.0),
+        _ => format!("{:.1} days", seconds / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use whylate_model::calibration::USUAL_TOLERANCE;
+    use whylate_model::flow::ProcessVerdict;
+    use whylate_model::series::{Definition, Quantile};
+
+    use super::*;
+    use crate::merge::flows::tests::flow;
+    use crate::timeline::tests::recorded;
+
+    pub(crate) fn trust(limit_percent: Option<f64>) -> Trust {
+        Trust {
+            backend: "udp spin".to_owned(),
+            limit_percent,
+            limit_raw_percent: None,
+            base: Some(Nanos(3_200)),
+            tolerance: USUAL_TOLERANCE,
+            calibrated_at_ns: 951_827_696_000_000_000,
+            age: Nanos(7_200_000_000_000),
+            calibrated_pps: 10_000.0,
+            stale: None,
+            other: Vec::new(),
+        }
+    }
+
+    /// A run of one flow of round trips whose backend may be trusted so far.
+    pub(crate) fn calibrated(limit_percent: Option<f64>) -> Run {
+        let mut of = flow(1_000_000, ProcessVerdict::Held);
+        of.trust = Some(trust(limit_percent));
+        let mut run = Run { flows: vec![of], ..recorded() };
+        run.gaps.clear();
+        run.series.truncate(1);
+        let series = &mut run.series[0];
+        "rtt-response".clone_into(&mut series.name);
+        "response times".clone_into(&mut series.label);
+        series.definition = Definition::Response;
+        (series.resolution_ns, series.n) = (10.0, 1_000_000);
+        (series.min, series.max) = (Some(Nanos(10_000)), Some(Nanos(900_000)));
+        let at = |percent, ns| Quantile {
+            percent,
+            value: Some(Nanos(ns)),
+            low: Some(Nanos(ns - 100)),
+            high: Some(Nanos(ns + 100)),
+            n_eff: 1e6,
+        };
+        series.quantiles = vec![
+            at(50.0, 12_000),
+            at(90.0, 14_000),
+            at(99.0, 20_000),
+            at(99.9, 60_000),
+            at(99.99, 300_000),
+        ];
+        run
+    }
+
+    #[test]
+    fn only_latencies_of_a_calibrated_flow_are_beyond_its_limit() {
+        let mut run = calibrated(Some(99.0));
+        let latency = run.flows[0].response.clone().unwrap();
+        let lateness = run.flows[0].lateness.clone().unwrap();
+        assert!(!is_beyond(&run, &latency, 99.0) && is_beyond(&run, &latency, 99.9));
+        assert!(is_beyond(&run, &latency, MAX));
+        assert!(!is_beyond(&run, &lateness, MAX) && !is_beyond(&run, "gap-cpu1", MAX));
+        assert!((share(&run, &latency).unwrap() - 0.01).abs() < 1e-12);
+        run.flows[0].trust = None;
+        assert!(!is_beyond(&run, &latency, MAX) && said(&run).is_empty());
+        assert_eq!(share(&run, &latency), None);
+    }
+
+    #[test]
+    fn what_a_client_measured_of_a_box_is_grey_beyond_its_limit_at_each_size() {
+        let mut run = calibrated(None);
+        run.flows.clear();
+        let mut of = crate::device::tests::device();
+        let at = crate::device::tests::at_size();
+        let sized = |bytes: u32, other: &str| whylate_model::device::DeviceAtSize {
+            frame_bytes: bytes,
+            series: Some(format!("box-{bytes}-there")),
+            trust: Some(Trust { other: vec![other.to_owned()], ..trust(Some(99.0)) }),
+            ..at.clone()
+        };
+        of.sizes = vec![sized(128, "128 bytes"), sized(512, "512 bytes"), at.clone()];
+        run.device = Some(Box::new(of));
+        assert!(is_beyond(&run, "box-128-there", 99.9) && !is_beyond(&run, "box-128-there", 99.0));
+        assert!(!is_beyond(&run, "box-local-64-there", 99.9), "not calibrated");
+        let said = said(&run);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("through the box: grey") && said[0].contains("p99"), "{said:?}");
+        assert!(said[0].contains("Conditions differ: 128 bytes; 512 bytes."), "{said:?}");
+        let table = crate::device::latencies(run.device.as_deref().unwrap());
+        assert!(table.rows[0][7].starts_with('~') && !table.rows[0][6].starts_with('~'));
+        assert!(!table.rows[2][7].starts_with('~'), "{table:?}");
+    }
+
+    #[test]
+    fn the_sentence_tells_limit_age_constant_and_staleness() {
+        let mut run = calibrated(Some(99.9));
+        let text = said(&run).join(" ");
+        for words in [
+            "rtt: grey, and marked ~, is what lies beyond p99.9",
+            "udp spin on this host, made 2.0 h earlier at 10000/s",
+            "within 1.00us of the truth up to there with a constant of 3.20us taken off",
+            "as they are nowhere",
+            "the numbers here still hold those 3.20us",
+        ] {
+            assert!(text.contains(words), "no `{words}` in {text}");
+        }
+        assert!(!text.contains("STALE") && !text.contains("Conditions differ"));
+        if let Some(trust) = run.flows[0].trust.as_mut() {
+            trust.other = vec!["calibrated with 64 bytes, not 512".to_owned()];
+        }
+        let text = said(&run).join(" ");
+        assert!(text.contains("Conditions differ: calibrated with 64 bytes, not 512."), "{text}");
+        run.flows[0].trust =
+            Some(Trust { stale: Some("kernel: 6.12.1, now 6.12.2".to_owned()), ..trust(None) });
+        let text = said(&run).join(" ");
+        assert!(
+            text.contains("all of it is grey") && text.contains("STALE: kernel: 6.12.1"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn ages_have_the_unit_that_fits() {
+        let text = |seconds: u64| age(Nanos(seconds * 1_000_000_000));
+        assert_eq!(text(40), "40s");
+        assert_eq!(text(1_500), "25 min");
+        assert_eq!(text(11_160), "3.1 h");
+        assert_eq!(text(1_036_800), "12.0 days");
+    }
+
+    #[test]
+    fn a_cell_without_a_number_has_no_mark() {
+        assert_eq!(marked("12us".to_owned(), true), "~12us");
+        assert_eq!(marked("12us".to_owned(), false), "12us");
+        assert_eq!(marked("-".to_owned(), true), "-");
+    }
+}

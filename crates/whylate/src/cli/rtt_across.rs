@@ -1,0 +1,56 @@
+//! Both ports of what is measured, in words: `--across`, `--both-ways`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use whylate_record::calibrate::planted::Tail;
+
+use crate::parse;
+
+/// A client that has both ports of what lies between them.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RttAcross {
+    /// Hear at a second port what was sent by the first, rather than have somebody answer: the time
+    /// through whatever lies between the two, one way, by one clock. With --bed the two are its ends;
+    /// else PORT is the interface that messages come back by (with --port dpdk the device), and
+    /// --interface (--vdev, --pci) the one that they leave by
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        conflicts_with_all = [
+            "target", "other_cpu", "one_way", "flows", "compare_backends", "breakdown", "tap"
+        ]
+    )]
+    #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
+    pub(crate) across: Option<Option<String>>,
+    /// With --across: messages the other way as well, by a flow of their own. Where the client spins, one
+    /// thread sends and receives both ways
+    #[arg(long, requires = "across")]
+    pub(crate) both_ways: bool,
+    /// With --across between two interfaces: the address of the one that messages come back by, which the
+    /// kernel need not have; --from is that of the other
+    #[arg(long, value_name = "ADDRESS", value_parser = parse::own_address, requires = "across")]
+    pub(crate) to: Option<SocketAddr>,
+    /// Take one in so many messages in so much later, and stamp it only then: 1in10000:20us
+    #[arg(
+        long,
+        value_name = "TAIL",
+        hide = true,
+        requires = "across",
+        conflicts_with = "both_ways"
+    )]
+    pub(crate) plant_late: Option<Tail>,
+}
+
+impl RttAcross {
+    /// Has the client both ports?
+    pub(crate) fn is_asked(&self) -> bool {
+        self.across.is_some()
+    }
+
+    /// The port that messages come back by, where one was named.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.across.as_ref().and_then(Option::as_deref)
+    }
+}

@@ -1,0 +1,142 @@
+//! Comparing backends in words: `udp, packet, xdp spin`.
+
+use std::str::FromStr;
+
+use clap::Args;
+use whylate_port::Wait;
+use whylate_port::open::Transport;
+use whylate_record::rtt::backends::Backend;
+
+/// What all that this host can do is asked by.
+const ALL: &str = "all";
+
+/// The same requests over several backends in turns.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RttBackends {
+    /// The same requests over several backends in turns, and what each saves against the first: udp,
+    /// packet and xdp, each with a way to wait (`xdp spin`, `udp:block`) or by all that fit it; without LIST all of them. --duration
+    /// and --warmup are of all together
+    #[arg(
+        long,
+        value_name = "LIST",
+        num_args = 0..=1,
+        default_missing_value = ALL,
+        conflicts_with_all = ["port", "wait", "runs", "one_way", "flows", "log_packets", "slow"],
+        group = "in_rounds"
+    )]
+    pub(crate) compare_backends: Option<BackendList>,
+    /// Rounds of a comparison of backends, or of what looking costs: in each everything is measured once,
+    /// and what the others are set against twice
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        requires = "in_rounds",
+        value_parser = clap::value_parser!(u32).range(2..=1000)
+    )]
+    pub(crate) rounds: u32,
+    /// In a comparison of backends the reflector that whylate starts goes by the same backend as the
+    /// client, rather than spinning over udp for all
+    #[arg(long, requires = "compare_backends", conflicts_with = "target")]
+    pub(crate) both_ends: bool,
+}
+
+/// Backends in the order in which they were named, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BackendList(pub(crate) Vec<Backend>);
+
+impl FromStr for BackendList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == ALL {
+            return Ok(Self(Backend::all()));
+        }
+        let mut list = Vec::new();
+        for words in text.split(',').map(str::trim) {
+            for backend in backends(words)? {
+                if list.contains(&backend) {
+                    return Err(format!("`{backend}` is there twice"));
+                }
+                list.push(backend);
+            }
+        }
+        Ok(Self(list))
+    }
+}
+
+/// `udp` is all ways to wait that fit it, `udp spin` and `udp:spin` the one.
+fn backends(words: &str) -> Result<Vec<Backend>, String> {
+    let (transport, wait) = match words.split_once([' ', ':']) {
+        Some((transport, wait)) => (transport, Some(wait.trim())),
+        None => (words, None),
+    };
+    let known = transport.parse().ok().filter(|transport| Backend::carries(*transport));
+    let Some(transport) = known else {
+        return Err(format!(
+            "`{words}` is no backend to compare: choose {}, each alone or with a way to wait, such as \
+             `udp spin`; an address goes before --compare-backends",
+            names()
+        ));
+    };
+    let fitting = Backend::ways(transport);
+    let of = |wait| Backend { transport, wait };
+    match wait {
+        None => Ok(fitting.iter().copied().map(of).collect()),
+        Some("sleep") => match fitting.iter().copied().find(|wait| wait.sleeps()) {
+            Some(wait) => Ok(vec![of(wait)]),
+            None => Err(format!(
+                "{transport} cannot be divided among a thread that sends and one that sleeps for \
+                 replies: write `{transport} spin`"
+            )),
+        },
+        Some(wait) => {
+            let wait: Wait =
+                wait.parse().map_err(|error: whylate_port::PortError| error.to_string())?;
+            Ok(vec![of(wait)])
+        }
+    }
+}
+
+/// The transports that messages of a comparison can go by.
+fn names() -> String {
+    let carry = Transport::ALL.into_iter().filter(|transport| Backend::carries(*transport));
+    carry.map(Transport::name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        let list: BackendList = text.parse()?;
+        Ok(list.0.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_backend_is_a_transport_with_a_way_to_wait_or_all_that_fit_it() {
+        assert_eq!(read("udp spin,xdp:spin").unwrap(), ["udp spin", "xdp spin"]);
+        assert_eq!(read(" udp sleep , packet sleep ").unwrap(), ["udp block", "packet poll"]);
+        assert_eq!(read("udp:busy-poll").unwrap(), ["udp busy-poll"]);
+        let all = ["udp spin", "udp block", "packet spin", "packet poll", "xdp spin"];
+        assert_eq!(read("udp,packet,xdp").unwrap(), all);
+        assert_eq!(read("all").unwrap(), all);
+    }
+
+    #[test]
+    fn what_is_no_backend_is_refused_by_name() {
+        for (text, part) in [
+            ("", "`` is no backend"),
+            ("udp,,xdp", "`` is no backend"),
+            ("tcp", "`tcp` is no backend to compare: choose udp, packet, xdp"),
+            ("unix spin", "`unix spin` is no backend"),
+            ("127.0.0.1:4021", "an address goes before --compare-backends"),
+            ("udp nap", "nap"),
+            ("xdp sleep", "write `xdp spin`"),
+            ("udp,udp spin", "`udp spin` is there twice"),
+        ] {
+            let refusal = read(text).unwrap_err();
+            assert!(refusal.contains(part), "{text}: {refusal}");
+        }
+    }
+}

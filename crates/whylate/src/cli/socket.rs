@@ -1,0 +1,59 @@
+//! What is asked of sockets: the same words for the client and the server.
+
+use clap::Args;
+use whylate_port::{LinkOptions, Options};
+
+use crate::parse;
+
+/// Bits of the type of service below DSCP.
+const BELOW_DSCP: u8 = 2;
+
+/// Options of a socket; what the kernel gave is read back and printed.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SocketOptions {
+    /// Only what comes and goes by this interface; a multicast group needs it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
+    /// Bytes for what came and was not read yet [default: the system's]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub(crate) receive_buffer: Option<u64>,
+    /// Bytes for what was sent and is still here [default: the system's]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub(crate) send_buffer: Option<u64>,
+    /// Refuse a message that does not fit the path's MTU, rather than cut it into fragments
+    #[arg(long)]
+    pub(crate) dont_fragment: bool,
+    /// Class of the packets, DSCP: 46 is expedited forwarding
+    #[arg(long, value_name = "0-63", value_parser = clap::value_parser!(u8).range(0..=63))]
+    pub(crate) dscp: Option<u8>,
+    /// Routers that a packet may pass [default: the system's, 1 for a multicast group]
+    #[arg(long, value_name = "1-255", value_parser = clap::value_parser!(u8).range(1..))]
+    pub(crate) hops: Option<u8>,
+}
+
+impl SocketOptions {
+    /// What it is to the ports.
+    pub(crate) fn of_port(&self) -> Options {
+        Options {
+            interface: self.interface.clone(),
+            receive_buffer: self.receive_buffer.map(|bytes| bytes as usize),
+            send_buffer: self.send_buffer.map(|bytes| bytes as usize),
+            whole_packets: self.dont_fragment,
+            traffic_class: self.dscp.map(|dscp| dscp << BELOW_DSCP),
+            hops: self.hops,
+            link: LinkOptions::default(),
+        }
+    }
+
+    /// The first option that a socket without IP cannot have.
+    pub(crate) fn of_ip(&self) -> Option<&'static str> {
+        [
+            (self.interface.is_some(), "--interface"),
+            (self.dont_fragment, "--dont-fragment"),
+            (self.dscp.is_some(), "--dscp"),
+            (self.hops.is_some(), "--hops"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+}

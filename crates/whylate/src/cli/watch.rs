@@ -1,0 +1,64 @@
+//! `whylate watch`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use whylate_model::Nanos;
+use whylate_record::watch::Asked;
+use whylate_report::Percentiles;
+
+use super::Format;
+use crate::parse;
+
+/// Where do requests of a server spend their time that knows nothing of this.
+///
+/// Whoever listens at a port, or a process by its number: the kernel's tracepoints say when a message
+/// for it arrived, lay in its socket, woke a thread and was read, and when what that thread sent next was
+/// given to the driver. So each request is taken apart into stack, wake-up, server and stack again, and
+/// the parts sum to the time from driver to driver. The slowest are shown with what the kernel did beside
+/// them.
+///
+/// Example: whylate watch 4021 --duration 30s
+///
+/// Example: whylate watch pid:812 -o slow-server
+///
+/// Example: whylate watch tcp:443 --log-requests
+///
+/// Cost: the process is neither changed nor asked; it pays some 100 ns for each tracepoint that it passes,
+/// and so does everybody else who sends and receives meanwhile. What that comes to is measured by
+/// `whylate rtt --breakdown-cost`.
+///
+/// Limits: it needs the kernel's tracing (root). A reply is what the thread that read a request sends
+/// next, on the same connection where that is known: a server that hands requests from thread to thread
+/// has none here, and is told so. Threads that it starts are found every 200 ms: what one reads or answers
+/// before that is missed, and all of one that has ended by then. Ports are those of this network namespace;
+/// of another, name the process.
+///
+/// Exit status: 0 done, 1 when it could not watch, 2 usage, 4 when what was recorded is not trustworthy.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Watch {
+    /// The process: its number, or a port that it listens at; pid:N, port:N, udp:N and tcp:N say which
+    #[arg(value_name = "PID|PORT")]
+    pub(crate) whom: Asked,
+    /// End after so long [default: when it is told to, or the process ends]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) duration: Option<Nanos>,
+    /// Requests slower than this percentile are slow
+    #[arg(long, value_name = "PERCENT", value_parser = parse::percentile, default_value_t = 99.9)]
+    pub(crate) slow: f64,
+    /// Every request in the log, one by one: journeys-0001.parquet and so on
+    #[arg(long)]
+    pub(crate) log_requests: bool,
+    /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) percentiles: Option<Percentiles>,
+    /// CPUs for the thread that reads the trace
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) housekeeping: Option<String>,
+}

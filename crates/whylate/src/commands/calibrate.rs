@@ -1,0 +1,170 @@
+//! `whylate calibrate`.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use whylate_host::{calibrations, last_run};
+use whylate_model::Nanos;
+use whylate_model::directory::RunDir;
+use whylate_port::Transport;
+use whylate_record::calibrate::foreign::{ForeignRequest, Metric, Passes, Statistic, Unit};
+use whylate_record::calibrate::planted::Plant;
+use whylate_record::calibrate::{Request, kept, record, refusal};
+use whylate_record::progress::Progress;
+use whylate_record::rtt::backends::Backend;
+
+use super::gaps::measured;
+use super::{Exit, exit, print};
+use crate::cli::{Calibrate, Format, MetricStatistic, MetricUnit};
+use crate::parse::SHORTEST;
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Time between two lines of progress where no terminal shows a bar.
+const HEARTBEAT: Nanos = Nanos(30 * Nanos::SECOND.0);
+/// More delays than these say nothing more.
+const MOST_DELAYS: usize = 16;
+/// Runs, and the share of the time of each, where time is short.
+const QUICK: (u32, u64) = (2, 4);
+/// Bytes of Ethernet, IPv4 and UDP around a message, the check sequence among them.
+const AROUND: usize = 46;
+
+pub(super) fn run(options: &Calibrate) -> Result<Exit> {
+    let foreign = match foreign(options) {
+        Ok(foreign) => foreign,
+        Err(refusal) => return Ok(usage(&refusal)),
+    };
+    if let Some(refusal) = unfit(options) {
+        return Ok(usage(&refusal));
+    }
+    let stopping = Stopping::listen()?;
+    let mut progress = Shown::new(HEARTBEAT);
+    for line in whylate_record::mend_what_dead_runs_left() {
+        progress.say(&line);
+    }
+    let request = request(options, foreign)?;
+    let directory = whylate_record::new_directory(options.output.as_deref())?;
+    let path = directory.path().to_owned();
+    if request.foreign.is_none() {
+        progress.say(&format!("about {}", about(request.about())));
+    }
+    let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
+    drop(progress);
+    let run = &recorded.run;
+    let new = kept(run, &path, request.bytes);
+    let calibrated = if new.is_empty() { Ok(()) } else { calibrations::remember(&run.host, new) };
+    for told in [last_run::remember(&run.host, &path), calibrated] {
+        // The run is stored: what will not be remembered takes nothing from it.
+        if let Err(error) = told {
+            anstream::eprintln!("{error}");
+        }
+    }
+    if stopping.twice() {
+        return Ok(Exit::Abandoned);
+    }
+    print(run, None, options.format, options.percentiles)?;
+    if options.format == Format::Text {
+        anstream::println!("\nRun directory: {}", path.display());
+    }
+    // The run is stored and printed: without its page it is as good as before.
+    let page = RunDir::open(&path).map_err(Into::into);
+    if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, run)) {
+        anstream::eprintln!("{error}");
+    }
+    Ok(exit(run))
+}
+
+fn usage(refusal: &str) -> Exit {
+    anstream::eprintln!("whylate calibrate: {refusal}");
+    Exit::Usage
+}
+
+/// What the words say that cannot be done, and what to say instead.
+fn unfit(options: &Calibrate) -> Option<String> {
+    // One among others is told in the report as not calibrated.
+    let mut backends = options.backends.iter().flat_map(|list| &list.0);
+    if let Some(first) = backends.next()
+        && let Some(why) = refusal(*first)
+        && backends.all(|backend| refusal(*backend).is_some())
+    {
+        return Some(why.to_owned());
+    }
+    if options.line_port.is_some_and(|port| !matches!(port, Transport::Packet | Transport::Xdp)) {
+        return Some("the delay line carries frames here by packet or xdp".to_owned());
+    }
+    let delays = &options.delays;
+    if delays.len() > MOST_DELAYS {
+        return Some(format!("{} delays are too many: the most is {MOST_DELAYS}", delays.len()));
+    }
+    if let Some(twice) = (1..delays.len()).find(|at| delays[..*at].contains(&delays[*at])) {
+        return Some(format!("the delay {} is there twice", delays[twice]));
+    }
+    None
+}
+
+/// The client of somebody else, where one is to be judged.
+fn foreign(options: &Calibrate) -> Result<Option<ForeignRequest>, String> {
+    let (Some(client), Some(metric)) = (&options.client, &options.metric) else { return Ok(None) };
+    let words = |line: &String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let unit = match options.unit {
+        MetricUnit::Ns => Unit::Ns,
+        MetricUnit::Us => Unit::Us,
+        MetricUnit::Ms => Unit::Ms,
+        MetricUnit::S => Unit::S,
+    };
+    let request = ForeignRequest {
+        client: words(client),
+        server: options.server.as_ref().map(words),
+        metric: Metric::new(metric, unit)?,
+        statistic: match options.statistic {
+            MetricStatistic::Median => Statistic::Median,
+            MetricStatistic::Mean => Statistic::Mean,
+        },
+        passes: if options.one_way { Passes::One } else { Passes::Both },
+        port: options.port,
+        most: Duration::from_nanos(options.client_timeout.0),
+    };
+    request.check()?;
+    Ok(Some(request))
+}
+
+fn request(options: &Calibrate, foreign: Option<ForeignRequest>) -> Result<Request> {
+    let Some(client_cpu) = measured(options.cpus.as_deref())?.last().copied() else {
+        bail!("there is no CPU to measure");
+    };
+    let backends = match (&foreign, &options.backends) {
+        (Some(_), _) => Vec::new(),
+        (None, Some(list)) => list.0.clone(),
+        (None, None) => Backend::all(),
+    };
+    let (most_runs, part) = if options.quick { QUICK } else { (u32::MAX, 1) };
+    let frame = u32::try_from(options.size + AROUND).unwrap_or(u32::MAX);
+    let bias = options.plant_bias.map(Plant::Bias);
+    Ok(Request {
+        program: std::env::current_exe().context("cannot tell which program this is")?,
+        backends,
+        delays: options.delays.clone(),
+        per_second: options.rate.per_second(frame),
+        bytes: options.size,
+        runs: options.runs.min(most_runs),
+        duration: Nanos((options.duration.0 / part).max(SHORTEST.0)),
+        warmup: options.warmup,
+        tolerance: options.tolerance,
+        line_port: options.line_port,
+        line_cpu: options.line_cpu,
+        client_cpu,
+        hold_idle_states: !options.no_dma_latency,
+        plant: bias.or_else(|| options.plant_tail.map(Plant::Tail)),
+        foreign,
+        command_line: std::env::args().collect(),
+        seed: options.seed.unwrap_or_else(whylate_record::draw_seed),
+    })
+}
+
+/// A time that nobody should set a clock by.
+fn about(time: Nanos) -> String {
+    match time.0 / Nanos::SECOND.0 {
+        seconds @ ..90 => format!("{seconds} s"),
+        seconds => format!("{} min", (seconds + 30) / 60),
+    }
+}

@@ -1,0 +1,80 @@
+//! What runs until it is told to end, with a run directory: a forwarder, a delay line, a server.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use whylate_host::last_run;
+use whylate_model::directory::RunDir;
+use whylate_model::run::Run;
+use whylate_record::{Asked, RecordError, Recorded};
+use whylate_report::Style;
+
+use super::Exit;
+use crate::cli::Findings;
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+/// Where and under which question it is recorded, and how it is told of.
+pub(super) struct Keeping<'a> {
+    pub(super) directory: &'a Path,
+    pub(super) question: &'a str,
+    /// Seed of everything random; 0 where nothing is.
+    pub(super) seed: u64,
+    pub(super) format: Findings,
+    pub(super) stopping: &'a Stopping,
+}
+
+impl Keeping<'_> {
+    /// Has it recorded, prints what it did and judges it.
+    pub(super) fn keep(
+        &self,
+        mut progress: Shown,
+        record: impl FnOnce(&Asked, RunDir, &AtomicBool, &mut Shown) -> Result<Recorded, RecordError>,
+        print: impl FnOnce(&Run) -> Result<()>,
+    ) -> Result<Exit> {
+        let directory = whylate_record::new_directory(Some(self.directory))?;
+        let path = directory.path().to_owned();
+        let asked = Asked {
+            command_line: std::env::args().collect(),
+            question: self.question.to_owned(),
+            seed: self.seed,
+        };
+        let recorded = record(&asked, directory, &self.stopping.stop, &mut progress)?;
+        drop(progress);
+        if let Err(error) = last_run::remember(&recorded.run.host, &path) {
+            anstream::eprintln!("{error}");
+        }
+        if self.stopping.twice() {
+            return Ok(Exit::Abandoned);
+        }
+        print(&recorded.run)?;
+        if self.format == Findings::Text {
+            anstream::println!("\nRun directory: {}", path.display());
+        }
+        // What was done is stored and printed: without its page it is as good as before.
+        let page = RunDir::open(&path).map_err(Into::into);
+        if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, &recorded.run)) {
+            anstream::eprintln!("{error}");
+        }
+        Ok(super::exit(&recorded.run))
+    }
+}
+
+/// Prints what was done.
+pub(super) fn print(
+    format: Findings,
+    report: impl FnOnce(Style) -> String,
+    json: impl FnOnce() -> serde_json::Result<String>,
+) -> Result<()> {
+    match format {
+        Findings::Text => {
+            anstream::print!("{}", report(super::style()));
+        }
+        Findings::Json => {
+            let text = json().context("cannot write what was done as JSON")?;
+            anstream::println!("{text}");
+        }
+    }
+    Ok(())
+}

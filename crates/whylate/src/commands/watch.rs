@@ -1,0 +1,51 @@
+//! `whylate watch`.
+
+use anyhow::Result;
+use whylate_record::watch::{Request, find, record};
+
+use super::gaps::housekeeping;
+use super::rtt::HEARTBEAT;
+use super::{Beginning, Exit, begin, conclude};
+use crate::cli::{Common, Watch};
+use crate::progress::Shown;
+use crate::stopping::Stopping;
+
+pub(super) fn run(options: &Watch) -> Result<Exit> {
+    let stopping = Stopping::listen()?;
+    let whom = match find(options.whom) {
+        Ok(whom) => whom,
+        Err(refusal) => {
+            anstream::eprintln!("whylate watch: {refusal}");
+            return Ok(Exit::CouldNotMeasure);
+        }
+    };
+    let common = common(options);
+    let mut progress = Shown::new(HEARTBEAT);
+    let Beginning { seed, directory, path } = begin(&common, &mut progress)?;
+    let request = Request {
+        whom,
+        duration: options.duration,
+        log_requests: options.log_requests,
+        slow_from: options.slow,
+        housekeeping: housekeeping(options.housekeeping.as_deref())?,
+        command_line: std::env::args().collect(),
+        seed,
+    };
+    let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
+    drop(progress);
+    conclude(&recorded, &path, &common, &stopping)
+}
+
+/// What it has of the options of every recording: nothing is drawn, and nothing of the host is held.
+fn common(options: &Watch) -> Common {
+    Common {
+        output: options.output.clone(),
+        format: options.format,
+        percentiles: options.percentiles,
+        seed: Some(0),
+        housekeeping: options.housekeeping.clone(),
+        quick: false,
+        no_dma_latency: true,
+        no_trace: false,
+    }
+}

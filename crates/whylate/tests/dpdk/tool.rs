@@ -1,0 +1,137 @@
+//! The program in processes of its own, each bounded in time.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use tempfile::TempDir;
+use whylate_model::directory::RunDir;
+use whylate_model::flow::Flow;
+use whylate_model::run::Run;
+use whylate_model::{CpuId, Pid};
+use whylate_stats::histogram::Histogram;
+use whylate_sys::signal::send_to_process;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_whylate");
+const SIGINT: i32 = 2;
+/// After that a measurement is ended.
+const MOST_SECONDS: &str = "60";
+
+/// Nothing of the caller's terminal and home.
+pub(crate) fn clean(command: &mut Command) -> &mut Command {
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
+    command.env("NO_COLOR", "1").env("XDG_STATE_HOME", state).stdin(Stdio::null())
+}
+
+/// Everything that it said.
+pub(crate) fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Runs `whylate WORDS` to its end, which comes within a minute.
+pub(crate) fn run(words: &str) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=INT", "--kill-after=3", MOST_SECONDS, PROGRAM]);
+    clean(command.args(words.split_whitespace())).output().unwrap()
+}
+
+/// A `whylate forward`, `delay` or `reflect` that goes on, killed with the test.
+pub(crate) struct Service {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Service {
+    /// Starts `whylate WORDS` and waits until it says that it is ready.
+    pub(crate) fn start(words: &str, ready: &str) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(words.split_whitespace()).args(["--format", "json", "--no-dma-latency"]);
+        clean(&mut command).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut all = String::new();
+        while !all.contains(ready) {
+            let read = stderr.read_line(&mut all).unwrap();
+            assert!(read > 0, "whylate {words}: {all}");
+        }
+        Self { child, stderr }
+    }
+
+    /// Ends it, where it has not ended with its link, and gives what it did, in JSON.
+    pub(crate) fn stop(mut self) -> String {
+        let _ = send_to_process(Pid(self.child.id() as i32), SIGINT);
+        let (mut told, mut rest) = (String::new(), String::new());
+        self.child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        let _ = self.stderr.read_to_string(&mut rest);
+        let code = self.child.wait().unwrap().code();
+        // Whoever was at the other end of shared memory may be gone before: a port is lost then.
+        assert!(matches!(code, Some(0 | 4)), "{code:?}: {told} {rest}");
+        told
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What `whylate rtt` found.
+pub(crate) struct Measured {
+    pub(crate) run: Run,
+    directory: PathBuf,
+    _home: TempDir,
+}
+
+impl Measured {
+    /// Runs `whylate rtt WORDS` on this CPU.
+    pub(crate) fn new(words: &str, cpu: CpuId) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("run");
+        let output =
+            run(&format!("rtt {words} --cpus {cpu} --no-trace -o {}", directory.display()));
+        let code = output.status.code();
+        assert!(matches!(code, Some(0 | 4)), "whylate rtt {words}: {code:?}: {}", said(&output));
+        let run = RunDir::open(&directory).unwrap().read_run().unwrap();
+        Self { run, directory, _home: home }
+    }
+
+    /// Its flow.
+    pub(crate) fn flow(&self) -> &Flow {
+        self.run.flows.first().expect("a flow")
+    }
+
+    /// All times of it from the actual send.
+    pub(crate) fn times(&self) -> Histogram {
+        let name = self.flow().service.as_deref().expect("a series");
+        let mut sum = Histogram::new();
+        for (tag, _, _, histogram) in
+            RunDir::open(&self.directory).unwrap().read_histograms().unwrap()
+        {
+            if tag == name {
+                sum.add(&histogram);
+            }
+        }
+        sum
+    }
+
+    /// Everything that was sent came, once each, by a device of this name, and the account says so.
+    pub(crate) fn is_whole_by(&self, device: &str) {
+        let flow = self.flow();
+        let packets = flow.packets;
+        assert!(packets.add_up() && packets.sent > 100, "{packets:?}");
+        let came = (packets.received, packets.lost, packets.duplicates, packets.reordered);
+        assert_eq!(came, (packets.sent, 0, 0, 0), "{packets:?}");
+        let frames = flow.way.frames.as_ref().expect("a port of frames");
+        assert_eq!(frames.interface, device);
+        assert_eq!(self.times().len(), packets.received);
+    }
+}
+
+/// A device of shared memory of its number, at a place of this process's own: `server` or `client`.
+pub(crate) fn memif(what: &str, number: usize, role: &str) -> String {
+    let socket = format!("whylate-{what}-{}-{number}", std::process::id());
+    format!("net_memif{number},role={role},id=0,socket={socket}")
+}

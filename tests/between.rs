@@ -1,0 +1,234 @@
+//! A forwarder between two hosts of network namespaces, for the tests of what it carries and how fast.
+//!
+//! Everything is inside the namespaces, which go with the bed.
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::mount::{UnmountFlags, unmount};
+use tempfile::TempDir;
+use whylate_model::Pid;
+use whylate_model::forward::{Forward, ForwardDirection};
+use whylate_sys::signal::send_to_process;
+use whylate_sys::{ethtool, namespace};
+
+use crate::needs;
+use crate::program::{self, whylate};
+
+pub(crate) const SIGINT: i32 = 2;
+/// Hardware addresses of the hosts, and their addresses.
+const CLIENT: (&str, &str) = ("02:00:00:00:00:01", "198.18.0.1");
+const SERVER: (&str, &str) = ("02:00:00:00:00:02", "198.18.0.2");
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A network namespace, gone with this.
+pub(crate) struct Place {
+    path: PathBuf,
+}
+
+impl Place {
+    fn new(directory: &Path, name: &str) -> Option<Self> {
+        let path = directory.join(name);
+        std::fs::write(&path, "").unwrap();
+        if let Err(refusal) = namespace::make_network(&path) {
+            needs::missing(&format!("no network namespaces here: {refusal}"));
+            return None;
+        }
+        let place = Self { path };
+        // So that nobody says anything by itself.
+        let quiet = |of: &str| format!("/proc/sys/net/ipv6/conf/{of}/disable_ipv6");
+        place.inside(|| {
+            for of in ["all", "default"] {
+                // A kernel without IPv6 is as quiet.
+                let _ = std::fs::write(quiet(of), "1");
+            }
+        });
+        Some(place)
+    }
+
+    /// Does something on a thread of its own inside; processes that it starts are born there.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let there = || {
+                namespace::enter_network(&self.path).unwrap();
+                work()
+            };
+            match scope.spawn(there).join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    pub(crate) fn try_ip(&self, words: &str) -> bool {
+        let run = || Command::new("ip").args(words.split_whitespace()).output();
+        self.inside(run).is_ok_and(|output| output.status.success())
+    }
+
+    pub(crate) fn ip(&self, words: &str) {
+        assert!(self.try_ip(words), "ip {words}");
+    }
+
+    /// An ordinary socket inside.
+    fn socket(&self, at: &str) -> UdpSocket {
+        let socket = self.inside(|| UdpSocket::bind(at).unwrap());
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = unmount(&self.path, UnmountFlags::DETACH);
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// `client0` of the client, `a` and `b` of the forwarder, `server0` of the server, joined in this order.
+pub(crate) struct Bed {
+    pub(crate) client: Place,
+    pub(crate) between: Place,
+    pub(crate) server: Place,
+    _directory: TempDir,
+}
+
+impl Bed {
+    /// Nobody has to ask for an address. Says why not where it cannot be.
+    pub(crate) fn new() -> Option<Self> {
+        Self::asking().map(Self::acquainted)
+    }
+
+    /// The same with links that have two queues at either end.
+    pub(crate) fn of_two_queues() -> Option<Self> {
+        Self::with("numtxqueues 2 numrxqueues 2").map(Self::acquainted)
+    }
+
+    /// Each host is told the other one's hardware address.
+    fn acquainted(self) -> Self {
+        let known = |place: &Place, link: &str, (mac, address): (&str, &str)| {
+            place.ip(&format!("neigh add {address} lladdr {mac} dev {link} nud permanent"));
+        };
+        known(&self.client, "client0", SERVER);
+        known(&self.server, "server0", CLIENT);
+        self
+    }
+
+    /// The hosts ask for each other's hardware addresses, as ordinary ones do.
+    pub(crate) fn asking() -> Option<Self> {
+        Self::with("")
+    }
+
+    /// The same, and `queues` are words about either end of both links.
+    fn with(queues: &str) -> Option<Self> {
+        if !needs::root() || needs::program("ip").is_none() {
+            return None;
+        }
+        // Not from inside a namespace.
+        program::path();
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name| Place::new(directory.path(), name);
+        let (client, between, server) = (place("client")?, place("between")?, place("server")?);
+        for (host, link, port, (mac, address)) in
+            [(&client, "client0", "a", CLIENT), (&server, "server0", "b", SERVER)]
+        {
+            let near = format!("link add {link} address {mac} {queues}");
+            if !host.try_ip(&format!("{near} type veth peer name {port} {queues}")) {
+                needs::missing("no virtual links here");
+                return None;
+            }
+            host.ip(&format!("link set dev {port} netns {}", between.path.display()));
+            host.ip(&format!("addr add {address}/24 dev {link}"));
+            between.ip(&format!("link set dev {port} up"));
+            host.ip(&format!("link set dev {link} up"));
+            // A link that leaves checksums to a card has none to leave them to.
+            host.inside(|| ethtool::make_checksums_early(link)).unwrap();
+        }
+        Some(Self { client, between, server, _directory: directory })
+    }
+
+    /// A forwarder between the hosts, started.
+    pub(crate) fn forward(&self, words: &str) -> Forwarding {
+        Forwarding::new(self, words)
+    }
+
+    /// A forwarder that ends by itself.
+    pub(crate) fn forward_to_its_end(&self, words: &str) -> Output {
+        let mut command = whylate(["forward"]);
+        command.args(words.split_whitespace());
+        self.between.inside(move || command.output()).unwrap()
+    }
+
+    /// Sockets of both hosts.
+    pub(crate) fn sockets(&self) -> (UdpSocket, UdpSocket) {
+        let client = self.client.socket("198.18.0.1:7000");
+        let server = self.server.socket("198.18.0.2:7000");
+        (client, server)
+    }
+}
+
+/// A forwarder, killed with the test.
+pub(crate) struct Forwarding {
+    pub(crate) child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Forwarding {
+    /// Waits until it forwards.
+    fn new(bed: &Bed, words: &str) -> Self {
+        let words = format!("a b {words}");
+        let (forwarding, said) = bed.between.inside(|| Self::started(&words));
+        assert!(said.contains("forwarding between a and b"), "whylate forward {words}: {said}");
+        forwarding
+    }
+
+    /// Starts one from where the calling thread is, and waits until it forwards. What it said comes with it.
+    pub(crate) fn started(words: &str) -> (Self, String) {
+        let mut command = whylate(["forward", "--format", "json", "--no-dma-latency"]);
+        command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut all = String::new();
+        while !all.contains("forwarding between ") {
+            let read = stderr.read_line(&mut all).unwrap();
+            assert!(read > 0, "whylate forward {words}: {all}");
+        }
+        (Self { child, stderr }, all)
+    }
+
+    /// Stops it and reads what it did; a noisy host may end it with 4.
+    pub(crate) fn stop(mut self) -> Forward {
+        send_to_process(Pid(self.child.id() as i32), SIGINT).unwrap();
+        self.end_with(&[0, 4])
+    }
+
+    /// Waits for its end with this status and reads what it did.
+    pub(crate) fn end(&mut self, status: i32) -> Forward {
+        self.end_with(&[status])
+    }
+
+    fn end_with(&mut self, statuses: &[i32]) -> Forward {
+        let told = serde_json::from_reader(self.child.stdout.take().unwrap());
+        let mut rest = String::new();
+        let _ = std::io::Read::read_to_string(&mut self.stderr, &mut rest);
+        let status = self.child.wait().unwrap().code();
+        assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
+        told.unwrap()
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What every account holds.
+pub(crate) fn closes(of: &Forward) {
+    assert!(of.directions.iter().all(ForwardDirection::closes), "{of:?}");
+}

@@ -1,0 +1,514 @@
+//! Backends through a delay line: every row of both logs is counted, medians follow what was set, what is
+//! planted is found, and later measurements know how far they can be trusted.
+
+mod ended;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use whylate_host::calibrations::{self, Store};
+use whylate_model::Nanos;
+use whylate_model::calibration::{CalibratedBackend, Calibration};
+use whylate_model::calibration_parts::{CalibrationParts, PartOf, PlantedFound};
+use whylate_model::host::Fingerprint;
+use whylate_model::lab::BedKind;
+use whylate_model::run::{Run, RunState};
+use whylate_model::warning::Warning;
+
+use crate::needs;
+use crate::pairs::say;
+use crate::program::{self, said, whylate};
+use crate::requests::{flow, logged, series};
+
+/// One in ten thousand may be late by itself where the host took so much of the CPUs.
+const EXCUSED_NS: f64 = 50e6;
+/// Of the tries of a planted bias so many find it.
+const HELD_OFTEN: u32 = 2;
+
+/// A calibration of a test, with a memory of its own.
+struct Calibrated {
+    directory: PathBuf,
+    state: PathBuf,
+    run: Run,
+    output: Output,
+    _home: tempfile::TempDir,
+}
+
+/// May this machine calibrate?
+fn ready() -> bool {
+    needs::root() && needs::program("ip").is_some() && needs::cpus(2).is_some()
+}
+
+fn calibrate(words: &str) -> Calibrated {
+    let home = tempfile::tempdir().unwrap();
+    let (directory, state) = (home.path().join("run"), home.path().join("state"));
+    let mut command = whylate(["calibrate"]);
+    command.args(words.split_whitespace()).arg("-o").arg(&directory).env("XDG_STATE_HOME", &state);
+    let output = command.output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{words}: {}", said(&output));
+    let run = program::read(&directory);
+    Calibrated { directory, state, run, output, _home: home }
+}
+
+fn found(run: &Run) -> (&Calibration, &CalibrationParts) {
+    let of = run.calibration.as_deref().zip(run.calibration_parts.as_deref());
+    of.expect("a calibration and what stands behind it")
+}
+
+fn backend<'a>(of: &'a Calibration, name: &str) -> &'a CalibratedBackend {
+    of.of(name).unwrap_or_else(|| panic!("no {name}: {:?}", of.missing))
+}
+
+/// What was stored of an error as it was planted.
+fn planted(run: &Run) -> &PlantedFound {
+    let [planted] = &found(run).1.planted[..] else { panic!("one backend was planted into") };
+    planted
+}
+
+/// Both logs of every part met, and every row of either is in one count.
+fn parts_add_up(of: &Calibrated) {
+    let (calibration, parts) = found(&of.run);
+    for part in &parts.parts {
+        assert_eq!(part.failed, None, "{part:?}");
+        let place = of.directory.join(&part.directory);
+        let client = program::read(&place.join("client"));
+        assert!(flow(&client).packets.add_up());
+        let Some(met) = &part.met else {
+            assert_eq!((part.between, part.commands.len()), (PartOf::BackToBack, 1));
+            continue;
+        };
+        assert!(met.adds_up(), "{met:?}");
+        assert_eq!((met.again + met.too_early, part.commands.len()), (0, 2), "{met:?}");
+        assert_eq!(met.joined + met.lost_behind, met.requests - met.lost_before, "{met:?}");
+        let line = program::read(&place.join("line"));
+        let counts = line.delay.expect("a line").directions[0].counts;
+        // What the line counts of this direction is all in its log, warm-up and all.
+        let logged = met.passed + met.foreign + met.copies;
+        assert!(counts.closes() && counts.received >= logged, "{counts:?} {met:?}");
+    }
+    for of in &calibration.backends {
+        let mine = parts.parts.iter().filter(|part| part.backend == of.backend);
+        let at_first = mine.filter(|part| part.between == PartOf::Line { delay: Nanos(20_000) });
+        let joined: u64 = at_first.filter_map(|part| part.met).map(|met| met.joined).sum();
+        assert_eq!(joined, of.n, "{}", of.backend);
+    }
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn every_backend_is_held_against_the_truth_message_by_message_and_a_later_run_knows_its_limit() {
+    let _alone = program::alone();
+    if !ready() {
+        return;
+    }
+    let of = calibrate(
+        "--backends udp:spin,packet:spin,xdp:spin --delays 20us,100us,300us --rate 4kpps --runs 3 \
+         --duration 700ms --warmup 200ms --seed 5",
+    );
+    let (calibration, parts) = found(&of.run);
+    assert_eq!(of.run.state, RunState::Complete);
+    let names: Vec<&str> = calibration.backends.iter().map(|of| of.backend.as_str()).collect();
+    assert_eq!(names, ["udp spin", "packet spin", "xdp spin"], "{:?}", calibration.missing);
+    parts_add_up(&of);
+    // Three delays and back to back, of each, in each round, in an order of its own.
+    assert_eq!((parts.order.len(), parts.parts.len()), (3, 36));
+    let between = |order: &Vec<u32>| {
+        let part = |number: &u32| &parts.parts[*number as usize];
+        order.iter().map(|of| (part(of).backend.clone(), part(of).between)).collect::<Vec<_>>()
+    };
+    assert_ne!(between(&parts.order[0]), between(&parts.order[1]));
+    for name in names {
+        let one = backend(calibration, name);
+        assert!(one.n > 1_000 && one.runs == 3 && one.error_min_ns > 0, "{one:?}");
+        assert!(one.base.is_some() && one.definition == "one-way", "{one:?}");
+        // The clock of the client starts before the line's and stops after it.
+        // Where the host made runs that differ, they are worth too little for a median.
+        let median = &one.errors_raw[0];
+        assert!(median.error_ns.map_or(median.n_eff < 100.0, |error| error > 0.0), "{one:?}");
+        let slope = parts.slopes.iter().find(|of| of.backend == name).unwrap();
+        let slope = slope.slope.as_ref().expect("three delays");
+        assert!((0.9..1.1).contains(&slope.value), "{name}: {slope:?}");
+        let measured = series(&of.run, &format!("{}-measured", name.replace(' ', "-"))).unwrap();
+        assert_eq!(measured.n, one.n);
+        let [above, below] = whylate_record::calibrate::error_tags(name);
+        let errors = logged(&of.directory, &above).len() + logged(&of.directory, &below).len();
+        assert_eq!(errors, one.n, "every error is in the log");
+    }
+    assert!(parts.planted.is_empty());
+    let text = said(&of.output);
+    assert!(text.contains("How close each backend comes to the truth"), "{text}");
+    // The line's own error, and beside it netem's or why there is none.
+    let [line, netem] = &calibration.emulators[..] else { panic!("{:?}", calibration.emulators) };
+    assert_eq!((line.name.as_str(), netem.name.as_str()), ("the delay line", "netem"));
+    assert!(line.n > 0 && (netem.n > 0) == netem.missing.is_none(), "{netem:?}");
+    let page = std::fs::read_to_string(of.directory.join("report.html")).unwrap();
+    for told in [&text, &page] {
+        assert!(told.contains("What comes about less what was set"), "{text}");
+    }
+    assert!(page.contains("id=\"calibrated\""));
+    for lines in ["lines of the histogram log are", "line of the histogram log is"] {
+        assert!(!page.contains(&format!("{lines} not drawn")), "no riddle is left on the page");
+    }
+    a_later_run_knows(&of, calibration);
+}
+
+/// What calibrations are of, as a later run says it.
+const CALIBRATED_WAY: &str = "it was found one way over an open lab bed with a delay line at ";
+/// What a run over loopback is of, as it says it.
+const LATER_WAY: &str = " in it, and these numbers are there and back over loopback";
+
+/// Keeps a calibration of `udp spin` that holds up to this percentile, for this host as it was read back;
+/// of one way, or, as those of before that was kept, of nobody knows which.
+fn keep(state: &Path, host: &Fingerprint, limit: Option<f64>, way: Option<calibrations::Way>) {
+    let mut store = Store::default();
+    let planted = calibrations::Calibrated {
+        backend: "udp spin".to_owned(),
+        limit_raw: None,
+        limit_compensated: limit,
+        base: Some(Nanos(3_000)),
+        tolerance: Nanos(1_000),
+        per_second: 2_000.0,
+        bytes: 64,
+        way,
+        at_ns: 951_827_696_000_000_000,
+        run: "planted".to_owned(),
+    };
+    store.add(host, [planted]);
+    let mut json = serde_json::to_value(&store).unwrap();
+    json["format_version"] = 1.into();
+    let place = state.join("whylate");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("calibrations.json"), json.to_string()).unwrap();
+}
+
+/// Cells of the first row of a table that begins with this.
+fn row<'a>(text: &'a str, label: &str) -> Vec<&'a str> {
+    let begins = |line: &&str| line.strip_prefix(label).is_some_and(|rest| rest.starts_with(' '));
+    let line = text.lines().find(begins).unwrap_or_else(|| panic!("no {label} in\n{text}"));
+    line[label.len()..].split_whitespace().collect()
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_the_host_changed() {
+    let _alone = program::alone();
+    if needs::cpus(2).is_none() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join("state");
+    let measured = |name: &str| {
+        let directory = home.path().join(name);
+        let words = "rtt --wait spin --rate 2kpps --duration 600ms --warmup 100ms --no-trace \
+                     --percentiles 50,90,99";
+        let mut command = whylate(words.split_whitespace());
+        let output =
+            command.arg("-o").arg(&directory).env("XDG_STATE_HOME", &state).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+        let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+        (program::read(&directory), String::from_utf8(output.stdout).unwrap(), page)
+    };
+    let (run, text, page) = measured("unknown");
+    assert!(flow(&run).trust.is_none());
+    assert!(row(&text, "response").iter().all(|cell| !cell.starts_with('~')), "{text}");
+    assert!(!page.contains("class=\"beyond\""));
+    let way = calibrations::Way {
+        definition: "one-way".to_owned(),
+        over: calibrations::over_bed(Some(BedKind::Open)),
+        delay: Some("20.0us".to_owned()),
+    };
+    keep(&state, &run.host, Some(50.0), Some(way));
+    let (run, text, page) = measured("known");
+    assert_eq!(flow(&run).trust.as_ref().and_then(|of| of.limit_percent), Some(50.0));
+    for label in ["service", "response"] {
+        // Minimum, p50, p90, p99, maximum.
+        let cells = row(&text, label);
+        assert!(!cells[0].starts_with('~') && !cells[1].starts_with('~'), "{text}");
+        // A percentile that the sample does not support, and the largest of what was lost, are not shown.
+        assert!(cells[2..5].iter().all(|cell| *cell == "-" || cell.starts_with('~')), "{text}");
+        assert!(cells[2..5].iter().any(|cell| cell.starts_with('~')), "{text}");
+    }
+    let late = row(&text, "send lateness");
+    assert!(late.iter().all(|cell| !cell.starts_with('~')), "the client's own: {text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("is what lies beyond p50") && !flat.contains("STALE"), "{text}");
+    // Rate and size are those that were kept, and are not spoken of.
+    let differs = format!("Conditions differ: {CALIBRATED_WAY}20.0us{LATER_WAY}.");
+    assert!(flat.contains(&differs), "{text}");
+    let told = flow(&run).trust.as_ref().map(|of| of.other.clone());
+    assert_eq!(told, Some(vec![format!("{CALIBRATED_WAY}20.0us{LATER_WAY}")]));
+    assert!(page.contains("<td class=\"beyond\">~") && !page.contains("STALE"));
+    let changed = Fingerprint { kernel: "0.0.1".to_owned(), ..run.host.clone() };
+    keep(&state, &changed, None, None);
+    let (_, text, page) = measured("changed");
+    assert!(row(&text, "response")[1].starts_with('~'), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("all of it is grey"), "{text}");
+    for told in [&flat, &page] {
+        assert!(told.contains("STALE: kernel was 0.0.1 and is"), "{text}");
+    }
+    assert!(flat.contains("over which path, is not known."), "{text}");
+}
+
+/// A recording by a calibrated backend has its limit; on a host that has changed since it is told what.
+fn a_later_run_knows(of: &Calibrated, calibration: &Calibration) {
+    let later = |part: &str| {
+        let directory = of.directory.with_file_name(part);
+        let words = "rtt --wait spin --rate 2kpps --duration 300ms --warmup 100ms --no-trace";
+        let mut command = whylate(words.split_whitespace());
+        let output =
+            command.arg("-o").arg(&directory).env("XDG_STATE_HOME", &of.state).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+        flow(&program::read(&directory)).trust.clone().expect("its backend was calibrated")
+    };
+    let told = later("later");
+    let limit = backend(calibration, "udp spin").limit_compensated.percent;
+    assert_eq!((told.limit_percent, told.backend.as_str()), (limit, "udp spin"));
+    assert_eq!(told.stale, None);
+    let [rate, way] = &told.other[..] else { panic!("rate and way differ: {told:?}") };
+    assert!(rate.starts_with("calibrated at ") && rate.ends_with(" a second, not 2000"), "{rate}");
+    // The first delay is the one that the curves are of.
+    assert_eq!(*way, format!("{CALIBRATED_WAY}{}{LATER_WAY}", Nanos(20_000)));
+    let file = of.state.join("whylate/calibrations.json");
+    let kernel = format!("\"kernel\": \"{}\"", of.run.host.kernel);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept.contains(&kernel), "{kept}");
+    std::fs::write(&file, kept.replace(&kernel, "\"kernel\": \"0.0.1\"")).unwrap();
+    let told = later("changed");
+    let stale = told.stale.expect("another kernel");
+    assert!(stale.contains("kernel was 0.0.1 and is"), "{stale}");
+    assert_eq!(told.limit_percent, limit);
+}
+
+/// What the client planted is what calibration and client say alike, and as many messages as were drawn.
+fn was_planted(found: &PlantedFound, one_in: u64, parts: u64, (least_ns, most_ns): (f64, f64)) {
+    let all = found.planted + found.unplanted;
+    // One of each so many that follow each other, in each part from its first message on; lost ones are none.
+    let lost = all / 100;
+    let most = all.div_ceil(one_in) + lost + parts;
+    assert!(found.planted <= most && found.planted + lost + parts >= all / one_in, "{found:?}");
+    // By the client's own counter.
+    let size = found.size_ns.expect("the client tells");
+    assert!((least_ns..=most_ns).contains(&size), "{found:?}");
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_planted_bias_is_found_loudly_and_kept_for_nobody() {
+    let _alone = program::alone();
+    if !ready() {
+        return;
+    }
+    // An interval of 95 % misses what was planted now and then: not in two of three.
+    let (mut tries, mut held) = (Vec::new(), 0);
+    for seed in 1..=needs::TRIES {
+        let of = calibrate(&format!(
+            "--backends udp:spin --delays 20us --rate 5kpps --runs 2 --duration 2s --warmup 200ms \
+             --plant-bias 500ns --seed {seed}"
+        ));
+        let planted_found = planted(&of.run);
+        assert_eq!(of.output.status.code(), Some(4));
+        let is_planted = |of: &Warning| matches!(of, Warning::Planted { .. });
+        assert!(of.run.warnings.iter().any(is_planted));
+        assert!(said(&of.output).contains("PLANTED ON PURPOSE"), "{}", said(&of.output));
+        assert!(!of.state.join("whylate/calibrations.json").exists());
+        was_planted(planted_found, 2, 2, (450.0, 550.0));
+        // The clients that were late say so as well, and those of the base were not.
+        for part in &found(&of.run).1.parts {
+            let client = program::read(&of.directory.join(&part.directory).join("client"));
+            let through = matches!(part.between, PartOf::Line { .. });
+            assert_eq!(client.warnings.iter().any(is_planted), through, "{part:?}");
+        }
+        let (low, high) = planted_found.interval_ns.expect("blocks enough");
+        // An interval that holds whatever is there says nothing.
+        let is_narrow = high - low < 2_000.0;
+        if is_narrow && low > 0.0 && low <= 500.0 && 500.0 <= high {
+            held += 1;
+            if held == HELD_OFTEN {
+                return;
+            }
+        }
+        tries.push(format!("{planted_found:?}"));
+    }
+    panic!("500 ns were planted, and held in {held} tries; not in {tries:?}");
+}
+
+/// Time of one run, and what must be taken of the CPUs before a tenth of one run's messages can be late.
+const TAIL_RUN_NS: f64 = 2e9;
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_planted_tail_ends_trust_below_its_percentile() {
+    let _alone = program::alone();
+    if !ready() {
+        return;
+    }
+    // Three runs: of two nobody knows how far runs lie apart, and a single one that the host slows down leaves
+    // no interval at any percentile.
+    let tried = || {
+        let of = calibrate(
+            "--backends udp:spin --delays 20us --rate 5kpps --runs 3 --duration 2s --warmup 200ms \
+             --tolerance 1ms --plant-tail 1in50:5ms --seed 3",
+        );
+        let planted_found = planted(&of.run);
+        was_planted(planted_found, 50, 3, (4.99e6, f64::INFINITY));
+        let of_backend = backend(found(&of.run).0, "udp spin");
+        let percent = |limit: whylate_model::calibration::Limit| limit.percent.unwrap_or(0.0);
+        let (without, with) =
+            (percent(planted_found.limit_without), percent(planted_found.limit_with));
+        let raw = (&of_backend.errors_compensated, &of_backend.notes);
+        if without >= 90.0 && with < 99.0 {
+            return Ok(());
+        }
+        Err(format!("p{without} without and p{with} with: {planted_found:?}; the backend: {raw:?}"))
+    };
+    let cpus = whylate_sys::affinity::get();
+    let _ = needs::unless_taken(&cpus, TAIL_RUN_NS / 10.0, tried);
+}
+
+/// How late a message of one in ten thousand is here by itself, ns; none where that is not known.
+fn late_by_itself(words: &str) -> Option<f64> {
+    let of = calibrate(words);
+    let errors = &backend(found(&of.run).0, "udp spin").errors_compensated;
+    let at = errors.iter().find(|at| (at.percent - 99.99).abs() < 1e-9)?;
+    Some(at.low_ns?.abs().max(at.high_ns?.abs()))
+}
+
+/// What is planted is so many times the tolerance, which is so many times what the host does by itself, and
+/// this at least; a client gives a message up after a second.
+const TIMES: f64 = 4.0;
+const LEAST_TOLERANCE_NS: f64 = 1e6;
+const MOST_TOLERANCE_NS: f64 = 1e8;
+
+#[test]
+#[ignore = "takes a minute of a quiet host: `make bench` runs it"]
+fn one_in_ten_thousand_that_is_planted_moves_the_limit_of_a_backend_from_p99_99_to_below_it() {
+    let _alone = program::alone();
+    if !ready() {
+        return;
+    }
+    // Some 240 000 messages: 24 lie beyond p99.99.
+    let words =
+        "--backends udp:spin --delays 20us --rate 15kpps --runs 4 --duration 4s --warmup 200ms";
+    let tried = || {
+        // Without a plant first: what is tolerated is more than the host does by itself at that percentile.
+        let own = late_by_itself(words)
+            .ok_or_else(|| "the host leaves no interval at p99.99".to_owned())?;
+        let tolerance = (TIMES * own).max(LEAST_TOLERANCE_NS).round();
+        if tolerance > MOST_TOLERANCE_NS {
+            return Err(format!("one in 10 000 is late by {own:.0} ns by itself"));
+        }
+        let by = TIMES * tolerance;
+        let of = calibrate(&format!(
+            "{words} --tolerance {tolerance}ns --plant-tail 1in10000:{by}ns --seed 4"
+        ));
+        let tail = planted(&of.run);
+        was_planted(tail, 10_000, 4, (0.999 * by, f64::INFINITY));
+        let all = tail.planted + tail.unplanted;
+        let percent = |limit: whylate_model::calibration::Limit| limit.percent.unwrap_or(0.0);
+        let (without, with) = (percent(tail.limit_without), percent(tail.limit_with));
+        say(&format!(
+            "{} of {all} are {by} ns late at a tolerance of {tolerance} ns: up to p{without} without, p{with} \
+             with",
+            tail.planted
+        ));
+        // Decimal numbers, in binary.
+        let is_reached = |limit: f64| limit > 99.99 - 1e-9;
+        if is_reached(without) && !is_reached(with) { Ok(()) } else { Err(format!("{tail:?}")) }
+    };
+    let _ = needs::unless_much_taken(&whylate_sys::affinity::get(), EXCUSED_NS, tried);
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_rate_that_none_holds_is_lowered_for_all_and_dpdk_among_others_is_named_as_not_calibrated() {
+    const ASKED: f64 = 5e6;
+    const LAST_TRY: u32 = 3;
+    let _alone = program::alone();
+    if !ready() {
+        return;
+    }
+    let of = calibrate(
+        "--backends udp:spin,dpdk:spin,packet:spin --delays 20us --rate 5Mpps --runs 1 --duration 250ms \
+         --warmup 50ms --seed 6",
+    );
+    let (calibration, parts) = found(&of.run);
+    let [missing] = &calibration.missing[..] else { panic!("{:?}", calibration.missing) };
+    assert_eq!(missing.backend, "dpdk spin");
+    assert!(missing.why.contains("belongs to the process"), "{missing:?}");
+    assert!(said(&of.output).contains("dpdk spin was not calibrated"), "{}", said(&of.output));
+    assert!((parts.wanted_pps - ASKED).abs() < 1.0 && parts.common_pps < 0.99 * ASKED, "{parts:?}");
+    let last = parts.held.iter().map(|held| held.attempt).max().expect("a rate was tried");
+    assert!(last > 0, "it was lowered: {:?}", parts.held);
+    for attempt in 0..=last {
+        let tried = parts.held.iter().filter(|held| held.attempt == attempt);
+        let mut names: Vec<&str> = tried.map(|held| held.backend.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["packet spin", "udp spin"], "{:?}", parts.held);
+    }
+    let of_last = || parts.held.iter().filter(|held| held.attempt == last);
+    let is_held =
+        of_last().all(|held| held.sent_pps.min(held.received_pps) >= 0.99 * held.asked_pps);
+    let asked = of_last().map(|held| held.asked_pps).fold(0.0, f64::max);
+    if is_held {
+        assert!((parts.common_pps - asked).abs() < 1.0, "{parts:?}");
+    } else {
+        // All tries are used up: they are asked for a little less than the slowest held at the last.
+        assert!(last == LAST_TRY && parts.common_pps < asked, "{parts:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_calibrated_is_refused_with_what_to_do_and_nothing_is_left() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    for (words, part) in [
+        (&["--delays", "10us,10us"][..], "is there twice"),
+        (&["--delays", "0s"], "zero is no limit"),
+        (&["--backends", "dpdk:spin"], "belongs to the process"),
+        (&["--backends", "tcp"], "no backend"),
+        (&["--line-port", "udp"], "by packet or xdp"),
+        (&["--metric", "(?P<value>[0-9]+)"], "--client"),
+        (&["--client", "ping x"], "--metric"),
+        (&["--client", "ping x", "--metric", "latency"], "name a group"),
+        (&["--client", "ping x", "--metric", "("], "no regular expression"),
+        (&["--client", " ", "--metric", "(?P<value>[0-9]+)"], "names no program"),
+        (&["--plant-tail", "1in1:1us"], "1in10000:20us"),
+    ] {
+        let directory = home.path().join("run");
+        let output = whylate(["calibrate"]).args(words).arg("-o").arg(&directory).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
+        assert!(said(&output).contains(part), "{words:?}: {}", said(&output));
+        assert!(!directory.exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn without_rights_or_a_second_cpu_it_says_what_is_missing_and_what_is_left() {
+    let _alone = program::alone();
+    let (Some(setpriv), Some(taskset)) = (needs::program("setpriv"), needs::program("taskset"))
+    else {
+        return;
+    };
+    let Some(cpus) = needs::cpus(2).filter(|_| needs::root()) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let run = |mut command: Command, part: &str| {
+        let directory = home.path().join(part);
+        let words = ["calibrate", "--quick", "--backends", "udp:spin"];
+        command.arg(program::path()).args(words).arg("-o").arg(&directory);
+        command.env("NO_COLOR", "1").env("XDG_STATE_HOME", home.path());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(!directory.exists(), "nothing was measured, and nothing is left");
+        said(&output)
+    };
+    let mut without = Command::new(setpriv);
+    let caps = "-sys_admin,-net_admin";
+    without.args(["--bounding-set", caps, "--inh-caps", caps]);
+    let text = run(without, "rights");
+    assert!(text.contains("CAP_SYS_ADMIN") && text.contains("whylate delay --proxy"), "{text}");
+    let mut alone = Command::new(taskset);
+    alone.args(["-c", &cpus[0].to_string()]);
+    let text = run(alone, "alone");
+    assert!(text.contains("a CPU of their own"), "{text}");
+}

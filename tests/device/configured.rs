@@ -1,0 +1,69 @@
+//! A configuration that takes CPUs away from everybody else, as the box has it: each knob reads back as it
+//! was asked or is told to be missing, and afterwards what was changed is as before.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{MEASURED, adds_up, device, possible};
+use crate::needs;
+use crate::program::{self, record_ending};
+
+const CONFIGURATION: &str = "local+isolset+power";
+
+/// What files of the kernel say that such a configuration changes, where they can be read.
+fn affected() -> BTreeMap<PathBuf, String> {
+    let mut files = vec![
+        PathBuf::from("/sys/devices/virtual/workqueue/cpumask"),
+        PathBuf::from("/sys/module/pcie_aspm/parameters/policy"),
+        PathBuf::from("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        PathBuf::from("/sys/devices/system/cpu/cpufreq/boost"),
+    ];
+    for cpu in whylate_sys::affinity::get() {
+        let of = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}"));
+        files.push(of.join("power/pm_qos_resume_latency_us"));
+        files.push(of.join("cpufreq/scaling_governor"));
+    }
+    let interrupts = std::fs::read_dir("/proc/irq").into_iter().flatten().flatten();
+    files.extend(interrupts.map(|entry| entry.path().join("smp_affinity_list")));
+    let read = |file: PathBuf| std::fs::read_to_string(&file).ok().map(|text| (file, text));
+    files.into_iter().filter_map(read).collect()
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_configuration_with_cpus_of_its_own_reads_back_and_leaves_the_host_as_it_was() {
+    let _alone = program::alone();
+    if !possible() {
+        return;
+    }
+    let words = format!(
+        "device --box forward:packet --sizes 128 --rate 2kpps --rounds 3 --duration 300ms --warmup 50ms \
+         --no-throughput --config unchanged,{CONFIGURATION}"
+    );
+    let before = affected();
+    let recorded = record_ending(&words, &MEASURED);
+    assert_eq!(affected(), before, "the host is as it was");
+    let of = device(&recorded);
+    of.sizes.iter().for_each(adds_up);
+    let Some(told) = of.configurations.iter().find(|one| one.name == CONFIGURATION) else {
+        // A host of few CPUs cannot spare one.
+        let why = of.notes.iter().find(|note| note.contains(CONFIGURATION));
+        let why = why.unwrap_or_else(|| panic!("nothing is said of it: {:?}", of.notes));
+        return needs::left_out(why);
+    };
+    assert!(!told.knobs.is_empty(), "{told:?}");
+    for knob in &told.knobs {
+        // One number, one word or one list of CPUs; others are sentences of their own, and one that does not
+        // read back as it was asked ends the run.
+        let is_plain =
+            knob.name == "affinity" || (knob.name.starts_with("cpu") && knob.name.contains('.'));
+        if let Some(asked) = knob.asked.as_ref().filter(|_| is_plain) {
+            assert_eq!(asked, &knob.got, "{knob:?}");
+        }
+        assert!(!knob.got.is_empty(), "{knob:?}");
+        assert!(told.missing.iter().all(|missing| missing.knob != knob.name), "{knob:?}");
+    }
+    assert!(told.missing.iter().all(|missing| !missing.why.is_empty()), "{told:?}");
+    let ways = of.sizes.iter().filter(|at| at.configuration.as_deref() == Some(CONFIGURATION));
+    assert_eq!(ways.count(), 2, "both ways");
+}

@@ -1,0 +1,270 @@
+//! `whylate forward --port udp`: datagrams go through ordinary sockets, each is counted and stamped, what is
+//! lost is located, and what cannot be forwarded between is refused.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use whylate_model::forward::{Forward, ForwardEnd};
+
+use crate::between::{Bed, Forwarding};
+use crate::forward::{closes_with_times, cpus};
+use crate::program::{self, record_ending, said, whylate};
+use crate::requests::{flow, series};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Nothing comes any more after so long.
+const SILENCE: Duration = Duration::from_millis(500);
+
+fn socket() -> (UdpSocket, SocketAddr) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let at = socket.local_addr().unwrap();
+    (socket, at)
+}
+
+/// A forwarder to this server, and where clients reach it.
+fn forwarding(to: SocketAddr, words: &str) -> (Forwarding, SocketAddr) {
+    let (forwarding, said) = Forwarding::started(&format!("127.0.0.1:0 {to} --port udp {words}"));
+    let (_, rest) = said.split_once("forwarding between ").unwrap();
+    (forwarding, rest.split_once(" and ").unwrap().0.parse().unwrap())
+}
+
+/// What the kernel dropped at a port.
+fn dropped(of: &Forward, port: usize) -> u64 {
+    of.ports[port].drops.iter().filter(|drops| drops.frames).map(|drops| drops.count).sum()
+}
+
+/// What hosts answered of servers that are not there.
+fn answers(of: &Forward) -> u64 {
+    let occasions = of.ports[1].drops.iter().filter(|drops| !drops.frames);
+    occasions.map(|drops| drops.count).sum()
+}
+
+#[test]
+fn datagrams_of_several_clients_are_counted_and_stamped_however_it_waits_and_on_one_cpu_or_two() {
+    const MESSAGES: u64 = 60;
+    const CLIENTS: u64 = 3;
+    let _alone = program::alone();
+    for wait in ["spin", "poll", "epoll"] {
+        for cpus in cpus() {
+            let (server, to) = socket();
+            let (forwarding, at) = forwarding(to, &format!("--wait {wait} {cpus}"));
+            let echo = thread::spawn(move || {
+                let (mut buffer, mut peers) = ([0; 2_048], BTreeSet::new());
+                for _ in 0..CLIENTS * MESSAGES {
+                    let (length, from) = server.recv_from(&mut buffer).unwrap();
+                    peers.insert(from);
+                    server.send_to(&buffer[..length], from).unwrap();
+                }
+                peers.len() as u64
+            });
+            let client = |client: u64| {
+                let (socket, _) = socket();
+                socket.connect(at).unwrap();
+                for number in 0..MESSAGES {
+                    let message = vec![(client * 7 + number) as u8; number as usize * 24];
+                    socket.send(&message).unwrap();
+                    let mut back = [0; 2_048];
+                    let length = socket.recv(&mut back).unwrap();
+                    assert!(back[..length] == message, "client {client}, message {number}");
+                }
+            };
+            thread::scope(|scope| {
+                for number in 0..CLIENTS {
+                    scope.spawn(move || client(number));
+                }
+            });
+            assert_eq!(echo.join().unwrap(), CLIENTS, "a socket towards the server for each");
+            let told = forwarding.stop();
+            closes_with_times(&told);
+            assert_eq!((told.backend.as_str(), told.wait.as_str()), ("udp", wait));
+            assert_eq!(told.ended, ForwardEnd::Stopped);
+            assert_eq!(told.threads.len(), cpus.split(',').count(), "{told:?}");
+            for direction in &told.directions {
+                let counts = (direction.received, direction.forwarded, direction.waiting);
+                assert_eq!(counts, (CLIENTS * MESSAGES, CLIENTS * MESSAGES, 0), "{told:?}");
+                let bytes = CLIENTS * 24 * (0..MESSAGES).sum::<u64>();
+                assert_eq!((direction.received_bytes, direction.forwarded_bytes), (bytes, bytes));
+                assert_eq!(direction.residence.as_ref().unwrap().samples, CLIENTS * MESSAGES);
+                assert_eq!(direction.ticks.as_ref().unwrap().all.frames, CLIENTS * MESSAGES);
+                assert!(direction.kernel_residence.is_none() && direction.runts == 0);
+            }
+            // What is of links and rings is not made up.
+            for (port, of) in told.ports.iter().enumerate() {
+                assert!(of.is_socket() && of.interface_counts.is_none(), "{of:?}");
+                assert_eq!((of.mtu, of.index, dropped(&told, port)), (0, 0, 0), "{of:?}");
+            }
+            assert!(told.stamping.unwrap().per_burst_ns > 0.0);
+            let looked = told.threads.iter().map(|thread| thread.looks).sum::<u64>();
+            let vain = told.threads.iter().map(|thread| thread.in_vain).sum::<u64>();
+            let bursts = told.directions.iter().map(|of| of.bursts).sum::<u64>();
+            assert_eq!(looked - vain, bursts, "{told:?}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn requests_come_back_through_a_forwarder_of_datagrams_and_its_log_is_a_part_of_their_time() {
+    let _alone = program::alone();
+    let (free, to) = socket();
+    drop(free);
+    let mut reflector = whylate(["reflect", "--listen", &to.to_string(), "--idle", "60s"]);
+    let mut reflector = reflector.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(reflector.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let words = format!("--interval 100ms -o {}", directory.display());
+    let (forwarding, at) = forwarding(to, &words);
+    let words = format!("rtt {at} --rate 500pps --duration 2s --warmup 100ms --no-trace");
+    let recorded = record_ending(&words, &[0, 4]);
+    let _ = reflector.kill();
+    let _ = reflector.wait();
+    let told = forwarding.stop();
+    closes_with_times(&told);
+    let flow = flow(&recorded.run);
+    let (sent, received) = (flow.packets.sent, flow.packets.received + flow.packets.late);
+    assert!(sent > 0 && received > 0, "{:?}", flow.packets);
+    // Those of the warm-up and of greeting the reflector as well.
+    let [there, back] = &told.directions[..] else { panic!("{told:?}") };
+    assert!(there.forwarded >= sent && back.forwarded >= received, "{told:?}");
+    let lost = dropped(&told, 0) + dropped(&told, 1);
+    assert!(received + lost >= sent, "{:?}: {told:?}", flow.packets);
+    let times = series(&recorded.run, flow.service.as_ref().unwrap()).unwrap();
+    let round_trip = times.quantiles[0].value.unwrap();
+    let run = program::read(&directory);
+    for (direction, name) in [(there, "forward-residence-0"), (back, "forward-residence-1")] {
+        assert_eq!(direction.residence.as_ref().unwrap().samples, direction.forwarded);
+        let of = series(&run, name).expect(name);
+        assert_eq!(of.n, direction.forwarded);
+        assert!(of.quantiles[0].value.unwrap() < round_trip, "{of:?}");
+    }
+    let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
+    let text = said(&report).split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["What was forwarded", "by ordinary sockets of the kernel"] {
+        assert!(text.contains(words), "no `{words}` in {text}");
+    }
+    assert!(text.contains("A datagram stayed from when"), "{text}");
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn what_a_saturated_forwarder_of_datagrams_loses_is_located_and_adds_up_to_what_was_offered() {
+    const OFFERED: u64 = 2_000;
+    let _alone = program::alone();
+    let (server, to) = socket();
+    // A thousand a second at most.
+    let (forwarding, at) = forwarding(to, "--work 1ms");
+    let (client, _) = socket();
+    for _ in 0..OFFERED {
+        client.send_to(&[7; 1_000], at).unwrap();
+    }
+    server.set_read_timeout(Some(SILENCE)).unwrap();
+    let mut delivered = 0;
+    while server.recv(&mut [0; 2_000]).is_ok() {
+        delivered += 1;
+    }
+    let told = forwarding.stop();
+    closes_with_times(&told);
+    let (there, lost) = (&told.directions[0], dropped(&told, 0));
+    assert_eq!(there.received + lost, OFFERED, "{told:?}");
+    assert_eq!((there.forwarded, there.refused), (delivered, 0), "{told:?}");
+    assert!(lost > OFFERED / 10 && delivered > 0, "{told:?}");
+    let places: Vec<&str> = told.ports[0]
+        .drops
+        .iter()
+        .filter(|of| of.count > 0)
+        .map(|of| of.counter.as_str())
+        .collect();
+    assert_eq!(places, ["sk_drops"]);
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_server_that_is_gone_is_told_by_its_host_s_answers_and_one_that_comes_back_is_served() {
+    let _alone = program::alone();
+    let (server, to) = socket();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let (forwarding, at) = forwarding(to, &format!("-o {}", directory.display()));
+    let (client, _) = socket();
+    client.connect(at).unwrap();
+    client.send(b"first").unwrap();
+    let mut buffer = [0; 64];
+    let (_, from) = server.recv_from(&mut buffer).unwrap();
+    drop(server);
+    for _ in 0..20 {
+        client.send(b"anybody").unwrap();
+        thread::sleep(Duration::from_millis(2));
+    }
+    let server = UdpSocket::bind(to).unwrap();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.send(b"again").unwrap();
+    let (length, again) = server.recv_from(&mut buffer).unwrap();
+    assert_eq!((&buffer[..length], again), (&b"again"[..], from));
+    let told = forwarding.stop();
+    closes_with_times(&told);
+    let there = &told.directions[0];
+    // All of them left: that nobody was there is known only afterwards, and costs none that follow.
+    assert_eq!((there.received, there.forwarded, there.refused), (22, 22, 0), "{told:?}");
+    assert!((1..=20).contains(&answers(&told)), "{told:?}");
+    let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
+    let text = said(&report).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("answers that nobody is there (ICMP), "), "{text}");
+}
+
+#[test]
+fn an_address_that_somebody_has_and_datagrams_for_itself_are_refused_by_name() {
+    let _alone = program::alone();
+    let (_server, to) = socket();
+    let (first, at) = forwarding(to, "");
+    let refused = |words: &str, status: i32, expected: &str| {
+        let mut command = whylate(["forward", "--port", "udp", "--no-dma-latency"]);
+        let output = command.args(words.split_whitespace()).output().unwrap();
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(status), "{words}: {told}");
+        assert!(told.contains(expected), "{words}: {told}");
+    };
+    refused(&format!("{at} {to} --duration 1s"), 1, "in use");
+    refused(&format!("192.0.2.77:0 {to} --duration 1s"), 1, "no interface here has it");
+    refused(&format!("{to} {to}"), 2, "sends to itself");
+    refused(&format!("0.0.0.0:{} {to}", to.port()), 2, "sends to itself");
+    let told = first.stop();
+    assert!(told.directions.iter().all(|of| of.received == 0), "{told:?}");
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn an_address_that_is_removed_in_the_run_has_what_cannot_be_sent_counted_and_the_reason_said() {
+    let _alone = program::alone();
+    let Some(bed) = Bed::asking() else { return };
+    // Two networks, of which the forwarder has an address each.
+    bed.between.ip("addr add 198.18.0.9/24 dev a");
+    bed.between.ip("addr add 198.19.0.9/24 dev b");
+    bed.server.ip("addr add 198.19.0.2/24 dev server0");
+    let words = "198.18.0.9:7000 198.19.0.2:7000 --port udp";
+    let (forwarding, _) = bed.between.inside(|| Forwarding::started(words));
+    let client = bed.client.inside(|| UdpSocket::bind("198.18.0.1:7000").unwrap());
+    let server = bed.server.inside(|| UdpSocket::bind("198.19.0.2:7000").unwrap());
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut buffer = [0; 64];
+    for _ in 0..10 {
+        client.send_to(b"there", "198.18.0.9:7000").unwrap();
+        server.recv(&mut buffer).unwrap();
+    }
+    bed.between.ip("addr del 198.19.0.9/24 dev b");
+    for _ in 0..5 {
+        client.send_to(b"nowhere", "198.18.0.9:7000").unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    let told = forwarding.stop();
+    let there = &told.directions[0];
+    assert!(there.closes(), "{told:?}");
+    assert_eq!((there.received, there.forwarded, there.refused), (15, 10, 5), "{told:?}");
+    assert!(there.refusals > 0 && there.first_refusal.is_some(), "{told:?}");
+}

@@ -1,1 +1,0 @@
-//! Holds nothing: the tests are in `main.rs`.

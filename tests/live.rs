@@ -1,0 +1,75 @@
+//! Tests of the whole tool that measure this machine, one file per subject, one after the other.
+//!
+//! They run the program as a user would and judge what it stored, by what holds whatever the machine does
+//! meanwhile: sums, counts and closures, never absolute times. What a test needs and the machine lacks is
+//! named by [`needs`]; nothing is passed over in silence.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+mod across;
+mod backends;
+mod between;
+mod breakdown;
+mod breakdown_faults;
+mod calibrate;
+mod calibrate_others;
+mod cgroup;
+mod checkup;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod chromium;
+mod clock_step;
+mod cyclictest;
+mod delay;
+mod delay_faults;
+mod delay_proxy;
+mod delaying;
+mod device;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod directories;
+mod disturbed;
+mod doctor;
+mod endurance;
+mod faults;
+mod figures;
+mod flows;
+mod forward;
+mod forward_datagrams;
+mod frames;
+mod guest;
+mod hourglass;
+mod killer2017;
+mod lab;
+mod load;
+mod log;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod needs;
+mod pacing;
+mod pairs;
+mod paper;
+mod peers;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod planted;
+mod planted_delays;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod program;
+mod rates;
+mod recorded;
+mod reflect;
+mod reflect_runs;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod requests;
+mod reservations;
+mod rt_app;
+mod rta_run;
+mod rtt;
+mod rtt_faults;
+mod rtt_modes;
+mod shortest;
+mod sink;
+mod stamps;
+mod switch_cost;
+mod tail;
+mod tap;
+mod versions;
+mod wake;
+mod watch;

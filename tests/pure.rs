@@ -1,0 +1,28 @@
+//! Tests of the whole tool that measure nothing: what it says of recorded, planted and damaged runs, and how
+//! it refuses wrong words. They run side by side.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
+
+mod browser;
+mod chromium;
+mod cli;
+mod compare;
+mod device_captures;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod directories;
+mod hot_path;
+mod listing;
+mod merge;
+mod merge_spread;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod needs;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod planted;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod program;
+mod report;
+mod report_page;
+#[allow(dead_code, reason = "shared with the other kind of tests")]
+mod requests;
+mod rta;
+mod two_cpus;

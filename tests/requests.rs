@@ -1,0 +1,65 @@
+//! What tests of requests and replies have in common: a bed, signals, and what a run has of a flow.
+
+use std::path::Path;
+
+use whylate_model::directory::RunDir;
+use whylate_model::flow::Flow;
+use whylate_model::run::Run;
+use whylate_model::series::Series;
+use whylate_stats::Histogram;
+
+use crate::needs;
+use crate::program::{said, whylate};
+
+pub(crate) const SIGKILL: i32 = 9;
+pub(crate) const SIGCONT: i32 = 18;
+pub(crate) const SIGSTOP: i32 = 19;
+
+/// A bed of a test, taken down with it whatever happens.
+pub(crate) struct Bed(pub(crate) String);
+
+impl Bed {
+    /// None where this machine cannot have one.
+    pub(crate) fn up(what: &str) -> Option<Self> {
+        Self::up_as(what, "direct")
+    }
+
+    /// One of this kind, with more words of `lab up` behind it: `bridge --tap`.
+    pub(crate) fn up_as(what: &str, kind: &str) -> Option<Self> {
+        if !needs::root() || needs::program("ip").is_none() {
+            return None;
+        }
+        let bed = Self(format!("t{}-{what}", std::process::id()));
+        let mut command = whylate(["lab", "up", "--name", &bed.0, "--kind"]);
+        let up = command.args(kind.split_whitespace()).output().unwrap();
+        assert_eq!(up.status.code(), Some(0), "{}", said(&up));
+        Some(bed)
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let _ = whylate(["lab", "down", "--name", &self.0]).output();
+    }
+}
+
+/// The first flow of a run.
+pub(crate) fn flow(run: &Run) -> &Flow {
+    run.flows.first().expect("a flow")
+}
+
+/// The series with this name.
+pub(crate) fn series<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
+    run.series.iter().find(|series| series.name == name)
+}
+
+/// What the histogram log of a run adds up to.
+pub(crate) fn logged(directory: &Path, name: &str) -> Histogram {
+    let mut sum = Histogram::new();
+    for (tag, _, _, histogram) in RunDir::open(directory).unwrap().read_histograms().unwrap() {
+        if tag == name {
+            sum.add(&histogram);
+        }
+    }
+    sum
+}

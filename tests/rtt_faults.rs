@@ -1,0 +1,204 @@
+//! Faults of the way and of the other end, through the command line: each is named with what to do, and
+//! nothing is left behind.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use whylate_model::run::RunState;
+use whylate_model::warning::Warning;
+use whylate_net::protocol::Answer;
+use whylate_net::{Cookie, Protocol, Raw};
+
+use crate::needs;
+use crate::program::{self, record_ending, said, whylate};
+use crate::requests::{Bed, flow, logged, series};
+
+/// How long the slow server thinks about each request.
+const SLOW: Duration = Duration::from_millis(20);
+
+/// A server on a thread of its own that does something with each message, and ends with this.
+struct Peer {
+    at: String,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Peer {
+    /// Answers with what `answer` makes of a message; not at all where that is empty.
+    fn new(mut answer: impl FnMut(&mut [u8]) -> Vec<u8> + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let at = socket.local_addr().unwrap().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut message = [0; 2_048];
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((length, from)) = socket.recv_from(&mut message) else { continue };
+                let answer = answer(&mut message[..length]);
+                if !answer.is_empty() {
+                    let _ = socket.send_to(&answer, from);
+                }
+            }
+        });
+        Self { at, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The command cannot measure, says why, and leaves nothing behind.
+fn refused(mut command: Command, directory: &Path, why: &[&str]) {
+    command.args(["--duration", "100ms", "--warmup", "10ms", "--no-trace", "-o"]).arg(directory);
+    command.env("NO_COLOR", "1").env("XDG_STATE_HOME", program::state()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in why {
+        assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+    assert!(!directory.exists(), "{text}");
+}
+
+/// The namespace of a bed's client.
+fn client_of(bed: &Bed) -> String {
+    format!("whylate-{}-client", bed.0)
+}
+
+/// Runs `ip WORDS` inside it.
+fn ip(bed: &Bed, words: &str) {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &client_of(bed), "ip"]).args(words.split_whitespace());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{words}: {}", said(&output));
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_peer_that_is_silent_or_answers_garbage_is_named_with_the_time_tried() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let silent = Peer::new(|_| Vec::new());
+    let garbage = Peer::new(|_| vec![0xa5; 300]);
+    for peer in [&silent, &garbage] {
+        let mut command = Command::new(program::path());
+        command.args(["rtt", &peer.at]);
+        refused(command, &directory, &["no reflector answered", &peer.at, "within 5."]);
+    }
+    let mut command = Command::new(program::path());
+    command.args(["rtt", &silent.at, "--interface", "nosuchport"]);
+    refused(command, &directory, &["`nosuchport`", "ip link"]);
+}
+
+#[test]
+fn a_slow_peer_is_measured_as_slow_as_it_is() {
+    let _alone = program::alone();
+    let slow = Peer::new(|message| {
+        let raw = Raw::new(Cookie(0));
+        if !matches!(raw.answer(message), Answer::Reply(_)) {
+            return Vec::new();
+        }
+        thread::sleep(SLOW);
+        message.to_vec()
+    });
+    let words = format!("rtt {} --rate 20pps --duration 500ms --warmup 50ms --no-trace", slow.at);
+    let recorded = record_ending(&words, &[0, 4]);
+    let flow = flow(&recorded.run);
+    assert!(flow.packets.add_up() && flow.departures.intended == 10, "{flow:?}");
+    let service = logged(&recorded.directory, "rtt-service");
+    let shortest = service.min().expect("something was answered");
+    assert!(u128::from(shortest) >= SLOW.as_nanos() * 999 / 1_000, "{shortest}");
+}
+
+#[test]
+fn interfaces_routes_and_mtus_that_will_not_do_are_named_with_what_to_do() {
+    let _alone = program::alone();
+    let Some(bed) = Bed::up("faults") else { return };
+    let inside = client_of(&bed);
+    let ip = |words: &str| ip(&bed, words);
+    // They go with the bed.
+    ip("link add off type veth peer name off-peer");
+    ip("addr add 198.18.7.1/24 dev off");
+    ip("link add bare type veth peer name bare-peer");
+    ip("link set bare up");
+    ip("link set bare-peer up");
+    ip("link set client0 mtu 1280");
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    for (words, why) in [
+        ("198.18.7.2:7000 --interface off", "ip link set off up"),
+        ("198.18.0.2:7000 --interface bare", "no ipv4 address"),
+        ("203.0.113.7:7000", "203.0.113.7:7000"),
+        ("198.18.0.2:7000 --size 1400 --dont-fragment", "MTU 1280"),
+    ] {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &inside]).arg(program::path());
+        command.arg("rtt").args(words.split_whitespace());
+        refused(command, &directory, &[why]);
+    }
+}
+
+#[test]
+#[ignore = "live figure: to accept"]
+fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run_goes_on() {
+    let _alone = program::alone();
+    // One for each end that spins.
+    if needs::cpus(2).is_none() {
+        return;
+    }
+    let Some(bed) = Bed::up("narrow") else { return };
+    let home = tempfile::tempdir().unwrap();
+    for way in ["--wait spin", "--wait block", "--wait block --one-way"] {
+        let directory = home.path().join(way.replace(' ', ""));
+        let words = format!(
+            "rtt --bed {} --rate 200pps --size 1400 --dont-fragment --duration 5s --warmup 100ms \
+             --no-trace {way}",
+            bed.0
+        );
+        let mut command = whylate(words.split_whitespace());
+        command.arg("-o").arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        program::reflector_of(child.id());
+        std::thread::sleep(Duration::from_secs(2));
+        ip(&bed, "link set client0 mtu 1000");
+        let output = child.wait_with_output().unwrap();
+        ip(&bed, "link set client0 mtu 1500");
+        let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(4), "{way}: {text}");
+        let run = program::read(&directory);
+        assert_eq!(run.state, RunState::Complete, "{way}");
+        let (flow, packets) = (flow(&run), &flow(&run).packets);
+        assert!(packets.add_up(), "{way}: {packets:?}");
+        let tried = packets.sent + packets.refused + packets.never_sent;
+        assert_eq!((tried, flow.departures.intended), (1_000, 1_000), "{way}: {packets:?}");
+        assert!(packets.refused > 0 && packets.sent > 0, "{way}: {packets:?}");
+        assert_eq!(packets.abandoned, 0, "{way}: {packets:?}");
+        let told = run.warnings.iter().find_map(|warning| match warning {
+            Warning::MessagesRefused { refused, reason, .. } => Some((*refused, reason.as_str())),
+            _ => None,
+        });
+        let (refused, reason) = told.expect("a warning");
+        assert_eq!(refused, packets.refused, "{way}");
+        assert!(reason.contains("does not fit the path"), "{way}: {reason}");
+        assert!(text.contains("the kernel did not take"), "{way}: {text}");
+        // They stay in the sample: of each it is known that it is later than whatever is waited for.
+        let late = series(&run, "rtt-lateness").expect("something was intended");
+        assert_eq!(late.n, 1_000, "{way}");
+        let censored = late.censored.expect("what never left");
+        assert!(censored.count >= refused, "{way}: {censored:?}");
+        assert!(censored.above >= flow.asked.timeout, "{way}: {censored:?}");
+    }
+}

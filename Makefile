@@ -20,8 +20,7 @@ run:
 	./target/release/whylate
 
 test: deps
-	$(CARGO) test --locked --workspace --no-fail-fast; first=$$?; \
-	$(CARGO) test --locked --workspace --test live -- --test-threads 1 && exit $$first
+	$(CARGO) xtask test
 	$(CARGO) xtask aarch64 --check
 
 test-dpdk: deps

@@ -2,8 +2,9 @@
 //!
 //! `cargo xtask check` keeps what the compiler cannot: the order of the layers, where unsafe may
 //! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
-//! bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests
-//! under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot function.
+//! test` runs all tests and names those that pass only at the second try. `cargo xtask bench` sets
+//! `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests under qemu-user,
+//! with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot function.
 
 mod aarch64;
 mod asm;
@@ -11,6 +12,7 @@ mod bench;
 mod layers;
 mod layout;
 mod promises;
+mod twice;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,11 +24,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["check"] => check(),
+        ["test"] => twice::run(&root()),
         ["bench", options @ ..] => bench::run(&root(), options),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["asm", name] => asm::print(&root(), name),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | bench [--test] | aarch64 [--check] | asm NAME"
+            "usage: cargo xtask check | test | bench [--test] | aarch64 [--check] | asm NAME"
         )),
     };
     match result {

@@ -1,0 +1,269 @@
+//! Runs all tests; what failed once runs again by itself, and what passes then is told to be flaky.
+//!
+//! Tests of the whole tool run on whatever machine there is. One of some thousand that fails by the mood of
+//! the machine shall not hide what the others say; nor shall it pass in silence: its name and its first
+//! failure are the last thing that is printed. More than [`MOST`] failures are no moods and get no second
+//! try, and neither does a test that took its whole program along.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// So many failures at most have a second try.
+const MOST: usize = 3;
+/// Of a program that has ended nothing more comes after so long.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// A test that failed, with what it said.
+#[derive(Debug, PartialEq, Eq)]
+struct Failure {
+    name: String,
+    said: Vec<String>,
+}
+
+/// What programs of tests, one after the other, printed.
+#[derive(Debug, Default)]
+struct Transcript {
+    begun: usize,
+    ended: usize,
+    counted: usize,
+    failures: Vec<Failure>,
+    reading: Reading,
+}
+
+/// Where in the output of a program of tests a line stands.
+#[derive(Debug, Default)]
+enum Reading {
+    #[default]
+    Tests,
+    /// Within what this failure said.
+    Said(Failure, Vec<Failure>),
+    /// Within the list of names.
+    Names(Vec<Failure>),
+}
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let mut flaky = at_most_twice(root, &["--no-fail-fast"], &[])?;
+    flaky.extend(at_most_twice(root, &["--test", "live"], &["--test-threads", "1"])?);
+    for failure in &flaky {
+        println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
+        for line in &failure.said {
+            println!("    {line}");
+        }
+    }
+    println!("all tests passed, {} of them at the second try", flaky.len());
+    Ok(())
+}
+
+/// Runs what `options` select; the tests among them that passed at the second try alone.
+fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec<Failure>> {
+    let (passed, first) = test(root, options, settings)?;
+    if passed {
+        return Ok(Vec::new());
+    }
+    if let Some(reason) = first.no_second_try() {
+        bail!("tests failed; no second try: {reason}");
+    }
+    let names: Vec<&str> = first.failures.iter().map(|failure| failure.name.as_str()).collect();
+    println!("\nonce more, by themselves: {}", names.join(", "));
+    let alone = [&["--exact", "--test-threads", "1"], names.as_slice()].concat();
+    let (passed, again) = test(root, options, &alone)?;
+    if !passed || again.counted > 0 {
+        bail!("tests failed twice");
+    }
+    Ok(first.failures)
+}
+
+/// Runs tests and prints what they print; whether all passed.
+fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Transcript)> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
+    command.arg("--").args(settings).stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let printed = child.stdout.take().context("no pipe to the tests")?;
+    let lines = lines_of(printed);
+    let mut transcript = Transcript::default();
+    loop {
+        match lines.recv_timeout(QUIET) {
+            Ok(line) => {
+                println!("{line}");
+                transcript.line(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            // Somebody that a test left behind may hold the pipe for ever.
+            Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    Ok((child.wait()?.success(), transcript))
+}
+
+/// The lines that come out of a pipe, read by a thread of their own.
+fn lines_of(pipe: ChildStdout) -> Receiver<String> {
+    let (tell, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n') {
+            let Ok(line) = line else { return };
+            if tell.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+impl Transcript {
+    /// Takes the next line.
+    fn line(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            self.ended += 1;
+            self.counted += failed(counts);
+            if let Reading::Names(failures) = std::mem::take(&mut self.reading) {
+                self.failures.extend(failures);
+            }
+            return;
+        }
+        self.reading = match std::mem::take(&mut self.reading) {
+            Reading::Tests => {
+                self.begun += usize::from(is_beginning(line));
+                if line == "failures:" { Reading::Names(Vec::new()) } else { Reading::Tests }
+            }
+            // The list of names comes twice: what they said first, the bare names behind it.
+            Reading::Names(failures) => match heading(line) {
+                Some(name) => Reading::Said(Failure { name, said: Vec::new() }, failures),
+                None => Reading::Names(listed(failures, line)),
+            },
+            Reading::Said(mut failure, mut failures) => {
+                if line == "failures:" {
+                    failures.push(failure);
+                    Reading::Names(failures)
+                } else if let Some(name) = heading(line) {
+                    failures.push(failure);
+                    Reading::Said(Failure { name, said: Vec::new() }, failures)
+                } else {
+                    failure.said.push(line.to_owned());
+                    Reading::Said(failure, failures)
+                }
+            }
+        };
+    }
+
+    /// Why what failed is not tried again.
+    fn no_second_try(&self) -> Option<String> {
+        if self.begun != self.ended {
+            return Some(format!("{} programs began and {} ended", self.begun, self.ended));
+        }
+        if self.failures.is_empty() {
+            return Some("no test is named".to_owned());
+        }
+        if self.failures.len() != self.counted {
+            return Some(format!("{} failed, {} are named", self.counted, self.failures.len()));
+        }
+        (self.counted > MOST).then(|| format!("{} failed, more than {MOST}", self.counted))
+    }
+}
+
+/// Is it `running N tests`?
+fn is_beginning(line: &str) -> bool {
+    let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+    number.is_some_and(|(number, _)| number.parse::<usize>().is_ok())
+}
+
+/// The number that failed, of `FAILED. 3 passed; 1 failed; ..`.
+fn failed(counts: &str) -> usize {
+    let number = counts.split("; ").find_map(|part| part.strip_suffix(" failed"));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The name in `---- NAME stdout ----`.
+fn heading(line: &str) -> Option<String> {
+    Some(line.strip_prefix("---- ")?.strip_suffix(" stdout ----")?.to_owned())
+}
+
+/// With the name of a list's line, unless what it said is there already.
+fn listed(mut failures: Vec<Failure>, line: &str) -> Vec<Failure> {
+    if let Some(name) = line.strip_prefix("    ").map(str::trim_end) {
+        if !name.is_empty() && !failures.iter().any(|failure| failure.name == name) {
+            failures.push(Failure { name: name.to_owned(), said: Vec::new() });
+        }
+    }
+    failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, MOST, Transcript};
+
+    fn read(text: &str) -> Transcript {
+        let mut transcript = Transcript::default();
+        text.lines().for_each(|line| transcript.line(line));
+        transcript
+    }
+
+    const TWO_PROGRAMS: &str = "
+running 2 tests
+test a::one ... ok
+test a::two ... a child says this
+FAILED
+
+failures:
+
+---- a::two stdout ----
+
+thread 'a::two' panicked at tests/a.rs:7:5:
+4 of 5
+
+
+failures:
+    a::two
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
+
+running 1 test
+test b ... ok
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    #[test]
+    fn a_failure_is_found_with_what_it_said_and_may_be_tried_again() {
+        let transcript = read(TWO_PROGRAMS);
+        let said = ["", "thread 'a::two' panicked at tests/a.rs:7:5:", "4 of 5", "", ""];
+        let failure = Failure { name: "a::two".to_owned(), said: said.map(str::to_owned).to_vec() };
+        assert_eq!(transcript.failures, [failure]);
+        assert_eq!((transcript.begun, transcript.ended, transcript.counted), (2, 2, 1));
+        assert_eq!(transcript.no_second_try(), None);
+    }
+
+    #[test]
+    fn a_failure_that_said_nothing_is_found_too() {
+        let silent = "running 2 tests\n\nfailures:\n\nfailures:\n    a\n    b\n\n\
+                      test result: FAILED. 0 passed; 2 failed; 0 ignored\n";
+        let names: Vec<String> = read(silent).failures.into_iter().map(|f| f.name).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_and_a_count_without_its_names_have_no_second_try() {
+        let crashed = TWO_PROGRAMS.to_owned() + "\nrunning 7 tests\n";
+        assert_eq!(
+            read(&crashed).no_second_try().unwrap_or_default(),
+            "3 programs began and 2 ended"
+        );
+        let unnamed = TWO_PROGRAMS.replace("1 passed; 1 failed", "0 passed; 2 failed");
+        assert_eq!(read(&unnamed).no_second_try().unwrap_or_default(), "2 failed, 1 are named");
+        assert_eq!(read("").no_second_try().unwrap_or_default(), "no test is named");
+    }
+
+    #[test]
+    fn many_failures_have_no_second_try() {
+        let many = TWO_PROGRAMS.repeat(MOST + 1);
+        assert_eq!(read(&many).no_second_try().unwrap_or_default(), "4 failed, more than 3");
+        assert_eq!(read(&TWO_PROGRAMS.repeat(MOST)).no_second_try(), None);
+    }
+}

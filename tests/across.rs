@@ -362,7 +362,11 @@ fn a_client_that_is_stopped_tells_both_ways_and_one_that_is_killed_leaves_a_read
             (sent_by(&bed, "client", "client0") > begun + 300).then_some(())
         });
         if signal == SIGKILL {
-            until("there is a checkpoint", || directory.join("run.json").exists().then_some(()));
+            until("there is a checkpoint of both ways", || {
+                let run = RunDir::open(&directory).ok()?.read_run().ok()?;
+                let ways = ["there-service", "back-service"];
+                ways.iter().all(|name| series(&run, name).is_some()).then_some(())
+            });
         }
         going.send(signal);
         let code = going.ends();

@@ -24,7 +24,7 @@ pub(crate) const SIGINT: i32 = 2;
 const CLIENT: (&str, &str) = ("02:00:00:00:00:01", "198.18.0.1");
 const SERVER: (&str, &str) = ("02:00:00:00:00:02", "198.18.0.2");
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A network namespace, gone with this.
 pub(crate) struct Place {

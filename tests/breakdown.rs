@@ -439,15 +439,18 @@ fn the_trace_is_gone_with_the_run_whether_it_ended_or_was_killed() {
         let all = tracefs.instances().unwrap();
         all.into_iter().filter(|name| name.starts_with("whylate-")).count()
     };
+    // What an earlier one left, the first recording mends.
+    taken_apart("--breakdown=stamps --no-trace");
     let before = ours(&tracefs);
     taken_apart("--breakdown");
     assert_eq!(ours(&tracefs), before);
     let home = tempfile::tempdir().unwrap();
     let mut command = whylate(["rtt", "--breakdown", "--duration", "60s", "-o"]);
-    let mut child = command.arg(home.path().join("run")).spawn().unwrap();
+    command.arg(home.path().join("run"));
+    let mut going = program::Started::new(command);
     program::until("there is a trace", || (ours(&tracefs) > before).then_some(()));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    going.0.kill().unwrap();
+    going.status();
     // The next run puts back what a killed one left.
     taken_apart("--breakdown=stamps --no-trace");
     assert_eq!(ours(&tracefs), before);

@@ -40,6 +40,7 @@ def serve(s):
             m, held = held[:length], held[length:]
             if m[5] in (1, 3, 5):
                 replies.append(m[:5] + bytes([m[5] + 1]) + m[6:])
+        replies = replies[:most - answered]
         if how == "split":
             for reply in replies:
                 s.sendall(reply[:30])

@@ -17,7 +17,7 @@ use crate::needs;
 use crate::program::{self, said, whylate};
 use crate::requests::SIGKILL;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 const WAITS: [&str; 2] = ["spin", "poll"];
 
 /// A proxy of a user without rights, where tests are run by root; its words have no spaces in them.

@@ -22,7 +22,7 @@ use crate::between::{Bed, SIGINT};
 use crate::needs;
 use crate::pairs::say;
 use crate::program::{self, Recorded, record_ending, said, until, whylate};
-use crate::requests::{SIGKILL, logged, series};
+use crate::requests::{SIGKILL, SIGSTOP, logged, series};
 use trials::Trials;
 
 /// A box is measured and may be doubted: the machine of a test is shared.
@@ -499,12 +499,22 @@ fn one_that_is_stopped_leaves_no_bed_and_no_process_and_one_that_was_killed_is_m
     let home = tempfile::tempdir().unwrap();
     let mut killed = started(home.path());
     let pid = killed.0.id();
+    // Stopped it starts nobody; a child that began after its death would mend what it left.
+    send_to_process(Pid(pid as i32), SIGSTOP).unwrap();
+    until("it is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.trim_start().starts_with('T').then_some(())
+    });
+    until("its processes have gone", || {
+        let mut left = naming(home.path());
+        left.retain(|process| process.0 != pid as i32);
+        for child in &left {
+            let _ = send_to_process(*child, SIGKILL);
+        }
+        left.is_empty().then_some(())
+    });
     send_to_process(Pid(pid as i32), SIGKILL).unwrap();
     let _ = killed.status();
-    // Its processes would end by themselves, in a minute.
-    for child in naming(home.path()) {
-        let _ = send_to_process(child, SIGKILL);
-    }
     assert!(!beds_of(pid).is_empty(), "nobody was there to take them down");
     // The next start of anything that sets beds up or takes them down.
     let _ = ended("lab down --name never-was");

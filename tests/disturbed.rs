@@ -5,6 +5,7 @@ use std::time::Duration;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Verdict;
 use whylate_model::warning::Warning;
+use whylate_sys::tracefs::Tracefs;
 use whylate_sys::{affinity, signal};
 
 use crate::faults::{Mounted, checkpointed, measuring};
@@ -79,21 +80,39 @@ fn fill(place: &std::path::Path) {
     while filler.write_all(&[1; 4096]).is_ok() {}
 }
 
+/// The machine's own trace while a test turns it on and off; put back as it was.
+struct OwnTrace {
+    tracefs: Tracefs,
+    was: String,
+}
+
+impl OwnTrace {
+    fn turned_on() -> Option<Self> {
+        let tracefs = needs::tracefs().filter(|_| needs::root())?;
+        let was = tracefs.read("tracing_on").unwrap();
+        tracefs.write("tracing_on", "1").unwrap();
+        Some(Self { tracefs, was })
+    }
+
+    fn is_on(&self) -> bool {
+        self.tracefs.read("tracing_on").unwrap().trim() == "1"
+    }
+}
+
+impl Drop for OwnTrace {
+    fn drop(&mut self) {
+        let _ = self.tracefs.write("tracing_on", self.was.trim());
+    }
+}
+
 #[test]
-#[ignore = "live figure: to accept"]
 fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
     let _alone = program::alone();
-    if !needs::root() {
-        return;
-    }
-    let Some(tracefs) = needs::tracefs() else { return };
-    let before = tracefs.read("tracing_on").unwrap();
+    let Some(trace) = OwnTrace::turned_on() else { return };
     let words = "gaps --duration 60s --warmup 200ms --threshold-stop 1us --on-threshold trace-off \
                  --on-threshold marker:here";
-    let recorded = program::record(words, 3);
-    let off = tracefs.read("tracing_on").unwrap();
-    tracefs.write("tracing_on", before.trim()).unwrap();
-    assert_eq!(off.trim(), "0", "trace-off did nothing");
+    let recorded = program::record_ending(words, &[3, 4]);
+    assert!(!trace.is_on(), "trace-off did nothing");
     let failed = recorded.run.warnings.iter().find(|w| matches!(w, Warning::ActionFailed { .. }));
     assert_eq!(failed, None, "{}", program::said(&recorded.output));
 }

@@ -225,8 +225,9 @@ fn two_runs_at_once_both_end_and_know_of_each_other() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let start = |name: &str| {
-        let words = ["gaps", "--duration", "3s", "--warmup", "200ms", "--format", "json", "-o"];
-        let mut command = whylate(words);
+        // Each looks for others at its checkpoints.
+        let words = "gaps --duration 3s --warmup 200ms --checkpoint 300ms --format json -o";
+        let mut command = whylate(words.split(' '));
         command.arg(home.path().join(name)).stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
         Started(command.spawn().unwrap())
@@ -278,7 +279,8 @@ fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_
     assert!(report.status.success(), "{}", program::said(&report));
     let stored = RunDir::open(&directory).unwrap();
     let survey = segments::survey(&stored, &run).unwrap();
-    assert!(survey.is_complete(), "{survey:?}");
+    // What the next checkpoint had begun to write is not listed yet; nothing that is listed lacks.
+    assert!(survey.missing.is_empty(), "{survey:?}");
     for file in std::fs::read_dir(&directory).unwrap().flatten() {
         let path = file.path();
         if path.extension() == Some(OsStr::new("parquet")) {
@@ -315,14 +317,16 @@ fn an_affinity_changed_from_outside_is_noticed() {
     let Some(cpus) = needs::cpus(2) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = format!("--duration 4s --cpus {}", cpus[1]);
-    let mut command = whylate(["gaps", "--warmup", "200ms", "-o"]);
-    command.arg(&directory).args(words.split_whitespace());
-    let mut started = Started::new(command);
+    let mut started = measuring(&directory, &format!("--checkpoint 300ms --cpus {}", cpus[1]));
     // The threads that compared the cost of tracing have ended by then.
     checkpoint_exists(&directory);
-    let thread = started.measuring_thread();
-    affinity::set_of(thread, &cpus[..1]).unwrap();
+    until("a checkpoint tells of it", || {
+        let _ = affinity::set_of(started.measuring_thread(), &cpus[..1]);
+        let run = RunDir::open(&directory).ok()?.read_run().ok()?;
+        let told = |warning: &Warning| matches!(warning, Warning::HostChanged { .. });
+        run.warnings.iter().any(told).then_some(())
+    });
+    signal::send_to_process(started.pid(), SIGINT).unwrap();
     assert_eq!(started.status(), Some(4));
     let run = program::read(&directory);
     assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
@@ -350,7 +354,7 @@ fn a_gap_above_the_stop_limit_ends_the_run_and_runs_the_command() {
     assert_eq!(run.state, RunState::Stopped);
     assert!(matches!(run.verdict, Verdict::LimitExceeded { .. }), "{:?}", run.verdict);
     assert!(touched.exists(), "the command was not run");
-    let over = run.series.iter().filter_map(|series| series.max).any(|max| max.0 > 1_000);
+    let over = run.series.iter().filter_map(|series| series.max).any(|max| max.0 >= 1_000);
     assert!(over, "the gap that stopped the run is not in it");
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn end(place: &Place, interface: &str) -> End {
 
 /// The next frame of this test's own as it was sent: a tag that the kernel took out is in its place.
 pub(crate) fn next(end: &mut End) -> Option<Vec<u8>> {
-    for _ in 0..200 {
+    for _ in 0..6_000 {
         let burst = end.receiving.receive(Nanos(10_000_000)).unwrap();
         for at in 0..burst.count {
             let arrival = end.receiving.frame(at);
@@ -338,8 +338,9 @@ fn a_port_of_two_queues_forwards_what_comes_by_either_and_one_of_a_single_queue_
     let bind = || UdpSocket::bind("198.18.0.1:0").unwrap();
     let clients: Vec<UdpSocket> = (0..HOSTS).map(|_| bed.client.inside(bind)).collect();
     let (_, server) = bed.sockets();
-    server.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     for queues in [&[0_u32, 1][..], &[0]] {
+        let patience = Duration::from_secs(if queues.len() == 2 { 60 } else { 3 });
+        server.set_read_timeout(Some(patience)).unwrap();
         let words: Vec<String> = queues.iter().map(u32::to_string).collect();
         let forwarding = bed.forward(&format!("--port xdp --queues {}", words.join(",")));
         let mut delivered = 0;
@@ -351,6 +352,11 @@ fn a_port_of_two_queues_forwards_what_comes_by_either_and_one_of_a_single_queue_
             delivered += 1;
         }
         let told = forwarding.stop();
+        server.set_nonblocking(true).unwrap();
+        while server.recv(&mut [0; 64]).is_ok() {
+            delivered += 1;
+        }
+        server.set_nonblocking(false).unwrap();
         closes_with_times(&told);
         assert_eq!(told.ports[0].queues, queues, "{told:?}");
         assert_eq!(told.directions[0].forwarded, delivered, "{told:?}");
@@ -418,9 +424,12 @@ fn a_recorded_forwarder_leaves_a_run_that_a_report_opens_also_where_it_was_kille
         assert_eq!((run.state, forward.ended), (state, ended));
         for name in ["forward-residence-0", "forward-residence-1", "forward-kernel-0"] {
             let of = series(&run, name).expect(name);
-            assert_eq!((of.definition, of.n), (Definition::Residence, 200), "{name}");
-            assert_eq!(logged(&directory, name).len(), 200);
-            assert!(of.quantiles[0].value.is_some(), "{of:?}");
+            // The wall clock, which the kernel stamps by, may have been set meanwhile.
+            let unfit = forward.directions[0].kernel_stamps_unfit
+                * u64::from(name.starts_with("forward-kernel"));
+            assert_eq!((of.definition, of.n), (Definition::Residence, 200 - unfit), "{name}");
+            assert_eq!(logged(&directory, name).len(), of.n);
+            assert!(of.n == 0 || of.quantiles[0].value.is_some(), "{of:?}");
         }
         let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
         let text = said(&report);

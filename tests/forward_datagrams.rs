@@ -15,7 +15,7 @@ use crate::forward::{closes_with_times, cpus};
 use crate::program::{self, record_ending, said, whylate};
 use crate::requests::{flow, series};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Nothing comes any more after so long.
 const SILENCE: Duration = Duration::from_millis(500);
 

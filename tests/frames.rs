@@ -15,7 +15,8 @@ use crate::reflect::Started;
 use crate::requests::{Bed, SIGKILL, flow};
 
 /// Enough to see that everything comes, in a fraction of a second.
-const SHORT: &str = "--rate 500pps --duration 200ms --warmup 20ms --no-trace --wait spin";
+const SHORT: &str =
+    "--rate 500pps --duration 200ms --warmup 20ms --timeout 30s --no-trace --wait spin";
 /// Goes on until it is ended.
 const LONG: &str = "--rate 1kpps --duration 30s --warmup 50ms --no-trace --wait spin";
 /// Where reflectors listen.
@@ -271,7 +272,8 @@ fn our_own_reflector_through_a_bed_is_of_the_same_kind_as_the_client() {
         told(&recorded.run, port, port);
         let frames = flow(&recorded.run).way.frames.as_ref().unwrap();
         assert_eq!((frames.receive_ring, frames.send_ring), (256, 256), "{port}");
-        assert_eq!(flow(&recorded.run).other_end.map(|end| end.foreign), Some(0), "{port}");
+        // Its farewell may have been too late to be told.
+        assert!(flow(&recorded.run).other_end.is_none_or(|end| end.foreign == 0), "{port}");
         let costs = flow(&recorded.run).way.costs.expect("a loop that spins and takes in");
         assert!(costs.send.ticks > 0 && costs.receive.ticks > 0, "{costs:?}");
         let text = words_of(&recorded.output);

@@ -1,5 +1,7 @@
 //! The measuring loops, and the path of forwarded frames, as compiled into the program.
 
+use std::sync::OnceLock;
+
 use crate::listing::{self, Shape, functions, unfit};
 use crate::{needs, program};
 
@@ -27,14 +29,14 @@ const SHORTEST: usize = 40;
 fn a_burst_is_gathered_by_one_call_of_the_other_port_and_nothing_is_allocated_or_stamped() {
     let Some(listing) = all() else { return };
     // By each port that frames come by.
-    all_are(&listing, "gather", |of| (1..=TABLES).contains(&of.by_table));
+    all_are(listing, "gather", |of| (1..=TABLES).contains(&of.by_table));
 }
 
 #[test]
 fn a_burst_is_taken_in_without_a_table_and_nothing_is_allocated_or_stamped() {
     let Some(listing) = all() else { return };
     // Frames are copied, and no other port is asked.
-    all_are(&listing, "take_in", |of| of.by_table == 0 && of.calls > 0);
+    all_are(listing, "take_in", |of| of.by_table == 0 && of.calls > 0);
 }
 
 /// Every function of this name does what is right, and nothing that no hot path may do; there is one for each
@@ -54,13 +56,14 @@ fn all_are(listing: &str, name: &str, right: impl Fn(Shape) -> bool) {
 }
 
 /// The listing of the program; none where it cannot be read.
-fn all() -> Option<String> {
+fn all() -> Option<&'static str> {
+    static LISTING: OnceLock<String> = OnceLock::new();
     if !cfg!(target_arch = "x86_64") {
         needs::missing("the listing is read for x86-64 only");
         return None;
     }
     let objdump = needs::program("objdump")?;
-    Some(listing::of(&objdump, program::path()))
+    Some(LISTING.get_or_init(|| listing::of(&objdump, program::path())))
 }
 
 /// Of all functions with such a headline one has a loop that does nothing but read the counter.
@@ -68,7 +71,7 @@ fn reads_once_and_calls_nothing(headlines: &[&str]) {
     let Some(listing) = all() else { return };
     let loops: Vec<Vec<&str>> = headlines
         .iter()
-        .flat_map(|headline| functions(&listing, headline))
+        .flat_map(|headline| functions(listing, headline))
         .filter_map(|function| innermost(&function))
         .collect();
     assert!(!loops.is_empty(), "no loop around the counter was found in the program");

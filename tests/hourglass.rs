@@ -200,7 +200,7 @@ fn rate_monotonic_threads_of_the_paper_meet_their_deadlines_with_good_timers() {
 #[test]
 fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_leaves_out() {
     let _alone = program::alone();
-    let recorded = program::record_ending("hourglass -d 300ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
+    let recorded = program::record_ending("hourglass -d 2s -n 2 -c -e 20 -a -w CPU", &[0, 4]);
     let printed = printed(&recorded);
     assert_eq!((printed.trace.len(), printed.raw), (20, 20));
     let cut = recorded.run.warnings.iter().find_map(|warning| match warning {

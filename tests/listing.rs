@@ -15,7 +15,9 @@ const ALLOCATE: [&str; 5] = ["__rust_alloc", "__rust_realloc", "__rdl_alloc", "m
 pub(crate) fn of(objdump: &Path, program: &Path) -> String {
     let arguments = ["--disassemble", "--demangle", "--no-show-raw-insn"];
     let output = Command::new(objdump).args(arguments).arg(program).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout)
+        .unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned())
 }
 
 /// Instructions of each function whose headline contains `name`.

@@ -90,13 +90,17 @@ impl Busy {
         let own: u64 =
             after_name.split_whitespace().skip(11).take(4).map(|t| t.parse::<u64>().unwrap()).sum();
         // user, nice and system; not the host's steal, and not the interrupts of the run itself.
-        Self { total: fields.iter().sum(), foreign: fields[..3].iter().sum::<u64>() - own }
+        Self {
+            total: fields.iter().sum(),
+            foreign: fields[..3].iter().sum::<u64>().saturating_sub(own),
+        }
     }
 
     /// Share of the CPUs' time since then that others used.
     pub(crate) fn share_until_now(&self) -> f64 {
         let now = Self::now();
-        now.foreign.saturating_sub(self.foreign) as f64 / (now.total - self.total).max(1) as f64
+        now.foreign.saturating_sub(self.foreign) as f64
+            / now.total.saturating_sub(self.total).max(1) as f64
     }
 
     /// Were others busy since then?

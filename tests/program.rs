@@ -153,7 +153,9 @@ pub(crate) fn ended(status: Option<i32>, run: &Run) {
         run.warnings.iter().filter(|warning| is_noise(warning)).map(ToString::to_string).collect();
     assert!(!reasons.is_empty(), "untrustworthy without a reason");
     for reason in reasons {
-        assert!(by_noise.contains(reason), "not by noise: {reason}");
+        // The two accounts of a thread's CPU time part where the host took the CPU and no event tells it.
+        let by_steal = reason.starts_with("the kernel's CPU time of thread ");
+        assert!(by_steal || by_noise.contains(reason), "not by noise: {reason}");
     }
 }
 

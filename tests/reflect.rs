@@ -102,7 +102,7 @@ impl Drop for Started {
 
 fn setup() -> Setup<HardwareCounter> {
     let counter = HardwareCounter::open().unwrap();
-    Setup { counter, rate: Hertz(1e9), wait: Wait::Block }
+    Setup { counter, rate: Hertz(1e10), wait: Wait::Block }
 }
 
 fn connect(transport: Transport, at: &str, protocol: &dyn Protocol) -> Box<dyn Port> {
@@ -120,7 +120,7 @@ fn closed_loop(requests: u64) -> ClosedLoop {
         warmup_requests: 5,
         timeout: Nanos(20 * SECOND),
         duration: Nanos(60 * SECOND),
-        ..ClosedLoop::new(Hertz(1e9))
+        ..ClosedLoop::new(Hertz(1e10))
     }
 }
 
@@ -347,7 +347,7 @@ fn a_reflector_that_is_killed_is_told_as_gone_and_its_path_is_in_the_way_by_name
 #[test]
 fn garbage_is_counted_and_idle_and_once_end_it() {
     let _alone = program::alone();
-    let mut idle = Started::new("--listen 127.0.0.1:0 --idle 1s");
+    let mut idle = Started::new("--listen 127.0.0.1:0 --idle 3s");
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     for number in 0..50_u8 {
         stranger.send_to(&vec![number; usize::from(number) * 20], &idle.at).unwrap();

@@ -31,7 +31,7 @@ fn started(home: &Path, words: &str) -> (Started, PathBuf) {
 /// Asks so many times, each request answered, by a client of its own.
 fn ask(at: &str, cookie: u64, requests: u64) {
     let setup =
-        Setup { counter: HardwareCounter::open().unwrap(), rate: Hertz(1e9), wait: Wait::Block };
+        Setup { counter: HardwareCounter::open().unwrap(), rate: Hertz(1e10), wait: Wait::Block };
     let target = Target::Address(at.parse().unwrap());
     let client =
         Client { transport: Transport::Udp, target, from: None, options: Options::default() };
@@ -41,7 +41,7 @@ fn ask(at: &str, cookie: u64, requests: u64) {
         warmup_requests: 5,
         timeout: Nanos(20 * SECOND),
         duration: Nanos(60 * SECOND),
-        ..ClosedLoop::new(Hertz(1e9))
+        ..ClosedLoop::new(Hertz(1e10))
     };
     let outcome = settings.run(&mut *port, &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert!(matches!(outcome.why, Ended::Requests), "{:?}", outcome.why);

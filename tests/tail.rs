@@ -399,13 +399,19 @@ fn without_a_trace_interruptions_have_no_name_and_the_report_says_so() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
     let words = format!("--cpus {} --other-cpu {} --no-trace", cpus[1], cpus[0]);
-    let (run, text) = meddled(&words, |_| ());
+    let looked = |words: &str| {
+        let words = format!("rtt --rate 2kpps --duration 500ms --warmup 200ms {words}");
+        let recorded = program::record_ending(&words, &[0, 4]);
+        let text = said(&recorded.output).split_whitespace().collect::<Vec<_>>().join(" ");
+        (recorded.run.clone(), text)
+    };
+    let (run, text) = looked(&words);
     let tail = tail(&run);
     assert!(tail.ends.iter().all(|end| !end.traced), "{tail:?}");
     assert!(tail.causes.iter().all(|cause| cause.cause == Cause::Unknown), "{tail:?}");
     assert!(text.contains("not traced, and so not named"), "{text}");
     let asleep = format!("{words} --wait block");
-    let (run, text) = meddled(&asleep, |_| ());
+    let (run, text) = looked(&asleep);
     let tail = self::tail(&run);
     assert!(tail.ends.iter().all(|end| end.by == WatchedBy::Nothing), "{tail:?}");
     assert!(text.contains("No cause is claimed: neither end was looked at"), "{text}");

@@ -154,8 +154,11 @@ impl Watch {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let instance = format!("whylate-{}-way", child.id());
         until("it watches", || {
-            let on = tracefs.open_instance(&instance).ok()?.read("tracing_on").ok()?;
-            (on.trim() == "1").then_some(())
+            let instance = tracefs.open_instance(&instance).ok()?;
+            // It is on from its birth; it is switched off before its clock is chosen, and on at last.
+            let chosen = !instance.read("trace_clock").ok()?.contains("[local]");
+            let on = chosen && instance.read("tracing_on").ok()?.trim() == "1";
+            on.then_some(())
         });
         Self { child: Some(child), directory, _home: home }
     }

@@ -137,10 +137,26 @@ fn ns(ticks: f64, rate: Hertz) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use whylate_sys::affinity;
+
     use super::*;
     use crate::calibrate::Calibrator;
     use crate::mock::MockCounter;
     use crate::testing;
+
+    /// Reads again while something else keeps the CPUs from being compared, and nothing worse does.
+    fn patiently<T>(mut read: impl FnMut() -> (Observer, T)) -> (Observer, T) {
+        let is_busy = |problem: &ClockError| matches!(problem, ClockError::Busy { .. });
+        let mut found = read();
+        for _ in 1..60 {
+            let problems = found.0.problems();
+            if problems.is_empty() || !problems.iter().all(is_busy) {
+                break;
+            }
+            found = read();
+        }
+        found
+    }
 
     #[test]
     fn costs_are_converted_at_the_frequency_found() {
@@ -160,10 +176,13 @@ mod tests {
     #[test]
     fn the_facts_of_this_host_hold_together() {
         let Some((mut counter, cpus)) = testing::hardware_on_two_cpus() else { return };
-        let mut calibrator = Calibrator::of_this_host(counter);
-        let mut observer = Observer::start(&mut counter, &cpus);
-        let calibration = calibrator.quick().unwrap();
-        let facts = observer.finish(&mut counter, &calibration, RecordingCost::default());
+        let (observer, facts) = patiently(|| {
+            let mut calibrator = Calibrator::of_this_host(counter);
+            let mut observer = Observer::start(&mut counter, &cpus);
+            let calibration = calibrator.quick().unwrap();
+            let facts = observer.finish(&mut counter, &calibration, RecordingCost::default());
+            (observer, facts)
+        });
         eprintln!("{facts:#?}");
         assert!(observer.problems().is_empty(), "{:?}", observer.problems());
         let [first, last] = facts.anchors[..] else { panic!("{facts:?}") };
@@ -186,7 +205,8 @@ mod tests {
     #[test]
     fn a_cpu_that_cannot_be_compared_is_a_problem_and_no_failure() {
         let Some(mut counter) = testing::hardware() else { return };
-        let observer = Observer::start(&mut counter, &[CpuId(0), CpuId(100_000)]);
+        let cpus = [affinity::get()[0], CpuId(100_000)];
+        let (observer, ()) = patiently(|| (Observer::start(&mut counter, &cpus), ()));
         assert!(observer.offsets().is_empty());
         assert!(matches!(observer.problems(), [ClockError::Affinity { cpu: CpuId(100_000), .. }]));
     }

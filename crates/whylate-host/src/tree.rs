@@ -27,7 +27,8 @@ pub(crate) fn emulated() -> bool {
 /// Tests that move interrupts of this host take turns: they move the same few.
 pub(crate) static INTERRUPTS: Mutex<()> = Mutex::new(());
 
-/// Tests that give CPUs of this host to one cpuset alone take turns.
+/// Tests that give CPUs of this host to one cpuset alone take turns, with each other and with those
+/// that look at which CPUs threads may run on.
 pub(crate) static CPUSETS: Mutex<()> = Mutex::new(());
 
 /// Waits for one's turn, also after a test that failed in its own.

@@ -92,13 +92,13 @@ fn is_gone(pid: Pid) -> bool {
 }
 
 fn until(what: &str, mut look: impl FnMut() -> bool) {
-    for _ in 0..1_500 {
+    for _ in 0..3_000 {
         if look() {
             return;
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited half a minute in vain until {what}");
+    panic!("waited a minute in vain until {what}");
 }
 
 /// Trees of files that there are in a directory.
@@ -181,6 +181,7 @@ fn a_killed_generator_is_a_warning_that_spoils_trust_and_the_others_go_on() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_generator_that_nobody_tells_ends_at_its_time_limit() {
     let _alone = alone();
     if !two_cpus() {

@@ -243,14 +243,14 @@ mod tests {
                     assert_eq!((outcome.service.len(), outcome.censored), (300, 0), "{backend}");
                     assert_eq!(outcome.accounting.received, 300);
                     assert_eq!(outcome.turnaround.len(), 299);
-                    let report = outcome.reflector.unwrap();
                     let summary = reflector.join().unwrap().unwrap();
                     assert_eq!(summary.why, ReflectEnd::ToldTo);
                     assert_eq!((summary.echoed, summary.foreign), (300, 0));
-                    assert_eq!(report.echoed, 300);
+                    // On a busy machine the account comes too late to be waited for.
+                    assert!(outcome.reflector.is_none_or(|report| report.echoed == 300));
                     // A request is longer under way than it resides.
                     let (round_trip, residence) =
-                        (outcome.service.min().unwrap(), report.residence_min.0);
+                        (outcome.service.min().unwrap(), summary.residence.min().unwrap());
                     assert!(residence > 0 && residence < round_trip, "{residence} {round_trip}");
                 });
             }

@@ -331,6 +331,9 @@ mod tests {
     use crate::host::HostCounts;
     use crate::memory::{MemoryPort, Network};
 
+    /// How long a message is waited for.
+    const LIMIT: Nanos = Nanos(60_000_000_000);
+
     fn port() -> MemoryPort<impl FnMut(&[u8], &mut Network) + Send> {
         MemoryPort::new(|message: &[u8], network: &mut Network| {
             network.arrive(Nanos(5), message.to_vec());
@@ -435,12 +438,12 @@ mod tests {
         for length in 20..30 {
             let mut there = Crossed { out: &mut *near, back: &mut *far, facts: &ways[0] };
             let sent = there.send(&vec![1; length]).unwrap();
-            let got = there.receive(&mut buffer, Nanos(1_000_000_000)).unwrap();
+            let got = there.receive(&mut buffer, LIMIT).unwrap();
             let Received::Message { length: came, at } = got else { panic!("{got:?}") };
             assert!(came == length && at > sent);
             let mut back = Crossed { out: &mut *far, back: &mut *near, facts: &ways[1] };
             back.send(&vec![1; length + 1]).unwrap();
-            let got = back.receive(&mut buffer, Nanos(1_000_000_000)).unwrap();
+            let got = back.receive(&mut buffer, LIMIT).unwrap();
             assert!(matches!(got, Received::Message { length: came, .. } if came == length + 1));
         }
     }

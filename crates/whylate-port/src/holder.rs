@@ -78,8 +78,14 @@ mod tests {
         for found in [of_port(List::Udp, at_udp.port()), of_port(List::Tcp, at_tcp.port())] {
             assert!(found.as_ref().is_some_and(|found| found.starts_with(&us)), "{found:?}");
         }
-        drop(udp);
-        assert_eq!(of_port(List::Udp, at_udp.port()), None);
+        // Another may have the number by then, but not time and again.
+        let is_free_again = || {
+            let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let at = udp.local_addr().unwrap();
+            drop(udp);
+            of_port(List::Udp, at.port()).is_none()
+        };
+        assert!((0..5).any(|_| is_free_again()));
     }
 
     #[test]

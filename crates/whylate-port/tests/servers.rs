@@ -18,7 +18,7 @@ use whylate_port::{
 };
 
 const MS: u64 = 1_000_000;
-const LIMIT: Nanos = Nanos(2_000 * MS);
+const LIMIT: Nanos = Nanos(60_000 * MS);
 
 fn counter() -> Option<HardwareCounter> {
     HardwareCounter::open().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
@@ -64,15 +64,20 @@ fn reached(transport: Transport, port: &dyn Port) -> Target {
     }
 }
 
-/// Every transport with a place to listen at.
+/// Every transport with a place to listen at, of those that this machine has.
 fn places(directory: &Path) -> Vec<(Transport, Target)> {
-    vec![
+    let mut places = vec![
         (Transport::Udp, internet("127.0.0.1:0")),
-        (Transport::Udp, internet("[::1]:0")),
         (Transport::Tcp, internet("127.0.0.1:0")),
-        (Transport::Tcp, internet("[::1]:0")),
         (Transport::Unix, Target::Path(directory.join("server"))),
-    ]
+    ];
+    if UdpSocket::bind("[::1]:0").is_ok() {
+        places.push((Transport::Udp, internet("[::1]:0")));
+        places.push((Transport::Tcp, internet("[::1]:0")));
+    } else {
+        eprintln!("skipped in part: no IPv6");
+    }
+    places
 }
 
 /// Sends the message and gets it back.
@@ -398,8 +403,12 @@ fn what_cannot_be_opened_is_refused_by_name() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = connect(Transport::Tcp, free).err().unwrap();
     assert!(matches!(error, PortError::Refused { .. }) && error.is_peer_gone(), "{error}");
+    // Holds its number, so that nobody else has it, and takes nothing from strangers: the kernel
+    // answers.
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    deaf.connect("127.0.0.1:9").unwrap();
     // UDP learns of it from the host's answer to the first message.
-    let mut port = connect(Transport::Udp, free).unwrap();
+    let mut port = connect(Transport::Udp, deaf.local_addr().unwrap()).unwrap();
     let refused = (0..100).find_map(|_| {
         let sent = port.send(b"anyone?").map(drop);
         sent.and_then(|()| port.receive(&mut [0; 64], Nanos(MS)).map(drop)).err()

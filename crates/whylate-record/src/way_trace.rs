@@ -193,30 +193,70 @@ fn of_threads(threads: &[Pid]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::net::{SocketAddr, UdpSocket};
+    use std::thread;
+    use std::time::Duration;
 
+    use whylate_clock::HardwareCounter;
     use whylate_model::event::EventKind;
+    use whylate_port::{Frame, Options, Port, Received, Server, Setup, Target, Transport, Wait};
+    use whylate_sys::affinity;
 
     use super::*;
 
     /// More datagrams than a socket has room for.
     const SENT: u64 = 3_000;
+    /// So many are sent before it is waited until they have been judged: fewer than loopback's
+    /// backlog of a CPU holds.
+    const AT_ONCE: u64 = 200;
+    const ROOM: usize = 64 << 10;
+
+    /// A socket with less room than what it is sent takes, and where it is.
+    fn small(counter: HardwareCounter) -> (Box<dyn Port>, SocketAddr) {
+        let target = Target::Address("127.0.0.1:0".parse().unwrap());
+        let options = Options { receive_buffer: Some(ROOM), ..Options::default() };
+        let server = Server { transport: Transport::Udp, target, options };
+        let setup = Setup { counter, rate: Hertz(1e9), wait: Wait::Spin };
+        let socket = server.open(setup, |_| Frame::Unknown).unwrap();
+        let at = socket.facts().socket.as_ref().unwrap().local.parse().unwrap();
+        (socket, at)
+    }
+
+    /// Sends them all from one CPU. Loopback's backlog of a CPU is first in, first out: once the last
+    /// of some has come to a socket of its own, those before it have been taken or refused.
+    fn send_all(cpu: CpuId, to: SocketAddr) {
+        affinity::set(&[cpu]).unwrap();
+        let [from, done] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        done.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let marker = done.local_addr().unwrap();
+        for number in 1..=SENT {
+            from.send_to(&[0; 64], to).unwrap();
+            if number.is_multiple_of(AT_ONCE) {
+                from.send_to(&[0; 64], marker).unwrap();
+                done.recv(&mut [0; 64]).unwrap();
+            }
+        }
+    }
 
     #[test]
     fn datagrams_without_room_are_told_one_by_one_with_their_port_beside_the_polls() {
+        let counter = match HardwareCounter::open() {
+            Ok(counter) => counter,
+            Err(reason) => return eprintln!("skipped: {reason}"),
+        };
         let journal = Journal::open().unwrap();
-        let online = whylate_sys::affinity::get();
+        let online = affinity::get();
         let mut trace = match WayTrace::start(&journal, &online, &[]) {
             Ok(trace) => trace,
             Err(no) => return eprintln!("skipped: {}", no.reason),
         };
-        let [to, from] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-        let port = to.local_addr().unwrap().port();
-        for _ in 0..SENT {
-            from.send_to(&[0; 64], ("127.0.0.1", port)).unwrap();
-        }
-        to.set_nonblocking(true).unwrap();
-        let taken = std::iter::from_fn(|| to.recv(&mut [0; 64]).ok()).count() as u64;
+        let (mut socket, at) = small(counter);
+        let port = at.port();
+        // A thread of its own, so that no binding outlives the test.
+        thread::scope(|scope| scope.spawn(|| send_all(online[0], at)).join().unwrap());
+        let mut come = || socket.receive(&mut [0; 64], Nanos(0)).unwrap();
+        let came = std::iter::from_fn(|| matches!(come(), Received::Message { .. }).then_some(()));
+        let taken = came.count() as u64;
         let (mut refused, mut polls) = (0, 0);
         trace.poll(Ticks(0), Hertz(1e9), &mut |came| {
             let Came::Events(_, events) = came else { return };

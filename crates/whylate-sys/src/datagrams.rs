@@ -275,6 +275,9 @@ mod tests {
     use super::*;
     use crate::nanosleep::{Clock, clock_ns};
 
+    /// What comes at all comes within it, however busy the machine is.
+    const LONG_NS: u64 = 60_000_000_000;
+
     fn bound(at: &str) -> (UdpSocket, SocketAddr) {
         let socket = UdpSocket::bind(at).unwrap();
         let address = socket.local_addr().unwrap();
@@ -328,12 +331,22 @@ mod tests {
         let (sender, _) = bound("127.0.0.1:0");
         sender.connect(to).unwrap();
         let letters = [Letter { bytes: b"one", to: None }; AT_ONCE + 6];
-        let first = send_many(&sender, &letters).unwrap();
-        assert_eq!(first, AT_ONCE);
-        assert_eq!(send_many(&sender, &letters[first..]), Ok(6));
         let mut inbox = Inbox::new();
-        assert_eq!((inbox.receive(&socket), inbox.receive(&socket)), (Ok(AT_ONCE), Ok(6)));
-        assert_eq!(inbox.receive(&socket), Ok(0));
+        let mut in_two_calls = || {
+            let first = send_many(&sender, &letters).unwrap();
+            assert_eq!(first, AT_ONCE);
+            assert_eq!(send_many(&sender, &letters[first..]), Ok(6));
+            let calls = [inbox.receive(&socket).unwrap(), inbox.receive(&socket).unwrap()];
+            let mut came: usize = calls.iter().sum();
+            let end = clock_ns(Clock::Monotonic) + LONG_NS;
+            while came < letters.len() && clock_ns(Clock::Monotonic) < end {
+                came += inbox.receive(&socket).unwrap();
+            }
+            assert_eq!((came, inbox.receive(&socket)), (letters.len(), Ok(0)));
+            calls == [AT_ONCE, 6]
+        };
+        // Loopback may bring some of them later, when the CPU is free for it.
+        assert!((0..100).any(|_| in_two_calls()));
     }
 
     #[test]
@@ -347,19 +360,17 @@ mod tests {
             assert_eq!(send_many(&sender, &[Letter { bytes: &bytes, to: Some(&name) }]), Ok(1));
         }
         let mut inbox = Inbox::new();
-        let mut came = 0;
-        loop {
-            match inbox.receive(&socket).unwrap() {
-                0 => break,
-                count => came += count as u32,
-            }
+        let end = clock_ns(Clock::Monotonic) + LONG_NS;
+        let (mut came, mut lost) = (0, 0);
+        while came + lost < 200 && clock_ns(Clock::Monotonic) < end {
+            came += inbox.receive(&socket).unwrap() as u32;
+            lost = match dropped(&socket) {
+                Err(Errno::NOPROTOOPT) if std::env::var_os("WHYLATE_EMULATED").is_some() => {
+                    return crate::tests::skip(&"the emulator does not tell what a socket dropped");
+                }
+                lost => lost.unwrap(),
+            };
         }
-        let lost = match dropped(&socket) {
-            Err(Errno::NOPROTOOPT) if std::env::var_os("WHYLATE_EMULATED").is_some() => {
-                return crate::tests::skip(&"the emulator does not tell what a socket dropped");
-            }
-            lost => lost.unwrap(),
-        };
         assert!(lost > 0 && came + lost == 200, "{came} and {lost}");
         assert_eq!(dropped(&sender), Ok(0));
     }
@@ -367,14 +378,15 @@ mod tests {
     #[test]
     fn an_answer_that_nobody_listens_is_told_once_and_what_is_sent_again_goes() {
         let (sender, _) = bound("127.0.0.1:0");
-        let (gone, to) = bound("127.0.0.1:0");
+        // At an address of its own: no other test's socket gets the port that becomes free.
+        let (gone, to) = bound("127.0.0.77:0");
         sender.connect(to).unwrap();
         drop(gone);
         let letter = [Letter { bytes: b"anybody", to: None }];
         assert_eq!(send_many(&sender, &letter), Ok(1));
         // Loopback answers at once, or as soon as the CPU is free for it.
         let mut inbox = Inbox::new();
-        let end = clock_ns(Clock::Monotonic) + 5_000_000_000;
+        let end = clock_ns(Clock::Monotonic) + LONG_NS;
         let mut told = Ok(0);
         while told == Ok(0) && clock_ns(Clock::Monotonic) < end {
             told = inbox.receive(&sender);
@@ -386,7 +398,7 @@ mod tests {
             sent = send_many(&sender, &letter);
         }
         assert_eq!(sent, Err(Errno::CONNREFUSED));
-        let again = (0..4).find_map(|_| send_many(&sender, &letter).ok());
+        let again = (0..1_000).find_map(|_| send_many(&sender, &letter).ok());
         assert_eq!(again, Some(1));
     }
 }

@@ -130,7 +130,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(100));
             word.store(1, Ordering::Release);
             wake_shared(&word, u32::MAX).unwrap();
-            let end = clock_ns(Clock::Monotonic) + 10_000_000_000;
+            let end = clock_ns(Clock::Monotonic) + 60_000_000_000;
             while woken.load(Ordering::Acquire) < 3 && clock_ns(Clock::Monotonic) < end {
                 std::thread::yield_now();
             }

@@ -171,7 +171,7 @@ fn install() -> Result<libc::sigaction, SysError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use whylate_model::Nanos;
 
     use super::*;
@@ -183,7 +183,7 @@ mod tests {
     /// Tests that look at what the signal does may not run beside those that change it.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    fn alone() -> MutexGuard<'static, ()> {
+    pub(crate) fn alone() -> MutexGuard<'static, ()> {
         ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

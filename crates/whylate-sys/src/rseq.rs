@@ -345,7 +345,7 @@ mod tests {
 
     /// Spins until a competitor took the CPU ten times; each time the word must be clear.
     fn count_preemptions(area: &RseqArea) -> u64 {
-        let end = nanosleep::clock_ns(nanosleep::Clock::Monotonic) + 3_000_000_000;
+        let end = nanosleep::clock_ns(nanosleep::Clock::Monotonic) + 60_000_000_000;
         let mut preempted = 0;
         while preempted < 10 && nanosleep::clock_ns(nanosleep::Clock::Monotonic) < end {
             // In this order what is counted happened while the word was armed.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tree::Tree;
+use crate::tree::{self, Tree};
 
 fn ids(list: &[u32]) -> Vec<CpuId> {
     list.iter().copied().map(CpuId).collect()
@@ -254,6 +254,7 @@ fn the_cpu_opposite_is_of_another_core_and_a_sibling_is_called_one() {
 
 #[test]
 fn the_cpuset_of_this_process_holds_its_affinity() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let topology = Topology::read(Path::new("/")).unwrap();
     let allowed = allowed(&topology).unwrap();
     let affinity = affinity::get();

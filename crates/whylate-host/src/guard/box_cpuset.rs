@@ -246,6 +246,7 @@ mod tests {
 
     /// A box of this host in a cpuset on the last CPU; it was bound to the first before.
     fn on_this_host(body: impl FnOnce(&Journal, BoxCpuset, &Idle, CpuId, &str)) {
+        let _turn = tree::turn(&tree::CPUSETS);
         let all = affinity::get();
         let [first, .., last] = all[..] else {
             return tree::skip(&"this process has a single CPU: there is none to move to");
@@ -294,6 +295,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_leaves_no_cpuset() {
+        let _turn = tree::turn(&tree::CPUSETS);
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
         let cpu = affinity::get()[0];

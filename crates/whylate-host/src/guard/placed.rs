@@ -331,6 +331,7 @@ mod tests {
 
     #[test]
     fn a_box_leaves_the_cpu_it_was_bound_to_and_comes_back() {
+        let _turn = tree::turn(&tree::CPUSETS);
         let all = affinity::get();
         let [first, .., last] = all[..] else {
             return tree::skip(&"this process has a single CPU: there is none to move to");
@@ -372,6 +373,7 @@ mod tests {
         if tree::emulated() {
             return;
         }
+        let _turn = tree::turn(&tree::CPUSETS);
         let all = affinity::get();
         let [_, .., last] = all[..] else {
             return tree::skip(&"this process has a single CPU: there is none to move to");
@@ -402,6 +404,7 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_beside_one_that_is_is_a_knob_that_was_not_kept() {
+        let _turn = tree::turn(&tree::CPUSETS);
         let (_dir, journal) = journal();
         let idle = Idle::start();
         let before = kernel::affinity(idle.pid()).unwrap();

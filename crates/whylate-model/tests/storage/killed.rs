@@ -44,7 +44,8 @@ fn every_file_of_a_killed_recording_is_whole() {
             .unwrap();
         // Killed at another point each time, but not before there is anything to look at.
         let enough = || segment_files_of(&path).len() > 4 + attempt * 3;
-        for _ in 0..3_000 {
+        // Two minutes.
+        for _ in 0..12_000 {
             if enough() {
                 break;
             }

@@ -10,7 +10,7 @@ use whylate_sys::nanosleep::{Clock, clock_ns};
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn setup(wait: Wait) -> Setup<HardwareCounter> {
     Setup { counter: HardwareCounter::open().unwrap(), rate: Hertz(2e9), wait }

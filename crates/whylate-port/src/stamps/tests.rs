@@ -1,12 +1,13 @@
 //! Proofs: what is asked for, and over real sockets on 127.0.0.1 what comes of it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use whylate_clock::HardwareCounter;
 use whylate_model::Hertz;
 use whylate_sys::timestamping::{Sending, Times};
@@ -23,9 +24,11 @@ use crate::options::Options;
 use crate::port::{Port, Received, Setup, Wait};
 use crate::udp::{Family, loopback_pair};
 
-const LIMIT: Nanos = Nanos(2_000_000_000);
-/// Messages: their stamps are more than the usual buffer has room for, and fewer than are remembered.
+const LIMIT: Nanos = Nanos(60_000_000_000);
+/// Messages: their stamps are more than a buffer of [`ROOM`] holds, and fewer than are remembered.
 const MANY: u64 = 2_000;
+/// Bytes, which the kernel doubles. What stamps take is counted as received.
+const ROOM: usize = 64 << 10;
 const WISH: StampWish =
     StampWish { sched: true, software: true, receive: true, ..StampWish::NOTHING };
 
@@ -150,6 +153,7 @@ fn an_error_queue_that_nobody_reads_overflows_and_the_stamps_that_never_came_are
     let Some((fd, _other, mut stamps)) = asking(&WISH, (Ids::Own, None), Sent::new()) else {
         return;
     };
+    sockopt::set_socket_recv_buffer_size(&fd, ROOM).unwrap();
     for number in 0..MANY {
         stamps.send(&fd, (b"many", number), None, 0).unwrap();
     }
@@ -525,11 +529,11 @@ fn a_server_that_closes_ends_the_port_and_the_stamps_until_then_are_taken() {
 #[test]
 fn that_nobody_listens_is_still_told_to_who_sends_or_receives() {
     let Some(setup) = setup(Wait::Block) else { return };
-    let free: SocketAddr = {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.local_addr().unwrap()
-    };
-    let (transport, target) = (Transport::Udp, Target::Address(free));
+    // Holds its number, so that nobody else has it, and takes nothing from strangers: the kernel
+    // answers.
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    deaf.connect("127.0.0.1:9").unwrap();
+    let (transport, target) = (Transport::Udp, Target::Address(deaf.local_addr().unwrap()));
     let client = Client { transport, target, from: None, options: Options::default() };
     let mut client = client.open(setup, framing).unwrap();
     if let Err(refusal) = client.stamp(&WISH) {

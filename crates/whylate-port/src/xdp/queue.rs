@@ -35,7 +35,7 @@ const MOST_FRAMES: u32 = 1 << 15;
 /// The kernel tells of what is sent, in front of it (`XDP_UMEM_TX_METADATA_LEN`).
 const WITH_SENT_METADATA: u32 = 1 << 2;
 /// A socket that was closed leaves its queue a little later: how often and how far apart it is tried.
-const TRIES: u32 = 20;
+const TRIES: u32 = 300;
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// How large rings and buffers are.

@@ -189,9 +189,10 @@ fn requests_of_an_ordinary_socket_are_answered_in_the_kernel() {
     let far = there.path.display();
     let made = here.ip(&format!("link add near type veth peer name far netns {far}"))
         && here.ip("addr add 198.18.0.1/24 dev near")
-        && here.ip("link set near up")
         && there.ip("addr add 198.18.0.2/24 dev far")
-        && there.ip("link set far up");
+        // The far end first: the near one can send from when it is up.
+        && there.ip("link set far up")
+        && here.ip("link set near up");
     if !made {
         return eprintln!("skipped: no `ip`, or it makes no virtual links here");
     }

@@ -7,7 +7,7 @@ use whylate_port::link::Copying;
 use whylate_port::{LinkOptions, Port, PortError, Received, Transport, Wait};
 
 use crate::place::Bed;
-use crate::{by, connect, counts, listen};
+use crate::{by, connect, counts, listen, soon};
 
 const AT: &str = "198.18.0.11:7000";
 const BOTH: [Transport; 2] = [Transport::Packet, Transport::Xdp];
@@ -69,7 +69,8 @@ fn copies_that_cannot_be_done_without_and_a_queue_that_is_taken_are_refused_by_n
         let told = error.to_string();
         assert!(told.contains("queue 0") || told.contains("runs a program already"), "{told}");
         drop(first);
-        let again = listen(Transport::Xdp, other, by("near", LinkOptions::default()), Wait::Poll);
+        let open = || listen(Transport::Xdp, other, by("near", LinkOptions::default()), Wait::Poll);
+        let again = soon(open);
         assert!(again.is_ok(), "{:?}", again.err());
     });
 }

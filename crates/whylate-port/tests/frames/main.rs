@@ -11,6 +11,8 @@ mod stamps;
 mod stamps_of_frames;
 
 use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
 
 use whylate_clock::HardwareCounter;
 use whylate_model::{Hertz, Nanos};
@@ -18,9 +20,10 @@ use whylate_port::{
     Client, Frame, FrameCounts, LinkOptions, Options, Port, PortError, Received, Server, Setup,
     Target, Transport, Wait,
 };
+use whylate_sys::nanosleep::{Clock, clock_ns};
 
 /// How long a message is waited for.
-pub(crate) const LIMIT: Nanos = Nanos(2_000_000_000);
+pub(crate) const LIMIT: Nanos = Nanos(60_000_000_000);
 
 pub(crate) fn setup(wait: Wait) -> Setup<HardwareCounter> {
     let counter = HardwareCounter::open().expect("looked at before");
@@ -55,16 +58,29 @@ pub(crate) fn connect(
     Client { transport, target, from, options }.open(setup(wait), framing)
 }
 
+/// Opens what can be opened, within a minute: the kernel takes its time until what a closed port of
+/// AF_XDP had is free again.
+pub(crate) fn soon<T>(mut open: impl FnMut() -> Result<T, PortError>) -> Result<T, PortError> {
+    let end = clock_ns(Clock::Monotonic) + 60_000_000_000;
+    loop {
+        let opened = open();
+        if opened.is_ok() || clock_ns(Clock::Monotonic) > end {
+            return opened;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// The next message, where one comes in time.
 pub(crate) fn received(port: &mut dyn Port) -> Option<Vec<u8>> {
     let mut buffer = [0; 9_000];
-    let deadline = std::time::Duration::from_nanos(LIMIT.0);
-    let mut waited = std::time::Duration::ZERO;
+    let deadline = Duration::from_nanos(LIMIT.0);
+    let mut waited = Duration::ZERO;
     // A signal or a look that ends early is no end of the wait.
     while waited < deadline {
         match port.receive(&mut buffer, Nanos(100_000_000)).unwrap() {
             Received::Message { length, .. } => return Some(buffer[..length].to_vec()),
-            Received::Nothing { .. } => waited += std::time::Duration::from_millis(100),
+            Received::Nothing { .. } => waited += Duration::from_millis(100),
         }
     }
     None

@@ -9,7 +9,7 @@ use whylate_port::{LinkOptions, Options, Port, Received, Transport, Wait};
 use whylate_sys::ethtool;
 
 use crate::place::Bed;
-use crate::{by, connect, counts, listen, received};
+use crate::{by, connect, counts, listen, received, soon};
 
 /// Addresses that the kernel has: near, far. And ones that it has not.
 const KERNELS: [(&str, &str); 2] =
@@ -65,7 +65,7 @@ fn two_ports_over_packet_sockets_talk_by_every_wait_over_both_protocols() {
             talk(client.as_mut(), server.as_mut(), &format!("{to} {wait}"));
             let seen = counts(server.as_mut());
             assert_eq!(seen.host.messages, 5, "{seen:?}");
-            assert!((1..=5).contains(&seen.host.answered), "{seen:?}");
+            assert!(seen.host.answered >= 1, "{seen:?}");
             assert_eq!((seen.host.unverified, seen.host.left_to_card), (0, 0), "{seen:?}");
             assert!(seen.drops.iter().all(|drops| drops.count == 0), "{seen:?}");
             let facts = client.facts().frames.clone().unwrap();
@@ -86,7 +86,7 @@ fn a_client_of_an_ordinary_server(transport: Transport, wait: Wait) {
     ]) {
         let server = bed.far.socket(to);
         let open = || connect(transport, (from, to), near(transport), wait);
-        let mut client = match bed.near.inside(open) {
+        let mut client = match bed.near.inside(|| soon(open)) {
             Ok(client) => client,
             Err(error) => panic!("{transport} {from} -> {to}: {error}"),
         };
@@ -121,7 +121,7 @@ fn an_ordinary_client_of_a_server(transport: Transport, wait: Wait) {
     let Some(bed) = Bed::new() else { return };
     for at in [FREE[0].0, FREE[1].0, KERNELS[0].0, KERNELS[1].0] {
         let open = || listen(transport, at, near(transport), wait);
-        let mut server = match bed.near.inside(open) {
+        let mut server = match bed.near.inside(|| soon(open)) {
             Ok(server) => server,
             Err(error) => panic!("{transport} at {at}: {error}"),
         };
@@ -184,17 +184,16 @@ fn an_xdp_server_answers_an_ordinary_client() {
 fn two_xdp_ports_talk_and_say_what_they_got_instead_of_what_they_asked_for() {
     let Some(bed) = Bed::new() else { return };
     for (at, to) in FREE {
-        let server =
-            || listen(Transport::Xdp, to, by("far", LinkOptions::default()), Wait::Poll).unwrap();
-        let mut server = bed.far.inside(server);
+        let open = || listen(Transport::Xdp, to, by("far", LinkOptions::default()), Wait::Poll);
+        let mut server = bed.far.inside(|| soon(open)).unwrap();
         let (mut client, mut server) = std::thread::scope(|scope| {
             let serving = scope.spawn(move || {
                 assert_eq!(received(server.as_mut()).as_deref(), Some(&b"hello"[..]));
                 server
             });
-            let options = by("near", LinkOptions::default());
-            let open = || connect(Transport::Xdp, (at, to), options, Wait::Poll);
-            let mut client = bed.near.inside(open).unwrap();
+            let options = || by("near", LinkOptions::default());
+            let open = || connect(Transport::Xdp, (at, to), options(), Wait::Poll);
+            let mut client = bed.near.inside(|| soon(open)).unwrap();
             client.send(b"hello").unwrap();
             (client, serving.join().unwrap())
         });
@@ -203,7 +202,7 @@ fn two_xdp_ports_talk_and_say_what_they_got_instead_of_what_they_asked_for() {
         talk(client.as_mut(), server.as_mut(), to);
         let seen = counts(server.as_mut());
         assert_eq!(seen.host.messages, 5, "{seen:?}");
-        assert!((1..=5).contains(&seen.host.answered), "{seen:?}");
+        assert!(seen.host.answered >= 1, "{seen:?}");
         assert!(seen.drops.iter().all(|drops| drops.count == 0), "{seen:?}");
         let facts = client.facts().frames.clone().unwrap();
         assert_eq!((facts.backend, facts.queues.as_slice()), ("af_xdp", &[0][..]));

@@ -63,10 +63,10 @@ impl Place {
         })
     }
 
-    /// An ordinary socket inside, bound there, which waits for 2 s at most.
+    /// An ordinary socket inside, bound there, which waits for a minute at most.
     pub(crate) fn socket(&self, at: &str) -> UdpSocket {
         let socket = self.inside(|| UdpSocket::bind(at).unwrap());
-        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         socket
     }
 }

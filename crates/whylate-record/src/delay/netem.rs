@@ -225,7 +225,8 @@ fn run(program: &str, words: &str) -> Result<(), String> {
     if ended.killed {
         return Err(format!("{program} did not end within {} s", MOST_OF_A_PROGRAM.as_secs()));
     }
-    Err(ended.stderr.trim().chars().take(200).collect())
+    let said: String = ended.stderr.trim().chars().take(200).collect();
+    Err(if said.is_empty() { format!("{program} ended with {}", ended.status) } else { said })
 }
 
 #[cfg(test)]
@@ -312,6 +313,14 @@ mod tests {
         let of = emulator_from(Nanos(100_000), refused);
         assert!(of.missing.as_ref().is_some_and(|why| why.contains("kind is unknown")), "{of:?}");
         assert!(of.errors.is_empty() && of.n == 0);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_told_by_what_it_said_or_else_by_how_it_ended() {
+        assert_eq!(run("true", ""), Ok(()));
+        assert_eq!(run("false", ""), Err("false ended with exit status: 1".to_owned()));
+        let said = run("ls", "/nowhere/at/all").unwrap_err();
+        assert!(said.contains("/nowhere/at/all"), "{said}");
     }
 
     #[test]

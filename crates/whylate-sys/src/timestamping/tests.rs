@@ -101,7 +101,7 @@ fn pair() -> [UdpSocket; 2] {
 /// What comes within a while.
 fn reports(socket: &UdpSocket, count: usize) -> Vec<Report> {
     let (mut queue, mut reports) = (ErrorQueue::default(), Vec::new());
-    for _ in 0..200 {
+    for _ in 0..10_000 {
         queue.read(socket, |report| reports.push(report)).unwrap();
         if reports.len() >= count {
             break;

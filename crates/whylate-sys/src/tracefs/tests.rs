@@ -151,12 +151,13 @@ fn every_mark_comes_out_exactly_once_and_in_order() {
     });
 }
 
-/// The `<...>` in the bytes of a page that count.
+/// The `<...>` of digits in the bytes of a page that count.
 fn marks(page: &[u8]) -> String {
     let counted = String::from_utf8_lossy(&page[16..16 + committed(page)]).into_owned();
     let inside = counted.split('<').skip(1).filter_map(|rest| {
         let (mark, _) = rest.split_once('>')?;
-        mark.bytes().all(|byte| byte.is_ascii_digit()).then(|| format!("<{mark}>"))
+        let is_mark = !mark.is_empty() && mark.bytes().all(|byte| byte.is_ascii_digit());
+        is_mark.then(|| format!("<{mark}>"))
     });
     inside.collect()
 }

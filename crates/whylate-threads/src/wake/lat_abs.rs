@@ -244,6 +244,7 @@ mod tests {
     use super::*;
     use crate::mock::{MockTime, READ_NS};
     use crate::placement::Placement;
+    use crate::testing;
     use crate::timers::ClockNanosleep;
     use crate::wake::run::{Measured, run};
 
@@ -415,6 +416,7 @@ mod tests {
 
     #[test]
     fn a_real_run_accounts_for_every_activation() {
+        let _alone = testing::alone();
         let counter = match HardwareCounter::open() {
             Ok(counter) => counter,
             Err(reason) => return eprintln!("skipped: {reason}"),

@@ -83,11 +83,16 @@ impl Trace {
         Some(trace)
     }
 
-    /// Records while `work` runs.
+    /// Records while `work` runs. What was being written in the end is whole then.
     fn record(&self, work: impl FnOnce()) {
         self.instance.write("tracing_on", "1").unwrap();
         work();
         self.instance.write("tracing_on", "0").unwrap();
+        // Nothing interrupts a writer for a thread: where one has run, those before it are through.
+        thread::scope(|scope| {
+            let pass = || self.cpus.iter().for_each(|cpu| affinity::set(&[*cpu]).unwrap());
+            scope.spawn(pass).join().unwrap();
+        });
     }
 
     /// What the kernel prints of one CPU.

@@ -83,6 +83,7 @@ fn settings_of_a_planted_host_are_put_back_after_a_kill() {
     if tree::emulated() {
         return;
     }
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle) = (two_nodes([first, last]), Idle::start());
     let journals = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use super::*;
 
 #[test]
 fn on_two_nodes_remote_takes_the_other_one_and_every_knob_reads_back_and_is_restored() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle, other) = (two_nodes([first, last]), Idle::start(), Idle::start());
     let (_dir, journal) = journal();
@@ -66,6 +67,7 @@ fn on_two_nodes_remote_takes_the_other_one_and_every_knob_reads_back_and_is_rest
 
 #[test]
 fn local_brings_a_box_to_the_node_of_its_interface_and_nothing_else_is_touched() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle) = (two_nodes([first, last]), Idle::start());
     let (_dir, journal) = journal();
@@ -85,6 +87,7 @@ fn local_brings_a_box_to_the_node_of_its_interface_and_nothing_else_is_touched()
 
 #[test]
 fn the_memory_of_a_box_comes_from_a_cpuset_with_the_node_and_goes_with_it() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle) = (two_nodes([first, last]), Idle::start());
     let (_dir, journal) = journal();
@@ -119,6 +122,7 @@ fn the_memory_of_a_box_comes_from_a_cpuset_with_the_node_and_goes_with_it() {
 
 #[test]
 fn memory_that_a_box_took_before_is_read_back_by_node_and_what_stays_behind_is_told() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     for (lies, got, is_there) in [
         ("N1=3", "node 1", true),
@@ -159,6 +163,7 @@ fn memory_that_a_box_took_before_is_read_back_by_node_and_what_stays_behind_is_t
 
 #[test]
 fn a_host_without_knobs_has_each_listed_with_the_reason() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle) = (Tree::empty(), Idle::start());
     let (_dir, journal) = journal();

@@ -89,6 +89,7 @@ fn an_interface_of_no_device_is_taken_to_be_where_the_box_is_and_that_is_said() 
 
 #[test]
 fn a_knob_that_does_not_read_back_is_named_and_all_of_the_configuration_is_taken_back() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle) = (two_nodes([first, last]), Idle::start());
     let (_dir, journal) = journal();
@@ -120,6 +121,7 @@ fn a_knob_that_does_not_read_back_is_named_and_all_of_the_configuration_is_taken
 
 #[test]
 fn nothing_is_changed_when_the_journal_cannot_be_written() {
+    let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };
     let (tree, idle) = (two_nodes([first, last]), Idle::start());
     let (dir, journal) = journal();

@@ -19,7 +19,7 @@ use super::*;
 
 const REQUESTS: u64 = 200;
 const BYTES: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A bed, gone with this.
 struct Named(String);

@@ -187,10 +187,9 @@ fn heading(line: &str) -> Option<String> {
 
 /// With the name of a list's line, unless what it said is there already.
 fn listed(mut failures: Vec<Failure>, line: &str) -> Vec<Failure> {
-    if let Some(name) = line.strip_prefix("    ").map(str::trim_end) {
-        if !name.is_empty() && !failures.iter().any(|failure| failure.name == name) {
-            failures.push(Failure { name: name.to_owned(), said: Vec::new() });
-        }
+    let name = line.strip_prefix("    ").map_or("", str::trim_end);
+    if !name.is_empty() && !failures.iter().any(|failure| failure.name == name) {
+        failures.push(Failure { name: name.to_owned(), said: Vec::new() });
     }
     failures
 }

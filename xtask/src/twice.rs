@@ -30,7 +30,8 @@ struct Failure {
 struct Transcript {
     begun: usize,
     ended: usize,
-    counted: usize,
+    passed: usize,
+    failed: usize,
     failures: Vec<Failure>,
     reading: Reading,
 }
@@ -72,8 +73,11 @@ fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec
     println!("\nonce more, by themselves: {}", names.join(", "));
     let alone = [&["--exact", "--test-threads", "1"], names.as_slice()].concat();
     let (passed, again) = test(root, options, &alone)?;
-    if !passed || again.counted > 0 {
+    if !passed || again.failed > 0 {
         bail!("tests failed twice");
+    }
+    if again.passed < names.len() {
+        bail!("{} of {} tests ran once more", again.passed, names.len());
     }
     Ok(first.failures)
 }
@@ -122,7 +126,8 @@ impl Transcript {
     fn line(&mut self, line: &str) {
         if let Some(counts) = line.strip_prefix("test result: ") {
             self.ended += 1;
-            self.counted += failed(counts);
+            self.passed += counted(counts, " passed");
+            self.failed += counted(counts, " failed");
             if let Reading::Names(failures) = std::mem::take(&mut self.reading) {
                 self.failures.extend(failures);
             }
@@ -161,10 +166,10 @@ impl Transcript {
         if self.failures.is_empty() {
             return Some("no test is named".to_owned());
         }
-        if self.failures.len() != self.counted {
-            return Some(format!("{} failed, {} are named", self.counted, self.failures.len()));
+        if self.failures.len() != self.failed {
+            return Some(format!("{} failed, {} are named", self.failed, self.failures.len()));
         }
-        (self.counted > MOST).then(|| format!("{} failed, more than {MOST}", self.counted))
+        (self.failed > MOST).then(|| format!("{} failed, more than {MOST}", self.failed))
     }
 }
 
@@ -174,10 +179,10 @@ fn is_beginning(line: &str) -> bool {
     number.is_some_and(|(number, _)| number.parse::<usize>().is_ok())
 }
 
-/// The number that failed, of `FAILED. 3 passed; 1 failed; ..`.
-fn failed(counts: &str) -> usize {
-    let number = counts.split("; ").find_map(|part| part.strip_suffix(" failed"));
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+/// The number of this kind, of `FAILED. 3 passed; 1 failed; ..`.
+fn counted(counts: &str, kind: &str) -> usize {
+    let number = counts.split([';', '.']).find_map(|part| part.strip_suffix(kind));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 /// The name in `---- NAME stdout ----`.
@@ -235,7 +240,8 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let said = ["", "thread 'a::two' panicked at tests/a.rs:7:5:", "4 of 5", "", ""];
         let failure = Failure { name: "a::two".to_owned(), said: said.map(str::to_owned).to_vec() };
         assert_eq!(transcript.failures, [failure]);
-        assert_eq!((transcript.begun, transcript.ended, transcript.counted), (2, 2, 1));
+        assert_eq!((transcript.begun, transcript.ended, transcript.failed), (2, 2, 1));
+        assert_eq!(transcript.passed, 2);
         assert_eq!(transcript.no_second_try(), None);
     }
 

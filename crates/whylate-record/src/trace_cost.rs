@@ -115,12 +115,23 @@ impl Tally {
         self.slices.push(Slice { from, on, lost_ticks: 0.0 });
     }
 
+    /// Adds what was lost in each gap to the slices that it lies in, to each as much as lies there.
     fn take(&mut self, gaps: &[Gap]) {
-        for gap in gaps.iter().filter(|gap| gap.start < self.end) {
-            let after = self.slices.partition_point(|slice| slice.from <= gap.start);
-            // What began before the first switch belongs to none.
-            if let Some(slice) = after.checked_sub(1).and_then(|at| self.slices.get_mut(at)) {
-                slice.lost_ticks += (gap.length().0 as f64 - self.period).max(0.0);
+        for gap in gaps {
+            let length = gap.length().0 as f64;
+            let lost_of_each_tick = (length - self.period).max(0.0) / length.max(1.0);
+            let first = self.slices.partition_point(|slice| slice.from <= gap.start);
+            // What lies before the first switch belongs to none.
+            for at in first.saturating_sub(1)..self.slices.len() {
+                let next = self.slices.get(at + 1).map_or(self.end, |slice| slice.from);
+                let slice = &mut self.slices[at];
+                let (from, to) = (slice.from.max(gap.start), next.min(gap.end));
+                if from >= gap.end {
+                    break;
+                }
+                if from < to {
+                    slice.lost_ticks += to.since(from).0 as f64 * lost_of_each_tick;
+                }
             }
         }
     }
@@ -216,6 +227,21 @@ mod tests {
         let large = compared(20, 100, 5_000, 3);
         assert!(large.difference.is_some_and(|difference| difference.is_shown()), "{large:?}");
         assert!((large.with - large.without - 0.05).abs() < 0.002, "{large:?}");
+    }
+
+    #[test]
+    fn a_gap_over_several_slices_counts_in_each_as_far_as_it_lies_there() {
+        let mut tally = Tally::new(1, 0.0);
+        for slice in 0..4 {
+            tally.begin(Ticks((slice + 1) * 1_000), is_on(slice));
+        }
+        tally.end = Ticks(5_000);
+        // From before the first slice into it; from the middle of the second beyond the end.
+        tally.take(&[gap(900, 300), gap(2_500, 4_000)]);
+        let lost: Vec<f64> = tally.slices.iter().map(|slice| slice.lost_ticks).collect();
+        assert_eq!(lost, [200.0, 500.0, 1_000.0, 1_000.0]);
+        let Compared { with, without, .. } = tally.compared();
+        assert_eq!((with, without), (0.6, 0.75));
     }
 
     #[test]

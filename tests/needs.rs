@@ -47,11 +47,15 @@ pub(crate) fn spoilt(reason: &str) {
 
 /// Root, for what only root may do.
 pub(crate) fn root() -> bool {
+    given(is_root(), "this test needs root")
+}
+
+fn is_root() -> bool {
     let uid = std::fs::read_to_string("/proc/self/status").ok().and_then(|status| {
         let line = status.lines().find(|line| line.starts_with("Uid:"))?.to_owned();
         line.split_whitespace().nth(2)?.parse::<u32>().ok()
     });
-    given(uid == Some(0), "this test needs root")
+    uid == Some(0)
 }
 
 /// The kernel's tracing.
@@ -67,10 +71,14 @@ pub(crate) fn cpus(count: usize) -> Option<Vec<CpuId>> {
 
 /// A program in `$PATH`.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
+    let found = find_program(name);
     given(found.is_some(), &format!("{name} is not installed"));
     found
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
 /// Time that all CPUs together were busy, less what ended children of this process used.
@@ -249,6 +257,31 @@ fn what_excuses_a_long_run_grows_with_it_and_a_short_one_needs_as_much_as_it_say
         unless_much_taken(&cpus, f64::MAX, || Err::<(), _>("bad".into()))
     });
     assert!(failed.is_err(), "nobody takes so much");
+}
+
+/// For figures, which say why they are not taken: root.
+pub(crate) fn can_be_root() -> Result<(), String> {
+    is_root().then_some(()).ok_or_else(|| "it needs root".to_owned())
+}
+
+/// At least so many CPUs.
+pub(crate) fn can_use(cpus: usize) -> Result<(), String> {
+    (affinity::get().len() >= cpus).then_some(()).ok_or_else(|| format!("it needs {cpus} CPUs"))
+}
+
+/// The last CPU of this process: where something is measured, the first one being everybody's.
+pub(crate) fn last_cpu() -> CpuId {
+    affinity::get().last().copied().unwrap_or(CpuId(0))
+}
+
+/// A program in `$PATH`.
+pub(crate) fn can_run(name: &str) -> Result<(), String> {
+    find_program(name).map(|_| ()).ok_or_else(|| format!("{name} is not installed"))
+}
+
+/// The kernel's tracing.
+pub(crate) fn can_trace() -> Result<(), String> {
+    Tracefs::open().map(|_| ()).map_err(|error| format!("no kernel tracing: {error}"))
 }
 
 fn given(there: bool, reason: &str) -> bool {

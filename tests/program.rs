@@ -74,7 +74,9 @@ pub(crate) fn path() -> &'static Path {
 
 /// A file that is committed beside these tests.
 pub(crate) fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = package.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    root.unwrap_or(package).join("tests").join(name)
 }
 
 /// Where the program remembers its last recording in place of the home of who runs the tests.

@@ -1,0 +1,8 @@
+//! All figures, one file each.
+
+use accept::figure::Figure;
+
+mod wake_beside_cyclictest;
+
+/// All of them, in the order in which they are taken and told.
+pub(crate) const ALL: &[&Figure] = &[&wake_beside_cyclictest::FIGURE];

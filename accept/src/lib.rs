@@ -1,0 +1,12 @@
+//! The live figures: what this machine and this build come to, beside what is promised.
+//!
+//! A figure is an experiment in rounds, of which it says beforehand how many there are. Each round is set
+//! down with what the machine was like meanwhile; what the rounds say together is held against the promise:
+//! `met`, `not met`, or `not shown` with the reason. None of them decides whether a change lands.
+
+pub mod conditions;
+pub mod driver;
+pub mod figure;
+pub mod journal;
+pub mod judge;
+pub mod table;

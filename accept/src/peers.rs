@@ -1,0 +1,3 @@
+//! Programs of others, run beside ours.
+
+pub(crate) mod cyclictest;

@@ -1,0 +1,303 @@
+//! The table of figures: one row a claim, with what it was taken under and of what.
+//!
+//! It is kept in `acceptance/DATE.md`. Rows of figures that were not taken this time are those of the table
+//! before, each with its own date, commit and machine.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::conditions::Conditions;
+use crate::figure::{Figure, Reading, Row};
+use crate::journal::{Outcome, Taken};
+use crate::judge::{Found, Judged, Verdict, judge};
+
+/// A row of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Name of the figure.
+    pub figure: &'static str,
+    /// What is claimed, in which unit, and the bound.
+    pub claim: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What is promised, in words.
+    pub promised: String,
+    /// What came of it.
+    pub judged: Judged,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Why others do not.
+    pub left_out: Vec<String>,
+    /// What the machine was like, over all rounds that were taken.
+    pub conditions: Option<Conditions>,
+}
+
+impl Entry {
+    /// Rows of a figure, by its rounds.
+    #[must_use]
+    pub fn of(figure: &Figure, rounds: &[&Taken]) -> Vec<Self> {
+        let readings = |at: usize| -> Vec<Reading> {
+            let of = rounds.iter().filter_map(|taken| match &taken.outcome {
+                Outcome::Readings(readings) => readings.get(at).cloned(),
+                _ => None,
+            });
+            of.collect()
+        };
+        let left_out: Vec<String> = rounds
+            .iter()
+            .filter_map(|taken| match &taken.outcome {
+                Outcome::LeftOut(why) => Some(why.clone()),
+                _ => None,
+            })
+            .collect();
+        let failed = rounds.iter().find_map(|taken| match &taken.outcome {
+            Outcome::Failed(why) => Some(format!("a round failed: {why}")),
+            _ => None,
+        });
+        let entry = |(at, row): (usize, &Row)| {
+            let readings = readings(at);
+            let mut judged = judge(row, &readings);
+            if let Some(why) = &failed {
+                judged.verdict = Verdict::NotMet(Some(why.clone()));
+            } else if readings.is_empty() && !left_out.is_empty() {
+                let why = format!("every round was left out: {}", left_out[0]);
+                judged.verdict = Verdict::NotShown(why);
+            }
+            Self {
+                figure: figure.name,
+                claim: row.claim,
+                unit: row.unit,
+                promised: row.bound.to_string(),
+                judged,
+                rounds: readings.len(),
+                left_out: left_out.clone(),
+                conditions: sum(rounds),
+            }
+        };
+        figure.rows.iter().enumerate().map(entry).collect()
+    }
+
+    /// Rows of a figure that cannot be taken here.
+    #[must_use]
+    pub fn not_taken(figure: &Figure, why: &str) -> Vec<Self> {
+        let mut entries = Self::of(figure, &[]);
+        for entry in &mut entries {
+            entry.judged.verdict = Verdict::NotShown(why.to_owned());
+        }
+        entries
+    }
+
+    /// As a line of the table; `taken` is when, of which commit, and where.
+    fn line(&self, taken: &str) -> String {
+        let found = self.judged.found.as_ref().map_or("–".to_owned(), shown);
+        let control = self.judged.control.as_ref().map_or("–".to_owned(), shown);
+        let conditions = self.conditions.map_or("–".to_owned(), |of| {
+            let total = (of.took_ms * of.cpus.max(1) as f64).max(1.0);
+            let percent = |ms: f64| format!("{:.1}%", 100.0 * ms / total);
+            let waited = of
+                .pressure_ms
+                .map_or("–".to_owned(), |ms| format!("{:.1}%", 100.0 * ms / of.took_ms.max(1.0)));
+            format!("{} / {} / {waited}", percent(of.steal_ms), percent(of.foreign_ms))
+        });
+        let mut rounds = self.rounds.to_string();
+        if let Some(first) = self.left_out.first() {
+            let _ = write!(rounds, ", {} left out: {first}", self.left_out.len());
+        }
+        let mut verdict = self.judged.verdict.word().to_owned();
+        if let Some(why) = self.judged.verdict.why() {
+            let _ = write!(verdict, ": {why}");
+        }
+        let cells = [
+            format!("`{}`", self.figure),
+            self.claim.to_owned(),
+            format!("{} ({})", self.promised, self.unit),
+            found,
+            control,
+            rounds,
+            conditions,
+            verdict,
+            taken.to_owned(),
+        ];
+        format!("| {} |", cells.map(|cell| cell.replace('|', "/").replace('\n', " ")).join(" | "))
+    }
+}
+
+/// All rounds together.
+fn sum(rounds: &[&Taken]) -> Option<Conditions> {
+    rounds.iter().map(|taken| taken.conditions).reduce(|all, of| Conditions {
+        took_ms: all.took_ms + of.took_ms,
+        cpus: of.cpus,
+        steal_ms: all.steal_ms + of.steal_ms,
+        foreign_ms: all.foreign_ms + of.foreign_ms,
+        pressure_ms: all.pressure_ms.zip(of.pressure_ms).map(|(all, of)| all + of),
+    })
+}
+
+/// Value, interval and number.
+fn shown(found: &Found) -> String {
+    let interval = found
+        .interval
+        .map_or(String::new(), |(low, high)| format!(" ({}–{})", digits(low), digits(high)));
+    format!("{}{interval}, n {}", digits(found.value), found.n)
+}
+
+/// Four significant digits.
+fn digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let before = value.abs().log10().floor() as i32 + 1;
+    let text = format!("{value:.*}", (4 - before).clamp(0, 9) as usize);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+const HEAD: &str = "\
+# Live figures
+
+`make accept` takes them: ours and a control in turns, as many rounds as were decided beforehand. `met` says
+that the whole 95 % interval lies inside of what is promised, `not met` that it lies outside or that a round
+failed, `not shown` that neither is so, and why. Load is what the hypervisor took, what other processes had,
+and how long something waited for a CPU, as shares of the time of all rounds.
+
+| figure | claim | promised | found (95 % interval) | control | rounds | steal / others / waiting | verdict | taken |
+|---|---|---|---|---|---|---|---|---|
+";
+
+/// The newest table of a folder, if there is one.
+pub fn newest(folder: &Path) -> Result<Option<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.extension().is_some_and(|of| of == "md")).max())
+}
+
+/// Writes the table of a day into a folder: these rows, and those of other figures from the newest table
+/// that is there, as far as the figures still exist. The file's path.
+pub fn write(
+    folder: &Path,
+    day: &str,
+    taken: &str,
+    entries: &[Entry],
+    figures: &[&Figure],
+) -> Result<PathBuf> {
+    let before = match newest(folder)? {
+        None => String::new(),
+        Some(path) => std::fs::read_to_string(&path).with_context(|| path.display().to_string())?,
+    };
+    let mut text = HEAD.to_owned();
+    for figure in figures {
+        let new: Vec<&Entry> = entries.iter().filter(|of| of.figure == figure.name).collect();
+        if new.is_empty() {
+            let begin = format!("| `{}` |", figure.name);
+            for line in before.lines().filter(|line| line.starts_with(&begin)) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        for entry in new {
+            let _ = writeln!(text, "{}", entry.line(taken));
+        }
+    }
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let path = folder.join(format!("{day}.md"));
+    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, digits, newest, write};
+    use crate::conditions::Conditions;
+    use crate::figure::{Bound, Figure, Reading, Row, anywhere};
+    use crate::journal::{Outcome, Taken};
+
+    const ROWS: [Row; 1] =
+        [Row { claim: "p99 over a peer's", unit: "ratio", bound: Bound::AtMost(1.1) }];
+    const ONE: Figure = Figure {
+        name: "one",
+        method: "planted",
+        rows: &ROWS,
+        rounds: 6,
+        seconds: 0.0,
+        most_taken: None,
+        needs: anywhere,
+        round: |_| Err(String::new()),
+    };
+    const TWO: Figure = Figure { name: "two", ..ONE };
+
+    fn rounds(outcomes: &[Outcome]) -> Vec<Taken> {
+        let conditions = Conditions {
+            took_ms: 1_000.0,
+            cpus: 2,
+            steal_ms: 20.0,
+            foreign_ms: 100.0,
+            pressure_ms: Some(50.0),
+        };
+        let taken = |(round, outcome): (usize, &Outcome)| Taken {
+            of: String::new(),
+            figure: "one".to_owned(),
+            round,
+            outcome: outcome.clone(),
+            conditions,
+        };
+        outcomes.iter().enumerate().map(taken).collect()
+    }
+
+    fn entries(outcomes: &[Outcome]) -> Vec<Entry> {
+        Entry::of(&ONE, &rounds(outcomes).iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_row_has_its_value_its_interval_what_was_left_out_and_what_it_was_taken_under() {
+        let mut outcomes: Vec<Outcome> = (0..6)
+            .map(|of| Outcome::Readings(vec![Reading::Value(0.9 + 0.01 * f64::from(of))]))
+            .collect();
+        outcomes.push(Outcome::LeftOut("steal | much".to_owned()));
+        let line = entries(&outcomes)[0].line("2026-01-02 abc here");
+        assert_eq!(
+            line,
+            "| `one` | p99 over a peer's | at most 1.1 (ratio) | 0.925 (0.9–0.95), n 6 | – | \
+             6, 1 left out: steal / much | 1.0% / 5.0% / 5.0% | met | 2026-01-02 abc here |"
+        );
+    }
+
+    #[test]
+    fn rows_that_were_not_taken_are_those_of_the_table_before_and_what_is_no_figure_any_more_goes()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("acceptance");
+        assert_eq!(newest(&folder).unwrap(), None);
+        let first = [Entry::not_taken(&ONE, "no card"), Entry::not_taken(&TWO, "no luck")].concat();
+        let path = write(&folder, "2026-01-02", "then", &first, &[&ONE, &TWO]).unwrap();
+        assert_eq!(newest(&folder).unwrap(), Some(path));
+        let again = Entry::not_taken(&TWO, "no luck again");
+        let path = write(&folder, "2026-01-03", "now", &again, &[&ONE, &TWO]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+        assert!(rows[0].contains("no card") && rows[0].ends_with("| then |"), "{text}");
+        assert!(rows[1].contains("no luck again") && rows[1].ends_with("| now |"), "{text}");
+        let path = write(&folder, "2026-01-04", "later", &[], &[&TWO]).unwrap();
+        assert!(!std::fs::read_to_string(&path).unwrap().contains("`one`"));
+        assert_eq!(newest(&folder).unwrap(), Some(path));
+    }
+
+    #[test]
+    fn every_round_left_out_is_not_shown_with_the_first_reason() {
+        let of = entries(&[Outcome::LeftOut("busy".into()), Outcome::LeftOut("idle".into())]);
+        assert_eq!(of[0].judged.verdict.why(), Some("every round was left out: busy"));
+    }
+
+    #[test]
+    fn numbers_have_four_digits_and_no_zeros_that_say_nothing() {
+        let of = [0.0, 0.987_654, 12.0, 1_234.56, 0.000_123_456, -2.5, 99_999.0];
+        let shown = ["0", "0.9877", "12", "1235", "0.0001235", "-2.5", "99999"];
+        assert_eq!(of.map(digits), shown);
+    }
+}

@@ -28,19 +28,18 @@ pub fn take(figures: &[&Figure], journal: &Path, of: &str) -> Result<Vec<Entry>>
     let mut entries = Vec::new();
     for figure in figures {
         bar.set_message(figure.name);
-        match (figure.needs)() {
-            Err(why) => entries.extend(Entry::not_taken(figure, &why)),
-            Ok(()) => {
-                for number in 0..figure.rounds {
-                    if journal.find(figure.name, number).is_none() {
-                        round(figure, number, &mut journal)?;
-                    }
-                    bar.inc(figure.seconds.round() as u64);
-                }
-                let rounds = (0..figure.rounds).filter_map(|of| journal.find(figure.name, of));
-                entries.extend(Entry::of(figure, &rounds.collect::<Vec<_>>()));
-            }
+        if let Err(why) = (figure.needs)() {
+            entries.extend(Entry::not_taken(figure, &why));
+            continue;
         }
+        for number in 0..figure.rounds {
+            if journal.find(figure.name, number).is_none() {
+                round(figure, number, &mut journal)?;
+            }
+            bar.inc(figure.seconds.round() as u64);
+        }
+        let rounds = (0..figure.rounds).filter_map(|of| journal.find(figure.name, of));
+        entries.extend(Entry::of(figure, &rounds.collect::<Vec<_>>()));
     }
     bar.finish_and_clear();
     Ok(entries)
@@ -57,7 +56,7 @@ fn round(figure: &Figure, number: usize, journal: &mut Journal) -> Result<()> {
             std::process::exit(1);
         }
     });
-    let taken = std::panic::catch_unwind(AssertUnwindSafe(|| (figure.round)(&Round { number })));
+    let taken = std::panic::catch_unwind(AssertUnwindSafe(|| (figure.round)(Round { number })));
     drop(ended);
     let conditions = Counters::now().since(&then);
     let outcome = match taken {
@@ -103,7 +102,7 @@ mod tests {
 
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-    fn planted(round: &Round) -> Result<Vec<Reading>, String> {
+    fn planted(round: Round) -> Result<Vec<Reading>, String> {
         TAKEN.fetch_add(1, Ordering::Relaxed);
         match round.number {
             2 => Err("planted to be left out".to_owned()),

@@ -23,7 +23,7 @@ pub struct Figure {
     pub needs: fn() -> Result<(), String>,
     /// One round: a reading for each row, in their order, or why this round is left out. A round that
     /// panics has failed, and with it the figure.
-    pub round: fn(&Round) -> Result<Vec<Reading>, String>,
+    pub round: fn(Round) -> Result<Vec<Reading>, String>,
 }
 
 /// One claim.

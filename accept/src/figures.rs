@@ -1,5 +1,7 @@
 //! All figures, one file each.
 
+#![expect(clippy::unnecessary_wraps, reason = "a round may say why it is left out; most need not")]
+
 use accept::figure::Figure;
 
 mod wake_beside_cyclictest;

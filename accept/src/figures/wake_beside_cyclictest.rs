@@ -31,7 +31,7 @@ pub(crate) const FIGURE: Figure = Figure {
     round,
 };
 
-fn round(round: &Round) -> Result<Vec<Reading>, String> {
+fn round(round: Round) -> Result<Vec<Reading>, String> {
     let cpu = needs::last_cpu();
     let (before, ours, after) = (theirs(cpu), ours(cpu, round.number), theirs(cpu));
     let beside = |at: usize| Reading::Beside { peer: before[at], ours: ours[at], again: after[at] };

@@ -1,7 +1,7 @@
 //! `make accept`: takes the live figures, or those whose names hold one of the words given.
 //!
 //! Rounds that were taken of the same commit on the same machine are kept in `target/accept/` and not taken
-//! again; `--fresh` begins anew, `--list` tells what there is.
+//! again; `--fresh` begins anew, `--list` tells what there is, `--table` takes nothing and brings the table in step with the figures.
 
 #![expect(clippy::unwrap_used, reason = "a round that panics has failed, as it should")]
 
@@ -34,8 +34,8 @@ fn main() -> ExitCode {
 fn run(words: impl Iterator<Item = String>) -> Result<()> {
     let (options, names): (Vec<String>, Vec<String>) =
         words.partition(|word| word.starts_with("--"));
-    if let Some(other) = options.iter().find(|of| !matches!(of.as_str(), "--fresh" | "--list")) {
-        bail!("{other} is not known: usage: accept [--list] [--fresh] [NAME..]");
+    if let Some(other) = options.iter().find(|of| !matches!(of.as_str(), "--fresh" | "--list" | "--table")) {
+        bail!("{other} is not known: usage: accept [--list | --table] [--fresh] [NAME..]");
     }
     let wanted = |figure: &Figure| {
         names.is_empty() || names.iter().any(|of| figure.name.contains(of.as_str()))
@@ -54,6 +54,11 @@ fn run(words: impl Iterator<Item = String>) -> Result<()> {
         return Ok(());
     }
     let root = root();
+    let (acceptance, day) = (root.join("acceptance"), day()?);
+    if options.iter().any(|of| of == "--table") {
+        println!("{}", table::write(&acceptance, &day, "", &[], figures::ALL)?.display());
+        return Ok(());
+    }
     if !Path::new(env!("CARGO_BIN_EXE_whylate")).is_file() {
         bail!("{} is not there: cargo build --release", env!("CARGO_BIN_EXE_whylate"));
     }
@@ -63,10 +68,10 @@ fn run(words: impl Iterator<Item = String>) -> Result<()> {
     if options.iter().any(|of| of == "--fresh") && journal.exists() {
         std::fs::remove_file(&journal).with_context(|| journal.display().to_string())?;
     }
-    let (commit, day, machine) = (commit(&root)?, day()?, machine());
+    let (commit, machine) = (commit(&root)?, machine());
     let entries = driver::take(&chosen, &journal, &format!("{commit} on {machine}"))?;
     let taken = format!("{day}, {commit}, {machine}");
-    let path = table::write(&root.join("acceptance"), &day, &taken, &entries, figures::ALL)?;
+    let path = table::write(&acceptance, &day, &taken, &entries, figures::ALL)?;
     for entry in &entries {
         println!("{:<40} {:<40} {}", entry.figure, entry.claim, entry.judged.verdict.word());
     }

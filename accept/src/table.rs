@@ -179,8 +179,8 @@ pub fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(paths.filter(|path| path.extension().is_some_and(|of| of == "md")).max())
 }
 
-/// Writes the table of a day into a folder: these rows, and those of other figures from the newest table
-/// that is there, as far as the figures still exist. The file's path.
+/// Writes the table of a day into a folder: these rows; those of other figures from the newest table that is
+/// there, as far as the figures still exist; and of what was never taken that it was not. The file's path.
 pub fn write(
     folder: &Path,
     day: &str,
@@ -197,8 +197,14 @@ pub fn write(
         let new: Vec<&Entry> = entries.iter().filter(|of| of.figure == figure.name).collect();
         if new.is_empty() {
             let begin = format!("| `{}` |", figure.name);
-            for line in before.lines().filter(|line| line.starts_with(&begin)) {
+            let old: Vec<&str> = before.lines().filter(|line| line.starts_with(&begin)).collect();
+            for line in &old {
                 let _ = writeln!(text, "{line}");
+            }
+            if old.is_empty() {
+                for entry in Entry::not_taken(figure, "not taken yet") {
+                    let _ = writeln!(text, "{}", entry.line("–"));
+                }
             }
         }
         for entry in new {
@@ -283,8 +289,11 @@ mod tests {
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
         assert!(rows[0].contains("no card") && rows[0].ends_with("| then |"), "{text}");
         assert!(rows[1].contains("no luck again") && rows[1].ends_with("| now |"), "{text}");
-        let path = write(&folder, "2026-01-04", "later", &[], &[&TWO]).unwrap();
-        assert!(!std::fs::read_to_string(&path).unwrap().contains("`one`"));
+        let three = Figure { name: "three", ..ONE };
+        let path = write(&folder, "2026-01-04", "later", &[], &[&TWO, &three]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("`one`"), "{text}");
+        assert!(text.ends_with("| – | not shown: not taken yet | – |\n"), "{text}");
         assert_eq!(newest(&folder).unwrap(), Some(path));
     }
 

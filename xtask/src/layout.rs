@@ -42,7 +42,7 @@ const HOT_BANNED: [&str; 16] = [
 
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    let folders = ["crates", "tests", "xtask"].map(|folder| root.join(folder));
+    let folders = ["crates", "tests", "accept", "xtask"].map(|folder| root.join(folder));
     for path in folders
         .iter()
         .map(|folder| crate::files(folder, "rs"))

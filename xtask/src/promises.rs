@@ -1,7 +1,8 @@
-//! SPECIFICATION.md: every promise names a test, and the test exists and runs, or is set aside as a live
-//! figure, of which there are never more than today.
+//! SPECIFICATION.md: every promise names a test or a figure. The test exists and runs, or is set aside as a
+//! live figure, of which there are never more than today; the figure exists, and the newest table in
+//! `acceptance/` has it, whatever it came to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -34,13 +35,14 @@ enum Kind {
 /// Functions of all sources by name. Of several of one name the first one decides.
 struct Functions<'a> {
     by_name: HashMap<&'a str, Kind>,
+    run: usize,
     set_aside: usize,
 }
 
 impl<'a> Functions<'a> {
     /// Those of a text whose lines begin with attributes, one a line, and then `fn NAME(`.
     fn read(text: &'a str) -> Self {
-        let mut found = Self { by_name: HashMap::new(), set_aside: 0 };
+        let mut found = Self { by_name: HashMap::new(), run: 0, set_aside: 0 };
         let mut attributes = Vec::new();
         for line in text.lines().map(str::trim_start) {
             if line.starts_with("#[") {
@@ -50,6 +52,7 @@ impl<'a> Functions<'a> {
             if let Some((name, _)) = line.strip_prefix("fn ").and_then(|rest| rest.split_once('('))
             {
                 let kind = kind(&attributes);
+                found.run += usize::from(kind == Kind::Test);
                 found.set_aside += usize::from(kind == Kind::SetAside);
                 found.by_name.entry(name).or_insert(kind);
             }
@@ -77,27 +80,79 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let path = root.join("SPECIFICATION.md");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let mut sources = String::new();
-    for folder in ["crates", "tests", "xtask"] {
+    for folder in ["crates", "tests", "accept", "xtask"] {
         for file in crate::files(&root.join(folder), "rs")? {
             sources.push_str(&std::fs::read_to_string(file)?);
         }
     }
     let functions = Functions::read(&sources);
+    let figures = Figures::read(root)?;
     let (mut faults, waiting) = judge(&text, &functions);
-    println!("set aside: {} tests, {} rows of SPECIFICATION.md", waiting.tests, waiting.rows);
+    faults.extend(figures.judge(&text));
+    println!(
+        "promised: {} tests run, {} figures; set aside: {} tests, {} rows of SPECIFICATION.md",
+        functions.run,
+        figures.files.len(),
+        waiting.tests,
+        waiting.rows
+    );
     faults.extend(too_many(&waiting, &MOST));
     Ok(faults)
 }
 
-/// Rows of the specification that name no test, tests of them that are none, and what waits.
+/// Live figures: each a file of `accept/src/figures/`, and a line or more of the newest table.
+struct Figures {
+    files: BTreeSet<String>,
+    table: String,
+}
+
+impl Figures {
+    fn read(root: &Path) -> Result<Self> {
+        let names = crate::files(&root.join("accept/src/figures"), "rs")?;
+        let name = |path: &Path| path.file_stem().map(|of| of.to_string_lossy().into_owned());
+        let files = names.iter().filter_map(|path| name(path)).collect();
+        let tables = root.join("acceptance");
+        let tables = if tables.is_dir() { crate::files(&tables, "md")? } else { Vec::new() };
+        let table = match tables.last() {
+            Some(newest) => std::fs::read_to_string(newest)?,
+            None => String::new(),
+        };
+        Ok(Self { files, table })
+    }
+
+    /// Figures that a row names and that are none, those that no table has, and those that no row names.
+    fn judge(&self, specification: &str) -> Vec<String> {
+        let rows = specification.lines().filter(|line| line.starts_with("| P"));
+        let named: BTreeSet<&str> =
+            rows.flat_map(quoted).filter_map(|word| word.strip_prefix("figure:")).collect();
+        let mut faults = Vec::new();
+        for name in &named {
+            if !self.files.contains(*name) {
+                faults.push(format!("SPECIFICATION.md: there is no figure:{name}"));
+            } else if !self.table.lines().any(|line| line.starts_with(&format!("| `{name}` |"))) {
+                faults.push(format!("acceptance: the newest table has no row of {name}"));
+            }
+        }
+        let unnamed = self.files.iter().filter(|name| !named.contains(name.as_str()));
+        faults.extend(unnamed.map(|name| format!("SPECIFICATION.md: no row names figure:{name}")));
+        faults
+    }
+}
+
+/// What stands between backquotes.
+fn quoted(row: &str) -> impl Iterator<Item = &str> {
+    row.split('`').skip(1).step_by(2)
+}
+
+/// Rows of the specification that name neither a test nor a figure, tests of them that are none, and what
+/// waits.
 fn judge(specification: &str, functions: &Functions<'_>) -> (Vec<String>, Waiting) {
     let mut faults = Vec::new();
     let mut waiting = Waiting { tests: functions.set_aside, rows: 0 };
     for row in specification.lines().filter(|line| line.starts_with("| P")) {
-        let quoted = row.split('`').skip(1).step_by(2);
-        let promised: Vec<&str> = quoted.filter(|word| word.starts_with("test:")).collect();
-        if promised.is_empty() {
-            faults.push(format!("SPECIFICATION.md: names no test: {row}"));
+        let promised: Vec<&str> = quoted(row).filter(|word| word.starts_with("test:")).collect();
+        if promised.is_empty() && !quoted(row).any(|word| word.starts_with("figure:")) {
+            faults.push(format!("SPECIFICATION.md: names neither a test nor a figure: {row}"));
         }
         let of = |name: &str| {
             functions.kind(name.trim_start_matches("test:").rsplit("::").next().unwrap_or(""))
@@ -121,7 +176,7 @@ fn too_many(waiting: &Waiting, most: &Waiting) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Functions, Kind, Waiting, judge, too_many};
+    use super::{Figures, Functions, Kind, Waiting, judge, too_many};
 
     /// Of each kind of function one; of `doubled` a test in one module and an ignored one in another, of
     /// `behind` the other way about.
@@ -151,12 +206,29 @@ mod tests {
             let said = format!("SPECIFICATION.md: there is no test {name} that always runs");
             assert_eq!(of(&name), [said]);
         }
-        assert!(of("cargo test runs")[0].contains("names no test"));
+        assert!(of("cargo test runs")[0].contains("names neither"));
         // Rows of other tables promise nothing, and each test of a row is asked for.
         let other = "| No | Promise |\n|----|\ntext `test:missing`\n";
         assert_eq!(judge(other, &functions).0.len(), 0);
         let row = "| P2 | two | `test:runs`, `test:missing`, `test:ignored` | |";
         assert_eq!(judge(row, &functions).0.len(), 2);
+    }
+
+    #[test]
+    fn a_figure_exists_is_named_by_a_row_and_has_a_line_in_the_newest_table() {
+        let files = ["told", "new"].map(str::to_owned).into();
+        let table = "| figure | claim |\n| `told` | p50 | not met |\n| `gone` | p50 | met |\n".to_owned();
+        let figures = Figures { files, table };
+        let row = |name: &str| format!("| P1 | a promise | `test:runs`, `figure:{name}` | `cmd` |\n");
+        assert!(figures.judge(&(row("told") + &row("told"))).iter().all(|of| of.ends_with(":new")));
+        let of = figures.judge(&(row("told") + &row("new") + &row("gone")));
+        let expected = [
+            "SPECIFICATION.md: there is no figure:gone",
+            "acceptance: the newest table has no row of new",
+        ];
+        assert_eq!(of, expected);
+        let row = "| P2 | two | `figure:told` | |";
+        assert!(judge(row, &Functions::read(SOURCES)).0.is_empty());
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! the machine shall not hide what the others say; nor shall it pass in silence: its name and its first
 //! failure are the last thing that is printed. More than [`MOST`] failures are no moods and get no second
 //! try, and neither does a test that took its whole program along.
+//!
+//! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
+//! earlier one left that was killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,6 +15,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+use crate::{mend, room, suite};
 
 /// So many failures at most have a second try.
 const MOST: usize = 3;
@@ -47,9 +52,36 @@ enum Reading {
     Names(Vec<Failure>),
 }
 
+/// All tests but the live ones, and the live ones.
+const OTHERS: &[&str] = &["--no-fail-fast"];
+const LIVE: &[&str] = &["--test", "live"];
+
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let mut flaky = at_most_twice(root, &["--no-fail-fast"], &[])?;
-    flaky.extend(at_most_twice(root, &["--test", "live"], &["--test-threads", "1"])?);
+    if suite::is_held() {
+        bail!("a suite is no part of another: {} is set", suite::HOLDER);
+    }
+    let _held = suite::hold();
+    // What killed tests left takes room, too; the program that takes it back must be there first.
+    room::check(&root.join("target"), room::TARGET)?;
+    for options in [OTHERS, LIVE] {
+        let mut build = cargo_test(root, options);
+        if !build.arg("--no-run").status().with_context(|| format!("{build:?}"))?.success() {
+            bail!("the tests do not compile");
+        }
+    }
+    mend::mend(root).iter().for_each(|line| println!("{line}"));
+    let folder = mend::folder();
+    mend::make(&folder).with_context(|| folder.display().to_string())?;
+    room::check(&folder, room::TEMPORARY)?;
+    let ended = both(root);
+    // It stays where a test left something in it.
+    let _ = std::fs::remove_dir(&folder);
+    ended
+}
+
+fn both(root: &Path) -> Result<()> {
+    let mut flaky = at_most_twice(root, OTHERS, &[])?;
+    flaky.extend(at_most_twice(root, LIVE, &["--test-threads", "1"])?);
     for failure in &flaky {
         println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
         for line in &failure.said {
@@ -84,9 +116,8 @@ fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec
 
 /// Runs tests and prints what they print; whether all passed.
 fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Transcript)> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
+    let mut command = cargo_test(root, options);
+    command.env(suite::HOLDER, mend::this_process()).env("TMPDIR", mend::folder());
     command.arg("--").args(settings).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let printed = child.stdout.take().context("no pipe to the tests")?;
@@ -105,6 +136,13 @@ fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Trans
         }
     }
     Ok((child.wait()?.success(), transcript))
+}
+
+fn cargo_test(root: &Path, options: &[&str]) -> Command {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
+    command
 }
 
 /// The lines that come out of a pipe, read by a thread of their own.

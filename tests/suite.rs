@@ -74,9 +74,9 @@ pub(crate) fn hold_in(root: &Path, say: &dyn Fn(&str)) -> Held {
             return Held { root, lock: None };
         }
     };
-    put_back(&root)
-        .iter()
-        .for_each(|line| say(&format!("left by a suite that was killed: {line}")));
+    for line in put_back(&root) {
+        say(&format!("left by a suite that was killed: {line}"));
+    }
     remember(&root);
     Held { root, lock: Some(lock) }
 }

@@ -4,7 +4,7 @@
 //! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
 //! test` runs all tests, one suite at a time on a machine, and names those that pass only at the
 //! second try; before, it mends what killed tests left, as `cargo xtask mend` does. `cargo xtask
-//! bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests under
+//! soak` runs live tests again and again under planted noise. `cargo xtask bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests under
 //! qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot
 //! function.
 
@@ -17,6 +17,7 @@ mod mend;
 mod packages;
 mod promises;
 mod room;
+mod soak;
 #[path = "../../tests/suite.rs"]
 mod suite;
 mod twice;
@@ -33,11 +34,14 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["test"] => twice::run(&root()),
         ["mend"] => mend::run(&root()),
+        ["soak", names @ ..] => soak::run(&root(), names),
+        // What soak starts itself.
+        ["noise", kind, seed] => soak::make_noise(kind, seed),
         ["bench", options @ ..] => bench::run(&root(), options),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["asm", name] => asm::print(&root(), name),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test | mend | bench [--test] | aarch64 [--check] | asm NAME"
+            "usage: cargo xtask check | test | mend | soak [NAME..] | bench [--test] | aarch64 [--check] | asm NAME"
         )),
     };
     match result {

@@ -38,7 +38,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     let _held = suite::hold();
     let told = mend(root);
-    told.iter().for_each(|line| println!("{line}"));
+    for line in &told {
+        println!("{line}");
+    }
     println!("{} things that tests left", told.len());
     Ok(())
 }
@@ -149,9 +151,10 @@ fn by_the_program(machine: &Path, root: &Path) -> Vec<String> {
             |line: &&str| line.starts_with("left by process ") || line.starts_with("journal ");
         told.extend(said.lines().filter(recovered).map(|line| format!("whylate: {line}")));
         if bed != NO_BED {
-            told.push(match output.status.success() {
-                true => format!("took down bed {bed}"),
-                false => format!("cannot take down bed {bed}: {}", said.trim()),
+            told.push(if output.status.success() {
+                format!("took down bed {bed}")
+            } else {
+                format!("cannot take down bed {bed}: {}", said.trim())
             });
         }
     }
@@ -164,9 +167,9 @@ fn entries(path: &Path) -> Vec<PathBuf> {
 
 /// Is there a journal, `PID-START.json`, of a process that has ended?
 fn has_journals(machine: &Path) -> bool {
-    let user = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
+    let owner = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
     let mut folders =
-        vec![machine.join("run/whylate"), machine.join(format!("tmp/whylate-{user}"))];
+        vec![machine.join("run/whylate"), machine.join(format!("tmp/whylate-{owner}"))];
     folders.extend(std::env::var_os("XDG_RUNTIME_DIR").map(|at| PathBuf::from(at).join("whylate")));
     let is_dead = |path: PathBuf| {
         let process =
@@ -184,9 +187,9 @@ fn program(root: &Path) -> Result<PathBuf> {
         return Ok(there.clone());
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut build = Command::new(cargo);
-    build.current_dir(root).args(["build", "--locked", "--package", "whylate"]);
-    if !build.status().with_context(|| format!("{build:?}"))?.success() {
+    let mut compile = Command::new(cargo);
+    compile.current_dir(root).args(["build", "--locked", "--package", "whylate"]);
+    if !compile.status().with_context(|| format!("{compile:?}"))?.success() {
         bail!("it cannot be built");
     }
     let [debug, _] = built;
@@ -195,19 +198,17 @@ fn program(root: &Path) -> Result<PathBuf> {
 
 /// Namespaces that a test of a crate had.
 fn namespaces(machine: &Path) -> Vec<String> {
-    let all = entries(&machine.join(NAMESPACES));
-    let names = all.iter().filter(|path| is_left(machine, path));
-    let names = names.filter_map(|path| path.file_name()?.to_str());
-    names
+    let remove = |name: &str| {
+        let output = Command::new("ip").args(["netns", "del", name]).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(()) } else { Err(std::io::Error::other(said)) }
+    };
+    entries(&machine.join(NAMESPACES))
+        .iter()
+        .filter(|path| is_left(machine, path))
+        .filter_map(|path| path.file_name()?.to_str())
         .filter(|name| names::bed(name).is_none())
-        .map(|name| {
-            let output = Command::new("ip").args(["netns", "del", name]).output();
-            let done = output.and_then(|output| {
-                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                if output.status.success() { Ok(()) } else { Err(std::io::Error::other(said)) }
-            });
-            outcome(&format!("network namespace {name}"), done)
-        })
+        .map(|name| outcome(&format!("network namespace {name}"), remove(name)))
         .collect()
 }
 

@@ -24,20 +24,20 @@ const MOST: usize = 3;
 const QUIET: Duration = Duration::from_secs(5);
 
 /// A test that failed, with what it said.
-#[derive(Debug, PartialEq, Eq)]
-struct Failure {
-    name: String,
-    said: Vec<String>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) name: String,
+    pub(crate) said: Vec<String>,
 }
 
 /// What programs of tests, one after the other, printed.
 #[derive(Debug, Default)]
-struct Transcript {
+pub(crate) struct Transcript {
     begun: usize,
     ended: usize,
-    passed: usize,
+    pub(crate) passed: usize,
     failed: usize,
-    failures: Vec<Failure>,
+    pub(crate) failures: Vec<Failure>,
     reading: Reading,
 }
 
@@ -54,29 +54,37 @@ enum Reading {
 
 /// All tests but the live ones, and the live ones.
 const OTHERS: &[&str] = &["--no-fail-fast"];
-const LIVE: &[&str] = &["--test", "live"];
+pub(crate) const LIVE: &[&str] = &["--test", "live"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
+    let _held = begin(root, &[OTHERS, LIVE])?;
+    let ended = both(root);
+    // It stays where a test left something in it.
+    let _ = std::fs::remove_dir(mend::folder());
+    ended
+}
+
+/// Waits until no other suite runs, compiles what `all` select, and mends what an earlier one left.
+pub(crate) fn begin(root: &Path, all: &[&[&str]]) -> Result<suite::Held> {
     if suite::is_held() {
         bail!("a suite is no part of another: {} is set", suite::HOLDER);
     }
-    let _held = suite::hold();
+    let held = suite::hold();
     // What killed tests left takes room, too; the program that takes it back must be there first.
     room::check(&root.join("target"), room::TARGET)?;
-    for options in [OTHERS, LIVE] {
+    for options in all {
         let mut build = cargo_test(root, options);
         if !build.arg("--no-run").status().with_context(|| format!("{build:?}"))?.success() {
             bail!("the tests do not compile");
         }
     }
-    mend::mend(root).iter().for_each(|line| println!("{line}"));
+    for line in mend::mend(root) {
+        println!("{line}");
+    }
     let folder = mend::folder();
     mend::make(&folder).with_context(|| folder.display().to_string())?;
     room::check(&folder, room::TEMPORARY)?;
-    let ended = both(root);
-    // It stays where a test left something in it.
-    let _ = std::fs::remove_dir(&folder);
-    ended
+    Ok(held)
 }
 
 fn both(root: &Path) -> Result<()> {
@@ -116,10 +124,24 @@ fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec
 
 /// Runs tests and prints what they print; whether all passed.
 fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Transcript)> {
+    let mut command = of_suite(root, options);
+    command.arg("--").args(settings);
+    read(command, |_| {})
+}
+
+/// The command by which a suite runs what these select.
+pub(crate) fn of_suite(root: &Path, options: &[&str]) -> Command {
     let mut command = cargo_test(root, options);
     command.env(suite::HOLDER, mend::this_process()).env("TMPDIR", mend::folder());
-    command.arg("--").args(settings).stdout(Stdio::piped());
+    command
+}
+
+/// Runs a command that runs tests and prints what they print; whether all passed. Who wants to know the
+/// process that runs is told.
+pub(crate) fn read(mut command: Command, runs: impl FnOnce(u32)) -> Result<(bool, Transcript)> {
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    runs(child.id());
     let printed = child.stdout.take().context("no pipe to the tests")?;
     let lines = lines_of(printed);
     let mut transcript = Transcript::default();

@@ -6,12 +6,12 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::suite::HOLDER;
 
-/// So long may one take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// One that is asked to end is looked at so often.
+const LOOKS: u32 = 150;
 const BETWEEN: Duration = Duration::from_millis(20);
 /// Whoever has no parent any more is a child of this one.
 const INIT: u32 = 1;
@@ -31,15 +31,15 @@ impl Process {
     }
 
     /// Of `71 (a name) S 1 ..`; none of one that has ended.
-    pub(super) fn parse(stat: &str) -> Option<Self> {
-        let (pid, rest) = stat.split_once(" (")?;
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let (pid, rest) = line.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let words: Vec<&str> = rest.split_whitespace().collect();
         if matches!(*words.first()?, "Z" | "X") {
             return None;
         }
-        let (parent, start) = (words.get(1)?.parse().ok()?, words.get(19)?.parse().ok()?);
-        Some(Self { pid: pid.parse().ok()?, start, parent, name: name.to_owned() })
+        let (above, start) = (words.get(1)?.parse().ok()?, words.get(19)?.parse().ok()?);
+        Some(Self { pid: pid.parse().ok()?, start, parent: above, name: name.to_owned() })
     }
 }
 
@@ -76,18 +76,14 @@ fn is_left(machine: &Path, process: &Process, environment: &[u8], state: &Path) 
         let mut all = environment.split(|byte| *byte == 0);
         all.find_map(|one| std::str::from_utf8(one).ok()?.strip_prefix(name)?.strip_prefix('='))
     };
-    match value(HOLDER) {
-        Some(holder) => {
-            let holder = holder.split_once('-').and_then(|(pid, start)| {
-                Some((pid.parse::<u32>().ok()?, start.parse::<u64>().ok()?))
-            });
-            holder.is_some_and(|(pid, start)| !lives(machine, pid, start))
-        }
-        None => {
-            let given = value("XDG_STATE_HOME").map(Path::new);
-            process.parent == INIT && given == Some(state)
-        }
-    }
+    let Some(holder) = value(HOLDER) else {
+        let given = value("XDG_STATE_HOME").map(Path::new);
+        return process.parent == INIT && given == Some(state);
+    };
+    let holder = holder
+        .split_once('-')
+        .and_then(|(pid, start)| Some((pid.parse::<u32>().ok()?, start.parse::<u64>().ok()?)));
+    holder.is_some_and(|(pid, start)| !lives(machine, pid, start))
 }
 
 /// Ends them; a line for each.
@@ -103,9 +99,10 @@ pub(super) fn end(machine: &Path, state: &Path) -> Vec<String> {
                 let _ = Command::new("kill").args(["-s", signal, &pid]).output();
             }
         }
-        let begun = Instant::now();
-        while alive.iter().any(|of| lives(machine, of.pid, of.start)) && begun.elapsed() < PATIENCE
-        {
+        for _ in 0..LOOKS {
+            if !alive.iter().any(|of| lives(machine, of.pid, of.start)) {
+                break;
+            }
             std::thread::sleep(BETWEEN);
         }
     }

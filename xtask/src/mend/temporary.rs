@@ -54,9 +54,12 @@ pub(super) fn clear(folder: &Path) -> Vec<String> {
     let left = super::entries(folder);
     if !left.is_empty() {
         let what = format!("{} temporary files and folders in {shown}", left.len());
-        let remove = |path: &PathBuf| match path.symlink_metadata()?.is_dir() {
-            true => std::fs::remove_dir_all(path),
-            false => std::fs::remove_file(path),
+        let remove = |path: &PathBuf| {
+            if path.symlink_metadata()?.is_dir() {
+                std::fs::remove_dir_all(path)
+            } else {
+                std::fs::remove_file(path)
+            }
         };
         told.push(super::outcome(&what, left.iter().try_for_each(remove)));
     }

@@ -160,6 +160,9 @@ fn instances_and_groups_of_the_dead_go_and_those_of_the_living_and_of_others_sta
         std::fs::create_dir_all(root.join(groups).join(path))?;
         std::fs::create_dir_all(root.join(INSTANCES[0]).join(path))?;
     }
+    assert_eq!(remove_directories(root, &cgroups(root), "cgroup"), [""; 0], "a container");
+    std::fs::create_dir_all(root.join("proc/self/ns"))?;
+    std::os::unix::fs::symlink(ALL_PROCESSES, root.join("proc/self/ns/pid"))?;
     let told = remove_directories(root, &cgroups(root), "cgroup");
     let gone = |path: &str| !root.join(groups).join(path).exists();
     assert_eq!(told.len(), 2, "{told:?}");

@@ -1,5 +1,9 @@
 # make run    builds whylate and runs the one-minute check-up of this host
-# make test   installs what the tests use and runs them
+# make test   installs what the tests use and runs them, one suite at a time on a machine, after mending
+#             what killed ones left
+# make soak [ONLY=..] [BASE=..] [RUNS=..]
+#             live tests that were changed since BASE, or those named so, again and again under planted
+#             noise: its record stands in the commit
 # make test-dpdk   the same for the feature dpdk
 # make bench-dpdk  passing frames on beside testpmd, round trips beside those of its net_af_xdp,
 #             interleaved, with ratios
@@ -13,7 +17,7 @@ CARGO ?= cargo
 export WHYLATE_TESTS_REQUIRE ?= $(if $(CI),everything,nothing)
 export PROPTEST_RNG_SEED ?= 1
 
-.PHONY: run test test-dpdk bench bench-dpdk lint deps
+.PHONY: run test soak test-dpdk bench bench-dpdk lint deps
 
 run:
 	$(CARGO) build --release --locked
@@ -22,6 +26,9 @@ run:
 test: deps
 	$(CARGO) xtask test
 	$(CARGO) xtask aarch64 --check
+
+soak: deps
+	BASE="$(BASE)" RUNS="$(RUNS)" $(CARGO) xtask soak $(ONLY)
 
 test-dpdk: deps
 	timeout 1500 $(CARGO) test --locked -p whylate-dpdk -p whylate --features whylate/dpdk --no-fail-fast -- --nocapture --test-threads 1

@@ -1,5 +1,8 @@
 //! The program under test: built once, run one at a time.
 
+#[path = "suite.rs"]
+pub(crate) mod suite;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,21 +21,23 @@ use crate::needs;
 /// No test takes so long, on a busy machine either.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Held by every test that measures: two at once would measure each other.
+/// Held by every test that measures: two at once would measure each other, those of another suite too.
 pub(crate) struct Alone {
-    _one: MutexGuard<'static, ()>,
     _limit: Limit,
+    _suite: Option<suite::Held>,
+    _one: MutexGuard<'static, ()>,
 }
 
 /// Waits for the others; from then on the test has [`LIMIT`], and one that hangs ends all of them.
 pub(crate) fn alone() -> Alone {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let suite = (!suite::is_held()).then(suite::hold);
     let limit = Limit::begin(LIMIT, || {
         eprintln!("a test has not ended within {} s: it hangs", LIMIT.as_secs());
         std::process::exit(101);
     });
-    Alone { _one: one, _limit: limit }
+    Alone { _limit: limit, _suite: suite, _one: one }
 }
 
 /// Does something unless it is dropped before its time is over.

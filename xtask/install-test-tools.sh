@@ -6,18 +6,27 @@ set -u
 
 TRIES=3
 
-# Each program, and Debian's package that has it.
+# Each program, and Debian's package that has it. `cargo xtask check` finds here what the tests run.
 programs="
+aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+ar binutils
 bash bash
+cat coreutils
 cc gcc
 chromium chromium
 cyclictest rt-tests
+dash dash
+df coreutils
 dpdk-testpmd dpdk-dev
 insmod kmod
 ip iproute2
+kill procps
+ldd libc-bin
 mount mount
+nsenter util-linux
 objdump binutils
 oslat rt-tests
+ovs-ofctl openvswitch-common
 ovs-vswitchd openvswitch-switch
 pgrep procps
 ping iputils-ping
@@ -27,15 +36,20 @@ qemu-aarch64 qemu-user
 qperf qperf
 rt-app rt-app
 setpriv util-linux
+sh dash
+sleep coreutils
 sockperf sockperf
+stdbuf coreutils
 stress-ng stress-ng
 strip binutils
 taskset util-linux
 tc iproute2
 tcpdump tcpdump
+timeout coreutils
 trafgen netsniff-ng
+true coreutils
+umount mount
 unshare util-linux
-aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 "
 
 # Packages of what is not here, each once.

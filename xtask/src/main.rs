@@ -2,16 +2,24 @@
 //!
 //! `cargo xtask check` keeps what the compiler cannot: the order of the layers, where unsafe may
 //! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
-//! test` runs all tests and names those that pass only at the second try. `cargo xtask bench` sets
-//! `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests under qemu-user,
-//! with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot function.
+//! test` runs all tests, one suite at a time on a machine, and names those that pass only at the
+//! second try; before, it mends what killed tests left, as `cargo xtask mend` does. `cargo xtask
+//! soak` runs live tests again and again under planted noise. `cargo xtask bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests under
+//! qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot
+//! function.
 
 mod aarch64;
 mod asm;
 mod bench;
 mod layers;
 mod layout;
+mod mend;
+mod packages;
 mod promises;
+mod room;
+mod soak;
+#[path = "../../tests/suite.rs"]
+mod suite;
 mod twice;
 
 use std::path::{Path, PathBuf};
@@ -25,11 +33,15 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["check"] => check(),
         ["test"] => twice::run(&root()),
+        ["mend"] => mend::run(&root()),
+        ["soak", names @ ..] => soak::run(&root(), names),
+        // What soak starts itself.
+        ["noise", kind, seed] => soak::make_noise(kind, seed),
         ["bench", options @ ..] => bench::run(&root(), options),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["asm", name] => asm::print(&root(), name),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test | bench [--test] | aarch64 [--check] | asm NAME"
+            "usage: cargo xtask check | test | mend | soak [NAME..] | bench [--test] | aarch64 [--check] | asm NAME"
         )),
     };
     match result {
@@ -45,6 +57,7 @@ fn check() -> Result<()> {
     let root = root();
     let mut faults = layers::check(&root)?;
     faults.extend(layout::check(&root)?);
+    faults.extend(packages::check(&root)?);
     faults.extend(promises::check(&root)?);
     for fault in &faults {
         eprintln!("{fault}");
@@ -52,7 +65,7 @@ fn check() -> Result<()> {
     if !faults.is_empty() {
         bail!("{} faults", faults.len());
     }
-    println!("layers, layout and promises hold");
+    println!("layers, layout, packages and promises hold");
     Ok(())
 }
 

@@ -4,6 +4,9 @@
 //! the machine shall not hide what the others say; nor shall it pass in silence: its name and its first
 //! failure are the last thing that is printed. More than [`MOST`] failures are no moods and get no second
 //! try, and neither does a test that took its whole program along.
+//!
+//! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
+//! earlier one left that was killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,26 +16,28 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::{mend, room, suite};
+
 /// So many failures at most have a second try.
 const MOST: usize = 3;
 /// Of a program that has ended nothing more comes after so long.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// A test that failed, with what it said.
-#[derive(Debug, PartialEq, Eq)]
-struct Failure {
-    name: String,
-    said: Vec<String>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) name: String,
+    pub(crate) said: Vec<String>,
 }
 
 /// What programs of tests, one after the other, printed.
 #[derive(Debug, Default)]
-struct Transcript {
+pub(crate) struct Transcript {
     begun: usize,
     ended: usize,
-    passed: usize,
+    pub(crate) passed: usize,
     failed: usize,
-    failures: Vec<Failure>,
+    pub(crate) failures: Vec<Failure>,
     reading: Reading,
 }
 
@@ -47,9 +52,44 @@ enum Reading {
     Names(Vec<Failure>),
 }
 
+/// All tests but the live ones, and the live ones.
+const OTHERS: &[&str] = &["--no-fail-fast"];
+pub(crate) const LIVE: &[&str] = &["--test", "live"];
+
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let mut flaky = at_most_twice(root, &["--no-fail-fast"], &[])?;
-    flaky.extend(at_most_twice(root, &["--test", "live"], &["--test-threads", "1"])?);
+    let _held = begin(root, &[OTHERS, LIVE])?;
+    let ended = both(root);
+    // It stays where a test left something in it.
+    let _ = std::fs::remove_dir(mend::folder());
+    ended
+}
+
+/// Waits until no other suite runs, compiles what `all` select, and mends what an earlier one left.
+pub(crate) fn begin(root: &Path, all: &[&[&str]]) -> Result<suite::Held> {
+    if suite::is_held() {
+        bail!("a suite is no part of another: {} is set", suite::HOLDER);
+    }
+    let held = suite::hold();
+    // What killed tests left takes room, too; the program that takes it back must be there first.
+    room::check(&root.join("target"), room::TARGET)?;
+    for options in all {
+        let mut build = cargo_test(root, options);
+        if !build.arg("--no-run").status().with_context(|| format!("{build:?}"))?.success() {
+            bail!("the tests do not compile");
+        }
+    }
+    for line in mend::mend(root) {
+        println!("{line}");
+    }
+    let folder = mend::folder();
+    mend::make(&folder).with_context(|| folder.display().to_string())?;
+    room::check(&folder, room::TEMPORARY)?;
+    Ok(held)
+}
+
+fn both(root: &Path) -> Result<()> {
+    let mut flaky = at_most_twice(root, OTHERS, &[])?;
+    flaky.extend(at_most_twice(root, LIVE, &["--test-threads", "1"])?);
     for failure in &flaky {
         println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
         for line in &failure.said {
@@ -84,11 +124,24 @@ fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec
 
 /// Runs tests and prints what they print; whether all passed.
 fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Transcript)> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
-    command.arg("--").args(settings).stdout(Stdio::piped());
+    let mut command = of_suite(root, options);
+    command.arg("--").args(settings);
+    read(command, |_| {})
+}
+
+/// The command by which a suite runs what these select.
+pub(crate) fn of_suite(root: &Path, options: &[&str]) -> Command {
+    let mut command = cargo_test(root, options);
+    command.env(suite::HOLDER, mend::this_process()).env("TMPDIR", mend::folder());
+    command
+}
+
+/// Runs a command that runs tests and prints what they print; whether all passed. Who wants to know the
+/// process that runs is told.
+pub(crate) fn read(mut command: Command, runs: impl FnOnce(u32)) -> Result<(bool, Transcript)> {
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    runs(child.id());
     let printed = child.stdout.take().context("no pipe to the tests")?;
     let lines = lines_of(printed);
     let mut transcript = Transcript::default();
@@ -105,6 +158,13 @@ fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Trans
         }
     }
     Ok((child.wait()?.success(), transcript))
+}
+
+fn cargo_test(root: &Path, options: &[&str]) -> Command {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
+    command
 }
 
 /// The lines that come out of a pipe, read by a thread of their own.

@@ -1,0 +1,187 @@
+//! One suite at a time on a machine, and the settings that it found there.
+//!
+//! Tests that measure would measure those of another suite, too. Who runs them holds a lock of the whole
+//! machine; a second waits and says so, and the kernel lets go of it with a process that dies. As long as
+//! root holds it, the settings that tests may change lie beside it as they were found. Who ends well takes
+//! that away; where it lies, a suite was killed, and what still is as a test leaves it is put back. What
+//! somebody else has changed since is left alone.
+//!
+//! Does not know what else was left behind: `cargo xtask mend` does.
+
+use std::fs::{File, Permissions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Tells those that a suite starts which process holds the lock: its id and when it began.
+pub(crate) const HOLDER: &str = "WHYLATE_TESTS_HOLDER";
+/// The same path for every user; reading it is all that a lock needs.
+const LOCK: &str = "tmp/whylate-tests.lock";
+const FOUND: &str = "run/whylate-tests.found";
+
+/// What tests change of a machine, and what they leave it at when they are killed.
+const SETTINGS: [(&str, Left); 4] = [
+    ("proc/sys/kernel/sched_rt_runtime_us", Left::At("-1")),
+    ("sys/kernel/tracing/tracing_on", Left::At("0")),
+    ("sys/fs/cgroup/cpuset/cpuset.sched_load_balance", Left::At("0")),
+    ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", Left::AtMore),
+];
+
+#[derive(Clone, Copy)]
+enum Left {
+    At(&'static str),
+    AtMore,
+}
+
+impl Left {
+    /// May a test have made this of what was before?
+    fn is(self, before: &str, now: &str) -> bool {
+        let number = |text: &str| text.parse::<u64>().ok();
+        match self {
+            Self::At(left) => now == left && before != left,
+            Self::AtMore => number(now).zip(number(before)).is_some_and(|(now, was)| now > was),
+        }
+    }
+}
+
+/// The lock. Dropping it lets go of it, and puts back what a test left.
+pub(crate) struct Held {
+    root: PathBuf,
+    lock: Option<File>,
+}
+
+/// Is this process part of a suite that has the lock?
+pub(crate) fn is_held() -> bool {
+    std::env::var_os(HOLDER).is_some()
+}
+
+/// Waits for the lock.
+pub(crate) fn hold() -> Held {
+    hold_in(Path::new("/"), &|line| {
+        // Not by a macro, whose words a test keeps until it fails.
+        let _ = writeln!(io::stderr(), "{line}");
+    })
+}
+
+/// The same of the machine whose files lie below `root`.
+pub(crate) fn hold_in(root: &Path, say: &dyn Fn(&str)) -> Held {
+    let root = root.to_owned();
+    let path = root.join(LOCK);
+    let lock = match open(&path).and_then(|file| wait_for(file, say)) {
+        Ok(lock) => lock,
+        Err(error) => {
+            say(&format!("two suites at once are not kept apart: {}: {error}", path.display()));
+            return Held { root, lock: None };
+        }
+    };
+    for line in put_back(&root) {
+        say(&format!("left by a suite that was killed: {line}"));
+    }
+    remember(&root);
+    Held { root, lock: Some(lock) }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            for line in put_back(&self.root) {
+                let _ = writeln!(io::stderr(), "left by a test: {line}");
+            }
+        }
+    }
+}
+
+/// Opens the file, which may be another user's, or makes it for all.
+fn open(path: &Path) -> io::Result<File> {
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    match File::options().read(true).write(true).create_new(true).open(path) {
+        Ok(made) => made.set_permissions(Permissions::from_mode(0o644)).map(|()| made),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => File::open(path),
+        Err(error) => Err(error),
+    }
+}
+
+fn wait_for(file: File, say: &dyn Fn(&str)) -> io::Result<File> {
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let by = holder(&locks, file.metadata()?.ino()).map(|pid| format!(" (process {pid})"));
+    say(&format!(
+        "another suite runs on this machine{}: waiting for its end",
+        by.unwrap_or_default()
+    ));
+    loop {
+        match file.lock() {
+            Ok(()) => return Ok(file),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Who locked the file of this number, by `/proc/locks`: `1: FLOCK ADVISORY WRITE 71 fe:00:9 0 EOF`.
+pub(crate) fn holder(locks: &str, inode: u64) -> Option<u32> {
+    let of_file = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = words.get(5).and_then(|file| file.rsplit(':').next()?.parse::<u64>().ok());
+        words.get(1) == Some(&"FLOCK") && number == Some(inode)
+    };
+    locks.lines().find(of_file)?.split_whitespace().nth(4)?.parse().ok()
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// After a reboot nothing is as it was.
+fn boot(root: &Path) -> String {
+    let id = read(&root.join("proc/sys/kernel/random/boot_id"));
+    format!("boot {}", id.unwrap_or_default())
+}
+
+/// Writes down what there is; what an earlier suite found stands. Only root can, and only root's tests can
+/// change anything.
+fn remember(root: &Path) {
+    let values = SETTINGS
+        .iter()
+        .filter_map(|(path, _)| read(&root.join(path)).map(|value| format!("{path} {value}\n")));
+    let text = format!("{}\n{}", boot(root), values.collect::<String>());
+    let file = File::options().write(true).create_new(true).open(root.join(FOUND));
+    let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+}
+
+/// Puts back what was found; a line for each setting that a test had left.
+fn put_back(root: &Path) -> Vec<String> {
+    let found = root.join(FOUND);
+    let Some(text) = read(&found) else { return Vec::new() };
+    let mut told = Vec::new();
+    let mut stands = false;
+    if text.lines().next() == Some(&boot(root)) {
+        for (path, left) in SETTINGS {
+            let value = text.lines().find_map(|line| line.strip_prefix(path)?.strip_prefix(' '));
+            let Some((before, now)) = value.zip(read(&root.join(path))) else { continue };
+            if left.is(before, &now) {
+                let written = std::fs::write(root.join(path), before);
+                let reads = read(&root.join(path)).unwrap_or_default();
+                let outcome = match written {
+                    Ok(()) if reads == before => format!("is {before} again"),
+                    Ok(()) => format!("cannot be put back to {before}: it reads {reads}"),
+                    Err(error) => format!("cannot be put back to {before}: {error}"),
+                };
+                stands |= reads != before;
+                told.push(format!("/{path} was {now}, {outcome}"));
+            }
+        }
+    }
+    // What could not be put back is tried again by the next.
+    if !stands {
+        let _ = std::fs::remove_file(&found);
+    }
+    told
+}

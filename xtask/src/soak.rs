@@ -1,0 +1,211 @@
+//! Live tests of the gate again and again under planted noise: proof that noise cannot fail them.
+//!
+//! Those that were added or changed since a commit run [`RUNS`] times under noise, then the whole of the live
+//! tests [`WHOLE`] times under noise and [`IDLE`] times without. The record at the end is what the commit
+//! quotes. With names, tests whose names hold one of them run, and nothing else. `BASE=REV` is the commit
+//! (otherwise where this branch left `origin/main`), `RUNS=N` makes it shorter, for trying.
+//!
+//! Finds no test that a changed helper serves: the whole is run for them.
+
+mod changed;
+mod noise;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+pub(crate) use self::noise::make as make_noise;
+
+use self::noise::Noise;
+use crate::twice::{self, Failure};
+
+const RUNS: usize = 20;
+const WHOLE: usize = 5;
+const IDLE: usize = 2;
+
+/// Some runs of the same tests.
+#[derive(Debug, Default)]
+struct Course {
+    what: String,
+    runs: usize,
+    passed: usize,
+    bad: usize,
+    took: Duration,
+    /// How often each failed, and what it said at first.
+    failures: BTreeMap<String, (usize, Vec<String>)>,
+    /// What was planted meanwhile.
+    planted: String,
+}
+
+pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
+    let held = twice::begin(root, &[twice::LIVE])?;
+    let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let most: usize = of("RUNS").map_or(Ok(RUNS), |n| n.parse().context("RUNS is no number"))?;
+    let all = all_tests(root)?;
+    let (chosen, why) = if names.is_empty() {
+        let base = of("BASE").map_or_else(|| changed::usual_base(root), Ok)?;
+        (changed::since(root, &base, &all)?, format!("changed since {base}"))
+    } else {
+        let is_chosen = |test: &&String| names.iter().any(|name| test.contains(name));
+        let chosen: Vec<String> = all.iter().filter(is_chosen).cloned().collect();
+        if chosen.is_empty() {
+            bail!("no live test is named so");
+        }
+        (chosen, format!("named {}", names.join(", ")))
+    };
+    let words: Vec<&str> =
+        std::iter::once("--exact").chain(chosen.iter().map(String::as_str)).collect();
+    let mut courses = Vec::new();
+    let mut take = |what: String, times: usize, words: &[&str], noisy: bool| -> Result<()> {
+        courses.push(course(root, what, times.min(most), words, noisy)?);
+        Ok(())
+    };
+    if !chosen.is_empty() {
+        take(format!("{} tests {why}, under noise", chosen.len()), RUNS.max(most), &words, true)?;
+    }
+    if names.is_empty() {
+        take("all live tests, under noise".to_owned(), WHOLE, &[], true)?;
+        take("all live tests, idle".to_owned(), IDLE, &[], false)?;
+    } else {
+        take(format!("{} tests {why}, idle", chosen.len()), IDLE, &words, false)?;
+    }
+    let _ = std::fs::remove_dir(crate::mend::folder());
+    drop(held);
+    println!("\n{}", record(&courses, &machine(), &chosen));
+    if courses.iter().any(|course| course.bad > 0) {
+        bail!("tests failed");
+    }
+    Ok(())
+}
+
+/// Names of the live tests that run.
+fn all_tests(root: &Path) -> Result<Vec<String>> {
+    let mut list = twice::of_suite(root, twice::LIVE);
+    let output = list.args(["--", "--list"]).output().with_context(|| format!("{list:?}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+fn course(
+    root: &Path,
+    what: String,
+    times: usize,
+    words: &[&str],
+    planted: bool,
+) -> Result<Course> {
+    let mut course = Course { what, runs: times, ..Course::default() };
+    let began = now();
+    let noise = if planted { Some(Noise::begin()?) } else { None };
+    for run in 1..=times {
+        println!("\nsoak: {}, run {run} of {times}", course.what);
+        let mut command = twice::of_suite(root, twice::LIVE);
+        command.args(["--", "--test-threads", "1"]).args(words);
+        let runs = |pid| {
+            if let Some(noise) = &noise {
+                noise.stops_children_of(pid);
+            }
+        };
+        let (passed, transcript) = twice::read(command, runs)?;
+        course.add(passed, transcript.passed, transcript.failures);
+    }
+    if let Some(noise) = noise {
+        course.planted = noise.end()?;
+    }
+    course.took = began.elapsed();
+    Ok(course)
+}
+
+impl Course {
+    fn add(&mut self, passed: bool, tests: usize, failures: Vec<Failure>) {
+        self.passed += tests;
+        self.bad += usize::from(!passed);
+        if !passed && failures.is_empty() {
+            let entry = self.failures.entry("(no test is named)".to_owned()).or_default();
+            entry.0 += 1;
+        }
+        for failure in failures {
+            self.failures.entry(failure.name).or_insert((0, failure.said)).0 += 1;
+        }
+    }
+}
+
+/// What a commit quotes.
+fn record(courses: &[Course], machine: &str, chosen: &[String]) -> String {
+    let mut text = format!("soak on {machine}\n");
+    for course in courses {
+        let minutes = course.took.as_secs_f64() / 60.0;
+        let _ = writeln!(
+            text,
+            "  {}: {} runs, {} failed; {} tests passed in {minutes:.1} min",
+            course.what, course.runs, course.bad, course.passed
+        );
+        if !course.planted.is_empty() {
+            let _ = writeln!(text, "    noise: {}", course.planted);
+        }
+        for (name, (times, said)) in &course.failures {
+            let _ = writeln!(text, "    {name} failed in {times} runs; at first:");
+            for line in said.iter().filter(|line| !line.is_empty()) {
+                let _ = writeln!(text, "        {line}");
+            }
+        }
+    }
+    if !chosen.is_empty() {
+        let _ = writeln!(text, "  tests: {}", chosen.join(", "));
+    }
+    text
+}
+
+/// Kernel and CPUs.
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let cpus = read("/proc/cpuinfo");
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let count = std::thread::available_parallelism().map_or(0, usize::from);
+    let model = model.map_or("CPUs", |(_, model)| model.trim());
+    format!("{count} x {model}, Linux {}", read("/proc/sys/kernel/osrelease").trim())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "bounds noise and counts minutes; no latency is taken"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// What a command of git prints.
+fn git(root: &Path, words: &[&str]) -> Result<String> {
+    let output = Command::new("git").current_dir(root).args(words).output().context("git")?;
+    if !output.status.success() {
+        bail!("git {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_counts_runs_and_tells_of_each_test_what_it_said_at_first() {
+        let mut course = Course { what: "2 tests".to_owned(), runs: 3, ..Course::default() };
+        let failure = |said: &str| Failure { name: "a::b".to_owned(), said: vec![said.to_owned()] };
+        course.add(true, 2, Vec::new());
+        course.add(false, 1, vec![failure("first")]);
+        course.add(false, 1, vec![failure("second")]);
+        course.took = Duration::from_secs(90);
+        course.planted = "a hog".to_owned();
+        let text = record(&[course], "2 x CPU, Linux 1", &["a::b".to_owned(), "c".to_owned()]);
+        let expected = "soak on 2 x CPU, Linux 1\n  \
+            2 tests: 3 runs, 2 failed; 4 tests passed in 1.5 min\n    noise: a hog\n    \
+            a::b failed in 2 runs; at first:\n        first\n  tests: a::b, c\n";
+        assert_eq!(text, expected);
+        let mut crashed = Course::default();
+        crashed.add(false, 0, Vec::new());
+        assert!(record(&[crashed], "", &[]).contains("(no test is named) failed in 1 runs"));
+    }
+}

@@ -4,13 +4,12 @@
 //! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
 //! test` runs all tests, one suite at a time on a machine, and names those that pass only at the
 //! second try; before, it mends what killed tests left, as `cargo xtask mend` does. `cargo xtask
-//! soak` runs live tests again and again under planted noise. `cargo xtask bench` sets `gaps` beside oslat. `cargo xtask aarch64` cross-builds and runs the unit tests under
-//! qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints the assembly of a hot
-//! function.
+//! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
+//! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
+//! the assembly of a hot function.
 
 mod aarch64;
 mod asm;
-mod bench;
 mod layers;
 mod layout;
 mod mend;
@@ -37,11 +36,10 @@ fn main() -> ExitCode {
         ["soak", names @ ..] => soak::run(&root(), names),
         // What soak starts itself.
         ["noise", kind, seed] => soak::make_noise(kind, seed),
-        ["bench", options @ ..] => bench::run(&root(), options),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["asm", name] => asm::print(&root(), name),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test | mend | soak [NAME..] | bench [--test] | aarch64 [--check] | asm NAME"
+            "usage: cargo xtask check | test | mend | soak [NAME..] | aarch64 [--check] | asm NAME"
         )),
     };
     match result {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{MEASURED, adds_up, device, ended, naming, possible};
+use super::{MEASURED, SHORT, adds_up, device, ended, naming, possible};
 use crate::needs;
 use crate::program::{self, record_ending, said};
 use crate::rates::huge_pages;
@@ -24,10 +24,7 @@ fn testpmd_is_measured(the_box: &str) {
         return;
     }
     let before = beds();
-    let words = format!(
-        "device --box {the_box} --sizes 128 --rate 1kpps --rounds 3 --duration 300ms --warmup 50ms \
-         --no-throughput"
-    );
+    let words = format!("device --box {the_box} {SHORT}");
     let recorded = record_ending(&words, &MEASURED);
     let of = device(&recorded);
     assert_eq!((of.name.as_str(), of.sizes.len()), (the_box, 2), "both ways: {:?}", of.notes);
@@ -41,13 +38,11 @@ fn testpmd_is_measured(the_box: &str) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn testpmd_over_packet_sockets_is_measured_both_ways_and_nothing_of_it_is_left() {
     testpmd_is_measured("testpmd");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn testpmd_over_af_xdp_is_measured_both_ways_and_nothing_of_it_is_left() {
     if !possible() {
         return;

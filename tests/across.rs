@@ -303,10 +303,8 @@ fn a_box_that_stops_in_the_middle_is_lost_messages_and_the_accounts_close() {
     let Some(bed) = bed("stops", "bridge") else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = format!(
-        "rtt --bed {} --across --both-ways --port packet {LONG} --timeout 200ms",
-        bed.0
-    );
+    let words =
+        format!("rtt --bed {} --across --both-ways --port packet {LONG} --timeout 200ms", bed.0);
     let mut going = Going::new(&words, &directory);
     let begun = passed(&bed);
     until("messages go through", || (passed(&bed) > begun + BEFORE).then_some(()));

@@ -27,7 +27,8 @@ use crate::requests::{SIGKILL, SIGSTOP, logged, series};
 /// A box is measured and may be doubted: the machine of a test is shared.
 const MEASURED: [i32; 2] = [0, 4];
 /// One size of frames, in as many rounds as bounds need.
-const SHORT: &str = "--sizes 128 --rate 1kpps --rounds 3 --duration 100ms --warmup 20ms --no-throughput";
+const SHORT: &str =
+    "--sizes 128 --rate 1kpps --rounds 3 --duration 100ms --warmup 20ms --no-throughput";
 
 /// May this machine have beds, and a CPU for the client beside that of the box?
 fn possible() -> bool {

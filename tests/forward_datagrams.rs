@@ -228,8 +228,7 @@ fn an_address_that_is_removed_in_the_run_has_what_cannot_be_sent_counted_and_the
     bed.server.ip("addr add 198.19.0.2/24 dev server0");
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words =
-        format!("198.18.0.9:7000 198.19.0.2:7000 --port udp -o {}", directory.display());
+    let words = format!("198.18.0.9:7000 198.19.0.2:7000 --port udp -o {}", directory.display());
     let (forwarding, _) = bed.between.inside(|| Forwarding::started(&words));
     let client = bed.client.inside(|| UdpSocket::bind("198.18.0.1:7000").unwrap());
     let server = bed.server.inside(|| UdpSocket::bind("198.19.0.2:7000").unwrap());

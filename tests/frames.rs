@@ -530,16 +530,15 @@ fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
         let _reflector = there(&bed, &format!("--listen 198.18.0.2:{PORT} --port udp"));
         let rtt = format!("rtt 198.18.0.2:{PORT} --port {port} --interface client0");
         let mut renamed = false;
-        let (run, _) =
-            disturbed(&bed, &format!("{rtt} {LONG} --timeout 30s"), &[0, 4], |client| {
-                // Kernels from 6.3 on rename an interface that is up.
-                let output =
-                    inside(&bed, "client", "ip link set client0 name other0").output().unwrap();
-                renamed = output.status.success();
-                let name = if renamed { "other0" } else { "client0" };
-                passed(&bed, (name, "rx"), BEFORE);
-                send_to_process(client, SIGINT).unwrap();
-            });
+        let (run, _) = disturbed(&bed, &format!("{rtt} {LONG} --timeout 30s"), &[0, 4], |client| {
+            // Kernels from 6.3 on rename an interface that is up.
+            let output =
+                inside(&bed, "client", "ip link set client0 name other0").output().unwrap();
+            renamed = output.status.success();
+            let name = if renamed { "other0" } else { "client0" };
+            passed(&bed, (name, "rx"), BEFORE);
+            send_to_process(client, SIGINT).unwrap();
+        });
         if !renamed {
             return needs::absent("an interface that is up is not renamed here");
         }
@@ -553,8 +552,7 @@ fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_
     let _alone = program::alone();
     let Some(bed) = bed("killed") else { return };
     for port in ["packet", "xdp"] {
-        let words =
-            format!("rtt --bed {} --port {port} {LONG} --timeout 100ms", bed.0);
+        let words = format!("rtt --bed {} --port {port} {LONG} --timeout 100ms", bed.0);
         let (run, _) = disturbed(&bed, &words, &[4], |client| {
             // The program itself has taken the place of what started it.
             let reflector = program::reflector_of(client.0 as u32);

@@ -9,7 +9,8 @@ use crate::between::Bed;
 use crate::needs;
 use crate::program::{self, record_ending, said};
 
-const SHORT: &str = "--sizes 128 --rate 1kpps --rounds 3 --duration 200ms --warmup 50ms --no-throughput";
+const SHORT: &str =
+    "--sizes 128 --rate 1kpps --rounds 3 --duration 200ms --warmup 50ms --no-throughput";
 
 /// Three pairs and all of them; counts are those of the sources, and shares are of all that came.
 fn every_subset_adds_up(of: &Device) {

@@ -110,11 +110,8 @@ fn more_misses_than_a_binomial_of_one_in_twenty_has_at_one_percent_are_no_chance
 
 #[test]
 fn a_trial_is_held_only_where_every_quantile_lies_inside_and_two_sided_ones_are_counted_apart() {
-    let bounds = |percent: f64, low: f64| BoundsAtPercent {
-        percent,
-        low_ns: Some(low),
-        high_ns: Some(9.0),
-    };
+    let bounds =
+        |percent: f64, low: f64| BoundsAtPercent { percent, low_ns: Some(low), high_ns: Some(9.0) };
     let mut all = Trials::default();
     let mut take = |low: f64, contained: [Option<bool>; 3]| {
         let of = |percent: f64| {

@@ -84,7 +84,7 @@ fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_
     if !possible() {
         return;
     }
-    let words = "device --box bridge --sizes 64,1518 --rate 1kpps --rounds 3 --duration 100ms \
+    let words = "device --box bridge --sizes 64,1518 --rate 1kpps --rounds 2 --duration 100ms \
                  --warmup 20ms --trials 3 --trial 100ms --seed 7";
     let recorded = record_ending(words, &MEASURED);
     let of = device(&recorded);
@@ -100,7 +100,7 @@ fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_
     }
     for at in &of.sizes {
         adds_up(at);
-        assert_eq!(at.runs, 3);
+        assert_eq!(at.runs, 2);
         assert!(at.residence.is_none() && at.error_min_ns.is_some(), "{at:?}");
         has_bounds_or_says_why(at);
         let way = if at.direction == Direction::Back { "back" } else { "there" };
@@ -110,7 +110,7 @@ fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_
         assert_eq!(logged(&recorded.directory, &name).len(), at.n);
     }
     // A bare link, a delay line and the bridge at two sizes, once in each round.
-    assert_eq!(of.order.len(), 3);
+    assert_eq!(of.order.len(), 2);
     for round in &of.order {
         let mut turns = round.clone();
         turns.sort_unstable();
@@ -124,8 +124,10 @@ fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_
     assert_eq!(of.forwarding.len(), 2);
     assert_eq!(of.throughput.len(), 2);
     for one in &of.throughput {
-        assert!((1..=3).contains(&one.trials.len()), "{one:?}");
-        assert!(one.client_pps.is_some_and(|pps| pps > 0.0), "{one:?}");
+        assert!(one.trials.len() <= 3, "{one:?}");
+        // A host that keeps the client from any rate leaves none to search below.
+        let most = one.client_pps.expect("what the client can by itself");
+        assert!(most <= 0.0 || !one.trials.is_empty(), "{one:?}");
     }
     let text = said(&recorded.output);
     for words in ["What bridge does to latency", "Time in the box", "Throughput without loss"] {

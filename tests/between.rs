@@ -3,7 +3,7 @@
 //! Everything is inside the namespaces, which go with the bed.
 
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread;
@@ -12,19 +12,24 @@ use std::time::Duration;
 use rustix::mount::{UnmountFlags, unmount};
 use tempfile::TempDir;
 use whylate_model::Pid;
+use whylate_model::directory::RunDir;
 use whylate_model::forward::{Forward, ForwardDirection};
 use whylate_sys::signal::send_to_process;
 use whylate_sys::{ethtool, namespace};
 
 use crate::needs;
-use crate::program::{self, whylate};
+use crate::program::{self, Recorded, Started, recorded, until, whylate};
 
 pub(crate) const SIGINT: i32 = 2;
+const SIGCONT: i32 = 18;
+const SIGSTOP: i32 = 19;
 /// Hardware addresses of the hosts, and their addresses.
 const CLIENT: (&str, &str) = ("02:00:00:00:00:01", "198.18.0.1");
 const SERVER: (&str, &str) = ("02:00:00:00:00:02", "198.18.0.2");
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// A mark that has not come after so long is followed by another one.
+const MARK: Duration = Duration::from_secs(1);
 
 /// A network namespace, gone with this.
 pub(crate) struct Place {
@@ -72,6 +77,15 @@ impl Place {
 
     pub(crate) fn ip(&self, words: &str) {
         assert!(self.try_ip(words), "ip {words}");
+    }
+
+    /// Frames that leave by an interface inside and that the link had no room for.
+    pub(crate) fn dropped_by_link(&self, interface: &str) -> u64 {
+        const DROPPED: usize = 11;
+        let text = self.inside(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap();
+        let begin = format!("{interface}:");
+        let numbers = text.lines().find_map(|line| line.trim_start().strip_prefix(&begin));
+        numbers.unwrap().split_whitespace().nth(DROPPED).unwrap().parse().unwrap()
     }
 
     /// An ordinary socket inside.
@@ -163,12 +177,81 @@ impl Bed {
         self.between.inside(move || command.output()).unwrap()
     }
 
+    /// Requests of the client to a reflector of the server, through whatever is between them.
+    pub(crate) fn asked(&self, words: &str) -> Recorded {
+        let at: SocketAddr = "198.18.0.2:11111".parse().unwrap();
+        let reflector = self.server.inside(|| reflecting(at));
+        let recorded = self.client.inside(|| asked(at, words));
+        drop(reflector);
+        recorded
+    }
+
     /// Sockets of both hosts.
     pub(crate) fn sockets(&self) -> (UdpSocket, UdpSocket) {
         let client = self.client.socket("198.18.0.1:7000");
         let server = self.server.socket("198.18.0.2:7000");
         (client, server)
     }
+}
+
+/// Sends so many datagrams there and back, each when the one before has come.
+pub(crate) fn there_and_back((client, server): &(UdpSocket, UdpSocket), times: u32) {
+    let mut buffer = [0; 2_048];
+    for number in 0..times {
+        let text = format!("message {number}");
+        client.send_to(text.as_bytes(), "198.18.0.2:7000").unwrap();
+        let (length, from) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(
+            (&buffer[..length], from.to_string()),
+            (text.as_bytes(), "198.18.0.1:7000".into())
+        );
+        server.send_to(&buffer[..length], from).unwrap();
+        let length = client.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], text.as_bytes());
+    }
+}
+
+/// Sends marks until the last one has come: all that was sent before has been passed on by then, or lost.
+/// How many marks were sent, and how many messages came, the marks among them.
+pub(crate) fn settled((client, server): (&UdpSocket, &UdpSocket), to: SocketAddr) -> (u64, u64) {
+    server.set_read_timeout(Some(MARK)).unwrap();
+    let (mut came, mut buffer) = (0, [0; 2_048]);
+    for sent in 1..=PATIENCE.as_secs() {
+        let mark = format!("mark {sent}");
+        client.send_to(mark.as_bytes(), to).unwrap();
+        while let Ok(length) = server.recv(&mut buffer) {
+            came += 1;
+            if &buffer[..length] == mark.as_bytes() {
+                return (sent, came);
+            }
+        }
+    }
+    panic!("no mark came, and {came} other messages")
+}
+
+/// Sends so many short messages to the server as fast as the link hands them on.
+pub(crate) fn flood(client: &UdpSocket, messages: u64) {
+    for number in 0..messages {
+        client.send_to(b"flood", "198.18.0.2:7000").unwrap();
+        // A virtual link holds 256 by itself: it is left the time to hand them over.
+        if number % 50 == 49 {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A reflector that listens at this address, from where the calling thread is.
+pub(crate) fn reflecting(listen: SocketAddr) -> Started {
+    let mut command = whylate(["reflect", "--listen", &listen.to_string(), "--idle", "60s"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    Started(child)
+}
+
+/// Requests to somebody who answers at this address, from where the calling thread is.
+pub(crate) fn asked(to: SocketAddr, words: &str) -> Recorded {
+    recorded(&format!("rtt {to} --warmup 100ms --no-trace {words}"))
 }
 
 /// A forwarder, killed with the test.
@@ -200,9 +283,33 @@ impl Forwarding {
         (Self { child, stderr }, all)
     }
 
+    /// Starts one of datagrams to this server, and tells where clients reach it.
+    pub(crate) fn of_datagrams(to: SocketAddr, words: &str) -> (Self, SocketAddr) {
+        let (forwarding, said) = Self::started(&format!("127.0.0.1:0 {to} --port udp {words}"));
+        let (_, rest) = said.split_once("forwarding between ").unwrap();
+        (forwarding, rest.split_once(" and ").unwrap().0.parse().unwrap())
+    }
+
+    fn pid(&self) -> Pid {
+        Pid(self.child.id() as i32)
+    }
+
+    /// Does something while it stands still.
+    pub(crate) fn standing_still<T>(&self, work: impl FnOnce() -> T) -> T {
+        send_to_process(self.pid(), SIGSTOP).unwrap();
+        let state = format!("/proc/{}/stat", self.child.id());
+        until("it stands still", || {
+            let text = std::fs::read_to_string(&state).ok()?;
+            text.rsplit_once(')')?.1.trim_start().starts_with('T').then_some(())
+        });
+        let done = work();
+        send_to_process(self.pid(), SIGCONT).unwrap();
+        done
+    }
+
     /// Stops it and reads what it did; a noisy host may end it with 4.
     pub(crate) fn stop(mut self) -> Forward {
-        send_to_process(Pid(self.child.id() as i32), SIGINT).unwrap();
+        send_to_process(self.pid(), SIGINT).unwrap();
         self.end_with(&[0, 4])
     }
 
@@ -226,6 +333,12 @@ impl Drop for Forwarding {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What its last checkpoint has of a forwarder that is recorded there; none before the first.
+pub(crate) fn checkpoint(directory: &Path) -> Option<Forward> {
+    let run = RunDir::open(directory).ok()?.read_run().ok()?;
+    run.forward.map(|forward| *forward)
 }
 
 /// What every account holds.

@@ -8,19 +8,31 @@ use whylate_model::frames::{Copies, Taken};
 use whylate_model::reflect::{Reflected, ReflectedEnd};
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Pid};
+use whylate_sys::signal::send_to_process;
 
+use crate::between::SIGINT;
 use crate::needs;
 use crate::program::{self, said, until};
 use crate::reflect::Started;
-use crate::requests::{Bed, SIGKILL, flow};
+use crate::requests::{Bed, SIGKILL, SIGSTOP, flow};
 
-/// Enough to see that everything comes, in a fraction of a second.
+/// Enough to see that everything comes, in a fraction of a second: fewer than any ring, link or socket on
+/// the way has room for, so that none is lost however long a host keeps one end from running.
 const SHORT: &str =
     "--rate 500pps --duration 200ms --warmup 20ms --timeout 30s --no-trace --wait spin";
 /// Goes on until it is ended.
-const LONG: &str = "--rate 1kpps --duration 30s --warmup 50ms --no-trace --wait spin";
+const LONG: &str = "--rate 200pps --duration 60s --warmup 50ms --no-trace --wait spin";
+/// Frames that come to the client of such a run before something happens to it.
+const BEFORE: u64 = 60;
 /// Where reflectors listen.
 const PORT: u16 = 4100;
+
+/// How a reflector in the other part waits, and where.
+fn blocking() -> String {
+    let cpu = whylate_sys::affinity::get().first().copied().unwrap_or(CpuId(0));
+    format!("--wait block --cpu {cpu}")
+}
 
 /// A version of IP: the kernel's addresses at both ends, and ones that it has not.
 struct Ip {
@@ -143,7 +155,7 @@ fn pairs(client: &str, of: &Ip) {
         // A virtual link takes what a program in the driver sends back only where the other end runs
         // one, too.
         let behind = if client == "packet" { "--attach generic" } else { "" };
-        let how = if server == "xdp-tx" { behind } else { "--wait block --cpu 0" };
+        let how = if server == "xdp-tx" { behind.to_owned() } else { blocking() };
         let reflector = there(&bed, &format!("--listen {}:{PORT} --port {server} {how}", of.there));
         let words = format!("rtt {} --port {client} --interface client0 {SHORT}", reflector.at());
         let run = measured(&bed, &words);
@@ -183,7 +195,7 @@ fn requests_in_frames_of_64_bytes_are_answered_by_every_reflector_and_accounted_
         for server in ["udp", "packet", "xdp", "xdp-tx"] {
             let what = format!("{client} to {server} with 18 bytes");
             let behind = if client == "packet" { "--attach generic" } else { "" };
-            let how = if server == "xdp-tx" { behind } else { "--wait block --cpu 0" };
+            let how = if server == "xdp-tx" { behind.to_owned() } else { blocking() };
             let listen = format!("--listen {}:{PORT} --port {server} {how}", V4.there);
             let reflector = there(&bed, &listen);
             let words = format!(
@@ -197,9 +209,10 @@ fn requests_in_frames_of_64_bytes_are_answered_by_every_reflector_and_accounted_
             assert_eq!((asked.bytes, asked.frame_bytes), (18, Some(64)), "{what}");
             answered(&reflector.stop(), server, &run, &what);
             if server != "xdp-tx" {
-                // Its farewell, which is longer, is of the same client.
-                let other = flow(&run).other_end.as_ref().expect("its farewell came");
-                assert_eq!(other.answered, flow(&run).packets.sent, "{what}: {other:?}");
+                // Its farewell, which is longer, is of the same client, where it came in time.
+                let other = flow(&run).other_end.as_ref();
+                let same = other.is_none_or(|of| of.answered == flow(&run).packets.sent);
+                assert!(same, "{what}: {other:?}");
             }
         }
     }
@@ -210,7 +223,7 @@ fn frames_by_xdp_leave_also_where_the_kernel_is_called_without_being_asked_wheth
     let _alone = program::alone();
     let Some(bed) = bed("waking") else { return };
     for (words, asks) in [("", true), ("--no-need-wakeup", false)] {
-        let listen = format!("--listen 198.18.0.2:{PORT} --port xdp --wait block --cpu 0 {words}");
+        let listen = format!("--listen 198.18.0.2:{PORT} --port xdp {} {words}", blocking());
         let reflector = there(&bed, &listen);
         let words =
             format!("rtt {} --port xdp --interface client0 {SHORT} {words}", reflector.at());
@@ -235,9 +248,9 @@ fn both_ends_in_a_network_of_their_own_hear_each_other_and_account_for_all() {
             let reflector = there(
                 &bed,
                 &format!(
-                    "--listen {}:{PORT} --interface server0 --port {server} --vlan 7 --wait block \
-                     --cpu 0",
-                    of.other_there
+                    "--listen {}:{PORT} --interface server0 --port {server} --vlan 7 {}",
+                    of.other_there,
+                    blocking()
                 ),
             );
             let words = format!(
@@ -297,7 +310,7 @@ fn ordinary_hosts_find_a_port_of_frames_and_are_answered_by_it() {
             // What it heard of the last one, who had the same address.
             ip(&bed, "client", "neigh flush dev client0");
             let at = format!("--listen {}:{PORT} --interface server0", of.other_there);
-            let reflector = there(&bed, &format!("{at} --port {server} --wait block --cpu 0"));
+            let reflector = there(&bed, &format!("{at} --port {server} {}", blocking()));
             let run = measured(&bed, &format!("rtt {} --port udp {SHORT}", reflector.at()));
             whole(&run, &what);
             // The kernel of the other host knows who has the address: it asked, and was told.
@@ -384,8 +397,7 @@ fn a_program_in_the_kernel_goes_behind_a_driver_that_cannot_or_is_refused_where_
         said(&output).contains("prog/xdp")
     };
     assert!(on_it());
-    let pid = whylate_model::Pid(first.id() as i32);
-    whylate_sys::signal::send_to_process(pid, SIGKILL).unwrap();
+    send_to_process(Pid(first.id() as i32), SIGKILL).unwrap();
     drop(first);
     until("the kernel takes the program away", || (!on_it()).then_some(()));
     let again = there(&bed, &format!("--listen 198.18.0.2:{PORT} --port xdp-tx")).stop();
@@ -401,7 +413,7 @@ fn a_reflector_by_xdp_is_behind_a_driver_without_programs_or_refused_where_the_d
     ip(&bed, "server", "link add quiet type bridge");
     ip(&bed, "server", "addr add 198.18.1.1/24 dev quiet");
     ip(&bed, "server", "link set quiet up");
-    let words = format!("--listen 198.18.1.1:{PORT} --port xdp --wait block --cpu 0");
+    let words = format!("--listen 198.18.1.1:{PORT} --port xdp {}", blocking());
     let reflected = there(&bed, &words).stop();
     let frames = reflected.frames.as_ref().unwrap();
     assert_eq!((frames.taken, frames.interface.as_str()), (Some(Taken::Generic), "quiet"));
@@ -426,25 +438,33 @@ fn a_program_in_the_kernel_has_a_run_directory_and_ends_when_nothing_comes() {
     assert!(words_of(&recorded.output).contains("A program of the kernel answered"));
 }
 
-/// Frames that an interface of the client's part has sent so far.
-fn sent(bed: &Bed) -> u64 {
-    let output = inside(bed, "client", "ip -j -s link show dev client0").output().unwrap();
+/// Frames that the interface of the client's part has sent so far (`tx`), or that came to it (`rx`).
+fn counted(bed: &Bed, interface: &str, way: &str) -> u64 {
+    let words = format!("ip -j -s link show dev {interface}");
+    let output = inside(bed, "client", &words).output().unwrap();
     let links: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    links[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
+    links[0]["stats64"][way]["packets"].as_u64().unwrap()
+}
+
+/// Waits until so many frames more have passed an interface in this way.
+fn passed(bed: &Bed, (interface, way): (&str, &str), more: u64) {
+    let before = counted(bed, interface, way);
+    until("frames pass", || (counted(bed, interface, way) > before + more).then_some(()));
 }
 
 /// Begins a long run, does something to it once it measures, and gives what it left, which has to end
 /// with `status`.
-fn disturbed(bed: &Bed, words: &str, status: &[i32], disturb: impl FnOnce(u32)) -> (Run, String) {
+fn disturbed(bed: &Bed, words: &str, status: &[i32], disturb: impl FnOnce(Pid)) -> (Run, String) {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let mut command = here(bed, words);
     command.arg("-o").arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let before = sent(bed);
+    let before = counted(bed, "client0", "rx");
     let child = command.spawn().unwrap();
-    let id = child.id();
-    until("it measures", || (sent(bed) > before + 300).then_some(()));
-    disturb(id);
+    let pid = Pid(child.id() as i32);
+    // Those of the greeting and of the warm-up are fewer.
+    until("it measures", || (counted(bed, "client0", "rx") > before + BEFORE).then_some(()));
+    disturb(pid);
     let output = child.wait_with_output().unwrap();
     assert!(status.contains(&output.status.code().unwrap_or(-1)), "{words}: {}", said(&output));
     (program::read(&directory), words_of(&output))
@@ -467,14 +487,13 @@ fn a_link_that_goes_away_in_the_run_ends_it_by_name_and_what_was_measured_is_kep
             [("link set client0 down", "went down"), ("link delete client0", "was deleted")]
         {
             let Some(bed) = bed("gone") else { return };
-            let at = format!("--listen 198.18.0.2:{PORT} --port udp --cpu 0");
-            let _reflector = there(&bed, &at);
+            let _reflector = there(&bed, &format!("--listen 198.18.0.2:{PORT} --port udp"));
             let rtt = format!("rtt 198.18.0.2:{PORT} --port {port} --interface client0 {LONG}");
             let (run, text) = disturbed(&bed, &rtt, &[4], |_| ip(&bed, "client", words));
             let reason = ended_early(&run.warnings).expect("a warning");
             assert!(reason.contains("client0") && reason.contains(named), "{port}: {reason}");
             let packets = flow(&run).packets;
-            assert!(packets.received > 100 && packets.add_up(), "{port}: {packets:?}");
+            assert!(packets.received > 0 && packets.add_up(), "{port}: {packets:?}");
             assert!(text.contains(named), "{port}: {text}");
         }
     }
@@ -513,16 +532,17 @@ fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
     let _alone = program::alone();
     for port in ["packet", "xdp"] {
         let Some(bed) = bed("name") else { return };
-        let at = format!("--listen 198.18.0.2:{PORT} --port udp --cpu 0");
-        let _reflector = there(&bed, &at);
+        let _reflector = there(&bed, &format!("--listen 198.18.0.2:{PORT} --port udp"));
         let rtt = format!("rtt 198.18.0.2:{PORT} --port {port} --interface client0");
-        let words = format!("{rtt} --rate 1kpps --duration 2s --warmup 50ms --no-trace");
         let mut renamed = false;
-        let (run, _) = disturbed(&bed, &words, &[0, 4], |_| {
+        let (run, _) = disturbed(&bed, &format!("{rtt} {LONG} --timeout 30s"), &[0, 4], |client| {
             // Kernels from 6.3 on rename an interface that is up.
             let output =
                 inside(&bed, "client", "ip link set client0 name other0").output().unwrap();
             renamed = output.status.success();
+            let name = if renamed { "other0" } else { "client0" };
+            passed(&bed, (name, "rx"), BEFORE);
+            send_to_process(client, SIGINT).unwrap();
         });
         if !renamed {
             return needs::absent("an interface that is up is not renamed here");
@@ -534,22 +554,22 @@ fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
 
 #[test]
 #[ignore = "live figure: to accept"]
-fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_nothing_is_lost_of_it() {
+fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_adds_up() {
     let _alone = program::alone();
     let Some(bed) = bed("killed") else { return };
     for port in ["packet", "xdp"] {
-        let words = format!(
-            "rtt --bed {} --port {port} --rate 1kpps --duration 2s --warmup 50ms --no-trace --timeout 100ms",
-            bed.0
-        );
+        let words = format!("rtt --bed {} --port {port} {LONG} --timeout 100ms", bed.0);
         let (run, _) = disturbed(&bed, &words, &[4], |client| {
             // The program itself has taken the place of what started it.
-            let reflector = program::reflector_of(client);
-            whylate_sys::signal::send_to_process(reflector, SIGKILL).unwrap();
+            let reflector = program::reflector_of(client.0 as u32);
+            // What is sent while it stands still is never answered.
+            send_to_process(reflector, SIGSTOP).unwrap();
+            passed(&bed, ("client0", "tx"), 20);
+            send_to_process(reflector, SIGKILL).unwrap();
         });
         let reason = ended_early(&run.warnings).expect("a warning");
         assert!(reason.contains("the reflector's process ended"), "{port}: {reason}");
         let packets = flow(&run).packets;
-        assert!(packets.received > 100 && packets.lost > 0 && packets.add_up(), "{packets:?}");
+        assert!(packets.received > 0 && packets.lost > 0 && packets.add_up(), "{packets:?}");
     }
 }

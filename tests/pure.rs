@@ -25,4 +25,7 @@ mod report_page;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod requests;
 mod rta;
+#[allow(dead_code, reason = "shared with the live figures")]
+#[path = "device/trials.rs"]
+mod trials;
 mod two_cpus;

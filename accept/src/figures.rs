@@ -4,7 +4,21 @@
 
 use accept::figure::Figure;
 
+mod device_bounds;
+mod device_fan_in;
+mod one_way_below_there_and_back;
+mod residence_in_the_round_trip;
+mod residence_of_planted_work;
+mod wait_in_the_ring;
 mod wake_beside_cyclictest;
 
 /// All of them, in the order in which they are taken and told.
-pub(crate) const ALL: &[&Figure] = &[&wake_beside_cyclictest::FIGURE];
+pub(crate) const ALL: &[&Figure] = &[
+    &device_bounds::FIGURE,
+    &device_fan_in::FIGURE,
+    &one_way_below_there_and_back::FIGURE,
+    &residence_in_the_round_trip::FIGURE,
+    &residence_of_planted_work::FIGURE,
+    &wait_in_the_ring::FIGURE,
+    &wake_beside_cyclictest::FIGURE,
+];

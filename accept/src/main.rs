@@ -12,7 +12,14 @@ use accept::figure::Figure;
 use accept::{driver, table};
 use anyhow::{Context, Result, bail};
 
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/between.rs"]
+mod between;
 mod figures;
+#[path = "../../tests/device/hogs.rs"]
+mod hogs;
+#[path = "../../tests/device/narrow.rs"]
+mod narrow;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
@@ -20,6 +27,11 @@ mod peers;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
 mod program;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/requests.rs"]
+mod requests;
+#[path = "../../tests/device/trials.rs"]
+mod trials;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{MEASURED, adds_up, device, possible};
+use super::{MEASURED, SHORT, adds_up, device, possible};
 use crate::needs;
 use crate::program::{self, record_ending};
 
@@ -36,10 +36,7 @@ fn a_configuration_with_cpus_of_its_own_reads_back_and_leaves_the_host_as_it_was
     if !possible() {
         return;
     }
-    let words = format!(
-        "device --box forward:packet --sizes 128 --rate 2kpps --rounds 3 --duration 300ms --warmup 50ms \
-         --no-throughput --config unchanged,{CONFIGURATION}"
-    );
+    let words = format!("device --box forward:packet {SHORT} --config unchanged,{CONFIGURATION}");
     let before = affected();
     let recorded = record_ending(&words, &MEASURED);
     assert_eq!(affected(), before, "the host is as it was");

@@ -4,7 +4,21 @@
 
 use accept::figure::Figure;
 
+mod card_in_a_guest;
+mod hourglass2002_repeated;
+mod hourglass2002_timers;
+mod load_arrives;
+mod page_drawn;
+mod pam2017_repeated;
 mod wake_beside_cyclictest;
 
 /// All of them, in the order in which they are taken and told.
-pub(crate) const ALL: &[&Figure] = &[&wake_beside_cyclictest::FIGURE];
+pub(crate) const ALL: &[&Figure] = &[
+    &card_in_a_guest::FIGURE,
+    &hourglass2002_repeated::FIGURE,
+    &hourglass2002_timers::FIGURE,
+    &load_arrives::FIGURE,
+    &page_drawn::FIGURE,
+    &pam2017_repeated::FIGURE,
+    &wake_beside_cyclictest::FIGURE,
+];

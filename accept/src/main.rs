@@ -12,7 +12,19 @@ use accept::figure::Figure;
 use accept::{driver, table};
 use anyhow::{Context, Result, bail};
 
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/chromium.rs"]
+mod chromium;
 mod figures;
+/// The guest of the tests of the whole tool.
+mod guest {
+    #[path = "../../../tests/guest/archive.rs"]
+    mod archive;
+    #[path = "../../../tests/guest/machine.rs"]
+    pub(crate) mod machine;
+}
+#[path = "../../tests/hourglass2002.rs"]
+mod hourglass2002;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
@@ -20,6 +32,11 @@ mod peers;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
 mod program;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/requests.rs"]
+mod requests;
+#[path = "../../tests/two_cpus.rs"]
+mod two_cpus;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -214,4 +214,3 @@ pub(crate) fn reservations(scenario: &Scenario) {
         assert!(spare.why.contains("the run with exactly what is needed"), "{spare:?}");
     }
 }
-

@@ -16,13 +16,7 @@ use anyhow::{Context, Result, bail};
 #[path = "../../tests/chromium.rs"]
 mod chromium;
 mod figures;
-/// The guest of the tests of the whole tool.
-mod guest {
-    #[path = "../../../tests/guest/archive.rs"]
-    mod archive;
-    #[path = "../../../tests/guest/machine.rs"]
-    pub(crate) mod machine;
-}
+mod guest;
 #[path = "../../tests/hourglass2002.rs"]
 mod hourglass2002;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]

@@ -19,7 +19,8 @@ const GUEST: &str = "/var/cache/whylate-tests/guest";
 const LONGEST: Duration = Duration::from_secs(270);
 const EACH_LOOK: Duration = Duration::from_millis(100);
 /// Programs of this host that the guest has.
-pub(crate) const PROGRAMS: [&str; 8] = ["dash", "mount", "ip", "insmod", "unshare", "nsenter", "sleep", "cat"];
+pub(crate) const PROGRAMS: [&str; 8] =
+    ["dash", "mount", "ip", "insmod", "unshare", "nsenter", "sleep", "cat"];
 const MODULES: [&str; 3] = ["dca.ko", "i2c-algo-bit.ko", "igb.ko"];
 const TRANSPORTS: [&str; 2] = ["udp", "tcp"];
 /// The emulated processor hands this host's counter on and does not say that it is invariant. The program
@@ -95,31 +96,31 @@ pub(crate) fn is_there() -> Result<(), String> {
 
 /// Starts the guest and waits for its end: its runs, in the order of the transports.
 pub(crate) fn runs() -> Vec<Run> {
-        let mut root = root();
-        let home = tempfile::tempdir().unwrap();
-        root.program(&stripped(home.path()), "/bin/whylate");
-        std::fs::write(home.path().join("root"), root.bytes()).unwrap();
-        let mut qemu = qemu(home.path());
-        let said = File::create(home.path().join("qemu")).unwrap();
-        qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        let mut guest = Started(qemu.spawn().unwrap());
-        let looks = LONGEST.as_millis() / EACH_LOOK.as_millis();
-        let ended = (0..looks).find_map(|_| {
-            std::thread::sleep(EACH_LOOK);
-            guest.0.try_wait().unwrap()
-        });
-        let text = |name| std::fs::read_to_string(home.path().join(name)).unwrap_or_default();
-        let (console, said) = (text("console"), text("qemu"));
-        assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {said}\n{console}");
-        let runs = TRANSPORTS.map(|transport| {
-            let directory = home.path().join(format!("{transport}-run"));
-            std::fs::create_dir(&directory).unwrap();
-            let json = text(transport);
-            assert!(!json.is_empty(), "no run by {transport}: {said}\n{console}");
-            std::fs::write(directory.join("run.json"), json).unwrap();
-            program::read(&directory)
-        });
-        runs.into()
+    let mut root = root();
+    let home = tempfile::tempdir().unwrap();
+    root.program(&stripped(home.path()), "/bin/whylate");
+    std::fs::write(home.path().join("root"), root.bytes()).unwrap();
+    let mut qemu = qemu(home.path());
+    let said = File::create(home.path().join("qemu")).unwrap();
+    qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    let mut guest = Started(qemu.spawn().unwrap());
+    let looks = LONGEST.as_millis() / EACH_LOOK.as_millis();
+    let ended = (0..looks).find_map(|_| {
+        std::thread::sleep(EACH_LOOK);
+        guest.0.try_wait().unwrap()
+    });
+    let text = |name| std::fs::read_to_string(home.path().join(name)).unwrap_or_default();
+    let (console, said) = (text("console"), text("qemu"));
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {said}\n{console}");
+    let runs = TRANSPORTS.map(|transport| {
+        let directory = home.path().join(format!("{transport}-run"));
+        std::fs::create_dir(&directory).unwrap();
+        let json = text(transport);
+        assert!(!json.is_empty(), "no run by {transport}: {said}\n{console}");
+        std::fs::write(directory.join("run.json"), json).unwrap();
+        program::read(&directory)
+    });
+    runs.into()
 }
 
 /// The requests of a run, taken apart.
@@ -142,4 +143,3 @@ pub(crate) fn wire(of: &Breakdown) -> &PointFacts {
     let wire = Point::there(Station::WireOut);
     of.points.iter().find(|facts| facts.point == wire).expect("the wire is a point")
 }
-

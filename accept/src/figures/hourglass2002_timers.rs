@@ -32,9 +32,8 @@ pub(crate) const FIGURE: Figure = Figure {
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let repeated = Repeated::new(&["--only", "5.5"]);
-    let missed = |timer| {
-        without_host(repeated.scenario("5.5"), &["missed deadlines of task 1", timer])
-    };
+    let missed =
+        |timer| without_host(repeated.scenario("5.5"), &["missed deadlines of task 1", timer]);
     let (coarse, fine) = (missed("that the paper's usleep had"), missed("high-resolution"));
     Ok(vec![Reading::Value(coarse), Reading::Value(fine / coarse)])
 }

@@ -14,11 +14,7 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "page_drawn",
     method: "from opening the page of a run of 100 000 planted gaps in Chromium to its last figure, as the page \
              tells it",
-    rows: &[Row {
-        claim: "time to the last figure",
-        unit: "ms",
-        bound: Bound::AtMost(2_000.0),
-    }],
+    rows: &[Row { claim: "time to the last figure", unit: "ms", bound: Bound::AtMost(2_000.0) }],
     rounds: 6,
     seconds: 4.0,
     most_taken: None,

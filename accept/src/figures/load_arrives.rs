@@ -57,16 +57,13 @@ pub(crate) const FIGURE: Figure = Figure {
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let mut readings = Vec::new();
     for kind in [INTERRUPTS, NETWORK] {
-        match rises(&kind) {
-            Some((without, with)) => readings.extend([
-                Reading::Value(with as f64 / without.max(1) as f64),
-                Reading::Value(with as f64),
-            ]),
-            None => {
-                let why = format!("{} has no row {}", kind.table, kind.rows.join(" or "));
-                readings.extend([Reading::Absent(why.clone()), Reading::Absent(why)]);
-            }
-        }
+        let Some((without, with)) = rises(&kind) else {
+            let why = format!("{} has no row {}", kind.table, kind.rows.join(" or "));
+            readings.extend([Reading::Absent(why.clone()), Reading::Absent(why)]);
+            continue;
+        };
+        readings.push(Reading::Value(with as f64 / without.max(1) as f64));
+        readings.push(Reading::Value(with as f64));
     }
     Ok(readings)
 }

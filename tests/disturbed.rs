@@ -130,7 +130,7 @@ fn a_set_that_is_stopped_in_a_long_sleep_has_slept_and_lost_nothing_for_it() {
     command.arg(&directory);
     let mut started = Started::new(command);
     until("a set has begun", || RunDir::open(&directory).ok()?.read_run().ok());
-    let thread = Task::named(started.0.id(), "set/0");
+    let thread = Task::named(started.0.id(), "hourglass/0");
     let now = || whylate_sys::nanosleep::clock_ns(whylate_sys::nanosleep::Clock::Monotonic);
     // Half a second between two looks in which it slept, and from the first to the second without a break.
     let slept_ns = until("it sleeps for long", || {

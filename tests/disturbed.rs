@@ -132,12 +132,15 @@ fn a_set_that_is_stopped_in_a_long_sleep_has_slept_and_lost_nothing_for_it() {
     until("a set has begun", || RunDir::open(&directory).ok()?.read_run().ok());
     let thread = Task::named(started.0.id(), "hourglass/0");
     let now = || whylate_sys::nanosleep::clock_ns(whylate_sys::nanosleep::Clock::Monotonic);
-    // Half a second between two looks in which it slept, and from the first to the second without a break.
-    let slept_ns = until("it sleeps for long", || {
+    // It looks now and then whether it is to stop. Half a second between looks at which it slept, and from the
+    // first to the second without a break.
+    let mut slept_ns = 0;
+    until("it has slept for long", || {
         let (began, before) = (now(), thread.asleep()?);
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(50));
         let ended = now();
-        (thread.asleep()? == before).then(|| ended - began)
+        slept_ns += if thread.asleep()? == before { ended - began } else { 0 };
+        (slept_ns > 500_000_000).then_some(())
     });
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let status = started.status();

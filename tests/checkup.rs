@@ -1,6 +1,5 @@
 //! The check-up.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +8,8 @@ use std::time::Duration;
 
 use whylate_model::run::{Run, Verdict};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos, Pid};
+use whylate_model::{CpuId, Nanos};
+use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::{affinity, signal};
 
 use whylate_model::series::{Definition, Quantile};
@@ -17,6 +17,7 @@ use whylate_stats::quantile;
 
 use crate::needs;
 use crate::program::{self, Recorded, Started, until, whylate};
+use crate::tasks::Task;
 
 const SIGKILL: i32 = 9;
 const SIGSTOP: i32 = 19;
@@ -54,7 +55,6 @@ fn the_checkup_fills_every_row_of_the_table() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn the_quantiles_of_the_checkup_are_in_order() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
@@ -65,8 +65,15 @@ fn the_quantiles_of_the_checkup_are_in_order() {
             |percent: f64| series.quantiles.iter().find(|quantile| is(quantile, percent))?.value;
         let row = [series.min, at(50.0), at(99.0), at(99.9), series.max];
         let known: Vec<_> = row.iter().flatten().collect();
-        assert!(known.len() >= 3, "{}: {row:?}", series.name);
         assert!(known.is_sorted(), "{}: {row:?}", series.name);
+        // Only a request that was given up leaves the longest unknown; too few independent samples leave
+        // a quantile so.
+        assert!(series.min.is_some(), "{}: {row:?}", series.name);
+        assert_eq!(series.max.is_none(), series.censored.is_some(), "{}: {row:?}", series.name);
+        for quantile in series.quantiles.iter().filter(|_| series.censored.is_none()) {
+            let enough = quantile.n_eff >= quantile::smallest_n(quantile.percent / 100.0) as f64;
+            assert!(quantile.value.is_some() || !enough, "{}: {quantile:?}", series.name);
+        }
     }
 }
 
@@ -93,18 +100,6 @@ fn start(directory: &Path, words: &[&str]) -> Started {
     Started::new(command)
 }
 
-/// The thread of this name, once it is there.
-fn thread_named(started: &Started, wanted: &str) -> Pid {
-    let tasks = format!("/proc/{}/task", started.0.id());
-    until(&format!("the thread {wanted} runs"), || {
-        fs::read_dir(&tasks).ok()?.flatten().find_map(|task| {
-            let name = fs::read_to_string(task.path().join("comm")).ok()?;
-            let number = task.file_name().to_str()?.parse().ok()?;
-            (name.trim_end() == wanted).then_some(Pid(number))
-        })
-    })
-}
-
 fn reasons(run: &Run) -> &[String] {
     match &run.verdict {
         Verdict::Untrustworthy { reasons } => reasons,
@@ -112,41 +107,90 @@ fn reasons(run: &Run) -> &[String] {
     }
 }
 
+/// Check-ups made at most where what is to disturb one comes too late.
+const TRIES: usize = 5;
+
+/// What became of the first check-up that was disturbed as it was to be.
+fn disturbed(disturb: impl Fn(&Started) -> bool) -> Run {
+    let disturbed = || {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("run");
+        let mut started = start(&directory, &["--quick"]);
+        let in_time = disturb(&started);
+        assert_eq!(started.status().filter(|_| in_time), in_time.then_some(4));
+        in_time.then(|| program::read(&directory))
+    };
+    (0..TRIES).find_map(|_| disturbed()).expect("each check-up was too far on to be disturbed")
+}
+
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_checkup_whose_woken_thread_is_moved_is_not_trusted() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
-    let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
-    let mut started = start(&directory, &["--quick"]);
-    let thread = thread_named(&started, "model/0");
-    // It has pinned itself by then, and has most of its second left.
-    std::thread::sleep(Duration::from_millis(300));
-    affinity::set_of(thread, &cpus[..1]).unwrap();
-    assert_eq!(started.status(), Some(4));
-    let run = program::read(&directory);
+    let run = disturbed(|started| {
+        let thread = Task::named(started.0.id(), "model/0");
+        // It pins itself before it sleeps for the first time, and wakes up elsewhere after it was moved.
+        let wakes = |times: u64| {
+            let before = thread.sleeps()?;
+            until("it has been woken", || match thread.sleeps() {
+                Some(now) if now < before + times => None,
+                seen => Some(seen),
+            })
+        };
+        wakes(20).is_some()
+            && affinity::set_of(thread.id, &cpus[..1]).is_ok()
+            && wakes(20).is_some()
+    });
     let why = reasons(&run);
     assert!(why.iter().any(|why| why.contains("wake-ups of the thread pinned")), "{why:?}");
 }
 
+/// What the client does before it measures: each at least one sleep, as it waits blocked.
+const WARM_UPS: u64 = 1_000;
+/// Messages are measured for 400 ms, and one that is not answered for a second is given up.
+const WITHIN_THE_ROW: Duration = Duration::from_millis(300);
+const BEFORE_IT_IS_GIVEN_UP: Duration = Duration::from_millis(700);
+
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     let _alone = program::alone();
-    let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
-    let mut started = start(&directory, &[]);
-    thread_named(&started, "client/0");
-    let reflector = program::reflector_of(started.0.id());
-    std::thread::sleep(Duration::from_secs(1));
-    // Stopped first, so that a request waits for it when it dies: one that dies between two requests
-    // refuses the next, and none was under way.
-    signal::send_to_process(reflector, SIGSTOP).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
-    signal::send_to_process(reflector, SIGKILL).unwrap();
-    assert_eq!(started.status(), Some(4));
-    let run = program::read(&directory);
+    let run = disturbed(|started| {
+        let client = Task::named(started.0.id(), "client/0");
+        let reflector = Task::first(program::reflector_of(started.0.id()));
+        let now = || Duration::from_nanos(clock_ns(Clock::Monotonic));
+        // The last look at which it did not measure yet, until one at which it does.
+        let mut warming = now();
+        let measures = until("messages are measured", || match (now(), client.sleeps()) {
+            (at, Some(sleeps)) if sleeps < WARM_UPS => {
+                warming = at;
+                None
+            }
+            (_, Some(sleeps)) if sleeps < 2 * WARM_UPS => None,
+            (_, seen) => Some(seen),
+        });
+        // Stopped first, so that a request waits for it when it dies: one that dies between two requests
+        // refuses the next, and none was under way.
+        let stopped = now();
+        let within = measures.is_some() && stopped - warming < WITHIN_THE_ROW;
+        let stops = within && signal::send_to_process(reflector.id, SIGSTOP).is_ok();
+        let stays = stops
+            && until("it has stopped", || match reflector.state() {
+                Some('T') => Some(true),
+                None | Some('Z') => Some(false),
+                _ => None,
+            });
+        let waits = stays
+            && until("a request waits for it", || {
+                let before = client.asleep();
+                std::thread::sleep(Duration::from_millis(20));
+                match (before, client.asleep()) {
+                    (Some(before), Some(after)) if before == after => Some(true),
+                    _ => (!client.is_there()).then_some(false),
+                }
+            });
+        let killed = waits && signal::send_to_process(reflector.id, SIGKILL).is_ok();
+        killed && now() - stopped < BEFORE_IT_IS_GIVEN_UP
+    });
     let why = reasons(&run).join("; ");
     assert!(why.contains("signal: 9") && why.contains("message, same core*"), "{why}");
     let cut = run.series.iter().find(|series| series.name == "unix-same-core").unwrap();
@@ -156,51 +200,64 @@ fn a_reflector_that_is_killed_is_noticed_and_its_row_has_no_maximum() {
     assert!(cut.quantiles.iter().all(|q| q.value.is_none_or(|value| value < censored.above)));
     // The other rows are as whole as ever.
     let whole = run.series.iter().find(|series| series.name == "udp-same-core").unwrap();
-    assert!(whole.max.is_some() && !whole.label.contains('*'), "{whole:?}");
+    assert!(whole.n > 0 && !whole.label.contains('*'), "{whole:?}");
+    assert_eq!(whole.max.is_none(), whole.censored.is_some(), "{whole:?}");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn guards_and_housekeeping_hold_through_all_parts_and_counters_cover_them() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
     if !needs::root() {
         return;
     }
-    let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
-    let mut started = start(&directory, &["--quick"]);
-    let held = |started: &Started| {
-        let fds = fs::read_dir(format!("/proc/{}/fd", started.0.id())).unwrap().flatten();
-        let held = OsStr::new("/dev/cpu_dma_latency");
-        fds.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == held)).count()
-    };
-    let main_thread = |started: &Started| affinity::get_of(started.pid()).unwrap();
-    let measured = *cpus.last().unwrap();
-    for part in ["model/0", "client/0"] {
-        thread_named(&started, part);
-        let here = main_thread(&started);
-        assert!(!here.contains(&measured), "{part}: the main thread may use {here:?}");
-        assert_eq!(held(&started), 1, "{part}: idle states are not held off");
+    let held = Path::new("/dev/cpu_dma_latency");
+    if !held.exists() {
+        return needs::absent("this kernel has no /dev/cpu_dma_latency");
     }
-    assert!(matches!(started.status(), Some(0 | 4)));
-    let run = program::read(&directory);
+    let measured = *cpus.last().unwrap();
+    let looked_at = || {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("run");
+        let mut started = start(&directory, &["--quick"]);
+        let seen = ["model/0", "client/0"].map(|part| {
+            let thread = Task::named(started.0.id(), part);
+            let here = affinity::get_of(started.pid()).ok()?;
+            let fds = fs::read_dir(format!("/proc/{}/fd", started.0.id())).ok()?.flatten();
+            let holds = fds.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == held));
+            let holds = holds.count();
+            // What was seen after the part had ended says nothing of it.
+            thread.is_there().then_some((here, holds))
+        });
+        let status = started.status();
+        let run = program::read(&directory);
+        program::ended(status, &run);
+        let [Some(woken), Some(client)] = seen else { return None };
+        Some((run, [woken, client]))
+    };
+    let (run, seen) = (0..TRIES).find_map(|_| looked_at()).expect("no look came within a part");
+    for (here, holds) in seen {
+        assert!(!here.contains(&measured), "the main thread may use {here:?}");
+        assert_eq!(holds, 1, "idle states are not held off");
+    }
     // A tenth of: gaps 16 s, readings 5 s, wake-ups 10 s, two or more kinds of messages 4 s each.
     let over = run.evidence.counted_over.unwrap();
     assert!(over >= Nanos(3_900_000_000), "{over}");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn counters_of_proc_cover_what_was_measured_and_not_what_came_before() {
     let _alone = program::alone();
-    let words = "gaps --duration 2s --warmup 2s --format json";
-    let Recorded { run, .. } = program::record(words, 0);
+    let warmup = Nanos(3 * Nanos::SECOND.0);
+    let begun = clock_ns(Clock::Monotonic);
+    let Recorded { run, .. } = program::recorded("gaps --duration 300ms --warmup 3s --no-trace");
+    let whole = Nanos(clock_ns(Clock::Monotonic) - begun);
     let gaps = &run.gaps[0];
     let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
     let over = run.evidence.counted_over.unwrap();
-    // The warm-up alone would double it. The end is noticed some turns late on a busy machine.
-    assert!(over >= elapsed && over.0 < elapsed.0 * 3 / 2, "{over} for {elapsed}");
+    // With the warm-up it would be nearly all the time that the program ran.
+    assert!(over >= elapsed, "{over} for {elapsed}");
+    assert!(over.0 + warmup.0 < whole.0, "{over} of {whole}, {warmup} of them before");
 }
 
 /// Runs with this affinity and gives what was said.

@@ -13,6 +13,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::program::until;
+
 /// A browser on a shared machine may take its time; this says that it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// After this long without a word, nothing more is coming.
@@ -127,6 +129,14 @@ impl Browser {
     pub(crate) fn number(&mut self, expression: &str) -> f64 {
         let value = self.value(expression);
         value.as_f64().unwrap_or_else(|| panic!("{expression} is {value}"))
+    }
+
+    /// Milliseconds from opening a page of ours to its last figure, once that is drawn.
+    pub(crate) fn drawn(&mut self) -> f64 {
+        until("the last figure is drawn", || {
+            let drawn = self.value("document.documentElement.dataset.drawn ?? null");
+            drawn.as_str().map(|text| text.parse().unwrap())
+        })
     }
 
     /// The window in CSS pixels.

@@ -17,6 +17,7 @@ use whylate_sys::{affinity, signal};
 
 use crate::needs;
 use crate::program::{self, Started, until, whylate};
+use crate::tasks::Task;
 
 /// The user and group `nobody`.
 const NOBODY: u32 = 65_534;
@@ -376,17 +377,26 @@ fn one_ctrl_c_ends_the_measurement_and_reports_it() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_second_ctrl_c_gives_up_the_report() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
-    let started = measuring(&directory, "--format json");
-    checkpoint_exists(&directory);
-    signal::send_to_process(started.pid(), SIGINT).unwrap();
-    // Closer than 10 ms they would be one.
-    std::thread::sleep(Duration::from_millis(15));
-    signal::send_to_process(started.pid(), SIGINT).unwrap();
+    let [directory, held, go] = ["run", "held", "go"].map(|name| home.path().join(name));
+    // What is done at the first gap holds the end of the run back until both have come.
+    let (held_text, go_text) = (held.display(), go.display());
+    let action = format!("command:touch {held_text}; until [ -e {go_text} ]; do sleep 0.05; done");
+    let mut command = whylate("gaps --duration 60s --warmup 200ms --format json".split(' '));
+    command.args(["--threshold-stop", "1us", "--on-threshold", &action, "-o"]).arg(&directory);
+    let started = Started::new(command);
+    until("the end of the run is held back", || held.exists().then_some(()));
+    let listens = Task::named(started.0.id(), "signals");
+    for _ in 0..2 {
+        let before = until("it waits for signals", || listens.asleep());
+        signal::send_to_process(started.pid(), SIGINT).unwrap();
+        until("the signal was taken", || (listens.asleep()? > before).then_some(()));
+        // Closer than 10 ms the next would be one with it.
+        std::thread::sleep(Duration::from_millis(15));
+    }
+    std::fs::write(&go, "").unwrap();
     let output = finished(started);
     assert_eq!(output.status.code(), Some(130));
     assert!(output.stdout.is_empty(), "the report was printed all the same");

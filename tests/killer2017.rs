@@ -168,7 +168,6 @@ fn figure_3(of: &Scenario) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn table_1_alone_has_our_tool_as_measured_and_moongen_as_its_file_tells() {
     let _alone = program::alone();
     if !(needs::root() && needs::program("ip").is_some()) || needs::cpus(2).is_none() {

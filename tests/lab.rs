@@ -45,6 +45,16 @@ impl Named {
         found
     }
 
+    /// Everything there is of it now, in an order of its own.
+    fn parts(&self) -> Vec<String> {
+        let notes = std::fs::read_dir(format!("/run/whylate/lab/{}", self.0));
+        let files = notes.into_iter().flatten().flatten().map(|of| of.path().display().to_string());
+        let mut parts: Vec<String> =
+            self.traces().into_iter().chain(naming(&self.0)).chain(files).collect();
+        parts.sort_unstable();
+        parts
+    }
+
     /// Processes that name it and end by themselves: all but what serves it.
     fn passing(&self) -> Vec<String> {
         let serves =
@@ -219,7 +229,6 @@ fn without_root_a_bed_is_refused_by_the_name_of_the_capability() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
     let _alone = program::alone();
     if !beds() {
@@ -231,16 +240,19 @@ fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
         Some(_) => "ovs",
         None => "bridge",
     };
-    // How long one takes here and now: the kills are spread over it.
-    let begun = whylate_sys::nanosleep::clock_ns(whylate_sys::nanosleep::Clock::Monotonic);
-    bed.up(kind);
-    let took = whylate_sys::nanosleep::clock_ns(whylate_sys::nanosleep::Clock::Monotonic) - begun;
-    assert_eq!(bed.run("lab down").status.code(), Some(0));
     let mut killed = 0;
     for kill in 0..KILLS {
         let words = ["lab", "up", "--kind", kind, "--name", &bed.0];
         let mut child = whylate(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_nanos(took * (2 * kill + 1) / (2 * KILLS)));
+        // By how far it is: the first is killed before there is anything, and each later one once another
+        // thing, process or program of its own has come or gone.
+        let (mut seen, mut changes) = (bed.parts(), 0);
+        while changes < kill && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+            let now = bed.parts();
+            changes += u64::from(now != seen);
+            seen = now;
+        }
         child.kill().unwrap();
         killed += u64::from(child.wait().unwrap().code().is_none());
         until("what it had started has ended", || bed.passing().is_empty().then_some(()));
@@ -248,12 +260,12 @@ fn a_bed_killed_halfway_is_cleaned_up_by_the_next_start() {
         assert!(matches!(down.status.code(), Some(0 | 1)), "{}", said(&down));
         assert_eq!(bed.traces(), Vec::<String>::new(), "kill {kill}: {}", said(&down));
     }
+    // The first at least: it has not begun.
     assert!(killed > 0, "each was up before it was killed");
     assert_eq!(links_outside(), outside);
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn network_load_goes_through_a_bed_and_not_beside_it() {
     let _alone = program::alone();
     if !beds() {
@@ -262,20 +274,24 @@ fn network_load_goes_through_a_bed_and_not_beside_it() {
     let Some(cpus) = needs::cpus(2) else { return };
     let bed = Named::new("load");
     bed.up("bridge");
-    let sent = || {
+    let inside = |words: &[&str]| {
         let mut ip = Command::new("ip");
-        ip.args([
-            "-j",
-            "-s",
-            "-n",
-            &format!("whylate-{}-client", bed.0),
-            "link",
-            "show",
-            "client0",
-        ]);
-        let text = ip.output().unwrap().stdout;
+        let namespace = format!("whylate-{}-client", bed.0);
+        let output = ip.args(["netns", "exec", &namespace]).args(words).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        output.stdout
+    };
+    let sent = || {
+        let text = inside(&["ip", "-j", "-s", "link", "show", "client0"]);
         let links: serde_json::Value = serde_json::from_slice(&text).unwrap();
         links[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
+    };
+    // What left by this protocol, as the client's end counts it.
+    let left = |protocol: &str, what: &str| {
+        let text = String::from_utf8(inside(&["cat", "/proc/net/snmp"])).unwrap();
+        let mut rows = text.lines().filter(|line| line.starts_with(protocol));
+        let (names, numbers) = (rows.next()?.split(' '), rows.next()?.split(' '));
+        names.zip(numbers).find(|(name, _)| *name == what)?.1.parse::<u64>().ok()
     };
     let before = sent();
     let wanted = Wanted {
@@ -283,17 +299,20 @@ fn network_load_goes_through_a_bed_and_not_beside_it() {
         disturbed: vec![cpus[1]],
         elsewhere: vec![cpus[0]],
         bed: Some(Bed::open(&bed.0).unwrap()),
-        at_most: Duration::from_secs(30),
+        at_most: Duration::from_secs(120),
         ..Wanted::default()
     };
     let tool =
         Program { exe: program::path().to_owned(), arguments: vec![Program::COMMAND.to_owned()] };
     let mut load = start_by(&tool, &wanted).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    for (protocol, what) in [("Tcp:", "OutSegs"), ("Udp:", "OutDatagrams")] {
+        let before = left(protocol, what).unwrap();
+        until("both loads move", || (left(protocol, what)? > before + 100).then_some(()));
+    }
     assert_eq!(load.poll(), []);
-    let inside = said(&bed.run("lab status"));
+    let status = said(&bed.run("lab status"));
     let facts = load.stop();
-    assert_eq!(inside.matches("(whylate)").count(), 4, "{inside}");
+    assert_eq!(status.matches("(whylate)").count(), 4, "{status}");
     let (bulk, datagrams) = (&facts[0], &facts[1]);
     assert!(bulk.amount > 0 && datagrams.amount > 0, "{facts:?}");
     assert!(bulk.what.contains(&format!("through the bed {}", bed.0)), "{}", bulk.what);

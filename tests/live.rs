@@ -37,6 +37,8 @@ mod forward_datagrams;
 mod frames;
 mod guest;
 mod hourglass;
+#[allow(dead_code, reason = "shared with the figures")]
+mod hourglass2002;
 mod killer2017;
 mod lab;
 mod load;
@@ -70,6 +72,7 @@ mod stamps;
 mod switch_cost;
 mod tail;
 mod tap;
+mod tasks;
 mod versions;
 mod wake;
 mod watch;

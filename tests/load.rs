@@ -1,4 +1,4 @@
-//! Load that the tool makes: whether it arrives where it is to disturb.
+//! Load that the tool makes: by ordinary threads, where it is to disturb.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,10 +9,6 @@ use whylate_sys::sched::{self, Policy};
 
 use crate::needs;
 use crate::program::{self, said, whylate};
-
-/// Turns without and with load, one after the other.
-const TURNS: usize = 4;
-const TURN: Duration = Duration::from_millis(300);
 
 fn tool() -> Program {
     Program { exe: program::path().to_owned(), arguments: vec![Program::COMMAND.to_owned()] }
@@ -26,61 +22,6 @@ fn wanted(words: &str, cpus: &[CpuId]) -> Wanted {
         at_most: Duration::from_secs(30),
         ..Wanted::default()
     }
-}
-
-/// A counter of a CPU in a table of `/proc`; none where this machine does not count that.
-fn counter(table: &str, names: &[&str], cpu: CpuId) -> Option<u64> {
-    let text = std::fs::read_to_string(table).unwrap();
-    let mut lines = text.lines();
-    let cpu = format!("CPU{cpu}");
-    let column = lines.next()?.split_whitespace().position(|name| name == cpu)?;
-    let row = |line: &str| {
-        let (name, numbers) = line.split_once(':')?;
-        let number = numbers.split_whitespace().nth(column)?.parse::<u64>().ok()?;
-        names.contains(&name.trim()).then_some(number)
-    };
-    lines.filter_map(row).reduce(|sum, more| sum + more)
-}
-
-/// How much a counter rises in turns without load and in as many with it.
-fn rises(words: &str, table: &str, names: &[&str]) -> Option<(u64, u64)> {
-    let cpus = needs::cpus(2)?;
-    let now = || counter(table, names, cpus[1]);
-    if now().is_none() {
-        needs::missing(&format!("{table} has no row {}", names.join(" or ")));
-    }
-    let (mut without, mut with) = (0, 0);
-    for _ in 0..TURNS {
-        let before = now()?;
-        std::thread::sleep(TURN);
-        without += now()? - before;
-        let load = start_by(&tool(), &wanted(words, &cpus)).unwrap();
-        let before = now()?;
-        std::thread::sleep(TURN);
-        with += now()? - before;
-        let facts = load.stop();
-        assert!(facts.iter().all(|facts| facts.amount > 0 && !facts.ended_early), "{facts:?}");
-    }
-    Some((without, with))
-}
-
-#[test]
-#[ignore = "live figure: to accept"]
-fn interrupts_that_are_sent_arrive_at_the_disturbed_cpu() {
-    let _alone = program::alone();
-    let rows = ["TLB", "CAL"];
-    let Some((without, with)) = rises("ipi:rate=20000", "/proc/interrupts", &rows) else { return };
-    eprintln!("interrupts {without} without, {with} with");
-    assert!(with > 3 * without && with > 1_000, "{without} without, {with} with");
-}
-
-#[test]
-#[ignore = "live figure: to accept"]
-fn network_load_is_received_on_the_disturbed_cpu() {
-    let _alone = program::alone();
-    let Some((without, with)) = rises("net", "/proc/softirqs", &["NET_RX"]) else { return };
-    eprintln!("softirqs {without} without, {with} with");
-    assert!(with > 3 * without && with > 100, "{without} without, {with} with");
 }
 
 #[test]

@@ -20,6 +20,12 @@ mod figures;
 mod hogs;
 #[path = "../../tests/device/narrow.rs"]
 mod narrow;
+#[path = "../../tests/chromium.rs"]
+mod chromium;
+mod figures;
+mod guest;
+#[path = "../../tests/hourglass2002.rs"]
+mod hourglass2002;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
@@ -32,6 +38,8 @@ mod program;
 mod requests;
 #[path = "../../tests/device/trials.rs"]
 mod trials;
+#[path = "../../tests/two_cpus.rs"]
+mod two_cpus;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

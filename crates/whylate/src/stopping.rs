@@ -18,6 +18,35 @@ pub(crate) const SECOND_CTRL_C: i32 = 130;
 /// Signals closer than this are one: no hand is as quick.
 const ONE_SIGNAL_NS: u64 = 10_000_000;
 
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Stop,
+    GiveUp,
+    Die,
+}
+
+/// Signals that have come: how many that are not one with the one before, and when the last came.
+#[derive(Debug, Default)]
+struct Turns {
+    count: u32,
+    last_ns: Option<u64>,
+}
+
+impl Turns {
+    /// What one asks for that comes at this instant.
+    fn take(&mut self, at_ns: u64) -> Step {
+        let apart = self.last_ns.is_none_or(|last| at_ns - last >= ONE_SIGNAL_NS);
+        self.last_ns = Some(at_ns);
+        self.count += u32::from(apart);
+        match self.count {
+            0 | 1 => Step::Stop,
+            2 => Step::GiveUp,
+            _ => Step::Die,
+        }
+    }
+}
+
 /// What Ctrl-C has asked for so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stopping {
@@ -33,16 +62,12 @@ impl Stopping {
         let listening = stopping.clone();
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            let (mut turn, mut last) = (0, None);
+            let mut turns = Turns::default();
             for _ in signals.forever() {
-                let now = clock_ns(Clock::Monotonic);
-                let apart = last.is_none_or(|last| now - last >= ONE_SIGNAL_NS);
-                last = Some(now);
-                turn += u32::from(apart);
-                match turn {
-                    0 | 1 => listening.stop.store(true, Ordering::Relaxed),
-                    2 => listening.twice.store(true, Ordering::Relaxed),
-                    _ => std::process::exit(SECOND_CTRL_C),
+                match turns.take(clock_ns(Clock::Monotonic)) {
+                    Step::Stop => listening.stop.store(true, Ordering::Relaxed),
+                    Step::GiveUp => listening.twice.store(true, Ordering::Relaxed),
+                    Step::Die => std::process::exit(SECOND_CTRL_C),
                 }
             }
         })?;
@@ -53,5 +78,33 @@ impl Stopping {
     #[must_use]
     pub(crate) fn twice(&self) -> bool {
         self.twice.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ONE_SIGNAL_NS, Step, Turns};
+
+    fn steps(at_ns: &[u64]) -> Vec<Step> {
+        let mut turns = Turns::default();
+        at_ns.iter().map(|at| turns.take(*at)).collect()
+    }
+
+    #[test]
+    fn the_first_ctrl_c_stops_the_second_gives_up_and_the_third_dies() {
+        let day = 86_400_000_000_000;
+        assert_eq!(steps(&[0, ONE_SIGNAL_NS, day]), [Step::Stop, Step::GiveUp, Step::Die]);
+        assert_eq!(steps(&[day; 1]), [Step::Stop]);
+    }
+
+    #[test]
+    fn signals_closer_than_a_hand_can_send_them_are_one_however_many_there_are() {
+        let close = ONE_SIGNAL_NS - 1;
+        assert_eq!(steps(&[0, 0, close, 2 * close, 3 * close]), [Step::Stop; 5]);
+        // Counted from the last one, not from the first that it is one with.
+        let apart = close + ONE_SIGNAL_NS;
+        let second = [Step::Stop, Step::Stop, Step::GiveUp, Step::GiveUp];
+        assert_eq!(steps(&[0, close, apart, apart + close]), second);
+        assert_eq!(steps(&[0, 5, apart, apart + 1, 2 * apart]).last(), Some(&Step::Die));
     }
 }

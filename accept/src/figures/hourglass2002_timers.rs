@@ -1,0 +1,39 @@
+//! Deadlines of the second task of 5.5 of the paper that repeats Hourglass: by a coarse timer and by a fine one.
+
+use accept::figure::{Bound, Figure, Reading, Round, Row};
+
+use crate::hourglass2002::{Repeated, without_host};
+use crate::needs;
+
+pub(crate) const FIGURE: Figure = Figure {
+    name: "hourglass2002_timers",
+    method: "shares of missed deadlines of the second task of 5.5, shortened, without what the host took",
+    rows: &[
+        Row {
+            claim: "deadlines missed by the coarse timer",
+            unit: "share",
+            bound: Bound::AtLeast(0.2),
+        },
+        Row {
+            claim: "those by the fine timer over those by the coarse one",
+            unit: "ratio",
+            bound: Bound::AtMost(0.5),
+        },
+    ],
+    rounds: 6,
+    seconds: 16.0,
+    most_taken: Some(0.05),
+    needs: || {
+        needs::can_be_root()?;
+        needs::can_use(2)
+    },
+    round,
+};
+
+fn round(_: Round) -> Result<Vec<Reading>, String> {
+    let repeated = Repeated::new(&["--only", "5.5"]);
+    let missed =
+        |timer| without_host(repeated.scenario("5.5"), &["missed deadlines of task 1", timer]);
+    let (coarse, fine) = (missed("that the paper's usleep had"), missed("high-resolution"));
+    Ok(vec![Reading::Value(coarse), Reading::Value(fine / coarse)])
+}

@@ -31,12 +31,18 @@ mod doctor;
 mod endurance;
 mod faults;
 mod figures;
+#[allow(dead_code, reason = "shared with the figures")]
+#[path = "../accept/src/plant/flood.rs"]
+mod flood;
 mod flows;
 mod forward;
 mod forward_datagrams;
 mod frames;
 mod guest;
 mod hourglass;
+#[allow(dead_code, reason = "shared with the figures")]
+#[path = "../accept/src/plant/huge_pages.rs"]
+mod huge_pages;
 mod killer2017;
 mod lab;
 mod load;
@@ -46,7 +52,6 @@ mod needs;
 mod pacing;
 mod pairs;
 mod paper;
-mod peers;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
 mod planted_delays;
@@ -70,6 +75,8 @@ mod stamps;
 mod switch_cost;
 mod tail;
 mod tap;
+#[allow(dead_code, reason = "shared with the figures")]
+mod told;
 mod versions;
 mod wake;
 mod watch;

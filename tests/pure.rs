@@ -25,4 +25,5 @@ mod report_page;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod requests;
 mod rta;
+mod told;
 mod two_cpus;

@@ -12,14 +12,27 @@ use accept::figure::Figure;
 use accept::{driver, table};
 use anyhow::{Context, Result, bail};
 
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/between.rs"]
+mod between;
 mod figures;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
 mod peers;
+mod plant;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
 mod program;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/requests.rs"]
+mod requests;
+mod site;
+#[path = "../../tests/told.rs"]
+mod told;
+#[expect(dead_code, reason = "shared with the tests over DPDK")]
+#[path = "../../crates/whylate/tests/dpdk/tool.rs"]
+mod tool;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -459,7 +459,7 @@ fn netem_stands_beside_a_line_with_its_numbers_or_with_the_reason_why_not() {
 }
 
 #[test]
-fn delays_of_all_kinds_and_a_limited_rate_are_kept_and_the_seed_is_recorded() {
+fn delays_of_all_kinds_are_kept_and_the_seed_is_recorded() {
     let _alone = program::alone();
     let Some(bed) = Bed::new() else { return };
     let home = tempfile::tempdir().unwrap();

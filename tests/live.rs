@@ -31,9 +31,6 @@ mod doctor;
 mod endurance;
 mod faults;
 mod figures;
-#[allow(dead_code, reason = "shared with the figures")]
-#[path = "../accept/src/plant/flood.rs"]
-mod flood;
 mod flows;
 mod forward;
 mod forward_datagrams;

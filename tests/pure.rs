@@ -10,6 +10,7 @@ mod compare;
 mod device_captures;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod directories;
+mod exponential;
 mod hot_path;
 mod listing;
 mod merge;

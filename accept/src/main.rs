@@ -15,6 +15,11 @@ use anyhow::{Context, Result, bail};
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/between.rs"]
 mod between;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/delaying.rs"]
+mod delaying;
+#[path = "../../tests/exponential.rs"]
+mod exponential;
 mod figures;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]

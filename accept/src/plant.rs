@@ -2,3 +2,4 @@
 
 pub(crate) mod flood;
 pub(crate) mod huge_pages;
+pub(crate) mod stalls;

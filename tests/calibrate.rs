@@ -280,7 +280,8 @@ fn a_later_run_knows(of: &Calibrated, calibration: &Calibration) {
 fn was_planted(of: &Calibrated, one_in: u64, least_ns: f64) {
     let found = planted(&of.run);
     let parts = &self::found(&of.run).1.parts;
-    let lost: u64 = parts.iter().filter_map(|part| part.met).map(|of| of.requests - of.joined).sum();
+    let lost: u64 =
+        parts.iter().filter_map(|part| part.met).map(|of| of.requests - of.joined).sum();
     let (all, parts) = (found.planted + found.unplanted, parts.len() as u64);
     // One of each so many that follow each other, in each part from its first message on; lost ones are none.
     let most = (all + lost).div_ceil(one_in) + parts;

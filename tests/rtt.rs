@@ -71,9 +71,8 @@ fn a_client_waits_in_each_of_the_ways_there_are() {
             continue;
         }
         // All of them find room in a socket, and each is waited for however long it takes.
-        let words = format!(
-            "rtt --wait {wait} --rate 1kpps --duration 100ms --warmup 10ms --timeout 60s"
-        );
+        let words =
+            format!("rtt --wait {wait} --rate 1kpps --duration 100ms --warmup 10ms --timeout 60s");
         let recorded = record_ending(&words, &[0, 4]);
         check_counts(&recorded, 100);
         assert_eq!(flow(&recorded.run).way.wait, wait.to_string());

@@ -85,10 +85,8 @@ fn a_sink_that_is_killed_leaves_the_distances_up_to_its_last_checkpoint() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let (sink, directory) = started(home.path());
-    let words = format!(
-        "rtt {} --one-way --rate 500pps --duration 4m --warmup 10ms --no-trace",
-        sink.at()
-    );
+    let words =
+        format!("rtt {} --one-way --rate 500pps --duration 4m --warmup 10ms --no-trace", sink.at());
     let mut command = whylate(words.split_whitespace());
     command.arg("-o").arg(home.path().join("client")).stdout(Stdio::null()).stderr(Stdio::null());
     let _sending = Sending(command.spawn().unwrap());

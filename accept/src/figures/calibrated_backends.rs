@@ -7,29 +7,21 @@ use crate::program::record_ending;
 
 const BACKENDS: [&str; 3] = ["udp spin", "packet spin", "xdp spin"];
 
-const fn slope_of(claim: &'static str) -> Row {
-    Row { claim, unit: "ratio", bound: Bound::Within(0.9, 1.1) }
+const fn row(claim: &'static str) -> Row {
+    Row { claim, unit: "share", bound: Bound::Always }
 }
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "calibrated_backends",
     method: "4 000 messages a second through a line at 20, 100 and 300 us, by three backends",
     rows: &[
-        slope_of("slope of the median over what was set, by udp spin"),
-        slope_of("slope of the median over what was set, by packet spin"),
-        slope_of("slope of the median over what was set, by xdp spin"),
-        Row {
-            claim: "backends with more than 1 000 messages at the first delay",
-            unit: "share",
-            bound: Bound::Always,
-        },
-        Row {
-            claim: "backends with an error of the median, or worth fewer than 100 messages",
-            unit: "share",
-            bound: Bound::Always,
-        },
+        row("the median rises by 0.9 to 1.1 of what was set, by udp spin"),
+        row("the median rises by 0.9 to 1.1 of what was set, by packet spin"),
+        row("the median rises by 0.9 to 1.1 of what was set, by xdp spin"),
+        row("backends with more than 1 000 messages at the first delay"),
+        row("backends with an error of the median, or worth fewer than 100 messages"),
     ],
-    rounds: 6,
+    rounds: 3,
     seconds: 15.0,
     most_taken: Some(0.05),
     needs: || {
@@ -53,7 +45,8 @@ fn round(round: Round) -> Result<Vec<Reading>, String> {
     let (mut many, mut known) = (0, 0);
     for name in BACKENDS {
         let slope = parts.slopes.iter().find(|of| of.backend == name).expect("it was calibrated");
-        readings.push(Reading::Value(slope.slope.as_ref().expect("three delays").value));
+        let slope = slope.slope.as_ref().expect("three delays").value;
+        readings.push(Reading::held((0.9..1.1).contains(&slope)));
         let one = calibration.of(name).expect("it was calibrated");
         // Where the host made runs that differ, they are worth too little for a median.
         let median = &one.errors_raw[0];

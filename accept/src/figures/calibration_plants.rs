@@ -27,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("without the messages of the planted tail trust reaches p90"),
         row("with them it ends below p99"),
     ],
-    rounds: 2,
+    rounds: 1,
     seconds: 30.0,
     most_taken: Some(0.05),
     needs: || {

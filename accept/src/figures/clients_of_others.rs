@@ -33,7 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("ping is 0.8 to 1.2 of ours at the longest delay"),
         row("ours rises by 0.8 to 1.2 of the truth beside each, and is not told to halve"),
     ],
-    rounds: 2,
+    rounds: 1,
     seconds: 50.0,
     most_taken: Some(0.05),
     needs: || {

@@ -19,7 +19,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("frames a second at 1 us over those of the forwarder, by packet"),
         row("frames a second at 1 us over those of the forwarder, by xdp"),
     ],
-    rounds: 6,
+    rounds: 4,
     seconds: 13.0,
     most_taken: Some(0.05),
     needs: || {
@@ -33,7 +33,8 @@ pub(crate) const FIGURE: Figure = Figure {
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let bed = Bed::new().expect("a bed");
     let of = |port: &str| {
-        let (peer, ours, again) = (forwarded(&bed, port), delayed(&bed, port), forwarded(&bed, port));
+        let (peer, ours, again) =
+            (forwarded(&bed, port), delayed(&bed, port), forwarded(&bed, port));
         Reading::Beside { peer, ours, again }
     };
     Ok(vec![of("packet"), of("xdp")])

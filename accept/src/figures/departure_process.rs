@@ -24,7 +24,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("a constant rate is farther than 0.36 from a Poisson process"),
         row("0.98 of the distances of a constant rate are within a fifth of the mean"),
     ],
-    rounds: 4,
+    rounds: 3,
     seconds: 6.0,
     most_taken: None,
     needs: || needs::can_use(2),

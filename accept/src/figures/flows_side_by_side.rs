@@ -25,13 +25,13 @@ pub(crate) const FIGURE: Figure = Figure {
         row("answered of the 500 back"),
         row("came of 5 000 that ask for no reply"),
         Row {
-            claim: "rate at which these came over the rate at which they left",
-            unit: "ratio",
-            bound: Bound::Within(0.9, 1.1),
+            claim: "these came at 0.9 to 1.1 of the rate at which they left",
+            unit: "share",
+            bound: Bound::Always,
         },
         row("answered of 20 000 through a bed"),
     ],
-    rounds: 6,
+    rounds: 3,
     seconds: 6.0,
     // A buffer of messages overflows where an end is stopped for 20 ms.
     most_taken: Some(0.05),
@@ -56,23 +56,23 @@ fn came(run: &Run, name: &str, of: u64) -> Reading {
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let bed = Bed::up("flows").expect("a bed");
     let three = ["rtt", "--bed", &bed.0, "--rate", "1kpps", "--duration", "1s", "--wait", "block"];
-    let beside = ["--flow", "load: rate=4kpps size=1400 one-way", "--flow", "back: rate=500pps back"];
+    let beside =
+        ["--flow", "load: rate=4kpps size=1400 one-way", "--flow", "back: rate=500pps back"];
     let three = record_words(&[&three[..], &["--warmup", "100ms"], &beside].concat(), &[0, 4]).run;
-    let mut readings =
-        [("rtt", 1_000), ("load", 4_000), ("back", 500)].map(|(name, of)| came(&three, name, of)).to_vec();
+    let mut readings = [("rtt", 1_000), ("load", 4_000), ("back", 500)]
+        .map(|(name, of)| came(&three, name, of))
+        .to_vec();
     let one_way = recorded("rtt --one-way --rate 5kpps --duration 1s --warmup 100ms").run;
     readings.push(came(&one_way, "rtt", 5_000));
     let of = flow(&one_way, "rtt");
     let receptions = of.other_end.and_then(|of| of.receptions);
     let rates = receptions.and_then(|of| of.per_second).zip(of.departures.per_second);
     readings.push(match rates {
-        Some((came, left)) => Reading::Value(came / left),
+        Some((came, left)) => Reading::held((0.9..1.1).contains(&(came / left))),
         None => Reading::Absent("the other end gave no account".to_owned()),
     });
-    let words = format!(
-        "rtt --bed {} --rate 50kpps --duration 400ms --warmup 100ms --no-trace",
-        bed.0
-    );
+    let words =
+        format!("rtt --bed {} --rate 50kpps --duration 400ms --warmup 100ms --no-trace", bed.0);
     readings.push(came(&recorded(&words).run, "rtt", 20_000));
     Ok(readings)
 }

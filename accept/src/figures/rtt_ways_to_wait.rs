@@ -25,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("answered of 300, waiting by spin"),
         row("answered of 300, waiting by io-uring"),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 7.0,
     most_taken: None,
     needs: || needs::can_use(2),
@@ -36,9 +36,8 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let home = tempfile::tempdir().unwrap();
     let of = |wait: &str| {
         let directory = home.path().join(wait);
-        let words = format!(
-            "rtt --wait {wait} --rate 1kpps --duration 300ms --warmup 50ms --no-trace"
-        );
+        let words =
+            format!("rtt --wait {wait} --rate 1kpps --duration 300ms --warmup 50ms --no-trace");
         let mut command = whylate(words.split(' '));
         let output = command.arg("-o").arg(&directory).output().unwrap();
         match output.status.code() {

@@ -30,7 +30,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("a closed loop has 8 long service times and more, and fewer than 60"),
         row("of a closed loop's service times fewer than one in 20 is long"),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 9.0,
     most_taken: Some(0.05),
     needs: || needs::can_use(2),

@@ -71,7 +71,7 @@ fn what_finds_no_room_is_counted_and_a_delay_beyond_the_room_is_refused_with_it(
         let mut orders = Orders::at(&control);
         let mut shown = |count: &str| {
             let shown: serde_json::Value = serde_json::from_str(&orders.give("show")).unwrap();
-            shown["there"]["counts"][count].as_u64().unwrap()
+            shown["there"]["counts"][count].as_u64().unwrap_or(0)
         };
         let (client, server) = bed.sockets();
         server.set_nonblocking(true).unwrap();

@@ -112,8 +112,10 @@ fn departures_of_a_poisson_process_are_held_against_it_and_those_of_no_other() {
             "rtt --rate 5kpps --arrivals {arrivals} --duration 200ms --warmup 10ms --no-trace"
         );
         let recorded = record_ending(&words, &[0, 4]);
-        check_counts(&recorded, 1_000);
         let departures = &flow(&recorded.run).departures;
+        // How many a process of chance has in that time, it decides itself.
+        check_counts(&recorded, departures.intended);
+        assert!(arrivals == "poisson" || departures.intended == 1_000, "{departures:?}");
         let process = &departures.process;
         let gaps = logged(&recorded.directory, "rtt-departures");
         assert_eq!(gaps.len() + 1, departures.sent, "{departures:?}");

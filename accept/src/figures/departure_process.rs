@@ -7,7 +7,7 @@ use whylate_stats::Histogram;
 
 use crate::exponential::{MEAN_NS, from_exponential};
 use crate::needs;
-use crate::program::recorded;
+use crate::program::record_ending;
 use crate::requests::{flow, logged};
 
 const fn row(claim: &'static str) -> Row {
@@ -39,7 +39,7 @@ fn round(round: Round) -> Result<Vec<Reading>, String> {
              --seed {}",
             4 + round.number
         );
-        let recorded = recorded(&words);
+        let recorded = record_ending(&words, &[0, 4]);
         let departures = flow(&recorded.run).departures.clone();
         let gaps = logged(&recorded.directory, "rtt-departures");
         enough &= gaps.len() > 9_000;

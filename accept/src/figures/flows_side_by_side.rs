@@ -6,7 +6,7 @@ use whylate_model::flow::Flow;
 use whylate_model::run::Run;
 
 use crate::needs;
-use crate::program::{record_words, recorded};
+use crate::program::{record_ending, record_words};
 use crate::requests::Bed;
 
 /// Of what is intended.
@@ -62,7 +62,8 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let mut readings = [("rtt", 1_000), ("load", 4_000), ("back", 500)]
         .map(|(name, of)| came(&three, name, of))
         .to_vec();
-    let one_way = recorded("rtt --one-way --rate 5kpps --duration 1s --warmup 100ms").run;
+    let one_way =
+        record_ending("rtt --one-way --rate 5kpps --duration 1s --warmup 100ms", &[0, 4]).run;
     readings.push(came(&one_way, "rtt", 5_000));
     let of = flow(&one_way, "rtt");
     let receptions = of.other_end.and_then(|of| of.receptions);
@@ -73,6 +74,6 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     });
     let words =
         format!("rtt --bed {} --rate 50kpps --duration 400ms --warmup 100ms --no-trace", bed.0);
-    readings.push(came(&recorded(&words).run, "rtt", 20_000));
+    readings.push(came(&record_ending(&words, &[0, 4]).run, "rtt", 20_000));
     Ok(readings)
 }

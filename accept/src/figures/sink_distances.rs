@@ -9,7 +9,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::between::SIGINT;
 use crate::needs;
-use crate::program::{self, Started, recorded, whylate};
+use crate::program::{self, Started, record_ending, whylate};
 use crate::requests::series;
 
 /// Distance of the messages, in nanoseconds: 1 000 a second.
@@ -42,7 +42,8 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let mut said = BufReader::new(sink.0.stderr.take().unwrap()).lines().map_while(Result::ok);
     let line = said.find(|line| line.starts_with("listening on ")).expect("it listens");
     let at = line.split(' ').nth(2).unwrap();
-    recorded(&format!("rtt {at} --one-way --rate 1kpps --duration 2s --warmup 100ms --no-trace"));
+    let words = format!("rtt {at} --one-way --rate 1kpps --duration 2s --warmup 100ms --no-trace");
+    record_ending(&words, &[0, 4]);
     send_to_process(Pid(sink.0.id() as i32), SIGINT).unwrap();
     // Whatever it says is read, so that it ends.
     said.for_each(drop);

@@ -1,5 +1,5 @@
-//! Backends through a delay line: every row of both logs is counted, medians follow what was set, what is
-//! planted is found, and later measurements know how far they can be trusted.
+//! Backends through a delay line: every row of both logs is counted, what is planted is told, and later
+//! measurements know how far they can be trusted.
 
 mod ended;
 

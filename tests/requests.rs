@@ -48,7 +48,7 @@ impl Drop for Bed {
 
 /// A recording of 5 000 requests a second whose ends spin on these CPUs, and whose own thread has no
 /// other than theirs.
-pub(crate) fn both_ends_spin([other, client]: &[CpuId; 2], words: &str, run: &Path) -> Command {
+pub(crate) fn both_ends_spin([other, client]: [CpuId; 2], words: &str, run: &Path) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", &format!("{other},{client}")]).arg(program::path());
     command.args("rtt --rate 5kpps --no-trace --wait spin".split(' ')).args(words.split(' '));

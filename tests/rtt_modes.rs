@@ -350,7 +350,7 @@ fn what_a_recording_that_shares_its_cpu_with_an_end_takes_in_late_is_all_there()
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let words = "--duration 300ms --warmup 10ms";
-    let output = both_ends_spin(&[cpus[0], cpus[1]], words, &directory).output().unwrap();
+    let output = both_ends_spin([cpus[0], cpus[1]], words, &directory).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let run = program::read(&directory);
     let service = series(&run, "rtt-service").unwrap();

@@ -40,7 +40,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let directory = home.path().join("run");
     let words = "--duration 3500ms --warmup 100ms";
     // There is no third CPU for the recording's thread.
-    let mut command = both_ends_spin(&[cpus[0], cpus[1]], words, &directory);
+    let mut command = both_ends_spin([cpus[0], cpus[1]], words, &directory);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     reflector_of(child.id());
     std::thread::sleep(Duration::from_secs(1));

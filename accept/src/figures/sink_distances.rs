@@ -49,8 +49,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     said.for_each(drop);
     assert!(matches!(sink.status(), Some(0 | 4)));
     let run = program::read(&directory);
-    let median =
-        series(&run, "reflect-gaps").expect("distances of receptions").quantiles[0].clone();
+    let median = series(&run, "reflect-gaps").expect("distances of receptions").quantiles[0];
     let value = median.value.expect("2 000 have a median");
     let between =
         median.low.zip(median.high).is_some_and(|(low, high)| low <= value && value <= high);

@@ -14,7 +14,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::delaying::{Delaying, Orders, closes, truths};
 use crate::needs;
-use crate::program::{self, said, whylate};
+use crate::program::{self, said, until, whylate};
 use crate::requests::SIGKILL;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -128,47 +128,59 @@ fn datagrams_of_several_clients_come_back_to_each_by_a_proxy_without_rights() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn losses_and_duplicates_of_a_proxy_are_exactly_those_that_come_out() {
     const MESSAGES: u64 = 2_000;
+    const UNDER_WAY: u64 = 100;
     let _alone = program::alone();
     let server = socket(None);
     let at = server.local_addr().unwrap();
     let laws = "--delay 1ms --loss 0.1 --duplicate 0.1 --reorder 0.1 --seed 3";
     let proxy = proxy(&format!("--proxy udp:127.0.0.1:0={at} {laws}"));
     let client = socket(Some(reached(&proxy)));
-    let sending = thread::spawn(move || {
-        for number in 0..MESSAGES {
-            client.send(&number.to_le_bytes()).unwrap();
-            if number % 10 == 9 {
-                thread::sleep(Duration::from_millis(1));
+    server.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (mut seen, mut again, mut late, mut next) = (BTreeSet::new(), 0_u64, 0_u64, 0_u64);
+    let mut take = || {
+        let mut bytes = [0; 8];
+        if server.recv(&mut bytes).is_ok() {
+            let number = u64::from_le_bytes(bytes);
+            if seen.insert(number) {
+                late += u64::from(number < next);
+                next = next.max(number + 1);
+            } else {
+                again += 1;
             }
         }
-    });
-    server.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let (mut seen, mut again, mut late, mut next) = (BTreeSet::new(), 0, 0, 0);
-    let mut bytes = [0; 8];
-    while server.recv(&mut bytes).is_ok() {
-        let number = u64::from_le_bytes(bytes);
-        if seen.insert(number) {
-            late += u64::from(number < next);
-            next = next.max(number + 1);
-        } else {
-            again += 1;
+        (seen.len() as u64, again, late, next)
+    };
+    // So many are under way at most that there is room for all of them.
+    let (mut sent, mut next) = (0, 0);
+    until("all are sent", || {
+        while sent < MESSAGES && sent < next + UNDER_WAY {
+            client.send(&u64::to_le_bytes(sent)).unwrap();
+            sent += 1;
         }
-    }
-    sending.join().unwrap();
+        for _ in 0..UNDER_WAY {
+            next = take().3;
+        }
+        (sent == MESSAGES).then_some(())
+    });
+    // Of the last ones some are lost: what is not held back any more is not under way either.
+    thread::sleep(Duration::from_secs(1));
     let line = proxy.stop();
     closes(&line);
+    let of = line.directions[0].counts;
+    let (seen, again, late) = until("all that passed has come", || {
+        let (seen, again, late, _) = take();
+        (seen + again >= of.passed_on + of.duplicated).then_some((seen, again, late))
+    });
     let counts = line.directions[0].counts;
     assert_eq!(counts.received, MESSAGES, "{counts:?}");
-    assert_eq!(counts.passed_on, seen.len() as u64, "{counts:?}");
+    assert_eq!(counts.passed_on, seen, "{counts:?}");
     assert_eq!((counts.duplicated, counts.reordered), (again, late), "{counts:?}");
-    assert!(counts.lost_on_purpose > 100 && again > 100 && late > 50, "{counts:?}");
+    assert!(counts.lost_on_purpose > 100 && again > 100 && late > 0, "{counts:?}");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn streams_come_whole_after_their_delay_and_one_that_is_not_read_is_not_lost() {
     const BYTES: usize = 8 << 20;
     let _alone = program::alone();
@@ -209,7 +221,10 @@ fn streams_come_whole_after_their_delay_and_one_that_is_not_read_is_not_lost() {
             assert_eq!(of.passed_bytes, BYTES as u64, "{of:?}");
             assert_eq!(of.counts.passed_on, of.counts.received, "{of:?}");
         }
-        held_at_least(&directory, 1_000_000, received(&line).iter().sum::<u64>() as usize);
+        // What found no room in the log, because its thread did not get its CPU, is counted.
+        let missed = line.truths.as_ref().map_or(0, |log| log.missed);
+        let logged = received(&line).iter().sum::<u64>() - missed;
+        held_at_least(&directory, 1_000_000, logged as usize);
     }
 }
 

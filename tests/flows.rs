@@ -10,25 +10,15 @@ use whylate_model::flow::{Direction, Flow};
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
-use crate::needs::{self, unless_taken};
-use crate::program::{self, record_ending, said};
+use crate::needs;
+use crate::program::{self, record_ending, said, until};
 use crate::requests::{Bed, series};
 
 fn flow<'a>(run: &'a Run, name: &str) -> &'a Flow {
     run.flows.iter().find(|flow| flow.name == name).expect("the flow is there")
 }
 
-/// A buffer of messages overflows where an end is stopped for longer, in nanoseconds.
-const BUFFERED: f64 = 2e7;
-
-/// Nine of ten came, or how many did.
-fn most_came(flow: &Flow, intended: u64) -> Result<(), String> {
-    let came = flow.packets.received;
-    (came > intended * 9 / 10).then_some(()).ok_or(format!("{}: {:?}", flow.name, flow.packets))
-}
-
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_latency_flow_a_load_flow_and_one_back_share_a_bed_and_each_has_its_own_account() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
@@ -43,9 +33,9 @@ fn a_latency_flow_a_load_flow_and_one_back_share_a_bed_and_each_has_its_own_acco
         "--rate",
         "1kpps",
         "--duration",
-        "1s",
+        "200ms",
         "--warmup",
-        "100ms",
+        "10ms",
         "--wait",
         "block",
         "--flow",
@@ -53,18 +43,9 @@ fn a_latency_flow_a_load_flow_and_one_back_share_a_bed_and_each_has_its_own_acco
         "--flow",
         "back: rate=500pps back",
     ];
-    let flows = [("rtt", 1_000), ("load", 4_000), ("back", 500)];
-    // A host that stops this machine may cost some.
-    let recorded = unless_taken(&whylate_sys::affinity::get(), BUFFERED, || {
-        let recorded = program::record_words(&words, &[0, 4]);
-        for (name, intended) in flows {
-            most_came(flow(&recorded.run, name), intended)?;
-        }
-        Ok(recorded)
-    });
-    let Some(recorded) = recorded else { return };
+    let recorded = program::record_words(&words, &[0, 4]);
     let run = &recorded.run;
-    for (name, intended) in flows {
+    for (name, intended) in [("rtt", 200), ("load", 800), ("back", 100)] {
         let flow = flow(run, name);
         assert!(flow.packets.add_up(), "{name}: {:?}", flow.packets);
         assert_eq!(flow.departures.intended, intended, "{name}");
@@ -80,28 +61,20 @@ fn a_latency_flow_a_load_flow_and_one_back_share_a_bed_and_each_has_its_own_acco
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn what_asks_for_no_reply_is_counted_where_it_comes_and_its_rate_there_is_told() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
         return;
     }
-    // The farewell is sent three times, 100 ms apart: who is stopped for longer gives no account.
-    let recorded = unless_taken(&whylate_sys::affinity::get(), BUFFERED, || {
-        let words = "rtt --one-way --rate 5kpps --duration 1s --warmup 100ms";
+    // The farewell is sent three times, 100 ms apart: an end that is stopped for longer gives no account.
+    let recorded = until("an account comes", || {
+        let words = "rtt --one-way --rate 5kpps --duration 200ms --warmup 10ms";
         let recorded = record_ending(words, &[0, 4]);
-        let flow = flow(&recorded.run, "rtt");
-        most_came(flow, 5_000)?;
-        let receptions = flow.other_end.and_then(|of| of.receptions).ok_or("no account")?;
-        let came = receptions.per_second.ok_or("no rate of receptions")?;
-        let left = flow.departures.per_second.ok_or("no rate of departures")?;
-        let alike = (0.9..1.1).contains(&(came / left));
-        if alike { Ok(recorded) } else { Err(format!("{came} a second came, {left} left")) }
+        flow(&recorded.run, "rtt").other_end.is_some().then_some(recorded)
     });
-    let Some(recorded) = recorded else { return };
     let flow = flow(&recorded.run, "rtt");
     assert!(flow.asked.one_way && flow.packets.add_up(), "{:?}", flow.packets);
-    assert_eq!((flow.departures.intended, flow.packets.unaccounted), (5_000, 0));
+    assert_eq!((flow.departures.intended, flow.packets.unaccounted), (1_000, 0));
     assert!(flow.service.is_none() && flow.response.is_none() && flow.lateness.is_some());
     let receptions = flow.other_end.unwrap().receptions.unwrap();
     assert!(
@@ -112,7 +85,6 @@ fn what_asks_for_no_reply_is_counted_where_it_comes_and_its_rate_there_is_told()
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn an_end_that_gives_no_account_leaves_messages_unaccounted_and_says_so() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
@@ -121,10 +93,12 @@ fn an_end_that_gives_no_account_leaves_messages_unaccounted_and_says_so() {
     // Answers the greeting, and counts nothing: a server of an echo that knows no account.
     let echo = Echo::start();
     let words =
-        format!("rtt {} --one-way --rate 1kpps --duration 300ms --warmup 50ms", echo.address);
+        format!("rtt {} --one-way --rate 1kpps --duration 100ms --warmup 10ms", echo.address);
     let recorded = record_ending(&words, &[0, 4]);
     let flow = flow(&recorded.run, "rtt");
-    assert_eq!((flow.packets.unaccounted, flow.packets.lost), (300, 0), "{:?}", flow.packets);
+    let packets = flow.packets;
+    assert_eq!((packets.unaccounted, packets.lost), (packets.sent, 0), "{packets:?}");
+    assert_eq!(packets.sent + packets.never_sent + packets.refused, 100, "{packets:?}");
     let told = |warning: &Warning| matches!(warning, Warning::NoAccount { .. });
     assert!(recorded.run.warnings.iter().any(told), "{:?}", recorded.run.warnings);
 }
@@ -134,10 +108,11 @@ const PACKETS: u64 = 20_000;
 const A_SECOND: u64 = 50_000;
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn the_account_of_many_packets_through_a_bed_adds_up() {
     let _alone = program::alone();
-    let Some(cpus) = needs::cpus(2) else { return };
+    if needs::cpus(2).is_none() {
+        return;
+    }
     let Some(bed) = Bed::up("many") else { return };
     let wanted = std::env::var("WHYLATE_TESTS_PACKETS").ok().map(|text| text.parse().unwrap());
     let packets: u64 = wanted.unwrap_or(PACKETS);
@@ -145,12 +120,7 @@ fn the_account_of_many_packets_through_a_bed_adds_up() {
     let duration = format!("{}ms", packets * 1_000 / A_SECOND);
     let words = ["rtt", "--bed", &bed.0, "--rate", &rate, "--duration", &duration];
     let words: Vec<&str> = words.into_iter().chain(["--warmup", "100ms", "--no-trace"]).collect();
-    let recorded = unless_taken(&cpus, BUFFERED, || {
-        let recorded = program::record_words(&words, &[0, 4]);
-        most_came(flow(&recorded.run, "rtt"), packets)?;
-        Ok(recorded)
-    });
-    let Some(recorded) = recorded else { return };
+    let recorded = program::record_words(&words, &[0, 4]);
     let flow = flow(&recorded.run, "rtt");
     eprintln!("{:?}", flow.packets);
     assert!(flow.packets.add_up(), "{:?}", flow.packets);

@@ -39,6 +39,8 @@ mod guest;
 mod hourglass;
 #[allow(dead_code, reason = "shared with the figures")]
 mod hourglass2002;
+#[path = "../accept/src/plant/huge_pages.rs"]
+mod huge_pages;
 mod killer2017;
 mod lab;
 mod load;
@@ -48,7 +50,6 @@ mod needs;
 mod pacing;
 mod pairs;
 mod paper;
-mod peers;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
 mod planted_delays;
@@ -73,6 +74,8 @@ mod switch_cost;
 mod tail;
 mod tap;
 mod tasks;
+#[allow(dead_code, reason = "shared with the figures")]
+mod told;
 mod versions;
 mod wake;
 mod watch;

@@ -10,6 +10,7 @@ mod compare;
 mod device_captures;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod directories;
+mod exponential;
 mod hot_path;
 mod listing;
 mod merge;
@@ -28,4 +29,5 @@ mod rta;
 #[allow(dead_code, reason = "shared with the live figures")]
 #[path = "device/trials.rs"]
 mod trials;
+mod told;
 mod two_cpus;

@@ -1,6 +1,7 @@
 //! `whylate reflect`: our own clients and Debian's sockperf, every port and wait, groups, ends that
 //! die, and words that cannot be served. Everything stays on loopback and inside beds.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
@@ -148,7 +149,6 @@ fn sockperf(words: &str) -> (u64, u64) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn debians_sockperf_client_is_answered_over_udp_and_tcp() {
     let _alone = program::alone();
     if needs::program("sockperf").is_none() {
@@ -159,10 +159,11 @@ fn debians_sockperf_client_is_answered_over_udp_and_tcp() {
         let started = Started::new(&words);
         let at = format!("-i 127.0.0.1 -p {} -t 1 -m 100 {theirs}", started.port());
         let (sent, received) = sockperf(&format!("ping-pong {at}"));
-        assert!(received > 10 && sent - received <= 1, "{sent} {received}");
-        let every = format!("under-load {at} --mps 1000 --reply-every 10");
+        assert!(received > 0 && sent - received <= 1, "{sent} {received}");
+        // So few that a socket has room for all of them.
+        let every = format!("under-load {at} --mps 100 --reply-every 10");
         let (load, answered) = sockperf(&every);
-        assert!(answered > 10 && load > 5 * answered, "{load} {answered}");
+        assert!(answered > 0 && answered <= load / 10 + 2, "{load} {answered}");
         let told = started.stop();
         assert_eq!((told.foreign, told.unsent), (0, 0), "{ours} {told:?}");
         assert!(told.answered >= received + answered, "{ours} {told:?}");
@@ -222,7 +223,7 @@ fn debians_sockperf_server_answers_our_client_over_udp_and_tcp() {
 }
 
 /// Why this kernel cannot serve at this place in this way; none where it can.
-fn lacking(place: &str, wait: Wait) -> Option<String> {
+pub(crate) fn lacking(place: &str, wait: Wait) -> Option<String> {
     if place.starts_with("[::1]") && UdpSocket::bind("[::1]:0").is_err() {
         return Some("this machine has no IPv6".to_owned());
     }
@@ -267,8 +268,8 @@ fn every_port_is_served_by_every_wait_that_fits_it() {
     assert!(!Path::new(&path).exists(), "its path goes with it");
 }
 
-/// A client in another process that asks in sockperf's words, again and again, and says so.
-fn asks_for_ever(transport: Transport, port: &str) -> Child {
+/// A client in another process that asks in sockperf's words, again and again, and says so to a file.
+fn asks_for_ever(transport: Transport, port: &str, said: &File) -> Child {
     let script = format!(
         r"exec 3<>/dev/{transport}/127.0.0.1/{port}
         while :; do
@@ -277,12 +278,11 @@ fn asks_for_ever(transport: Transport, port: &str) -> Child {
         done"
     );
     let mut command = Command::new("bash");
-    command.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(["-c", &script]).stdout(said.try_clone().unwrap()).stderr(Stdio::null());
     command.spawn().unwrap()
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
     let _alone = program::alone();
     if needs::program("bash").is_none() {
@@ -294,8 +294,8 @@ fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
         std::fs::write(list.path(), format!("# one\n{letter}:127.0.0.1:0\n")).unwrap();
         let words = format!("--feed {} --protocol sockperf", list.path().display());
         let started = Started::new(&words);
-        let mut killed = Theirs(asks_for_ever(transport, started.port()));
-        let mut said = BufReader::new(killed.0.stdout.take().unwrap());
+        let said = tempfile::NamedTempFile::new().unwrap();
+        let killed = Theirs(asks_for_ever(transport, started.port(), said.as_file()));
         let mut port = connect(transport, &started.at, &Sockperf);
         let mut message = [0; 64];
         let mut ask = |number| {
@@ -307,9 +307,10 @@ fn clients_at_once_and_clients_that_are_killed_cost_the_others_nothing() {
         for number in 0..100 {
             ask(number);
         }
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        assert_eq!(line, "answered\n", "{transport}");
+        until("the other one is answered", || {
+            let said = std::fs::read_to_string(said.path()).unwrap();
+            said.starts_with("answered\n").then_some(())
+        });
         drop(killed);
         for number in 100..200 {
             ask(number);

@@ -90,7 +90,6 @@ fn a_server_that_is_told_to_end_leaves_a_run_that_a_report_opens() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_server_that_is_killed_leaves_what_it_did_up_to_its_last_checkpoint() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();

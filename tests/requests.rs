@@ -1,7 +1,10 @@
-//! What tests of requests and replies have in common: a bed, signals, and what a run has of a flow.
+//! What tests of requests and replies have in common: a bed, signals, a recording without a CPU of its
+//! own, and what a run has of a flow.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use whylate_model::CpuId;
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Flow;
 use whylate_model::run::Run;
@@ -9,7 +12,7 @@ use whylate_model::series::Series;
 use whylate_stats::Histogram;
 
 use crate::needs;
-use crate::program::{said, whylate};
+use crate::program::{self, said, whylate};
 
 pub(crate) const SIGKILL: i32 = 9;
 pub(crate) const SIGCONT: i32 = 18;
@@ -41,6 +44,18 @@ impl Drop for Bed {
     fn drop(&mut self) {
         let _ = whylate(["lab", "down", "--name", &self.0]).output();
     }
+}
+
+/// A recording of 5 000 requests a second whose ends spin on these CPUs, and whose own thread has no
+/// other than theirs.
+pub(crate) fn both_ends_spin([other, client]: [CpuId; 2], words: &str, run: &Path) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &format!("{other},{client}")]).arg(program::path());
+    command.args("rtt --rate 5kpps --no-trace --wait spin".split(' ')).args(words.split(' '));
+    command.args(["--cpus", &client.to_string(), "--other-cpu", &other.to_string(), "-o"]);
+    command.arg(run).env("NO_COLOR", "1").env("XDG_STATE_HOME", program::state());
+    command.stdin(Stdio::null());
+    command
 }
 
 /// The first flow of a run.

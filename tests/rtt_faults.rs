@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use whylate_model::run::RunState;
+use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::warning::Warning;
 use whylate_net::protocol::Answer;
 use whylate_net::{Cookie, Protocol, Raw};
@@ -59,8 +59,8 @@ impl Drop for Peer {
     }
 }
 
-/// The command cannot measure, says why, and leaves nothing behind.
-fn refused(mut command: Command, directory: &Path, why: &[&str]) {
+/// The command cannot measure, says why, and leaves nothing behind; what it said.
+fn refused(mut command: Command, directory: &Path, why: &[&str]) -> String {
     command.args(["--duration", "100ms", "--warmup", "10ms", "--no-trace", "-o"]).arg(directory);
     command.env("NO_COLOR", "1").env("XDG_STATE_HOME", program::state()).stdin(Stdio::null());
     let output = command.output().unwrap();
@@ -70,6 +70,7 @@ fn refused(mut command: Command, directory: &Path, why: &[&str]) {
         assert!(text.contains(part), "no `{part}` in: {text}");
     }
     assert!(!directory.exists(), "{text}");
+    text
 }
 
 /// The namespace of a bed's client.
@@ -86,7 +87,6 @@ fn ip(bed: &Bed, words: &str) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_peer_that_is_silent_or_answers_garbage_is_named_with_the_time_tried() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
@@ -96,7 +96,11 @@ fn a_peer_that_is_silent_or_answers_garbage_is_named_with_the_time_tried() {
     for peer in [&silent, &garbage] {
         let mut command = Command::new(program::path());
         command.args(["rtt", &peer.at]);
-        refused(command, &directory, &["no reflector answered", &peer.at, "within 5."]);
+        let text = refused(command, &directory, &["no reflector answered", &peer.at]);
+        // On a busy machine the last look comes later.
+        let (_, tried) = text.split_once(" within ").expect("how long it was tried");
+        let (seconds, _) = tried.split_once("s:").expect("seconds");
+        assert!(seconds.parse::<f64>().is_ok_and(|seconds| seconds >= 5.0), "{text}");
     }
     let mut command = Command::new(program::path());
     command.args(["rtt", &silent.at, "--interface", "nosuchport"]);
@@ -151,8 +155,28 @@ fn interfaces_routes_and_mtus_that_will_not_do_are_named_with_what_to_do() {
     }
 }
 
+/// A recording through a bed whose path becomes too narrow once something was measured, and what it said.
+fn narrowed(bed: &Bed, way: &str, directory: &Path) -> (Run, String) {
+    let words = format!(
+        "rtt --bed {} --rate 200pps --size 1400 --dont-fragment --duration 4s --warmup 100ms \
+         --no-trace {way}",
+        bed.0
+    );
+    let _ = std::fs::remove_dir_all(directory);
+    let mut command = whylate(words.split_whitespace());
+    command.arg("-o").arg(directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // It is written once something was measured.
+    program::until("something is measured", || directory.join("run.json").exists().then_some(()));
+    ip(bed, "link set client0 mtu 1000");
+    let output = child.wait_with_output().unwrap();
+    ip(bed, "link set client0 mtu 1500");
+    let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{way}: {text}");
+    (program::read(directory), text)
+}
+
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run_goes_on() {
     let _alone = program::alone();
     // One for each end that spins.
@@ -163,27 +187,17 @@ fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run
     let home = tempfile::tempdir().unwrap();
     for way in ["--wait spin", "--wait block", "--wait block --one-way"] {
         let directory = home.path().join(way.replace(' ', ""));
-        let words = format!(
-            "rtt --bed {} --rate 200pps --size 1400 --dont-fragment --duration 5s --warmup 100ms \
-             --no-trace {way}",
-            bed.0
-        );
-        let mut command = whylate(words.split_whitespace());
-        command.arg("-o").arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        program::reflector_of(child.id());
-        std::thread::sleep(Duration::from_secs(2));
-        ip(&bed, "link set client0 mtu 1000");
-        let output = child.wait_with_output().unwrap();
-        ip(&bed, "link set client0 mtu 1500");
-        let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(output.status.code(), Some(4), "{way}: {text}");
-        let run = program::read(&directory);
+        let (run, text) = program::until("a message that had left a wide path is refused", || {
+            let (run, text) = narrowed(&bed, way, &directory);
+            // Where the path was narrowed behind the last one, it was too late.
+            (flow(&run).packets.refused > 0).then_some((run, text))
+        });
         assert_eq!(run.state, RunState::Complete, "{way}");
+        assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }), "{way}: {:?}", run.verdict);
         let (flow, packets) = (flow(&run), &flow(&run).packets);
         assert!(packets.add_up(), "{way}: {packets:?}");
         let tried = packets.sent + packets.refused + packets.never_sent;
-        assert_eq!((tried, flow.departures.intended), (1_000, 1_000), "{way}: {packets:?}");
+        assert_eq!((tried, flow.departures.intended), (800, 800), "{way}: {packets:?}");
         assert!(packets.refused > 0 && packets.sent > 0, "{way}: {packets:?}");
         assert_eq!(packets.abandoned, 0, "{way}: {packets:?}");
         let told = run.warnings.iter().find_map(|warning| match warning {
@@ -196,9 +210,11 @@ fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run
         assert!(text.contains("the kernel did not take"), "{way}: {text}");
         // They stay in the sample: of each it is known that it is later than whatever is waited for.
         let late = series(&run, "rtt-lateness").expect("something was intended");
-        assert_eq!(late.n, 1_000, "{way}");
+        assert_eq!(late.n, 800, "{way}");
         let censored = late.censored.expect("what never left");
         assert!(censored.count >= refused, "{way}: {censored:?}");
-        assert!(censored.above >= flow.asked.timeout, "{way}: {censored:?}");
+        // What was due as the run ended, and had not left, is known to be less late.
+        let waited = packets.never_sent > 0 || censored.above >= flow.asked.timeout;
+        assert!(waited, "{way}: {censored:?}");
     }
 }

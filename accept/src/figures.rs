@@ -16,6 +16,26 @@ mod hourglass2002_timers;
 mod load_arrives;
 mod page_drawn;
 mod pam2017_repeated;
+mod calibrated_backends;
+mod calibration_plants;
+mod clients_of_others;
+mod delay_beside_forward;
+mod delay_steps;
+mod departure_process;
+mod departures_beside_trafgen;
+mod flows_side_by_side;
+mod forward_beside_testpmd;
+mod forward_by_xdp_beside_packet;
+mod gaps_beside_oslat;
+mod rtt_beside_qperf;
+mod rtt_beside_sockperf;
+mod rtt_by_xdp_at_both_ends;
+mod rtt_memory;
+mod rtt_own_thread;
+mod rtt_ways_to_wait;
+mod short_requests_all_come;
+mod sink_distances;
+mod stalled_server;
 mod wake_beside_cyclictest;
 
 /// All of them, in the order in which they are taken and told.
@@ -32,5 +52,25 @@ pub(crate) const ALL: &[&Figure] = &[
     &load_arrives::FIGURE,
     &page_drawn::FIGURE,
     &pam2017_repeated::FIGURE,
+    &calibrated_backends::FIGURE,
+    &calibration_plants::FIGURE,
+    &clients_of_others::FIGURE,
+    &delay_beside_forward::FIGURE,
+    &delay_steps::FIGURE,
+    &departure_process::FIGURE,
+    &departures_beside_trafgen::FIGURE,
+    &flows_side_by_side::FIGURE,
+    &forward_beside_testpmd::FIGURE,
+    &forward_by_xdp_beside_packet::FIGURE,
+    &gaps_beside_oslat::FIGURE,
+    &rtt_beside_qperf::FIGURE,
+    &rtt_beside_sockperf::FIGURE,
+    &rtt_by_xdp_at_both_ends::FIGURE,
+    &rtt_memory::FIGURE,
+    &rtt_own_thread::FIGURE,
+    &rtt_ways_to_wait::FIGURE,
+    &short_requests_all_come::FIGURE,
+    &sink_distances::FIGURE,
+    &stalled_server::FIGURE,
     &wake_beside_cyclictest::FIGURE,
 ];

@@ -15,6 +15,11 @@ use anyhow::{Context, Result, bail};
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/between.rs"]
 mod between;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/delaying.rs"]
+mod delaying;
+#[path = "../../tests/exponential.rs"]
+mod exponential;
 mod figures;
 #[path = "../../tests/device/hogs.rs"]
 mod hogs;
@@ -30,6 +35,7 @@ mod hourglass2002;
 #[path = "../../tests/needs.rs"]
 mod needs;
 mod peers;
+mod plant;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
 mod program;
@@ -40,6 +46,12 @@ mod requests;
 mod trials;
 #[path = "../../tests/two_cpus.rs"]
 mod two_cpus;
+mod site;
+#[path = "../../tests/told.rs"]
+mod told;
+#[expect(dead_code, reason = "shared with the tests over DPDK")]
+#[path = "../../crates/whylate/tests/dpdk/tool.rs"]
+mod tool;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

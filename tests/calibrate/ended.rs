@@ -69,7 +69,6 @@ fn line_of(pid: u32) -> Option<whylate_model::Pid> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_calibration_whose_line_is_killed_names_the_part_that_failed_ends_and_leaves_nothing() {
     const SIGKILL: i32 = 9;
     let _alone = program::alone();
@@ -78,16 +77,22 @@ fn a_calibration_whose_line_is_killed_names_the_part_that_failed_ends_and_leaves
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = "--backends udp:spin --rate 2kpps --runs 50 --duration 1s --warmup 100ms";
+    let words =
+        "--backends udp:spin --delays 20us --rate 500pps --runs 50 --duration 3s --warmup 10ms";
     let mut command = whylate(["calibrate"]);
     command.args(words.split_whitespace()).arg("-o").arg(&directory);
     command.stdout(Stdio::null()).env("XDG_STATE_HOME", home.path());
     let mut child = program::Started(command.spawn().unwrap());
     let pid = child.0.id();
-    // A round has two delays and the way back to back: one is over.
-    let fifth = |path: &Path| std::fs::read_dir(path).is_ok_and(|parts| parts.count() >= 5);
-    until("a round is measured", || fifth(&directory.join("parts")).then_some(()));
-    let line = until("a line is up", || line_of(pid));
+    // A round has one delay and the way back to back. In the second one a client measures through a line:
+    // it is written once something came through.
+    let line = until("a part of the second round is measured through a line", || {
+        let parts = std::fs::read_dir(directory.join("parts")).ok()?.flatten();
+        let mut parts: Vec<_> = parts.map(|part| part.path()).collect();
+        parts.sort();
+        let newest = parts.get(2..)?.last()?;
+        newest.join("client/run.json").exists().then(|| line_of(pid))?
+    });
     signal::send_to_process(line, SIGKILL).unwrap();
     assert!(child.status().is_some_and(|status| [0, 4].contains(&status)));
     let run = program::read(&directory);

@@ -15,11 +15,20 @@ use anyhow::{Context, Result, bail};
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/between.rs"]
 mod between;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod figures;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
+mod over_dpdk;
+#[allow(dead_code, reason = "shared with the tests over DPDK, and used by the feature dpdk alone")]
+#[path = "../../crates/whylate-dpdk/tests/peer.rs"]
+mod peer;
 mod peers;
+#[expect(dead_code, reason = "shared with the tests of ports")]
+#[path = "../../crates/whylate-port/tests/frames/place.rs"]
+mod place;
 mod plant;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
@@ -30,9 +39,10 @@ mod requests;
 mod site;
 #[path = "../../tests/told.rs"]
 mod told;
-#[expect(dead_code, reason = "shared with the tests over DPDK")]
 #[path = "../../crates/whylate/tests/dpdk/tool.rs"]
 mod tool;
+#[path = "../../crates/whylate/tests/dpdk/ways.rs"]
+mod ways;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

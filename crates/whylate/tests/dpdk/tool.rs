@@ -15,7 +15,7 @@ use whylate_sys::signal::send_to_process;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_whylate");
 const SIGINT: i32 = 2;
 /// After that a measurement is ended.
-const MOST_SECONDS: &str = "60";
+const MOST_SECONDS: &str = "240";
 
 /// Nothing of the caller's terminal and home.
 pub(crate) fn clean(command: &mut Command) -> &mut Command {
@@ -29,7 +29,7 @@ pub(crate) fn said(output: &Output) -> String {
     format!("{}\n{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// Runs `whylate WORDS` to its end, which comes within a minute.
+/// Runs `whylate WORDS` to its end.
 pub(crate) fn run(words: &str) -> Output {
     let mut command = Command::new("timeout");
     command.args(["--signal=INT", "--kill-after=3", MOST_SECONDS, PROGRAM]);
@@ -117,16 +117,17 @@ impl Measured {
         sum
     }
 
-    /// Everything that was sent came, once each, by a device of this name, and the account says so.
-    pub(crate) fn is_whole_by(&self, device: &str) {
+    /// Something of what was sent came, once each, by a device of this name, and the account says so.
+    pub(crate) fn is_accounted_by(&self, device: &str) {
         let flow = self.flow();
         let packets = flow.packets;
-        assert!(packets.add_up() && packets.sent > 100, "{packets:?}");
-        let came = (packets.received, packets.lost, packets.duplicates, packets.reordered);
-        assert_eq!(came, (packets.sent, 0, 0, 0), "{packets:?}");
+        assert!(packets.add_up() && packets.received > 0, "{packets:?}");
+        assert_eq!((packets.duplicates, packets.foreign), (0, 0), "{packets:?}");
         let frames = flow.way.frames.as_ref().expect("a port of frames");
         assert_eq!(frames.interface, device);
-        assert_eq!(self.times().len(), packets.received);
+        // What came after it was given up is in none.
+        let timed = packets.received.saturating_sub(packets.given_up)..=packets.received;
+        assert!(timed.contains(&self.times().len()), "{packets:?}");
     }
 }
 

@@ -60,7 +60,9 @@ fn huge_pages_are_used_where_they_are_and_where_not_refused_or_done_without_and_
     }
     let reserved = number("free_hugepages").unwrap();
     if reserved < PAGES {
-        return missing(&format!("the kernel has {reserved} huge pages, and {PAGES} were asked for"));
+        return missing(&format!(
+            "the kernel has {reserved} huge pages, and {PAGES} were asked for"
+        ));
     }
     let server = memif("huge", 0, "server");
     let words = format!(

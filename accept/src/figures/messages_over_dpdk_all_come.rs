@@ -21,7 +21,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("received of those sent, through a forwarder of two threads"),
         row("received of those sent, through a delay line"),
     ],
-    rounds: 2,
+    rounds: 1,
     seconds: 8.0,
     most_taken: None,
     needs: over_dpdk::program,

@@ -30,10 +30,8 @@ pub(crate) const FIGURE: Figure = Figure {
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let cpus = cpus();
-    let (by_memif, reflector) = asked_by_memif(cpus);
-    reflector.stop();
-    let (by_af_packet, reflector) = asked_by_af_packet(&bed()?, cpus);
-    reflector.stop();
+    let (_, by_memif) = asked_by_memif(cpus);
+    let (_, by_af_packet) = asked_by_af_packet(&bed()?, cpus);
     let ready = "forwarding between";
     let (_, by_one) = through("one", ("forward", "--cpus "), ready, cpus);
     let words = format!("--cpus {},", cpus.1);

@@ -4,13 +4,13 @@
 use whylate_model::reflect::{Reflected, ReflectedEnd};
 
 use crate::place::Bed;
-use crate::tool::{Measured, Service};
+use crate::tool::Measured;
 use crate::ways::{asked_by_af_packet, asked_by_memif};
 use crate::{alone, cpus};
 
-/// Ends a reflector, which has answered what was received, and once each.
-pub(crate) fn has_answered(reflector: Service, measured: &Measured) -> Reflected {
-    let told: Reflected = serde_json::from_str(&reflector.stop()).unwrap();
+/// A reflector that told this has answered what was received, and once each.
+pub(crate) fn has_answered(told: &str, measured: &Measured) -> Reflected {
+    let told: Reflected = serde_json::from_str(told).unwrap();
     let packets = measured.flow().packets;
     let answered = packets.received..=packets.sent;
     assert!(answered.contains(&told.answered), "{told:?} {packets:?}");
@@ -22,8 +22,8 @@ pub(crate) fn has_answered(reflector: Service, measured: &Measured) -> Reflected
 fn requests_over_shared_memory_are_answered_by_a_reflector_over_dpdk() {
     let _alone = alone();
     let Some(cpus) = cpus() else { return };
-    let (measured, reflector) = asked_by_memif(cpus);
-    let told = has_answered(reflector, &measured);
+    let (told, measured) = asked_by_memif(cpus);
+    let told = has_answered(&told, &measured);
     assert!(told.backend.contains("dpdk"), "{told:?}");
     // Its client may have taken the link along.
     assert!(matches!(told.ended, ReflectedEnd::Stopped | ReflectedEnd::Lost), "{told:?}");
@@ -34,7 +34,7 @@ fn requests_over_af_packet_of_dpdk_are_answered_by_a_reflector_with_a_socket() {
     let _alone = alone();
     let Some(cpus) = cpus() else { return };
     let Some(bed) = Bed::new() else { return };
-    let (measured, reflector) = asked_by_af_packet(&bed, cpus);
-    let told = has_answered(reflector, &measured);
+    let (told, measured) = asked_by_af_packet(&bed, cpus);
+    let told = has_answered(&told, &measured);
     assert!(told.backend.contains("udp"), "{told:?}");
 }

@@ -83,7 +83,7 @@ fn huge_pages_are_used_where_they_are_and_where_not_refused_or_done_without_and_
     );
     let measured = Measured::new(&words, cpus.1);
     measured.is_accounted_by("net_memif0");
-    has_answered(reflector, &measured);
+    has_answered(&reflector.stop(), &measured);
     assert_eq!(number("free_hugepages"), Some(reserved), "both have given theirs back");
     assert_eq!(settings.restore(), []);
     assert_eq!(number("nr_hugepages"), Some(before));

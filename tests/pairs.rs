@@ -5,8 +5,6 @@
 //! there is no time left, and then no claim is made. Where a number of rounds is asked for there are at least
 //! so many. What ends them is the peer against itself alone: whoever stopped when the ratio looks well would
 //! choose what comes out.
-//!
-//! Tests of DPDK's devices, in crates of their own, have this file as well.
 
 use std::fmt;
 use std::io::Write;
@@ -22,8 +20,6 @@ use whylate_sys::nanosleep::{Clock, clock_ns};
 const CLOSE: f64 = 0.03;
 /// Fewer rounds say nothing of their spread.
 const FEWEST: usize = 4;
-/// Whether a claim must be made.
-const CLAIMS: &str = "WHYLATE_TESTS_CLAIMS";
 /// So many rounds that count are made at least where that is asked for.
 const PAIRS: &str = "WHYLATE_TESTS_PAIRS";
 /// More are added to them until the peer agrees with itself closely enough, but no longer than this.
@@ -105,18 +101,6 @@ impl Promise {
             }
         }
         verdict == Verdict::Shown
-    }
-
-    /// Holds a claim against it. Where there is none, or it leaves this open, that fails where a claim must be
-    /// made.
-    pub(crate) fn shown_by(self, claim: Option<&Claim>, what: &str) {
-        // What is promised is of a build that is optimised.
-        if cfg!(debug_assertions) {
-            return say(&format!("no claim of this build: {what}: {self}"));
-        }
-        if !claim.is_some_and(|claim| claim.keeps(self)) {
-            unclaimed(&format!("{what}: {self} is not shown"));
-        }
     }
 
     fn judge(self, (low, high): (f64, f64)) -> Verdict {
@@ -240,13 +224,6 @@ pub(crate) fn compared<const N: usize>(
 pub(crate) fn is_close<const N: usize>(rounds: &[Round<N>], quantile: usize) -> bool {
     let control = compared(rounds, quantile);
     rounds.len() >= FEWEST && control.is_some_and(|(control, _)| control.half_width() <= CLOSE)
-}
-
-/// Says that no claim is made, or fails where `WHYLATE_TESTS_CLAIMS=must` says that one must be.
-pub(crate) fn unclaimed(why: &str) {
-    let must = std::env::var(CLAIMS).is_ok_and(|value| value == "must");
-    assert!(!must, "a claim must be made, but: {why}");
-    say(&format!("no claim: {why}"));
 }
 
 /// Tells it whoever holds what tests print. Not by a macro: the harness would keep to itself that

@@ -91,11 +91,17 @@ fn what_trafgen_testpmd_qperf_and_the_kernel_count_is_read_and_what_is_no_count_
         (Some(386), None)
     );
     let text = " face |bytes    packets errs\n    lo: 1 2 3\nserver0:   90   7    0\n";
-    assert_eq!((packets_received(text, "server0"), packets_received(text, "server")), (Some(7), None));
+    assert_eq!(
+        (packets_received(text, "server0"), packets_received(text, "server")),
+        (Some(7), None)
+    );
     let text = "--- Forward statistics for port 0 ---\n  TX-packets: 3   TX-dropped: 0\n\
                 --- Forward statistics for port 1 ---\n  RX-packets: 0\n  TX-packets: 90210   TX-dropped: 0\n\
                 +++ Accumulated forward statistics for all ports+++\n  TX-packets: 90213\n";
     assert_eq!((testpmds_handed_over(text), testpmds_handed_over("Bye...")), (Some(90_210), None));
     let text = "udp_lat:\n    latency         =    9384 ns\n    loc_recv_msgs   =  53_281\n";
-    assert_eq!((qperfs_number(text, "latency"), qperfs_number(text, "loc_recv_msgs")), (Some(9_384.0), None));
+    assert_eq!(
+        (qperfs_number(text, "latency"), qperfs_number(text, "loc_recv_msgs")),
+        (Some(9_384.0), None)
+    );
 }

@@ -20,6 +20,8 @@ mod between;
 mod delaying;
 #[path = "../../tests/exponential.rs"]
 mod exponential;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod figures;
 #[path = "../../tests/device/hogs.rs"]
 mod hogs;
@@ -34,7 +36,14 @@ mod hourglass2002;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
+mod over_dpdk;
+#[allow(dead_code, reason = "shared with the tests over DPDK, and used by the feature dpdk alone")]
+#[path = "../../crates/whylate-dpdk/tests/peer.rs"]
+mod peer;
 mod peers;
+#[expect(dead_code, reason = "shared with the tests of ports")]
+#[path = "../../crates/whylate-port/tests/frames/place.rs"]
+mod place;
 mod plant;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
@@ -49,9 +58,10 @@ mod two_cpus;
 mod site;
 #[path = "../../tests/told.rs"]
 mod told;
-#[expect(dead_code, reason = "shared with the tests over DPDK")]
 #[path = "../../crates/whylate/tests/dpdk/tool.rs"]
 mod tool;
+#[path = "../../crates/whylate/tests/dpdk/ways.rs"]
+mod ways;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -37,7 +37,9 @@ pub(crate) const FIGURE: Figure = Figure {
     needs: || {
         needs::can_be_root()?;
         needs::can_use(2)?;
-        ["ip", "trafgen", "netsniff-ng", "stdbuf", "taskset"].into_iter().try_for_each(needs::can_run)
+        ["ip", "trafgen", "netsniff-ng", "stdbuf", "taskset"]
+            .into_iter()
+            .try_for_each(needs::can_run)
     },
     round,
 };

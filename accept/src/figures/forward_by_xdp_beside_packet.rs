@@ -14,7 +14,7 @@ pub(crate) const FIGURE: Figure = Figure {
         unit: "ratio",
         bound: Bound::Told,
     }],
-    rounds: 6,
+    rounds: 4,
     seconds: 5.5,
     most_taken: Some(0.05),
     needs: || {

@@ -16,8 +16,8 @@ pub(crate) const FIGURE: Figure = Figure {
         unit: "ratio",
         bound: Bound::AtMost(0.5),
     }],
-    rounds: 12,
-    seconds: 3.5,
+    rounds: 10,
+    seconds: 2.5,
     most_taken: None,
     needs: || {
         needs::can_be_root()?;

@@ -26,8 +26,8 @@ pub(crate) const FIGURE: Figure = Figure {
         row("received of those sent, by tcp"),
         row("received of those sent, by unix"),
     ],
-    rounds: 2,
-    seconds: 12.0,
+    rounds: 1,
+    seconds: 8.0,
     most_taken: None,
     needs: || {
         needs::can_be_root()?;

@@ -145,7 +145,8 @@ pub(crate) fn flooded(bed: &Bed) -> Carried {
     thread::sleep(SETTLED);
     let arrived = received(bed).0 - before;
     let said = sender.said();
-    let sent = trafgens_outgoing(&said).unwrap_or_else(|| panic!("trafgen tells no number: {said}"));
+    let sent =
+        trafgens_outgoing(&said).unwrap_or_else(|| panic!("trafgen tells no number: {said}"));
     assert!(last > first && arrived <= sent, "{arrived} of {sent} arrived, {first} to {last}");
     Carried { arrived, rate: (last - first) as f64 * 1e9 / (ended - begun) as f64 }
 }

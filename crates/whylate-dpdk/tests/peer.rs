@@ -63,14 +63,19 @@ impl Testpmd {
         Self { child, lines }
     }
 
-    /// The next line that `wanted` makes something of; none when none comes for 20 s.
+    /// The next line that `wanted` makes something of; none when none comes for a minute and a half.
     pub(crate) fn next<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
         loop {
-            let line = self.lines.recv_timeout(Duration::from_secs(20)).ok()?;
+            let line = self.lines.recv_timeout(Duration::from_secs(90)).ok()?;
             if let Some(found) = wanted(&line) {
                 return Some(found);
             }
         }
+    }
+
+    /// What it said until now is nobody's.
+    pub(crate) fn forget(&self) {
+        self.lines.try_iter().for_each(drop);
     }
 
     /// Ends it at once, as a crash would.

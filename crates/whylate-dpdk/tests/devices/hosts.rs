@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use whylate_model::Nanos;
 use whylate_port::frame::Mac;
 use whylate_port::{
     Client, Frame, LinkOptions, Options, Port, PortError, Received, Server, Target, Transport,
@@ -35,9 +36,9 @@ fn listen(options: Options, at: &str) -> Result<Box<dyn Port>, PortError> {
     Server { transport: Transport::Dpdk, target, options }.open(setup(), framing)
 }
 
-fn received(port: &mut dyn Port) -> Option<Vec<u8>> {
+fn received(port: &mut dyn Port, limit: Nanos) -> Option<Vec<u8>> {
     let mut buffer = [0; 2_000];
-    match port.receive(&mut buffer, LIMIT).unwrap() {
+    match port.receive(&mut buffer, limit).unwrap() {
         Received::Message { length, .. } => Some(buffer[..length].to_vec()),
         Received::Nothing { .. } => None,
     }
@@ -53,8 +54,30 @@ fn echo(socket: &UdpSocket, end: &AtomicBool) {
     }
 }
 
+/// Devices that are opened before one has its address in time.
+const TRIES: usize = 20;
+/// A message is sent again after so long.
+const AGAIN: Nanos = Nanos(2_000_000_000);
 /// More round trips than any device has buffers: each is used again.
 const ROUNDS: u64 = 3_000;
+
+/// Sends a message until it comes back. A kernel that looks for its neighbour in vain, as where nobody gets
+/// the CPU to answer, may throw it away.
+fn ask(client: &mut dyn Port, message: &[u8]) -> Result<(), String> {
+    for _ in 0..45 {
+        client.send(message).unwrap();
+        while let Some(back) = received(client, AGAIN) {
+            if back == message {
+                return Ok(());
+            }
+            // Of one that was sent more than once, more than one may come.
+            if !MESSAGES.contains(&back.as_slice()) {
+                return Err(format!("{} bytes came back as {back:?}", message.len()));
+            }
+        }
+    }
+    Err(format!("{} bytes were sent in vain for a minute and a half", message.len()))
+}
 
 /// All messages go to an ordinary server and back.
 fn talk(client: &mut dyn Port, server: &UdpSocket) {
@@ -62,22 +85,15 @@ fn talk(client: &mut dyn Port, server: &UdpSocket) {
     server.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| echo(server, &end));
-        for message in (0..ROUNDS).flat_map(|_| MESSAGES) {
-            client.send(message).unwrap();
-            let back = received(client);
-            if back.as_deref() != Some(message) {
-                end.store(true, Ordering::Relaxed);
-                panic!("{} bytes: {back:?}", message.len());
-            }
-        }
+        let came = (0..ROUNDS).flat_map(|_| MESSAGES).try_for_each(|message| ask(client, message));
         end.store(true, Ordering::Relaxed);
+        came.unwrap();
     });
     let seen = client.frame_counts().unwrap().unwrap();
-    assert_eq!((seen.host.messages, seen.host.damaged), (4 * ROUNDS, 0), "{seen:?}");
+    assert!(seen.host.messages >= 4 * ROUNDS && seen.host.damaged == 0, "{seen:?}");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_client_over_af_packet_is_answered_by_an_ordinary_server() {
     let Some(bed) = Bed::new() else { return };
     for (own, to) in
@@ -91,24 +107,20 @@ fn a_client_over_af_packet_is_answered_by_an_ordinary_server() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_client_over_a_tap_is_answered_by_the_kernel_behind_it() {
     let Some(bed) = Bed::new() else { return };
     let options = options("net_tap30,iface=dtap30", Some(OWN));
     let mut client = None;
     // The interface is made when the device is opened, and asked for its address at once: the
-    // server's own is resolved only when it has it.
-    for _ in 0..2 {
+    // server's own is resolved only when it has it. On a busy machine that may be too late.
+    for _ in 0..TRIES {
         let open = || connect(options.clone(), ("198.18.7.1:7000", "198.18.7.2:9000"));
         let opened = thread::scope(|scope| {
             let opening = scope.spawn(|| bed.near.inside(open));
-            for _ in 0..100 {
-                if bed.near.ip("addr add 198.18.7.2/24 dev dtap30") {
-                    bed.near.ip("link set dtap30 up");
-                    break;
-                }
+            while !bed.near.ip("addr add 198.18.7.2/24 dev dtap30") && !opening.is_finished() {
                 thread::sleep(std::time::Duration::from_millis(5));
             }
+            bed.near.ip("link set dtap30 up");
             opening.join().unwrap()
         });
         match opened {
@@ -127,7 +139,6 @@ fn a_client_over_a_tap_is_answered_by_the_kernel_behind_it() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_client_over_af_xdp_is_answered_by_an_ordinary_server() {
     let Some(bed) = Bed::new() else { return };
     let (own, to) = ("198.18.0.11:7000", "198.18.0.2:9000");
@@ -143,7 +154,6 @@ fn a_client_over_af_xdp_is_answered_by_an_ordinary_server() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn two_ports_for_messages_talk_through_shared_memory() {
     let socket = format!("whylate-hosts-{}", std::process::id());
     let at = "198.18.9.2:9000";
@@ -168,7 +178,7 @@ fn two_ports_for_messages_talk_through_shared_memory() {
         for _ in 0..1_000 {
             for message in MESSAGES {
                 client.send(message).unwrap();
-                assert_eq!(received(client.as_mut()).as_deref(), Some(message));
+                assert_eq!(received(client.as_mut(), LIMIT).as_deref(), Some(message));
             }
         }
         let seen = serving.join().unwrap();

@@ -100,7 +100,6 @@ fn a_device_with_two_queues_is_divided_once_and_one_with_a_single_queue_never() 
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn frames_are_passed_on_both_ways_with_and_without_stamps_and_add_up() {
     let (mut near, mut far) = (opened("net_ring12").unwrap(), opened("net_ring13").unwrap());
     for number in 0..64 {
@@ -110,15 +109,20 @@ fn frames_are_passed_on_both_ways_with_and_without_stamps_and_add_up() {
     let mut counter = setup().counter;
     let stop = AtomicBool::new(false);
     for stamps in [Stamps::Off, Stamps::Burst, Stamps::Packet] {
-        let end = counter.read_ordered().0 + TicksDelta(20_000_000);
-        let course = Course { burst: 32, end, stop: &stop };
-        let outcome = pass((&mut near, &mut far), &course, stamps, &mut counter).unwrap();
-        assert!(outcome.cached);
-        for way in outcome.passed {
-            assert!(way.received > 64 && way.received == way.sent, "{way:?}");
+        let mut round = [0; 2];
+        // However little of the CPU it gets at once: all of them have gone round.
+        while round.iter().any(|frames| *frames <= 64) {
+            let end = counter.read_ordered().0 + TicksDelta(20_000_000);
+            let course = Course { burst: 32, end, stop: &stop };
+            let outcome = pass((&mut near, &mut far), &course, stamps, &mut counter).unwrap();
+            assert!(outcome.cached);
+            for (way, frames) in outcome.passed.iter().zip(&mut round) {
+                assert_eq!(way.received, way.sent, "{way:?}");
+                *frames += way.received;
+            }
+            let stamped = if stamps == Stamps::Off { 0 } else { outcome.frames() };
+            assert_eq!(outcome.residence.len(), stamped, "{stamps:?}");
         }
-        let stamped = if stamps == Stamps::Off { 0 } else { outcome.frames() };
-        assert_eq!(outcome.residence.len(), stamped, "{stamps:?}");
     }
     // They are all still there: each ring has one half of them, whichever.
     near.receive(Nanos(0)).unwrap();

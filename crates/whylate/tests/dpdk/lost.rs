@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use whylate_model::warning::Warning;
-use whylate_sys::nanosleep::{Clock, clock_ns};
 
 use crate::peer::missing;
 use crate::place::{Bed, Place};
@@ -16,20 +15,18 @@ use crate::{alone, cpus};
 const AF_PACKET: &str = "net_af_packet0,iface=near";
 const AF_XDP: &str = "net_af_xdp0,iface=near,force_copy=1";
 /// It would go on for long.
-const LONG: &str = "--rate 1kpps --warmup 100ms --duration 30s --pages ordinary";
-/// Frames that the other end has by the time something happens, and how long they are waited for.
+const LONG: &str = "--rate 1kpps --warmup 100ms --duration 120s --pages ordinary";
+/// Frames that the other end has answered by the time something happens: warm-up, and some that count.
 const BEFORE: u64 = 400;
-const MOST_NS: u64 = 20_000_000_000;
 
-/// Frames that the far end has received.
-fn arrived(far: &Place) -> u64 {
+/// Frames that the far end has sent.
+fn answered(far: &Place) -> u64 {
     let text = far.inside(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap());
     let line = text.lines().find_map(|line| line.trim().strip_prefix("far:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    line.split_whitespace().nth(9).unwrap().parse().unwrap()
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_link_that_goes_away_beneath_a_device_ends_the_run_by_name_and_what_was_measured_is_kept() {
     let _alone = alone();
     let Some(cpus) = cpus() else { return };
@@ -40,13 +37,12 @@ fn a_link_that_goes_away_beneath_a_device_ends_the_run_by_name_and_what_was_meas
             let Some(bed) = Bed::new() else { return };
             let listen = format!("reflect --listen 198.18.0.2:11111 --wait block --cpu {}", cpus.0);
             let reflector =
-                bed.far.inside(|| Service::start(&format!("{listen} --idle 60s"), "listening on"));
+                bed.far.inside(|| Service::start(&format!("{listen} --idle 240s"), "listening on"));
             let asked =
                 format!("198.18.0.2:11111 --port dpdk --vdev {device} --from 198.18.0.11 {LONG}");
             let measured = thread::scope(|scope| {
                 let measuring = scope.spawn(|| bed.near.inside(|| Measured::new(&asked, cpus.1)));
-                let begun = clock_ns(Clock::Monotonic);
-                while arrived(&bed.far) < BEFORE && clock_ns(Clock::Monotonic) - begun < MOST_NS {
+                while answered(&bed.far) < BEFORE && !measuring.is_finished() {
                     thread::sleep(Duration::from_millis(10));
                 }
                 assert!(bed.near.ip(words), "{words}");
@@ -60,7 +56,7 @@ fn a_link_that_goes_away_beneath_a_device_ends_the_run_by_name_and_what_was_meas
             let reason = reason.unwrap_or_else(|| panic!("{device}: {words}: no warning"));
             assert!(reason.contains("near") && reason.contains(named), "{device}: {reason}");
             let packets = measured.flow().packets;
-            assert!(packets.received > 100 && packets.add_up(), "{device}: {packets:?}");
+            assert!(packets.received > 0 && packets.add_up(), "{device}: {packets:?}");
         }
     }
 }

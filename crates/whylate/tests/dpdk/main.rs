@@ -1,5 +1,5 @@
 //! The program with the feature `dpdk`, run as a user runs it, over virtual devices: what is asked over
-//! them is answered, what is forwarded or held back arrives and is counted, and what each is beside a peer.
+//! them is answered, what is forwarded or held back arrives and is counted.
 //!
 //! No card is needed. Devices in memory lead from process to process; the others lie on links between
 //! network namespaces of the test's own. Every process ends by itself where its test does not end it.
@@ -7,7 +7,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod asked;
-mod beside;
 mod between;
 mod compared;
 mod ended;
@@ -15,18 +14,14 @@ mod hot_path;
 #[path = "../../../../tests/listing.rs"]
 mod listing;
 mod lost;
-mod memif;
-#[path = "../../../whylate-dpdk/tests/opened.rs"]
-mod opened;
 mod pages;
-#[path = "../../../../tests/pairs.rs"]
-mod pairs;
 #[path = "../../../whylate-dpdk/tests/peer.rs"]
 mod peer;
 #[expect(dead_code, reason = "the places of other tests have ordinary sockets, too")]
 #[path = "../../../whylate-port/tests/frames/place.rs"]
 mod place;
 mod tool;
+mod ways;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -42,7 +42,6 @@ fn reserve(settings: &mut Settings, pages: u64) -> bool {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn huge_pages_are_used_where_they_are_and_where_not_refused_or_done_without_and_all_are_put_back() {
     let _alone = alone();
     let Some(cpus) = cpus() else { return };
@@ -60,11 +59,15 @@ fn huge_pages_are_used_where_they_are_and_where_not_refused_or_done_without_and_
         return;
     }
     let reserved = number("free_hugepages").unwrap();
-    assert!(reserved >= PAGES, "{reserved} are free");
+    if reserved < PAGES {
+        return missing(&format!(
+            "the kernel has {reserved} huge pages, and {PAGES} were asked for"
+        ));
+    }
     let server = memif("huge", 0, "server");
     let words = format!(
         "reflect --port dpdk --vdev {server} --pages huge {MEMORY} --listen 198.18.9.2:11111 --cpu {} --idle \
-         60s",
+         240s",
         cpus.0
     );
     let reflector = Service::start(&words, "listening on");
@@ -75,12 +78,12 @@ fn huge_pages_are_used_where_they_are_and_where_not_refused_or_done_without_and_
     );
     let client = memif("huge", 0, "client");
     let words = format!(
-        "198.18.9.2:11111 --port dpdk --vdev {client} --from 198.18.9.1 --rate 500pps --warmup 200ms \
-         --duration 1s --pages huge {MEMORY}"
+        "198.18.9.2:11111 --port dpdk --vdev {client} --from 198.18.9.1 --rate 500pps --warmup 100ms \
+         --duration 300ms --pages huge {MEMORY}"
     );
     let measured = Measured::new(&words, cpus.1);
-    measured.is_whole_by("net_memif0");
-    has_answered(reflector, &measured);
+    measured.is_accounted_by("net_memif0");
+    has_answered(&reflector.stop(), &measured);
     assert_eq!(number("free_hugepages"), Some(reserved), "both have given theirs back");
     assert_eq!(settings.restore(), []);
     assert_eq!(number("nr_hugepages"), Some(before));
@@ -93,7 +96,7 @@ fn absent(cpu: u32) {
     let refused = said(&output);
     assert_eq!(output.status.code(), Some(1), "{refused}");
     assert!(refused.contains("128 MB of huge pages") && refused.contains("are free"), "{refused}");
-    let words = format!("forward {} --port dpdk {MEMORY} --duration 60s --cpus {cpu}", ports());
+    let words = format!("forward {} --port dpdk {MEMORY} --duration 240s --cpus {cpu}", ports());
     let told = Service::start(&words, "DPDK's memory is of ordinary pages").stop();
     let told: Forward = serde_json::from_str(&told).unwrap();
     let mut instead = told.ports.iter().flat_map(|port| &port.instead);

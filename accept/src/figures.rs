@@ -4,7 +4,15 @@
 
 use accept::figure::Figure;
 
+mod clock_sources;
+mod reservation_shares;
+mod rseq_word;
 mod wake_beside_cyclictest;
 
 /// All of them, in the order in which they are taken and told.
-pub(crate) const ALL: &[&Figure] = &[&wake_beside_cyclictest::FIGURE];
+pub(crate) const ALL: &[&Figure] = &[
+    &clock_sources::FIGURE,
+    &reservation_shares::FIGURE,
+    &rseq_word::FIGURE,
+    &wake_beside_cyclictest::FIGURE,
+];

@@ -48,13 +48,13 @@ pub fn resolve(target: &str, wanted: Wanted, limit: Nanos) -> Result<Resolved, N
 }
 
 /// Asks the C library.
-fn ask(name: String) -> io::Result<Vec<SocketAddr>> {
+fn ask(name: &str) -> io::Result<Vec<SocketAddr>> {
     name.to_socket_addrs().map(Iterator::collect)
 }
 
 /// The same with another who knows names.
 fn resolve_by(
-    ask: impl FnOnce(String) -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    ask: impl FnOnce(&str) -> io::Result<Vec<SocketAddr>> + Send + 'static,
     target: &str,
     wanted: Wanted,
     limit: Nanos,
@@ -82,7 +82,7 @@ fn resolve_by(
     let asked = name();
     let resolver = move || {
         // Whoever asked may have given up.
-        let _ = tell.send(ask(asked));
+        let _ = tell.send(ask(&asked));
     };
     std::thread::Builder::new()
         .name("resolver".to_owned())
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_has_and_one_that_takes_too_long_are_told() {
-        let none = |_| Err(io::Error::other("nobody has it"));
+        let none = |_: &str| Err(io::Error::other("nobody has it"));
         let error = resolve_by(none, "no-such-name.invalid:7", Wanted::Any, LONG).unwrap_err();
         assert!(matches!(error, NetError::Unresolved { .. }), "{error}");
         for part in ["no-such-name.invalid", "nobody has it"] {
@@ -147,7 +147,7 @@ mod tests {
         assert!(matches!(error, NetError::Unresolved { .. }), "{error}");
         assert!(error.to_string().contains(&long), "{error}");
         let (answer, never) = mpsc::channel::<()>();
-        let silent = move |_| Err(io::Error::other(never.recv().unwrap_err()));
+        let silent = move |_: &str| Err(io::Error::other(never.recv().unwrap_err()));
         let limit = Nanos(20_000_000);
         let error = resolve_by(silent, "no-such-name.invalid:7", Wanted::Any, limit).unwrap_err();
         assert!(matches!(error, NetError::ResolvingTimedOut { .. }), "{error}");
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_address_of_the_family_is_taken_of_those_that_a_name_has_and_the_others_are_counted() {
-        let several = |_| {
+        let several = |_: &str| {
             let all = ["[::1]:7", "127.0.0.2:7", "127.0.0.1:7", "127.0.0.2:7"];
             Ok(all.iter().map(|one| one.parse().unwrap()).collect())
         };

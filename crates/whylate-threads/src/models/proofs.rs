@@ -79,16 +79,16 @@ fn run(model: &str, length: u64, runs_at: fn(u64) -> u64) -> Ran {
     gaps_out.drain(&mut gaps);
     let totals = Totals::of(&live, None);
     assert_eq!(gaps.len() as u64, totals.gaps, "nothing was dropped");
-    let tie = |at| Tie { ticks: Ticks(ticks(at)), at: TimerNanos(at), half_width: TicksDelta(0) };
-    let line = Segment::between(tie(0), tie(1_000 * MS)).unwrap();
+    let shown = |at| Tie { ticks: Ticks(ticks(at)), at: TimerNanos(at), half_width: TicksDelta(0) };
+    let segment = Segment::between(shown(0), shown(1_000 * MS)).unwrap();
     let mut keep = |entry| {
         if let Entry::Job(job) = entry {
             jobs.push(job);
         }
     };
     ledger.begin(term, Calendar { start: term.start, interval: Nanos::SECOND });
-    marks_out.drain(|words| ledger.take(&Mark::unpack(words).unwrap(), &line, &mut keep));
-    ledger.finish(Last { at: totals.end, lossy: false }, &line, &mut keep);
+    marks_out.drain(|words| ledger.take(&Mark::unpack(words).unwrap(), &segment, &mut keep));
+    ledger.finish(Last { at: totals.end, lossy: false }, &segment, &mut keep);
     Ran { gaps, jobs, ledger, totals }
 }
 

@@ -44,6 +44,9 @@ mod rtt_by_xdp_beside_net_af_xdp;
 mod send_beside_testpmd_and_trafgen;
 mod short_requests_all_come;
 mod stamps_of_passing;
+mod clock_sources;
+mod reservation_shares;
+mod rseq_word;
 mod wake_beside_cyclictest;
 
 /// All of them, in the order in which they are taken and told.
@@ -88,5 +91,8 @@ pub(crate) const ALL: &[&Figure] = &[
     &send_beside_testpmd_and_trafgen::FIGURE,
     &short_requests_all_come::FIGURE,
     &stamps_of_passing::FIGURE,
+    &clock_sources::FIGURE,
+    &reservation_shares::FIGURE,
+    &rseq_word::FIGURE,
     &wake_beside_cyclictest::FIGURE,
 ];

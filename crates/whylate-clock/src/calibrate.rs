@@ -310,14 +310,14 @@ mod tests {
 
     #[test]
     #[ignore = "live figure: to accept"]
-    fn the_sources_of_this_host_agree_within_a_thousandth() {
+    fn a_source_of_this_host_that_disagrees_is_warned_of_and_none_is_left_out() {
         let Some(counter) = testing::hardware() else { return };
         let calibration = Calibrator::of_this_host(counter).quick().unwrap();
-        eprintln!("{calibration:#?}");
-        for source in &calibration.sources {
-            assert!(source.difference_ppm.abs() < 1_000.0 + calibration.bound_ppm, "{source:?}");
-        }
-        assert!(calibration.went_back == 0 && calibration.sandwiches >= 2);
+        assert!(calibration.sandwiches >= 2 && !calibration.sources.is_empty());
+        let beside = |source: &FrequencySource| source.difference_ppm.abs() - calibration.bound_ppm;
+        let disagrees = calibration.sources.iter().any(|one| beside(one) > DISAGREEMENT_PPM);
+        let warned = |w: &Warning| matches!(w, Warning::FrequencyDisagreement { .. });
+        assert_eq!(calibration.warnings().iter().any(warned), disagrees, "{calibration:#?}");
     }
 
     #[test]

@@ -15,8 +15,9 @@ use std::{env, thread};
 
 use whylate_host::journal::{Journal, Outcome, recover_in};
 use whylate_load::{Kind, Load, LoadError, Program, Wanted, generate_stdin, parse, start_by};
+use whylate_model::load::LoadFacts;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Pid};
+use whylate_model::{CpuId, Nanos, Pid};
 use whylate_sys::sched::Policy;
 use whylate_sys::{affinity, sched, signal};
 
@@ -92,13 +93,13 @@ fn is_gone(pid: Pid) -> bool {
 }
 
 fn until(what: &str, mut look: impl FnMut() -> bool) {
-    for _ in 0..3_000 {
+    for _ in 0..9_000 {
         if look() {
             return;
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited a minute in vain until {what}");
+    panic!("waited for minutes in vain until {what}");
 }
 
 /// Trees of files that there are in a directory.
@@ -122,12 +123,16 @@ fn each_generator_does_something_and_is_gone_when_it_was_stopped() {
     assert_eq!(pids.len(), 9);
     assert_eq!(trees(home.path()), 1);
     let first = load.so_far();
-    thread::sleep(Duration::from_millis(500));
-    assert_eq!(load.poll(), []);
+    until("each of them has done more", || {
+        assert_eq!(load.poll(), []);
+        let more = |(first, now): (&LoadFacts, &LoadFacts)| {
+            now.amount > first.amount && now.time > first.time
+        };
+        first.iter().zip(&load.so_far()).all(more)
+    });
     let facts = load.stop();
-    for (first, last) in first.iter().zip(&facts) {
-        assert!(last.amount > first.amount && last.time > first.time, "{first:?} {last:?}");
-        assert!(!last.ended_early && last.per_second() > Some(0.0), "{last:?}");
+    for facts in &facts {
+        assert!(!facts.ended_early && facts.per_second() > Some(0.0), "{facts:?}");
     }
     let names: Vec<&str> = facts.iter().map(|facts| facts.load.as_str()).collect();
     assert_eq!(names, ["net", "net:udp", "disk", "ipi", "cpu", "mem"]);
@@ -160,6 +165,7 @@ fn a_killed_generator_is_a_warning_that_spoils_trust_and_the_others_go_on() {
     let home = tempfile::tempdir().unwrap();
     let mut load = begin("disk:files=50,cpu:10%", home.path(), LONG);
     let (walker, hog) = (load.pids()[0], load.pids()[1]);
+    until("the walker has done something", || load.so_far()[0].amount > 0);
     assert_eq!(load.poll(), []);
     signal::send_to_process(walker, SIGKILL).unwrap();
     let mut warnings = Vec::new();
@@ -187,19 +193,28 @@ fn a_generator_that_nobody_tells_ends_at_its_time_limit() {
     if !two_cpus() {
         return;
     }
-    let home = tempfile::tempdir().unwrap();
     let words = "net,net:udp,disk:files=50,ipi:rate=100,cpu:5%,mem:1MiB";
-    let mut load = begin(words, home.path(), Duration::from_secs(5));
-    let pids = load.pids();
+    let homes = [5, 20, 80].map(|seconds| (seconds, tempfile::tempdir().unwrap()));
+    // Where it takes so long until all of them are at work, the first have ended by then.
+    let begun = homes.iter().find_map(|(seconds, home)| {
+        let limit = Duration::from_secs(*seconds);
+        match start_by(&program(), &wanted(words, home.path(), limit)) {
+            Ok(load) => Some((load, Nanos(limit.as_nanos() as u64))),
+            Err(LoadError::Refused { why, .. }) if why.contains("its time limit") => None,
+            Err(error) => panic!("{error}"),
+        }
+    });
+    let (mut load, limit) = begun.unwrap();
     let mut warnings = Vec::new();
     until("all have ended", || {
         warnings.extend(load.poll());
-        // Reaped by looking.
-        pids.iter().all(|pid| is_gone(*pid)) || warnings.len() == 6
+        warnings.len() >= 6
     });
-    assert_eq!(warnings.len(), 6, "{warnings:?}");
-    let by_time = |w: &&Warning| matches!(w, Warning::LoadEnded { how, .. } if how.contains("its time limit of 5.00s"));
+    let limit = format!("its time limit of {limit}");
+    let by_time =
+        |w: &&Warning| matches!(w, Warning::LoadEnded { how, .. } if how.contains(&limit));
     assert_eq!(warnings.iter().filter(by_time).count(), 6, "{warnings:?}");
+    assert_eq!(load.poll(), [], "each is told once");
     let facts = load.stop();
     assert!(facts.iter().all(|facts| facts.ended_early && facts.amount > 0), "{facts:?}");
 }

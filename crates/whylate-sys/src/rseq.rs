@@ -283,26 +283,20 @@ mod tests {
     #[ignore = "live figure: to accept"]
     fn a_thread_that_sleeps_finds_the_word_cleared_each_time() {
         let Some(area) = area() else { return };
-        for _ in 0..50 {
+        let mut slept = 0;
+        // A sleep may be over before it begins: that is none.
+        for _ in 0..100_000 {
             area.arm();
+            let before = switches::thread_switches().voluntary;
             std::thread::sleep(Duration::from_micros(100));
-            assert!(!area.is_set());
+            let switched = switches::thread_switches().voluntary - before;
+            assert!(switched == 0 || !area.is_set(), "slept, and the word is still set");
+            slept += switched;
+            if slept >= 50 {
+                return;
+            }
         }
-    }
-
-    #[test]
-    #[ignore = "live figure: to accept"]
-    fn a_thread_that_is_left_alone_mostly_keeps_the_word() {
-        let Some(area) = area() else { return };
-        let rounds = 2_000;
-        let kept = (0..rounds)
-            .filter(|_| {
-                area.arm();
-                spin(Duration::from_micros(5));
-                area.is_set()
-            })
-            .count();
-        assert!(kept > rounds / 2, "kept {kept} of {rounds}");
+        panic!("slept {slept} times: nothing was tested");
     }
 
     #[test]

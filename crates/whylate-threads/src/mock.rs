@@ -37,6 +37,11 @@ impl MockTime {
         MockCounter(self.clone())
     }
 
+    /// A counter whose thread, when it could read at `ns`, reads at `runs_at(ns)`.
+    pub(crate) fn counter_of<F: Fn(u64) -> u64 + Send>(&self, runs_at: F) -> HeldCounter<F> {
+        HeldCounter { counter: self.counter(), runs_at }
+    }
+
     /// A timer whose thread, when it could run at `ns`, runs at `runs_at(ns)`.
     pub(crate) fn timer<F: Fn(u64) -> u64 + Send>(&self, runs_at: F) -> MockTimer<F> {
         MockTimer { time: self.clone(), runs_at }
@@ -70,6 +75,30 @@ impl Counter for MockCounter {
 
     fn cpu(&mut self) -> CpuId {
         self.0.cpu
+    }
+}
+
+/// The counter of a thread that others take the CPU from.
+pub(crate) struct HeldCounter<F> {
+    counter: MockCounter,
+    runs_at: F,
+}
+
+impl<F: Fn(u64) -> u64 + Send> Counter for HeldCounter<F> {
+    const KIND: &'static str = "mock";
+
+    fn read(&mut self) -> Ticks {
+        let ns = &self.counter.0.ns;
+        ns.store((self.runs_at)(ns.load(Ordering::Relaxed)), Ordering::Relaxed);
+        self.counter.read()
+    }
+
+    fn read_ordered(&mut self) -> (Ticks, CpuId) {
+        (self.read(), self.cpu())
+    }
+
+    fn cpu(&mut self) -> CpuId {
+        self.counter.cpu()
     }
 }
 

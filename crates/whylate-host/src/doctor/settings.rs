@@ -226,6 +226,15 @@ mod tests {
     #[test]
     #[ignore = "live figure: to accept"]
     fn two_looks_at_this_host_find_the_same() {
-        assert_eq!(read(Path::new("/")), read(Path::new("/")));
+        // Others move an interrupt or end a service between two looks, but not all the time.
+        let look = || read(Path::new("/"));
+        let same = (0..1_000).any(|_| {
+            let same = look() == look();
+            if !same {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            same
+        });
+        assert!(same, "{:?}\n{:?}", look(), look());
     }
 }

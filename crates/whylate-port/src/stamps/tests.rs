@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use whylate_clock::HardwareCounter;
 use whylate_model::Hertz;
+use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::timestamping::{Sending, Times};
 
 use super::card::{Card, Share};
@@ -348,6 +349,26 @@ fn receive(port: &mut dyn Port) -> Option<usize> {
     None
 }
 
+/// Looks until it is so.
+fn until(what: &str, mut look: impl FnMut() -> bool) {
+    let end = clock_ns(Clock::Monotonic) + LIMIT.0;
+    while !look() {
+        assert!(clock_ns(Clock::Monotonic) < end, "waited a minute in vain until {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Bytes on the way from a port of this machine that nobody has acknowledged, by the kernel's own list.
+fn not_acknowledged(port: u16) -> u64 {
+    let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let queues = connections.lines().skip(1).find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[1].ends_with(&format!(":{port:04X}")).then(|| words[4].to_owned())
+    });
+    let queues = queues.unwrap();
+    u64::from_str_radix(queues.split_once(':').unwrap().0, 16).unwrap()
+}
+
 /// Takes stamps until there are so many, for a while.
 fn take(port: &mut dyn Port, count: usize) -> Vec<Stamp> {
     let mut taken = Vec::new();
@@ -408,18 +429,18 @@ fn messages_of_a_stream_that_leave_together_have_their_stamps_and_none_twice() {
     for _ in 0..200 {
         client.send(&[100; 100]).unwrap();
     }
-    let mut taken = Vec::new();
-    for _ in 0..200 {
+    let (mut taken, kinds) = (Vec::new(), [StampKind::Sched, StampKind::Software, StampKind::Ack]);
+    until("stamps of each kind have come", || {
         client.take_stamps(&mut |stamp| taken.push(stamp)).unwrap();
-        thread::sleep(Duration::from_millis(1));
-    }
+        kinds.iter().all(|kind| !messages(&taken, *kind).is_empty())
+    });
     // The queue may have overflowed: whatever came is of one message each, in order.
-    for kind in [StampKind::Sched, StampKind::Software, StampKind::Ack] {
+    for kind in kinds {
         let of = messages(&taken, kind);
         assert!(of.is_sorted_by(|one, next| one < next), "{kind} {of:?}");
         let counts = *client.stamp_counts().unwrap().of(kind);
         assert_eq!(counts.delivered, of.len() as u64, "{kind} {counts:?}");
-        assert!(counts.delivered > 0 && counts.expected == 200, "{kind} {counts:?}");
+        assert_eq!(counts.expected, 200, "{kind} {counts:?}");
     }
 }
 
@@ -482,17 +503,18 @@ fn an_acknowledgement_is_looked_for_after_a_reply_and_else_now_and_then() {
     if let Err(refusal) = client.stamp(&StampWish { ack: true, ..StampWish::NOTHING }) {
         return eprintln!("skipped: {refusal}");
     }
-    let (mut peer, _) = listener.accept().unwrap();
-    let mut taken = Vec::new();
+    let (mut peer, from) = listener.accept().unwrap();
+    let (mut taken, mut looks) = (Vec::new(), 0);
     client.send(&[100; 100]).unwrap();
     peer.read_exact(&mut [0; 100]).unwrap();
-    // Longer than an acknowledgement is put off.
-    thread::sleep(Duration::from_millis(300));
-    for _ in 1..LOOKS_FOR_ACKS {
+    until("it is acknowledged", || not_acknowledged(from.port()) == 0);
+    until("the acknowledgement's stamp is found", || {
         client.take_stamps(&mut |stamp| taken.push(stamp)).unwrap();
-    }
-    assert_eq!(taken, [], "not worth a call yet");
-    client.take_stamps(&mut |stamp| taken.push(stamp)).unwrap();
+        looks += 1;
+        !taken.is_empty()
+    });
+    // The looks in between were not worth a call.
+    assert_eq!(looks % LOOKS_FOR_ACKS, 0, "found at look {looks}");
     assert_eq!(messages(&taken, StampKind::Ack), [0], "{taken:?}");
     client.send(&[100; 100]).unwrap();
     peer.read_exact(&mut [0; 100]).unwrap();

@@ -252,6 +252,7 @@ impl<T: Copy> Consumer<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::queue::Size;
     use super::*;
 
     const COUNT: u32 = 8;
@@ -322,6 +323,24 @@ mod tests {
         assert!(!filling.push(8));
         emptying.release();
         assert!(filling.push(8) && !filling.push(9));
+    }
+
+    #[test]
+    fn a_buffer_that_is_given_back_before_its_entry_was_taken_finds_room() {
+        // The kernel shows a frame before it says that it has taken the entry of the buffer.
+        let size = Size { buffer: 2_048, frames: COUNT / 2, front: 0 };
+        assert_eq!(size.fill(), COUNT, "the ring of these tests has room for so many");
+        let mut memory = Vec::new();
+        let (mut filling, mut kernel) = both(&mut memory, u32::MAX - 3);
+        assert!((0..size.frames).all(|buffer| filling.push(u64::from(buffer))));
+        filling.submit();
+        for round in 0..10 {
+            let shown: Vec<u64> = (0..size.frames).map_while(|_| kernel.pop()).collect();
+            assert_eq!(shown, [0, 1, 2, 3], "round {round}: each buffer once");
+            assert!(shown.into_iter().all(|buffer| filling.push(buffer)), "round {round}");
+            filling.submit();
+            kernel.release();
+        }
     }
 
     #[test]

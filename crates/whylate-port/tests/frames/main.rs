@@ -71,6 +71,15 @@ pub(crate) fn soon<T>(mut open: impl FnMut() -> Result<T, PortError>) -> Result<
     }
 }
 
+/// Looks until it is so, for minutes.
+pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
+    let end = clock_ns(Clock::Monotonic) + 3 * LIMIT.0;
+    while !look() {
+        assert!(clock_ns(Clock::Monotonic) < end, "waited for minutes in vain until {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// The next message, where one comes in time.
 pub(crate) fn received(port: &mut dyn Port) -> Option<Vec<u8>> {
     let mut buffer = [0; 9_000];

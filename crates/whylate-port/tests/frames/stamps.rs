@@ -1,21 +1,14 @@
 //! Stamps of the kernel over a virtual link, as over loopback: each sending's in the order of its way.
 
-use std::thread;
-use std::time::Duration;
-
-use whylate_model::Nanos;
 use whylate_port::{Options, Received, Stamp, StampKind, StampWish, Transport, Wait};
 
 use super::place::Bed;
-use super::{connect, listen};
+use super::{LIMIT, connect, listen, until};
 
 const WISH: StampWish =
     StampWish { sched: true, software: true, receive: true, ..StampWish::NOTHING };
 const SERVER: &str = "198.18.0.2:4100";
 const MESSAGES: usize = 20;
-/// The kernel begins to stamp receptions some time after it was asked; so many messages, a millisecond
-/// apart, are given to it.
-const BEFORE_THE_FIRST: usize = 2_000;
 
 fn of(stamps: &[Stamp], kind: StampKind) -> Vec<Stamp> {
     stamps.iter().copied().filter(|stamp| stamp.kind == kind).collect()
@@ -35,24 +28,20 @@ fn a_message_over_a_virtual_link_is_scheduled_then_given_to_the_driver_then_rece
     }
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let mut messages = 0;
-    while received.len() < MESSAGES && messages < BEFORE_THE_FIRST + MESSAGES {
-        if received.is_empty() {
-            thread::sleep(Duration::from_millis(1));
-        }
+    // The kernel begins to stamp receptions some time after it was asked.
+    until("so many receptions are stamped", || {
         messages += 1;
         client.send(&[8; 64]).unwrap();
-        let came = server.receive(&mut [0; 64], Nanos(2_000_000_000)).unwrap();
+        let came = server.receive(&mut [0; 64], LIMIT).unwrap();
         assert!(matches!(came, Received::Message { .. }), "{came:?}");
         server.take_stamps(&mut |stamp| received.push(stamp)).unwrap();
         client.take_stamps(&mut |stamp| sent.push(stamp)).unwrap();
-    }
-    for _ in 0..100 {
+        received.len() >= MESSAGES
+    });
+    until("each sending has both of its stamps", || {
         client.take_stamps(&mut |stamp| sent.push(stamp)).unwrap();
-        if sent.len() >= 2 * messages {
-            break;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
+        sent.len() >= 2 * messages
+    });
     let (scheduled, given) = (of(&sent, StampKind::Sched), of(&sent, StampKind::Software));
     for stamps in [&scheduled, &given] {
         let numbers: Vec<u64> = stamps.iter().map(|stamp| stamp.message).collect();

@@ -13,6 +13,8 @@ mod lat_abs;
 mod periodic;
 mod program;
 mod program_load;
+#[cfg(test)]
+mod proofs;
 
 use whylate_clock::Counter;
 use whylate_model::Nanos;

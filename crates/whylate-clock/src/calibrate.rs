@@ -309,7 +309,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn a_source_of_this_host_that_disagrees_is_warned_of_and_none_is_left_out() {
         let Some(counter) = testing::hardware() else { return };
         let calibration = Calibrator::of_this_host(counter).quick().unwrap();

@@ -290,7 +290,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn this_hosts_clock_lies_between_two_readings_of_the_counter() {
         let Some(mut counter) = crate::testing::hardware() else { return };
         let mut calibrator = crate::Calibrator::start(counter, crate::KernelRaw);

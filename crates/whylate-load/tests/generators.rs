@@ -109,7 +109,6 @@ fn trees(home: &Path) -> usize {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn each_generator_does_something_and_is_gone_when_it_was_stopped() {
     let _alone = alone();
     if !two_cpus() {
@@ -159,7 +158,6 @@ fn datagrams_sent_are_those_received_and_those_lost_and_no_more_than_the_rate_al
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_killed_generator_is_a_warning_that_spoils_trust_and_the_others_go_on() {
     let _alone = alone();
     let home = tempfile::tempdir().unwrap();
@@ -187,7 +185,6 @@ fn a_killed_generator_is_a_warning_that_spoils_trust_and_the_others_go_on() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_generator_that_nobody_tells_ends_at_its_time_limit() {
     let _alone = alone();
     if !two_cpus() {

@@ -305,7 +305,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn loopback_delivers_every_stamp_of_software_and_says_why_there_is_none_of_hardware() {
         for transport in [Transport::Udp, Transport::Tcp] {
             // On a machine that has other things to do a stamp or an answer may be late: not each time.

@@ -225,7 +225,6 @@ fn several_servers_are_one_port_and_each_answers_by_its_own_socket() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_stream_is_cut_into_messages_however_it_comes_and_garbage_closes_only_its_own_connection() {
     let Some(counter) = counter() else { return };
     let server = server(Transport::Tcp, internet("127.0.0.1:0"));
@@ -290,7 +289,6 @@ fn a_client_that_never_reads_is_not_waited_for() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_flood_of_connections_is_turned_away_and_those_before_are_served() {
     let Some(counter) = counter() else { return };
     let server = server(Transport::Tcp, internet("127.0.0.1:0"));

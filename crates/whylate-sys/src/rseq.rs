@@ -280,7 +280,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn a_thread_that_sleeps_finds_the_word_cleared_each_time() {
         let Some(area) = area() else { return };
         let mut slept = 0;

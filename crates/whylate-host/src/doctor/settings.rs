@@ -224,7 +224,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn two_looks_at_this_host_find_the_same() {
         // Others move an interrupt or end a service between two looks, but not all the time.
         let look = || read(Path::new("/"));

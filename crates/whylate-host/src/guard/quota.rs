@@ -255,7 +255,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn a_thread_of_this_host_is_held_at_its_quota_and_its_cgroup_is_gone_behind_it() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();

@@ -115,7 +115,6 @@ fn without(of: &[Option<Nanos>]) -> u64 {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn each_request_of_a_spinning_sleeping_or_closed_client_has_its_stamps_in_the_order_of_its_way() {
     for (transport, wait, arrivals) in [
         (Transport::Udp, Wait::Spin, "constant"),
@@ -169,7 +168,6 @@ fn each_request_of_a_spinning_sleeping_or_closed_client_has_its_stamps_in_the_or
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_server_tells_of_each_request_with_the_stamps_of_its_own_socket() {
     for transport in [Transport::Udp, Transport::Tcp] {
         let found = until(
@@ -218,7 +216,6 @@ fn a_server_tells_of_each_request_with_the_stamps_of_its_own_socket() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn of_sampled_requests_one_in_so_many_has_stamps_of_its_sending() {
     const EVERY: u64 = 8;
     let wish = StampWish { every: EVERY as u32, ..WISH };

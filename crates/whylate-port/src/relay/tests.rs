@@ -111,7 +111,6 @@ fn datagrams_of_several_clients_go_to_the_server_and_each_answer_to_its_own() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn what_a_socket_has_no_room_for_is_told_by_its_end_and_adds_up() {
     let (server, to) = socket("127.0.0.1:0");
     let (mut ends, at) = opened(to, Threads::One, Wait::Spin);

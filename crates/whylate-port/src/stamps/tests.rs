@@ -411,7 +411,6 @@ fn both_halves_of_a_divided_client_and_a_server_number_their_messages() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn messages_of_a_stream_that_leave_together_have_their_stamps_and_none_twice() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap();
@@ -492,7 +491,6 @@ fn what_a_stream_brings_in_one_read_is_stamped_at_either_end_as_its_last_message
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn an_acknowledgement_is_looked_for_after_a_reply_and_else_now_and_then() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = Target::Address(listener.local_addr().unwrap());

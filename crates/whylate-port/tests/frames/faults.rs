@@ -147,7 +147,6 @@ fn dropped(transport: Transport, ring: u32) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn what_a_full_ring_drops_is_counted_by_ring_and_adds_up_to_what_was_sent() {
     dropped(Transport::Packet, 32);
     dropped(Transport::Xdp, 64);

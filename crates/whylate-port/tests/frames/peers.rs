@@ -217,7 +217,6 @@ fn two_xdp_ports_talk_and_say_what_they_got_instead_of_what_they_asked_for() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn no_buffer_is_lost_between_the_kernels_two_words_for_a_frame() {
     // It shows a frame before it says that the buffer's entry was taken; who is quick gives the buffer
     // back in between, once in some hundred times.

@@ -15,7 +15,6 @@ fn of(stamps: &[Stamp], kind: StampKind) -> Vec<Stamp> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_message_over_a_virtual_link_is_scheduled_then_given_to_the_driver_then_received() {
     let Some(bed) = Bed::new() else { return };
     let udp = Transport::Udp;

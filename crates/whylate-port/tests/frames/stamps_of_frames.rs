@@ -140,7 +140,6 @@ impl Sent {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn stamps_of_frames_lie_between_the_readings_of_sender_and_receiver() {
     let Some(bed) = Bed::new() else { return };
     let link = LinkOptions { stamping: FrameStamping::Asked, ..LinkOptions::default() };
@@ -169,7 +168,6 @@ fn stamps_of_frames_lie_between_the_readings_of_sender_and_receiver() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_program_behind_the_driver_stamps_too_and_says_why_no_card_is_asked() {
     let Some(bed) = Bed::new() else { return };
     let attaching = Wanted::Only(Mode::Generic);

@@ -361,7 +361,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn overruns_of_a_reservation_are_counted_and_a_soft_one_may_reclaim() {
         on_this_host(|reservations, _| {
             for (kind, overruns) in [(ReservationKind::Hard, 2), (ReservationKind::Soft, 0)] {
@@ -385,7 +384,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn a_pair_above_the_usual_limit_is_admitted_where_the_whole_cpu_may_be_reserved() {
         let pair = [hard(3_100_000, 8 * MS), hard(17_100_000, 33 * MS)];
         let whole = Deadline { grant: Grant::WholeCpu };

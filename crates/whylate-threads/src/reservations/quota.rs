@@ -167,7 +167,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "live figure: to accept"]
     fn a_thread_is_held_to_its_quota_and_comes_out_again() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();

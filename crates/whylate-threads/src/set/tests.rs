@@ -142,7 +142,6 @@ fn received(totals: &Totals) -> u64 {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn threads_of_one_cpu_never_run_at_the_same_time_and_each_knows_what_it_received() {
     let all_kept = |ran: &Ran| (0..3).all(|index| ran.kept_all(index));
     let Some(ran) = run_until(&["CPU"; 3], Nanos(400_000_000), all_kept) else { return };
@@ -174,7 +173,6 @@ fn threads_of_one_cpu_never_run_at_the_same_time_and_each_knows_what_it_received
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn every_deadline_of_a_periodic_thread_is_judged_and_no_job_is_done_before_its_time() {
     let as_wished = |ran: &Ran| ran.kept_all(0) && ran.books.ledger(0).account().unwrap().hits > 5;
     let Some(ran) = run_until(&["PERIODIC 1ms 10ms"], Nanos(500_000_000), as_wished) else {
@@ -204,7 +202,6 @@ fn every_deadline_of_a_periodic_thread_is_judged_and_no_job_is_done_before_its_t
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_yielding_thread_has_its_amount_before_each_time_it_yields() {
     let yielded = |gaps: &Vec<Gap>| gaps.iter().filter(|gap| gap.kind == GapKind::Yield).count();
     let as_wished = |ran: &Ran| {
@@ -226,7 +223,6 @@ fn a_yielding_thread_has_its_amount_before_each_time_it_yields() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn wake_ups_and_frames_are_accounted_for() {
     let models = ["LAT 2ms", "LAT_ABS 2ms", "CPU_PERIODIC 1ms 20ms"];
     let woke = |ran: &Ran| {
@@ -244,7 +240,6 @@ fn wake_ups_and_frames_are_accounted_for() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn the_cpu_is_handed_on_in_turn_and_only_the_holder_of_the_baton_runs() {
     let handed = |gaps: &Vec<Gap>| gaps.iter().filter(|gap| gap.kind == GapKind::HandOff).count();
     let as_wished = |ran: &Ran| {

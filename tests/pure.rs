@@ -14,6 +14,7 @@ mod hot_path;
 mod listing;
 mod merge;
 mod merge_spread;
+mod misses;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
@@ -24,5 +25,9 @@ mod report;
 mod report_page;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod requests;
+#[allow(dead_code, reason = "shared with figures")]
+mod rt_app_peer;
+#[allow(dead_code, reason = "shared with figures")]
+mod rt_app_rows;
 mod rta;
 mod two_cpus;

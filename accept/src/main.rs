@@ -13,6 +13,8 @@ use accept::{driver, table};
 use anyhow::{Context, Result, bail};
 
 mod figures;
+#[path = "../../tests/misses.rs"]
+mod misses;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
@@ -20,6 +22,14 @@ mod peers;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
 mod program;
+#[path = "../../tests/rt_app_peer.rs"]
+mod rt_app_peer;
+#[path = "../../tests/rt_app_rows.rs"]
+mod rt_app_rows;
+#[path = "../../tests/runaway.rs"]
+mod runaway;
+#[path = "../../tests/stalls.rs"]
+mod stalls;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -110,6 +110,6 @@ fn exactly() -> Result<Vec<Reading>, String> {
     let hits: u64 = of().map(|of| of.hits).sum();
     let named = of().flat_map(|of| &of.causes).any(|of| of.cause == Cause::Throttled);
     let overruns: u64 = run.threads.iter().filter_map(|thread| thread.overruns).sum();
-    let missed = Reading::Share { hits: misses, of: hits + misses };
-    Ok(vec![missed, Reading::held(named), Reading::held(overruns > 0)])
+    let late = Reading::Share { hits: misses, of: hits + misses };
+    Ok(vec![late, Reading::held(named), Reading::held(overruns > 0)])
 }

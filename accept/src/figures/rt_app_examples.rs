@@ -123,9 +123,12 @@ impl Rows {
     /// Of more than there is nothing is promised of periods and lengths.
     pub(super) fn add(&mut self, file: &str, run: &Run, shares: &Shares, over: bool) {
         for (_, phase) in rt_app_rows::of_phases(run).filter(|(_, phase)| phase.passes > 0) {
-            rt_app_rows::run_time_kept(phase).into_iter().for_each(|kept| self.run_times.add(kept));
-            let ends = rt_app_rows::ends_as_it_should(phase);
-            ends.into_iter().for_each(|ends| self.by_the_clock.add(ends));
+            if let Some(kept) = rt_app_rows::run_time_kept(phase) {
+                self.run_times.add(kept);
+            }
+            if let Some(ends) = rt_app_rows::ends_as_it_should(phase) {
+                self.by_the_clock.add(ends);
+            }
         }
         for (row, kept) in rt_app_rows::judge(run, shares) {
             match &kept {

@@ -73,15 +73,15 @@ fn round(round: Round) -> Result<Vec<Reading>, String> {
     let mut counter = HardwareCounter::open().unwrap();
     let begun = counter.read();
     let samples = cyclictest::samples(cpu, PERIOD.0 / 1_000, 2_000);
-    let seen = stalls.between(begun, counter.read());
-    if seen < 5 {
-        return Err(format!("{seen} stalls beside cyclictest"));
+    let beside = stalls.between(begun, counter.read());
+    if beside < 5 {
+        return Err(format!("{beside} stalls beside cyclictest"));
     }
     let late = samples.iter().filter(|late| **late > PERIOD.0).count();
     let activations = later.raw + of.skipped.unwrap();
     Ok(vec![
         Reading::held(each && taken),
-        Reading::Value(late as f64 / seen as f64),
+        Reading::Value(late as f64 / beside as f64),
         Reading::Value(activations as f64 / planted as f64),
     ])
 }

@@ -18,7 +18,6 @@ mod checkup;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod chromium;
 mod clock_step;
-mod cyclictest;
 mod delay;
 mod delay_faults;
 mod delay_proxy;
@@ -63,12 +62,16 @@ mod reflect_runs;
 mod requests;
 mod reservations;
 mod rt_app;
+#[allow(dead_code, reason = "shared with figures")]
+mod rt_app_rows;
 mod rta_run;
 mod rtt;
 mod rtt_faults;
 mod rtt_modes;
+mod runaway;
 mod shortest;
 mod sink;
+mod stalls;
 mod stamps;
 mod switch_cost;
 mod tail;

@@ -15,6 +15,7 @@ mod hot_path;
 mod listing;
 mod merge;
 mod merge_spread;
+mod misses;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
@@ -25,6 +26,10 @@ mod report;
 mod report_page;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod requests;
+#[allow(dead_code, reason = "shared with figures")]
+mod rt_app_peer;
+#[allow(dead_code, reason = "shared with figures")]
+mod rt_app_rows;
 mod rta;
 #[allow(dead_code, reason = "shared with the live figures")]
 #[path = "device/trials.rs"]

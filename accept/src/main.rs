@@ -33,6 +33,8 @@ mod figures;
 mod guest;
 #[path = "../../tests/hourglass2002.rs"]
 mod hourglass2002;
+#[path = "../../tests/misses.rs"]
+mod misses;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
@@ -62,6 +64,14 @@ mod told;
 mod tool;
 #[path = "../../crates/whylate/tests/dpdk/ways.rs"]
 mod ways;
+#[path = "../../tests/rt_app_peer.rs"]
+mod rt_app_peer;
+#[path = "../../tests/rt_app_rows.rs"]
+mod rt_app_rows;
+#[path = "../../tests/runaway.rs"]
+mod runaway;
+#[path = "../../tests/stalls.rs"]
+mod stalls;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -13,8 +13,8 @@ use whylate_model::hlog::parse_line;
 use whylate_model::paper::Paper;
 use whylate_model::run::Run;
 use whylate_model::segments::{
-    decode_blocks, decode_events, decode_gaps, decode_jobs, decode_journeys, decode_packets,
-    decode_truths,
+    decode_blocks, decode_events, decode_gaps, decode_injections, decode_jobs, decode_journeys,
+    decode_packets, decode_truths,
 };
 use whylate_model::execution::Block;
 use whylate_model::{Hertz, Ticks};
@@ -24,7 +24,7 @@ use whylate_report::{Style, render};
 fuzz_target!(|data: &[u8]| {
     let Some((choice, content)) = data.split_first() else { return };
     let path = Path::new("fuzzed");
-    let error = match choice % 10 {
+    let error = match choice % 11 {
         0 => parse_run(path, content).map(|run| report(&run)).err(),
         1 => parse_line(path, content).err(),
         2 => decode_gaps(path, content.to_vec()).err(),
@@ -34,7 +34,8 @@ fuzz_target!(|data: &[u8]| {
         6 => decode_packets(path, content.to_vec()).err(),
         7 => decode_journeys(path, content.to_vec()).err(),
         8 => decode_truths(path, content.to_vec()).err(),
-        _ => Paper::parse(path, content).err(),
+        9 => Paper::parse(path, content).err(),
+        _ => decode_injections(path, content.to_vec()).err(),
     };
     if let Some(error) = error {
         let text = error.to_string();

@@ -27,6 +27,7 @@ pub mod frames;
 pub mod gap;
 pub mod hlog;
 pub mod host;
+pub mod injection;
 pub mod lab;
 pub mod load;
 pub mod origin;

@@ -272,7 +272,9 @@ impl<'a> Recording<'a> {
         self.collector.finish(&self.session, |gap| self.storage.gap(gap));
         self.store_closed();
         if let Some(injector) = injector {
-            self.selftest = Some(injector.judge(&self.collector, self.trace.is_some(), rate));
+            let (kept, traced) = (self.collector.kept(), self.trace.is_some());
+            let test = injector.judge(kept, traced, rate, |made| self.storage.injection(made));
+            self.selftest = Some(test);
         }
         Ok(())
     }

@@ -1,4 +1,6 @@
 //! The self-test's verdict: what was injected against what was found and how it was named.
+//!
+//! What was injected is kept with the run, so that the same verdict can be reached from its directory alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -8,10 +10,10 @@ use whylate_cause::Attributed;
 use whylate_gap::Session;
 use whylate_gap::inject::{self, Injected, Kind, Outcome, Target};
 use whylate_model::cause::{Cause, Part, Sender};
+use whylate_model::injection::Injection;
 use whylate_model::run::{SelfTest, SelfTestKind};
 use whylate_model::{Hertz, Nanos, Pid, Ticks};
 
-use crate::collector::Collector;
 use crate::gaps::Request;
 use crate::workbench::Workbench;
 
@@ -21,6 +23,8 @@ pub const SHORTEST_JUDGED: Nanos = Nanos(2_000);
 /// A running injector.
 pub(crate) struct Injector {
     handle: JoinHandle<Vec<Outcome>>,
+    /// Whom it interrupts.
+    thread: Pid,
     sender: Arc<AtomicI32>,
     stop: Arc<AtomicBool>,
 }
@@ -51,7 +55,7 @@ impl Injector {
                 inject::run(target, counter, rate, seed, Kind::count, &stopped)
             })
             .ok()?;
-        Some(Self { handle, sender, stop })
+        Some(Self { handle, thread: target.tid, sender, stop })
     }
 
     /// Is everything injected?
@@ -59,16 +63,18 @@ impl Injector {
         self.handle.is_finished()
     }
 
-    /// Waits for the injector and judges what was found.
-    pub(crate) fn judge(self, collector: &Collector, with_trace: bool, rate: Hertz) -> SelfTest {
+    /// Waits for the injector and judges what was found. `keep` sees everything that was injected.
+    pub(crate) fn judge(
+        self,
+        attributed: &[Attributed],
+        with_trace: bool,
+        rate: Hertz,
+        mut keep: impl FnMut(&Injection),
+    ) -> SelfTest {
         self.stop.store(true, Ordering::Relaxed);
         let outcomes = self.handle.join().unwrap_or_default();
-        let found: Vec<&Attributed> =
-            collector.kept().iter().filter(|attributed| attributed.thread == 0).collect();
         let sender = Pid(self.sender.load(Ordering::Relaxed));
-        let judge = Judge { found, sender, with_trace, rate };
-        let mut test = SelfTest::default();
-        let everything: Vec<Injected> = outcomes
+        let made: Vec<Injected> = outcomes
             .iter()
             .flat_map(|outcome| match outcome {
                 Outcome::Made(injected) => injected.as_slice(),
@@ -76,16 +82,43 @@ impl Injector {
             })
             .copied()
             .collect();
-        for outcome in &outcomes {
-            match outcome {
-                Outcome::Made(injected) => test.kinds.extend(judge.kind(injected, &everything)),
-                Outcome::Skipped(kind, why) => {
-                    test.skipped.insert(kind.name().to_owned(), why.to_string());
-                }
-            }
+        made.iter().map(stored).for_each(|made| keep(&made));
+        let skipped = outcomes.iter().filter_map(|outcome| match outcome {
+            Outcome::Skipped(kind, why) => Some((kind.name().to_owned(), why.to_string())),
+            Outcome::Made(_) => None,
+        });
+        SelfTest {
+            kinds: score(attributed, &made, &Scored { sender, with_trace, rate }),
+            skipped: skipped.collect(),
+            thread: Some(self.thread),
+            sender: Some(sender),
         }
-        test
     }
+}
+
+/// As the run keeps it.
+fn stored(made: &Injected) -> Injection {
+    let Injected { kind, since, start, end, asked } = *made;
+    Injection { kind: kind.name().to_owned(), since, start, end, asked }
+}
+
+/// What the judgement knows beside gaps and injections.
+#[derive(Debug, Clone, Copy)]
+struct Scored {
+    /// The injector's thread.
+    sender: Pid,
+    with_trace: bool,
+    rate: Hertz,
+}
+
+/// One row for each kind that was injected, of the gaps of the first thread.
+fn score(attributed: &[Attributed], made: &[Injected], of: &Scored) -> Vec<SelfTestKind> {
+    let found = attributed.iter().filter(|attributed| attributed.thread == 0).collect();
+    let judge = Judge { found, sender: of.sender, with_trace: of.with_trace, rate: of.rate };
+    let of_kind = |kind: Kind| -> Vec<Injected> {
+        made.iter().filter(|one| one.kind == kind).copied().collect()
+    };
+    Kind::ALL.into_iter().filter_map(|kind| judge.kind(&of_kind(kind), made)).collect()
 }
 
 struct Judge<'a> {
@@ -215,3 +248,6 @@ fn order_statistic(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted.get(rank.checked_sub(1)?).copied()
 }
+
+#[cfg(test)]
+mod recorded;

@@ -13,6 +13,7 @@ use whylate_model::directory::{Reserve, RunDir};
 use whylate_model::event::Event;
 use whylate_model::execution::{Block, StoredJob};
 use whylate_model::hlog::HistogramLog;
+use whylate_model::injection::Injection;
 use whylate_model::packet::StoredPacket;
 use whylate_model::pcapng::PacketFile;
 use whylate_model::run::{Run, Segment, Verdict};
@@ -105,6 +106,11 @@ impl Storage {
 
     pub(crate) fn truth(&mut self, truth: &Truth) {
         let result = self.segments.push_truth(truth);
+        self.note(result);
+    }
+
+    pub(crate) fn injection(&mut self, injection: &Injection) {
+        let result = self.segments.push_injection(injection);
         self.note(result);
     }
 

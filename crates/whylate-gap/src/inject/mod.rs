@@ -63,6 +63,12 @@ impl Kind {
         }
     }
 
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Is the length known, because our code ran on the measured CPU for all of it?
     #[must_use]
     pub fn length_known(self) -> bool {

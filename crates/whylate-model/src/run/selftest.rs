@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::Pid;
+
 /// The result of `gaps --selftest`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -13,6 +15,13 @@ pub struct SelfTest {
     /// Kinds that could not be injected, and why.
     #[serde(default)]
     pub skipped: BTreeMap<String, String>,
+    /// The thread that was interrupted, as the kernel's trace names it. What was done to it one by one is in
+    /// the segments of injections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Pid>,
+    /// The thread that sent interrupts to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Pid>,
 }
 
 /// One kind of injected interruption.

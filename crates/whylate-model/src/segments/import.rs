@@ -3,6 +3,7 @@
 use super::block_rows::BlockRows;
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
+use super::injection_rows::InjectionRows;
 use super::job_rows::JobRows;
 use super::journey_rows::JourneyRows;
 use super::packet_rows::PacketRows;
@@ -41,6 +42,7 @@ pub fn import(
         PacketRows::KIND => decode::<PacketRows>(&path, content.clone())?.len(),
         JourneyRows::KIND => decode::<JourneyRows>(&path, content.clone())?.len(),
         TruthRows::KIND => decode::<TruthRows>(&path, content.clone())?.len(),
+        InjectionRows::KIND => decode::<InjectionRows>(&path, content.clone())?.len(),
         EventRows::KIND => decode::<EventRows>(&path, content.clone())?.len(),
         _ => return Err(ModelError::malformed(&path, "a kind of segment that is not known")),
     };
@@ -49,8 +51,8 @@ pub fn import(
     Ok(Segment { file, rows: rows as u64, bytes: content.len() as u64, ..segment.clone() })
 }
 
-/// The kind of a segment by its name: `gaps`, `events`, `blocks`, `jobs`, `packets`, `journeys` or
-/// `truths`.
+/// The kind of a segment by its name: `gaps`, `events`, `blocks`, `jobs`, `packets`, `journeys`,
+/// `truths` or `injections`.
 #[must_use]
 pub fn kind_of(segment: &Segment) -> Option<&str> {
     number_of(&segment.file).map(|(kind, _)| kind)

@@ -1,5 +1,5 @@
-//! Segments: gaps, kernel events, blocks of CPU time, jobs, requests, their points and the truths of
-//! frames one by one, in Parquet files with raw ticks.
+//! Segments: gaps, kernel events, blocks of CPU time, jobs, requests, their points, the truths of
+//! frames and the interruptions of a self-test one by one, in Parquet files with raw ticks.
 //!
 //! `gaps-0001.parquet`, `events-0001.parquet` and so on. A file that has its final name is whole, at
 //! any time and after any crash: a segment is written under another name, brought down to the disk,
@@ -88,6 +88,17 @@
 //! | `number`, `cookie` | uint64, nullable | of the measured message in it, as the client numbered it |
 //! | `fate` | string | `released`, `duplicate`, `lost`, `overflow`, `rate_dropped`, `ring_full`, `refused`, `too_long`, `runt`, `waiting` |
 //!
+//! # Columns of injections
+//!
+//! One row for each interruption that a self-test made, kind by kind, in the order in which they were made.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `kind` | string | as in `selftest` of `run.json` |
+//! | `since` | uint64 | ticks: when the injector began to act for it |
+//! | `start`, `end` | uint64 | ticks: by the code that interrupted, or by its sender before and after |
+//! | `asked` | uint64 | ticks that the interrupting code had to spin; 0 where it did not |
+//!
 //! # Columns of events
 //!
 //! | column | type | filled for |
@@ -112,6 +123,7 @@ mod event_rows;
 mod gap_rows;
 mod guarded;
 mod import;
+mod injection_rows;
 mod job_rows;
 mod journey_rows;
 mod packet_rows;
@@ -132,6 +144,7 @@ use crate::error::ModelError;
 use crate::event::Event;
 use crate::execution::{Block, StoredJob};
 use crate::gap::Gap;
+use crate::injection::Injection;
 use crate::packet::StoredPacket;
 use crate::run::Segment;
 use crate::units::Ticks;
@@ -139,6 +152,7 @@ use crate::units::Ticks;
 use block_rows::BlockRows;
 use event_rows::EventRows;
 use gap_rows::GapRows;
+use injection_rows::InjectionRows;
 use job_rows::JobRows;
 use journey_rows::JourneyRows;
 use packet_rows::PacketRows;
@@ -148,9 +162,9 @@ use truth_rows::TruthRows;
 
 pub use import::{import, kind_of};
 pub use reader::{
-    Survey, decode_blocks, decode_events, decode_gaps, decode_jobs, decode_journeys,
-    decode_packets, decode_truths, read_blocks, read_events, read_gaps, read_jobs, read_journeys,
-    read_packets, read_truths, survey,
+    Survey, decode_blocks, decode_events, decode_gaps, decode_injections, decode_jobs,
+    decode_journeys, decode_packets, decode_truths, read_blocks, read_events, read_gaps,
+    read_injections, read_jobs, read_journeys, read_packets, read_truths, survey,
 };
 
 /// A gap as a segment holds it.
@@ -207,7 +221,7 @@ const FEWEST_ROWS: usize = 1 << 10;
 /// A row of journeys takes so many times the memory of another's.
 const WIDE: usize = 4;
 
-/// Writes gaps, events, blocks, jobs, packets, journeys and truths into the segments of a run.
+/// Writes gaps, events, blocks, jobs, packets, journeys, truths and injections into the segments of a run.
 ///
 /// Rows are kept in memory until [`Writer::checkpoint`] or until a segment is full; what was pushed
 /// since then is lost when the process dies. A failure to write, such as a full disk, is an error,
@@ -225,6 +239,7 @@ pub struct Writer {
     packets: Stream<PacketRows>,
     journeys: Stream<JourneyRows>,
     truths: Stream<TruthRows>,
+    injections: Stream<InjectionRows>,
     deleted: u64,
 }
 
@@ -243,6 +258,7 @@ impl Writer {
             packets: Stream::new(limits.gap_rows),
             journeys: Stream::new(limits.gap_rows / WIDE),
             truths: Stream::new(limits.gap_rows),
+            injections: Stream::new(limits.gap_rows),
             deleted: 0,
         }
     }
@@ -310,6 +326,15 @@ impl Writer {
         Ok(())
     }
 
+    /// Adds an interruption of a self-test.
+    pub fn push_injection(&mut self, injection: &Injection) -> Result<(), ModelError> {
+        if self.injections.push(injection) {
+            self.injections.write(&self.directory, self.epoch)?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
     /// Brings everything pushed so far down to the disk.
     ///
     /// Returns the segments that are new or hold more than at the last checkpoint. When writing one
@@ -322,7 +347,9 @@ impl Writer {
         let packets = self.packets.write(&self.directory, self.epoch);
         let journeys = self.journeys.write(&self.directory, self.epoch);
         let truths = self.truths.write(&self.directory, self.epoch);
-        gaps.and(events).and(blocks).and(jobs).and(packets).and(journeys).and(truths)?;
+        let injections = self.injections.write(&self.directory, self.epoch);
+        let of_requests = packets.and(journeys).and(truths);
+        gaps.and(events).and(blocks).and(jobs).and(of_requests).and(injections)?;
         self.make_room()?;
         let mut news = self.gaps.take_news();
         news.extend(self.events.take_news());
@@ -331,13 +358,14 @@ impl Writer {
         news.extend(self.packets.take_news());
         news.extend(self.journeys.take_news());
         news.extend(self.truths.take_news());
+        news.extend(self.injections.take_news());
         Ok(news)
     }
 
     /// All segments in the directory, oldest first: what `run.json` lists.
     #[must_use]
     pub fn segments(&self) -> Vec<Segment> {
-        let traced = self.gaps.all().chain(self.events.all());
+        let traced = self.gaps.all().chain(self.events.all()).chain(self.injections.all());
         let of_sets = self.blocks.all().chain(self.jobs.all());
         let of_requests = self.packets.all().chain(self.journeys.all()).chain(self.truths.all());
         let all = traced.chain(of_sets).chain(of_requests);
@@ -357,7 +385,8 @@ impl Writer {
     pub fn lost_rows(&self) -> u64 {
         let of_sets = self.blocks.lost() + self.jobs.lost();
         let of_requests = self.packets.lost() + self.journeys.lost() + self.truths.lost();
-        self.gaps.lost() + self.events.lost() + of_sets + of_requests
+        let traced = self.gaps.lost() + self.events.lost() + self.injections.lost();
+        traced + of_sets + of_requests
     }
 
     /// Deletes the oldest segments of the kind that takes more room, so that a flood of events does
@@ -365,7 +394,8 @@ impl Writer {
     fn make_room(&mut self) -> Result<(), ModelError> {
         let directory = self.directory.clone();
         loop {
-            let mut kinds: [&mut dyn Oldest; 7] = [
+            let mut kinds: [&mut dyn Oldest; 8] = [
+                &mut self.injections,
                 &mut self.truths,
                 &mut self.journeys,
                 &mut self.packets,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::block_rows::BlockRows;
 use super::event_rows::EventRows;
 use super::gap_rows::GapRows;
+use super::injection_rows::InjectionRows;
 use super::job_rows::JobRows;
 use super::journey_rows::JourneyRows;
 use super::packet_rows::PacketRows;
@@ -20,6 +21,7 @@ use crate::error::ModelError;
 use crate::event::Event;
 use crate::execution::{Block, StoredJob};
 use crate::files;
+use crate::injection::Injection;
 use crate::packet::StoredPacket;
 use crate::run::Run;
 use crate::text::Printable;
@@ -96,6 +98,18 @@ pub fn read_truths(
 /// The truths of frames in the content of a segment, as [`decode_gaps`].
 pub fn decode_truths(path: &Path, content: Vec<u8>) -> Result<Vec<Truth>, ModelError> {
     decode::<TruthRows>(path, content)
+}
+
+/// The interruptions that a self-test made, in the order of its segments.
+pub fn read_injections(
+    directory: &RunDir,
+) -> Result<impl Iterator<Item = Result<Injection, ModelError>> + use<>, ModelError> {
+    read::<InjectionRows>(directory)
+}
+
+/// The interruptions of a self-test in the content of a segment, as [`decode_gaps`].
+pub fn decode_injections(path: &Path, content: Vec<u8>) -> Result<Vec<Injection>, ModelError> {
+    decode::<InjectionRows>(path, content)
 }
 
 /// The blocks in the content of a segment, as [`decode_gaps`].

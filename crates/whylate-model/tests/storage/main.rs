@@ -7,6 +7,7 @@ mod executions;
 mod happened;
 mod histograms;
 mod hostile;
+mod injections;
 mod journeys;
 mod killed;
 mod needs;

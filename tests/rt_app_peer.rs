@@ -15,31 +15,31 @@ use std::time::Duration;
 use whylate_rta::rtapp::json::{self, Entry, Node, Value};
 
 use crate::needs;
-use crate::program::said;
+use crate::rt_app_rows::numbers;
 
 /// The most that its calibration takes, and what a run takes beyond its time.
 const CALIBRATION: Duration = Duration::from_secs(150);
 const BEYOND: Duration = Duration::from_secs(20);
 
 /// rt-app, with the nanoseconds of its loop by its own calibration.
-pub(super) struct RtApp {
+pub(crate) struct RtApp {
     program: PathBuf,
     loop_ns: u64,
 }
 
 /// What its log says of one thread: sums over all rows, in microseconds.
 #[derive(Debug, Default)]
-pub(super) struct Logged {
-    pub(super) thread: String,
-    pub(super) rows: usize,
+pub(crate) struct Logged {
+    pub(crate) thread: String,
+    pub(crate) rows: usize,
     /// Running, and what was configured.
-    pub(super) run: (f64, f64),
+    pub(crate) run: (f64, f64),
     /// Length of passes with a period, and what was configured.
-    pub(super) period: (f64, f64),
+    pub(crate) period: (f64, f64),
 }
 
 /// rt-app, where it is installed and calibrates itself.
-pub(super) fn rt_app() -> Option<&'static RtApp> {
+pub(crate) fn rt_app() -> Option<&'static RtApp> {
     static CALIBRATED: OnceLock<Option<RtApp>> = OnceLock::new();
     CALIBRATED.get_or_init(RtApp::calibrated).as_ref()
 }
@@ -57,13 +57,8 @@ impl RtApp {
         number.map(|loop_ns| Self { program, loop_ns })
     }
 
-    /// Nanoseconds of its loop, as it found.
-    pub(super) fn loop_ns(&self) -> u64 {
-        self.loop_ns
-    }
-
     /// Runs a workload for so many seconds; what its logs say of each thread, or why it does not run.
-    pub(super) fn run(&self, file: &Path, seconds: u64) -> Result<Vec<Logged>, String> {
+    pub(crate) fn run(&self, file: &Path, seconds: u64) -> Result<Vec<Logged>, String> {
         let home = tempfile::tempdir().unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let text = self.preprocessed(&text, home.path(), seconds)?;
@@ -205,7 +200,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<bool> {
 /// Adds up the rows of a log.
 fn logged(thread: &str, text: &str) -> Logged {
     let mut sum = Logged { thread: thread.to_owned(), ..Logged::default() };
-    for row in text.lines().filter_map(super::numbers) {
+    for row in text.lines().filter_map(numbers) {
         sum.rows += 1;
         let add = |to: &mut (f64, f64), measured: f64, configured: f64| {
             if configured > 0.0 {
@@ -236,9 +231,4 @@ fn a_workload_is_written_as_rt_app_reads_it() {
         "# policy\n#idx perf run\n0 1 1100 9000 0 0 0 0 1000 10000 5\n0 1 900 500 0 0 0 0 1000 0 5";
     let sum = logged("a-0", log);
     assert_eq!((sum.rows, sum.run, sum.period), (2, (2_000.0, 2_000.0), (9_000.0, 10_000.0)));
-}
-
-/// What a refused run says, for a row.
-pub(super) fn first_line(output: &std::process::Output) -> String {
-    said(output).lines().find(|line| line.contains("whylate threads")).unwrap_or("").to_owned()
 }

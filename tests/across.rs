@@ -198,7 +198,6 @@ fn every_message_is_in_the_log_with_its_number_its_sending_and_its_reception() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn sizes_and_patterns_come_through_and_frames_are_as_long_as_is_told() {
     let _alone = program::alone();
     let Some(bed) = bed("sizes", "direct") else { return };
@@ -367,7 +366,6 @@ fn a_client_that_is_stopped_tells_both_ways_and_one_that_is_killed_leaves_a_read
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn several_runs_add_up_way_by_way_and_two_runs_are_compared() {
     let _alone = program::alone();
     let Some(bed) = bed("sum", "direct") else { return };

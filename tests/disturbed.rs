@@ -16,7 +16,6 @@ use crate::tasks::Task;
 const SIGINT: i32 = 2;
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_thread_moved_in_its_warm_up_is_noticed() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
@@ -122,7 +121,6 @@ fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_set_that_is_stopped_in_a_long_sleep_has_slept_and_lost_nothing_for_it() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();

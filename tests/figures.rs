@@ -117,7 +117,6 @@ fn the_parts_of_a_gap_sum_to_the_gap() {
 /// What was injected is kept with the run, each with its stamps, and no count of the verdict is larger than
 /// what it counts among.
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_self_test_keeps_what_it_injected_and_its_counts_are_parts_of_it() {
     let _alone = program::alone();
     if !needs::root() || needs::cpus(2).is_none() {

@@ -187,7 +187,6 @@ fn an_xdp_client_is_answered_by_every_reflector_over_ipv6() {
 
 /// Requests in the shortest frames of Ethernet, to reflectors of each kind: in this program, in the kernel.
 #[test]
-#[ignore = "live figure: to accept"]
 fn requests_in_frames_of_64_bytes_are_answered_by_every_reflector_and_accounted_for() {
     let _alone = program::alone();
     let Some(bed) = bed("shortest") else { return };
@@ -236,7 +235,6 @@ fn frames_by_xdp_leave_also_where_the_kernel_is_called_without_being_asked_wheth
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn both_ends_in_a_network_of_their_own_hear_each_other_and_account_for_all() {
     let _alone = program::alone();
     let Some(bed) = bed("vlan") else { return };
@@ -479,7 +477,6 @@ fn ended_early(warnings: &[Warning]) -> Option<&str> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_link_that_goes_away_in_the_run_ends_it_by_name_and_what_was_measured_is_kept() {
     let _alone = program::alone();
     for port in ["packet", "xdp"] {
@@ -500,7 +497,6 @@ fn a_link_that_goes_away_in_the_run_ends_it_by_name_and_what_was_measured_is_kep
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_reflector_whose_link_goes_away_tells_what_it_did_and_that_it_is_not_whole() {
     let _alone = program::alone();
     for (port, words) in [
@@ -527,7 +523,6 @@ fn a_reflector_whose_link_goes_away_tells_what_it_did_and_that_it_is_not_whole()
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
     let _alone = program::alone();
     for port in ["packet", "xdp"] {
@@ -553,7 +548,6 @@ fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_adds_up() {
     let _alone = program::alone();
     let Some(bed) = bed("killed") else { return };

@@ -99,7 +99,6 @@ fn is_sound(printed: &Printed, words: &str) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn every_command_line_of_the_paper_runs_and_prints_its_columns() {
     let _alone = program::alone();
     if !needs::root() {
@@ -133,7 +132,6 @@ fn every_command_line_of_the_paper_runs_and_prints_its_columns() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn every_job_of_the_papers_rate_monotonic_threads_is_a_hit_or_a_miss() {
     let _alone = program::alone();
     if !needs::root() {
@@ -167,7 +165,6 @@ fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_lea
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn latencies_are_printed_raw_and_one_for_each_wake_up() {
     let _alone = program::alone();
     let words = "hourglass -d 300ms -n 2 -a -p NORMAL -i HR -t 0 -w LAT 5.3ms -t 1 -w LAT_ABS 5ms";

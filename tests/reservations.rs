@@ -63,7 +63,6 @@ pub(crate) fn refused(words: &str) -> Option<String> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn reserved_threads_are_under_the_deadline_policy_count_overruns_and_all_is_put_back() {
     let _alone = program::alone();
     if !needs::root() {
@@ -141,7 +140,6 @@ fn what_a_killed_run_left_is_mended_by_the_next() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_runaway_real_time_set_is_ended_where_the_kernel_leaves_nobody_else_the_cpu() {
     let _alone = program::alone();
     if !needs::root() || needs::cpus(2).is_none() {

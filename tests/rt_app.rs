@@ -61,7 +61,6 @@ fn passes(run: &Run) -> BTreeMap<String, u64> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
     let _alone = program::alone();
     let Some(files) = examples() else { return };
@@ -136,7 +135,6 @@ fn steps_add_up(thread: &ThreadSummary) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_thread_that_keeps_busy_beside_a_hog_is_told_by_the_clock_and_by_what_it_received() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(1) else { return };
@@ -207,7 +205,6 @@ fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn every_event_is_done_as_often_as_the_file_says() {
     let _alone = program::alone();
     if !needs::root() {

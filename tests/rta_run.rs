@@ -68,7 +68,6 @@ fn files_policies_and_overheads_are_answered() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn predicted_tasks_run_and_stand_beside_what_was_measured() {
     let _alone = program::alone();
     if !needs::root() {

@@ -39,13 +39,11 @@ fn testpmd_is_measured(the_box: &str) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn testpmd_over_packet_sockets_is_measured_both_ways_and_nothing_of_it_is_left() {
     testpmd_is_measured("testpmd");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn testpmd_over_af_xdp_is_measured_both_ways_and_nothing_of_it_is_left() {
     if !possible() {
         return;

@@ -31,8 +31,8 @@ mod rt_app_peer;
 #[allow(dead_code, reason = "shared with figures")]
 mod rt_app_rows;
 mod rta;
+mod told;
 #[allow(dead_code, reason = "shared with the live figures")]
 #[path = "device/trials.rs"]
 mod trials;
-mod told;
 mod two_cpus;

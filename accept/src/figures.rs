@@ -4,60 +4,59 @@
 
 use accept::figure::Figure;
 
-mod device_bounds;
-mod device_fan_in;
-mod one_way_below_there_and_back;
-mod residence_in_the_round_trip;
-mod residence_of_planted_work;
-mod wait_in_the_ring;
-mod card_in_a_guest;
-mod hourglass2002_repeated;
-mod hourglass2002_timers;
-mod load_arrives;
-mod page_drawn;
-mod pam2017_repeated;
+mod busy_beside_hog;
 mod calibrated_backends;
 mod calibration_plants;
+mod card_in_a_guest;
+mod chain_loop_cost;
 mod clients_of_others;
+mod clock_sources;
 mod delay_beside_forward;
+mod delay_over_dpdk;
 mod delay_steps;
 mod departure_process;
-mod delay_over_dpdk;
 mod departures_beside_trafgen;
+mod device_bounds;
+mod device_fan_in;
 mod flows_side_by_side;
 mod forward_beside_testpmd;
 mod forward_by_xdp_beside_packet;
 mod forward_memif_beside_testpmd;
 mod gaps_beside_oslat;
-mod messages_over_dpdk_all_come;
-mod pass_beside_testpmd;
-mod rtt_beside_qperf;
-mod rtt_beside_sockperf;
-mod rtt_by_xdp_at_both_ends;
-mod rtt_memory;
-mod rtt_own_thread;
-mod rtt_ways_to_wait;
-mod short_requests_all_come;
-mod sink_distances;
-mod stalled_server;
-mod rtt_by_xdp_beside_net_af_xdp;
-mod send_beside_testpmd_and_trafgen;
-mod short_requests_all_come;
-mod stamps_of_passing;
-mod clock_sources;
-mod reservation_shares;
-mod rseq_word;
-mod busy_beside_hog;
-mod chain_loop_cost;
+mod hourglass2002_repeated;
+mod hourglass2002_timers;
 mod hourglass_beside_kernel;
+mod load_arrives;
+mod messages_over_dpdk_all_come;
+mod one_way_below_there_and_back;
+mod page_drawn;
+mod pam2017_repeated;
+mod pass_beside_testpmd;
 mod rate_monotonic_misses;
+mod reservation_shares;
 mod reserved;
+mod residence_in_the_round_trip;
+mod residence_of_planted_work;
+mod rseq_word;
 mod rt_app_examples;
 mod rt_app_periods;
 mod rta_jitter;
+mod rtt_beside_qperf;
+mod rtt_beside_sockperf;
+mod rtt_by_xdp_at_both_ends;
+mod rtt_by_xdp_beside_net_af_xdp;
+mod rtt_memory;
+mod rtt_own_thread;
+mod rtt_ways_to_wait;
 mod runaway_set;
 mod selftest;
+mod send_beside_testpmd_and_trafgen;
+mod short_requests_all_come;
+mod sink_distances;
+mod stalled_server;
+mod stamps_of_passing;
 mod switch_kinds;
+mod wait_in_the_ring;
 mod wake_beside_cyclictest;
 mod wake_named;
 mod wake_stalls;
@@ -66,61 +65,59 @@ mod working_sets;
 
 /// All of them, in the order in which they are taken and told.
 pub(crate) const ALL: &[&Figure] = &[
-    &device_bounds::FIGURE,
-    &device_fan_in::FIGURE,
-    &one_way_below_there_and_back::FIGURE,
-    &residence_in_the_round_trip::FIGURE,
-    &residence_of_planted_work::FIGURE,
-    &wait_in_the_ring::FIGURE,
-    &card_in_a_guest::FIGURE,
-    &hourglass2002_repeated::FIGURE,
-    &hourglass2002_timers::FIGURE,
-    &load_arrives::FIGURE,
-    &page_drawn::FIGURE,
-    &pam2017_repeated::FIGURE,
+    &busy_beside_hog::FIGURE,
     &calibrated_backends::FIGURE,
     &calibration_plants::FIGURE,
+    &card_in_a_guest::FIGURE,
+    &chain_loop_cost::FIGURE,
     &clients_of_others::FIGURE,
+    &clock_sources::FIGURE,
     &delay_beside_forward::FIGURE,
+    &delay_over_dpdk::FIGURE,
     &delay_steps::FIGURE,
     &departure_process::FIGURE,
-    &delay_over_dpdk::FIGURE,
     &departures_beside_trafgen::FIGURE,
+    &device_bounds::FIGURE,
+    &device_fan_in::FIGURE,
     &flows_side_by_side::FIGURE,
     &forward_beside_testpmd::FIGURE,
     &forward_by_xdp_beside_packet::FIGURE,
     &forward_memif_beside_testpmd::FIGURE,
     &gaps_beside_oslat::FIGURE,
-    &messages_over_dpdk_all_come::FIGURE,
-    &pass_beside_testpmd::FIGURE,
-    &rtt_beside_qperf::FIGURE,
-    &rtt_beside_sockperf::FIGURE,
-    &rtt_by_xdp_at_both_ends::FIGURE,
-    &rtt_memory::FIGURE,
-    &rtt_own_thread::FIGURE,
-    &rtt_ways_to_wait::FIGURE,
-    &short_requests_all_come::FIGURE,
-    &sink_distances::FIGURE,
-    &stalled_server::FIGURE,
-    &rtt_by_xdp_beside_net_af_xdp::FIGURE,
-    &send_beside_testpmd_and_trafgen::FIGURE,
-    &short_requests_all_come::FIGURE,
-    &stamps_of_passing::FIGURE,
-    &clock_sources::FIGURE,
-    &reservation_shares::FIGURE,
-    &rseq_word::FIGURE,
-    &wake_beside_cyclictest::FIGURE,
-    &busy_beside_hog::FIGURE,
-    &chain_loop_cost::FIGURE,
+    &hourglass2002_repeated::FIGURE,
+    &hourglass2002_timers::FIGURE,
     &hourglass_beside_kernel::FIGURE,
+    &load_arrives::FIGURE,
+    &messages_over_dpdk_all_come::FIGURE,
+    &one_way_below_there_and_back::FIGURE,
+    &page_drawn::FIGURE,
+    &pam2017_repeated::FIGURE,
+    &pass_beside_testpmd::FIGURE,
     &rate_monotonic_misses::FIGURE,
+    &reservation_shares::FIGURE,
     &reserved::FIGURE,
+    &residence_in_the_round_trip::FIGURE,
+    &residence_of_planted_work::FIGURE,
+    &rseq_word::FIGURE,
     &rt_app_examples::FIGURE,
     &rt_app_periods::FIGURE,
     &rta_jitter::FIGURE,
+    &rtt_beside_qperf::FIGURE,
+    &rtt_beside_sockperf::FIGURE,
+    &rtt_by_xdp_at_both_ends::FIGURE,
+    &rtt_by_xdp_beside_net_af_xdp::FIGURE,
+    &rtt_memory::FIGURE,
+    &rtt_own_thread::FIGURE,
+    &rtt_ways_to_wait::FIGURE,
     &runaway_set::FIGURE,
     &selftest::FIGURE,
+    &send_beside_testpmd_and_trafgen::FIGURE,
+    &short_requests_all_come::FIGURE,
+    &sink_distances::FIGURE,
+    &stalled_server::FIGURE,
+    &stamps_of_passing::FIGURE,
     &switch_kinds::FIGURE,
+    &wait_in_the_ring::FIGURE,
     &wake_beside_cyclictest::FIGURE,
     &wake_named::FIGURE,
     &wake_stalls::FIGURE,

@@ -16,25 +16,25 @@ use anyhow::{Context, Result, bail};
 #[path = "../../tests/between.rs"]
 mod between;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
-#[path = "../../tests/delaying.rs"]
-mod delaying;
-#[path = "../../tests/exponential.rs"]
-mod exponential;
-#[cfg(feature = "dpdk")]
-mod dpdk;
-mod figures;
-#[path = "../../tests/device/hogs.rs"]
-mod hogs;
-#[path = "../../tests/device/narrow.rs"]
-mod narrow;
 #[path = "../../tests/chromium.rs"]
 mod chromium;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/delaying.rs"]
+mod delaying;
+#[cfg(feature = "dpdk")]
+mod dpdk;
+#[path = "../../tests/exponential.rs"]
+mod exponential;
 mod figures;
 mod guest;
+#[path = "../../tests/device/hogs.rs"]
+mod hogs;
 #[path = "../../tests/hourglass2002.rs"]
 mod hourglass2002;
 #[path = "../../tests/misses.rs"]
 mod misses;
+#[path = "../../tests/device/narrow.rs"]
+mod narrow;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
@@ -53,25 +53,25 @@ mod program;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/requests.rs"]
 mod requests;
-#[path = "../../tests/device/trials.rs"]
-mod trials;
-#[path = "../../tests/two_cpus.rs"]
-mod two_cpus;
-mod site;
-#[path = "../../tests/told.rs"]
-mod told;
-#[path = "../../crates/whylate/tests/dpdk/tool.rs"]
-mod tool;
-#[path = "../../crates/whylate/tests/dpdk/ways.rs"]
-mod ways;
 #[path = "../../tests/rt_app_peer.rs"]
 mod rt_app_peer;
 #[path = "../../tests/rt_app_rows.rs"]
 mod rt_app_rows;
 #[path = "../../tests/runaway.rs"]
 mod runaway;
+mod site;
 #[path = "../../tests/stalls.rs"]
 mod stalls;
+#[path = "../../tests/told.rs"]
+mod told;
+#[path = "../../crates/whylate/tests/dpdk/tool.rs"]
+mod tool;
+#[path = "../../tests/device/trials.rs"]
+mod trials;
+#[path = "../../tests/two_cpus.rs"]
+mod two_cpus;
+#[path = "../../crates/whylate/tests/dpdk/ways.rs"]
+mod ways;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -86,7 +86,9 @@ fn main() -> ExitCode {
 fn run(words: impl Iterator<Item = String>) -> Result<()> {
     let (options, names): (Vec<String>, Vec<String>) =
         words.partition(|word| word.starts_with("--"));
-    if let Some(other) = options.iter().find(|of| !matches!(of.as_str(), "--fresh" | "--list" | "--table")) {
+    if let Some(other) =
+        options.iter().find(|of| !matches!(of.as_str(), "--fresh" | "--list" | "--table"))
+    {
         bail!("{other} is not known: usage: accept [--list | --table] [--fresh] [NAME..]");
     }
     let wanted = |figure: &Figure| {

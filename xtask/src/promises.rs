@@ -217,9 +217,11 @@ mod tests {
     #[test]
     fn a_figure_exists_is_named_by_a_row_and_has_a_line_in_the_newest_table() {
         let files = ["told", "new"].map(str::to_owned).into();
-        let table = "| figure | claim |\n| `told` | p50 | not met |\n| `gone` | p50 | met |\n".to_owned();
+        let table =
+            "| figure | claim |\n| `told` | p50 | not met |\n| `gone` | p50 | met |\n".to_owned();
         let figures = Figures { files, table };
-        let row = |name: &str| format!("| P1 | a promise | `test:runs`, `figure:{name}` | `cmd` |\n");
+        let row =
+            |name: &str| format!("| P1 | a promise | `test:runs`, `figure:{name}` | `cmd` |\n");
         assert!(figures.judge(&(row("told") + &row("told"))).iter().all(|of| of.ends_with(":new")));
         let of = figures.judge(&(row("told") + &row("new") + &row("gone")));
         let expected = [

@@ -32,15 +32,21 @@ mod endurance;
 mod faults;
 mod figures;
 mod flows;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod foreign;
 mod forward;
 mod forward_datagrams;
 mod frames;
 mod guest;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod hog;
 mod hourglass;
 mod killer2017;
 mod lab;
 mod load;
 mod log;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod looked;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
 mod pacing;
@@ -49,7 +55,6 @@ mod paper;
 mod peers;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
-mod planted_delays;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod program;
 mod rates;
@@ -66,6 +71,8 @@ mod rtt_faults;
 mod rtt_modes;
 mod shortest;
 mod sink;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod softirq;
 mod stamps;
 mod switch_cost;
 mod tail;

@@ -5,7 +5,7 @@ use whylate_model::breakdown::{Part, Point};
 use whylate_model::{CpuId, Ticks};
 use whylate_sys::tracefs::{Instance, Tracefs};
 
-use super::looked::{Looked, median};
+use crate::looked::{Looked, median};
 use crate::needs;
 
 /// Stamps of this clock are readings of the counter, and are printed as they are.
@@ -16,16 +16,16 @@ const TAKES_FRAMES_IN: &str = "vec == 3";
 const WITHIN: f64 = 0.1;
 
 /// One run of the softirq: from and to.
-pub(super) type Burst = (Ticks, Ticks);
+pub(crate) type Burst = (Ticks, Ticks);
 
 /// A trace of its own that has these softirqs alone, removed in the end.
-pub(super) struct Traced {
+pub(crate) struct Traced {
     tracefs: Tracefs,
     instance: Instance,
 }
 
 impl Traced {
-    pub(super) fn begin() -> Option<Self> {
+    pub(crate) fn begin() -> Option<Self> {
         let tracefs = needs::tracefs()?;
         let instance = tracefs.create_instance(&format!("planted-{}", std::process::id())).unwrap();
         // From here on dropping it removes the instance.
@@ -40,7 +40,7 @@ impl Traced {
     }
 
     /// The runs on this CPU since it was asked last, in their order.
-    pub(super) fn taken(&self, cpu: CpuId) -> Result<Vec<Burst>, String> {
+    pub(crate) fn taken(&self, cpu: CpuId) -> Result<Vec<Burst>, String> {
         let text = self.instance.read("trace").map_err(|error| error.to_string())?;
         self.instance.clear("trace").map_err(|error| error.to_string())?;
         runs(&text, cpu)
@@ -87,7 +87,7 @@ fn stamp(line: &str, event: &str, cpu: CpuId) -> Option<Ticks> {
 /// Requests that the driver was given while a datagram was taken in for long are taken in when that is
 /// over, as the kernel itself tells it: nine in ten within a tenth of its time. After a request is taken
 /// in, the softirq goes on with it for as long as it does without datagrams. No others wait.
-pub(super) fn waited(
+pub(crate) fn waited(
     (quiet, taken_quietly): (&Looked, &[Burst]),
     (busy, taken): (&Looked, &[Burst]),
     way: Part,

@@ -2,79 +2,17 @@
 //! replies into one segment, or one into two. Requests that share a segment of TCP because the link is slow,
 //! and such as are longer than a segment.
 
-use std::time::Duration;
-
 use whylate_model::breakdown::{Breakdown, CountedStamps, Point, Source, Station};
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
-use crate::foreign::{Foreign, at, python};
 use crate::needs;
-use crate::program::{self, Recorded, record_ending, recorded, said};
-use crate::requests::{Bed, flow};
-
-/// A server of streams: answers all that came at once in one segment, or each in two, or leaves after so
-/// many.
-const SERVER: &str = r#"
-import os, socket, sys, threading, time
-how, most, cpu = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-os.sched_setaffinity(0, {cpu})
-listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-listening.bind(("127.0.0.1", 0))
-listening.listen(8)
-print(listening.getsockname()[1], flush=True)
-def serve(s):
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    held, answered = b"", 0
-    while answered < most:
-        if how == "merge":
-            time.sleep(0.002)
-        more = s.recv(65536)
-        if not more:
-            return
-        held += more
-        replies = []
-        while len(held) >= 24 and len(held) >= int.from_bytes(held[6:8], "big"):
-            length = int.from_bytes(held[6:8], "big")
-            m, held = held[:length], held[length:]
-            if m[5] in (1, 3, 5):
-                replies.append(m[:5] + bytes([m[5] + 1]) + m[6:])
-        replies = replies[:most - answered]
-        if how == "split":
-            for reply in replies:
-                s.sendall(reply[:30])
-                time.sleep(0.0003)
-                s.sendall(reply[30:])
-        elif replies:
-            s.sendall(b"".join(replies))
-        answered += len(replies)
-    os._exit(0)
-while True:
-    threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
-"#;
-
-/// Requests of a recording that is not cut short are answered so often.
-const NEVER: u32 = u32::MAX;
-
-/// A run against such a server, where this machine can look.
-fn against(how: &str, most: u32, words: &str) -> Option<Recorded> {
-    let cpus = needs::cpus(2)?;
-    if !needs::root() || needs::tracefs().is_none() {
-        return None;
-    }
-    let words_of_server = [how.to_owned(), most.to_string(), cpus[0].to_string()];
-    let mut server = Foreign::start(python()?, SERVER, &words_of_server);
-    let port = server.line();
-    let words = format!(
-        "rtt 127.0.0.1:{port} --port tcp --wait block --breakdown=stamps,trace --cpus {} --warmup 100ms \
-         --timeout 300ms {words}",
-        cpus[1]
-    );
-    let recorded = record_ending(&words, &[0, 4]);
-    // A moment for its own end, where it has one.
-    std::thread::sleep(Duration::from_millis(20));
-    Some(recorded)
-}
+use crate::program::{self, Recorded, recorded, said};
+use crate::requests::flow;
+use crate::segments::{
+    AT_ONCE, NEVER, against, of_several_segments, of_several_segments_by_both, over_a_slow_link,
+    stamps_of_sendings,
+};
 
 fn breakdown(run: &Run) -> &Breakdown {
     flow(run).breakdown.as_deref().expect("requests were taken apart")
@@ -134,17 +72,6 @@ fn replies_that_come_in_one_segment_or_in_two_are_parts_that_sum_to_the_whole() 
     }
 }
 
-/// Stamps of what the client sends, by the kinds that parts are made of.
-fn stamps_of_sendings(of: &Breakdown) -> Vec<&CountedStamps> {
-    let wanted = |stamps: &&CountedStamps| ["tx sched", "tx software"].contains(&&*stamps.stamp);
-    let stamps: Vec<_> = of.stamps.iter().filter(wanted).collect();
-    assert_eq!(stamps.len(), 2, "{:#?}", of.stamps);
-    for stamps in &stamps {
-        assert!(stamps.adds_up() && stamps.came > 0, "{stamps:?}");
-    }
-    stamps
-}
-
 /// The report's table has the counts of this kind, how many were merged and how many cut among them. Of
 /// fewer than a thousand messages: the numbers are as they are.
 fn report_says(recorded: &Recorded, of: &CountedStamps) {
@@ -158,24 +85,10 @@ fn report_says(recorded: &Recorded, of: &CountedStamps) {
     assert!(of.asked < 1_000 && table.contains(&row), "no `{row}` in {table}");
 }
 
-/// Requests that are written at once: more than a new connection may have under way.
-const AT_ONCE: u32 = 32;
-
 #[test]
 fn requests_that_leave_in_one_segment_have_its_stamps_together_and_are_told_as_merged() {
     let _alone = program::alone();
-    if needs::program("tc").is_none() {
-        return;
-    }
-    let Some(bed) = Bed::up("merged") else { return };
-    // What is written while the link is busy with what was written before is put into one segment.
-    let slow = "tc qdisc replace dev client0 root tbf rate 4mbit burst 1600b limit 100kb";
-    at(&bed, "client", &slow.split(' ').collect::<Vec<_>>());
-    let recorded = recorded(&format!(
-        "rtt --bed {} --port tcp --wait block --no-trace --breakdown=stamps,told --size 400 \
-         --arrivals burst({AT_ONCE}) --rate 64pps --duration 1s --warmup 500ms",
-        bed.0
-    ));
+    let Some(recorded) = over_a_slow_link() else { return };
     sound(&recorded);
     let of = breakdown(&recorded.run);
     for stamps in stamps_of_sendings(of) {
@@ -213,23 +126,13 @@ fn stamps_that_find_no_room_in_the_error_queue_are_missing_and_told_and_the_rest
     }
 }
 
-/// Longer than two segments of Ethernet, and no longer than three.
-const LONG: u32 = 4_000;
+/// Segments of a long request.
 const SEGMENTS: u64 = 3;
 
 #[test]
 fn a_request_of_several_segments_has_the_stamps_of_its_last_and_no_part_is_taken_for_the_whole() {
     let _alone = program::alone();
-    let Some(bed) = Bed::up_as("cut", "bridge --tap") else { return };
-    // No segment is left to be cut by a card that does not exist.
-    for (end, device) in [("client", "client0"), ("server", "server0")] {
-        at(&bed, end, &["ip", "link", "set", "dev", device, "gso_max_segs", "1"]);
-    }
-    let recorded = recorded(&format!(
-        "rtt --bed {} --port tcp --wait block --no-trace --breakdown=stamps,told,tap --size {LONG} \
-         --rate 500pps --duration 300ms --warmup 100ms",
-        bed.0
-    ));
+    let Some(recorded) = of_several_segments() else { return };
     sound(&recorded);
     let of = breakdown(&recorded.run);
     let tap = of.tap.as_deref().expect("the bed has a tap");
@@ -239,6 +142,7 @@ fn a_request_of_several_segments_has_the_stamps_of_its_last_and_no_part_is_taken
     for stamps in stamps_of_sendings(of) {
         // Of what is written at once the last segment alone is stamped.
         assert_eq!((stamps.split, stamps.unknown), (0, 0), "{stamps:?}");
+        assert!(stamps.came > 0, "{stamps:?}");
         report_says(&recorded, stamps);
     }
 }
@@ -249,15 +153,7 @@ fn a_request_of_several_segments_passes_with_its_last_by_the_trace_as_by_stamps(
     if needs::tracefs().is_none() {
         return;
     }
-    let Some(bed) = Bed::up("pieces") else { return };
-    for (end, device) in [("client", "client0"), ("server", "server0")] {
-        at(&bed, end, &["ip", "link", "set", "dev", device, "gso_max_segs", "1"]);
-    }
-    let recorded = recorded(&format!(
-        "rtt --bed {} --port tcp --wait block --breakdown --size {LONG} --rate 500pps \
-         --duration 300ms --warmup 100ms",
-        bed.0
-    ));
+    let Some(recorded) = of_several_segments_by_both() else { return };
     sound(&recorded);
     let of = breakdown(&recorded.run);
     // The stamps are those of the last segment: between one's events and another's lie microseconds.

@@ -8,8 +8,7 @@ use whylate_model::{CpuId, Ticks};
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::{affinity, sched, thread};
 
-use crate::needs;
-use crate::program::{self, Beside};
+use crate::program::Beside;
 
 /// Its name.
 pub(crate) const NAME: &str = "planted-hog";
@@ -48,21 +47,22 @@ fn take(cpu: CpuId, pace: Pace, stop: &AtomicBool) -> Bursts {
     bursts
 }
 
-/// Threads of this process that have the hog's name.
-fn hogs() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
-    names.filter(|name| name.as_ref().is_ok_and(|name| name.trim_end() == NAME)).count()
-}
-
 #[test]
 fn a_hog_ends_with_a_test_that_panics() {
+    use crate::{needs, program};
+
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(1) else { return };
     if !needs::root() {
         return;
     }
     let pace = Pace { burst: Duration::from_millis(4), between: Duration::from_millis(40) };
+    // Threads of this process that have the hog's name.
+    let hogs = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")));
+        names.filter(|name| name.as_ref().is_ok_and(|name| name.trim_end() == NAME)).count()
+    };
     let failed = std::panic::catch_unwind(|| {
         let _hog = begin(cpus[0], pace);
         program::until("it is at work", || (hogs() > 0).then_some(()));

@@ -9,6 +9,8 @@
 mod across;
 mod backends;
 mod between;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod borne_out;
 mod breakdown;
 mod breakdown_faults;
 mod calibrate;
@@ -28,6 +30,7 @@ mod device;
 mod directories;
 mod disturbed;
 mod doctor;
+mod elsewhere;
 mod endurance;
 mod faults;
 mod figures;
@@ -49,6 +52,7 @@ mod log;
 mod looked;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
+mod one_end;
 mod pacing;
 mod pairs;
 mod paper;
@@ -69,6 +73,7 @@ mod rta_run;
 mod rtt;
 mod rtt_faults;
 mod rtt_modes;
+mod segments;
 mod shortest;
 mod sink;
 #[allow(dead_code, reason = "shared with the live figures")]
@@ -80,3 +85,4 @@ mod tap;
 mod versions;
 mod wake;
 mod watch;
+mod watching;

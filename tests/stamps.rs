@@ -2,15 +2,15 @@
 //! and requests are taken apart by what is left. Beside it a program in another language that asks the
 //! same kernel for the same stamps.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use whylate_model::breakdown::{
     Breakdown, CountedStamps, PartShare, Point, Probed, Source, Station,
 };
 
 use crate::foreign::{Foreign, python, python_in};
-use crate::program::{self, Recorded, ended, recorded, said, whylate};
+use crate::one_end::whose_server_is_elsewhere;
+use crate::program::{self, Recorded, recorded, said};
 use crate::requests::{Bed, flow};
 
 /// Every kind that there is, in the order in which they are told.
@@ -144,38 +144,10 @@ fn over_a_bed_the_same_kinds_never_come_and_are_told() {
     goes_on(&recorded);
 }
 
-/// A command of the program in one end of a bed, as on a host of its own.
-fn inside(bed: &Bed, end: &str, words: &[&str]) -> Command {
-    // For its environment.
-    let program = whylate([""; 0]);
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", &format!("whylate-{}-{end}", bed.0)]);
-    command.arg(program.get_program()).args(words).stdin(Stdio::null());
-    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
-}
-
 #[test]
 fn of_a_server_on_another_host_nothing_is_told_and_the_way_there_and_back_is_one_part() {
     let _alone = program::alone();
-    let Some(bed) = Bed::up("one-end") else { return };
-    let listen = ["reflect", "--listen", "198.18.0.2:4021", "--idle", "60s"];
-    let mut server = inside(&bed, "server", &listen);
-    let child = server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut server = program::Started(child);
-    let told = BufReader::new(server.0.stderr.take().unwrap());
-    let mut lines = told.lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.starts_with("listening on ")), "it listens nowhere");
-    let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
-    let words = "rtt 198.18.0.2:4021 --rate 1kpps --duration 300ms --warmup 100ms --wait block \
-                 --no-trace --breakdown=stamps,told -o";
-    let mut words: Vec<&str> = words.split_whitespace().collect();
-    words.push(directory.to_str().unwrap());
-    let output = inside(&bed, "client", &words).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
-    let run = program::read(&directory);
-    ended(output.status.code(), &run);
+    let Some(run) = whose_server_is_elsewhere() else { return };
     let of = flow(&run).breakdown.as_deref().expect("requests were taken apart");
     assert!(of.requests > 0 && of.far_stamps.is_empty(), "{of:#?}");
     let (left, came) = (Point::there(Station::Driver), Point::back(Station::Arrived));

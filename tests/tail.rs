@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
+use whylate_model::CpuId;
 use whylate_model::cause::Cause;
 use whylate_model::run::Run;
 use whylate_model::tail::{Tail, WatchedBy};
 use whylate_model::warning::Warning;
-use whylate_model::CpuId;
 
 use crate::hog::{self, Pace};
 use crate::needs;

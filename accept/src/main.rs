@@ -12,14 +12,36 @@ use accept::figure::Figure;
 use accept::{driver, table};
 use anyhow::{Context, Result, bail};
 
+#[path = "../../tests/borne_out.rs"]
+mod borne_out;
+#[path = "../../tests/elsewhere.rs"]
+mod elsewhere;
 mod figures;
+#[path = "../../tests/foreign.rs"]
+mod foreign;
+#[path = "../../tests/hog.rs"]
+mod hog;
+#[path = "../../tests/looked.rs"]
+mod looked;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
+#[path = "../../tests/one_end.rs"]
+mod one_end;
 mod peers;
+mod plant;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/program.rs"]
 mod program;
+#[expect(dead_code, reason = "shared with the tests of the whole tool")]
+#[path = "../../tests/requests.rs"]
+mod requests;
+#[path = "../../tests/segments.rs"]
+mod segments;
+#[path = "../../tests/softirq.rs"]
+mod softirq;
+#[path = "../../tests/watching.rs"]
+mod watching;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {

@@ -22,7 +22,8 @@ const LEAST_PAIRS: usize = 40;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "planted_tokens",
-    method: "time that the second of two requests spends in a queue that has tokens for the first, through a bed",
+    method: "time that the second of two requests spends in the queue of a bed's client, which has tokens for \
+             the first",
     rows: &[
         Row {
             claim: "in the queue without tokens to wait for, of what they take",

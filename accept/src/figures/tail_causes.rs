@@ -74,13 +74,13 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let second = tail(&sleeps, 1);
     let stalled = recorded(&seat, &[], stall);
     let stormed =
-        recorded(&format!("{seat} --slow 95"), &[], |_| interrupts::storms(client, STORMS));
-    let sent = sleeps.flows[1].packets.sent;
+        recorded(&format!("{seat} --slow 95"), &[], |_| interrupts::storm(client, STORMS));
+    let all = sleeps.flows[1].packets.sent;
     Ok(vec![
         named(&spins, 0, is_hog),
         named(&sleeps, 0, is_hog),
         named(&sleeps, 1, is_hog),
-        Reading::Share { hits: (second.requests + second.by_whylate).min(sent), of: sent },
+        Reading::Share { hits: (second.requests + second.by_whylate).min(all), of: all },
         named(&stalled, 0, |of| of.end == End::Other && of.cause == Cause::Stopped),
         Reading::held(!tail(&stalled, 0).claimed().any(is_idle)),
         named(&stormed, 0, |of| {

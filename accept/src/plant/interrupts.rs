@@ -16,14 +16,14 @@ const APART: u64 = 5_000;
 
 /// Has the timer of a CPU interrupt it for 4.5 ms, again and again: the next interrupt is due when the
 /// last is over, or before.
-pub(crate) fn storms(cpu: CpuId, times: usize) {
-    let storm = move || {
+pub(crate) fn storm(cpu: CpuId, storms: usize) {
+    let work = move || {
         thread::set_name("planted-timers").unwrap();
         affinity::set(&[cpu]).unwrap();
         sched::set_fifo(50).unwrap();
         let timer = || timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).unwrap();
         let timers: Vec<_> = (0..TIMERS).map(|_| timer()).collect();
-        for _ in 0..times {
+        for _ in 0..storms {
             let first = clock_ns(Clock::Monotonic) + 2_000_000;
             for (at, timer) in (first..).step_by(APART as usize).zip(&timers) {
                 let it_interval = Timespec::default();
@@ -37,5 +37,5 @@ pub(crate) fn storms(cpu: CpuId, times: usize) {
             std::thread::sleep(Duration::from_millis(66));
         }
     };
-    std::thread::spawn(storm).join().unwrap();
+    std::thread::spawn(work).join().unwrap();
 }

@@ -9,6 +9,8 @@
 mod across;
 mod backends;
 mod between;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod borne_out;
 mod breakdown;
 mod breakdown_faults;
 mod calibrate;
@@ -27,14 +29,19 @@ mod device;
 mod directories;
 mod disturbed;
 mod doctor;
+mod elsewhere;
 mod endurance;
 mod faults;
 mod figures;
 mod flows;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod foreign;
 mod forward;
 mod forward_datagrams;
 mod frames;
 mod guest;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod hog;
 mod hourglass;
 #[allow(dead_code, reason = "shared with the figures")]
 mod hourglass2002;
@@ -44,14 +51,16 @@ mod killer2017;
 mod lab;
 mod load;
 mod log;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod looked;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
+mod one_end;
 mod pacing;
 mod pairs;
 mod paper;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
-mod planted_delays;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod program;
 mod rates;
@@ -72,6 +81,11 @@ mod runaway;
 mod shortest;
 mod sink;
 mod stalls;
+mod segments;
+mod shortest;
+mod sink;
+#[allow(dead_code, reason = "shared with the live figures")]
+mod softirq;
 mod stamps;
 mod switch_cost;
 mod tail;
@@ -82,3 +96,4 @@ mod told;
 mod versions;
 mod wake;
 mod watch;
+mod watching;

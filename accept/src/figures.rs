@@ -2,8 +2,9 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "a round may say why it is left out; most need not")]
 
-use accept::figure::Figure;
+use accept::figure::{Figure, Reading};
 
+mod agreement_of_sources;
 mod busy_beside_hog;
 mod calibrated_backends;
 mod calibration_plants;
@@ -29,9 +30,16 @@ mod hourglass_beside_kernel;
 mod load_arrives;
 mod messages_over_dpdk_all_come;
 mod one_way_below_there_and_back;
+mod pacing_beside_hog;
 mod page_drawn;
 mod pam2017_repeated;
 mod pass_beside_testpmd;
+mod planted_hog;
+mod planted_server_delay;
+mod planted_softirq;
+mod planted_tokens;
+mod points_that_come;
+mod quiet_tail;
 mod rate_monotonic_misses;
 mod reservation_shares;
 mod reserved;
@@ -51,20 +59,25 @@ mod rtt_ways_to_wait;
 mod runaway_set;
 mod selftest;
 mod send_beside_testpmd_and_trafgen;
+mod shared_segments;
 mod short_requests_all_come;
 mod sink_distances;
 mod stalled_server;
 mod stamps_of_passing;
 mod switch_kinds;
+mod tail_causes;
+mod tap_between_stamps;
 mod wait_in_the_ring;
 mod wake_beside_cyclictest;
 mod wake_named;
 mod wake_stalls;
+mod watched_servers;
 mod working_set_growth;
 mod working_sets;
 
 /// All of them, in the order in which they are taken and told.
 pub(crate) const ALL: &[&Figure] = &[
+    &agreement_of_sources::FIGURE,
     &busy_beside_hog::FIGURE,
     &calibrated_backends::FIGURE,
     &calibration_plants::FIGURE,
@@ -90,9 +103,16 @@ pub(crate) const ALL: &[&Figure] = &[
     &load_arrives::FIGURE,
     &messages_over_dpdk_all_come::FIGURE,
     &one_way_below_there_and_back::FIGURE,
+    &pacing_beside_hog::FIGURE,
     &page_drawn::FIGURE,
     &pam2017_repeated::FIGURE,
     &pass_beside_testpmd::FIGURE,
+    &planted_hog::FIGURE,
+    &planted_server_delay::FIGURE,
+    &planted_softirq::FIGURE,
+    &planted_tokens::FIGURE,
+    &points_that_come::FIGURE,
+    &quiet_tail::FIGURE,
     &rate_monotonic_misses::FIGURE,
     &reservation_shares::FIGURE,
     &reserved::FIGURE,
@@ -112,15 +132,19 @@ pub(crate) const ALL: &[&Figure] = &[
     &runaway_set::FIGURE,
     &selftest::FIGURE,
     &send_beside_testpmd_and_trafgen::FIGURE,
+    &shared_segments::FIGURE,
     &short_requests_all_come::FIGURE,
     &sink_distances::FIGURE,
     &stalled_server::FIGURE,
     &stamps_of_passing::FIGURE,
     &switch_kinds::FIGURE,
+    &tail_causes::FIGURE,
+    &tap_between_stamps::FIGURE,
     &wait_in_the_ring::FIGURE,
     &wake_beside_cyclictest::FIGURE,
     &wake_named::FIGURE,
     &wake_stalls::FIGURE,
+    &watched_servers::FIGURE,
     &working_set_growth::FIGURE,
     &working_sets::FIGURE,
 ];

@@ -15,6 +15,8 @@ use anyhow::{Context, Result, bail};
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/between.rs"]
 mod between;
+#[path = "../../tests/borne_out.rs"]
+mod borne_out;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/chromium.rs"]
 mod chromium;
@@ -23,14 +25,22 @@ mod chromium;
 mod delaying;
 #[cfg(feature = "dpdk")]
 mod dpdk;
+#[path = "../../tests/elsewhere.rs"]
+mod elsewhere;
 #[path = "../../tests/exponential.rs"]
 mod exponential;
 mod figures;
+#[path = "../../tests/foreign.rs"]
+mod foreign;
 mod guest;
+#[path = "../../tests/hog.rs"]
+mod hog;
 #[path = "../../tests/device/hogs.rs"]
 mod hogs;
 #[path = "../../tests/hourglass2002.rs"]
 mod hourglass2002;
+#[path = "../../tests/looked.rs"]
+mod looked;
 #[path = "../../tests/misses.rs"]
 mod misses;
 #[path = "../../tests/device/narrow.rs"]
@@ -38,6 +48,8 @@ mod narrow;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;
+#[path = "../../tests/one_end.rs"]
+mod one_end;
 mod over_dpdk;
 #[allow(dead_code, reason = "shared with the tests over DPDK, and used by the feature dpdk alone")]
 #[path = "../../crates/whylate-dpdk/tests/peer.rs"]
@@ -59,7 +71,11 @@ mod rt_app_peer;
 mod rt_app_rows;
 #[path = "../../tests/runaway.rs"]
 mod runaway;
+#[path = "../../tests/segments.rs"]
+mod segments;
 mod site;
+#[path = "../../tests/softirq.rs"]
+mod softirq;
 #[path = "../../tests/stalls.rs"]
 mod stalls;
 #[path = "../../tests/told.rs"]
@@ -70,6 +86,8 @@ mod tool;
 mod trials;
 #[path = "../../tests/two_cpus.rs"]
 mod two_cpus;
+#[path = "../../tests/watching.rs"]
+mod watching;
 #[path = "../../crates/whylate/tests/dpdk/ways.rs"]
 mod ways;
 

@@ -76,21 +76,78 @@ fn answer(bed: &Bed, tell: &Sender<SocketAddr>, done: &AtomicBool) -> Result<(),
 fn ask(bed: &Bed, told: &Receiver<SocketAddr>) -> Result<u32, NetError> {
     let socket = socket(bed, Role::Client)?;
     let Ok(server) = told.recv_timeout(WAIT * MOST) else { return Ok(0) };
-    let mut echoed = 0;
+    Ok(echoes(&socket, server))
+}
+
+/// Sends datagrams one after the other until enough of them came back, each once. One that is late comes
+/// while a later one is waited for, and all behind it may be as late.
+fn echoes(socket: &UdpSocket, server: SocketAddr) -> u32 {
+    let (mut echoed, mut next) = (0, 0);
     for number in 0..MOST {
-        let sent = number.to_le_bytes();
-        let mut back = [0; 64];
         // A network that is not ready yet refuses; it is tried again.
-        if socket.send_to(&sent, server).is_err() {
+        if socket.send_to(&number.to_le_bytes(), server).is_err() {
             std::thread::sleep(WAIT);
             continue;
         }
-        if socket.recv_from(&mut back).is_ok_and(|(n, from)| back[..n] == sent && from == server) {
-            echoed += 1;
+        let mut back = [0; 64];
+        let Ok((length, from)) = socket.recv_from(&mut back) else { continue };
+        let Ok(came) = <[u8; 4]>::try_from(back.get(..length).unwrap_or_default()) else {
+            continue;
+        };
+        let came = u32::from_le_bytes(came);
+        if from == server && (next..=number).contains(&came) {
+            (echoed, next) = (echoed + 1, came + 1);
         }
         if echoed >= ENOUGH {
             break;
         }
     }
-    Ok(echoed)
+    echoed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, UdpSocket};
+    use std::time::Duration;
+
+    use super::{ENOUGH, echoes};
+
+    /// A server that answers each datagram by these of those that came, by their place; how many echoes are
+    /// counted.
+    fn counted(answers: fn(usize) -> Vec<usize>) -> u32 {
+        let bound = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            socket
+        };
+        let (client, server) = (bound(), bound());
+        let at: SocketAddr = server.local_addr().unwrap();
+        let (ended, end) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut came = Vec::new();
+                while end.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
+                    let mut datagram = [0; 64];
+                    let Ok((length, from)) = server.recv_from(&mut datagram) else { continue };
+                    came.push(datagram[..length].to_vec());
+                    for of in answers(came.len() - 1) {
+                        server.send_to(&came[of], from).unwrap();
+                    }
+                }
+            });
+            let echoed = echoes(&client, at);
+            drop(ended);
+            echoed
+        })
+    }
+
+    #[test]
+    fn datagrams_that_are_all_one_late_came_through_and_none_counts_twice() {
+        assert_eq!(counted(|last| vec![last]), ENOUGH);
+        // Each comes while the next one is waited for.
+        assert_eq!(counted(|last| last.checked_sub(1).into_iter().collect()), ENOUGH);
+        // The first comes again and again.
+        assert_eq!(counted(|_| vec![0]), 1);
+        assert_eq!(counted(|_| Vec::new()), 0);
+    }
 }

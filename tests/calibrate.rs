@@ -16,7 +16,6 @@ use whylate_model::run::{Run, RunState};
 use whylate_model::warning::Warning;
 
 use crate::needs;
-use crate::pairs::say;
 use crate::program::{self, said, whylate};
 use crate::requests::{flow, logged, series};
 
@@ -334,7 +333,7 @@ const LEAST_TOLERANCE_NS: f64 = 1e6;
 const MOST_TOLERANCE_NS: f64 = 1e8;
 
 #[test]
-#[ignore = "takes a minute of a quiet host: `make bench` runs it"]
+#[ignore = "takes a minute of a quiet host: run by its name"]
 fn one_in_ten_thousand_that_is_planted_moves_the_limit_of_a_backend_from_p99_99_to_below_it() {
     let _alone = program::alone();
     if !ready() {
@@ -360,7 +359,7 @@ fn one_in_ten_thousand_that_is_planted_moves_the_limit_of_a_backend_from_p99_99_
         let all = tail.planted + tail.unplanted;
         let percent = |limit: whylate_model::calibration::Limit| limit.percent.unwrap_or(0.0);
         let (without, with) = (percent(tail.limit_without), percent(tail.limit_with));
-        say(&format!(
+        needs::say(&format!(
             "{} of {all} are {by} ns late at a tolerance of {tolerance} ns: up to p{without} without, p{with} \
              with",
             tail.planted

@@ -58,7 +58,7 @@ fn from_run_directories(directory: &Path, set: &Distributions) {
 }
 
 #[test]
-#[ignore = "takes some minutes of a quiet host: `make bench` runs it"]
+#[ignore = "takes some minutes of a quiet host: run by its name"]
 fn tools_stand_beside_the_truth_of_a_device_and_the_log_of_a_network_function() {
     let _alone = program::alone();
     let there = needs::root() && needs::program("ip").is_some();

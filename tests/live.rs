@@ -57,7 +57,6 @@ mod looked;
 mod needs;
 mod one_end;
 mod pacing;
-mod pairs;
 mod paper;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
@@ -78,14 +77,14 @@ mod rtt;
 mod rtt_faults;
 mod rtt_modes;
 mod runaway;
-mod shortest;
-mod sink;
-mod stalls;
 mod segments;
 mod shortest;
+mod shortest;
+mod sink;
 mod sink;
 #[allow(dead_code, reason = "shared with the live figures")]
 mod softirq;
+mod stalls;
 mod stamps;
 mod switch_cost;
 mod tail;

@@ -148,3 +148,11 @@ pub(crate) const ALL: &[&Figure] = &[
     &working_set_growth::FIGURE,
     &working_sets::FIGURE,
 ];
+
+/// The smallest of some shares.
+fn fewest(shares: impl IntoIterator<Item = (u64, u64)>) -> Reading {
+    let share = |of: &(u64, u64)| of.0 as f64 / of.1.max(1) as f64;
+    let least = shares.into_iter().min_by(|a, b| share(a).total_cmp(&share(b)));
+    let (hits, of) = least.expect("at least one");
+    Reading::Share { hits: hits.min(of), of }
+}

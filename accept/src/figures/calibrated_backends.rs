@@ -21,7 +21,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("backends with more than 1 000 messages at the first delay"),
         row("backends with an error of the median, or worth fewer than 100 messages"),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 15.0,
     most_taken: Some(0.05),
     needs: || {

@@ -19,7 +19,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("runs with nine of ten stamps of the card"),
         row("runs of whose stamps of the card one of ten at most is contradicted"),
     ],
-    rounds: 2,
+    rounds: 1,
     seconds: 20.0,
     most_taken: None,
     needs: || {

@@ -42,7 +42,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "runs with a bound around 50 us", unit: "rounds", bound: Bound::Always },
         Row { claim: "runs with half the bursts by frames", unit: "rounds", bound: Bound::Always },
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 60.0,
     most_taken: Some(0.05),
     needs: || {

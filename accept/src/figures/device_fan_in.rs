@@ -30,7 +30,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::Always,
         },
     ],
-    rounds: 2,
+    rounds: 1,
     seconds: 45.0,
     most_taken: Some(0.05),
     needs: || {

@@ -29,7 +29,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "a turn of the loop over oslat's", unit: "ratio", bound: Bound::Told },
         Row { claim: "longest gap over oslat's", unit: "ratio", bound: Bound::Told },
     ],
-    rounds: 8,
+    rounds: 6,
     seconds: 4.0,
     most_taken: None,
     needs: || {

@@ -19,7 +19,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "one way by packet over there and back", unit: "ratio", bound: BELOW },
     ],
     // Of nine, one on each side may lie outside of the interval.
-    rounds: 9,
+    rounds: 6,
     seconds: 4.0,
     most_taken: None,
     needs: || {

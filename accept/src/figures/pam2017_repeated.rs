@@ -18,7 +18,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("least time in the host no more than the least round trip"),
         row("median time in the host no more than the median round trip"),
     ],
-    rounds: 2,
+    rounds: 1,
     seconds: 15.0,
     most_taken: None,
     needs: || {

@@ -33,7 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("arrivals over AF_XDP by metadata", MOST),
         row("way to another host and back as one part", MOST),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 16.0,
     most_taken: Some(0.05),
     needs: || {

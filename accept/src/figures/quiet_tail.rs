@@ -23,7 +23,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "nothing is claimed that others plant", unit: "rounds", bound: Bound::Always },
         Row { claim: "requests that were looked at", unit: "share", bound: Bound::AtLeast(0.98) },
     ],
-    rounds: 6,
+    rounds: 4,
     seconds: 3.5,
     most_taken: None,
     needs: || {

@@ -51,7 +51,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("p99 over sockperf's, 9 000 bytes through a bed"),
         row("p99.9 over sockperf's, 9 000 bytes through a bed"),
     ],
-    rounds: 6,
+    rounds: 4,
     seconds: 24.0,
     // More than that is no p99 of ours or theirs.
     most_taken: Some(0.05),

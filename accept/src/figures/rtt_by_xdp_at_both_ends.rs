@@ -16,7 +16,7 @@ pub(crate) const FIGURE: Figure = Figure {
         unit: "ratio",
         bound: Bound::AtMost(0.5),
     }],
-    rounds: 10,
+    rounds: 8,
     seconds: 2.5,
     most_taken: None,
     needs: || {

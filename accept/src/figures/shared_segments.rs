@@ -32,7 +32,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("of each burst one is merged, and more", "rounds", Bound::Always),
         row("of several segments: paired by the tap", "share", Bound::AtLeast(0.9)),
     ],
-    rounds: 4,
+    rounds: 3,
     seconds: 7.0,
     most_taken: Some(0.05),
     needs: || {

@@ -45,7 +45,7 @@ pub(crate) const FIGURE: Figure = Figure {
         claimed("and not idle"),
         claimed("interrupts are named by their vector"),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 14.0,
     most_taken: Some(0.025),
     needs: || {

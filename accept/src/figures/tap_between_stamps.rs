@@ -33,7 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("one in ten stamped: compared with the driver", Bound::AtMost(0.2)),
         row("one in ten stamped: agree", AGREES),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 16.0,
     most_taken: Some(0.05),
     needs: || {

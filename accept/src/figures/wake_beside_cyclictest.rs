@@ -20,7 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "p50 of the lateness over cyclictest's", unit: "ratio", bound: SAME },
         Row { claim: "p99 of the lateness over cyclictest's", unit: "ratio", bound: SAME },
     ],
-    rounds: 12,
+    rounds: 8,
     seconds: 7.0,
     most_taken: Some(0.05),
     needs: || {

@@ -79,8 +79,6 @@ mod rtt_modes;
 mod runaway;
 mod segments;
 mod shortest;
-mod shortest;
-mod sink;
 mod sink;
 #[allow(dead_code, reason = "shared with the live figures")]
 mod softirq;

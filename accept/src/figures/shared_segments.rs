@@ -32,8 +32,8 @@ pub(crate) const FIGURE: Figure = Figure {
         row("of each burst one is merged, and more", "rounds", Bound::Always),
         row("of several segments: paired by the tap", "share", Bound::AtLeast(0.9)),
     ],
-    rounds: 4,
-    seconds: 7.0,
+    rounds: 3,
+    seconds: 9.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

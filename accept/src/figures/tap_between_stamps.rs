@@ -33,8 +33,8 @@ pub(crate) const FIGURE: Figure = Figure {
         row("one in ten stamped: compared with the driver", Bound::AtMost(0.2)),
         row("one in ten stamped: agree", AGREES),
     ],
-    rounds: 3,
-    seconds: 16.0,
+    rounds: 2,
+    seconds: 20.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

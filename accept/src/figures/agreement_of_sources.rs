@@ -26,7 +26,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("of several segments: told by both", "share", Bound::AtLeast(0.9)),
         row("of several segments: stand at their places", "share", Bound::AtLeast(0.9)),
     ],
-    rounds: 4,
+    rounds: 3,
     seconds: 4.0,
     most_taken: Some(0.05),
     needs: || {

@@ -42,7 +42,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("bursts are named after a thread", "rounds", Bound::Always),
     ],
     rounds: 6,
-    seconds: 7.5,
+    seconds: 5.5,
     most_taken: Some(0.025),
     needs: || {
         needs::can_be_root()?;
@@ -74,7 +74,7 @@ impl Hogged {
         let (client, other) = plant::place();
         let hog = hog::begin(client, PACE);
         let recorded = recorded(&format!(
-            "rtt {words} --cpus {client} --other-cpu {other} --duration 1500ms --warmup 100ms"
+            "rtt {words} --cpus {client} --other-cpu {other} --duration 1s --warmup 100ms"
         ));
         let measured = hog.end().len() as u64 * 2 / 3;
         Self { recorded, measured }

@@ -36,7 +36,7 @@ pub(crate) const FIGURE: Figure = Figure {
         share("busy: found, of what the server says", AS_SAID),
     ],
     rounds: 6,
-    seconds: 6.0,
+    seconds: 5.0,
     most_taken: Some(0.025),
     needs: || {
         needs::can_be_root()?;
@@ -56,7 +56,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let ask = |how: &str, wait: Duration| {
         let mut server = LateServer::start(how, wait, other);
         let looked = look(&format!(
-            "{} {LOOKING} --cpus {client} --rate 100pps --duration 1s --warmup 100ms",
+            "{} {LOOKING} --cpus {client} --rate 100pps --duration 600ms --warmup 100ms",
             server.at
         ));
         let had = median(server.had(looked.journeys.len()));

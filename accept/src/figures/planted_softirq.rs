@@ -60,7 +60,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let traced = Traced::begin().ok_or("the kernel's tracing cannot be had")?;
     let words = format!(
         "--bed {} {LOOKING} --cpus {client} --other-cpu {other} --fifo 50 --rate 300pps \
-         --duration 1500ms --warmup 100ms",
+         --duration 1s --warmup 100ms",
         bed.0
     );
     // First the sender's CPU takes datagrams in itself, which shows how long that takes; then the

@@ -51,7 +51,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let bed = Bed::up("tokens").ok_or("there is no bed")?;
     let words = format!(
         "--bed {} {LOOKING} --cpus {client} --other-cpu {other} --size 1000 --arrivals pair(10us) \
-         --rate 100pps --duration 1500ms --warmup 100ms",
+         --rate 100pps --duration 1200ms --warmup 100ms",
         bed.0
     );
     let queue = |words: &str| at(&bed, "client", &words.split(' ').collect::<Vec<_>>());

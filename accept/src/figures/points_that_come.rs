@@ -34,7 +34,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("way to another host and back as one part", MOST),
     ],
     rounds: 2,
-    seconds: 16.0,
+    seconds: 18.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;
@@ -62,7 +62,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
 }
 
 fn taken_apart(words: &str) -> Recorded {
-    recorded(&format!("rtt --rate 1kpps --duration 500ms --warmup 100ms {words}"))
+    recorded(&format!("rtt --rate 1kpps --duration 400ms --warmup 100ms {words}"))
 }
 
 fn breakdown(run: &Run) -> &Breakdown {

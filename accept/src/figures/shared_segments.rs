@@ -33,7 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("of several segments: paired by the tap", "share", Bound::AtLeast(0.9)),
     ],
     rounds: 3,
-    seconds: 7.0,
+    seconds: 9.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

@@ -45,8 +45,8 @@ pub(crate) const FIGURE: Figure = Figure {
         claimed("and not idle"),
         claimed("interrupts are named by their vector"),
     ],
-    rounds: 2,
-    seconds: 14.0,
+    rounds: 3,
+    seconds: 13.0,
     most_taken: Some(0.025),
     needs: || {
         needs::can_be_root()?;

@@ -34,7 +34,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("one in ten stamped: agree", AGREES),
     ],
     rounds: 2,
-    seconds: 16.0,
+    seconds: 20.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

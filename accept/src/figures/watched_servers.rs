@@ -43,7 +43,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("behind bytes that were queued before: taken apart", "share", HALF),
     ],
     rounds: 6,
-    seconds: 6.0,
+    seconds: 4.7,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

@@ -102,7 +102,8 @@ fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_
         adds_up(at);
         assert_eq!(at.runs, 2);
         assert!(at.residence.is_none() && at.error_min_ns.is_some(), "{at:?}");
-        has_bounds_or_says_why(at);
+        let why = at.no_bounds.as_deref().unwrap_or_default();
+        assert!(why.contains("2 runs, and 3 are needed to see how runs differ"), "{at:?}");
         let way = if at.direction == Direction::Back { "back" } else { "there" };
         let name = format!("box-{}-{way}", at.frame_bytes);
         let series = series(&recorded.run, &name).expect("its series");

@@ -79,6 +79,7 @@ fn has_bounds_or_says_why(at: &DeviceAtSize) {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_own() {
     let _alone = program::alone();
     if !possible() {
@@ -158,6 +159,7 @@ fn no_frame_stays_shorter_in_a_delay_line_as_the_box_than_it_was_set_to() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn configurations_are_measured_in_turns_and_what_cannot_be_had_is_named() {
     let _alone = program::alone();
     if !possible() {
@@ -264,6 +266,7 @@ fn a_line_whose_ports_are_named_in_the_other_order_is_refused_with_the_order_and
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn something_between_two_interfaces_has_lower_bounds_by_a_line_on_others_and_else_the_way_to_them()
 {
     let _alone = program::alone();

@@ -32,6 +32,7 @@ fn adds_up_to_one(one: &FanIn) {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn pairs_and_all_ports_of_a_bridge_send_together_and_shares_add_up() {
     let _alone = program::alone();
     if !possible() || needs::program("tc").is_none() {
@@ -44,6 +45,7 @@ fn pairs_and_all_ports_of_a_bridge_send_together_and_shares_add_up() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn a_fan_in_of_open_vswitch_is_told_with_its_weights_and_shares_add_up() {
     let _alone = program::alone();
     let programs = ["tc", "ovs-vswitchd", "ovs-ofctl"];
@@ -67,6 +69,7 @@ fn a_fan_in_of_open_vswitch_is_told_with_its_weights_and_shares_add_up() {
 }
 
 #[test]
+#[ignore = "live figure: to accept"]
 fn ports_that_are_named_send_together_by_their_names_and_one_that_is_absent_is_refused() {
     let _alone = program::alone();
     if !possible() || needs::program("tc").is_none() {

@@ -48,7 +48,7 @@ fn every_backend_that_this_machine_has_gets_a_row_with_samples_in_every_round() 
     }
     let Some(bed) = Bed::up("backends") else { return };
     let words = format!(
-        "rtt --bed {} --compare-backends --rounds 3 --duration 2s --warmup 300ms --rate 4kpps --seed 5",
+        "rtt --bed {} --compare-backends --rounds 3 --duration 900ms --warmup 100ms --rate 4kpps --seed 5",
         bed.0
     );
     let recorded = recorded(&words);

@@ -483,7 +483,7 @@ fn what_cannot_be_taken_apart_is_refused_by_name() {
 fn what_looking_costs_is_told_in_turns_with_nothing_against_itself() {
     let _alone = program::alone();
     let traced = needs::root() && needs::tracefs().is_some();
-    let words = "rtt --rate 5kpps --wait block --duration 1s --warmup 200ms --breakdown \
+    let words = "rtt --rate 5kpps --wait block --duration 500ms --warmup 50ms --breakdown \
                  --breakdown-cost --rounds 4";
     let recorded = recorded(words);
     closes(&recorded.run);
@@ -555,7 +555,7 @@ fn both_pairs_are_told(cost: &LookingCost, recorded: &Recorded) {
 fn what_cannot_be_had_or_was_not_asked_for_has_its_reason_in_place_of_its_cost() {
     let _alone = program::alone();
     let words =
-        "rtt --rate 5kpps --wait block --duration 1s --warmup 100ms --breakdown-cost --rounds 2";
+        "rtt --rate 5kpps --wait block --duration 400ms --warmup 50ms --breakdown-cost --rounds 2";
     let reason = |recorded: &Recorded, by: &str| {
         let cost = breakdown(&recorded.run).cost.as_ref().expect("what looking costs");
         in_turns(cost, 2);

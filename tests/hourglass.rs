@@ -31,7 +31,7 @@ fn shortened(words: &str) -> String {
     if let Some(at) = all.iter().position(|word| *word == "-d") {
         all.drain(at..at + 2);
     }
-    format!("hourglass -d 300ms {}", all.join(" "))
+    format!("hourglass -d 150ms {}", all.join(" "))
 }
 
 /// A line of the execution trace.

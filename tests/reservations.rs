@@ -63,7 +63,6 @@ pub(crate) fn refused(words: &str) -> Option<String> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn reserved_threads_are_under_the_deadline_policy_count_overruns_and_all_is_put_back() {
     let _alone = program::alone();
     if !needs::root() {

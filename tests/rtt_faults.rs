@@ -186,7 +186,6 @@ fn narrowed(bed: &Bed, way: &str, directory: &Path) -> (Run, String) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run_goes_on() {
     let _alone = program::alone();
     // One for each end that spins.

@@ -56,7 +56,6 @@ impl Drop for Started {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_closed_loop_has_service_times_alone_and_says_what_it_hides() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
@@ -245,7 +244,6 @@ fn read_by_another(path: &Path) -> BTreeMap<String, Seen> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn odd_messages_stand_in_a_capture_that_another_reader_opens_each_with_its_comment() {
     let _alone = program::alone();
     let (at, server) = planting_server();
@@ -346,7 +344,6 @@ fn a_client_that_is_killed_leaves_a_readable_run_and_no_reflector() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn what_a_recording_that_shares_its_cpu_with_an_end_takes_in_late_is_all_there() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2).filter(|_| needs::program("taskset").is_some()) else { return };
@@ -364,7 +361,6 @@ fn what_a_recording_that_shares_its_cpu_with_an_end_takes_in_late_is_all_there()
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn another_hosts_reflector_tells_its_share_in_nanoseconds_and_its_end_ends_the_run() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {

@@ -42,7 +42,6 @@ fn may_yield() -> bool {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn kinds_of_switches_take_turns_and_numbers_log_report_and_prediction_are_one() {
     let _alone = program::alone();
     if !needs::root() || !may_yield() {
@@ -115,7 +114,6 @@ fn predicts(directory: &Path, run: &Run) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn working_sets_have_penalties_with_intervals_or_the_reason_why_not() {
     let _alone = program::alone();
     if !may_yield() {
@@ -177,7 +175,6 @@ fn predicted_by_bandwidth(cost: &SwitchCost, told: &str) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn the_kernels_own_quanta_make_trials_without_any_privilege() {
     let _alone = program::alone();
     let words = "switch-cost --indirect --sizes 16KiB,256KiB --quantum kernel --trials 2 \
@@ -200,7 +197,6 @@ fn the_kernels_own_quanta_make_trials_without_any_privilege() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn without_real_time_priority_yielding_is_refused_by_name_and_the_rest_is_measured() {
     let _alone = program::alone();
     if !needs::root() {
@@ -268,7 +264,6 @@ fn runners(of: whylate_model::Pid) -> Vec<i32> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
@@ -310,7 +305,6 @@ fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn ctrl_c_ends_a_row_at_once_and_keeps_what_it_has() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
@@ -337,7 +331,6 @@ fn ctrl_c_ends_a_row_at_once_and_keeps_what_it_has() {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn an_affinity_that_is_changed_from_outside_spoils_trust() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };

@@ -28,7 +28,6 @@ fn only(run: &Run) -> &WakeSummary {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_lateness() {
     let _alone = program::alone();
     let Some(cpu) = measured() else { return };
@@ -82,7 +81,6 @@ fn later_in_log(directory: &Path, series: &str, than: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_planted_stall_is_ten_late_activations_and_no_more_than_the_log_makes_up_for() {
     let _alone = program::alone();
     let Some(cpu) = measured() else { return };
@@ -120,7 +118,6 @@ fn a_planted_stall_is_ten_late_activations_and_no_more_than_the_log_makes_up_for
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
     let _alone = program::alone();
     let Some(cpu) = measured() else { return };

@@ -30,7 +30,6 @@ fn affected() -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn a_configuration_with_cpus_of_its_own_reads_back_and_leaves_the_host_as_it_was() {
     let _alone = program::alone();
     if !possible() {

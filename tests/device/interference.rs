@@ -7,7 +7,6 @@ use super::{SHORT, adds_up, possible};
 use crate::program;
 
 #[test]
-#[ignore = "live figure: to accept"]
 fn frames_of_a_box_set_off_bursts_on_its_cpu_and_all_are_accounted_for() {
     let _alone = program::alone();
     if !possible() {

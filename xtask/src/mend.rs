@@ -55,7 +55,7 @@ pub(crate) fn mend(root: &Path) -> Vec<String> {
     let mut told = processes::end(machine, &root.join("target/tmp/state"));
     told.extend(by_the_program(machine, root));
     told.extend(namespaces(machine));
-    told.extend(temporary::clear(&temporary::folder()));
+    told.extend(temporary::folders().iter().flat_map(|folder| temporary::clear(folder)));
     for instances in INSTANCES {
         told.extend(remove_directories(
             machine,

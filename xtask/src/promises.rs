@@ -1,25 +1,10 @@
-//! SPECIFICATION.md: every promise names a test or a figure. The test exists and runs, or is set aside as a
-//! live figure, of which there are never more than today; the figure exists, and the newest table in
-//! `acceptance/` has it, whatever it came to.
+//! SPECIFICATION.md: every promise names a test or a figure. The test exists and runs; the figure exists, and
+//! the newest table in `acceptance/` has it, whatever it came to.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-
-/// The one reason for which a promised test may wait: it judges what this machine did meanwhile.
-const SET_ASIDE: &str = "#[ignore = \"live figure: to accept\"]";
-
-/// What waits today. Both numbers only ever fall: each test comes back exact or mended, or its row names a
-/// figure.
-const MOST: Waiting = Waiting { tests: 24, rows: 26 };
-
-/// How many tests are set aside, and how many rows of the specification name one of them.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Waiting {
-    tests: usize,
-    rows: usize,
-}
 
 /// What the attributes above a function make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +13,18 @@ enum Kind {
     Other,
     /// A test that always runs.
     Test,
-    /// A test that waits, see [`SET_ASIDE`].
-    SetAside,
 }
 
 /// Functions of all sources by name. Of several of one name the first one decides.
 struct Functions<'a> {
     by_name: HashMap<&'a str, Kind>,
     run: usize,
-    set_aside: usize,
 }
 
 impl<'a> Functions<'a> {
     /// Those of a text whose lines begin with attributes, one a line, and then `fn NAME(`.
     fn read(text: &'a str) -> Self {
-        let mut found = Self { by_name: HashMap::new(), run: 0, set_aside: 0 };
+        let mut found = Self { by_name: HashMap::new(), run: 0 };
         let mut attributes = Vec::new();
         for line in text.lines().map(str::trim_start) {
             if line.starts_with("#[") {
@@ -53,7 +35,6 @@ impl<'a> Functions<'a> {
             {
                 let kind = kind(&attributes);
                 found.run += usize::from(kind == Kind::Test);
-                found.set_aside += usize::from(kind == Kind::SetAside);
                 found.by_name.entry(name).or_insert(kind);
             }
             attributes.clear();
@@ -68,14 +49,10 @@ impl<'a> Functions<'a> {
 
 fn kind(attributes: &[&str]) -> Kind {
     let has = |begin: &str| attributes.iter().any(|line| line.starts_with(begin));
-    match (has("#[test]"), has("#[ignore"), has(SET_ASIDE)) {
-        (true, false, _) => Kind::Test,
-        (true, true, true) => Kind::SetAside,
-        _ => Kind::Other,
-    }
+    if has("#[test]") && !has("#[ignore") { Kind::Test } else { Kind::Other }
 }
 
-/// What is wrong, and prints what waits.
+/// What is wrong, and prints how much is promised.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let path = root.join("SPECIFICATION.md");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -87,16 +64,9 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     }
     let functions = Functions::read(&sources);
     let figures = Figures::read(root)?;
-    let (mut faults, waiting) = judge(&text, &functions);
+    let mut faults = judge(&text, &functions);
     faults.extend(figures.judge(&text));
-    println!(
-        "promised: {} tests run, {} figures; set aside: {} tests, {} rows of SPECIFICATION.md",
-        functions.run,
-        figures.files.len(),
-        waiting.tests,
-        waiting.rows
-    );
-    faults.extend(too_many(&waiting, &MOST));
+    println!("{} tests always run, {} figures are taken", functions.run, figures.files.len());
     Ok(faults)
 }
 
@@ -144,11 +114,9 @@ fn quoted(row: &str) -> impl Iterator<Item = &str> {
     row.split('`').skip(1).step_by(2)
 }
 
-/// Rows of the specification that name neither a test nor a figure, tests of them that are none, and what
-/// waits.
-fn judge(specification: &str, functions: &Functions<'_>) -> (Vec<String>, Waiting) {
+/// Rows of the specification that name neither a test nor a figure, and tests of them that are none.
+fn judge(specification: &str, functions: &Functions<'_>) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut waiting = Waiting { tests: functions.set_aside, rows: 0 };
     for row in specification.lines().filter(|line| line.starts_with("| P")) {
         let promised: Vec<&str> = quoted(row).filter(|word| word.starts_with("test:")).collect();
         if promised.is_empty() && !quoted(row).any(|word| word.starts_with("figure:")) {
@@ -160,23 +128,13 @@ fn judge(specification: &str, functions: &Functions<'_>) -> (Vec<String>, Waitin
         for name in promised.iter().filter(|name| of(name) == Kind::Other) {
             faults.push(format!("SPECIFICATION.md: there is no test {name} that always runs"));
         }
-        waiting.rows += usize::from(promised.iter().any(|name| of(name) == Kind::SetAside));
     }
-    (faults, waiting)
-}
-
-/// More than were committed.
-fn too_many(waiting: &Waiting, most: &Waiting) -> Vec<String> {
-    let over = |what: &str, found: usize, most: usize| {
-        (found > most).then(|| format!("{found} {what} are set aside; at most {most} may be"))
-    };
-    let tests = over("tests", waiting.tests, most.tests);
-    tests.into_iter().chain(over("rows of SPECIFICATION.md", waiting.rows, most.rows)).collect()
+    faults
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, Functions, Kind, Waiting, judge, too_many};
+    use super::{Figures, Functions, Kind, judge};
 
     /// Of each kind of function one; of `doubled` a test in one module and an ignored one in another, of
     /// `behind` the other way about.
@@ -186,8 +144,7 @@ mod tests {
         mod b {\n#[test]\n#[ignore]\nfn doubled() {}\n#[test]\nfn behind() {}\n}\n\
         #[test]\n\nfn apart() {}\n#[test]\nconst BETWEEN: u8 = 0;\nfn after() {}\n\
         #[test]\n#[cfg(unix)]\nfn with_more() {}\n\
-        #[ignore = \"live figure: to accept\"]\nfn no_test() {}\n\
-        #[test]\n    #[ignore = \"live figure: to accept\"]\n    fn waits() {}\n";
+        #[inline]\nfn no_test() {}\n";
 
     fn row(test: &str) -> String {
         format!("| P1 | a promise | `{test}` | `cmd` |\n")
@@ -196,8 +153,8 @@ mod tests {
     #[test]
     fn a_promise_is_kept_by_a_test_that_runs_and_not_by_an_ignored_or_a_missing_one() {
         let functions = Functions::read(SOURCES);
-        let of = |test: &str| judge(&row(test), &functions).0;
-        for kept in ["test:runs", "test:crate a::tests::runs", "test:with_more", "test:waits"] {
+        let of = |test: &str| judge(&row(test), &functions);
+        for kept in ["test:runs", "test:crate a::tests::runs", "test:with_more"] {
             assert!(of(kept).is_empty(), "{kept}");
         }
         let broken = ["ignored", "missing", "helper", "apart", "after", "run", "no_test", ""];
@@ -209,9 +166,9 @@ mod tests {
         assert!(of("cargo test runs")[0].contains("names neither"));
         // Rows of other tables promise nothing, and each test of a row is asked for.
         let other = "| No | Promise |\n|----|\ntext `test:missing`\n";
-        assert_eq!(judge(other, &functions).0.len(), 0);
+        assert_eq!(judge(other, &functions).len(), 0);
         let row = "| P2 | two | `test:runs`, `test:missing`, `test:ignored` | |";
-        assert_eq!(judge(row, &functions).0.len(), 2);
+        assert_eq!(judge(row, &functions).len(), 2);
     }
 
     #[test]
@@ -230,7 +187,7 @@ mod tests {
         ];
         assert_eq!(of, expected);
         let row = "| P2 | two | `figure:told` | |";
-        assert!(judge(row, &Functions::read(SOURCES)).0.is_empty());
+        assert!(judge(row, &Functions::read(SOURCES)).is_empty());
     }
 
     #[test]
@@ -238,17 +195,5 @@ mod tests {
         let functions = Functions::read(SOURCES);
         assert_eq!(functions.kind("doubled"), Kind::Test);
         assert_eq!(functions.kind("behind"), Kind::Other);
-    }
-
-    #[test]
-    fn what_is_set_aside_is_counted_and_may_not_grow() {
-        let functions = Functions::read(SOURCES);
-        let rows = row("test:waits") + &row("test:runs") + &row("test:runs`, `test:waits");
-        let (faults, waiting) = judge(&rows, &functions);
-        assert!(faults.is_empty(), "{faults:?}");
-        assert_eq!(waiting, Waiting { tests: 1, rows: 2 });
-        assert!(too_many(&waiting, &Waiting { tests: 1, rows: 2 }).is_empty());
-        assert_eq!(too_many(&waiting, &Waiting { tests: 0, rows: 2 }).len(), 1);
-        assert_eq!(too_many(&waiting, &Waiting { tests: 0, rows: 1 }).len(), 2);
     }
 }

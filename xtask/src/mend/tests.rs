@@ -259,3 +259,19 @@ fn what_is_mounted_below_the_folder_is_found_the_last_first() {
     let found = temporary::mounted_below(mounts, Path::new("/t"));
     assert_eq!(found, [Path::new("/t/a/b"), Path::new("/t/a")]);
 }
+
+#[test]
+fn memory_holds_temporary_files_where_programs_run_from_it() {
+    let of = |line: &str| {
+        temporary::holds_programs(&format!("a /dev/shm tmpfs ro 0 0\n{line}\n"), "/dev/shm")
+    };
+    assert!(of("tmpfs /dev/shm tmpfs rw,nosuid,nodev,relatime,size=24684092k 0 0"));
+    for line in [
+        "tmpfs /dev/shm tmpfs rw,noexec,nosuid 0 0",
+        "/dev/vda /dev/shm ext4 rw 0 0",
+        "tmpfs /dev/shm tmpfs ro 0 0",
+        "tmpfs /dev/shmem tmpfs rw 0 0",
+    ] {
+        assert!(!of(line), "{line}");
+    }
+}

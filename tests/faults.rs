@@ -242,7 +242,7 @@ fn two_runs_at_once_both_end_and_know_of_each_other() {
     for ((name, other), status) in knows.into_iter().zip(is_known).zip(statuses) {
         let run = program::read(&home.path().join(name));
         program::ended(status, &run);
-        let warned = |w: &Warning| matches!(w, Warning::AnotherRun { pid } if *pid == other.0);
+        let warned = |w: &Warning| matches!(w, Warning::AnotherRun { pid, .. } if *pid == other.0);
         assert!(run.warnings.iter().any(warned), "the {name} does not know of the other");
     }
 }

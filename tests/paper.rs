@@ -130,7 +130,7 @@ fn host_and_client_server_stand_beside_the_papers_table_with_parts_that_sum_to_t
     assert!(host.value > 0.0, "{host:?}");
     let whole = program::read(&directory.join("4"));
     let other =
-        |warning: &Warning| matches!(warning, Warning::AnotherRun { pid } if *pid == parent);
+        |warning: &Warning| matches!(warning, Warning::AnotherRun { pid, .. } if *pid == parent);
     assert!(!whole.warnings.iter().any(other), "who started it is no other run");
     let few = |note: &String| note.contains("a million packets");
     assert!(paper.scenarios[0].notes.iter().any(few), "{:?}", paper.scenarios[0].notes);

@@ -8,9 +8,10 @@
 use std::path::Path;
 use std::{fs, process};
 
-use whylate_model::Pid;
+use whylate_model::{CpuId, Pid};
 use whylate_model::warning::Warning;
 
+use crate::cpus;
 use crate::files::{trimmed, under};
 use crate::journal::{FileName, candidates, names, open_directory};
 use crate::tasks::Task;
@@ -30,39 +31,68 @@ pub fn running() -> Vec<Pid> {
     found
 }
 
-/// Process ids of processes below `root` that have measuring threads, of any user, ascending;
-/// without this process.
+/// A process below `root` that has measuring threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measuring {
+    /// Its process id.
+    pub pid: Pid,
+    /// The CPUs that its measuring threads may use, ascending.
+    pub cpus: Vec<CpuId>,
+}
+
+/// Processes below `root` that have measuring threads, of any user, by ascending id; without this process.
 #[must_use]
-pub fn measuring(root: &Path) -> Vec<Pid> {
+pub fn measuring(root: &Path) -> Vec<Measuring> {
     let numbers = |directory: &Path| -> Vec<i32> {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     };
     let name = |of: &str| trimmed(&under(root, &format!("/proc/{of}/comm"))).unwrap_or_default();
-    let mut found: Vec<Pid> = numbers(&under(root, "/proc"))
-        .into_iter()
-        .filter(|pid| *pid != process::id() as i32 && name(&pid.to_string()) == PROGRAM)
-        .filter(|pid| {
-            let tasks = numbers(&under(root, &format!("/proc/{pid}/task")));
-            tasks.iter().any(|tid| name(&format!("{pid}/task/{tid}")).starts_with(MEASURING))
-        })
-        .map(Pid)
-        .collect();
-    found.sort_unstable();
+    let of = |pid: i32| -> Option<Measuring> {
+        let tasks = numbers(&under(root, &format!("/proc/{pid}/task")));
+        let tasks = tasks.iter().map(|tid| format!("{pid}/task/{tid}"));
+        let measuring: Vec<String> =
+            tasks.filter(|task| name(task).starts_with(MEASURING)).collect();
+        let mut cpus: Vec<CpuId> =
+            measuring.iter().flat_map(|task| allowed(root, task)).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        (!measuring.is_empty()).then_some(Measuring { pid: Pid(pid), cpus })
+    };
+    let others = numbers(&under(root, "/proc")).into_iter();
+    let others =
+        others.filter(|pid| *pid != process::id() as i32 && name(&pid.to_string()) == PROGRAM);
+    let mut found: Vec<Measuring> = others.filter_map(of).collect();
+    found.sort_unstable_by_key(|of| of.pid);
     found
 }
 
-/// Other runs, found either way, as warnings of a run. A program that started this one for a part of
-/// its own work waits for it, and is no other run.
+/// The CPUs that a task may use; none where that cannot be read.
+fn allowed(root: &Path, task: &str) -> Vec<CpuId> {
+    let status = fs::read_to_string(under(root, &format!("/proc/{task}/status")));
+    let status = status.unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(|list| cpus::parse_list(list.trim()).ok()).unwrap_or_default()
+}
+
+/// Other runs, found either way, as warnings of a run that measures these CPUs. A program that started this
+/// one for a part of its own work waits for it, and is no other run.
 #[must_use]
-pub fn warnings() -> Vec<Warning> {
+pub fn warnings(measured: &[CpuId]) -> Vec<Warning> {
+    let measuring = measuring(Path::new("/"));
     let mut pids = running();
-    pids.extend(measuring(Path::new("/")));
+    pids.extend(measuring.iter().map(|of| of.pid));
     pids.sort_unstable();
     pids.dedup();
     let parent = std::os::unix::process::parent_id() as i32;
     pids.retain(|pid| pid.0 != parent);
-    pids.into_iter().map(|pid| Warning::AnotherRun { pid: pid.0 }).collect()
+    let same_cpu = |pid: Pid| {
+        let mut cpus = measuring.iter().filter(|of| of.pid == pid).flat_map(|of| &of.cpus);
+        cpus.any(|cpu| measured.contains(cpu))
+    };
+    pids.into_iter()
+        .map(|pid| Warning::AnotherRun { pid: pid.0, same_cpu: same_cpu(pid) })
+        .collect()
 }
 
 /// Other runs that keep their journal in `directory`.
@@ -97,7 +127,11 @@ mod tests {
                 .file(&format!("/proc/{pid}/task/{pid}/comm"), &format!("{program}\n"))
                 .file(&format!("/proc/{pid}/task/{}/comm", pid + 100), &format!("{thread}\n"));
         }
-        assert_eq!(measuring(tree.root()), [Pid(11), Pid(14)]);
+        let status = "Name:\tgap/0\nCpus_allowed:\t6\nCpus_allowed_list:\t1-2\n";
+        tree.file("/proc/11/task/111/status", status);
+        let expected = [(11, vec![CpuId(1), CpuId(2)]), (14, vec![])];
+        let expected = expected.map(|(pid, cpus)| Measuring { pid: Pid(pid), cpus });
+        assert_eq!(measuring(tree.root()), expected);
     }
 
     #[test]

@@ -84,7 +84,10 @@ impl fmt::Display for Warning {
                 write!(f, "writing failed during the run: {}", Printable(reason))
             }
             Self::Interrupted => f.write_str("the run did not end by itself"),
-            Self::AnotherRun { pid } => {
+            Self::AnotherRun { pid, same_cpu: true } => {
+                write!(f, "another whylate was measuring on the same CPU (process {pid})")
+            }
+            Self::AnotherRun { pid, same_cpu: false } => {
                 write!(f, "another whylate was running on this machine (process {pid})")
             }
             Self::NotStationary { series, test, p_value } => {

@@ -15,6 +15,8 @@ use crate::files;
 use crate::hlog;
 use crate::run::{FORMAT_VERSION, Run, Segment};
 use crate::segments;
+use crate::text::Printable;
+use crate::trust::Files;
 
 /// The file that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -148,12 +150,44 @@ impl RunDir {
     pub fn read_run(&self) -> Result<Run, ModelError> {
         let path = self.path.join(RUN_FILE);
         match files::read_plain(&path, RUN_FILE_LIMIT) {
-            Ok(json) => parse_run(&path, &json),
+            Ok(json) => {
+                let mut run = parse_run(&path, &json)?;
+                run.files = self.state_of_files(&run);
+                Ok(run)
+            }
             Err(ModelError::Read { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
                 Err(ModelError::NoRun { path: self.path.clone() })
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+impl RunDir {
+    /// Is each file there that the run counts on, and as long as it says?
+    fn state_of_files(&self, run: &Run) -> Files {
+        let length = |name: &str| std::fs::metadata(self.path.join(name)).map(|of| of.len());
+        let mut problems = Vec::new();
+        for segment in &run.segments {
+            match length(&segment.file) {
+                Ok(bytes) if bytes == segment.bytes => {}
+                Ok(bytes) => problems.push(format!(
+                    "{} has {bytes} bytes of {}",
+                    Printable(&segment.file),
+                    segment.bytes
+                )),
+                Err(_) => problems.push(format!("{} is missing", Printable(&segment.file))),
+            }
+        }
+        if let Some(counted) = run.log_bytes.filter(|bytes| *bytes > 0) {
+            match length(hlog::HISTOGRAM_FILE) {
+                Ok(bytes) if bytes >= counted => {}
+                Ok(bytes) => problems
+                    .push(format!("{} has {bytes} bytes of {counted}", hlog::HISTOGRAM_FILE)),
+                Err(_) => problems.push(format!("{} is missing", hlog::HISTOGRAM_FILE)),
+            }
+        }
+        Files { problems }
     }
 }
 

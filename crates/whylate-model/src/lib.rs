@@ -46,6 +46,7 @@ pub mod tail;
 pub mod tap;
 mod text;
 pub mod threads;
+pub mod trust;
 pub mod units;
 pub mod wake;
 pub mod warning;

@@ -21,6 +21,7 @@ use crate::reflect::Reflected;
 use crate::series::Series;
 use crate::switch_cost::SwitchCost;
 use crate::threads::ThreadSummary;
+use crate::trust::Files;
 use crate::units::{CpuId, Nanos, Ticks, TicksDelta};
 use crate::wake::WakeSummary;
 use crate::warning::Warning;
@@ -138,6 +139,9 @@ pub struct Run {
     /// What a box between two ports does to latency, where that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Box<Device>>,
+    /// The state of its files as whoever read it found them; no part of the file.
+    #[serde(skip)]
+    pub files: Files,
 }
 
 impl Run {

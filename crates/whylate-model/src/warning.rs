@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::trust::Level;
 use crate::units::{CpuId, Nanos};
 
 /// A warning. One arm per fact; [`Warning::advice`] says what to do about it.
@@ -146,6 +147,9 @@ pub enum Warning {
     AnotherRun {
         /// Process id of the other.
         pid: i32,
+        /// May a measuring thread of the other run on a CPU that this one measures?
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        same_cpu: bool,
     },
     /// A percentile moves over the run.
     NotStationary {
@@ -357,24 +361,6 @@ impl Warning {
     /// Does this warning make the result untrustworthy (exit status 4)?
     #[must_use]
     pub fn spoils_trust(&self) -> bool {
-        if let Self::Within { of, .. } = self {
-            return of.spoils_trust();
-        }
-        matches!(
-            self,
-            Self::RecordsDropped { .. }
-                | Self::JobsUnrecorded { .. }
-                | Self::TraceLost { .. }
-                | Self::FrequencyDisagreement { .. }
-                | Self::HostChanged { .. }
-                | Self::PartEndedEarly { .. }
-                | Self::SetStarved { .. }
-                | Self::WritingFailed { .. }
-                | Self::LoadEnded { .. }
-                | Self::Saturated { .. }
-                | Self::AccountBroken { .. }
-                | Self::FramesUncounted { .. }
-                | Self::Planted { .. }
-        )
+        self.level() == Level::Poor
     }
 }

@@ -46,7 +46,7 @@ use crate::delay;
 use crate::progress::{Progress, Step};
 use crate::rtt::backends::Backend;
 use crate::storage::{Limits, Storage};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::{RecordError, Recorded, date_ns};
 
 use judge::{Facts, Medians, Pooled, stored_slope};
@@ -497,16 +497,16 @@ impl<'a> Calibrating<'a> {
         let question = self.request.question();
         let asked = (&self.request.command_line[..], question.as_str(), self.request.seed);
         let beginning = bench.beginning(asked, state, clock);
-        Run {
+        let run = Run {
             settings: self.setting.told(self.request, parts.common_pps),
             series,
-            verdict: verdict(state, &[], &warnings, None, None),
             warnings,
             segments: self.storage.segments(),
             calibration: Some(Box::new(calibration)),
             calibration_parts: Some(Box::new(parts)),
             ..Run::begun(beginning)
-        }
+        };
+        judged(run, None)
     }
 }
 

@@ -30,7 +30,7 @@ use crate::intervals::Interval;
 use crate::progress::Progress;
 use crate::storage::{self, Storage};
 use crate::summary::{self, Description};
-use crate::verdict::verdict;
+use crate::verdict;
 use crate::workbench::Workbench;
 use crate::{RecordError, Recorded};
 
@@ -210,7 +210,7 @@ impl Checkup<'_> {
         self.storage.close();
         let mut found = self.bench.warnings.clone();
         found.extend(self.storage.warnings());
-        found.extend(whylate_host::another::warnings());
+        found.extend(whylate_host::another::warnings(&[self.request.cpu]));
         if self.stopped() {
             self.run.state = RunState::Stopped;
             found.push(Warning::Interrupted);
@@ -230,7 +230,7 @@ fn judge(run: &mut Run, found: Vec<Warning>) {
             run.warnings.push(warning);
         }
     }
-    run.verdict = verdict(run.state, &run.gaps, &run.warnings, run.selftest.as_ref(), None);
+    verdict::judge(run, None);
 }
 
 fn gaps_request(request: &Request) -> GapsRequest {

@@ -32,7 +32,7 @@ use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::summary::{self, Setting};
-use crate::verdict::{Exceeded, unique, verdict};
+use crate::verdict::{Exceeded, judged, unique};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded, scoring, trace_cost};
 
@@ -319,7 +319,7 @@ impl<'a> Recording<'a> {
 
     /// Others may have begun after us, and ended before we do.
     fn look_for_others(&mut self) {
-        for warning in whylate_host::another::warnings() {
+        for warning in whylate_host::another::warnings(self.request.plan.placement.cpus()) {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
             }
@@ -426,10 +426,9 @@ impl<'a> Recording<'a> {
             self.tripped.zip(self.request.plan.stop_at).map(|(by, limit)| Exceeded { by, limit });
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.workbench.beginning(asked, state, clock);
-        Run {
+        let run = Run {
             settings: self.settings(),
             series,
-            verdict: verdict(state, &gaps, &warnings, self.selftest.as_ref(), exceeded),
             gaps,
             causes: causes.causes,
             coverage: causes.coverage,
@@ -442,7 +441,8 @@ impl<'a> Recording<'a> {
             warnings,
             segments: self.storage.segments(),
             ..Run::begun(beginning)
-        }
+        };
+        judged(run, exceeded)
     }
 
     /// Settings as used and read back.

@@ -48,7 +48,7 @@ use crate::calibrate;
 use crate::composed;
 use crate::progress::Progress;
 use crate::storage::{Limits, Storage};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded, date_ns};
 
@@ -369,7 +369,7 @@ impl<'a> Recording<'a> {
         let warnings = unique(warnings);
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.bench.beginning(asked, state, clock);
-        Run {
+        let run = Run {
             settings: self.settings(),
             series: std::mem::take(&mut self.series),
             // Of both the one that names causes; the other is told in the settings.
@@ -377,12 +377,12 @@ impl<'a> Recording<'a> {
                 trace: self.trace.take().or_else(|| self.way_trace.clone()),
                 ..self.bench.evidence()
             },
-            verdict: verdict(state, &[], &warnings, None, None),
             warnings,
             segments: self.storage.segments(),
             flows: std::mem::take(&mut self.flows),
             ..Run::begun(beginning)
-        }
+        };
+        judged(run, None)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

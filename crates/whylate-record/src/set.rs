@@ -49,7 +49,7 @@ use crate::intervals::Intervals;
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
-use crate::verdict::verdict_on_threads;
+use crate::verdict::judged;
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
@@ -458,10 +458,9 @@ impl<'a> Recording<'a> {
         let warnings = self.all_warnings(&evidence);
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.workbench.beginning(asked, state, clock);
-        Run {
+        let run = Run {
             settings: self.settings(),
             series,
-            verdict: verdict_on_threads(state, &threads, &warnings),
             wakes: self.wakes(),
             threads,
             causes: causes.causes,
@@ -475,7 +474,8 @@ impl<'a> Recording<'a> {
             segments: self.storage.segments(),
             loads: self.loads_so_far(),
             ..Run::begun(beginning)
-        }
+        };
+        judged(run, None)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -16,12 +16,13 @@ use whylate_model::hlog::HistogramLog;
 use whylate_model::injection::Injection;
 use whylate_model::packet::StoredPacket;
 use whylate_model::pcapng::PacketFile;
-use whylate_model::run::{Run, Segment, Verdict};
+use whylate_model::run::{Run, Segment};
 use whylate_model::segments::{self, StoredGap, Writer};
 use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
 use whylate_stats::Histogram;
 
+use crate::verdict;
 use crate::date_ns;
 
 /// Disk bound and time between checkpoints.
@@ -158,13 +159,8 @@ impl Storage {
         self.reserve = None;
         run.log_bytes = Some(self.log.bytes());
         let Err(error) = self.directory.write_run(run) else { return };
-        let warning = Warning::WritingFailed { reason: error.to_string() };
-        let reason = warning.to_string();
-        run.warnings.push(warning);
-        match &mut run.verdict {
-            Verdict::Untrustworthy { reasons } => reasons.push(reason),
-            verdict => *verdict = Verdict::Untrustworthy { reasons: vec![reason] },
-        }
+        run.warnings.push(Warning::WritingFailed { reason: error.to_string() });
+        verdict::judge(run, None);
     }
 
     pub(crate) fn segments(&self) -> Vec<Segment> {

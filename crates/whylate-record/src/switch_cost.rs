@@ -35,7 +35,7 @@ use whylate_threads::switch_cost::MOST_RUNNERS;
 use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::Progress;
 use crate::storage::{Limits, Storage};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
@@ -236,16 +236,16 @@ impl<'a> Recording<'a> {
         evidence.trace.clone_from(&self.trace);
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.bench.beginning(asked, state, clock);
-        Run {
+        let run = Run {
             settings: self.settings(),
             series: self.series.clone(),
             evidence,
-            verdict: verdict(state, &[], &warnings, None, None),
             warnings,
             segments: self.storage.segments(),
             switch_cost: Some(self.found.clone()),
             ..Run::begun(beginning)
-        }
+        };
+        judged(run, None)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

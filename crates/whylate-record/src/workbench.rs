@@ -113,7 +113,7 @@ impl Workbench {
             &own_affinity,
         )?;
         let journal = Journal::open()?;
-        let mut warnings = another::warnings();
+        let mut warnings = another::warnings(&need.measured);
         if housekeeping.is_empty() {
             warnings.push(Warning::NoHousekeepingCpu);
         } else {

@@ -4,6 +4,7 @@ use whylate_model::cause::CauseTotal;
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::Series;
 use whylate_model::threads::ThreadSummary;
+use whylate_model::trust::Trust;
 use whylate_model::wake::WakeSummary;
 use whylate_model::{Nanos, Printable};
 
@@ -52,15 +53,12 @@ pub fn answer(run: &Run) -> String {
             format!("Up to the last checkpoint of a run that did not end: {}", lower(&said))
         }
     };
-    match &run.verdict {
-        Verdict::Trustworthy | Verdict::Pending => said,
-        Verdict::LimitExceeded { what } => {
-            with(&said, &format!("a limit was exceeded: {}", Printable(what)))
-        }
-        Verdict::Untrustworthy { reasons } => {
-            let why = reasons.first().map_or("no reason is stored", String::as_str);
-            with(&said, &format!("do not rely on this: {}", Printable(why)))
-        }
+    if let Verdict::LimitExceeded { what } = &run.verdict {
+        return with(&said, &format!("a limit was exceeded: {}", Printable(what)));
+    }
+    match Trust::of(run).poor().first() {
+        Some(why) => with(&said, &format!("do not rely on this: {}", Printable(why))),
+        None => said,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ClockFacts, Evidence, FORMAT_VERSION, Run, RunState, Verdict};
 use crate::host::Fingerprint;
+use crate::trust::Files;
 
 /// What is known of a run from its beginning.
 #[derive(Debug, Clone)]
@@ -68,6 +69,7 @@ impl Run {
             calibration: None,
             calibration_parts: None,
             device: None,
+            files: Files::default(),
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::intervals::Interval;
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::summary::{self, Description};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
@@ -150,15 +150,15 @@ fn read_and_store(
     let asked = "How long do packets take from one capture to the other, and what became of them?";
     let beginning =
         bench.beginning((&question.command_line[..], asked, question.seed), state, clock);
-    let mut run = Run {
+    let run = Run {
         settings: settings(question, &before, &behind),
-        verdict: verdict(state, &[], &warnings, None, None),
         series,
         warnings,
         segments: storage.segments(),
         device: Some(Box::new(device)),
         ..Run::begun(beginning)
     };
+    let mut run = judged(run, None);
     storage.conclude(&mut run);
     Ok(Recorded { run })
 }

@@ -20,7 +20,7 @@ use super::threads::{Look, attend, crew};
 use super::{Asked, Attended, Crew, Pace, Service, Taker};
 use crate::progress::Progress;
 use crate::storage::{Limits, Storage};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded};
 
@@ -159,7 +159,6 @@ impl<'a, S: Service> Recording<'a, S> {
         let mut run = Run {
             settings,
             evidence: self.bench.evidence(),
-            verdict: verdict(state, &[], &warnings, None, None),
             series,
             warnings,
             segments: self.storage.segments(),
@@ -169,7 +168,7 @@ impl<'a, S: Service> Recording<'a, S> {
             account.warnings().clone_from(&run.warnings);
             account.put_into(&mut run);
         }
-        run
+        judged(run, None)
     }
 }
 

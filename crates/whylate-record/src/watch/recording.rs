@@ -28,7 +28,7 @@ use super::queued::messages_wait;
 use super::threads::{self, Changes, Threads};
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::way_trace::{Came, WayTrace};
 use crate::workbench::{Need, Workbench};
 use crate::{RecordError, Recorded, composed, kernel_trace};
@@ -311,16 +311,16 @@ impl<'a> Recording<'a> {
             threads: self.threads.listed(),
             port: whom.port,
         };
-        Run {
+        let run = Run {
             settings: self.settings(),
             evidence: Evidence { trace, ..self.bench.evidence() },
-            verdict: verdict(state, &[], &warnings, None, None),
             series,
             warnings,
             segments: self.storage.segments(),
             watched: Some(Box::new(Watched { process, breakdown: composed.breakdown })),
             ..Run::begun(beginning)
-        }
+        };
+        judged(run, None)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -4,7 +4,8 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
 use serde::Serialize;
-use whylate_model::run::{RunState, Verdict};
+use whylate_model::run::{Run, RunState, Verdict};
+use whylate_model::trust::{Level, Trust};
 
 use super::breakdown::{self, Breakdowns};
 use super::calibrate::{self, Calibrated};
@@ -94,7 +95,7 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
     let page = Page {
         question: run.question.clone(),
         answer: sentence::answer(run),
-        verdict: judged(&run.verdict),
+        verdict: judged(run),
         state: match run.state {
             RunState::Complete => None,
             RunState::Stopped => Some("This run was stopped early: everything up to then is here."),
@@ -111,7 +112,7 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
             .map(|warning| Warned {
                 text: warning.to_string(),
                 advice: warning.advice(),
-                spoils: warning.spoils_trust(),
+                spoils: warning.level() == Level::Poor,
             })
             .collect(),
         measured: measured::of(run),
@@ -140,21 +141,21 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
     page.map_err(|error| ReportError::Page { why: format!("{error:#}") })
 }
 
-fn judged(verdict: &Verdict) -> Judged {
-    let judged = |class, text: &str, reasons| Judged { class, text: text.to_owned(), reasons };
-    match verdict {
-        Verdict::Trustworthy => {
-            judged("good", "Trustworthy, as far as the intervals below say.", Vec::new())
-        }
-        Verdict::LimitExceeded { what } => {
-            judged("bad", "A limit was exceeded.", vec![what.clone()])
-        }
-        Verdict::Untrustworthy { reasons } => {
-            let reasons = reasons.iter().take(MOST_ITEMS).cloned().collect();
-            judged("bad", "Not trustworthy.", reasons)
-        }
-        Verdict::Pending => judged("open", "No verdict: the run has not ended.", Vec::new()),
-    }
+fn judged(run: &Run) -> Judged {
+    let trust = Trust::of(run);
+    let level = trust.level();
+    let class = match level {
+        Level::Good => "good",
+        Level::Limited => "open",
+        Level::Poor => "bad",
+    };
+    let exceeded = match &run.verdict {
+        Verdict::LimitExceeded { what } => Some(format!("a limit was exceeded: {what}")),
+        _ => None,
+    };
+    let reasons = trust.reasons.into_iter().map(|reason| reason.what);
+    let reasons = exceeded.into_iter().chain(reasons).take(MOST_ITEMS).collect();
+    Judged { class, text: format!("{}.", level.name()), reasons }
 }
 
 /// Markup of our own, not to be escaped.

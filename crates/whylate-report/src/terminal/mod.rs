@@ -29,6 +29,7 @@ pub(crate) mod trust;
 mod wake;
 
 use whylate_model::run::{Run, RunState, Verdict};
+use whylate_model::trust::{Level, Trust};
 
 pub(crate) use causes::{cells as cause_cells, denominator};
 pub use percentiles::Percentiles;
@@ -126,17 +127,17 @@ fn head(page: &mut Page, run: &Run) {
 
 fn verdict(page: &mut Page, run: &Run) {
     page.blank();
-    match &run.verdict {
-        Verdict::Trustworthy => {
-            page.good("Verdict: trustworthy, as far as the intervals above say.");
-        }
-        Verdict::LimitExceeded { what } => page.bad(&format!("Verdict: limit exceeded: {what}")),
-        Verdict::Untrustworthy { reasons } => {
-            page.bad("Verdict: NOT trustworthy:");
-            for reason in reasons {
-                page.item(reason);
-            }
-        }
-        Verdict::Pending => page.bad("Verdict: none, the run did not end."),
+    if let Verdict::LimitExceeded { what } = &run.verdict {
+        page.bad(&format!("Limit exceeded: {what}"));
+    }
+    let trust = Trust::of(run);
+    let said = format!("Trust: {}", trust.level().name());
+    match trust.level() {
+        Level::Good => page.good(&format!("{said}.")),
+        Level::Limited => page.good(&format!("{said}:")),
+        Level::Poor => page.bad(&format!("{said}, do not use the headline:")),
+    }
+    for reason in &trust.reasons {
+        page.item(&reason.what);
     }
 }

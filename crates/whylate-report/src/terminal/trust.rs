@@ -1,6 +1,7 @@
 //! How far the numbers can be trusted: the clock, the evidence, the warnings.
 
 use whylate_model::run::{ClockFacts, Run, TraceFacts};
+use whylate_model::trust::Level;
 
 use super::text::{Page, count, percent};
 
@@ -27,7 +28,11 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
     }
     counters(page, run);
     for warning in &run.warnings {
-        page.note(&warning.to_string());
+        match warning.level() {
+            // Nothing to act on: a property of the machine.
+            Level::Good => page.item(&warning.to_string()),
+            Level::Limited | Level::Poor => page.note(&warning.to_string()),
+        }
         page.advice(&warning.advice());
     }
 }

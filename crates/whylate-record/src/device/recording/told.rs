@@ -19,7 +19,7 @@ use super::super::question::{LineBetween, Question};
 use super::super::the_box::TheBox;
 use super::super::words;
 use super::{Recording, series_name};
-use crate::verdict::{unique, verdict};
+use crate::verdict::{judged, unique};
 use crate::{RecordError, Recorded};
 
 impl Recording<'_> {
@@ -77,16 +77,16 @@ impl Recording<'_> {
         let asked = format!("What does {} add to the time of frames?", question.the_box);
         let asked = (&question.command_line[..], &*asked, question.seed);
         let beginning = self.bench.beginning(asked, state, clock);
-        let mut run = Run {
+        let run = Run {
             settings: self.settings(),
             evidence: self.bench.evidence(),
-            verdict: verdict(state, &[], &warnings, None, None),
             series,
             warnings,
             segments: self.storage.segments(),
             device: Some(Box::new(self.device)),
             ..Run::begun(beginning)
         };
+        let mut run = judged(run, None);
         self.storage.conclude(&mut run);
         Ok(Recorded { run })
     }

@@ -1,0 +1,269 @@
+//! How far the numbers of a run may be trusted.
+//!
+//! One value from one pure function over everything that a run knows and the state of its files: recordings,
+//! reports, sums and comparisons all ask it, and the exit status follows from it. What a run stored as its
+//! verdict is one reason among the others, so that a file of an older version loses none.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cause::Coverage;
+use crate::flow::Flow;
+use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
+use crate::series::Series;
+use crate::units::Nanos;
+
+mod measured;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+/// Of what the self-test found or ascribed, this share must be right: a busy machine puts others' work beside
+/// what is injected.
+const RIGHT: f64 = 0.99;
+/// A thread with less CPU time is mostly the kernel's own work around its wake-ups.
+const LEAST_CPU_TIME: Nanos = Nanos(100_000_000);
+/// The kernel's clock and the gaps lie no further apart for what the kernel does around switches.
+const FAR_APART: f64 = 0.25;
+/// With a larger share of unanswered requests no p99 is known, which the headline gives.
+const MOST_UNANSWERED: f64 = 0.01;
+/// A larger share of the lost time without a cause is said.
+const MOST_UNEXPLAINED: f64 = 0.2;
+/// The percentile that headlines give beside the median.
+const HEADLINE: f64 = 99.0;
+
+/// How far numbers may be trusted, from the best to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Use the headline.
+    Good,
+    /// The headline holds; something beside it does not.
+    Limited,
+    /// Do not use the headline.
+    Poor,
+}
+
+impl Level {
+    /// As reports name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Limited => "limited",
+            Self::Poor => "poor",
+        }
+    }
+}
+
+/// One thing that limits trust.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reason {
+    /// How far: never [`Level::Good`].
+    pub level: Level,
+    /// What it is, in one clause without a full stop.
+    pub what: String,
+}
+
+/// How far a run may be trusted, and why no further.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Trust {
+    /// The worst first; of one level in the order in which a run is judged.
+    pub reasons: Vec<Reason>,
+}
+
+/// The state of the files of a run, as whoever read them found it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Files {
+    /// What is wrong with them: `gaps-0001.parquet is missing`.
+    pub problems: Vec<String>,
+}
+
+impl Trust {
+    /// Judges a run by what it knows and by the state of its files.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let mut trust = Self::default();
+        run.files.problems.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+        if run.state != RunState::Running && measured::nothing(run) {
+            trust.add(Level::Poor, "nothing was measured".to_owned());
+        }
+        warnings::judge(run, &mut trust);
+        closures(run, &mut trust);
+        run.selftest.iter().flat_map(failures).for_each(|what| trust.add(Level::Poor, what));
+        if let Verdict::Untrustworthy { reasons } = &run.verdict {
+            reasons.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+        }
+        run.flows.iter().for_each(|flow| requests(flow, run, &mut trust));
+        unexplained(run, &mut trust);
+        stolen(run, &mut trust);
+        too_few(run, &mut trust);
+        how_it_ran(run, &mut trust);
+        trust.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
+        trust
+    }
+
+    /// The level of the worst reason.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.reasons.iter().map(|reason| reason.level).max().unwrap_or(Level::Good)
+    }
+
+    /// Why the headline is of no use; empty where it is.
+    #[must_use]
+    pub fn poor(&self) -> Vec<String> {
+        let poor = self.reasons.iter().filter(|reason| reason.level == Level::Poor);
+        poor.map(|reason| reason.what.clone()).collect()
+    }
+
+    /// Each reason once.
+    fn add(&mut self, level: Level, what: String) {
+        if self.reasons.iter().all(|reason| reason.what != what) {
+            self.reasons.push(Reason { level, what });
+        }
+    }
+}
+
+fn closures(run: &Run, trust: &mut Trust) {
+    for gaps in &run.gaps {
+        if let Closure::Broken(why) = &gaps.closure {
+            trust.add(Level::Poor, format!("the closure of CPU {} is broken: {why}", gaps.cpu));
+        }
+    }
+    for thread in &run.threads {
+        if let Closure::Broken(why) = &thread.closure {
+            let what = format!("the closure of thread {} is broken: {why}", thread.name);
+            trust.add(Level::Poor, what);
+        }
+        if let Some(time) = thread.cpu_time.filter(|time| time.kernel >= LEAST_CPU_TIME)
+            && !time.agrees(FAR_APART)
+        {
+            let what = format!(
+                "the kernel's CPU time of thread {} and that of its gaps differ by {:.0}%",
+                thread.name,
+                time.residual * 100.0
+            );
+            trust.add(Level::Poor, what);
+        }
+    }
+}
+
+/// Where the self-test fell short: everything injected must be found, and nearly everything found must be
+/// named right.
+fn failures(test: &SelfTest) -> Vec<String> {
+    if test.kinds.iter().all(|kind| kind.injected == 0) {
+        return vec!["the self-test could not judge a single interruption".to_owned()];
+    }
+    test.kinds.iter().flat_map(failures_of).collect()
+}
+
+fn failures_of(kind: &SelfTestKind) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut say = |what: String| reasons.push(format!("self-test, {}: {what}", kind.kind));
+    if kind.found < kind.injected {
+        say(format!("{} of {} interruptions were found", kind.found, kind.injected));
+    }
+    let too_few = |right: u64, of: u64| (right as f64) < RIGHT * of as f64;
+    if kind.with_trace && too_few(kind.named_right, kind.found) {
+        say(format!("{} of {} found were named right", kind.named_right, kind.found));
+    }
+    if kind.with_trace && too_few(kind.ascribed_rightly, kind.ascribed) {
+        let (rightly, ascribed) = (kind.ascribed_rightly, kind.ascribed);
+        say(format!("{rightly} of {ascribed} gaps ascribed to the injector were made by it"));
+    }
+    reasons
+}
+
+/// Requests that nobody answered, and requests that the client itself sent late.
+fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
+    let packets = flow.packets;
+    // Of messages that ask for no reply, what came is the answer and not a doubt about it.
+    if !flow.asked.one_way && packets.sent > 0 && packets.lost > 0 {
+        let share = packets.lost as f64 / packets.sent as f64;
+        let level = if share > MOST_UNANSWERED { Level::Poor } else { Level::Limited };
+        let what = format!(
+            "{} of {} requests of {} got no reply ({})",
+            packets.lost,
+            packets.sent,
+            flow.name,
+            percent(share)
+        );
+        trust.add(level, what);
+    }
+    let at = |name: &Option<String>| {
+        let series = run.series.iter().find(|series| Some(&series.name) == name.as_ref())?;
+        quantile(series, HEADLINE)
+    };
+    if let (Some(late), Some(service)) = (at(&flow.lateness), at(&flow.service))
+        && late > service
+    {
+        let what = format!(
+            "requests of {} left later (p99 {late}) than they were under way (p99 {service}): response \
+             times are the client's own",
+            flow.name
+        );
+        trust.add(Level::Poor, what);
+    }
+}
+
+fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
+    series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?.value
+}
+
+/// Lost time without a cause.
+fn unexplained(run: &Run, trust: &mut Trust) {
+    let Some(Coverage { by_residuals, by_nothing, .. }) = run.coverage else { return };
+    for (share, what) in [
+        (by_nothing, "of the lost time has no kernel event"),
+        (by_residuals, "of the lost time lies beside kernel events, and no event covers it"),
+    ] {
+        if share > MOST_UNEXPLAINED {
+            trust.add(Level::Limited, format!("{} {what}", percent(share)));
+        }
+    }
+}
+
+/// Time that the hypervisor gave to others.
+fn stolen(run: &Run, trust: &mut Trust) {
+    if let Some(steal) = run.evidence.steal_ns.filter(|steal| *steal >= 1.0) {
+        let what = format!(
+            "the CPU was shared: the hypervisor reported {} of steal",
+            Nanos(steal as u64)
+        );
+        trust.add(Level::Limited, what);
+    }
+}
+
+/// Headlines whose percentile the sample does not bound.
+fn too_few(run: &Run, trust: &mut Trust) {
+    for name in measured::headlines(run) {
+        let Some(series) = run.series.iter().find(|series| series.name == name) else { continue };
+        let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
+        if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
+            let what = format!("{} samples of {} do not bound p99", series.n, series.label);
+            trust.add(Level::Limited, what);
+        }
+    }
+}
+
+fn how_it_ran(run: &Run, trust: &mut Trust) {
+    if run.command_line.iter().any(|word| word == "--quick") {
+        let what = "a quick run: a tenth of the usual time, so less is known about the tail";
+        trust.add(Level::Limited, what.to_owned());
+    }
+    if run.state == RunState::Running {
+        trust.add(Level::Limited, "the run did not end: these are its last checkpoint".to_owned());
+    }
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        _ if percent < 0.05 => "<0.1%".to_owned(),
+        _ if percent < 9.95 => format!("{percent:.1}%"),
+        _ => format!("{percent:.0}%"),
+    }
+}

@@ -1,0 +1,43 @@
+//! Was anything measured at all, and which series does a headline quote?
+
+use crate::run::Run;
+use crate::switch_cost::Outcome;
+
+/// Did the run end without one figure that answers its question?
+pub(super) fn nothing(run: &Run) -> bool {
+    if let Some(costs) = &run.switch_cost {
+        let direct = costs.direct.iter().any(|row| matches!(row.outcome, Outcome::Measured(_)));
+        return !direct && costs.indirect.is_empty();
+    }
+    if run.only_wakes() {
+        return run.wakes.iter().all(|wake| wake.woken == 0);
+    }
+    if !run.flows.is_empty() {
+        return run.flows.iter().all(|flow| flow.packets.sent == 0);
+    }
+    if is_of_another_kind(run) {
+        return false;
+    }
+    run.gaps.iter().all(|gaps| gaps.end <= gaps.start)
+        && run.threads.iter().all(|thread| thread.blocks == 0)
+        && run.series.iter().all(|series| series.n == 0)
+}
+
+/// Is it about something for which nothing is an answer: a server that nobody asked?
+fn is_of_another_kind(run: &Run) -> bool {
+    run.reflected.is_some()
+        || run.forward.is_some()
+        || run.delay.is_some()
+        || run.watched.is_some()
+        || run.backends.is_some()
+        || run.calibration.is_some()
+        || run.device.is_some()
+}
+
+/// Names of the series that the headline quotes percentiles of: response times where requests were
+/// scheduled, else their service; and how late threads were woken. Distances of gaps are no such series.
+pub(super) fn headlines(run: &Run) -> Vec<&str> {
+    let flows = run.flows.iter().filter(|flow| !flow.asked.one_way);
+    let requests = flows.filter_map(|flow| flow.response.as_ref().or(flow.service.as_ref()));
+    requests.map(String::as_str).collect()
+}

@@ -1,0 +1,176 @@
+use super::*;
+use crate::flow::Packets;
+use crate::units::CpuId;
+use crate::warning::Warning;
+
+/// A recorded run of each of these kinds, with nothing that limits trust.
+fn gaps() -> Run {
+    let json = include_str!("../../../../tests/runs/gaps/run.json");
+    let mut run: Run = serde_json::from_str(json).unwrap();
+    (run.state, run.verdict) = (RunState::Complete, Verdict::Trustworthy);
+    run.warnings.clear();
+    (run.coverage, run.evidence.steal_ns) = (None, None);
+    run
+}
+
+fn said(run: &Run) -> Vec<(Level, String)> {
+    Trust::of(run).reasons.into_iter().map(|reason| (reason.level, reason.what)).collect()
+}
+
+fn poor(run: &Run) -> Vec<String> {
+    Trust::of(run).poor()
+}
+
+#[test]
+fn a_run_without_a_reason_is_good_and_the_worst_of_several_decides() {
+    let mut run = gaps();
+    assert_eq!((Trust::of(&run).level(), said(&run)), (Level::Good, vec![]));
+    run.warnings.push(Warning::Interrupted);
+    assert_eq!(Trust::of(&run).level(), Level::Limited);
+    let changed = Warning::HostChanged { what: "cpu 1 went offline".to_owned() };
+    run.warnings.push(changed.clone());
+    let worst_first =
+        [(Level::Poor, changed.to_string()), (Level::Limited, Warning::Interrupted.to_string())];
+    assert_eq!(said(&run), worst_first);
+}
+
+#[test]
+fn what_a_machine_is_and_nobody_can_change_limits_nothing() {
+    let mut run = gaps();
+    run.warnings.push(Warning::FrequencyFromRegressionOnly);
+    assert_eq!(Trust::of(&run).level(), Level::Good);
+}
+
+#[test]
+fn another_measurement_on_the_same_cpu_is_poor_and_one_elsewhere_limits() {
+    for (same_cpu, level) in [(true, Level::Poor), (false, Level::Limited)] {
+        let mut run = gaps();
+        run.warnings.push(Warning::AnotherRun { pid: 7, same_cpu });
+        assert_eq!(Trust::of(&run).level(), level);
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_short_is_poor() {
+    let mut run = gaps();
+    run.files.problems.push("gaps-0001.parquet is missing".to_owned());
+    assert_eq!(poor(&run), ["gaps-0001.parquet is missing"]);
+}
+
+#[test]
+fn a_run_that_measured_nothing_is_poor_and_one_that_runs_is_not_yet() {
+    let mut run = gaps();
+    run.gaps.clear();
+    run.series.clear();
+    assert_eq!(poor(&run), ["nothing was measured"]);
+    run.state = RunState::Running;
+    assert_eq!(Trust::of(&run).level(), Level::Limited);
+}
+
+#[test]
+fn a_verdict_of_an_older_version_keeps_its_reasons_once() {
+    let mut run = gaps();
+    let reasons = vec!["the closure of CPU 1 is broken: overlap".to_owned()];
+    run.verdict = Verdict::Untrustworthy { reasons: reasons.clone() };
+    run.gaps[0].cpu = CpuId(1);
+    run.gaps[0].closure = Closure::Broken("overlap".to_owned());
+    assert_eq!(poor(&run), reasons);
+}
+
+#[test]
+fn lost_time_without_a_cause_and_steal_limit_trust() {
+    let mut run = gaps();
+    run.coverage = Some(Coverage { by_events: 0.24, by_residuals: 0.3, by_nothing: 0.46 });
+    run.evidence.steal_ns = Some(480e6);
+    let expected = [
+        "46% of the lost time has no kernel event",
+        "30% of the lost time lies beside kernel events, and no event covers it",
+        "the CPU was shared: the hypervisor reported 480ms of steal",
+    ];
+    assert_eq!(said(&run), expected.map(|what| (Level::Limited, what.to_owned())));
+    run.coverage = Some(Coverage { by_events: 0.9, by_residuals: 0.05, by_nothing: 0.05 });
+    run.evidence.steal_ns = Some(0.0);
+    assert_eq!(said(&run), []);
+}
+
+#[test]
+fn unanswered_requests_limit_trust_and_more_than_the_headline_bears_make_it_poor() {
+    for (lost, one_way, expected) in [
+        (0, false, None),
+        (1, false, Some((Level::Limited, "1 of 1000 requests of rtt got no reply (0.1%)"))),
+        (895, false, Some((Level::Poor, "895 of 1000 requests of rtt got no reply (90%)"))),
+        (895, true, None),
+    ] {
+        let mut run = gaps();
+        let mut flow = crate::flow::tests::flow("rtt");
+        flow.asked.one_way = one_way;
+        flow.packets = Packets { sent: 1_000, received: 1_000 - lost, lost, ..Packets::default() };
+        (flow.service, flow.response, flow.lateness) = (None, None, None);
+        run.flows = vec![flow];
+        let expected: Vec<_> =
+            expected.into_iter().map(|(level, what)| (level, what.to_owned())).collect();
+        assert_eq!(said(&run), expected, "{lost}");
+    }
+}
+
+fn tested(kind: SelfTestKind) -> Vec<String> {
+    let mut run = gaps();
+    run.selftest = Some(SelfTest { kinds: vec![kind], ..SelfTest::default() });
+    poor(&run)
+}
+
+fn perfect() -> SelfTestKind {
+    SelfTestKind {
+        kind: "ipi".to_owned(),
+        injected: 500,
+        found: 500,
+        ascribed: 600,
+        ascribed_rightly: 600,
+        named_right: 500,
+        with_trace: true,
+        length_error_ns: None,
+        length_error_p99_ns: None,
+    }
+}
+
+#[test]
+fn a_self_test_that_misses_one_interruption_names_its_kind() {
+    assert_eq!(tested(perfect()), [""; 0]);
+    let why = tested(SelfTestKind { found: 499, ..perfect() });
+    assert_eq!(why, ["self-test, ipi: 499 of 500 interruptions were found"]);
+}
+
+#[test]
+fn a_self_test_with_less_than_99_percent_right_is_not_trusted() {
+    let just = SelfTestKind { named_right: 495, ascribed_rightly: 594, ..perfect() };
+    assert_eq!(tested(just.clone()), [""; 0]);
+    let why = tested(SelfTestKind { named_right: 494, ..just.clone() });
+    assert_eq!(why, ["self-test, ipi: 494 of 500 found were named right"]);
+    let why = tested(SelfTestKind { ascribed_rightly: 593, ..just });
+    assert!(why[0].contains("593 of 600 gaps ascribed"), "{why:?}");
+}
+
+#[test]
+fn without_a_trace_only_the_recall_is_judged() {
+    let blind = SelfTestKind {
+        with_trace: false,
+        named_right: 0,
+        ascribed: 0,
+        ascribed_rightly: 0,
+        ..perfect()
+    };
+    assert_eq!(tested(blind), [""; 0]);
+}
+
+#[test]
+fn a_self_test_that_judged_nothing_is_not_trusted() {
+    let nothing = SelfTestKind {
+        injected: 0,
+        found: 0,
+        ascribed: 0,
+        ascribed_rightly: 0,
+        named_right: 0,
+        ..perfect()
+    };
+    assert!(tested(nothing)[0].contains("not judge a single interruption"));
+}

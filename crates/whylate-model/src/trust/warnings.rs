@@ -1,0 +1,76 @@
+//! How far each warning limits trust.
+
+use super::{Level, Trust};
+use crate::run::Run;
+use crate::warning::Warning;
+
+pub(super) fn judge(run: &Run, trust: &mut Trust) {
+    for warning in &run.warnings {
+        let level = warning.level();
+        if level > Level::Good {
+            trust.add(level, warning.to_string());
+        }
+    }
+}
+
+impl Warning {
+    /// How far it limits trust in a run that has it. What is a property of a machine and asks for nothing
+    /// leaves it as it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Within { of, .. } => of.level(),
+            Self::RecordsDropped { .. }
+            | Self::JobsUnrecorded { .. }
+            | Self::TraceLost { .. }
+            | Self::FrequencyDisagreement { .. }
+            | Self::HostChanged { .. }
+            | Self::PartEndedEarly { .. }
+            | Self::SetStarved { .. }
+            | Self::WritingFailed { .. }
+            | Self::LoadEnded { .. }
+            | Self::AnotherRun { same_cpu: true, .. }
+            | Self::Saturated { .. }
+            | Self::AccountBroken { .. }
+            | Self::FramesUncounted { .. }
+            | Self::Planted { .. } => Level::Poor,
+            Self::NoiseBelowThreshold { .. }
+            | Self::CausesIncomplete { .. }
+            | Self::NoKernelTrace { .. }
+            | Self::NoHousekeepingCpu
+            | Self::MemoryNotLocked { .. }
+            | Self::PolicyRefused { .. }
+            | Self::RtThrottling { .. }
+            | Self::ThresholdNearPeriod { .. }
+            | Self::SegmentsRotated { .. }
+            | Self::ExecutionCut { .. }
+            | Self::Interrupted
+            | Self::NotStationary { .. }
+            | Self::AnotherRun { same_cpu: false, .. }
+            | Self::IdleStatesNotHeld { .. }
+            | Self::ActionFailed { .. }
+            | Self::PartLeftOut { .. }
+            | Self::TapDisagrees { .. }
+            | Self::WokeEarly { .. }
+            | Self::Guard { .. }
+            | Self::DeparturesDisturbed { .. }
+            | Self::MessagesRefused { .. }
+            | Self::PacketsUnlogged { .. }
+            | Self::NoAccount { .. }
+            | Self::OwnThreadsInTheWay { .. }
+            | Self::NotToBeHad { .. }
+            | Self::OtherVersion { .. }
+            | Self::LinkDown { .. }
+            | Self::DelayOverflow { .. }
+            | Self::DelayLate { .. }
+            | Self::TruthsMissed { .. }
+            | Self::ClientsTurnedAway { .. } => Level::Limited,
+            Self::NoSenders { .. }
+            | Self::RseqUnusable { .. }
+            | Self::FrequencyFromRegressionOnly
+            | Self::Overcommitted { .. }
+            | Self::WallClockStepped { .. }
+            | Self::UnequalMtus { .. } => Level::Good,
+        }
+    }
+}

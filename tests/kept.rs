@@ -1,0 +1,111 @@
+//! Runs of format version 1, one of each kind, kept as they were recorded: they are read for ever, and a
+//! change of what they say is seen.
+//!
+//! Their host has another name and no kernel command line; nothing else is changed.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use whylate_model::run::FORMAT_VERSION;
+
+use crate::program;
+
+/// The directories, by name.
+const KINDS: [&str; 10] = [
+    "checkup",
+    "gaps",
+    "hourglass",
+    "merge",
+    "rta",
+    "rtt",
+    "selftest",
+    "switch-cost",
+    "threads",
+    "wake",
+];
+
+#[test]
+fn a_kept_run_of_each_kind_says_what_it_said() {
+    for kind in KINDS {
+        let said = format!("{}\nPage: {}\n", reported(kind, &[]), sections(kind).join(", "));
+        insta::assert_snapshot!(kind, said);
+    }
+}
+
+#[test]
+fn every_kept_run_is_of_version_one_and_each_value_in_it_is_read() {
+    for kind in KINDS {
+        let text = std::fs::read_to_string(directory(kind).join("run.json")).unwrap();
+        let kept: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(kept["format_version"], 1, "{kind}");
+        let read: Value = serde_json::from_str(&reported(kind, &["--format", "json"])).unwrap();
+        assert_within(&kept, &read, kind);
+    }
+    assert_eq!(
+        FORMAT_VERSION, 1,
+        "a new version leaves these runs as they are, and keeps some of its own"
+    );
+}
+
+#[test]
+fn every_directory_of_kept_runs_is_looked_at_and_names_no_machine() {
+    let entries = std::fs::read_dir(program::file("runs")).unwrap();
+    let mut found: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    assert_eq!(found, KINDS);
+    for kind in KINDS {
+        let mut hosts = vec![program::read(&directory(kind)).host];
+        hosts.extend(program::read(&directory(kind)).origins.into_iter().map(|origin| origin.host));
+        for host in hosts {
+            assert_eq!((host.hostname.as_str(), host.command_line.as_str()), ("example", "quiet"));
+        }
+    }
+}
+
+fn directory(kind: &str) -> PathBuf {
+    program::file("runs").join(kind)
+}
+
+/// What `whylate report` prints, wherever and in whatever language it is asked.
+fn reported(kind: &str, words: &[&str]) -> String {
+    let mut report = program::whylate(["report"]);
+    report.arg(directory(kind)).args(words).env_remove("COLUMNS");
+    let output =
+        report.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "de_DE.UTF-8").output().unwrap();
+    assert!(output.status.success(), "{kind}: {}", program::said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The sections of the page, in their order.
+fn sections(kind: &str) -> Vec<String> {
+    let page = reported(kind, &["--html", "-"]);
+    let begun = page.split("<section id=\"").skip(1);
+    begun.filter_map(|from| from.split('"').next()).map(str::to_owned).collect()
+}
+
+/// Everything that was kept stands in what was read; what later releases added stands beside it.
+fn assert_within(kept: &Value, read: &Value, path: &str) {
+    match (kept, read) {
+        (Value::Object(kept), Value::Object(read)) => {
+            for (name, kept) in kept {
+                let path = format!("{path}.{name}");
+                assert_within(
+                    kept,
+                    read.get(name).unwrap_or_else(|| panic!("{path} is gone")),
+                    &path,
+                );
+            }
+        }
+        (Value::Array(kept), Value::Array(read)) => {
+            assert_eq!(kept.len(), read.len(), "{path}");
+            for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
+                assert_within(kept, read, &format!("{path}[{at}]"));
+            }
+        }
+        (Value::Number(kept), Value::Number(read)) => {
+            assert_eq!(kept.as_f64(), read.as_f64(), "{path}")
+        }
+        (kept, read) => assert_eq!(kept, read, "{path}"),
+    }
+}

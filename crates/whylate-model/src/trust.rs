@@ -88,15 +88,15 @@ impl Trust {
     pub fn of(run: &Run) -> Self {
         let mut trust = Self::default();
         run.files.problems.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+        if let Verdict::Untrustworthy { reasons } = &run.verdict {
+            reasons.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+        }
         if run.state != RunState::Running && measured::nothing(run) {
             trust.add(Level::Poor, "nothing was measured".to_owned());
         }
         warnings::judge(run, &mut trust);
         closures(run, &mut trust);
         run.selftest.iter().flat_map(failures).for_each(|what| trust.add(Level::Poor, what));
-        if let Verdict::Untrustworthy { reasons } = &run.verdict {
-            reasons.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
-        }
         run.flows.iter().for_each(|flow| requests(flow, run, &mut trust));
         unexplained(run, &mut trust);
         stolen(run, &mut trust);
@@ -119,12 +119,27 @@ impl Trust {
         poor.map(|reason| reason.what.clone()).collect()
     }
 
-    /// Each reason once.
+    /// Each reason once: a sum has those of its recordings with the recording's name before them.
     fn add(&mut self, level: Level, what: String) {
-        if self.reasons.iter().all(|reason| reason.what != what) {
+        let of_a_part = format!(": {what}");
+        let known = |reason: &Reason| reason.what == what || reason.what.ends_with(&of_a_part);
+        if !self.reasons.iter().any(known) {
             self.reasons.push(Reason { level, what });
         }
     }
+}
+
+/// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts.
+#[must_use]
+pub fn verdict(run: &Run) -> Verdict {
+    if matches!(run.verdict, Verdict::LimitExceeded { .. }) {
+        return run.verdict.clone();
+    }
+    if run.state == RunState::Running {
+        return Verdict::Pending;
+    }
+    let reasons = Trust::of(run).poor();
+    if reasons.is_empty() { Verdict::Trustworthy } else { Verdict::Untrustworthy { reasons } }
 }
 
 fn closures(run: &Run, trust: &mut Trust) {

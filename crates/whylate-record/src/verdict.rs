@@ -5,7 +5,7 @@
 
 use whylate_model::Nanos;
 use whylate_model::run::{Run, RunState, Verdict};
-use whylate_model::trust::Trust;
+use whylate_model::trust;
 use whylate_model::warning::Warning;
 
 use crate::actions::Trigger;
@@ -28,18 +28,13 @@ pub(crate) fn judged(mut run: Run, tripped: Option<Exceeded>) -> Run {
 /// Judges a run by what it found, whatever was its verdict before. A limit that was exceeded comes before
 /// doubts.
 pub(crate) fn judge(run: &mut Run, tripped: Option<Exceeded>) {
-    run.verdict = Verdict::Pending;
-    if run.state == RunState::Running {
-        return;
-    }
-    let reasons = Trust::of(run).poor();
     run.verdict = match tripped {
-        Some(Exceeded { by, limit }) => Verdict::LimitExceeded {
+        Some(Exceeded { by, limit }) if run.state != RunState::Running => Verdict::LimitExceeded {
             what: format!("a gap of {} on CPU {}, limit {limit}", by.length, by.cpu),
         },
-        None if reasons.is_empty() => Verdict::Trustworthy,
-        None => Verdict::Untrustworthy { reasons },
+        _ => Verdict::Pending,
     };
+    run.verdict = trust::verdict(run);
 }
 
 /// The warnings, each once, in the order in which they were found.

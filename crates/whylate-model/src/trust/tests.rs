@@ -3,13 +3,24 @@ use crate::flow::Packets;
 use crate::units::CpuId;
 use crate::warning::Warning;
 
-/// A recorded run of each of these kinds, with nothing that limits trust.
-fn gaps() -> Run {
-    let json = include_str!("../../../../tests/runs/gaps/run.json");
+/// A recorded run with nothing that limits trust.
+fn clean(json: &str) -> Run {
     let mut run: Run = serde_json::from_str(json).unwrap();
     (run.state, run.verdict) = (RunState::Complete, Verdict::Trustworthy);
     run.warnings.clear();
+    run.command_line.retain(|word| word != "--quick");
     (run.coverage, run.evidence.steal_ns) = (None, None);
+    run
+}
+
+fn gaps() -> Run {
+    clean(include_str!("../../../../tests/runs/gaps/run.json"))
+}
+
+/// Its requests have no series: what is judged of them are counts.
+fn requests() -> Run {
+    let mut run = clean(include_str!("../../../../tests/runs/rtt/run.json"));
+    run.series.clear();
     run
 }
 
@@ -101,12 +112,10 @@ fn unanswered_requests_limit_trust_and_more_than_the_headline_bears_make_it_poor
         (895, false, Some((Level::Poor, "895 of 1000 requests of rtt got no reply (90%)"))),
         (895, true, None),
     ] {
-        let mut run = gaps();
-        let mut flow = crate::flow::tests::flow("rtt");
+        let mut run = requests();
+        let flow = &mut run.flows[0];
         flow.asked.one_way = one_way;
         flow.packets = Packets { sent: 1_000, received: 1_000 - lost, lost, ..Packets::default() };
-        (flow.service, flow.response, flow.lateness) = (None, None, None);
-        run.flows = vec![flow];
         let expected: Vec<_> =
             expected.into_iter().map(|(level, what)| (level, what.to_owned())).collect();
         assert_eq!(said(&run), expected, "{lost}");
@@ -173,4 +182,22 @@ fn a_self_test_that_judged_nothing_is_not_trusted() {
         ..perfect()
     };
     assert!(tested(nothing)[0].contains("not judge a single interruption"));
+}
+
+#[test]
+fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() {
+    let mut run = clean(include_str!("../../../../tests/runs/rtt/run.json"));
+    let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
+    let mut set = |name: &Option<String>, to: u64| {
+        let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
+        let p99 = series.quantiles.iter_mut().find(|of| of.percent == 99.0).unwrap();
+        (p99.value, p99.high) = (Some(Nanos(to)), Some(Nanos(to)));
+    };
+    set(&service, 20_000);
+    set(&late, 20_000);
+    assert_eq!(poor(&run), [""; 0]);
+    let name = run.flows[0].lateness.clone();
+    let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
+    series.quantiles.iter_mut().find(|of| of.percent == 99.0).unwrap().value = Some(Nanos(20_001));
+    assert!(poor(&run)[0].contains("left later (p99 20.0us)"), "{:?}", poor(&run));
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use whylate_model::Nanos;
 use whylate_model::calibration::Trust;
 use whylate_model::run::{RunState, Verdict as RunVerdict};
+use whylate_model::trust::{self, Level};
 
 use super::likeness::{Measurement, Traffic, unlike};
 use super::load::{self, Loaded, Measured, Wanted};
@@ -301,7 +302,7 @@ fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
         }
         for loaded in runs {
             let directory = loaded.name.clone();
-            match (&loaded.run.verdict, loaded.run.state) {
+            match (&trust::verdict(&loaded.run), loaded.run.state) {
                 (RunVerdict::Untrustworthy { reasons }, _) => {
                     let reasons = reasons.clone();
                     cautions.push(Caution::NotTrustworthy { directory, reasons });
@@ -319,7 +320,7 @@ fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
 /// A run that is not trustworthy.
 fn spoilt(a: &[Loaded], b: &[Loaded]) -> Option<String> {
     let mut runs = a.iter().chain(b);
-    let run = runs.find(|run| matches!(run.run.verdict, RunVerdict::Untrustworthy { .. }))?;
+    let run = runs.find(|run| trust::Trust::of(&run.run).level() == Level::Poor)?;
     Some(format!("`{}` is not trustworthy", run.name))
 }
 

@@ -8,6 +8,7 @@ use whylate_model::hlog::HISTOGRAM_FILE;
 use whylate_model::origin::{Origin, Share};
 use whylate_model::run::{GapSummary, Run, Segment};
 use whylate_model::series::Series;
+use whylate_model::trust;
 use whylate_model::{ModelError, Nanos, Printable, segments};
 
 use super::spread::across_cpus;
@@ -260,6 +261,7 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
     }
     let shares = run.series.iter().map(|series| share(&run, series, across_cpus)).collect();
     let series = joined(shares);
+    let verdict = trust::verdict(&run);
     run.worst.sort_by_key(|gap| std::cmp::Reverse(gap.length));
     run.worst.truncate(WORST_OF_ONE);
     vec![Origin {
@@ -275,7 +277,7 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
         series,
         worst: run.worst,
         warnings: run.warnings,
-        verdict: run.verdict,
+        verdict,
         segments: Vec::<Segment>::new(),
         loads: run.loads,
         switch_cost: run.switch_cost,

@@ -32,6 +32,7 @@ use anyhow::{Context, Result};
 use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
+use whylate_model::trust;
 use whylate_net::lab::Bed;
 use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
@@ -165,7 +166,7 @@ fn colour() -> bool {
 }
 
 fn exit(run: &Run) -> Exit {
-    match &run.verdict {
+    match trust::verdict(run) {
         Verdict::LimitExceeded { .. } => Exit::LimitExceeded,
         Verdict::Untrustworthy { .. } => Exit::NotTrustworthy,
         Verdict::Trustworthy | Verdict::Pending => Exit::Done,

@@ -36,7 +36,8 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
         }
         Some(file) => html::write_to(&directory, &run, file)?,
     }
-    Ok(Exit::Done)
+    // What is said of a run that was read whole is said, whatever it is.
+    Ok(if run.files.problems.is_empty() { Exit::Done } else { Exit::NotTrustworthy })
 }
 
 /// A paper's experiments and their runs lie in one directory.

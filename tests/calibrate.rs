@@ -98,7 +98,7 @@ fn every_backend_is_held_against_the_truth_message_by_message_and_a_later_run_kn
         return;
     }
     let of = calibrate(
-        "--backends udp:spin,packet:spin,xdp:spin --delays 20us,100us --rate 4kpps --runs 2 \
+        "--backends udp:spin,packet:spin,xdp:spin --delays 20us,100us --rate 4kpps --runs 3 \
          --duration 100ms --warmup 10ms --seed 5",
     );
     let (calibration, parts) = found(&of.run);
@@ -107,7 +107,7 @@ fn every_backend_is_held_against_the_truth_message_by_message_and_a_later_run_kn
     assert_eq!(names, ["udp spin", "packet spin", "xdp spin"], "{:?}", calibration.missing);
     parts_add_up(&of);
     // Two delays and back to back, of each, in each round, in an order of its own.
-    assert_eq!((parts.order.len(), parts.parts.len()), (2, 18));
+    assert_eq!((parts.order.len(), parts.parts.len()), (3, 27));
     let between = |order: &Vec<u32>| {
         let part = |number: &u32| &parts.parts[*number as usize];
         order.iter().map(|of| (part(of).backend.clone(), part(of).between)).collect::<Vec<_>>()
@@ -115,7 +115,7 @@ fn every_backend_is_held_against_the_truth_message_by_message_and_a_later_run_kn
     assert_ne!(between(&parts.order[0]), between(&parts.order[1]));
     for name in names {
         let one = backend(calibration, name);
-        assert!(one.n > 0 && one.runs == 2 && one.error_min_ns > 0, "{one:?}");
+        assert!(one.n > 0 && one.runs == 3 && one.error_min_ns > 0, "{one:?}");
         assert!(one.base.is_some() && one.definition == "one-way", "{one:?}");
         // The clock of the client starts before the line's and stops after it.
         // Where the host made runs that differ, they are worth too little for a median.

@@ -55,12 +55,32 @@ pub(crate) fn is_held() -> bool {
     std::env::var_os(HOLDER).is_some()
 }
 
+/// This process, as [`HOLDER`] says it: its number and when it began, because numbers are used again.
+pub(crate) fn this_process() -> String {
+    let told = read(Path::new("/proc/self/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let began = told.rsplit(") ").next().and_then(|rest| rest.split_whitespace().nth(19));
+    format!("{}-{}", std::process::id(), began.unwrap_or("0"))
+}
+
 /// Waits for the lock.
 pub(crate) fn hold() -> Held {
-    hold_in(Path::new("/"), &|line| {
-        // Not by a macro, whose words a test keeps until it fails.
-        let _ = writeln!(io::stderr(), "{line}");
-    })
+    hold_in(Path::new("/"), &say)
+}
+
+/// Tells it whoever waits. Not by a macro, whose words a test keeps until it fails.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Puts back, within a suite, what a killed part of it left.
+#[allow(dead_code, reason = "rounds of figures are killed, and parts of no other suite")]
+pub(crate) fn mend() {
+    let root = Path::new("/");
+    for line in put_back(root) {
+        say(&format!("left by what was killed: {line}"));
+    }
+    remember(root);
 }
 
 /// The same of the machine whose files lie below `root`.
@@ -85,7 +105,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         if self.lock.is_some() {
             for line in put_back(&self.root) {
-                let _ = writeln!(io::stderr(), "left by a test: {line}");
+                say(&format!("left by a test: {line}"));
             }
         }
     }

@@ -149,6 +149,9 @@ pub(crate) const ALL: &[&Figure] = &[
     &working_sets::FIGURE,
 ];
 
+/// Those that are taken by their whole names alone: they take long, or need what few machines have.
+pub(crate) const BY_NAME: &[&Figure] = &[];
+
 /// The smallest of some shares.
 fn fewest(shares: impl IntoIterator<Item = (u64, u64)>) -> Reading {
     let share = |of: &(u64, u64)| of.0 as f64 / of.1.max(1) as f64;

@@ -20,7 +20,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use self::processes::this_process;
 pub(crate) use self::temporary::{folder, make};
 
 use crate::suite;

@@ -132,7 +132,7 @@ fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Trans
 /// The command by which a suite runs what these select.
 pub(crate) fn of_suite(root: &Path, options: &[&str]) -> Command {
     let mut command = cargo_test(root, options);
-    command.env(suite::HOLDER, mend::this_process()).env("TMPDIR", mend::folder());
+    command.env(suite::HOLDER, suite::this_process()).env("TMPDIR", mend::folder());
     command
 }
 

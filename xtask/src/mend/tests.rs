@@ -219,7 +219,7 @@ fn a_process_is_left_where_its_suite_has_ended_and_stays_where_that_lives_or_non
     let state = Path::new("/no/such/state");
     // No process began at that time, whatever its number.
     let dead = Sleeps::new(suite::HOLDER, &format!("{}-7", std::process::id()))?;
-    let living = Sleeps::new(suite::HOLDER, &this_process())?;
+    let living = Sleeps::new(suite::HOLDER, &suite::this_process())?;
     let garbled = Sleeps::new(suite::HOLDER, "yes")?;
     // Its parent lives, and minds it.
     let minded = Sleeps::new("XDG_STATE_HOME", "/no/such/state")?;

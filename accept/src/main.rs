@@ -40,6 +40,7 @@ mod looked;
 mod misses;
 #[path = "../../tests/device/narrow.rs"]
 mod narrow;
+mod needed;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/needs.rs"]
 mod needs;

@@ -12,6 +12,7 @@ use accept::command::Stock;
 mod between;
 #[path = "../../tests/borne_out.rs"]
 mod borne_out;
+mod cargo;
 #[expect(dead_code, reason = "shared with the tests of the whole tool")]
 #[path = "../../tests/chromium.rs"]
 mod chromium;

@@ -75,8 +75,7 @@ pub(crate) fn say(line: &str) {
 
 /// Puts back, within a suite, what a killed part of it left.
 #[allow(dead_code, reason = "rounds of figures are killed, and parts of no other suite")]
-pub(crate) fn mend() {
-    let root = Path::new("/");
+pub(crate) fn mend(root: &Path) {
     for line in put_back(root) {
         say(&format!("left by what was killed: {line}"));
     }
@@ -109,6 +108,30 @@ impl Drop for Held {
             }
         }
     }
+}
+
+/// The folder for temporary files that a suite of this user has for itself.
+pub(crate) fn folder() -> PathBuf {
+    let user = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
+    std::env::temp_dir().join(format!("whylate-tests-{user}"))
+}
+
+/// Makes the folder, into which programs without rights write, too.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => is_ours(folder)?,
+    }
+    std::fs::set_permissions(folder, Permissions::from_mode(0o1777))
+}
+
+/// No link, and not somebody else's, who could lead us away.
+pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
+    let (found, own) = (std::fs::symlink_metadata(folder)?, std::fs::metadata("/proc/self")?);
+    if found.is_dir() && found.uid() == own.uid() {
+        return Ok(());
+    }
+    Err(io::Error::other("it is no folder of this user"))
 }
 
 /// Opens the file, which may be another user's, or makes it for all.

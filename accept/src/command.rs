@@ -153,16 +153,24 @@ impl<'a> Stock<'a> {
         }
         let (day, commit, machine) = (state::day()?, state::commit(&self.root)?, state::machine());
         let mut journal = Journal::open(&journal, &format!("{commit} on {machine}"))?;
+        let temporary = suite::folder();
+        suite::make_folder(&temporary).with_context(|| temporary.display().to_string())?;
         let apart = Apart {
             program: std::env::current_exe()?,
-            environment: vec![(suite::HOLDER, suite::this_process())],
+            environment: vec![
+                (suite::HOLDER, suite::this_process().into()),
+                ("TMPDIR", temporary.clone().into_os_string()),
+            ],
             folder,
             least_deadline: self.least_deadline,
-            mend: suite::mend,
+            machine: self.machine.clone(),
         };
         let taken = format!("{day}, {commit}, {machine}");
         let told = |entries: &[table::Entry]| self.table(&day, &taken, entries).map(drop);
-        driver::take(chosen, &mut journal, &apart, &told)?;
+        let ended = driver::take(chosen, &mut journal, &apart, &told);
+        // It stays where a round that was killed left something in it: `cargo xtask mend` empties it.
+        let _ = std::fs::remove_dir(&temporary);
+        ended?;
         println!("{}", self.root.join("acceptance").join(format!("{day}.md")).display());
         Ok(())
     }

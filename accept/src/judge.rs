@@ -212,6 +212,40 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_is_met_by_the_whole_interval_not_met_by_none_of_it_and_else_not_shown() {
+        // From 2 to 4.
+        let of = values(&[2.0, 3.0, 3.0, 3.0, 3.0, 4.0]);
+        let met = [
+            Bound::AtLeast(2.0),
+            Bound::AtMost(4.0),
+            Bound::Within(2.0, 4.0),
+            Bound::Within(0.0, 9.0),
+        ];
+        let not_met = [
+            Bound::AtLeast(4.1),
+            Bound::AtMost(1.9),
+            Bound::Within(4.1, 9.0),
+            Bound::Within(0.0, 1.9),
+        ];
+        let not_shown = [
+            Bound::AtLeast(2.1),
+            Bound::AtLeast(4.0),
+            Bound::AtMost(3.9),
+            Bound::AtMost(2.0),
+            Bound::Within(2.1, 9.0),
+            Bound::Within(0.0, 3.9),
+            Bound::Within(2.1, 3.9),
+        ];
+        for (bounds, word) in
+            [(&met[..], "met"), (&not_met[..], "not met"), (&not_shown[..], "not shown")]
+        {
+            for bound in bounds {
+                assert_eq!(judge(&row(*bound), &of).verdict.word(), word, "{bound}");
+            }
+        }
+    }
+
+    #[test]
     fn shares_of_rounds_that_differ_are_worth_less_than_those_of_rounds_that_agree() {
         let width = |of: &[(u64, u64)]| {
             let found = judge(&row(Bound::Told), &shares(of)).found.unwrap();

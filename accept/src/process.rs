@@ -1,8 +1,7 @@
 //! Runs a process until it ends or its time is over, and ends with it whatever it started.
 //!
-//! Whoever loses its parent becomes a child of this process, so that all that was started can be found; a
-//! process that this one started otherwise must have ended before. What the kernel does not let go of is
-//! left, and told.
+//! Whoever loses its parent becomes a child of this process, so that all that was started can be found. What
+//! descended from this process before is left alone; what the kernel does not let go of is left, and told.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus, Stdio};
@@ -32,6 +31,7 @@ pub struct Ended {
 /// Runs this, for no longer than `limit`.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
     set_child_subreaper(Some(getpid())).context("orphans cannot be had")?;
+    let before = descendants();
     let child = command.stdin(Stdio::null()).spawn();
     let mut child = child.with_context(|| format!("{command:?}"))?;
     let (tell, told) = mpsc::channel();
@@ -43,9 +43,14 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
     if let Ok(ended) = told.recv_timeout(limit) {
         status = Some(ended.with_context(|| format!("{command:?}"))?);
     }
-    let left = end(Signal::TERM, ASKED);
-    end(Signal::KILL, KILLED);
-    let remain = names(&descendants());
+    let started = || {
+        let mut all = descendants();
+        all.retain(|pid, _| !before.contains_key(pid));
+        all
+    };
+    let left = end(&started, Signal::TERM, ASKED);
+    end(&started, Signal::KILL, KILLED);
+    let remain = names(&started());
     if status.is_some() || remain.is_empty() {
         let _ = waiting.join();
     }
@@ -54,11 +59,15 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
 }
 
 /// Sends a signal to all and waits for their end; the names of those that it was sent to.
-fn end(signal: Signal, patience: Duration) -> Vec<String> {
+fn end(
+    started: &dyn Fn() -> BTreeMap<i32, String>,
+    signal: Signal,
+    patience: Duration,
+) -> Vec<String> {
     let mut sent = BTreeMap::new();
     let over = clock_ns(Clock::Monotonic) + patience.as_nanos() as u64;
     loop {
-        let alive = descendants();
+        let alive = started();
         if alive.is_empty() || clock_ns(Clock::Monotonic) > over {
             break;
         }

@@ -1,6 +1,7 @@
 //! One round, in a process of its own: what it says, or how it ended without a word.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::driver::Taker;
 use crate::figure::{Figure, Reading, Round};
 use crate::journal::Outcome;
 use crate::process::{self, Ended};
+use crate::suite;
 
 /// First words of the command lines by which this program asks itself: `--needs NAME FILE` and
 /// `--round NAME NUMBER FILE`.
@@ -84,13 +86,13 @@ pub struct Apart {
     /// The program that answers: this one.
     pub program: PathBuf,
     /// What is set in its environment beside what is set here.
-    pub environment: Vec<(&'static str, String)>,
+    pub environment: Vec<(&'static str, OsString)>,
     /// A folder for its answers.
     pub folder: PathBuf,
     /// No round hangs before.
     pub least_deadline: Duration,
-    /// What is to be done after a round that did not end by itself.
-    pub mend: fn(),
+    /// The root folder of the machine, whose settings are put back after a round that said nothing.
+    pub machine: PathBuf,
 }
 
 /// What came of asking.
@@ -117,7 +119,7 @@ impl Apart {
         if let Ok(text) = std::fs::read_to_string(&file) {
             return Ok(Asked::Said(serde_json::from_str(&text)?));
         }
-        (self.mend)();
+        suite::mend(&self.machine);
         match ended.status {
             None => Ok(Asked::Hung(ended)),
             // They are sent to a whole group, and mean all of it.

@@ -9,14 +9,18 @@ use std::process::{Command, Output, Stdio};
 use accept::state;
 use tempfile::TempDir;
 
+/// A setting of the planted machine.
+const THROTTLING: &str = "proc/sys/kernel/sched_rt_runtime_us";
+
 /// A repository with one commit.
 fn repository() -> TempDir {
     let root = tempfile::tempdir().unwrap();
-    for folder in ["tmp", "run", "tests", "acceptance", ".cargo"] {
-        std::fs::create_dir(root.path().join(folder)).unwrap();
+    for folder in ["tmp", "run", "proc/sys/kernel", "tests", "acceptance", ".cargo"] {
+        std::fs::create_dir_all(root.path().join(folder)).unwrap();
     }
     for (file, text) in [
-        (".gitignore", "/target\n/tmp\n/run\n"),
+        (".gitignore", "/target\n/tmp\n/run\n/proc\n"),
+        (THROTTLING, "950000\n"),
         ("Cargo.lock", "one\n"),
         ("tests/a.rs", "one\n"),
         (".cargo/config.toml", "one\n"),
@@ -40,6 +44,7 @@ fn git(root: &Path, words: &[&str]) {
 fn planted(root: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_planted-figures"));
     command.args(words).env("PLANTED_ROOT", root).env_remove("WHYLATE_TESTS_HOLDER");
+    command.env("TMPDIR", root.join("tmp"));
     command.stdin(Stdio::null());
     command
 }
@@ -90,6 +95,9 @@ fn rounds_that_hang_crash_or_say_nothing_have_failed_and_the_run_goes_on_without
     let root = repository.path();
     let output = taken(root, &[]);
     assert_eq!(sleepers(root), 0, "somebody is left");
+    let settings =
+        "left by what was killed: /proc/sys/kernel/sched_rt_runtime_us was -1, is 950000 again";
+    assert!(text(&output.stderr).contains(settings), "{}", text(&output.stderr));
     let of = |name: &str| verdict(&output, name);
     assert_eq!(of("counts"), "met");
     let hung = of("hangs");

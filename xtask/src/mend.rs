@@ -20,8 +20,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use self::temporary::{folder, make};
-
 use crate::suite;
 
 /// Where network namespaces with names are mounted.
@@ -54,7 +52,7 @@ pub(crate) fn mend(root: &Path) -> Vec<String> {
     let mut told = processes::end(machine, &root.join("target/tmp/state"));
     told.extend(by_the_program(machine, root));
     told.extend(namespaces(machine));
-    told.extend(temporary::clear(&temporary::folder()));
+    told.extend(temporary::clear(&suite::folder()));
     for instances in INSTANCES {
         told.extend(remove_directories(
             machine,

@@ -3,34 +3,10 @@
 //! Tests and what they run, a browser too, make their temporary files where `TMPDIR` says. What lies there
 //! when no suite runs was left by a killed one.
 
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// This user's folder.
-pub(crate) fn folder() -> PathBuf {
-    let user = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
-    std::env::temp_dir().join(format!("whylate-tests-{user}"))
-}
-
-/// Makes the folder, into which programs without rights write, too.
-pub(crate) fn make(folder: &Path) -> io::Result<()> {
-    match std::fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => is_ours(folder)?,
-    }
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o1777))
-}
-
-/// No link, and not somebody else's, who could lead us away.
-fn is_ours(folder: &Path) -> io::Result<()> {
-    let (found, own) = (std::fs::symlink_metadata(folder)?, std::fs::metadata("/proc/self")?);
-    if found.is_dir() && found.uid() == own.uid() {
-        return Ok(());
-    }
-    Err(io::Error::other("it is no folder of this user"))
-}
+use crate::suite::is_ours;
 
 /// Empties the folder; a line for what was in it.
 pub(super) fn clear(folder: &Path) -> Vec<String> {

@@ -236,9 +236,9 @@ fn a_process_is_left_where_its_suite_has_ended_and_stays_where_that_lives_or_non
 fn the_folder_of_temporary_files_is_emptied_and_a_foreign_one_is_not() -> Result<()> {
     let home = tempfile::tempdir()?;
     let folder = home.path().join("whylate-tests-0");
-    temporary::make(&folder)?;
+    suite::make_folder(&folder)?;
     assert_eq!(temporary::clear(&folder), [""; 0]);
-    temporary::make(&folder)?;
+    suite::make_folder(&folder)?;
     write(&folder, ".tmpAAAAAA/run/run.json", "{}")?;
     write(&folder, "whylate-net-71", "")?;
     let told = temporary::clear(&folder);
@@ -247,7 +247,7 @@ fn the_folder_of_temporary_files_is_emptied_and_a_foreign_one_is_not() -> Result
     let theirs = home.path().join("theirs");
     write(&theirs, "a", "")?;
     std::os::unix::fs::symlink(&theirs, &folder)?;
-    assert!(temporary::make(&folder).is_err());
+    assert!(suite::make_folder(&folder).is_err());
     assert!(temporary::clear(&folder)[0].contains("is left alone"));
     assert!(theirs.join("a").exists());
     Ok(())

@@ -4,7 +4,7 @@
 #![expect(clippy::unnecessary_wraps, reason = "a round may say why it is left out")]
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use accept::command::Stock;
@@ -29,7 +29,8 @@ fn counts(round: Round) -> Result<Vec<Reading>, String> {
 /// Somebody who stays, in a session of its own.
 fn sleeper() {
     let words = ["--fork", "sleep", "3600"];
-    let started = Command::new("setsid").args(words).status();
+    // It holds no pipe of whoever waits for what is said here.
+    let started = Command::new("setsid").args(words).stderr(Stdio::null()).status();
     assert!(started.is_ok_and(|status| status.success()), "setsid cannot be run");
 }
 

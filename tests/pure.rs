@@ -12,6 +12,7 @@ mod device_captures;
 mod directories;
 mod exponential;
 mod hot_path;
+mod kept;
 mod listing;
 mod merge;
 mod merge_spread;

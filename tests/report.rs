@@ -12,11 +12,6 @@ fn a_report_is_80_columns_wide_and_without_colour() {
 }
 
 #[test]
-fn a_run_of_another_machine_renders_as_recorded() {
-    insta::assert_snapshot!(rendered("runs/gaps"));
-}
-
-#[test]
 fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
     let text = rendered_with("runs/threads", &["--trace"]);
     insta::assert_snapshot!(text);

@@ -48,7 +48,7 @@ pub(crate) fn answer(run: &Run) -> String {
         return "No request was measured.".to_owned();
     };
     let what = if flow.response.is_some() { "from its intended send" } else { "from its send" };
-    let median = quantile(series, 50.0);
+    let median = series.at(50.0);
     let tail = in_the_tail(run, series);
     let lost = flow.packets.lost;
     let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
@@ -58,19 +58,32 @@ pub(crate) fn answer(run: &Run) -> String {
     };
     match median {
         Some(median) => format!(
-            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}.{closed}",
+            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}{}.{closed}",
             flow.way.backend,
             tail.unwrap_or_default(),
             count(flow.packets.sent),
+            unanswered(flow),
         ),
         None => format!("Of {} requests too few were answered.", count(flow.packets.sent)),
     }
 }
 
+/// Requests whose times are known from below only, beside those that were lost.
+fn unanswered(flow: &Flow) -> String {
+    let (packets, timeout) = (&flow.packets, flow.asked.timeout);
+    let given_up = packets.given_up.saturating_sub(packets.lost.saturating_sub(packets.abandoned));
+    let late = format!(", {} given up after {timeout} and answered later", count(given_up));
+    let never = format!(", {} never sent", count(packets.never_sent));
+    [(given_up, late), (packets.never_sent, never)]
+        .into_iter()
+        .filter_map(|(n, said)| (n > 0).then_some(said))
+        .collect()
+}
+
 /// The highest percentile there is, as the end of a sentence, and whether it may be trusted.
 fn in_the_tail(run: &Run, series: &Series) -> Option<String> {
     [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
-        let value = quantile(series, percent)?;
+        let value = series.at(percent)?;
         let beyond = trusted::is_beyond(run, &series.name, percent);
         let how_far = if beyond { ", beyond what its calibration lets be trusted" } else { "" };
         Some(format!(", {value} at p{percent}{how_far}"))
@@ -93,7 +106,7 @@ fn across(run: &Run, flow: &Flow) -> String {
         .map_or(("one port", "the other"), |ports| (ports.out.as_str(), ports.back.as_str()));
     let (out, back) = (Printable(out), Printable(back));
     let series = run.series.iter().find(|series| Some(&series.name) == flow.service.as_ref());
-    let Some((series, median)) = series.and_then(|of| Some((of, quantile(of, 50.0)?))) else {
+    let Some((series, median)) = series.and_then(|of| Some((of, of.at(50.0)?))) else {
         return format!("Of {sent} messages from {out} too few came to {back}.");
     };
     let tail = in_the_tail(run, series);
@@ -125,11 +138,6 @@ fn one_way(flow: &Flow) -> String {
     )
 }
 
-pub(crate) fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
-    let same = |known: f64| (known - percent).abs() < 1e-9;
-    series.quantiles.iter().find(|quantile| same(quantile.percent))?.value
-}
-
 /// Who sends what by which way, and who stamps it.
 pub(crate) fn ways(run: &Run) -> Table {
     let head = ["flow", "way", "waiting", "resolution", "stamp min", "median", "precision"];
@@ -159,14 +167,14 @@ pub(crate) fn departures(run: &Run) -> Table {
     let head = ["flow", "arrivals", "asked", "left", "in time", "late p99.9", "process"];
     let mut table = Table::new("What was intended, and what left", &head);
     table.left = vec![1, 6];
-    table.rows = run.flows.iter().map(departures_row).collect();
+    table.rows = run.flows.iter().map(|flow| departures_row(run, flow)).collect();
     table
 }
 
-fn departures_row(flow: &Flow) -> Vec<String> {
+fn departures_row(run: &Run, flow: &Flow) -> Vec<String> {
     let (asked, left) = (&flow.asked, &flow.departures);
     let share = (left.intended > 0).then(|| left.in_time as f64 / left.intended as f64);
-    let late = left.process.lateness_p999;
+    let late = flow.lateness_p999(&run.series);
     vec![
         flow.name.clone(),
         asked.arrivals.clone(),
@@ -228,7 +236,7 @@ pub(crate) fn parts(run: &Run) -> Option<Table> {
         for part in &flow.parts {
             let series = run.series.iter().find(|series| series.name == part.response);
             let at = |percent| {
-                let value = series.and_then(|series| quantile(series, percent));
+                let value = series.and_then(|series| series.at(percent));
                 let cell = value.map_or_else(absent, |value| value.to_string());
                 trusted::marked(cell, trusted::is_beyond(run, &part.response, percent))
             };
@@ -522,6 +530,43 @@ mod tests {
         run.series[0].name = "rtt-response".to_owned();
         let said = answer(&run);
         assert!(said.contains("100 lost"), "{said}");
+    }
+
+    #[test]
+    fn requests_that_were_given_up_or_never_sent_are_in_the_answer() {
+        use crate::merge::flows::tests::flow;
+        use crate::timeline::tests::recorded;
+        let mut slow = flow(1_000, ProcessVerdict::Held);
+        slow.asked.timeout = Nanos(100_000_000);
+        (slow.packets.lost, slow.packets.given_up, slow.packets.never_sent) = (0, 230, 4_000);
+        let mut run = Run { flows: vec![slow], ..recorded() };
+        run.series[0].name = "rtt-response".to_owned();
+        let said = answer(&run);
+        assert!(
+            said.ends_with(
+                "none lost, 230 given up after 100ms and answered later, 4 000 never sent."
+            ),
+            "{said}"
+        );
+        // What was lost was given up, too, and is told once.
+        let packets = &mut run.flows[0].packets;
+        (packets.lost, packets.given_up, packets.never_sent) = (100, 100, 0);
+        assert!(answer(&run).ends_with("100 lost."), "{}", answer(&run));
+    }
+
+    #[test]
+    fn how_late_the_p999_left_is_what_the_series_shows_and_no_more() {
+        use crate::merge::flows::tests::flow;
+        use crate::timeline::tests::recorded;
+        let mut late = flow(1_000, ProcessVerdict::Disturbed);
+        late.lateness = Some("rtt-lateness".to_owned());
+        late.departures.process.lateness_p999 = Some(Nanos(8_530_000));
+        let mut run = Run { flows: vec![late], ..recorded() };
+        run.series[0].name = "rtt-lateness".to_owned();
+        for quantile in &mut run.series[0].quantiles {
+            quantile.value = (quantile.percent < 99.0).then_some(Nanos(1_000));
+        }
+        assert_eq!(departures(&run).rows[0][5], "-");
     }
 
     #[test]

@@ -9,6 +9,10 @@ use whylate_model::{Nanos, Printable};
 
 use crate::terminal::{count, percent};
 
+/// Series of wake-ups as measured, and with those passed over, before the names of their threads.
+const RAW: &str = "wake-";
+const CORRECTED: &str = "wake-corrected-";
+
 /// What came out, with the numbers that matter and how far they go.
 ///
 /// True of every run: one that was killed, that saw no gap, that cannot be trusted.
@@ -90,16 +94,17 @@ fn of_threads(threads: &[ThreadSummary]) -> String {
     format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
 }
 
-/// The best and the worst of the threads that were woken, by the median.
+/// The best and the worst of the threads that were woken, by the median. An activation that a late
+/// thread passed over counts at its own lateness: without it a stall would be one late wake-up.
 fn of_wakes(run: &Run) -> String {
     let series = |of: &WakeSummary| {
-        let name = format!("wake-{}", of.thread);
-        run.series.iter().find(move |series| series.name == name)
+        let named = |prefix: &str| {
+            let name = format!("{prefix}{}", of.thread);
+            run.series.iter().find(move |series| series.name == name)
+        };
+        named(CORRECTED).or_else(|| named(RAW))
     };
-    let median = |series: &&Series| {
-        let half = series.quantiles.iter().find(|of| (of.percent - 50.0).abs() < 1e-9);
-        half.and_then(|quantile| quantile.value)
-    };
+    let median = |series: &&Series| series.at(50.0);
     let all: Vec<&Series> = run.wakes.iter().filter_map(series).collect();
     let known = all.iter().copied().filter(|series| median(series).is_some());
     let Some(best) = known.min_by_key(median) else {
@@ -110,14 +115,16 @@ fn of_wakes(run: &Run) -> String {
     let named = |word: &str, series: &Series| match all.len() {
         1 => String::new(),
         several => {
-            let thread = Printable(series.name.trim_start_matches("wake-"));
+            let name = series.name.strip_prefix(CORRECTED);
+            let thread = Printable(name.unwrap_or(series.name.trim_start_matches(RAW)));
             format!(" ({word} of {several}: {thread})")
         }
     };
     let shown = |value: Option<Nanos>| value.map_or("-".to_owned(), |value| value.to_string());
+    let counted = if skipped > 0 { ", and count at their own lateness" } else { "" };
     format!(
         "Half of the wake-ups came within {}{}, the latest was late by {}{}; {} activations were passed \
-         over.",
+         over{counted}.",
         shown(median(&best)),
         named("best", best),
         shown(worst.max),
@@ -182,13 +189,9 @@ fn taken_by(run: &Run, gaps: &GapSummary) -> String {
 }
 
 fn of_series(run: &Run, series: &Series) -> String {
-    let at = |wanted: f64| {
-        let quantile = series.quantiles.iter().find(|q| (q.percent - wanted).abs() < 1e-9);
-        quantile.and_then(|quantile| quantile.value)
-    };
     let shown =
         |value: Option<Nanos>| value.map_or("an unknown time".to_owned(), |v| v.to_string());
-    let tail = match at(99.9) {
+    let tail = match series.at(99.9) {
         Some(value) => format!("99.9% within {value}"),
         None => "too few for a p99.9".to_owned(),
     };
@@ -200,7 +203,7 @@ fn of_series(run: &Run, series: &Series) -> String {
         "{others}{}: half of {} within {}, {tail}, the longest {}.",
         Printable(&series.label),
         count(series.n),
-        shown(at(50.0)),
+        shown(series.at(50.0)),
         shown(series.max),
     )
 }
@@ -269,6 +272,38 @@ mod tests {
         assert!(
             answer(&run).starts_with("Of 2 threads that of CPU 1 fared worst: it lost 47.7% of")
         );
+    }
+
+    #[test]
+    fn the_answer_of_wake_ups_counts_those_passed_over_at_their_own_lateness() {
+        let mut run = kept_wakes();
+        let with_median = |run: &mut Run, name: &str, median: u64| {
+            let series = run.series.iter_mut().find(|series| series.name == name).unwrap();
+            series.quantiles[0].value = Some(Nanos(median));
+        };
+        with_median(&mut run, "wake-HR", 45_600);
+        with_median(&mut run, "wake-corrected-HR", 194_000);
+        run.wakes[0].skipped = Some(2_395);
+        assert!(
+            answer(&run).starts_with("Half of the wake-ups came within 194us, the latest"),
+            "{}",
+            answer(&run)
+        );
+        assert!(
+            answer(&run)
+                .ends_with("2 395 activations were passed over, and count at their own lateness."),
+            "{}",
+            answer(&run)
+        );
+        // A timer that skips nothing has nothing to correct.
+        run.series.retain(|series| series.name != "wake-corrected-HR");
+        run.wakes[0].skipped = None;
+        assert!(answer(&run).starts_with("Half of the wake-ups came within 45.6us"));
+    }
+
+    fn kept_wakes() -> Run {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/wake");
+        whylate_model::RunDir::open(path).unwrap().read_run().unwrap()
     }
 
     #[test]

@@ -122,12 +122,8 @@ impl Summed {
         if recordings.len() > 1 {
             flow.recordings = recordings;
         }
-        let late = series.iter().find(|series| Some(&series.name) == flow.lateness.as_ref());
-        let p999 = late.and_then(|late| {
-            late.quantiles.iter().find(|quantile| (quantile.percent - 99.9).abs() < 1e-9)?.value
-        });
         let Departures { in_time, process, .. } = &flow.departures;
-        let process = Process { lateness_p999: p999, ..process.clone() };
+        let process = Process { lateness_p999: flow.lateness_p999(series), ..process.clone() };
         let per_second = seconds.map(|seconds| *in_time as f64 / seconds);
         flow.departures = Departures { per_second, process, ..flow.departures.clone() };
         flow

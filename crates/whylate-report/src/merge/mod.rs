@@ -267,7 +267,7 @@ fn question(origins: &[Origin]) -> String {
     };
     match origins.len() {
         1 => question,
-        many => format!("The sum of {many} recordings: {question}"),
+        many => format!("The sum of {many} recordings, each of which asks: {question}"),
     }
 }
 

@@ -413,7 +413,7 @@ impl GapSum {
             noise_below_threshold: self.noise_ns / elapsed_ns,
             lost: Nanos(self.lost_ns.round() as u64),
             lost_share,
-            lost_share_interval: lost.headline(),
+            lost_share_interval: lost.headline().filter(says_something),
             rates,
             time_weighted: summary::time_weighted(lengths, self.elapsed),
             time_shares,
@@ -423,6 +423,12 @@ impl GapSum {
         };
         (summary, std::iter::once(lost).chain(of_rates).collect())
     }
+}
+
+/// From nothing to all of the time is no interval: two recordings that differ do not tell where the share
+/// lies.
+fn says_something((low, high): &(f64, f64)) -> bool {
+    *low > 0.0 || *high < 1.0
 }
 
 fn threshold_rule(threshold: Nanos, shares: &[&Share]) -> String {

@@ -12,6 +12,7 @@ use whylate_report::Style;
 
 use super::Exit;
 use crate::cli::{Doctor, Findings};
+use crate::out;
 
 pub(super) fn run(options: &Doctor) -> Result<Exit> {
     let root = options.root.as_deref().unwrap_or(Path::new("/"));
@@ -28,12 +29,12 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
         Findings::Text => {
             let style = Style { colour: super::colour(), ..Style::default() };
             let text = whylate_report::terminal::doctor::render(&diagnosis, options.all, style);
-            anstream::print!("{text}");
+            out::print(text)?;
         }
         Findings::Json => {
             let text = serde_json::to_string_pretty(&diagnosis)
                 .context("cannot write the diagnosis as JSON")?;
-            anstream::println!("{text}");
+            out::print(text + "\n")?;
         }
     }
     Ok(Exit::Done)

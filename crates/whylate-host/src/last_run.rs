@@ -190,6 +190,14 @@ mod tests {
     }
 
     #[test]
+    fn the_last_switch_cost_is_remembered_beside_the_last_run() {
+        let (any, of_switches) = (place(FILE), place(SWITCH_COST_FILE));
+        let Some((any, of_switches)) = any.zip(of_switches) else { return };
+        assert_eq!(any.parent(), of_switches.parent());
+        assert_ne!(any, of_switches);
+    }
+
+    #[test]
     fn what_was_remembered_is_recalled_and_replaced_by_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state/whylate/last-run.json");

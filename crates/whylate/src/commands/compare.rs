@@ -6,11 +6,10 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use whylate_model::output;
-use whylate_report::Style;
 use whylate_report::compare::{self, Outcome, Request, junit};
 use whylate_report::terminal::compare::render;
 
-use super::{Exit, colour};
+use super::{Exit, style};
 use crate::cli::{Cli, Compare, Shape};
 use crate::out;
 
@@ -25,8 +24,7 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
     }
     match options.format {
         Shape::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
-            out::print(render(comparison, style))?;
+            out::print(render(comparison, style()))?;
         }
         Shape::Json => {
             let text = comparison.to_json().context("cannot write the comparison as JSON")?;

@@ -8,7 +8,6 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::doctor::Compared;
 use whylate_model::host::Fingerprint;
-use whylate_report::Style;
 
 use super::Exit;
 use crate::cli::{Doctor, Findings};
@@ -27,8 +26,8 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
     }
     match options.format {
         Findings::Text => {
-            let style = Style { colour: super::colour(), ..Style::default() };
-            let text = whylate_report::terminal::doctor::render(&diagnosis, options.all, style);
+            let text =
+                whylate_report::terminal::doctor::render(&diagnosis, options.all, super::style());
             out::print(text)?;
         }
         Findings::Json => {

@@ -193,7 +193,7 @@ fn print(
     match format {
         Format::Text => {
             let percentiles = percentiles.unwrap_or_default();
-            let style = Style { colour: colour(), percentiles, ..Style::default() };
+            let style = Style { percentiles, ..style() };
             out::print(whylate_report::render_with(run, traced, style))
         }
         Format::Json => {
@@ -205,7 +205,19 @@ fn print(
 
 /// How text is printed here.
 fn style() -> Style {
-    Style { colour: colour(), ..Style::default() }
+    let usual = Style::default();
+    let asked = std::env::var("COLUMNS").ok();
+    let width = asked.and_then(|columns| width(&columns)).unwrap_or(usual.width);
+    Style { colour: colour(), width, ..usual }
+}
+
+/// The columns that COLUMNS asks for; none where it says nothing that can be.
+fn width(columns: &str) -> Option<usize> {
+    /// Narrower than this no table can be read.
+    const NARROWEST: usize = 40;
+    /// Wider than this no line can.
+    const WIDEST: usize = 400;
+    columns.trim().parse().ok().filter(|columns| (NARROWEST..=WIDEST).contains(columns))
 }
 
 /// Colour only where a terminal shows it and the user has not said no.
@@ -235,6 +247,14 @@ fn quick(time: Nanos, quick: bool) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_that_can_be_are_the_width_and_all_else_is_none() {
+        assert_eq!([width("40"), width("132\n"), width("400")], [Some(40), Some(132), Some(400)]);
+        for text in ["", "0", "39", "401", "-80", "eighty", "99999999999999999999999"] {
+            assert_eq!(width(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn quick_is_a_tenth() {

@@ -7,10 +7,10 @@ use whylate_model::Nanos;
 use whylate_model::paper::Paper as Repeated;
 use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
-use whylate_report::{Style, paper, terminal};
+use whylate_report::{paper, terminal};
 
 use super::gaps::measured;
-use super::{Exit, colour, switch_runner};
+use super::{Exit, style, switch_runner};
 use crate::cli::{Format, Paper, Which};
 use crate::out::{self, say};
 use crate::progress::Shown;
@@ -82,10 +82,7 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
 /// Prints a repetition, now or from its directory.
 pub(super) fn print(repeated: &Repeated, format: Format) -> Result<()> {
     match format {
-        Format::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
-            out::print(terminal::paper::render(repeated, style))
-        }
+        Format::Text => out::print(terminal::paper::render(repeated, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(repeated);
             out::print(text.context("cannot write it as JSON")? + "\n")

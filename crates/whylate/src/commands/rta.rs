@@ -14,7 +14,7 @@ use whylate_model::{CpuId, Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::prediction::{Releases, beside};
-use whylate_report::{Style, render_prediction};
+use whylate_report::render_prediction;
 use whylate_rta::analysis::assign::{Assignment, assign};
 use whylate_rta::analysis::of_set::{self, OfSet, Policy as By, Taken};
 use whylate_rta::analysis::word::{self, Word};
@@ -27,7 +27,7 @@ use whylate_threads::timers::keeps_cpu_up_to;
 
 use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
-use super::{Beginning, Exit, Refused, begin, colour, conclude, quick};
+use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
 use crate::cli::{Assign, Format, Jitter, Policy, Rta};
 use crate::out::{self, say};
 use crate::progress::Shown;
@@ -112,10 +112,7 @@ fn without_effect(options: &Rta) -> Option<String> {
 
 fn print(prediction: &Prediction, format: Format) -> Result<()> {
     match format {
-        Format::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
-            out::print(render_prediction(prediction, style))
-        }
+        Format::Text => out::print(render_prediction(prediction, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(prediction);
             out::print(text.context("cannot write the prediction as JSON")? + "\n")

@@ -236,7 +236,8 @@ fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run
 fn ctrl_c_in_the_warm_up_of_requests_ends_with_1_and_leaves_nothing_behind() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
-    for more in ["", "--wait block --port tcp", "--compare-backends udp:spin,udp:block --rounds 2"] {
+    for more in ["", "--wait block --port tcp", "--compare-backends udp:spin,udp:block --rounds 2"]
+    {
         let directory = home.path().join("run");
         let words = format!("rtt --rate 1kpps --warmup 300s --duration 1s {more}");
         let mut command = whylate(words.split_whitespace());

@@ -173,7 +173,7 @@ impl<'a> Sender<'a> {
             count += run.count;
             ledger.never_sent([request(run.first), request(run.last)], run.count);
         };
-        match plan.begin().from_number(self.departures.intended) {
+        match plan.begin().beginning_at(self.departures.intended) {
             Some(schedule) => schedule.leap_over(end, kind, settle),
             None => gather(each(), kind, settle),
         }

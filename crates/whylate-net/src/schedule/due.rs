@@ -234,7 +234,7 @@ pub(crate) fn gather<K: PartialEq>(
 
 impl Schedule {
     /// The same from the request of this number on, where each follows from its number alone.
-    pub(crate) fn from_number(mut self, number: u64) -> Option<Self> {
+    pub(crate) fn beginning_at(mut self, number: u64) -> Option<Self> {
         self.pattern.stride()?;
         self.yielded = number;
         Some(self)
@@ -395,7 +395,7 @@ mod tests {
                     None => gathered.push((part, of, run.first.after.0, run.count)),
                 }
             };
-            match schedule.clone().from_number(5) {
+            match schedule.clone().beginning_at(5) {
                 Some(schedule) => schedule.leap_over(end, kind, into),
                 None => gather(schedule.take_while(|due| due.after < end), kind, into),
             }

@@ -170,10 +170,8 @@ fn conclude(
 
 /// Says where a run is stored that was printed, or could not be, makes its page, and judges it.
 fn finish(run: &Run, path: &Path, printed: Result<()>, say_where: bool) -> Result<Exit> {
-    let printed = printed.and_then(|()| match say_where {
-        true => out::print(format_args!("\nRun directory: {}\n", path.display())),
-        false => Ok(()),
-    });
+    let place = || out::print(format_args!("\nRun directory: {}\n", path.display()));
+    let printed = printed.and_then(|()| if say_where { place() } else { Ok(()) });
     // The run is stored: without its page it is as good as before.
     let page = RunDir::open(path).map_err(Into::into);
     if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, run)) {

@@ -360,14 +360,11 @@ fn client_cpu(options: &Rtt) -> Result<CpuId> {
         Some(words) => measured(Some(words))?,
         None => affinity::get().into_iter().rev().take(1).collect(),
     };
-    match cpus.as_slice() {
-        [cpu] => Ok(*cpu),
-        _ => {
-            let told =
-                format!("--cpus names {} CPUs, and a client runs on one: name one", cpus.len());
-            Err(Refused::because(told))
-        }
-    }
+    let [cpu] = cpus.as_slice() else {
+        let told = format!("--cpus names {} CPUs, and a client runs on one: name one", cpus.len());
+        return Err(Refused::because(told));
+    };
+    Ok(*cpu)
 }
 
 fn target(options: &Rtt, client: CpuId) -> Result<(Target, Option<Nanos>)> {

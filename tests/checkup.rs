@@ -314,6 +314,6 @@ fn a_checkup_announces_its_parts_and_takes_one_cpu() {
     assert!(!said.lines().any(|line| line.trim_end().ends_with(',') && line.contains("s of ")));
     let list = format!("{},{}", cpus[0], cpus[1]);
     let output = whylate(["--cpu", &list]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(program::said(&output).contains("names 2 CPUs"), "{}", program::said(&output));
 }

@@ -96,6 +96,7 @@ pub(crate) fn state() -> PathBuf {
 pub(crate) fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(path());
     command.args(words).env("NO_COLOR", "1").env("XDG_STATE_HOME", state()).stdin(Stdio::null());
+    command.env_remove("COLUMNS");
     command
 }
 

@@ -19,10 +19,12 @@ mod merge_spread;
 mod misses;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
+mod output;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod program;
+mod refusals;
 mod report;
 mod report_page;
 #[allow(dead_code, reason = "shared with the other kind of tests")]

@@ -13,8 +13,10 @@ use serde::Deserialize;
 use crate::error::{ModelError, quote};
 use crate::files;
 use crate::hlog;
+use crate::output;
 use crate::run::{FORMAT_VERSION, Run, Segment};
 use crate::segments;
+use crate::tap::TAP_FILE;
 
 /// The file that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -55,14 +57,16 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made. A directory with a
-    /// `run.json`, or with anything else in it, stays.
+    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made, and the file of a tap. A
+    /// directory with a `run.json`, or with anything else in it, stays.
     pub fn remove(self) {
         if self.path.join(RUN_FILE).exists() {
             return;
         }
         // What cannot be removed stays: the error of the measurement is what the user is told.
-        let _ = std::fs::remove_file(self.path.join(hlog::HISTOGRAM_FILE));
+        for file in [hlog::HISTOGRAM_FILE, TAP_FILE] {
+            let _ = std::fs::remove_file(self.path.join(file));
+        }
         if self.made {
             let _ = std::fs::remove_dir(&self.path);
         }
@@ -218,7 +222,7 @@ fn make_empty(path: &Path) -> Result<bool, ModelError> {
             }
         }
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(path).map_err(not_written)?;
+            output::make_directory(path).map_err(not_written)?;
             Ok(true)
         }
         Err(why) => Err(not_written(why)),

@@ -25,9 +25,9 @@ use whylate_report::compare::Limit;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Compare {
     /// Run directories: BEFORE AFTER, or with --baseline those that came after
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required_unless_present = "baseline", value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
-    /// Run directories to compare with
+    /// Run directories to compare with: all that follow, so that those that came after stand before it
     #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) baseline: Vec<PathBuf>,
     /// Only this series; NAME=NAME pairs a series of A with one of B

@@ -39,7 +39,7 @@ pub(crate) struct Merge {
     #[arg(long)]
     pub(crate) skip_damaged: bool,
     /// Do not copy the tables of single gaps and events
-    #[arg(long)]
+    #[arg(long, conflicts_with = "max_disk")]
     pub(crate) without_tables: bool,
     /// Most bytes of tables to copy
     #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = parse::size)]

@@ -12,6 +12,7 @@ mod device_captures;
 mod directories;
 mod exponential;
 mod hot_path;
+mod identity;
 mod listing;
 mod merge;
 mod merge_spread;
@@ -31,6 +32,7 @@ mod rt_app_peer;
 #[allow(dead_code, reason = "shared with figures")]
 mod rt_app_rows;
 mod rta;
+mod thresholds;
 mod told;
 #[allow(dead_code, reason = "shared with the live figures")]
 #[path = "device/trials.rs"]

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use whylate_model::directory::RunDir;
+use whylate_model::identity::Component;
 use whylate_report::merge::{Merged, Request, merge};
 
 use super::Exit;
@@ -68,6 +69,8 @@ fn sum(directories: Vec<PathBuf>) -> Request {
     Request {
         directories,
         across_cpus: false,
+        // One command line asked for all of them: what each run held of its rate is told by the sum.
+        across: vec![Component::Rate],
         skip_damaged: false,
         tables: true,
         table_bytes: TABLE_BYTES,

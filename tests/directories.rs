@@ -124,18 +124,24 @@ impl Planted {
         for (length, count, _) in lengths {
             interval.record_n(*length, *count);
         }
+        let rows = self.gaps.len();
         self = self.gaps(cpu, threshold, &vec![interval; 10]);
+        let thread = self.run.gaps.len() as u16 - 1;
         let summary = self.run.gaps.last_mut().unwrap();
         summary.period_ticks = PERIOD as f64;
         summary.lost = Nanos(summary.lost.0 - PERIOD * summary.gaps);
         summary.lost_share = summary.lost.0 as f64 / 10e9;
-        self.gaps.clear();
+        self.gaps.truncate(rows);
         let epoch = self.run.clock.epoch;
         for (length, count, cause) in lengths {
             for _ in 0..10 * count {
                 let at = epoch + TicksDelta(100_000 * (self.gaps.len() as u64 + 1));
                 let named = Some(cause.to_string().into());
-                self.gaps.push(StoredGap { cause: named, ..gap(cpu, at, TicksDelta(*length)) });
+                self.gaps.push(StoredGap {
+                    thread,
+                    cause: named,
+                    ..gap(cpu, at, TicksDelta(*length))
+                });
             }
             let gaps = 10 * count;
             let total = CauseTotal {

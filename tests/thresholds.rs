@@ -112,3 +112,20 @@ fn gaps_that_no_table_has_are_of_no_known_cause_and_the_sum_is_whole() {
     assert_eq!(of(&run, &Cause::Unknown).map(|(gaps, _)| gaps), Some(50));
     assert_eq!(of(&run, &Cause::Nmi).map(|(gaps, _)| gaps), Some(150));
 }
+
+#[test]
+fn causes_of_cpus_that_are_added_up_are_cut_with_their_gaps() {
+    let home = tempfile::tempdir().unwrap();
+    let low = [(SHORT, 900, Cause::Host), (41_007, 20, Cause::Nmi)];
+    let both = Planted::new("host", 0)
+        .named_gaps(0, Nanos(100), &low)
+        .named_gaps(1, Nanos(200), &low)
+        .write(home.path(), "low");
+    let into = home.path().join("sum");
+    let output = merge(&["--across-cpus"], &[both, high(home.path(), "high")], &into);
+    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    let run = program::read(&into);
+    let [(took, named), (of_gaps, gaps)] = sums(&run, false);
+    assert_eq!((named, gaps), (730, 730));
+    assert!((took - of_gaps).abs() < 1.0, "{took} {of_gaps}");
+}

@@ -268,7 +268,9 @@ impl fmt::Display for Rate {
     }
 }
 
-fn near(left: f64, right: f64) -> bool {
+/// Are these rates those of one load?
+#[must_use]
+pub fn near(left: f64, right: f64) -> bool {
     (left - right).abs() <= SAME_RATE * left.max(right)
 }
 
@@ -386,7 +388,7 @@ fn cpus(
         return Some(named);
     }
     let own = gaps.map(|gaps| vec![gaps.cpu]).or_else(|| Some(thread?.cpus.clone()));
-    own.or_else(|| (!flows.is_empty()).then(|| recordings.clients()))
+    own.or_else(|| (!flows.is_empty()).then(|| recordings.clients(flows)))
 }
 
 #[cfg(test)]

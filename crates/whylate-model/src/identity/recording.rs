@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NOT_RECORDED, distinct};
+use crate::flow::Flow;
 use crate::host::Fingerprint;
 use crate::load::LoadFacts;
 use crate::origin::Share;
@@ -66,10 +67,16 @@ impl<'a> Recordings<'a> {
         cpus.into_iter().collect()
     }
 
-    /// The CPUs of the clients.
-    pub(super) fn clients(&self) -> Vec<CpuId> {
+    /// The CPUs of the clients of these flows.
+    pub(super) fn clients(&self, flows: &[&Flow]) -> Vec<CpuId> {
         let settings = self.all.iter().flat_map(|one| one.settings);
-        let clients = settings.filter(|(name, _)| name.split(' ').next() == Some("client"));
+        let is_client = |setting: &str| match setting.strip_prefix("client") {
+            // There is one flow only.
+            Some("") => true,
+            Some(rest) => flows.iter().any(|flow| rest.strip_prefix(" of ") == Some(&flow.name)),
+            None => false,
+        };
+        let clients = settings.filter(|(name, _)| is_client(name));
         let cpus: BTreeSet<CpuId> = clients.flat_map(|(_, said)| named(said, "CPU ")).collect();
         cpus.into_iter().collect()
     }

@@ -168,8 +168,12 @@ impl<'a> Merging<'a> {
                     }
                 }
             }
-            self.sums.cut_causes(&from, &mut run, self.request.across_cpus);
-            self.causes.add(&run, self.request.across_cpus)?;
+            let across_cpus = self.request.across_cpus;
+            if self.sums.cut_causes(&from, &mut run, across_cpus) {
+                self.causes.add_cut(&run, across_cpus)?;
+            } else {
+                self.causes.add(&run, across_cpus)?;
+            }
             if self.request.tables {
                 self.copy_tables(&from, &input, &run)?;
             }

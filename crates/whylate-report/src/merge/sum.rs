@@ -147,10 +147,15 @@ impl Sums {
     }
 
     /// Takes the causes of what counts of a directory that was read, where not all of it does, and the
-    /// lengths of what does not.
-    pub(super) fn cut_causes(&mut self, directory: &RunDir, run: &mut Run, across_cpus: bool) {
+    /// lengths of what does not. Answers whether that was so.
+    pub(super) fn cut_causes(
+        &mut self,
+        directory: &RunDir,
+        run: &mut Run,
+        across_cpus: bool,
+    ) -> bool {
         if self.cut.is_empty() || run.causes.is_empty() {
-            return;
+            return false;
         }
         let left = self.left_out.iter().map(|(series, (of, _))| (series.clone(), *of)).collect();
         for (series, exact) in above::cut(directory, run, &self.cut, &left) {
@@ -167,6 +172,7 @@ impl Sums {
                 read.left_out_ns = exact.ns;
             }
         }
+        true
     }
 
     /// The series and gap measurements of the sum. The shares of the recordings learn what was left

@@ -13,6 +13,7 @@ mod directories;
 mod exponential;
 mod hot_path;
 mod kept;
+mod identity;
 mod listing;
 mod merge;
 mod merge_spread;
@@ -34,6 +35,7 @@ mod rt_app_peer;
 #[allow(dead_code, reason = "shared with figures")]
 mod rt_app_rows;
 mod rta;
+mod thresholds;
 mod told;
 #[allow(dead_code, reason = "shared with the live figures")]
 #[path = "device/trials.rs"]

@@ -26,6 +26,7 @@ fn text_is_as_wide_as_columns_says() {
     }
 }
 
+#[test]
 fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
     let text = rendered_with("runs/threads", &["--trace"]);
     insta::assert_snapshot!(text);

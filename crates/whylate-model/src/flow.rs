@@ -1,6 +1,8 @@
 //! Requests and replies: what a client intended, what left, what came back, and what became of
 //! every one.
 
+mod wire;
+
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
@@ -9,6 +11,7 @@ use crate::frames::{Frames, TurnCosts};
 use crate::series::Series;
 use crate::tail::Tail;
 use crate::units::{CpuId, Nanos, Ticks};
+pub use wire::OnWire;
 
 /// One flow of requests from a client and of replies to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -27,6 +27,7 @@ pub mod frames;
 pub mod gap;
 pub mod hlog;
 pub mod host;
+pub mod identity;
 pub mod injection;
 pub mod lab;
 pub mod load;

@@ -420,16 +420,22 @@ fn size(flow: &Flow) -> String {
     let asked = &flow.asked;
     let way = if asked.one_way || flow.way.across.is_some() { "" } else { " each way" };
     let said = format!("{} bytes{way}", asked.bytes);
-    if let (Some(frame), Some(left)) = (asked.frame_bytes, flow.departures.per_second) {
-        let bits = |extra: u32| left * f64::from(8 * (frame + extra)) / 1e6;
-        // Preamble, delimiter and gap: 20 bytes that no memory holds.
-        return format!(
-            "{said}, in frames of {frame} bytes: {:.1} Mbit/s at L2, {:.1} at L1",
-            bits(0),
-            bits(20)
-        );
-    }
-    said
+    let Some((frame, left)) = asked.frame_bytes.zip(flow.departures.per_second) else {
+        return said;
+    };
+    let Some(wire) = flow.on_wire() else {
+        return format!("{said}, in 1 frame or several: what a link holds is not recorded");
+    };
+    let frames = match (wire.frames, wire.mtu) {
+        (1, _) | (_, None) => format!("in frames of {frame} bytes"),
+        (frames, Some(mtu)) => {
+            let cut = if flow.way.backend.starts_with("tcp") { "segments" } else { "fragments" };
+            format!("each in {frames} {cut} (MTU {mtu}), frames of {} bytes together", wire.bytes)
+        }
+    };
+    let bits = |bytes: u32| left * 8.0 * f64::from(bytes) / 1e6;
+    let (l2, l1) = (bits(wire.bytes), bits(wire.bytes_at_l1()));
+    format!("{said}, {frames}: {l2:.1} Mbit/s at L2, {l1:.1} at L1")
 }
 
 fn ns(value: f64) -> String {
@@ -465,6 +471,39 @@ mod tests {
             said.ends_with("in frames of 64 bytes: 761.9 Mbit/s at L2, 1000.0 at L1"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_message_that_no_frame_holds_is_told_in_the_frames_that_carry_it() {
+        use crate::merge::flows::tests::flow;
+        let said = |backend: &str, bytes, frame, mtu| {
+            let mut of = flow(1_000, ProcessVerdict::Held);
+            backend.clone_into(&mut of.way.backend);
+            (of.asked.bytes, of.asked.frame_bytes) = (bytes, Some(frame));
+            of.way.socket = Some(Socket { mtu, ..Socket::default() });
+            size(&of)
+        };
+        // 9008 bytes behind IP, 1480 in each: 6 x 1518, and 128 + 38.
+        let ipv4 = said("udp over ipv4", 9_000, 9_046, Some(1_500));
+        assert_eq!(
+            ipv4,
+            "9000 bytes each way, each in 7 fragments (MTU 1500), frames of 9274 bytes together: \
+             74.2 Mbit/s at L2, 75.3 at L1"
+        );
+        // 1448 in each with a header of its own: 6 x 1514, and 320 + 66.
+        let ipv6 = said("udp over ipv6", 9_000, 9_066, Some(1_500));
+        assert!(ipv6.contains("7 fragments") && ipv6.contains("9470 bytes together"), "{ipv6}");
+        let tcp = said("tcp over ipv4", 9_000, 9_070, Some(1_500));
+        assert!(tcp.contains("7 segments (MTU 1500)") && tcp.contains("9490 bytes"), "{tcp}");
+        // The last of them is no shorter than a frame can be.
+        let least = said("udp over ipv4", 1_480, 1_526, Some(1_500));
+        assert!(least.contains("2 fragments (MTU 1500), frames of 1582 bytes"), "{least}");
+        let fits = said("udp over ipv4", 1_472, 1_518, Some(1_500));
+        assert!(fits.contains("in frames of 1518 bytes"), "{fits}");
+        let loopback = said("udp over ipv4", 9_000, 9_046, Some(65_536));
+        assert!(loopback.contains("in frames of 9046 bytes: 72.4 Mbit/s"), "{loopback}");
+        let unknown = said("udp over ipv4", 9_000, 9_046, None);
+        assert!(unknown.contains("in 1 frame or several") && !unknown.contains("L2"), "{unknown}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
+use whylate_model::identity::Component;
 use whylate_model::output;
 use whylate_report::merge::{Merged, Request, merge};
 
@@ -67,6 +68,8 @@ fn sum(directories: Vec<PathBuf>) -> Request {
     Request {
         directories,
         across_cpus: false,
+        // One command line asked for all of them: what each run held of its rate is told by the sum.
+        across: vec![Component::Rate],
         skip_damaged: false,
         tables: true,
         table_bytes: TABLE_BYTES,

@@ -70,6 +70,7 @@ fn request(options: &Compare) -> Request {
         before,
         after,
         series: options.series.clone(),
+        across: options.across.clone(),
         side_by_side: options.side_by_side,
         limits: options.limits.clone(),
     }

@@ -11,6 +11,7 @@ pub(super) fn run(options: &Merge) -> Result<Exit> {
     let request = Request {
         directories: options.runs.clone(),
         across_cpus: options.across_cpus,
+        across: options.across.clone(),
         skip_damaged: options.skip_damaged,
         tables: !options.without_tables,
         table_bytes: options.max_disk,

@@ -176,6 +176,9 @@ fn refused(options: &Rtt) -> Option<String> {
     if let Some(name) = name {
         return Some(format!("a Unix socket has no {name}: leave it out"));
     }
+    if let Some(refusal) = bed_beside_the_way(options) {
+        return Some(refusal);
+    }
     let beside = options.flows.iter().map(|words| words.port.unwrap_or(options.port));
     let compared = options.backends.compare_backends.iter().flat_map(|list| &list.0);
     let compared = compared.map(|backend| backend.transport);
@@ -239,6 +242,18 @@ fn outer_ports(options: &Rtt) -> Result<OuterPorts> {
         Some((near, far)) => Ok(OuterPorts::Host { near, far }),
         None => bail!("--across names two ports, each with an address, or a bed"),
     }
+}
+
+/// A Unix socket lies in the file system: whatever bed there is, nothing goes through it.
+fn bed_beside_the_way(options: &Rtt) -> Option<String> {
+    let bed = options.bed.as_ref()?;
+    let why = format!("a Unix socket takes no network, so that nothing goes through the bed {bed}");
+    if options.port == Transport::Unix {
+        return Some(format!("{why}: leave --bed out"));
+    }
+    let beside = |words: &&FlowWords| words.to.is_none() && words.port == Some(Transport::Unix);
+    let flow = options.flows.iter().find(beside)?;
+    Some(format!("{why}: leave the flow {} out, or --bed", flow.name))
 }
 
 /// Bits are counted of frames, and a Unix socket sends none.

@@ -1,11 +1,11 @@
 //! Flows of requests, in tables and sentences that the terminal and the page share.
 
+use whylate_model::Printable;
 use whylate_model::flow::{
     Direction, Flow, OfRecording, OtherEnd, Packets, ProcessVerdict, Receptions, Socket,
 };
 use whylate_model::run::Run;
 use whylate_model::series::Series;
-use whylate_model::{Nanos, Printable};
 
 use crate::svg::Table;
 use crate::terminal::{count, percent, rate};

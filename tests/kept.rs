@@ -170,7 +170,7 @@ fn assert_within(kept: &Value, read: &Value, path: &str) {
             }
         }
         (Value::Number(kept), Value::Number(read)) => {
-            assert_eq!(kept.as_f64(), read.as_f64(), "{path}")
+            assert_eq!(kept.as_f64(), read.as_f64(), "{path}");
         }
         (kept, read) => assert_eq!(kept, read, "{path}"),
     }

@@ -119,22 +119,22 @@ pub(crate) fn folder() -> PathBuf {
     let chosen = std::env::var_os("TMPDIR").is_some();
     let read = |file| std::fs::read_to_string(file).unwrap_or_default();
     let there = in_memory(&read("/proc/self/mounts"), MEMORY, total_kib(&read("/proc/meminfo")));
-    if !chosen && there { of_user(PathBuf::from(MEMORY)) } else { folder_on_disk() }
+    if !chosen && there { of_user(Path::new(MEMORY)) } else { folder_on_disk() }
 }
 
 /// The same where temporary files lie on this machine, as for whoever measures with it.
 pub(crate) fn folder_on_disk() -> PathBuf {
-    of_user(std::env::temp_dir())
+    of_user(&std::env::temp_dir())
 }
 
 /// All places where an earlier suite of this user may have left it.
 pub(crate) fn folders() -> Vec<PathBuf> {
-    let mut all = vec![folder_on_disk(), of_user(PathBuf::from(MEMORY))];
+    let mut all = vec![folder_on_disk(), of_user(Path::new(MEMORY))];
     all.dedup();
     all
 }
 
-fn of_user(place: PathBuf) -> PathBuf {
+fn of_user(place: &Path) -> PathBuf {
     let user = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
     place.join(format!("whylate-tests-{user}"))
 }

@@ -356,7 +356,7 @@ mod tests {
         };
         request.indirect = Some(asked);
         let refused = working_sets(&request, &[], Some(1 << 20)).unwrap_err().to_string();
-        assert!(refused.contains("1048576"), "{refused}");
+        assert!(refused.contains("1 MiB"), "{refused}");
         assert_eq!(working_sets(&request, &[], None).unwrap().sizes, [4096, 1 << 30]);
     }
 

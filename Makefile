@@ -6,7 +6,8 @@
 #             noise: its record stands in the commit
 # make test-dpdk   the same for the feature dpdk
 # make accept [ONLY=..]
-#             takes the live figures, or those named so, in rounds beside a control: acceptance/DATE.md
+#             takes the live figures, or those named so, in rounds beside a control: acceptance/DATE.md;
+#             those that take long by their whole names alone, aarch64_under_qemu too
 # make lint   format, lints and the checks of the layout
 
 CARGO ?= cargo
@@ -35,12 +36,15 @@ test-dpdk: deps
 
 # The program has ports of DPDK where the library is there.
 accept: deps
+	$(CARGO) xtask mend
 	$(CARGO) build --release --locked $(if $(DPDK),--features dpdk)
 	$(CARGO) run --release --locked -p accept $(if $(DPDK),--features dpdk) -- $(ONLY)
 
+# No target says that it is a test that `cargo test` does not run: the live one is named.
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p whylate --test live -- -D warnings
 	$(if $(CI),$(CARGO) clippy --locked --workspace --all-targets --features whylate/dpdk -- -D warnings)
 	$(CARGO) xtask check
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz

@@ -19,9 +19,6 @@ use crate::needs;
 use crate::program::{self, said, whylate};
 use crate::requests::{flow, logged, series};
 
-/// One in ten thousand may be late by itself where the host took so much of the CPUs.
-const EXCUSED_NS: f64 = 50e6;
-
 /// A calibration of a test, with a memory of its own.
 struct Calibrated {
     directory: PathBuf,
@@ -316,59 +313,6 @@ fn what_is_planted_is_told_loudly_and_kept_for_nobody() {
             assert_eq!(client.warnings.iter().any(is_planted), through, "{part:?}");
         }
     }
-}
-
-/// How late a message of one in ten thousand is here by itself, ns; none where that is not known.
-fn late_by_itself(words: &str) -> Option<f64> {
-    let of = calibrate(words);
-    let errors = &backend(found(&of.run).0, "udp spin").errors_compensated;
-    let at = errors.iter().find(|at| (at.percent - 99.99).abs() < 1e-9)?;
-    Some(at.low_ns?.abs().max(at.high_ns?.abs()))
-}
-
-/// What is planted is so many times the tolerance, which is so many times what the host does by itself, and
-/// this at least; a client gives a message up after a second.
-const TIMES: f64 = 4.0;
-const LEAST_TOLERANCE_NS: f64 = 1e6;
-const MOST_TOLERANCE_NS: f64 = 1e8;
-
-#[test]
-#[ignore = "takes a minute of a quiet host: run by its name"]
-fn one_in_ten_thousand_that_is_planted_moves_the_limit_of_a_backend_from_p99_99_to_below_it() {
-    let _alone = program::alone();
-    if !ready() {
-        return;
-    }
-    // Some 240 000 messages: 24 lie beyond p99.99.
-    let words =
-        "--backends udp:spin --delays 20us --rate 15kpps --runs 4 --duration 4s --warmup 200ms";
-    let tried = || {
-        // Without a plant first: what is tolerated is more than the host does by itself at that percentile.
-        let own = late_by_itself(words)
-            .ok_or_else(|| "the host leaves no interval at p99.99".to_owned())?;
-        let tolerance = (TIMES * own).max(LEAST_TOLERANCE_NS).round();
-        if tolerance > MOST_TOLERANCE_NS {
-            return Err(format!("one in 10 000 is late by {own:.0} ns by itself"));
-        }
-        let by = TIMES * tolerance;
-        let of = calibrate(&format!(
-            "{words} --tolerance {tolerance}ns --plant-tail 1in10000:{by}ns --seed 4"
-        ));
-        let tail = planted(&of.run);
-        was_planted(&of, 10_000, 0.999 * by);
-        let all = tail.planted + tail.unplanted;
-        let percent = |limit: whylate_model::calibration::Limit| limit.percent.unwrap_or(0.0);
-        let (without, with) = (percent(tail.limit_without), percent(tail.limit_with));
-        needs::say(&format!(
-            "{} of {all} are {by} ns late at a tolerance of {tolerance} ns: up to p{without} without, p{with} \
-             with",
-            tail.planted
-        ));
-        // Decimal numbers, in binary.
-        let is_reached = |limit: f64| limit > 99.99 - 1e-9;
-        if is_reached(without) && !is_reached(with) { Ok(()) } else { Err(format!("{tail:?}")) }
-    };
-    let _ = needs::unless_much_taken(&whylate_sys::affinity::get(), EXCUSED_NS, tried);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use whylate_model::cause::{Cause, CauseTotal};
 use whylate_model::directory::RunDir;
 use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
 use whylate_model::origin;
@@ -10,7 +11,7 @@ use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::{Limits, StoredGap, Writer};
 use whylate_model::series::summary::{self, Identity};
 use whylate_model::series::{Definition, Series};
-use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
+use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::Histogram;
 use whylate_stats::rng::Rng;
 
@@ -106,6 +107,62 @@ impl Planted {
                 self.gaps.push(gap(cpu, at, Nanos(value).to_ticks(hz)));
             }
         }
+        self
+    }
+
+    /// Gaps of a CPU of these lengths, as many a second for 10 s, each named after a cause; the loop takes
+    /// 10 ns, and the counter counts nanoseconds. What the causes took is told as recordings tell it.
+    pub(crate) fn named_gaps(
+        mut self,
+        cpu: u32,
+        threshold: Nanos,
+        lengths: &[(u64, u64, Cause)],
+    ) -> Self {
+        const PERIOD: u64 = 10;
+        self.run.clock.hz = Hertz(1e9);
+        let mut interval = Histogram::new();
+        for (length, count, _) in lengths {
+            interval.record_n(*length, *count);
+        }
+        let rows = self.gaps.len();
+        self = self.gaps(cpu, threshold, &vec![interval; 10]);
+        let thread = self.run.gaps.len() as u16 - 1;
+        let summary = self.run.gaps.last_mut().unwrap();
+        summary.period_ticks = PERIOD as f64;
+        summary.lost = Nanos(summary.lost.0 - PERIOD * summary.gaps);
+        summary.lost_share = summary.lost.0 as f64 / 10e9;
+        self.gaps.truncate(rows);
+        let epoch = self.run.clock.epoch;
+        for (length, count, cause) in lengths {
+            for _ in 0..10 * count {
+                let at = epoch + TicksDelta(100_000 * (self.gaps.len() as u64 + 1));
+                let named = Some(cause.to_string().into());
+                self.gaps.push(StoredGap {
+                    thread,
+                    cause: named,
+                    ..gap(cpu, at, TicksDelta(*length))
+                });
+            }
+            let gaps = 10 * count;
+            let total = CauseTotal {
+                cause: cause.clone(),
+                cpu: None,
+                gaps,
+                parts: gaps,
+                lost_ns: ((length - PERIOD) * gaps) as f64,
+                share_of_lost: 0.0,
+                share_of_elapsed: 0.0,
+                longest: Nanos(*length),
+            };
+            self.run.causes.push(CauseTotal { cpu: Some(CpuId(cpu)), ..total.clone() });
+            self.run.causes.push(total);
+        }
+        self
+    }
+
+    /// Leaves the last rows out of the table of gaps, as a bound of the disk does.
+    pub(crate) fn without_rows(mut self, rows: usize) -> Self {
+        self.gaps.truncate(self.gaps.len() - rows);
         self
     }
 

@@ -56,6 +56,7 @@ mod looked;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
 mod one_end;
+mod output_live;
 mod pacing;
 mod paper;
 #[allow(dead_code, reason = "shared with the other kind of tests")]

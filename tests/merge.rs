@@ -79,6 +79,30 @@ fn the_sum_equals_the_pooled_raw_data_and_its_percentiles_are_no_averages() {
 }
 
 #[test]
+fn a_sum_says_its_units_and_no_interval_that_is_everything() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |number: u64, lost: u64| {
+        let intervals: Vec<Histogram> = (0..8).map(|_| Histogram::from_iter([lost])).collect();
+        let run = Planted::new("host", number * 100).gaps(1, Nanos(100), &intervals);
+        run.write(home.path(), &format!("run-{number}"))
+    };
+    // A tenth and seven tenths of the time: two recordings do not tell where the share of all lies.
+    let directories = [plant(0, 100_000_000), plant(1, 700_000_000)];
+    let into = home.path().join("sum");
+    let run = merged(&directories, &into);
+    assert!((run.gaps[0].lost_share - 0.4).abs() < 0.01, "{}", run.gaps[0].lost_share);
+    assert_eq!(run.gaps[0].lost_share_interval, None);
+    // Each asked about its own time; what is answered is about the time of both.
+    assert!(run.question.starts_with("The sum of 2 recordings, each of which asks: "), "{run:?}");
+    let report = program::whylate(["report"]).arg(&into).output().unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(!said.contains("interval 0% .. 100%"), "{text}");
+    // The ticks of a sum are nanoseconds: no clock is that of all.
+    assert!(said.contains("ns over") && !said.contains(" ticks ("), "{text}");
+}
+
+#[test]
 fn order_and_steps_do_not_matter() {
     let home = tempfile::tempdir().unwrap();
     let plant = |number: u64| {

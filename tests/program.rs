@@ -18,8 +18,9 @@ use whylate_model::warning::Warning;
 
 use crate::needs;
 
-/// No test takes so long, on a busy machine either.
+/// No test takes so long, on a busy machine either; over as many packets as somebody asks for, one may.
 const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT_OF_MANY: Duration = Duration::from_secs(3_600);
 
 /// Held by every test that measures: two at once would measure each other, those of another suite too.
 pub(crate) struct Alone {
@@ -28,13 +29,15 @@ pub(crate) struct Alone {
     _one: MutexGuard<'static, ()>,
 }
 
-/// Waits for the others; from then on the test has [`LIMIT`], and one that hangs ends all of them.
+/// Waits for the others; from then on the test has its limit, and one that hangs ends all of them.
 pub(crate) fn alone() -> Alone {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let suite = (!suite::is_held()).then(suite::hold);
-    let limit = Limit::begin(LIMIT, || {
-        eprintln!("a test has not ended within {} s: it hangs", LIMIT.as_secs());
+    let many = std::env::var_os("WHYLATE_TESTS_PACKETS").is_some();
+    let longest = if many { LIMIT_OF_MANY } else { LIMIT };
+    let limit = Limit::begin(longest, move || {
+        eprintln!("a test has not ended within {} s: it hangs", longest.as_secs());
         std::process::exit(101);
     });
     Alone { _limit: limit, _suite: suite, _one: one }
@@ -93,6 +96,7 @@ pub(crate) fn state() -> PathBuf {
 pub(crate) fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(path());
     command.args(words).env("NO_COLOR", "1").env("XDG_STATE_HOME", state()).stdin(Stdio::null());
+    command.env_remove("COLUMNS");
     command
 }
 

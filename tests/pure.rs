@@ -12,6 +12,7 @@ mod device_captures;
 mod directories;
 mod exponential;
 mod hot_path;
+mod identity;
 mod kept;
 mod listing;
 mod merge;
@@ -19,10 +20,12 @@ mod merge_spread;
 mod misses;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
+mod output;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod planted;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod program;
+mod refusals;
 mod report;
 mod report_page;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
@@ -32,6 +35,7 @@ mod rt_app_peer;
 #[allow(dead_code, reason = "shared with figures")]
 mod rt_app_rows;
 mod rta;
+mod thresholds;
 mod told;
 #[allow(dead_code, reason = "shared with the live figures")]
 #[path = "device/trials.rs"]

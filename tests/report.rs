@@ -12,6 +12,21 @@ fn a_report_is_80_columns_wide_and_without_colour() {
 }
 
 #[test]
+fn text_is_as_wide_as_columns_says() {
+    let widest = |columns: Option<&str>| {
+        let mut command = program::whylate(["report"]);
+        command.arg(program::file("runs/gaps"));
+        columns.map(|columns| command.env("COLUMNS", columns));
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        text.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    assert!((81..=132).contains(&widest(Some("132"))), "{}", widest(Some("132")));
+    for columns in [None, Some(""), Some("0"), Some("wide")] {
+        assert!(widest(columns) <= 80, "{columns:?}: {}", widest(columns));
+    }
+}
+
+#[test]
 fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
     let text = rendered_with("runs/threads", &["--trace"]);
     insta::assert_snapshot!(text);

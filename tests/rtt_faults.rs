@@ -13,11 +13,14 @@ use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::warning::Warning;
 use whylate_net::protocol::Answer;
 use whylate_net::{Cookie, Protocol, Raw};
+use whylate_sys::signal::send_to_process;
 
 use crate::needs;
-use crate::program::{self, record_ending, said, whylate};
+use crate::program::{self, Started, record_ending, said, until, whylate};
 use crate::requests::{Bed, flow, logged, series};
+use crate::tasks::Task;
 
+const SIGINT: i32 = 2;
 /// How long the slow server thinks about each request.
 const SLOW: Duration = Duration::from_millis(20);
 
@@ -225,5 +228,53 @@ fn a_path_that_becomes_too_narrow_refuses_messages_which_are_counted_and_the_run
         // What was due as the run ended, and had not left, is known to be less late.
         let waited = packets.never_sent > 0 || censored.above >= flow.asked.timeout;
         assert!(waited, "{way}: {censored:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_in_the_warm_up_of_requests_ends_with_1_and_leaves_nothing_behind() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    for more in ["", "--wait block --port tcp", "--compare-backends udp:spin,udp:block --rounds 2"]
+    {
+        let directory = home.path().join("run");
+        let words = format!("rtt --rate 1kpps --warmup 300s --duration 1s {more}");
+        let mut command = whylate(words.split_whitespace());
+        command.arg("-o").arg(&directory);
+        let mut started = Started::new(command);
+        program::reflector_of(started.0.id());
+        send_to_process(started.pid(), SIGINT).unwrap();
+        assert_eq!(started.status(), Some(1), "{words}");
+        assert!(!directory.exists(), "{words}");
+    }
+}
+
+#[test]
+fn a_reflector_that_was_started_ends_with_whoever_started_it() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let mut command = whylate("rtt --rate 1kpps --duration 5m --warmup 50ms".split(' '));
+    command.arg("-o").arg(home.path().join("run"));
+    let mut started = Started::new(command);
+    let reflector = program::reflector_of(started.0.id());
+    let words = std::fs::read(format!("/proc/{reflector}/cmdline")).unwrap();
+    let ends_with_it = words.split(|byte| *byte == 0).any(|word| word == b"--until-eof");
+    assert!(ends_with_it, "{}", String::from_utf8_lossy(&words));
+    started.0.kill().unwrap();
+    until("the reflector has ended", || {
+        matches!(Task::first(reflector).state(), None | Some('Z' | 'X')).then_some(())
+    });
+}
+
+#[test]
+fn a_reflector_that_waits_for_ever_ends_when_its_standard_input_does() {
+    let _alone = program::alone();
+    for wait in ["spin", "block"] {
+        let words = format!("reflect --listen 127.0.0.1:0 --until-eof --idle never --wait {wait}");
+        let mut command = whylate(words.split_whitespace());
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        drop(child.stdin.take());
+        let status = until("it ends", || child.try_wait().unwrap());
+        assert!(status.success(), "{wait}: {status}");
     }
 }

@@ -18,6 +18,9 @@ pub(crate) const HOLDER: &str = "WHYLATE_TESTS_HOLDER";
 /// The same path for every user; reading it is all that a lock needs.
 const LOCK: &str = "tmp/whylate-tests.lock";
 const FOUND: &str = "run/whylate-tests.found";
+/// Memory that a machine has as a file system, and the least that it is to hold.
+const MEMORY: &str = "/dev/shm";
+const LEAST_KIB: u64 = 2 << 20;
 
 /// What tests change of a machine, and what they leave it at when they are killed.
 const SETTINGS: [(&str, Left); 4] = [
@@ -55,12 +58,31 @@ pub(crate) fn is_held() -> bool {
     std::env::var_os(HOLDER).is_some()
 }
 
+/// This process, as [`HOLDER`] says it: its number and when it began, because numbers are used again.
+pub(crate) fn this_process() -> String {
+    let told = read(Path::new("/proc/self/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let began = told.rsplit(") ").next().and_then(|rest| rest.split_whitespace().nth(19));
+    format!("{}-{}", std::process::id(), began.unwrap_or("0"))
+}
+
 /// Waits for the lock.
 pub(crate) fn hold() -> Held {
-    hold_in(Path::new("/"), &|line| {
-        // Not by a macro, whose words a test keeps until it fails.
-        let _ = writeln!(io::stderr(), "{line}");
-    })
+    hold_in(Path::new("/"), &say)
+}
+
+/// Tells it whoever waits. Not by a macro, whose words a test keeps until it fails.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Puts back, within a suite, what a killed part of it left.
+#[allow(dead_code, reason = "rounds of figures are killed, and parts of no other suite")]
+pub(crate) fn mend(root: &Path) {
+    for line in put_back(root) {
+        say(&format!("left by what was killed: {line}"));
+    }
+    remember(root);
 }
 
 /// The same of the machine whose files lie below `root`.
@@ -85,10 +107,75 @@ impl Drop for Held {
     fn drop(&mut self) {
         if self.lock.is_some() {
             for line in put_back(&self.root) {
-                let _ = writeln!(io::stderr(), "left by a test: {line}");
+                say(&format!("left by a test: {line}"));
             }
         }
     }
+}
+
+/// The folder for temporary files that a suite of this user has for itself: in memory, where what is synced
+/// waits for no disk, which the build before may keep busy for minutes; else, or where `TMPDIR` says.
+pub(crate) fn folder() -> PathBuf {
+    let chosen = std::env::var_os("TMPDIR").is_some();
+    let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+    let there = in_memory(&read("/proc/self/mounts"), MEMORY, total_kib(&read("/proc/meminfo")));
+    if !chosen && there { of_user(Path::new(MEMORY)) } else { folder_on_disk() }
+}
+
+/// The same where temporary files lie on this machine, as for whoever measures with it.
+pub(crate) fn folder_on_disk() -> PathBuf {
+    of_user(&std::env::temp_dir())
+}
+
+/// All places where an earlier suite of this user may have left it.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    let mut all = vec![folder_on_disk(), of_user(Path::new(MEMORY))];
+    all.dedup();
+    all
+}
+
+fn of_user(place: &Path) -> PathBuf {
+    let user = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
+    place.join(format!("whylate-tests-{user}"))
+}
+
+/// Is a file system in memory mounted there that is large enough, on a machine that has twice as much, and may
+/// programs be run from it? One without a size of its own has half of the memory.
+pub(crate) fn in_memory(mounts: &str, place: &str, memory_kib: u64) -> bool {
+    let found = mounts.lines().rev().find_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        (words.get(1) == Some(&place)).then_some(words)
+    });
+    let Some(words) = found.filter(|words| words.get(2) == Some(&"tmpfs")) else { return false };
+    let options: Vec<&str> = words.get(3).unwrap_or(&"ro").split(',').collect();
+    let size = options.iter().find_map(|option| option.strip_prefix("size="));
+    let kib = size.map_or(Some(memory_kib / 2), |size| size.strip_suffix('k')?.parse().ok());
+    !options.iter().any(|option| ["noexec", "ro"].contains(option))
+        && memory_kib / 2 >= LEAST_KIB
+        && kib.is_some_and(|kib| kib >= LEAST_KIB)
+}
+
+fn total_kib(meminfo: &str) -> u64 {
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    total.and_then(|text| text.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Makes the folder, into which programs without rights write, too.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => is_ours(folder)?,
+    }
+    std::fs::set_permissions(folder, Permissions::from_mode(0o1777))
+}
+
+/// No link, and not somebody else's, who could lead us away.
+pub(crate) fn is_ours(folder: &Path) -> io::Result<()> {
+    let (found, own) = (std::fs::symlink_metadata(folder)?, std::fs::metadata("/proc/self")?);
+    if found.is_dir() && found.uid() == own.uid() {
+        return Ok(());
+    }
+    Err(io::Error::other("it is no folder of this user"))
 }
 
 /// Opens the file, which may be another user's, or makes it for all.

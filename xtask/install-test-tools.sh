@@ -16,13 +16,16 @@ cc gcc
 chromium chromium
 cyclictest rt-tests
 dash dash
+date coreutils
 df coreutils
 dpdk-testpmd dpdk-dev
 insmod kmod
+git git
 ip iproute2
 kill procps
 ldd libc-bin
 mount mount
+netsniff-ng netsniff-ng
 nsenter util-linux
 objdump binutils
 oslat rt-tests
@@ -36,6 +39,7 @@ qemu-aarch64 qemu-user
 qperf qperf
 rt-app rt-app
 setpriv util-linux
+setsid util-linux
 sh dash
 sleep coreutils
 sockperf sockperf

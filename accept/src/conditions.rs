@@ -126,6 +126,9 @@ mod tests {
         assert_eq!((found.steal_ms, found.foreign_ms), (100.0, 300.0));
         assert_eq!((found.took_ms, found.pressure_ms), (1_000.0, Some(1.5)));
         assert!((found.taken() - 0.2).abs() < 1e-9);
+        // All of it was our own, as far as two counters of one time agree.
+        let own = Counters { own_ticks: then.own_ticks + 50, ..later };
+        assert!(own.since(&then).foreign_ms.abs() < 1e-9);
     }
 
     #[test]

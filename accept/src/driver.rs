@@ -1,109 +1,105 @@
 //! Takes figures, round after round, and goes on where an interrupted one was.
 
-use std::panic::AssertUnwindSafe;
-use std::path::Path;
-use std::sync::mpsc;
-use std::time::Duration;
-
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::conditions::Counters;
-use crate::figure::{Figure, Reading, Round};
+use crate::figure::Figure;
 use crate::journal::{Journal, Outcome};
 use crate::table::Entry;
 
-/// No round takes so long; one that does hangs, and everything ends with it.
-const LONGEST_ROUND: Duration = Duration::from_secs(600);
+/// Who takes a round, and asks what it needs. An error ends everything, and the round is not set down.
+pub trait Taker {
+    /// What is missing here for a figure.
+    fn needs(&self, figure: &Figure) -> Result<Result<(), String>>;
+    /// What comes of one round.
+    fn round(&self, figure: &Figure, number: usize) -> Result<Outcome>;
+}
 
-/// Takes these figures and tells what each row of them came to.
+/// Takes these figures and tells what each row of them came to; `told` is given all rows so far after each
+/// figure.
 ///
-/// `of` is what they are taken of, the commit and the machine: rounds of the same are not taken again.
-pub fn take(figures: &[&Figure], journal: &Path, of: &str) -> Result<Vec<Entry>> {
-    let mut journal = Journal::open(journal, of)?;
-    let seconds: f64 = figures.iter().map(|figure| figure.seconds * figure.rounds as f64).sum();
+/// Rounds that the journal has are not taken again.
+pub fn take(
+    figures: &[&Figure],
+    journal: &mut Journal,
+    taker: &dyn Taker,
+    told: &dyn Fn(&[Entry]) -> Result<()>,
+) -> Result<Vec<Entry>> {
+    let missing = |figure: &Figure, journal: &Journal| {
+        (0..figure.rounds).filter(|of| journal.find(figure.name, *of).is_none()).count() as f64
+    };
+    let seconds: f64 = figures.iter().map(|of| of.seconds * missing(of, journal)).sum();
     eprintln!("{} figures, about {:.0} min", figures.len(), (seconds / 60.0).ceil());
     let bar = ProgressBar::new(seconds.ceil() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {percent}% {msg}")?);
     let mut entries = Vec::new();
     for figure in figures {
         bar.set_message(figure.name);
-        if let Err(why) = (figure.needs)() {
-            entries.extend(Entry::not_taken(figure, &why));
-            continue;
-        }
-        for number in 0..figure.rounds {
-            if journal.find(figure.name, number).is_none() {
-                round(figure, number, &mut journal)?;
-            }
-            bar.inc(figure.seconds.round() as u64);
-        }
-        let rounds = (0..figure.rounds).filter_map(|of| journal.find(figure.name, of));
-        entries.extend(Entry::of(figure, &rounds.collect::<Vec<_>>()));
+        let rows = one(figure, journal, taker, &bar)?;
+        bar.suspend(|| rows.iter().for_each(|entry| println!("{entry}")));
+        entries.extend(rows);
+        told(&entries)?;
     }
     bar.finish_and_clear();
     Ok(entries)
 }
 
-/// Takes one round and sets it down, whatever came of it.
-fn round(figure: &Figure, number: usize, journal: &mut Journal) -> Result<()> {
-    let then = Counters::now();
-    let (ended, end) = mpsc::channel::<()>();
-    let hung = format!("{}, round {number}: it hangs", figure.name);
-    std::thread::spawn(move || {
-        if end.recv_timeout(LONGEST_ROUND) == Err(mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("{hung}");
-            std::process::exit(1);
+/// One figure. One whose round hung is not met whatever the others would say, and they would take long.
+fn one(
+    figure: &Figure,
+    journal: &mut Journal,
+    taker: &dyn Taker,
+    bar: &ProgressBar,
+) -> Result<Vec<Entry>> {
+    if let Err(why) = taker.needs(figure)? {
+        return Ok(Entry::not_taken(figure, &why));
+    }
+    let mut rounds = Vec::new();
+    for number in 0..figure.rounds {
+        if journal.find(figure.name, number).is_none() {
+            let then = Counters::now();
+            let outcome = taker.round(figure, number)?;
+            let conditions = Counters::now().since(&then);
+            let outcome = counted(figure, outcome, conditions.taken());
+            journal.set_down(figure.name, number, outcome, conditions)?;
+            bar.inc(figure.seconds.round() as u64);
         }
-    });
-    let taken = std::panic::catch_unwind(AssertUnwindSafe(|| (figure.round)(Round { number })));
-    drop(ended);
-    let conditions = Counters::now().since(&then);
-    let outcome = match taken {
-        Err(panic) => Outcome::Failed(said(panic.as_ref())),
-        Ok(taken) => counted(figure, taken, conditions.taken()),
-    };
-    journal.set_down(figure.name, number, outcome, conditions)
+        let round = journal.find(figure.name, number);
+        rounds.extend(round.cloned());
+        if round.is_some_and(|round| matches!(round.outcome, Outcome::Hung(_))) {
+            break;
+        }
+    }
+    Ok(Entry::of(figure, &rounds.iter().collect::<Vec<_>>()))
 }
 
-/// A round counts unless it says why not, or too much was taken of it, by what was decided beforehand.
-fn counted(figure: &Figure, taken: Result<Vec<Reading>, String>, share: f64) -> Outcome {
-    match (taken, figure.most_taken) {
-        (Err(why), _) => Outcome::LeftOut(why),
-        (Ok(readings), _) if readings.len() != figure.rows.len() => {
-            Outcome::Failed(format!("{} readings for {} rows", readings.len(), figure.rows.len()))
-        }
-        (Ok(_), Some(most)) if share > most => Outcome::LeftOut(format!(
+/// Readings count unless too much was taken of the round, by what was decided beforehand.
+fn counted(figure: &Figure, outcome: Outcome, share: f64) -> Outcome {
+    match (outcome, figure.most_taken) {
+        (Outcome::Readings(_), Some(most)) if share > most => Outcome::LeftOut(format!(
             "{:.1} % of the CPUs were taken, more than {:.1} %",
             100.0 * share,
             100.0 * most
         )),
-        (Ok(readings), _) => Outcome::Readings(readings),
+        (outcome, _) => outcome,
     }
-}
-
-/// What a panic said, on one line.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::cell::{Cell, RefCell};
+    use std::path::Path;
 
-    use super::{counted, take};
+    use anyhow::{Result, bail};
+
+    use super::{Taker, counted, take};
     use crate::figure::{Bound, Figure, Reading, Round, Row, anywhere};
-    use crate::journal::Outcome;
+    use crate::journal::{Journal, Outcome};
+    use crate::round;
     use crate::table::Entry;
 
-    static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
     fn planted(round: Round) -> Result<Vec<Reading>, String> {
-        TAKEN.fetch_add(1, Ordering::Relaxed);
         match round.number {
             2 => Err("planted to be left out".to_owned()),
             number => Ok(vec![Reading::Value(number as f64), Reading::held(number < 6)]),
@@ -126,26 +122,56 @@ mod tests {
         round: planted,
     };
 
+    /// Takes rounds in this process.
+    #[derive(Default)]
+    struct Here {
+        taken: Cell<usize>,
+        hangs_at: Option<usize>,
+        interrupted_at: Option<usize>,
+    }
+
+    impl Taker for Here {
+        fn needs(&self, figure: &Figure) -> Result<Result<(), String>> {
+            Ok(round::needed(figure))
+        }
+
+        fn round(&self, figure: &Figure, number: usize) -> Result<Outcome> {
+            self.taken.set(self.taken.get() + 1);
+            if self.interrupted_at == Some(number) {
+                bail!("interrupted");
+            }
+            if self.hangs_at == Some(number) {
+                return Ok(Outcome::Hung("no end within 1 s".to_owned()));
+            }
+            Ok(round::taken(figure, number))
+        }
+    }
+
     fn verdicts(entries: &[Entry]) -> Vec<&'static str> {
         entries.iter().map(|entry| entry.judged.verdict.word()).collect()
+    }
+
+    fn by(taker: &Here, figures: &[&Figure], path: &Path, of: &str) -> Result<Vec<Entry>> {
+        take(figures, &mut Journal::open(path, of)?, taker, &|_| Ok(()))
     }
 
     #[test]
     fn rounds_that_were_taken_are_not_taken_again_and_those_left_out_are_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = folder.path().join("rounds");
-        let entries = take(&[&FIGURE], &journal, "this").unwrap();
-        assert_eq!(TAKEN.load(Ordering::Relaxed), 8);
+        let (path, here) = (folder.path().join("rounds"), Here::default());
+        let entries = by(&here, &[&FIGURE], &path, "this").unwrap();
+        assert_eq!(here.taken.get(), 8);
         assert_eq!(verdicts(&entries), ["met", "not met"]);
         assert_eq!((entries[0].rounds, entries[0].left_out.len()), (7, 1));
-        assert_eq!(take(&[&FIGURE], &journal, "this").unwrap(), entries);
-        assert_eq!(TAKEN.load(Ordering::Relaxed), 8, "taken again");
+        assert_eq!(by(&here, &[&FIGURE], &path, "this").unwrap(), entries);
+        assert_eq!(here.taken.get(), 8, "taken again");
+        by(&here, &[&FIGURE], &path, "this+another").unwrap();
+        assert_eq!(here.taken.get(), 16, "another state's were used");
     }
 
     #[test]
     fn a_round_that_panics_has_its_figure_not_met_and_what_a_machine_lacks_is_not_shown() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = folder.path().join("rounds");
         let panics = Figure {
             name: "panics",
             rounds: 2,
@@ -156,22 +182,62 @@ mod tests {
             ..FIGURE
         };
         let lacks = Figure { name: "lacks", needs: || Err("no such card".to_owned()), ..FIGURE };
-        let entries = take(&[&panics, &lacks], &journal, "this").unwrap();
+        let figures = [&panics, &lacks];
+        let entries = by(&Here::default(), &figures, &folder.path().join("rounds"), "").unwrap();
         assert_eq!(verdicts(&entries), ["not met", "not met", "not shown", "not shown"]);
         let why: Vec<_> = entries.iter().filter_map(|entry| entry.judged.verdict.why()).collect();
-        assert_eq!(why[0], "a round failed: a sum that does not hold");
+        assert_eq!(why[0], "1 of 2 rounds failed: a sum that does not hold");
         assert_eq!(why[2..], ["no such card"; 2]);
     }
 
     #[test]
-    fn a_round_of_which_too_much_was_taken_or_with_another_number_of_readings_does_not_count() {
+    fn after_a_round_that_hangs_its_figure_is_not_met_the_others_are_taken_and_none_hangs_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rounds");
+        let other = Figure { name: "other", rounds: 3, ..FIGURE };
+        let here = Here { hangs_at: Some(4), ..Here::default() };
+        let entries = by(&here, &[&FIGURE, &other], &path, "").unwrap();
+        assert_eq!(here.taken.get(), 5 + 3);
+        assert_eq!(verdicts(&entries[..2]), ["not met"; 2]);
+        let why = entries[0].judged.verdict.why();
+        assert_eq!(why, Some("1 of 5 rounds failed: no end within 1 s"));
+        assert_eq!(entries[2].rounds, 2);
+        assert_eq!(by(&here, &[&FIGURE, &other], &path, "").unwrap(), entries);
+        assert_eq!(here.taken.get(), 5 + 3, "tried again");
+    }
+
+    #[test]
+    fn whoever_is_interrupted_has_told_of_the_figures_before_and_takes_that_round_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rounds");
+        let other = Figure { name: "other", rounds: 3, ..FIGURE };
+        let here = Here { interrupted_at: Some(5), ..Here::default() };
+        let told = RefCell::new(Vec::new());
+        let tell = |entries: &[Entry]| {
+            told.borrow_mut().push(entries.len());
+            Ok(())
+        };
+        let ended = take(&[&other, &FIGURE], &mut Journal::open(&path, "").unwrap(), &here, &tell);
+        assert!(ended.is_err());
+        assert_eq!(*told.borrow(), [2]);
+        assert_eq!(here.taken.get(), 3 + 6);
+        let here = Here::default();
+        take(&[&other, &FIGURE], &mut Journal::open(&path, "").unwrap(), &here, &tell).unwrap();
+        assert_eq!(here.taken.get(), 3);
+        assert_eq!(*told.borrow(), [2, 2, 4]);
+    }
+
+    #[test]
+    fn a_round_of_which_too_much_was_taken_does_not_count() {
         let strict = Figure { most_taken: Some(0.1), ..FIGURE };
-        let two = || Ok(vec![Reading::Value(1.0), Reading::held(true)]);
+        let two = || Outcome::Readings(vec![Reading::Value(1.0), Reading::held(true)]);
         assert!(matches!(counted(&strict, two(), 0.1), Outcome::Readings(_)));
         let left_out = counted(&strict, two(), 0.123);
         let why = "12.3 % of the CPUs were taken, more than 10.0 %".to_owned();
         assert_eq!(left_out, Outcome::LeftOut(why));
         assert!(matches!(counted(&FIGURE, two(), 0.9), Outcome::Readings(_)));
-        assert!(matches!(counted(&FIGURE, Ok(Vec::new()), 0.0), Outcome::Failed(_)));
+        // What failed has failed on a busy machine, too.
+        let failed = || Outcome::Failed("a sum".to_owned());
+        assert_eq!(counted(&strict, failed(), 0.9), failed());
     }
 }

@@ -1,6 +1,13 @@
 //! What a figure is: its rows, how often it is taken, and what one round of it yields.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+/// A round that takes so many times as long as it says, and no less than [`LEAST_DEADLINE`], hangs.
+const DEADLINE_TIMES: f64 = 5.0;
+/// See [`Figure::deadline`].
+pub const LEAST_DEADLINE: Duration = Duration::from_secs(180);
 
 /// One experiment. A figure has a file of its own in `figures/`, and SPECIFICATION.md calls it
 /// `figure:NAME`.
@@ -19,11 +26,20 @@ pub struct Figure {
     /// A round of whose CPU time, over all CPUs, the hypervisor and other processes took more than this is
     /// left out. None: whatever they take belongs to the figure, or is judged by the round itself.
     pub most_taken: Option<f64>,
-    /// What it takes to be measured here, asked for once; the error is the reason why it is not.
+    /// What it takes to be measured here, asked for once at each start; the error is the reason why it is
+    /// not.
     pub needs: fn() -> Result<(), String>,
     /// One round: a reading for each row, in their order, or why this round is left out. A round that
-    /// panics has failed, and with it the figure.
+    /// panics has failed, and with it the figure. Each has a process of its own.
     pub round: fn(Round) -> Result<Vec<Reading>, String>,
+}
+
+impl Figure {
+    /// When a round of it hangs.
+    #[must_use]
+    pub fn deadline(&self, least: Duration) -> Duration {
+        least.max(Duration::from_secs_f64(DEADLINE_TIMES * self.seconds))
+    }
 }
 
 /// One claim.
@@ -91,6 +107,21 @@ impl Reading {
     #[must_use]
     pub fn held(held: bool) -> Self {
         Self::Share { hits: u64::from(held), of: 1 }
+    }
+
+    /// What is wrong with it: nothing can be said of what is no number, and leaving it out would say
+    /// something.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let is_time = |value: &f64| value.is_finite() && *value >= 0.0;
+        match self {
+            Self::Value(value) if !value.is_finite() => Some(format!("{value} is no number")),
+            Self::Beside { peer, ours, again } if ![peer, ours, again].into_iter().all(is_time) => {
+                Some(format!("{ours} between {peer} and {again} are no numbers to compare"))
+            }
+            Self::Share { hits, of } if hits > of => Some(format!("{hits} of {of}")),
+            _ => None,
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 use accept::figure::{Figure, Reading};
 
+mod aarch64_under_qemu;
+mod accounts_of_many_packets;
 mod agreement_of_sources;
 mod busy_beside_hog;
 mod calibrated_backends;
@@ -27,8 +29,10 @@ mod gaps_beside_oslat;
 mod hourglass2002_repeated;
 mod hourglass2002_timers;
 mod hourglass_beside_kernel;
+mod killer2017_tools;
 mod load_arrives;
 mod messages_over_dpdk_all_come;
+mod one_in_ten_thousand;
 mod one_way_below_there_and_back;
 mod pacing_beside_hog;
 mod page_drawn;
@@ -147,6 +151,14 @@ pub(crate) const ALL: &[&Figure] = &[
     &watched_servers::FIGURE,
     &working_set_growth::FIGURE,
     &working_sets::FIGURE,
+];
+
+/// Those that are taken by their whole names alone: they take long, or need what few machines have.
+pub(crate) const BY_NAME: &[&Figure] = &[
+    &aarch64_under_qemu::FIGURE,
+    &accounts_of_many_packets::FIGURE,
+    &killer2017_tools::FIGURE,
+    &one_in_ten_thousand::FIGURE,
 ];
 
 /// The smallest of some shares.

@@ -32,8 +32,10 @@ pub enum Outcome {
     Readings(Vec<Reading>),
     /// It does not count, and why.
     LeftOut(String),
-    /// It ended in the middle of what must hold, and of what.
+    /// It ended in the middle of what must hold, and of what; or its process did.
     Failed(String),
+    /// It had to be ended: it has failed, and more rounds of its figure are not tried.
+    Hung(String),
 }
 
 /// A file of them.

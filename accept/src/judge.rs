@@ -87,6 +87,10 @@ pub fn judge(row: &Row, readings: &[Reading]) -> Judged {
             Reading::Absent(_) => {}
         }
     }
+    // No such round counts (see [`Reading::fault`]); where one got here, nothing is known of the row.
+    if let Some(fault) = readings.iter().find_map(Reading::fault) {
+        return Judged { found: None, control: None, verdict: Verdict::NotShown(fault) };
+    }
     if !beside.is_empty() {
         return of_pairs(row, &beside);
     }
@@ -108,7 +112,7 @@ pub fn judge(row: &Row, readings: &[Reading]) -> Judged {
 
 /// The median of values, and the order statistics that enclose it.
 fn of_values(values: &[f64]) -> Option<Found> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
     let lower = sorted.get(n.checked_sub(1)? / 2)?;
@@ -208,6 +212,40 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_is_met_by_the_whole_interval_not_met_by_none_of_it_and_else_not_shown() {
+        // From 2 to 4.
+        let of = values(&[2.0, 3.0, 3.0, 3.0, 3.0, 4.0]);
+        let met = [
+            Bound::AtLeast(2.0),
+            Bound::AtMost(4.0),
+            Bound::Within(2.0, 4.0),
+            Bound::Within(0.0, 9.0),
+        ];
+        let not_met = [
+            Bound::AtLeast(4.1),
+            Bound::AtMost(1.9),
+            Bound::Within(4.1, 9.0),
+            Bound::Within(0.0, 1.9),
+        ];
+        let not_shown = [
+            Bound::AtLeast(2.1),
+            Bound::AtLeast(4.0),
+            Bound::AtMost(3.9),
+            Bound::AtMost(2.0),
+            Bound::Within(2.1, 9.0),
+            Bound::Within(0.0, 3.9),
+            Bound::Within(2.1, 3.9),
+        ];
+        for (bounds, word) in
+            [(&met[..], "met"), (&not_met[..], "not met"), (&not_shown[..], "not shown")]
+        {
+            for bound in bounds {
+                assert_eq!(judge(&row(*bound), &of).verdict.word(), word, "{bound}");
+            }
+        }
+    }
+
+    #[test]
     fn shares_of_rounds_that_differ_are_worth_less_than_those_of_rounds_that_agree() {
         let width = |of: &[(u64, u64)]| {
             let found = judge(&row(Bound::Told), &shares(of)).found.unwrap();
@@ -248,6 +286,19 @@ mod tests {
         assert!(noisy.verdict.why().unwrap().starts_with("the peer agrees with itself to ±"));
         assert_eq!(judge(&row(Bound::Told), &of(0.8)).verdict, Verdict::Told);
         assert_eq!(judge(&row(Bound::Told), &of(0.8)[..1]).verdict.word(), "not shown");
+    }
+
+    #[test]
+    fn what_is_no_number_is_never_left_out_in_silence() {
+        let nan = [values(&[1.0; 6]), values(&[f64::NAN])].concat();
+        let of = judge(&row(Bound::AtMost(2.0)), &nan);
+        assert_eq!((of.found, of.verdict.why()), (None, Some("NaN is no number")));
+        let endless = [values(&[1.0; 8]), values(&[f64::INFINITY])].concat();
+        assert_eq!(judge(&row(Bound::AtMost(2.0)), &endless).verdict.word(), "not shown");
+        let beside = |ours| Reading::Beside { peer: 1.0, ours, again: 1.0 };
+        let nothing = [vec![beside(0.5); 9], vec![beside(0.0)]].concat();
+        let why = judge(&row(Bound::AtMost(2.0)), &nothing).verdict;
+        assert_eq!(why.why(), Some("10 rounds give no ratio"));
     }
 
     #[test]

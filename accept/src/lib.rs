@@ -4,9 +4,16 @@
 //! down with what the machine was like meanwhile; what the rounds say together is held against the promise:
 //! `met`, `not met`, or `not shown` with the reason. None of them decides whether a change lands.
 
+pub mod command;
 pub mod conditions;
 pub mod driver;
 pub mod figure;
 pub mod journal;
 pub mod judge;
+pub mod process;
+pub mod round;
+pub mod state;
+#[expect(dead_code, reason = "shared with the suites of tests")]
+#[path = "../../tests/suite.rs"]
+mod suite;
 pub mod table;

@@ -3,7 +3,7 @@
 #[cfg(not(feature = "dpdk"))]
 use accept::figure::{Reading, Round};
 
-use crate::needs;
+use crate::needed;
 use crate::place::Bed;
 use crate::program::{said, whylate};
 use crate::ways::Cpus;
@@ -11,8 +11,7 @@ use crate::ways::Cpus;
 /// Root, two CPUs and a program that has the feature: no device is named so, and one that has not says so
 /// before it looks.
 pub(crate) fn program() -> Result<(), String> {
-    needs::can_be_root()?;
-    needs::can_use(2)?;
+    needed::two_ends(&[])?;
     let words = ["forward", "net_nonesuch0", "net_nonesuch1", "--port", "dpdk"];
     let output = whylate(words).output().map_err(|error| error.to_string())?;
     let is_there = !said(&output).contains("built without DPDK");
@@ -21,12 +20,11 @@ pub(crate) fn program() -> Result<(), String> {
 
 /// Root, two CPUs, the library itself, and testpmd.
 pub(crate) fn library() -> Result<(), String> {
-    needs::can_be_root()?;
-    needs::can_use(2)?;
+    needed::two_ends(&["dpdk-testpmd"])?;
     if cfg!(not(feature = "dpdk")) {
         return Err("these figures were built without their feature dpdk".to_owned());
     }
-    needs::can_run("dpdk-testpmd")
+    Ok(())
 }
 
 /// A round of a figure that was built without the library.

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use whylate_model::CpuId;
 
+use crate::plant;
 use crate::program::{self, said};
 use crate::requests::Bed;
 
@@ -47,7 +48,7 @@ impl Site {
     }
 
     pub(crate) fn in_a_bed() -> Self {
-        Self { bed: Some(Bed::up("peers").expect("a bed")), ..Self::loopback() }
+        Self { bed: Some(plant::bed("peers").expect("a bed")), ..Self::loopback() }
     }
 
     /// A program on one side, on no other CPU than `cpu`, where one is given.

@@ -45,19 +45,21 @@ impl Entry {
             });
             of.collect()
         };
-        let left_out: Vec<String> = rounds
-            .iter()
-            .filter_map(|taken| match &taken.outcome {
+        // Of one row: rounds that are left out, and those that had no reading of it.
+        let left_out = |at: usize| -> Vec<String> {
+            let of = rounds.iter().filter_map(|taken| match &taken.outcome {
                 Outcome::LeftOut(why) => Some(why.clone()),
-                _ => None,
-            })
-            .collect();
-        let failed = rounds.iter().find_map(|taken| match &taken.outcome {
-            Outcome::Failed(why) => Some(format!("a round failed: {why}")),
-            _ => None,
-        });
+                Outcome::Readings(readings) => match readings.get(at) {
+                    Some(Reading::Absent(why)) => Some(why.clone()),
+                    _ => None,
+                },
+                Outcome::Failed(_) | Outcome::Hung(_) => None,
+            });
+            of.collect()
+        };
+        let failed = failed(rounds);
         let entry = |(at, row): (usize, &Row)| {
-            let readings = readings(at);
+            let (readings, left_out) = (readings(at), left_out(at));
             let mut judged = judge(row, &readings);
             if let Some(why) = &failed {
                 judged.verdict = Verdict::NotMet(Some(why.clone()));
@@ -65,14 +67,15 @@ impl Entry {
                 let why = format!("every round was left out: {}", left_out[0]);
                 judged.verdict = Verdict::NotShown(why);
             }
+            let is_there = |reading: &&Reading| !matches!(reading, Reading::Absent(_));
             Self {
                 figure: figure.name,
                 claim: row.claim,
                 unit: row.unit,
                 promised: row.bound.to_string(),
                 judged,
-                rounds: readings.len(),
-                left_out: left_out.clone(),
+                rounds: readings.iter().filter(is_there).count(),
+                left_out,
                 conditions: sum(rounds),
             }
         };
@@ -87,6 +90,12 @@ impl Entry {
             entry.judged.verdict = Verdict::NotShown(why.to_owned());
         }
         entries
+    }
+
+    /// How the line of this row begins: whose it is, and what is promised.
+    fn begin(&self) -> String {
+        let promised = format!("{} ({})", self.promised, self.unit);
+        format!("{} | ", cells([&format!("`{}`", self.figure), self.claim, &promised]))
     }
 
     /// As a line of the table; `taken` is when, of which commit, and where.
@@ -109,19 +118,34 @@ impl Entry {
         if let Some(why) = self.judged.verdict.why() {
             let _ = write!(verdict, ": {why}");
         }
-        let cells = [
-            format!("`{}`", self.figure),
-            self.claim.to_owned(),
-            format!("{} ({})", self.promised, self.unit),
-            found,
-            control,
-            rounds,
-            conditions,
-            verdict,
-            taken.to_owned(),
-        ];
-        format!("| {} |", cells.map(|cell| cell.replace('|', "/").replace('\n', " ")).join(" | "))
+        let rest = [&found, &control, &rounds, &conditions, &verdict, taken];
+        format!("{}{} |", self.begin(), cells(rest).trim_start_matches("| "))
     }
+}
+
+/// As it is told while others are taken.
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { figure, claim, judged, .. } = self;
+        write!(f, "{figure:<40} {claim:<40} {}", judged.verdict.word())?;
+        judged.verdict.why().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
+}
+
+/// Cells of a line, without what would end one.
+fn cells<const N: usize>(of: [&str; N]) -> String {
+    format!("| {}", of.map(|cell| cell.replace('|', "/").replace('\n', " ")).join(" | "))
+}
+
+/// Why rounds failed, where some did.
+fn failed(rounds: &[&Taken]) -> Option<String> {
+    let failed = rounds.iter().filter_map(|taken| match &taken.outcome {
+        Outcome::Failed(why) | Outcome::Hung(why) => Some(why),
+        Outcome::Readings(_) | Outcome::LeftOut(_) => None,
+    });
+    let all: Vec<&String> = failed.collect();
+    let first = all.first()?;
+    Some(format!("{} of {} rounds failed: {first}", all.len(), rounds.len()))
 }
 
 /// All rounds together.
@@ -180,7 +204,8 @@ pub fn newest(folder: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Writes the table of a day into a folder: these rows; those of other figures from the newest table that is
-/// there, as far as the figures still exist; and of what was never taken that it was not. The file's path.
+/// there, as far as they still are what is claimed; and of what was never taken that it was not. The file's
+/// path.
 pub fn write(
     folder: &Path,
     day: &str,
@@ -194,17 +219,12 @@ pub fn write(
     };
     let mut text = HEAD.to_owned();
     for figure in figures {
-        let new: Vec<&Entry> = entries.iter().filter(|of| of.figure == figure.name).collect();
-        if new.is_empty() {
-            let begin = format!("| `{}` |", figure.name);
-            let old: Vec<&str> = before.lines().filter(|line| line.starts_with(&begin)).collect();
-            for line in &old {
-                let _ = writeln!(text, "{line}");
-            }
-            if old.is_empty() {
-                for entry in Entry::not_taken(figure, "not taken yet") {
-                    let _ = writeln!(text, "{}", entry.line("–"));
-                }
+        let mut new = entries.iter().filter(|of| of.figure == figure.name).peekable();
+        if new.peek().is_none() {
+            for entry in Entry::not_taken(figure, "not taken yet") {
+                let begin = entry.begin();
+                let old = before.lines().find(|line| line.starts_with(&begin));
+                let _ = writeln!(text, "{}", old.map_or(entry.line("–"), str::to_owned));
             }
         }
         for entry in new {
@@ -212,8 +232,11 @@ pub fn write(
         }
     }
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let path = folder.join(format!("{day}.md"));
-    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    // Whole, whoever is killed meanwhile.
+    let (path, begun) = (folder.join(format!("{day}.md")), folder.join(format!("{day}.begun")));
+    std::fs::write(&begun, text)
+        .and_then(|()| std::fs::rename(&begun, &path))
+        .with_context(|| path.display().to_string())?;
     Ok(path)
 }
 
@@ -301,6 +324,49 @@ mod tests {
     fn every_round_left_out_is_not_shown_with_the_first_reason() {
         let of = entries(&[Outcome::LeftOut("busy".into()), Outcome::LeftOut("idle".into())]);
         assert_eq!(of[0].judged.verdict.why(), Some("every round was left out: busy"));
+    }
+
+    #[test]
+    fn rounds_that_have_no_reading_of_a_row_are_counted_there_with_the_first_reason() {
+        let reading = |of: Reading| Outcome::Readings(vec![of]);
+        let mut outcomes: Vec<Outcome> =
+            (0..6).map(|of| reading(Reading::Value(f64::from(of)))).collect();
+        outcomes.insert(2, reading(Reading::Absent("no p99".to_owned())));
+        let of = &entries(&outcomes)[0];
+        assert_eq!((of.rounds, of.left_out.as_slice()), (6, &["no p99".to_owned()][..]));
+        assert!(of.line("now").contains("| 2.5 (0–5), n 6 | – | 6, 1 left out: no p99 |"));
+    }
+
+    #[test]
+    fn rounds_that_failed_are_counted_and_decide_whatever_the_others_say() {
+        let good = Outcome::Readings(vec![Reading::Value(0.5)]);
+        let mut outcomes = vec![good; 6];
+        assert_eq!(entries(&outcomes)[0].judged.verdict.word(), "met");
+        outcomes.push(Outcome::Failed("its process ended: signal: 11".into()));
+        outcomes.push(Outcome::Hung("no end within 180 s".into()));
+        let of = &entries(&outcomes)[0];
+        let why = "2 of 8 rounds failed: its process ended: signal: 11";
+        assert_eq!((of.judged.verdict.word(), of.judged.verdict.why()), ("not met", Some(why)));
+        assert_eq!(of.rounds, 6);
+        assert!(of.to_string().ends_with(&format!("not met: {why}")), "{of}");
+    }
+
+    #[test]
+    fn a_row_of_the_table_before_that_claims_something_else_is_not_kept() {
+        const STRICTER: [Row; 1] = [Row { bound: Bound::AtMost(1.0), ..ROWS[0] }];
+        const OTHER: [Row; 1] = [Row { claim: "p50 over a peer's", ..ROWS[0] }];
+        let folder = tempfile::tempdir().unwrap();
+        let taken = Entry::not_taken(&ONE, "no card");
+        write(folder.path(), "2026-01-02", "then", &taken, &[&ONE]).unwrap();
+        let kept = |figure: &Figure| {
+            let path = write(folder.path(), "2026-01-03", "", &[], &[figure]).unwrap();
+            let kept = std::fs::read_to_string(&path).unwrap().contains("| then |");
+            std::fs::remove_file(path).unwrap();
+            kept
+        };
+        assert!(kept(&ONE));
+        assert!(!kept(&Figure { rows: &STRICTER, ..ONE }));
+        assert!(!kept(&Figure { rows: &OTHER, ..ONE }));
     }
 
     #[test]

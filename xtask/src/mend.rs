@@ -20,9 +20,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use self::processes::this_process;
-pub(crate) use self::temporary::{folder, make};
-
 use crate::suite;
 
 /// Where network namespaces with names are mounted.
@@ -55,7 +52,7 @@ pub(crate) fn mend(root: &Path) -> Vec<String> {
     let mut told = processes::end(machine, &root.join("target/tmp/state"));
     told.extend(by_the_program(machine, root));
     told.extend(namespaces(machine));
-    told.extend(temporary::folders().iter().flat_map(|folder| temporary::clear(folder)));
+    told.extend(suite::folders().iter().flat_map(|folder| temporary::clear(folder)));
     for instances in INSTANCES {
         told.extend(remove_directories(
             machine,

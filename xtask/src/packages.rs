@@ -1,7 +1,8 @@
 //! Every program that a test runs is installed by name: `install-test-tools.sh` knows its package.
 //!
-//! Sees names that stand as words in the call (`needs::program("tc")`, `Command::new("tc")`); a program in a
-//! variable is asked for by a word somewhere else, which its author must see to.
+//! Sees names that stand as words in the call (`needs::program("tc")`, `Command::new("tc")`), or in its list
+//! (`needed::two_ends(&["ip", "tc"])`); a program in a variable is asked for by a word somewhere else, which
+//! its author must see to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +12,9 @@ use anyhow::{Context, Result};
 const SCRIPT: &str = "xtask/install-test-tools.sh";
 /// Calls in which the first word is a program.
 const CALLS: [&str; 4] = ["needs::program(\"", "can_run(\"", "is_installed(\"", "Command::new(\""];
+
+/// Calls in which every word of a list is one.
+const LISTS: [&str; 3] = ["as_root(&[", "two_ends(&[", "traced(&["];
 
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let script = std::fs::read_to_string(root.join(SCRIPT)).context(SCRIPT)?;
@@ -39,9 +43,12 @@ fn known(script: &str) -> BTreeSet<&str> {
 }
 
 /// Programs that a file of tests runs; one by its path is none of a package.
-fn asked(text: &str) -> BTreeSet<&str> {
+fn asked<'a>(text: &'a str) -> BTreeSet<&'a str> {
     let of = |call| text.split(call).skip(1).filter_map(|rest: &str| rest.split('"').next());
-    CALLS.into_iter().flat_map(of).filter(|name| !name.contains('/')).collect()
+    let list = |call| text.split(call).skip(1).filter_map(|rest: &str| rest.split(']').next());
+    let words = |list: &'a str| list.split('"').skip(1).step_by(2);
+    let listed = LISTS.into_iter().flat_map(list).flat_map(words);
+    CALLS.into_iter().flat_map(of).chain(listed).filter(|name| !name.contains('/')).collect()
 }
 
 #[cfg(test)]
@@ -57,8 +64,9 @@ mod tests {
             "p\") else { return };\n",
             "Command::new(\"t",
             "c\").arg(\"x\"); needs::can_run(\"cc\")?; Command::new(\"/bin/a\")",
+            "two_ends(&[])?; needed::traced(&[\"perl\", \"awk\"])",
         );
-        assert_eq!(asked(text).into_iter().collect::<Vec<_>>(), ["cc", "ip", "tc"]);
+        assert_eq!(asked(text).into_iter().collect::<Vec<_>>(), ["awk", "cc", "ip", "perl", "tc"]);
     }
 
     #[test]

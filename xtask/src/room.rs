@@ -47,28 +47,17 @@ fn lacks(mb: Option<u64>, files: Option<u64>, needed: Needed) -> Option<String> 
 }
 
 fn left(place: &Path, option: &str) -> Result<Option<u64>> {
-    Ok(available(&df(place, option)?))
-}
-
-/// How large the file system is that holds a place, in KiB.
-pub(crate) fn size_kib(place: &Path) -> Option<u64> {
-    column(&df(place, "-Pk").ok()?, 1)
-}
-
-fn df(place: &Path, option: &str) -> Result<String> {
     let mut df = Command::new("df");
     df.env("LC_ALL", "C").arg(option).arg(place);
     let output = df.output().with_context(|| format!("{df:?}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(available(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// Of `df -P`; none where the file system counts none.
 fn available(printed: &str) -> Option<u64> {
-    column(printed, 3).filter(|_| column(printed, 1).is_some_and(|total| total > 0))
-}
-
-fn column(printed: &str, number: usize) -> Option<u64> {
-    printed.lines().nth(1)?.split_whitespace().nth(number)?.parse().ok()
+    let words: Vec<&str> = printed.lines().nth(1)?.split_whitespace().collect();
+    let total: u64 = words.get(1)?.parse().ok()?;
+    words.get(3)?.parse().ok().filter(|_| total > 0)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
     } else {
         take(format!("{} tests {why}, idle", chosen.len()), IDLE, &words, false)?;
     }
-    let _ = std::fs::remove_dir(crate::mend::folder());
+    let _ = std::fs::remove_dir(crate::suite::folder());
     drop(held);
     println!("\n{}", record(&courses, &machine(), &chosen));
     if courses.iter().any(|course| course.bad > 0) {

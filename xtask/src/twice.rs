@@ -60,7 +60,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let _held = begin(root, &[OTHERS, LIVE])?;
     let ended = both(root);
     // It stays where a test left something in it.
-    let _ = std::fs::remove_dir(mend::folder());
+    let _ = std::fs::remove_dir(suite::folder());
     ended
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn begin(root: &Path, all: &[&[&str]]) -> Result<suite::Held> {
     for line in mend::mend(root) {
         println!("{line}");
     }
-    let folder = mend::folder();
-    mend::make(&folder).with_context(|| folder.display().to_string())?;
+    let folder = suite::folder();
+    suite::make_folder(&folder).with_context(|| folder.display().to_string())?;
     room::check(&folder, room::TEMPORARY)?;
     Ok(held)
 }
@@ -132,7 +132,7 @@ fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Trans
 /// The command by which a suite runs what these select.
 pub(crate) fn of_suite(root: &Path, options: &[&str]) -> Command {
     let mut command = cargo_test(root, options);
-    command.env(suite::HOLDER, mend::this_process()).env("TMPDIR", mend::folder());
+    command.env(suite::HOLDER, suite::this_process()).env("TMPDIR", suite::folder());
     command
 }
 

@@ -2,7 +2,7 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
-use crate::needs;
+use crate::needed;
 use crate::program::record_ending;
 
 const BACKENDS: [&str; 3] = ["udp spin", "packet spin", "xdp spin"];
@@ -24,11 +24,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 2,
     seconds: 15.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 

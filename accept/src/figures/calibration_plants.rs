@@ -5,7 +5,7 @@ use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::calibration::Limit;
 use whylate_model::calibration_parts::PlantedFound;
 
-use crate::needs;
+use crate::needed;
 use crate::program::record_ending;
 
 const LINE: &str = "calibrate --backends udp:spin --delays 20us --rate 5kpps --warmup 200ms";
@@ -30,11 +30,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 1,
     seconds: 30.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 

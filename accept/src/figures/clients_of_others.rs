@@ -4,7 +4,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::calibration::{CalibratedBackend, ForeignTool};
 
-use crate::needs;
+use crate::needed;
 use crate::program::{record_words, said};
 
 /// Of sockperf's percentiles.
@@ -36,11 +36,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 1,
     seconds: 50.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        ["ip", "sockperf", "qperf", "ping"].into_iter().try_for_each(needs::can_run)
-    },
+    needs: || needed::two_ends(&["ip", "sockperf", "qperf", "ping"]),
     round,
 };
 

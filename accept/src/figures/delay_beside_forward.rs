@@ -5,7 +5,9 @@ use accept::figure::{Bound, Figure, Reading, Round, Row};
 
 use crate::between::{Bed, closes as forwarded_closes};
 use crate::delaying::{Delaying, closes};
+use crate::needed;
 use crate::needs;
+use crate::plant;
 use crate::plant::flood::{SETTLED, flooded, passes};
 
 const fn row(claim: &'static str) -> Row {
@@ -22,16 +24,12 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 4,
     seconds: 13.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        ["ip", "timeout", "trafgen"].into_iter().try_for_each(needs::can_run)
-    },
+    needs: || needed::two_ends(&["ip", "timeout", "trafgen"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::new().expect("a bed");
+    let bed = plant::links()?;
     let of = |port: &str| {
         let (peer, ours, again) =
             (forwarded(&bed, port), delayed(&bed, port), forwarded(&bed, port));

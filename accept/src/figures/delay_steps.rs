@@ -8,7 +8,9 @@ use whylate_model::TicksDelta;
 
 use crate::between::Bed;
 use crate::delaying::{Delaying, closes, truths};
+use crate::needed;
 use crate::needs;
+use crate::plant;
 use crate::program;
 
 /// What is set, in nanoseconds, and how many messages go through.
@@ -30,23 +32,19 @@ pub(crate) const FIGURE: Figure = Figure {
         row("steps whose median lies within the error that the line printed, by xdp"),
         row("the median rises by 0.999 to 1.001 of what was set, by xdp"),
     ],
-    rounds: 3,
+    rounds: 2,
     seconds: 9.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    Ok(["packet", "xdp"].into_iter().flat_map(of_a_backend).collect())
+    Ok([of_a_backend("packet")?, of_a_backend("xdp")?].concat())
 }
 
-fn of_a_backend(backend: &str) -> [Reading; 2] {
-    let bed = Bed::new().expect("a bed");
+fn of_a_backend(backend: &str) -> Result<[Reading; 2], String> {
+    let bed = plant::links()?;
     let (mut hits, mut points) = (0, Vec::new());
     for (set, messages) in STEPS {
         let (times, error) = stayed(&bed, backend, set, messages);
@@ -56,7 +54,7 @@ fn of_a_backend(backend: &str) -> [Reading; 2] {
         points.push((set as f64, middle));
     }
     let within = Reading::Share { hits, of: STEPS.len() as u64 };
-    [within, Reading::held((slope(&points) - 1.0).abs() <= 0.001)]
+    Ok([within, Reading::held((slope(&points) - 1.0).abs() <= 0.001)])
 }
 
 /// How long frames stayed, in nanoseconds, by the truths of a run; and the error that the line printed.

@@ -3,7 +3,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::reflect::Reflected;
 
-use crate::needs;
+use crate::needed;
 use crate::peers::netsniff::{captured, send_by_trafgen};
 use crate::requests::logged;
 use crate::site::Site;
@@ -34,13 +34,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 4.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        ["ip", "trafgen", "netsniff-ng", "stdbuf", "taskset"]
-            .into_iter()
-            .try_for_each(needs::can_run)
-    },
+    needs: || needed::two_ends(&["ip", "trafgen", "netsniff-ng", "stdbuf", "taskset"]),
     round,
 };
 

@@ -7,6 +7,7 @@ use whylate_model::device::{Device, DeviceAtSize};
 use whylate_sys::affinity;
 
 use crate::hogs::{FRAMES, Hog, disturbed};
+use crate::needed;
 use crate::needs;
 use crate::program::record_ending;
 use crate::trials::Trials;
@@ -45,11 +46,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 2,
     seconds: 60.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 

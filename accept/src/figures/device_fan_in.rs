@@ -5,7 +5,7 @@ use whylate_model::device::{Device, FanIn};
 
 use crate::between::Bed;
 use crate::narrow;
-use crate::needs;
+use crate::needed;
 use crate::program::{read, record_ending, said};
 
 const WORDS: &str = "device --sizes 128 --rate 1kpps --rounds 3 --duration 500ms --warmup 50ms --no-throughput \
@@ -33,14 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 1,
     seconds: 45.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        for program in ["ip", "tc", "ovs-vswitchd", "ovs-ofctl"] {
-            needs::can_run(program)?;
-        }
-        Ok(())
-    },
+    needs: || needed::two_ends(&["ip", "tc", "ovs-vswitchd", "ovs-ofctl"]),
     round,
 };
 

@@ -5,9 +5,9 @@ use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::flow::Flow;
 use whylate_model::run::Run;
 
-use crate::needs;
+use crate::needed;
+use crate::plant;
 use crate::program::{record_ending, record_words};
-use crate::requests::Bed;
 
 /// Of what is intended.
 const MOST: Bound = Bound::AtLeast(0.9);
@@ -35,11 +35,7 @@ pub(crate) const FIGURE: Figure = Figure {
     seconds: 6.0,
     // A buffer of messages overflows where an end is stopped for 20 ms.
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 
@@ -54,7 +50,7 @@ fn came(run: &Run, name: &str, of: u64) -> Reading {
 }
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::up("flows").expect("a bed");
+    let bed = plant::bed("flows")?;
     let three = ["rtt", "--bed", &bed.0, "--rate", "1kpps", "--duration", "1s", "--wait", "block"];
     let beside =
         ["--flow", "load: rate=4kpps size=1400 one-way", "--flow", "back: rate=500pps back"];

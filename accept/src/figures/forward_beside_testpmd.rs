@@ -3,10 +3,9 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
-use crate::between::Bed;
-use crate::needs;
+use crate::needed;
 use crate::peers::testpmd;
-use crate::plant::{flood, huge_pages};
+use crate::plant::{self, flood, huge_pages};
 
 /// How whylate waits, and the budget that makes testpmd's driver wait the same way.
 const WAYS: [(&str, &str); 2] = [("spin", "0"), ("busy-poll", "64")];
@@ -30,9 +29,7 @@ pub(crate) const FIGURE: Figure = Figure {
     seconds: 16.0,
     most_taken: Some(0.05),
     needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        ["ip", "timeout", "trafgen", "dpdk-testpmd"].into_iter().try_for_each(needs::can_run)?;
+        needed::two_ends(&["ip", "timeout", "trafgen", "dpdk-testpmd"])?;
         huge_pages::can_be_had()
     },
     round,
@@ -40,7 +37,7 @@ pub(crate) const FIGURE: Figure = Figure {
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let _pages = huge_pages::reserve()?;
-    let bed = Bed::new().expect("a bed");
+    let bed = plant::links()?;
     let cpus = whylate_sys::affinity::get();
     let cpus = [cpus[0], cpus[cpus.len() - 1]];
     let beside = |(wait, budget): (&str, &str)| {

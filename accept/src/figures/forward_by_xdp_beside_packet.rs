@@ -2,9 +2,9 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
-use crate::between::Bed;
+use crate::needed;
 use crate::needs;
-use crate::plant::flood;
+use crate::plant::{self, flood};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "forward_by_xdp_beside_packet",
@@ -14,19 +14,15 @@ pub(crate) const FIGURE: Figure = Figure {
         unit: "ratio",
         bound: Bound::Told,
     }],
-    rounds: 4,
+    rounds: 3,
     seconds: 5.5,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        ["ip", "timeout", "trafgen"].into_iter().try_for_each(needs::can_run)
-    },
+    needs: || needed::two_ends(&["ip", "timeout", "trafgen"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::new().expect("a bed");
+    let bed = plant::links()?;
     let by = |port: &str| flood::ours(&bed, needs::last_cpu(), &format!("--port {port}")).rate;
     let (peer, ours, again) = (by("packet"), by("xdp"), by("packet"));
     Ok(vec![Reading::Beside { peer, ours, again }])

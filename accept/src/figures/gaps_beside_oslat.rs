@@ -6,6 +6,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::{CpuId, Nanos};
 
+use crate::needed;
 use crate::needs;
 use crate::peers::oslat::{self, Looked};
 use crate::program::recorded;
@@ -32,11 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 4.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("oslat")
-    },
+    needs: || needed::two_ends(&["oslat"]),
     round,
 };
 

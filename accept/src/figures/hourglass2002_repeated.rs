@@ -3,7 +3,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
 use crate::hourglass2002::{self, BESIDE_THE_NETWORK, PLACES, Repeated, TEN_THREADS, here};
-use crate::needs;
+use crate::needed;
 
 const fn row(claim: &'static str, unit: &'static str) -> Row {
     Row { claim, unit, bound: Bound::Always }
@@ -21,10 +21,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 1,
     seconds: 125.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)
-    },
+    needs: || needed::two_ends(&[]),
     round,
 };
 

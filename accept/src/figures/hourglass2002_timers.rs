@@ -3,7 +3,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
 use crate::hourglass2002::{Repeated, without_host};
-use crate::needs;
+use crate::needed;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "hourglass2002_timers",
@@ -23,10 +23,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 16.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)
-    },
+    needs: || needed::two_ends(&[]),
     round,
 };
 

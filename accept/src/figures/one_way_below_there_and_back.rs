@@ -3,9 +3,10 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::run::Run;
 
-use crate::needs;
+use crate::needed;
+use crate::plant;
 use crate::program::recorded;
-use crate::requests::{Bed, series};
+use crate::requests::series;
 
 const SHORT: &str = "--rate 1kpps --duration 300ms --warmup 50ms --no-trace";
 /// Shorter, whatever by.
@@ -22,16 +23,12 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 4.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 
 fn round(round: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::up("half").ok_or("no bed here")?;
+    let bed = plant::bed("half")?;
     let of = |port: &str| {
         let one_way = || {
             let words = format!("rtt --bed {} --across --port {port} {SHORT}", bed.0);

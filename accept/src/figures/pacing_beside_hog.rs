@@ -8,7 +8,7 @@ use whylate_model::flow::{Pacing, TookTurn};
 use whylate_stats::Histogram;
 
 use crate::hog::{self, Pace};
-use crate::needs;
+use crate::needed;
 use crate::plant;
 use crate::program::{Recorded, recorded};
 use crate::requests::{flow, logged};
@@ -44,11 +44,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 5.5,
     most_taken: Some(0.025),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&[]),
     round,
 };
 
@@ -71,11 +67,9 @@ struct Hogged {
 
 impl Hogged {
     fn record(words: &str) -> Self {
-        let (client, other) = plant::place();
-        let hog = hog::begin(client, PACE);
-        let recorded = recorded(&format!(
-            "rtt {words} --cpus {client} --other-cpu {other} --duration 1s --warmup 100ms"
-        ));
+        let seat = plant::seat();
+        let hog = hog::begin(seat.client, PACE);
+        let recorded = recorded(&format!("rtt {words} {seat} --duration 1s --warmup 100ms"));
         let measured = hog.end().len() as u64 * 2 / 3;
         Self { recorded, measured }
     }
@@ -95,7 +89,7 @@ impl Hogged {
         let [all, apart] = ["rtt-lateness", "rtt-lateness-uninterrupted"]
             .map(|name| logged(&self.recorded.directory, name));
         assert_eq!(pacing.excluded + apart.len(), all.len(), "all are in one of the two");
-        let p99 = |of: &Histogram| of.value_at(99.0).map_or(f64::NAN, |ns| ns as f64);
+        let p99 = |of: &Histogram| of.value_at(99.0).expect("requests were sent") as f64;
         let late = |of: &Histogram| of.count_above(BURST_NS / 4) as f64 / of.len().max(1) as f64;
         // What they took is known by its length. One in ten requests was due in a burst, and so the p99 of
         // all is late by most of one.
@@ -103,7 +97,11 @@ impl Hogged {
         let is_late = p99(&all) > BURST_NS as f64 / 2.0 && late(&all) > 0.04;
         [
             Reading::Value(p99(&all) / p99(&apart)),
-            Reading::Value(late(&apart) / late(&all)),
+            if late(&all) > 0.0 {
+                Reading::Value(late(&apart) / late(&all))
+            } else {
+                Reading::Absent("none was late beside the hog".to_owned())
+            },
             Reading::held(seen && is_late),
         ]
     }

@@ -3,8 +3,9 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::paper::{Here, Paper};
 
+use crate::hourglass2002;
+use crate::needed;
 use crate::program::{self, said, whylate};
-use crate::{hourglass2002, needs};
 
 const fn row(claim: &'static str) -> Row {
     Row { claim, unit: "rounds", bound: Bound::Always }
@@ -21,12 +22,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 1,
     seconds: 15.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&["ip"]),
     round,
 };
 

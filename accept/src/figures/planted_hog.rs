@@ -10,7 +10,7 @@ use whylate_model::breakdown::{Part, Point, Station, StoredJourney};
 use super::planted_server_delay::LOOKING;
 use crate::hog::{self, Bursts, Pace};
 use crate::looked::{Looked, look};
-use crate::needs;
+use crate::needed;
 use crate::plant;
 
 /// Neither is in step with the requests, of which one at most comes in a burst.
@@ -41,22 +41,18 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 6.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&[]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let (client, other) = plant::place();
+    let seat = plant::seat();
     let words = format!(
-        "{LOOKING} --cpus {client} --other-cpu {other} --rate 200pps --duration 2s --warmup 100ms \
+        "{LOOKING} {seat} --rate 200pps --duration 2s --warmup 100ms \
          --slow 95 --no-dma-latency"
     );
     let quiet = look(&words);
-    let hog = hog::begin(other, PACE);
+    let hog = hog::begin(seat.other, PACE);
     let hogged = look(&words);
     let bursts = hog.end();
     let mut readings = waited(&quiet, &hogged, &bursts)?;

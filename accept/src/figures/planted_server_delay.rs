@@ -6,7 +6,7 @@ use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::breakdown::Part;
 
 use crate::looked::{Looked, found, growth, look, median};
-use crate::needs;
+use crate::needed;
 use crate::plant::{self, late_server::LateServer};
 
 /// What it takes before each answer.
@@ -36,14 +36,9 @@ pub(crate) const FIGURE: Figure = Figure {
         share("busy: found, of what the server says", AS_SAID),
     ],
     rounds: 6,
-    seconds: 5.0,
+    seconds: 8.5,
     most_taken: Some(0.025),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()?;
-        needs::can_run("python3")
-    },
+    needs: || needed::traced(&["python3"]),
     round,
 };
 
@@ -52,12 +47,12 @@ fn crosses(part: Part) -> bool {
 }
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let (client, other) = plant::place();
+    let seat = plant::seat();
     let ask = |how: &str, wait: Duration| {
-        let mut server = LateServer::start(how, wait, other);
+        let mut server = LateServer::start(how, wait, seat.other);
         let looked = look(&format!(
-            "{} {LOOKING} --cpus {client} --rate 100pps --duration 600ms --warmup 100ms",
-            server.at
+            "{} {LOOKING} --cpus {} --rate 100pps --duration 600ms --warmup 100ms",
+            server.at, seat.client
         ));
         let had = median(server.had(looked.journeys.len()));
         (looked, had)

@@ -9,7 +9,7 @@ use whylate_model::breakdown::{Part, Point, Station};
 use super::planted_server_delay::LOOKING;
 use crate::foreign::at;
 use crate::looked::{Looked, look, median};
-use crate::needs;
+use crate::needed;
 use crate::plant::{
     self,
     datagrams::{Flood, heavy},
@@ -43,39 +43,33 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 6.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()?;
-        needs::can_run("ip")?;
-        needs::can_run("python3")
-    },
+    needs: || needed::traced(&["ip", "python3"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let (client, other) = plant::place();
-    let bed = Bed::up("softirq").ok_or("there is no bed")?;
-    let _heavy = heavy(&bed, client);
+    let seat = plant::seat();
+    let bed = plant::bed("softirq")?;
+    let _heavy = heavy(&bed, seat.client);
     let traced = Traced::begin().ok_or("the kernel's tracing cannot be had")?;
     let words = format!(
-        "--bed {} {LOOKING} --cpus {client} --other-cpu {other} --fifo 50 --rate 300pps \
+        "--bed {} {LOOKING} {seat} --fifo 50 --rate 300pps \
          --duration 1s --warmup 100ms",
         bed.0
     );
     // First the sender's CPU takes datagrams in itself, which shows how long that takes; then the
     // server's CPU, behind whose back requests wait.
     steer(&bed, None);
-    let mut flood = Flood::ready(&bed, client, APART);
-    steer(&bed, Some(other));
-    traced.taken(other)?;
+    let mut flood = Flood::ready(&bed, seat.client, APART);
+    steer(&bed, Some(seat.other));
+    traced.taken(seat.other)?;
     let quiet = look(&words);
-    let taken_quietly = traced.taken(other)?;
+    let taken_quietly = traced.taken(seat.other)?;
     flood.begin();
     let busy = look(&words);
     let each = flood.each.as_nanos() as f64;
     let a_second = flood.end();
-    let taken = traced.taken(other)?;
+    let taken = traced.taken(seat.other)?;
     let way = there(Station::Driver, Station::Arrived);
     let mut readings = behind(&quiet, &busy, each, a_second);
     let waits = waited((&quiet, &taken_quietly), (&busy, &taken), way, each);

@@ -7,9 +7,8 @@ use whylate_model::breakdown::{Part, Point, Station};
 use super::planted_server_delay::{ELSEWHERE, LOOKING, SIZED};
 use crate::foreign::at;
 use crate::looked::{Looked, found, growth, look, median};
-use crate::needs;
+use crate::needed;
 use crate::plant;
-use crate::requests::Bed;
 
 /// A bucket of tokens for a little more than one frame of `FRAME` bytes, and what it fills by.
 const FRAME: f64 = 1_000.0 + 28.0 + 14.0;
@@ -34,23 +33,17 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "found in another part", unit: "share", bound: ELSEWHERE },
     ],
     rounds: 6,
-    seconds: 5.0,
+    seconds: 7.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()?;
-        needs::can_run("ip")?;
-        needs::can_run("tc")
-    },
+    needs: || needed::traced(&["ip", "tc"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let (client, other) = plant::place();
-    let bed = Bed::up("tokens").ok_or("there is no bed")?;
+    let seat = plant::seat();
+    let bed = plant::bed("tokens")?;
     let words = format!(
-        "--bed {} {LOOKING} --cpus {client} --other-cpu {other} --size 1000 --arrivals pair(10us) \
+        "--bed {} {LOOKING} {seat} --size 1000 --arrivals pair(10us) \
          --rate 100pps --duration 1200ms --warmup 100ms",
         bed.0
     );

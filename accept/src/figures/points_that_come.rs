@@ -6,8 +6,9 @@ use whylate_model::breakdown::{Breakdown, CountedStamps, Point, Source, Station}
 use whylate_model::run::Run;
 
 use super::fewest;
-use crate::needs;
+use crate::needed;
 use crate::one_end::whose_server_is_elsewhere;
+use crate::plant;
 use crate::program::{Recorded, recorded};
 use crate::requests::{Bed, flow};
 
@@ -36,17 +37,12 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 2,
     seconds: 18.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()?;
-        needs::can_run("ip")
-    },
+    needs: || needed::traced(&["ip"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::up("points").ok_or("there is no bed")?;
+    let bed = plant::bed("points")?;
     let mut readings = by_stamps();
     readings.extend(by_both_ends(&bed));
     readings.extend(by_the_trace());

@@ -6,7 +6,8 @@ use whylate_model::tail::TailCause;
 
 use crate::borne_out::Evidence;
 use crate::hog;
-use crate::needs::{self, Taken};
+use crate::needed;
+use crate::needs::Taken;
 use crate::plant;
 use crate::program::recorded;
 
@@ -26,20 +27,14 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 3.3,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&[]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let (client, other) = plant::place();
-    let taken = Taken::now(&[client, other]);
-    let recorded = recorded(&format!(
-        "rtt --rate 2kpps --duration 2500ms --warmup 200ms --cpus {client} --other-cpu {other}"
-    ));
+    let seat = plant::seat();
+    let taken = Taken::now(&[seat.client, seat.other]);
+    let recorded = recorded(&format!("rtt --rate 2kpps --duration 2500ms --warmup 200ms {seat}"));
     let flow = &recorded.run.flows[0];
     let tail = flow.tail.as_ref().expect("slow requests were looked at");
     let claims: Vec<&TailCause> = tail.claimed().collect();

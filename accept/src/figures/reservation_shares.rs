@@ -48,7 +48,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::Always,
         },
     ],
-    rounds: 8,
+    rounds: 6,
     seconds: 2.6,
     most_taken: None,
     needs: needs::can_be_root,

@@ -9,7 +9,7 @@ use whylate_model::forward::Forward;
 use whylate_model::reflect::Residence;
 
 use crate::between::{Bed, Forwarding, asked, closes, reflecting};
-use crate::needs;
+use crate::needed;
 use crate::program::Recorded;
 use crate::requests::{flow, series};
 
@@ -38,10 +38,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 4,
     seconds: 6.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_run("ip")
-    },
+    needs: || needed::as_root(&["ip"]),
     round,
 };
 

@@ -2,8 +2,9 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
-use crate::between::{Bed, closes, there_and_back};
-use crate::needs;
+use crate::between::{closes, there_and_back};
+use crate::needed;
+use crate::plant;
 
 /// Frames of each way.
 const FRAMES: u32 = 300;
@@ -21,15 +22,12 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 3.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_run("ip")
-    },
+    needs: || needed::as_root(&["ip"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::new().ok_or("no links in network namespaces here")?;
+    let bed = plant::links()?;
     let sockets = bed.sockets();
     let measured = |backend: &str, work: &str| {
         let forwarding = bed.forward(&format!("--port {backend} --work {work}"));

@@ -5,19 +5,19 @@ use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::rseq::RseqArea;
 
 /// So often the word is armed, and looked at so much later.
-const LOOKS: u64 = 2_000;
+const LOOKS: u64 = 200_000;
 const LATER_NS: u64 = 5_000;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rseq_word",
-    method: "2 000 looks at the word of a thread that spins for 5 us after arming it",
+    method: "200 000 looks at the word of a thread that spins for 5 us after arming it",
     rows: &[Row {
         claim: "looks that find the word as it was armed",
         unit: "share",
         bound: Bound::AtLeast(0.5),
     }],
-    rounds: 12,
-    seconds: 0.1,
+    rounds: 6,
+    seconds: 1.2,
     most_taken: Some(0.05),
     needs: || RseqArea::of_thread().map(drop).map_err(|refusal| refusal.to_string()),
     round,

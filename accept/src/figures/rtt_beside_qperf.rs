@@ -3,7 +3,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::reflect::Reflected;
 
-use crate::needs;
+use crate::needed;
 use crate::peers::qperf::Qperf;
 use crate::program;
 use crate::requests::series;
@@ -25,12 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 4.5,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("taskset")?;
-        needs::can_run("qperf")
-    },
+    needs: || needed::two_ends(&["taskset", "qperf"]),
     round,
 };
 

@@ -7,7 +7,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::reflect::Reflected;
 
-use crate::needs;
+use crate::needed;
 use crate::peers::sockperf::{self, LEFT_OUT_MS};
 use crate::requests::logged;
 use crate::site::{At, Site};
@@ -55,13 +55,7 @@ pub(crate) const FIGURE: Figure = Figure {
     seconds: 24.0,
     // More than that is no p99 of ours or theirs.
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")?;
-        needs::can_run("taskset")?;
-        needs::can_run("sockperf")
-    },
+    needs: || needed::two_ends(&["ip", "taskset", "sockperf"]),
     round,
 };
 

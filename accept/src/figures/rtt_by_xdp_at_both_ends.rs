@@ -4,9 +4,9 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::backends::BackendRow;
 
-use crate::needs;
+use crate::needed;
+use crate::plant;
 use crate::program::recorded;
-use crate::requests::Bed;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rtt_by_xdp_at_both_ends",
@@ -16,19 +16,15 @@ pub(crate) const FIGURE: Figure = Figure {
         unit: "ratio",
         bound: Bound::AtMost(0.5),
     }],
-    rounds: 8,
+    rounds: 6,
     seconds: 2.5,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 
 fn round(round: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::up("half").expect("a bed");
+    let bed = plant::bed("half")?;
     let words = format!(
         "rtt --bed {} --compare-backends udp:spin,xdp:spin --both-ends --rounds 1 --duration 500ms \
          --warmup 50ms --rate 5kpps --seed {}",

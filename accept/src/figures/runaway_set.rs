@@ -4,7 +4,7 @@ use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::warning::Warning;
 use whylate_sys::affinity;
 
-use crate::needs;
+use crate::needed;
 use crate::program::record_ending;
 use crate::runaway::{Unthrottled, Wanting};
 
@@ -20,8 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
     seconds: 9.0,
     most_taken: None,
     needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
+        needed::two_ends(&[])?;
         Unthrottled::lift().map(drop).ok_or_else(|| "throttling cannot be lifted".to_owned())
     },
     round,

@@ -4,6 +4,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::run::{Run, SelfTestKind};
 
+use crate::needed;
 use crate::needs;
 use crate::program::record_ending;
 
@@ -29,11 +30,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 9.0,
     most_taken: Some(0.1),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&[]),
     round,
 };
 

@@ -17,7 +17,7 @@ use whylate_sys::affinity;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::signal::send_to_process;
 
-use crate::needs;
+use crate::needed;
 use crate::over_dpdk::{bed, cpus};
 use crate::peer::Testpmd;
 use crate::place::{Bed, Place};
@@ -61,9 +61,7 @@ pub(crate) const FIGURE: Figure = Figure {
     seconds: 8.0,
     most_taken: Some(0.05),
     needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        ["ip", "timeout", "trafgen", "dpdk-testpmd"].into_iter().try_for_each(needs::can_run)?;
+        needed::two_ends(&["ip", "timeout", "trafgen", "dpdk-testpmd"])?;
         huge_pages::can_be_had()
     },
     round,

@@ -6,7 +6,7 @@ use whylate_model::breakdown::{Breakdown, Point, Station};
 use whylate_model::run::Run;
 
 use super::fewest;
-use crate::needs;
+use crate::needed;
 use crate::program::Recorded;
 use crate::requests::flow;
 use crate::segments::{
@@ -35,14 +35,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 3,
     seconds: 9.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()?;
-        needs::can_run("ip")?;
-        needs::can_run("tc")?;
-        needs::can_run("python3")
-    },
+    needs: || needed::traced(&["ip", "tc", "python3"]),
     round,
 };
 

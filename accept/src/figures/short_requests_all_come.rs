@@ -3,7 +3,7 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
-use crate::needs;
+use crate::needed;
 use crate::program::recorded;
 use crate::requests::{Bed, flow};
 
@@ -29,11 +29,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 1,
     seconds: 8.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_run("ip")
-    },
+    needs: || needed::two_ends(&["ip"]),
     round,
 };
 

@@ -27,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::Told,
         },
     ],
-    rounds: 8,
+    rounds: 6,
     seconds: 1.0,
     most_taken: Some(0.05),
     needs: over_dpdk::library,

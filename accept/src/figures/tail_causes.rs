@@ -11,7 +11,7 @@ use whylate_model::tail::{End, Tail, TailCause};
 use whylate_sys::signal::send_to_process;
 
 use crate::hog::{self, Pace};
-use crate::needs;
+use crate::needed;
 use crate::plant::{self, interrupts};
 use crate::program::{self, ended, said, whylate};
 use crate::requests::{SIGCONT, SIGSTOP};
@@ -48,33 +48,28 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 3,
     seconds: 13.0,
     most_taken: Some(0.025),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&[]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let (client, other) = plant::place();
-    let seat = format!("--cpus {client} --other-cpu {other}");
+    let seat = plant::seat();
     let beside_a_hog = |wait: &str, flows: &[String]| {
-        let hog = hog::begin(other, PACE);
+        let hog = hog::begin(seat.other, PACE);
         let words = format!("{seat} --slow 95 --no-dma-latency --wait {wait}");
         let run = recorded(&words, flows, |_| ());
         assert!(!hog.end().is_empty(), "nothing was planted");
         run
     };
     let spins = beside_a_hog("spin", &[]);
-    let flow = format!("cpu={client} other-cpu={other} wait=block");
+    let flow = format!("cpu={} other-cpu={} wait=block", seat.client, seat.other);
     let flows = [format!("second: rate=1kpps {flow}"), format!("load: rate=500pps one-way {flow}")];
     let sleeps = beside_a_hog("block", &flows);
     assert!(sleeps.flows[2].tail.is_none(), "what asks for no reply is never slow");
     let second = tail(&sleeps, 1);
-    let stalled = recorded(&seat, &[], stall);
+    let stalled = recorded(&seat.to_string(), &[], stall);
     let stormed =
-        recorded(&format!("{seat} --slow 95"), &[], |_| interrupts::storm(client, STORMS));
+        recorded(&format!("{seat} --slow 95"), &[], |_| interrupts::storm(seat.client, STORMS));
     let all = sleeps.flows[1].packets.sent;
     Ok(vec![
         named(&spins, 0, is_hog),

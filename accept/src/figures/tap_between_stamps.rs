@@ -6,6 +6,7 @@ use whylate_model::tap::{TapBetween, TapFacts};
 
 use super::fewest;
 use crate::elsewhere::{Elsewhere, Format};
+use crate::needed;
 use crate::needs;
 use crate::program::{Recorded, record_ending, recorded};
 use crate::requests::{Bed, flow};
@@ -36,11 +37,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 2,
     seconds: 20.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_run("ip")?;
-        needs::can_run("tc")
-    },
+    needs: || needed::as_root(&["ip", "tc"]),
     round,
 };
 

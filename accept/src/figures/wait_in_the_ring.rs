@@ -3,8 +3,9 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
 use super::residence_in_the_round_trip::median;
-use crate::between::{Bed, closes, flood, settled};
-use crate::needs;
+use crate::between::{closes, flood, settled};
+use crate::needed;
+use crate::plant;
 
 const OFFERED: u64 = 600;
 
@@ -21,15 +22,12 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 2.0,
     most_taken: None,
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_run("ip")
-    },
+    needs: || needed::as_root(&["ip"]),
     round,
 };
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
-    let bed = Bed::new().ok_or("no links in network namespaces here")?;
+    let bed = plant::links()?;
     // Room for all of them.
     let forwarding = bed.forward("--port packet --work 1ms --ring 1024");
     let (client, server) = bed.sockets();

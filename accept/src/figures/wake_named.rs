@@ -2,6 +2,7 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
+use crate::needed;
 use crate::needs;
 use crate::program::recorded;
 
@@ -19,11 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 2.5,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()
-    },
+    needs: || needed::traced(&[]),
     round,
 };
 

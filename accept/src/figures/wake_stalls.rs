@@ -8,6 +8,7 @@ use whylate_model::cause::Cause;
 use whylate_model::wake::WakeStage;
 use whylate_model::{Nanos, Ticks};
 
+use crate::needed;
 use crate::needs;
 use crate::peers::cyclictest;
 use crate::program::recorded;
@@ -40,12 +41,7 @@ pub(crate) const FIGURE: Figure = Figure {
     rounds: 6,
     seconds: 6.0,
     most_taken: Some(0.05),
-    needs: || {
-        needs::can_be_root()?;
-        needs::can_use(2)?;
-        needs::can_trace()?;
-        needs::can_run("cyclictest")
-    },
+    needs: || needed::traced(&["cyclictest"]),
     round,
 };
 

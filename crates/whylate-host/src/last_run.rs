@@ -17,6 +17,8 @@ use crate::files::open_plain;
 
 /// Its name.
 const FILE: &str = "last-run.json";
+/// That of the last run that measured what context switches cost.
+const SWITCH_COST_FILE: &str = "last-switch-cost.json";
 
 /// Version of the file's format.
 const VERSION: u32 = 1;
@@ -37,7 +39,9 @@ pub struct LastRun {
 }
 
 impl LastRun {
-    pub(crate) fn new(host: &Fingerprint, run: &Path) -> Self {
+    /// A recording in directory `run` on this host.
+    #[must_use]
+    pub fn of(host: &Fingerprint, run: &Path) -> Self {
         Self {
             format_version: VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -75,19 +79,38 @@ pub enum Recall {
 
 /// Remembers the host of the recording in directory `run`.
 pub fn remember(host: &Fingerprint, run: &Path) -> Result<(), HostError> {
-    let path = place(FILE).ok_or_else(|| HostError::NotRemembered {
-        path: PathBuf::from("whylate").join(FILE),
-        source: io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set"),
-    })?;
-    remember_at(&path, host, run)
+    remember_as(FILE, host, run)
+}
+
+/// Remembers the recording in directory `run` as the last one of what context switches cost.
+pub fn remember_switch_cost(host: &Fingerprint, run: &Path) -> Result<(), HostError> {
+    remember_as(SWITCH_COST_FILE, host, run)
 }
 
 /// What is remembered of the last recording.
 #[must_use]
 pub fn recall() -> Recall {
-    match place(FILE) {
+    recall_as(FILE)
+}
+
+/// What is remembered of the last recording of what context switches cost.
+#[must_use]
+pub fn recall_switch_cost() -> Recall {
+    recall_as(SWITCH_COST_FILE)
+}
+
+fn remember_as(file: &str, host: &Fingerprint, run: &Path) -> Result<(), HostError> {
+    let path = place(file).ok_or_else(|| HostError::NotRemembered {
+        path: PathBuf::from("whylate").join(file),
+        source: io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set"),
+    })?;
+    remember_at(&path, host, run)
+}
+
+fn recall_as(file: &str) -> Recall {
+    match place(file) {
         Some(path) => recall_from(&path),
-        None => Recall::Nothing { path: "$XDG_STATE_HOME/whylate/last-run.json".to_owned() },
+        None => Recall::Nothing { path: format!("$XDG_STATE_HOME/whylate/{file}") },
     }
 }
 
@@ -101,7 +124,7 @@ pub(crate) fn place(file: &str) -> Option<PathBuf> {
 }
 
 fn remember_at(path: &Path, host: &Fingerprint, run: &Path) -> Result<(), HostError> {
-    let written = serde_json::to_vec_pretty(&LastRun::new(host, run))
+    let written = serde_json::to_vec_pretty(&LastRun::of(host, run))
         .map_err(io::Error::other)
         .and_then(|json| replace(path, &json));
     written.map_err(|source| HostError::NotRemembered { path: path.to_owned(), source })
@@ -164,6 +187,14 @@ mod tests {
             kernel: "6.12.1".to_owned(),
             ..Default::default()
         }
+    }
+
+    #[test]
+    fn the_last_switch_cost_is_remembered_beside_the_last_run() {
+        let (any, of_switches) = (place(FILE), place(SWITCH_COST_FILE));
+        let Some((any, of_switches)) = any.zip(of_switches) else { return };
+        assert_eq!(any.parent(), of_switches.parent());
+        assert_ne!(any, of_switches);
     }
 
     #[test]

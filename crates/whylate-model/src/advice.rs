@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::text::{CpuList, Printable};
 use crate::warning::{Asking, Warning};
 
@@ -196,6 +198,19 @@ impl fmt::Display for Warning {
             Self::WallClockStepped { by_ns } => {
                 write!(f, "the wall clock was set by {:+.6} s during the run", *by_ns as f64 / 1e9)
             }
+            Self::Unknown(stored) => {
+                let name = stored.get("warning").and_then(Value::as_str).unwrap_or_default();
+                let rest: Vec<String> = stored
+                    .iter()
+                    .filter(|(key, _)| *key != "warning")
+                    .map(|(key, value)| format!("\"{key}\":{value}"))
+                    .collect();
+                write!(f, "a warning that is not known here, `{}`", Printable(name))?;
+                match rest.join(",") {
+                    rest if rest.is_empty() => Ok(()),
+                    rest => write!(f, " ({})", Printable(&rest)),
+                }
+            }
             Self::Within { part, of } => write!(f, "{}: {of}", Printable(part)),
         }
     }
@@ -245,6 +260,10 @@ impl Warning {
     #[expect(clippy::too_many_lines, reason = "a table: one arm for each warning")]
     fn meaning(&self) -> &'static str {
         match self {
+            Self::Unknown(_) => {
+                "The run was recorded by a newer whylate, whose verdict counts it. Read it with that \
+                 version to know what it means."
+            }
             Self::NoiseBelowThreshold { share, .. } => noise(*share),
             Self::RecordsDropped { .. } => {
                 "Sums and histograms hold; the list of gaps and their causes is incomplete. Raise \

@@ -13,8 +13,10 @@ use serde::Deserialize;
 use crate::error::{ModelError, quote};
 use crate::files;
 use crate::hlog;
+use crate::output;
 use crate::run::{FORMAT_VERSION, Run, Segment};
 use crate::segments;
+use crate::tap::TAP_FILE;
 use crate::text::Printable;
 use crate::trust::Files;
 
@@ -57,14 +59,16 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made. A directory with a
-    /// `run.json`, or with anything else in it, stays.
+    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made, and the file of a tap. A
+    /// directory with a `run.json`, or with anything else in it, stays.
     pub fn remove(self) {
         if self.path.join(RUN_FILE).exists() {
             return;
         }
         // What cannot be removed stays: the error of the measurement is what the user is told.
-        let _ = std::fs::remove_file(self.path.join(hlog::HISTOGRAM_FILE));
+        for file in [hlog::HISTOGRAM_FILE, TAP_FILE] {
+            let _ = std::fs::remove_file(self.path.join(file));
+        }
         if self.made {
             let _ = std::fs::remove_dir(&self.path);
         }
@@ -150,11 +154,7 @@ impl RunDir {
     pub fn read_run(&self) -> Result<Run, ModelError> {
         let path = self.path.join(RUN_FILE);
         match files::read_plain(&path, RUN_FILE_LIMIT) {
-            Ok(json) => {
-                let mut run = parse_run(&path, &json)?;
-                run.files = self.state_of_files(&run);
-                Ok(run)
-            }
+            Ok(json) => parse_run(&path, &json),
             Err(ModelError::Read { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
                 Err(ModelError::NoRun { path: self.path.clone() })
             }
@@ -164,6 +164,13 @@ impl RunDir {
 }
 
 impl RunDir {
+    /// Reads `run.json`, and looks whether the files that it counts on are there.
+    pub fn read_checked(&self) -> Result<Run, ModelError> {
+        let mut run = self.read_run()?;
+        run.files = self.state_of_files(&run);
+        Ok(run)
+    }
+
     /// Is each file there that the run counts on, and as long as it says?
     fn state_of_files(&self, run: &Run) -> Files {
         let length = |name: &str| std::fs::metadata(self.path.join(name)).map(|of| of.len());
@@ -252,7 +259,7 @@ fn make_empty(path: &Path) -> Result<bool, ModelError> {
             }
         }
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(path).map_err(not_written)?;
+            output::make_directory(path).map_err(not_written)?;
             Ok(true)
         }
         Err(why) => Err(not_written(why)),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::text::Printable;
+use crate::text::{Bytes, Printable};
 
 /// The longest piece of a file's content that a message repeats.
 const LONGEST_QUOTE: usize = 200;
@@ -21,7 +21,7 @@ pub enum ModelError {
         path: PathBuf,
     },
     /// The path of a run is something other than a directory.
-    #[error("`{path}` is not a directory; a run is a directory: name one")]
+    #[error("`{path}` is a file, and a run is a directory: name {}", directory_of(path))]
     NotADirectory {
         /// The path.
         path: PathBuf,
@@ -70,8 +70,9 @@ pub enum ModelError {
     },
     /// A file is larger than this version takes.
     #[error(
-        "cannot read `{path}`: it has {bytes} bytes and the most is {limit}; it was not written \
-         by whylate, or is damaged"
+        "cannot read `{path}`: it has {} and the most is {}; it was not written \
+         by whylate, or is damaged",
+        Bytes(*bytes), Bytes(*limit)
     )]
     TooLarge {
         /// The file.
@@ -182,8 +183,16 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// Why a write failed and what to do about it.
+/// The directory that a file of a run lies in.
+fn directory_of(path: &Path) -> String {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => format!("`{}`", parent.display()),
+        _ => "the one that it lies in, `.`".to_owned(),
+    }
+}
+
 fn written(why: &io::Error, bytes: Option<u64>) -> String {
-    let size = bytes.map_or(String::new(), |bytes| format!("{bytes} bytes did not fit; "));
+    let size = bytes.map_or(String::new(), |bytes| format!("{} did not fit; ", Bytes(bytes)));
     match why.kind() {
         io::ErrorKind::StorageFull => {
             format!(

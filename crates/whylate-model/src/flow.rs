@@ -1,13 +1,17 @@
 //! Requests and replies: what a client intended, what left, what came back, and what became of
 //! every one.
 
+mod wire;
+
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
 use crate::calibration::Trust;
 use crate::frames::{Frames, TurnCosts};
+use crate::series::Series;
 use crate::tail::Tail;
 use crate::units::{CpuId, Nanos, Ticks};
+pub use wire::OnWire;
 
 /// One flow of requests from a client and of replies to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +80,13 @@ pub struct OfRecording {
 }
 
 impl Flow {
+    /// How late its p99.9 left, by the series that says so and by no other count.
+    #[must_use]
+    pub fn lateness_p999(&self, series: &[Series]) -> Option<Nanos> {
+        let late = series.iter().find(|series| Some(&series.name) == self.lateness.as_ref())?;
+        late.at(99.9)
+    }
+
     /// Is the series of that name one of its own?
     #[must_use]
     pub fn has_series(&self, name: &str) -> bool {

@@ -28,7 +28,8 @@ pub struct Series {
     pub resolution_ns: f64,
     /// Samples.
     pub n: u64,
-    /// Samples lost or censored: counted, never dropped unseen.
+    /// What was to be measured and was lost: counted, never dropped unseen. What is only known from below
+    /// is in `censored`.
     pub lost: u64,
     /// Samples of which only a lower bound is known.
     #[serde(default)]
@@ -51,6 +52,14 @@ pub struct Series {
     pub snr: Option<Snr>,
     /// Block series and trend tests.
     pub stationarity: Option<Stationarity>,
+}
+
+impl Series {
+    /// The value at a percentile; none where the sample does not show it.
+    #[must_use]
+    pub fn at(&self, percent: f64) -> Option<Nanos> {
+        self.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?.value
+    }
 }
 
 /// What a number is.
@@ -93,6 +102,33 @@ pub enum Definition {
     ContextSwitch,
     /// A point on the way of a request and its reply to a later one.
     PartOfRequest,
+}
+
+impl Definition {
+    /// Do the paper's classes and its signal-to-noise ratio speak of it? They judge how long something
+    /// is kept waiting: a job or a switch takes what it takes, and distances of departures are as asked.
+    #[must_use]
+    pub fn has_class(self) -> bool {
+        match self {
+            Self::ReadDelta
+            | Self::Gap
+            | Self::DispatchLatency
+            | Self::RoundTrip
+            | Self::Response
+            | Self::OneWay
+            | Self::OneWayResponse
+            | Self::Residence => true,
+            Self::ResponseTime
+            | Self::Slack
+            | Self::Tardiness
+            | Self::SendLateness
+            | Self::UninterruptedLateness
+            | Self::Departures
+            | Self::Receptions
+            | Self::ContextSwitch
+            | Self::PartOfRequest => false,
+        }
+    }
 }
 
 /// Samples that were given up: they stay in the sample, and all that is known of them is that they

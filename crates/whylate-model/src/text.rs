@@ -53,9 +53,51 @@ impl fmt::Display for CpuList<'_> {
     }
 }
 
+/// A number of bytes as people read it: `64 KiB`, `1.5 GiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+        /// More than this of a unit are read as a larger one.
+        const MOST: u64 = 9_999;
+        let whole = UNITS.iter().find(|(shift, _)| {
+            self.0 >> shift > 0 && self.0.trailing_zeros() >= *shift && self.0 >> shift <= MOST
+        });
+        if let Some((shift, unit)) = whole {
+            return f.pad(&format!("{} {unit}", self.0 >> shift));
+        }
+        match UNITS.iter().find(|(shift, _)| self.0 >> shift > 0) {
+            Some((shift, unit)) if self.0 > MOST => {
+                f.pad(&format!("{:.1} {unit}", self.0 as f64 / (1_u64 << shift) as f64))
+            }
+            _ => f.pad(&format!("{} bytes", self.0)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_told_in_a_unit_that_can_be_read() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (18, "18 bytes"),
+            (9_999, "9999 bytes"),
+            (65_536, "64 KiB"),
+            (1_536 << 10, "1536 KiB"),
+            (107_374_182_400, "100 GiB"),
+            (107_374_182_401, "100.0 GiB"),
+            (5_000_000_000, "4.7 GiB"),
+            (12_345, "12.1 KiB"),
+            (u64::MAX, "16777216.0 TiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+    }
 
     #[test]
     fn cpus_print_as_ranges() {

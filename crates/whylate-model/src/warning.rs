@@ -1,14 +1,19 @@
 //! Things the reader of a number must know, each with advice.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::trust::Level;
 use crate::units::{CpuId, Nanos};
 
 /// A warning. One arm per fact; [`Warning::advice`] says what to do about it.
+///
+/// A warning that this version does not know was written by a newer one: it is kept as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case", tag = "warning")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Warning"))]
+// The forms of the known ones; see the implementations of both traits below.
+#[serde(rename_all = "snake_case", tag = "warning", remote = "Self")]
 pub enum Warning {
     /// Loop time against the gap-free period is off by more than 1 % of the elapsed time.
     NoiseBelowThreshold {
@@ -345,6 +350,30 @@ pub enum Warning {
         /// What is to be known about it.
         of: Box<Warning>,
     },
+    /// One that this version does not know, as it is stored.
+    #[serde(skip)]
+    Unknown(Map<String, Value>),
+}
+
+impl Serialize for Warning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unknown(stored) => stored.serialize(serializer),
+            known => Self::serialize(known, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Warning {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = Map::deserialize(deserializer)?;
+        match Self::deserialize(Value::Object(stored.clone())) {
+            Ok(known) => Ok(known),
+            // Its name, or a word in it: of a known one all else must be as it always was.
+            Err(why) if why.to_string().starts_with("unknown variant") => Ok(Self::Unknown(stored)),
+            Err(why) => Err(D::Error::custom(why)),
+        }
+    }
 }
 
 /// A thread and what it asks for.
@@ -362,5 +391,56 @@ impl Warning {
     #[must_use]
     pub fn spoils_trust(&self) -> bool {
         self.level() == Level::Poor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Warning, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn a_warning_of_a_newer_version_is_kept_as_it_is_stored_and_shown_as_such() {
+        let text = r#"{"warning":"solar_flare","hours":3,"of":{"deep":[1.5,null]}}"#;
+        let warning = read(text).unwrap();
+        assert!(matches!(&warning, Warning::Unknown(_)), "{warning:?}");
+        assert_eq!(
+            serde_json::to_value(&warning).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
+        let told = warning.to_string();
+        assert!(told.contains("`solar_flare`") && told.contains("\"hours\":3"), "{told}");
+        assert!(warning.advice().contains("newer"), "{}", warning.advice());
+        let within = r#"{"warning":"within","part":"a cell","of":{"warning":"solar_flare"}}"#;
+        let Warning::Within { of, .. } = read(within).unwrap() else { panic!("{within}") };
+        assert!(matches!(*of, Warning::Unknown(_)));
+    }
+
+    #[test]
+    fn a_known_warning_that_lacks_something_and_what_is_no_warning_are_still_refused() {
+        for text in [
+            r#"{"warning":"records_dropped","cpu":1}"#,
+            r#"{"warning":"records_dropped","cpu":"one","dropped":1}"#,
+            r#"{"hours":3}"#,
+            r#"{"warning":3}"#,
+            r#""interrupted""#,
+            "[]",
+        ] {
+            assert!(read(text).is_err(), "{text} was taken for a warning");
+        }
+        let known = Warning::RecordsDropped { cpu: CpuId(1), dropped: 7 };
+        let stored = serde_json::to_string(&known).unwrap();
+        assert_eq!(stored, r#"{"warning":"records_dropped","cpu":1,"dropped":7}"#);
+        assert_eq!(read(&stored).unwrap(), known);
+    }
+
+    #[test]
+    fn nothing_that_an_unknown_warning_holds_reaches_the_terminal_as_control_characters() {
+        let text = "{\"warning\":\"\\u001b[2J\",\"x\":\"\\u0007\"}";
+        let told = read(text).unwrap().to_string();
+        assert!(!told.chars().any(char::is_control), "{told:?}");
     }
 }

@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
             passes: 0,
             storage: storage::Limits::default(),
             seed: self.request.seed,
-            command_line: std::env::args().collect(),
+            command_line: whylate_record::command_line(),
             load: load.to_vec(),
             bed: None,
             notes: Vec::new(),

@@ -48,6 +48,8 @@ pub struct Program {
     path: PathBuf,
     words: Vec<String>,
     named: String,
+    /// Where its run goes.
+    into: Option<PathBuf>,
     place: Option<(Bed, Role)>,
     cpus: Vec<CpuId>,
 }
@@ -89,7 +91,7 @@ impl Program {
     pub fn whylate(path: &Path, words: &str) -> Self {
         let named = format!("whylate {words}");
         let words = words.split_whitespace().map(str::to_owned).collect();
-        Self { path: path.to_owned(), words, named, place: None, cpus: Vec::new() }
+        Self { path: path.to_owned(), words, named, into: None, place: None, cpus: Vec::new() }
     }
 
     /// A program of somebody else, looked for in PATH.
@@ -100,14 +102,14 @@ impl Program {
             named.push(' ');
             named.push_str(word);
         }
-        Self { path: PathBuf::from(path), words, named, place: None, cpus: Vec::new() }
+        Self { path: PathBuf::from(path), words, named, into: None, place: None, cpus: Vec::new() }
     }
 
-    /// Its run goes into this directory. That is not among the words by which it is named.
+    /// Its run goes into this directory, whose parents are made. That is not among the words by which it
+    /// is named.
     #[must_use]
     pub fn into_directory(mut self, directory: &Path) -> Self {
-        self.words.push("-o".to_owned());
-        self.words.push(directory.display().to_string());
+        self.into = Some(directory.to_owned());
         self
     }
 
@@ -148,6 +150,12 @@ impl Program {
         let failed = |why: String| ChildError { what: self.named.clone(), why };
         let mut command = Command::new(&self.path);
         command.args(&self.words).env("NO_COLOR", "1");
+        if let Some(into) = &self.into {
+            let parent = into.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(parent)
+                .map_err(|why| failed(format!("cannot make {}: {why}", parent.display())))?;
+            command.arg("-o").arg(into);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C of a terminal reaches this process alone, which tells it once: twice would abandon it.
         command.process_group(0);
@@ -394,6 +402,9 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     fn shell(script: &str) -> Program {
@@ -401,6 +412,20 @@ mod tests {
     }
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_run_goes_below_parents_that_are_made_under_any_name() {
+        let home = tempfile::tempdir().unwrap();
+        let parent = home.path().join(OsStr::from_bytes(b"parts\xff/0001"));
+        let said = Program::whylate(Path::new("/bin/echo"), "rtt --rate 1kpps")
+            .into_directory(&parent.join("client"))
+            .run(&GO_ON, None)
+            .unwrap();
+        assert!(parent.is_dir());
+        assert!(said.stdout.starts_with("rtt --rate 1kpps -o "), "{}", said.stdout);
+        assert!(said.stdout.ends_with("/0001/client\n"), "{}", said.stdout);
+        assert_eq!(said.what, "whylate rtt --rate 1kpps");
+    }
 
     #[test]
     fn a_child_is_told_of_a_stop_and_its_last_words_are_kept() {

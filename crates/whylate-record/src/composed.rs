@@ -12,14 +12,7 @@ use crate::summary;
 pub(crate) fn series(composed: &Composed) -> Vec<Series> {
     let all = composed.identities.iter().zip(&composed.histograms);
     let known = all.filter(|(_, (_, _, values))| !values.is_empty());
-    known
-        .map(|(identity, (_, _, values))| {
-            let mut series = summary::of_identity(values, identity.clone());
-            // The paper's classes are about latencies as a whole.
-            (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
-            series
-        })
-        .collect()
+    known.map(|(identity, (_, _, values))| summary::of_identity(values, identity.clone())).collect()
 }
 
 /// Writes their values into the log, as one interval of this length.

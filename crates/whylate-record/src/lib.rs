@@ -123,8 +123,10 @@ pub enum RecordError {
     NoCpuToInjectFrom,
     /// Working sets do not fit into memory.
     #[error(
-        "{runners} working sets of {bytes} bytes do not fit: of the memory that is free now a \
-         quarter may be taken, which is {largest} bytes for each; give smaller --sizes"
+        "{runners} working sets of {} each do not fit: of the memory that is free now a quarter may \
+         be taken, which is {} for each; give smaller --sizes",
+        whylate_model::Bytes(*bytes),
+        whylate_model::Bytes(*largest)
     )]
     WorkingSet {
         /// Size asked for.
@@ -180,6 +182,12 @@ fn date_ns() -> u64 {
 #[must_use]
 pub fn draw_seed() -> u64 {
     date_ns() ^ u64::from(std::process::id()).rotate_left(32)
+}
+
+/// The words that this program was started with, for the run; bytes that are no text are marked as such.
+#[must_use]
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// `whylate-20261121-065400` in the current directory, in UTC.

@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use whylate_breakdown::compose::Composed;
 use whylate_clock::Counter;
 use whylate_clock::facts::RecordingCost;
+use whylate_gap::GapError;
 use whylate_host::calibrations::{Asked, Store};
 use whylate_host::watch::Watched;
 use whylate_model::breakdown::Breakdown;
@@ -218,10 +219,12 @@ impl<'a> Recording<'a> {
         let outcomes = attendant.attend(&what, || line::run_all(&mut clients, counter, &halt))?;
         drop((clients, beside));
         let (mut found, mut composed) = self.found(beside_them, &mut lines, || counter.read());
+        let mut sent = 0;
         for (number, (mut line, left)) in lines.into_iter().zip(outcomes).enumerate() {
             line.finish(&mut self.storage, &mut |_| ());
             let line::Left { outcome, warnings, unlogged } = left?;
             self.warnings.extend(warnings);
+            sent += outcome.departures.sent;
             if unlogged > 0 && request.log_packets {
                 self.warnings.push(Warning::PacketsUnlogged { records: unlogged });
             }
@@ -235,6 +238,9 @@ impl<'a> Recording<'a> {
                 breakdown::unheard(&mut of.breakdown.left_out, unlogged, outcome.abandoned);
             }
             self.take(&line, &outcome, (found.remove(&number), parts));
+        }
+        if sent == 0 && self.is_stopped() {
+            return Err(GapError::Stopped.into());
         }
         self.cost_of_looking(progress)
     }

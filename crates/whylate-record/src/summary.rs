@@ -198,7 +198,7 @@ pub struct Description {
     pub definition: Definition,
     /// Smallest step of the clock.
     pub resolution_ns: f64,
-    /// Samples lost or censored.
+    /// What was to be measured and was lost.
     pub lost: u64,
 }
 

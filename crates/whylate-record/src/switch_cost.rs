@@ -126,10 +126,10 @@ struct Recording<'a> {
     series: Vec<Series>,
     trace: Option<TraceFacts>,
     warnings: Vec<Warning>,
-    /// Lengths of ticks that switched to nobody, and of the time between ticks.
-    ticks: (Vec<TicksDelta>, Vec<TicksDelta>),
-    /// Events of the CPU inside breaks of the runners.
-    in_breaks: u64,
+    /// Lengths of ticks that switched to nobody, and interrupts of the timer.
+    ticks: (Vec<TicksDelta>, Vec<Ticks>),
+    /// Events of the CPU, and those inside breaks of the runners.
+    inside: evidence::Inside,
     begin: Ticks,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Recording<'a> {
             trace: None,
             warnings,
             ticks: (Vec::new(), Vec::new()),
-            in_breaks: 0,
+            inside: evidence::Inside::default(),
             begin: Ticks(0),
         })
     }
@@ -356,7 +356,7 @@ mod tests {
         };
         request.indirect = Some(asked);
         let refused = working_sets(&request, &[], Some(1 << 20)).unwrap_err().to_string();
-        assert!(refused.contains("1048576"), "{refused}");
+        assert!(refused.contains("1 MiB"), "{refused}");
         assert_eq!(working_sets(&request, &[], None).unwrap().sizes, [4096, 1 << 30]);
     }
 

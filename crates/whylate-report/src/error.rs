@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use whylate_model::ModelError;
+use whylate_model::difference::Difference;
+use whylate_model::identity::Component;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -106,20 +108,33 @@ pub enum ReportError {
 /// Two series of one name that are not of one thing. Its texts are safe to print.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot merge {series} of `{second}` with that of `{first}`: they differ in `{field}` \
-     ({left} and {right}), and numbers of different things do not add up; merge them apart"
+    "cannot merge {series} of `{second}` with that of `{first}`: they differ in {}, and numbers of different \
+     things do not add up; {}",
+    named(differences),
+    instead(differences)
 )]
 pub struct Unlike {
     /// The series.
     pub series: String,
-    /// The field in which they differ.
-    pub field: String,
+    /// All they differ in.
+    pub differences: Vec<(Component, Difference)>,
     /// Where the series was first seen.
     pub first: String,
     /// Where it is another.
     pub second: String,
-    /// Its value in the first.
-    pub left: String,
-    /// Its value in the second.
-    pub right: String,
+}
+
+fn named(differences: &[(Component, Difference)]) -> String {
+    let one =
+        |(of, both): &(Component, Difference)| format!("`{of}` ({} and {})", both.left, both.right);
+    differences.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What to do about it.
+fn instead(differences: &[(Component, Difference)]) -> String {
+    if differences.iter().any(|(of, _)| !of.can_be_crossed()) {
+        return "merge them apart".to_owned();
+    }
+    let names: Vec<&str> = differences.iter().map(|(of, _)| of.name()).collect();
+    format!("merge them apart, or allow it by name with --across {}", names.join(","))
 }

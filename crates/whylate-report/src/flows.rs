@@ -1,11 +1,11 @@
 //! Flows of requests, in tables and sentences that the terminal and the page share.
 
+use whylate_model::Printable;
 use whylate_model::flow::{
     Direction, Flow, OfRecording, OtherEnd, Packets, ProcessVerdict, Receptions, Socket,
 };
 use whylate_model::run::Run;
 use whylate_model::series::Series;
-use whylate_model::{Nanos, Printable};
 
 use crate::svg::Table;
 use crate::terminal::{count, percent, rate};
@@ -48,7 +48,7 @@ pub(crate) fn answer(run: &Run) -> String {
         return "No request was measured.".to_owned();
     };
     let what = if flow.response.is_some() { "from its intended send" } else { "from its send" };
-    let median = quantile(series, 50.0);
+    let median = series.at(50.0);
     let tail = in_the_tail(run, series);
     let lost = flow.packets.lost;
     let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
@@ -58,19 +58,32 @@ pub(crate) fn answer(run: &Run) -> String {
     };
     match median {
         Some(median) => format!(
-            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}.{closed}",
+            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}{}.{closed}",
             flow.way.backend,
             tail.unwrap_or_default(),
             count(flow.packets.sent),
+            unanswered(flow),
         ),
         None => format!("Of {} requests too few were answered.", count(flow.packets.sent)),
     }
 }
 
+/// Requests whose times are known from below only, beside those that were lost.
+fn unanswered(flow: &Flow) -> String {
+    let (packets, timeout) = (&flow.packets, flow.asked.timeout);
+    let given_up = packets.given_up.saturating_sub(packets.lost.saturating_sub(packets.abandoned));
+    let late = format!(", {} given up after {timeout} and answered later", count(given_up));
+    let never = format!(", {} never sent", count(packets.never_sent));
+    [(given_up, late), (packets.never_sent, never)]
+        .into_iter()
+        .filter_map(|(n, said)| (n > 0).then_some(said))
+        .collect()
+}
+
 /// The highest percentile there is, as the end of a sentence, and whether it may be trusted.
 fn in_the_tail(run: &Run, series: &Series) -> Option<String> {
     [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
-        let value = quantile(series, percent)?;
+        let value = series.at(percent)?;
         let beyond = trusted::is_beyond(run, &series.name, percent);
         let how_far = if beyond { ", beyond what its calibration lets be trusted" } else { "" };
         Some(format!(", {value} at p{percent}{how_far}"))
@@ -93,7 +106,7 @@ fn across(run: &Run, flow: &Flow) -> String {
         .map_or(("one port", "the other"), |ports| (ports.out.as_str(), ports.back.as_str()));
     let (out, back) = (Printable(out), Printable(back));
     let series = run.series.iter().find(|series| Some(&series.name) == flow.service.as_ref());
-    let Some((series, median)) = series.and_then(|of| Some((of, quantile(of, 50.0)?))) else {
+    let Some((series, median)) = series.and_then(|of| Some((of, of.at(50.0)?))) else {
         return format!("Of {sent} messages from {out} too few came to {back}.");
     };
     let tail = in_the_tail(run, series);
@@ -125,11 +138,6 @@ fn one_way(flow: &Flow) -> String {
     )
 }
 
-pub(crate) fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
-    let same = |known: f64| (known - percent).abs() < 1e-9;
-    series.quantiles.iter().find(|quantile| same(quantile.percent))?.value
-}
-
 /// Who sends what by which way, and who stamps it.
 pub(crate) fn ways(run: &Run) -> Table {
     let head = ["flow", "way", "waiting", "resolution", "stamp min", "median", "precision"];
@@ -159,14 +167,14 @@ pub(crate) fn departures(run: &Run) -> Table {
     let head = ["flow", "arrivals", "asked", "left", "in time", "late p99.9", "process"];
     let mut table = Table::new("What was intended, and what left", &head);
     table.left = vec![1, 6];
-    table.rows = run.flows.iter().map(departures_row).collect();
+    table.rows = run.flows.iter().map(|flow| departures_row(run, flow)).collect();
     table
 }
 
-fn departures_row(flow: &Flow) -> Vec<String> {
+fn departures_row(run: &Run, flow: &Flow) -> Vec<String> {
     let (asked, left) = (&flow.asked, &flow.departures);
     let share = (left.intended > 0).then(|| left.in_time as f64 / left.intended as f64);
-    let late = left.process.lateness_p999;
+    let late = flow.lateness_p999(&run.series);
     vec![
         flow.name.clone(),
         asked.arrivals.clone(),
@@ -228,7 +236,7 @@ pub(crate) fn parts(run: &Run) -> Option<Table> {
         for part in &flow.parts {
             let series = run.series.iter().find(|series| series.name == part.response);
             let at = |percent| {
-                let value = series.and_then(|series| quantile(series, percent));
+                let value = series.and_then(|series| series.at(percent));
                 let cell = value.map_or_else(absent, |value| value.to_string());
                 trusted::marked(cell, trusted::is_beyond(run, &part.response, percent))
             };
@@ -412,16 +420,22 @@ fn size(flow: &Flow) -> String {
     let asked = &flow.asked;
     let way = if asked.one_way || flow.way.across.is_some() { "" } else { " each way" };
     let said = format!("{} bytes{way}", asked.bytes);
-    if let (Some(frame), Some(left)) = (asked.frame_bytes, flow.departures.per_second) {
-        let bits = |extra: u32| left * f64::from(8 * (frame + extra)) / 1e6;
-        // Preamble, delimiter and gap: 20 bytes that no memory holds.
-        return format!(
-            "{said}, in frames of {frame} bytes: {:.1} Mbit/s at L2, {:.1} at L1",
-            bits(0),
-            bits(20)
-        );
-    }
-    said
+    let Some((frame, left)) = asked.frame_bytes.zip(flow.departures.per_second) else {
+        return said;
+    };
+    let Some(wire) = flow.on_wire() else {
+        return format!("{said}, in 1 frame or several: what a link holds is not recorded");
+    };
+    let frames = match (wire.frames, wire.mtu) {
+        (1, _) | (_, None) => format!("in frames of {frame} bytes"),
+        (frames, Some(mtu)) => {
+            let cut = if flow.way.backend.starts_with("tcp") { "segments" } else { "fragments" };
+            format!("each in {frames} {cut} (MTU {mtu}), frames of {} bytes together", wire.bytes)
+        }
+    };
+    let bits = |bytes: u32| left * 8.0 * f64::from(bytes) / 1e6;
+    let (l2, l1) = (bits(wire.bytes), bits(wire.bytes_at_l1()));
+    format!("{said}, {frames}: {l2:.1} Mbit/s at L2, {l1:.1} at L1")
 }
 
 fn ns(value: f64) -> String {
@@ -433,115 +447,4 @@ pub(crate) fn absent() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use whylate_model::flow::Across;
-
-    #[test]
-    fn losses_are_located_by_what_the_other_end_answered_unless_duplicates_hide_it() {
-        let packets = Packets { sent: 100, received: 90, lost: 10, ..Packets::default() };
-        assert_eq!(where_lost(&packets, 93), Some((7, 3)));
-        assert_eq!(where_lost(&packets, 101), None, "it answered more than was sent");
-        assert_eq!(where_lost(&packets, 80), None, "it answered less than came back");
-        assert_eq!(where_lost(&Packets { duplicates: 1, ..packets }, 93), None);
-        assert_eq!(where_lost(&Packets { received: 100, lost: 0, ..packets }, 100), None);
-    }
-
-    #[test]
-    fn the_shortest_frames_of_a_full_link_are_told_at_both_layers() {
-        use crate::merge::flows::tests::flow;
-        let mut full = flow(1_000, ProcessVerdict::Held);
-        (full.asked.frame_bytes, full.departures.per_second) = (Some(64), Some(1e9 / 672.0));
-        let said = size(&full);
-        assert!(
-            said.ends_with("in frames of 64 bytes: 761.9 Mbit/s at L2, 1000.0 at L1"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn a_sum_says_what_each_recording_says_for_itself() {
-        use crate::merge::flows::tests::flow;
-        let mut sum = flow(2_000, ProcessVerdict::Held);
-        let end = sum.other_end.take().unwrap();
-        let of = |directory: &str, residence_median, residence_max| OfRecording {
-            directory: directory.to_owned(),
-            other_end: Some(OtherEnd { residence_median, residence_max, ..end }),
-            tail: None,
-            anomalies: None,
-        };
-        sum.recordings =
-            vec![of("run-1", Nanos(160), Nanos(8_000)), of("run-2", Nanos(170), Nanos(9_000))];
-        let said = of_recordings(&sum);
-        assert!(
-            said[0].contains("held a request for 90ns at least and 9.00us at most"),
-            "{said:?}"
-        );
-        assert!(
-            said[1].starts_with("run-1: ") && said[1].contains("160ns in the median"),
-            "{said:?}"
-        );
-        assert!(said[2].starts_with("run-2: ") && said[2].contains("170ns"), "{said:?}");
-        assert!(of_recordings(&flow(10, ProcessVerdict::Held)).is_empty());
-    }
-
-    #[test]
-    fn the_time_that_a_name_took_is_told_of_its_flow() {
-        use crate::merge::flows::tests::flow;
-        let mut named = flow(1_000, ProcessVerdict::Held);
-        let told = |flow: &Flow| remarks_of(flow).iter().any(|said| said.contains("resolved in"));
-        assert!(!told(&named));
-        named.way.resolved_in = Some(Nanos(1_500_000));
-        assert!(told(&named));
-    }
-
-    #[test]
-    fn an_answer_and_parts_beyond_trust_say_so() {
-        use crate::trusted::tests::calibrated;
-        let said = answer(&calibrated(Some(99.0)));
-        assert!(
-            said.contains("300us at p99.99, beyond what its calibration lets be trusted"),
-            "{said}"
-        );
-        assert!(!answer(&calibrated(Some(99.99))).contains("beyond"));
-        let mut run = calibrated(Some(99.0));
-        let response = "rtt-response".to_owned();
-        run.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
-        let cells = &parts(&run).unwrap().rows[0];
-        assert_eq!(cells[2..], ["12.0us", "20.0us", "~60.0us"]);
-    }
-
-    #[test]
-    fn requests_that_were_under_way_at_a_failure_are_lost_once() {
-        use crate::merge::flows::tests::flow;
-        use crate::timeline::tests::recorded;
-        let mut dead = flow(1_000, ProcessVerdict::Held);
-        // Of the 100 lost ones.
-        dead.packets.abandoned = 20;
-        let mut run = Run { flows: vec![dead], ..recorded() };
-        run.series[0].name = "rtt-response".to_owned();
-        let said = answer(&run);
-        assert!(said.contains("100 lost"), "{said}");
-    }
-
-    #[test]
-    fn messages_that_their_sender_hears_are_told_one_way_between_two_ports_and_nobody_answers() {
-        use crate::merge::flows::tests::flow;
-        use crate::timeline::tests::recorded;
-        let mut heard = flow(1_000, ProcessVerdict::Held);
-        let (out, back) = ("client0".to_owned(), "server0".to_owned());
-        heard.way.across = Some(Across { out, back, one_thread: true });
-        heard.service = Some("there-service".to_owned());
-        heard.other_end = None;
-        let remarks = remarks_of(&heard).join("; ");
-        assert!(remarks.contains("leaves by client0 and comes back by server0"), "{remarks}");
-        assert!(!remarks.contains("each way") && !remarks.contains("server's end"), "{remarks}");
-        let mut run = Run { flows: vec![heard], ..recorded() };
-        run.series[0].name = "there-service".to_owned();
-        let said = answer(&run);
-        assert!(said.contains("one way from client0 to server0"), "{said}");
-        assert_eq!(times(&run), TIMES_ACROSS);
-        run.series.clear();
-        assert!(answer(&run).contains("too few came to server0"), "{}", answer(&run));
-    }
-}
+mod tests;

@@ -23,6 +23,7 @@ mod delay;
 mod device;
 mod error;
 mod flows;
+mod footnote;
 mod forward;
 mod frames;
 mod pacing;

@@ -3,7 +3,7 @@
 use whylate_model::flow::{Flow, NamedTurns, Pacing, TookTurn, TurnsBy};
 use whylate_model::run::Run;
 
-use crate::flows::{absent, quantile};
+use crate::flows::absent;
 use crate::svg::Table;
 use crate::terminal::{count, percent};
 
@@ -30,7 +30,7 @@ pub(crate) fn table(run: &Run) -> Option<Table> {
 fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> Vec<String> {
     let at = |name: Option<&String>, percent: f64| {
         let series = run.series.iter().find(|series| Some(&series.name) == name);
-        let value = series.and_then(|series| quantile(series, percent));
+        let value = series.and_then(|series| series.at(percent));
         value.map_or_else(absent, |value| value.to_string())
     };
     let (all, apart) = (flow.lateness.as_ref(), pacing.lateness.as_ref());

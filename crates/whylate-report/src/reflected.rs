@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 use whylate_model::series::Definition;
 use whylate_model::{Nanos, Printable};
 
-use crate::flows::{absent, quantile, socket};
+use crate::flows::{absent, socket};
 use crate::frames;
 use crate::html::utc;
 use crate::queues;
@@ -25,7 +25,7 @@ pub(crate) fn answer(run: &Run, of: &Reflected) -> String {
     let answered = of.answered;
     let of_kind = |kind: Definition| run.series.iter().find(|series| series.definition == kind);
     let Some(series) = of_kind(Definition::Residence) else {
-        let apart = of_kind(Definition::Receptions).and_then(|gaps| quantile(gaps, 50.0));
+        let apart = of_kind(Definition::Receptions).and_then(|gaps| gaps.at(50.0));
         let apart = apart.map_or_else(String::new, |apart| {
             format!(", each {apart} after the one before of its client in the median")
         });
@@ -37,10 +37,10 @@ pub(crate) fn answer(run: &Run, of: &Reflected) -> String {
             came => format!("{} messages came that asked for no answer{apart}.", count(came)),
         };
     };
-    let median = quantile(series, 50.0).map_or_else(absent, |of| of.to_string());
+    let median = series.at(50.0).map_or_else(absent, |of| of.to_string());
     let tail = [99.99, 99.9, 99.0]
         .into_iter()
-        .find_map(|percent| Some(format!(", {} at p{percent}", quantile(series, percent)?)));
+        .find_map(|percent| Some(format!(", {} at p{percent}", series.at(percent)?)));
     format!(
         "{} requests were answered, each after {median} in the median{}.",
         count(answered),

@@ -102,10 +102,7 @@ fn of_wakes(run: &Run) -> String {
         };
         named(CORRECTED).or_else(|| named(RAW))
     };
-    let median = |series: &&Series| {
-        let half = series.quantiles.iter().find(|of| (of.percent - 50.0).abs() < 1e-9);
-        half.and_then(|quantile| quantile.value)
-    };
+    let median = |series: &&Series| series.at(50.0);
     let all: Vec<&Series> = run.wakes.iter().filter_map(series).collect();
     let known = all.iter().copied().filter(|series| median(series).is_some());
     let Some(best) = known.min_by_key(median) else {
@@ -190,13 +187,9 @@ fn taken_by(run: &Run, gaps: &GapSummary) -> String {
 }
 
 fn of_series(run: &Run, series: &Series) -> String {
-    let at = |wanted: f64| {
-        let quantile = series.quantiles.iter().find(|q| (q.percent - wanted).abs() < 1e-9);
-        quantile.and_then(|quantile| quantile.value)
-    };
     let shown =
         |value: Option<Nanos>| value.map_or("an unknown time".to_owned(), |v| v.to_string());
-    let tail = match at(99.9) {
+    let tail = match series.at(99.9) {
         Some(value) => format!("99.9% within {value}"),
         None => "too few for a p99.9".to_owned(),
     };
@@ -208,7 +201,7 @@ fn of_series(run: &Run, series: &Series) -> String {
         "{others}{}: half of {} within {}, {tail}, the longest {}.",
         Printable(&series.label),
         count(series.n),
-        shown(at(50.0)),
+        shown(series.at(50.0)),
         shown(series.max),
     )
 }

@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 use whylate_model::switch_cost::{
     Between, Direct, DirectRow, How, IndirectRow, Outcome, SwitchCost, SwitchTimes,
 };
-use whylate_model::{Nanos, Printable};
+use whylate_model::{Bytes, Nanos, Printable};
 use whylate_stats::Histogram;
 
 use crate::execution::bins;
@@ -466,13 +466,9 @@ pub(crate) fn signed(ns: f64) -> String {
     format!("{sign}{}", Nanos(ns.abs().round() as u64))
 }
 
-/// A size in the unit that leaves it whole.
+/// A size.
 pub(crate) fn size(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
-        bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
-    }
+    Bytes(bytes).to_string()
 }
 
 #[cfg(test)]

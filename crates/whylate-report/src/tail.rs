@@ -62,7 +62,7 @@ fn row(cause: &TailCause) -> Vec<String> {
 /// Which requests are slow, what is claimed, and what nothing explains.
 pub(crate) fn answer(tail: &Tail) -> String {
     let slow = format!(
-        "Of {} requests {} are slow, from {} on (p{}; median {}).",
+        "Of {} requests {} are slow, from {} on (above {} % of them; median {}).",
         count(tail.requests),
         count(tail.slow),
         tail.slow_from,
@@ -255,7 +255,7 @@ mod tests {
         let said = answer(&tail(vec![cause(true)], TailVerdict::Claimed));
         assert_eq!(
             said,
-            "Of 6 000 requests 60 are slow, from 1.20ms on (p99; median 14.0us). Thread hog \
+            "Of 6 000 requests 60 are slow, from 1.20ms on (above 99 % of them; median 14.0us). Thread hog \
              (real-time) at the other end struck 92.0% of them, 37 times as often as ordinary ones \
              (12 to 61), in 23 episodes. 5.00% of the slow requests were struck by nothing that was \
              seen."

@@ -84,12 +84,16 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
     if let Some((random, seed)) = asked.simulation {
         let patterns = Patterns { random, seed, aligned: MOST_ALIGNED };
         let among = |scheduling| simulate_interrupted(&loaded.tasks, &ticks, scheduling, patterns);
+        let refused = prediction.admission.is_some_and(|test| !test.admitted);
         let found = match asked.policy {
-            Policy::FixedPriority => among(Scheduling::FixedPriority)?,
-            Policy::EarliestDeadline => among(Scheduling::EarliestDeadline)?,
-            Policy::Reservations => simulate_reserved(&charged, patterns)?,
+            Policy::FixedPriority => Some(among(Scheduling::FixedPriority)?),
+            Policy::EarliestDeadline => Some(among(Scheduling::EarliestDeadline)?),
+            Policy::Reservations if refused => None,
+            Policy::Reservations => Some(simulate_reserved(&charged, patterns)?),
         };
-        simulated(&mut prediction, found, seed);
+        if let Some(found) = found {
+            simulated(&mut prediction, found, seed);
+        }
     }
     Ok(prediction)
 }
@@ -135,9 +139,8 @@ fn notes(of_set: &OfSet, load: f64) -> Vec<String> {
     let mut notes = Vec::new();
     if load > 1.0 {
         notes.push(format!(
-            "the tasks ask for {:.1} % of the CPU: whatever is least urgent falls behind without \
-             end",
-            load * 100.0
+            "the tasks ask for {} of the CPU: whatever is least urgent falls behind without end",
+            beyond_all(load)
         ));
     }
     if !of_set.cut.is_empty() {
@@ -167,6 +170,14 @@ fn notes(of_set: &OfSet, load: f64) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// A share above 1 as a percentage that is not 100 %.
+fn beyond_all(load: f64) -> String {
+    match format!("{:.1} %", load * 100.0) {
+        rounded if rounded == "100.0 %" => "just over 100 %".to_owned(),
+        rounded => rounded,
+    }
 }
 
 /// Names of threads, of which a line has room for some.
@@ -230,8 +241,11 @@ fn reserve(
         admitted,
     });
     if !admitted {
-        // Nobody keeps a reservation that was refused.
+        // Nobody keeps a reservation that was refused: what it would have done is no prediction.
         prediction.feasible = Some(false);
+        for task in &mut prediction.tasks {
+            (task.response, task.slack_ns) = (None, None);
+        }
     }
     Ok(())
 }
@@ -356,6 +370,26 @@ mod tests {
         set.tasks[1].server = server(30 * MS, 33 * MS);
         let refused = predict(&asked(&set, Policy::Reservations)).unwrap();
         assert_eq!((refused.feasible, refused.admission.unwrap().admitted), (Some(false), false));
+        // A set that is not admitted does not run: it has no responses and no slack.
+        for task in &refused.tasks {
+            let of = (task.response, task.slack_ns, task.simulated);
+            assert_eq!(of, (None, None, None), "{task:?}");
+        }
+        assert_eq!(refused.simulation, None);
+    }
+
+    #[test]
+    fn a_share_above_the_whole_cpu_never_reads_as_the_whole() {
+        assert_eq!(beyond_all(8_000_001.0 / 8e6), "just over 100 %");
+        assert_eq!(beyond_all(1.0004), "just over 100 %");
+        assert_eq!(beyond_all(1.14), "114.0 %");
+        let mut set = paper();
+        set.tasks.truncate(1);
+        set.threads.truncate(1);
+        set.tasks[0].execution = Nanos(8 * MS + 1);
+        let asked = Asked { simulation: None, ..asked(&set, Policy::FixedPriority) };
+        let notes = predict(&asked).unwrap().notes;
+        assert!(notes[0].starts_with("the tasks ask for just over 100 % of the CPU"), "{notes:?}");
     }
 
     #[test]

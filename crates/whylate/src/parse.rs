@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 
-use whylate_model::Nanos;
 use whylate_model::configuration::{Configurations, NoConfiguration};
 use whylate_model::duration::DurationError;
+use whylate_model::{Bytes, Nanos};
 
 /// A duration with its unit: `60s`, `1.5ms`, `72h`, `250us`, `800ns`, `3m`.
 pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
@@ -92,9 +92,10 @@ pub(crate) fn row_time(text: &str) -> Result<Nanos, String> {
 pub(crate) fn working_set(text: &str) -> Result<u64, String> {
     const SMALLEST: u64 = whylate_record::switch_cost::SMALLEST_SET;
     match size(text)? {
-        bytes if bytes < SMALLEST => {
-            Err(format!("`{text}` is too small for a working set: the least is {SMALLEST} bytes"))
-        }
+        bytes if bytes < SMALLEST => Err(format!(
+            "`{text}` is too small for a working set: the least is {}",
+            Bytes(SMALLEST)
+        )),
         bytes => Ok(bytes),
     }
 }

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use whylate_model::Nanos;
 use whylate_record::progress::{Progress, Step};
 
+use crate::out::say;
+
 /// Shows the steps of a recording.
 pub(crate) struct Shown {
     bar: Option<ProgressBar>,
@@ -47,14 +49,14 @@ impl Progress for Shown {
             bar.set_message(step.what.clone());
             bar.set_prefix(step.so_far.clone());
         } else if let Some(line) = self.lines.of(step) {
-            anstream::eprintln!("{line}");
+            say!("{line}");
         }
     }
 
     fn say(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| anstream::eprintln!("{text}")),
-            None => anstream::eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| say!("{text}")),
+            None => say!("{text}"),
         }
     }
 }

@@ -48,13 +48,6 @@ pub(super) fn lives(machine: &Path, pid: u32, start: u64) -> bool {
     Process::read(machine, pid).is_some_and(|of| of.start == start)
 }
 
-/// This process, as [`HOLDER`] says it.
-pub(crate) fn this_process() -> String {
-    let pid = std::process::id();
-    let start = Process::read(Path::new("/"), pid).map_or(0, |of| of.start);
-    format!("{pid}-{start}")
-}
-
 /// Processes that a killed suite left.
 pub(super) fn left(machine: &Path, state: &Path) -> Vec<Process> {
     let numbers = super::entries(&machine.join("proc"));

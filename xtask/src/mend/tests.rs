@@ -219,7 +219,7 @@ fn a_process_is_left_where_its_suite_has_ended_and_stays_where_that_lives_or_non
     let state = Path::new("/no/such/state");
     // No process began at that time, whatever its number.
     let dead = Sleeps::new(suite::HOLDER, &format!("{}-7", std::process::id()))?;
-    let living = Sleeps::new(suite::HOLDER, &this_process())?;
+    let living = Sleeps::new(suite::HOLDER, &suite::this_process())?;
     let garbled = Sleeps::new(suite::HOLDER, "yes")?;
     // Its parent lives, and minds it.
     let minded = Sleeps::new("XDG_STATE_HOME", "/no/such/state")?;
@@ -236,9 +236,9 @@ fn a_process_is_left_where_its_suite_has_ended_and_stays_where_that_lives_or_non
 fn the_folder_of_temporary_files_is_emptied_and_a_foreign_one_is_not() -> Result<()> {
     let home = tempfile::tempdir()?;
     let folder = home.path().join("whylate-tests-0");
-    temporary::make(&folder)?;
+    suite::make_folder(&folder)?;
     assert_eq!(temporary::clear(&folder), [""; 0]);
-    temporary::make(&folder)?;
+    suite::make_folder(&folder)?;
     write(&folder, ".tmpAAAAAA/run/run.json", "{}")?;
     write(&folder, "whylate-net-71", "")?;
     let told = temporary::clear(&folder);
@@ -247,7 +247,7 @@ fn the_folder_of_temporary_files_is_emptied_and_a_foreign_one_is_not() -> Result
     let theirs = home.path().join("theirs");
     write(&theirs, "a", "")?;
     std::os::unix::fs::symlink(&theirs, &folder)?;
-    assert!(temporary::make(&folder).is_err());
+    assert!(suite::make_folder(&folder).is_err());
     assert!(temporary::clear(&folder)[0].contains("is left alone"));
     assert!(theirs.join("a").exists());
     Ok(())
@@ -261,17 +261,24 @@ fn what_is_mounted_below_the_folder_is_found_the_last_first() {
 }
 
 #[test]
-fn memory_holds_temporary_files_where_programs_run_from_it() {
-    let of = |line: &str| {
-        temporary::holds_programs(&format!("a /dev/shm tmpfs ro 0 0\n{line}\n"), "/dev/shm")
+fn memory_holds_temporary_files_where_it_is_large_and_programs_run_from_it() {
+    const MEMORY_KIB: u64 = 4 << 20;
+    let of = |line: &str, kib| {
+        let mounts = format!("a /dev/shm tmpfs ro 0 0\n{line}\n");
+        suite::in_memory(&mounts, "/dev/shm", kib)
     };
-    assert!(of("tmpfs /dev/shm tmpfs rw,nosuid,nodev,relatime,size=24684092k 0 0"));
+    let large = "tmpfs /dev/shm tmpfs rw,nosuid,nodev,relatime,size=2097152k 0 0";
+    let of_half = "tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0";
+    assert!(of(large, MEMORY_KIB) && of(of_half, MEMORY_KIB));
+    assert!(!of(large, MEMORY_KIB - 2) && !of(of_half, MEMORY_KIB - 2));
     for line in [
-        "tmpfs /dev/shm tmpfs rw,noexec,nosuid 0 0",
+        "tmpfs /dev/shm tmpfs rw,size=2097151k 0 0",
+        "shm /dev/shm tmpfs rw,nosuid,size=65536k 0 0",
+        "tmpfs /dev/shm tmpfs rw,noexec,size=9999999k 0 0",
         "/dev/vda /dev/shm ext4 rw 0 0",
         "tmpfs /dev/shm tmpfs ro 0 0",
         "tmpfs /dev/shmem tmpfs rw 0 0",
     ] {
-        assert!(!of(line), "{line}");
+        assert!(!of(line, MEMORY_KIB), "{line}");
     }
 }

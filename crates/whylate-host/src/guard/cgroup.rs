@@ -127,7 +127,7 @@ impl Guard for InsideCgroup {
 impl Drop for InsideCgroup {
     fn drop(&mut self) {
         for warning in self.restore() {
-            eprintln!("{warning}");
+            super::say(warning);
         }
     }
 }

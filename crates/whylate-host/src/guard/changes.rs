@@ -115,7 +115,7 @@ impl Drop for Changes {
     fn drop(&mut self) {
         for warning in self.restore() {
             if let Warning::Guard { what } = warning {
-                eprintln!("whylate: {what}");
+                super::say(format_args!("whylate: {what}"));
             }
         }
     }

@@ -169,7 +169,7 @@ impl Guard for ExclusiveCpuset {
 impl Drop for ExclusiveCpuset {
     fn drop(&mut self) {
         for warning in self.restore() {
-            eprintln!("{warning}");
+            super::say(warning);
         }
     }
 }

@@ -28,6 +28,9 @@ mod tags_in_frames;
 mod tasks;
 mod trace_instance;
 
+use std::fmt::Display;
+use std::io::Write;
+
 use whylate_model::warning::Warning;
 
 pub use self::bed::BedInTheMaking;
@@ -50,6 +53,11 @@ pub use self::tasks::{MovedTasks, Scope};
 pub use self::trace_instance::TraceInstance;
 #[cfg(doc)]
 use crate::journal::Journal;
+
+/// Says on standard error what could not be put back. Where that takes nothing, the rest is still put back.
+fn say(text: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
 
 /// Something that was changed and will be put back.
 pub trait Guard: Send {

@@ -192,7 +192,7 @@ impl Guard for CgroupQuota {
 impl Drop for CgroupQuota {
     fn drop(&mut self) {
         for warning in self.restore() {
-            eprintln!("{warning}");
+            super::say(warning);
         }
     }
 }

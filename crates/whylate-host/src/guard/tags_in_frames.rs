@@ -100,7 +100,7 @@ impl Drop for TagsInFrames {
     /// What was announced goes back with the changes themselves.
     fn drop(&mut self) {
         if let Err(error) = self.follow() {
-            eprintln!("whylate: {error}");
+            super::say(format_args!("whylate: {error}"));
         }
     }
 }

@@ -45,7 +45,7 @@ pub struct Identity {
     pub definition: Definition,
     /// Smallest step of the clock.
     pub resolution_ns: f64,
-    /// Samples lost or censored.
+    /// What was to be measured and was lost.
     pub lost: u64,
 }
 
@@ -59,8 +59,11 @@ impl Series {
         n_eff: impl Fn(f64) -> f64,
         stationarity: Option<Stationarity>,
     ) -> Self {
-        let quantiles = quantile::PERCENTS.map(|percent| one(values, percent, n_eff(percent)));
-        let decides = deciding(&quantiles);
+        let mut quantiles = quantile::PERCENTS.map(|percent| one(values, percent, n_eff(percent)));
+        withhold(&mut quantiles);
+        let has_class = identity.definition.has_class();
+        let decides = deciding(&quantiles).filter(|_| has_class);
+        let snr = || Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) };
         let sum = values.mean().unwrap_or(0.0) * values.len() as f64;
         Self {
             name: identity.name,
@@ -80,8 +83,8 @@ impl Series {
             class: decides.map(classify),
             class_by: decides,
             quantiles: quantiles.to_vec(),
-            tail: Some(tail(values, sum, Denominator::Measured)),
-            snr: Some(Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) }),
+            tail: has_class.then(|| tail(values, sum, Denominator::Measured)),
+            snr: has_class.then(snr),
             stationarity,
         }
     }
@@ -198,6 +201,18 @@ fn one(values: &Histogram, percent: f64, n_eff: f64) -> Quantile {
     }
 }
 
+/// What a sample does not show of one percentile it does not show of a higher one either: how its values
+/// depend on each other is found for each by itself, and may look better in the tail by chance.
+fn withhold(quantiles: &mut [Quantile]) {
+    let mut shown = true;
+    for quantile in quantiles {
+        shown &= quantile.value.is_some();
+        if !shown {
+            (quantile.value, quantile.high) = (None, None);
+        }
+    }
+}
+
 /// What decides the class: the p99.9, or, where the sample does not bound it from above, the lower
 /// end of its interval when that is Ugly already: the whole interval then lies in one class.
 fn deciding(quantiles: &[Quantile]) -> Option<Nanos> {
@@ -248,6 +263,41 @@ mod tests {
             let series = Series::summarise(identity(), &values, |_| n as f64, None);
             assert!(series.quantiles.iter().all(|q| q.value.is_none()), "{n}");
             assert_eq!((series.class, series.max.is_some()), (None, n > 0));
+        }
+    }
+
+    #[test]
+    fn a_percentile_that_is_withheld_withholds_all_higher_ones() {
+        let values: Histogram = (0..100_000).collect();
+        // At p99 its values hang together, at p99.9 they do not seem to.
+        let n_eff = |percent: f64| if percent > 98.0 && percent < 99.5 { 50.0 } else { 1e5 };
+        let series = Series::summarise(identity(), &values, n_eff, None);
+        for quantile in &series.quantiles {
+            let shown = quantile.percent < 99.0;
+            let found = (quantile.value.is_some(), quantile.high.is_some());
+            assert_eq!(found, (shown, shown), "{quantile:?}");
+        }
+        assert_eq!(series.class_by, None, "a class by a percentile that is not shown");
+    }
+
+    #[test]
+    fn only_what_is_kept_waiting_has_a_class() {
+        let values: Histogram = std::iter::repeat_n(1_000_000, 2_000).collect();
+        let of = |definition| {
+            let identity = Identity { definition, ..identity() };
+            Series::summarise(identity, &values, |_| 2_000.0, None)
+        };
+        assert_eq!(of(Definition::Response).class, Some(Class::Ugly));
+        for definition in [
+            Definition::Departures,
+            Definition::Receptions,
+            Definition::SendLateness,
+            Definition::Slack,
+            Definition::ContextSwitch,
+        ] {
+            let series = of(definition);
+            assert_eq!((series.class, series.class_by), (None, None), "{definition:?}");
+            assert_eq!((series.tail, series.snr), (None, None), "{definition:?}");
         }
     }
 

@@ -64,7 +64,9 @@ impl Warning {
             | Self::DelayOverflow { .. }
             | Self::DelayLate { .. }
             | Self::TruthsMissed { .. }
-            | Self::ClientsTurnedAway { .. } => Level::Limited,
+            | Self::ClientsTurnedAway { .. }
+            // Whoever wrote it knew more; what it means for the headline is in the stored verdict.
+            | Self::Unknown(_) => Level::Limited,
             Self::NoSenders { .. }
             | Self::RseqUnusable { .. }
             | Self::FrequencyFromRegressionOnly

@@ -25,7 +25,7 @@ fn a_disk_without_room_is_found_before_measuring() {
     let error = RunDir::create(&path).unwrap_err();
     assert_eq!(kind_of(&error), Some(ErrorKind::StorageFull), "{error}");
     let text = error.to_string();
-    assert!(text.contains("full") && text.contains("-o") && text.contains("4194304"), "{text}");
+    assert!(text.contains("full") && text.contains("-o") && text.contains("4 MiB"), "{text}");
     assert!(!path.exists(), "something was left behind");
     RunDir::create_with_room(&path, 1 << 16).unwrap();
 }

@@ -8,6 +8,8 @@
 //! A request that is given up stays in service and response, as a value of which only a lower
 //! bound is known.
 
+use std::time::Duration;
+
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
@@ -15,6 +17,10 @@ use super::Tell;
 use super::flight::Request;
 use super::settled::Settled;
 use crate::conversation::Scale;
+
+/// Whoever takes in what is told of requests is waited for so often, and so long, when all is over.
+const MOST_WAITS: u32 = 1_000;
+const WAIT: Duration = Duration::from_millis(1);
 
 /// Latencies in nanoseconds.
 #[derive(Debug, Clone, Default)]
@@ -70,6 +76,21 @@ pub(super) struct Ledger<'a> {
     /// Nothing is intended.
     pub(super) closed: bool,
     pub(super) tell: Tell<'a>,
+}
+
+/// Tells which requests that are settled at one instant count alike: they are as late as far as the
+/// histograms know, and interruptions explain all or none of them.
+pub(super) struct Kinds {
+    scale: Scale,
+    /// For its bins.
+    bins: Histogram,
+}
+
+impl Kinds {
+    pub(super) fn of(&self, request: &Request) -> (bool, u64) {
+        let late = self.scale.nanos(request.intended, request.sent);
+        (request.interrupted, self.bins.bin_of(late.0))
+    }
 }
 
 impl Latencies {
@@ -144,18 +165,56 @@ impl<'a> Ledger<'a> {
         self.settled(Some(number), request, now, false);
     }
 
-    /// It was intended, and the run ended before it could be sent: then.
-    pub(super) fn never_sent(&mut self, request: Request) {
-        let now = request.sent;
-        let late = self.scale.nanos(request.intended, now);
-        self.given_up.never_sent += 1;
-        self.late_above(&request, late);
+    /// So many were intended, from the first to the last of these, and the run ended before they could be
+    /// sent: then. They are of one kind.
+    pub(super) fn never_sent(&mut self, [first, last]: [Request; 2], count: u64) {
+        let now = last.sent;
+        let late = self.scale.nanos(last.intended, now);
+        self.given_up.never_sent += count;
+        self.late_above(&last, late);
         let asks = !self.one_way;
         if asks {
             lower(&mut self.given_up.response_above, late);
         }
-        self.record(request, now, None, asks.then_some(late));
-        self.settled(None, request, now, false);
+        // What lies between both ends lies in the same bin, halfway in the mean.
+        let apart = last.intended.since(first.intended).0 / 2;
+        let middle = Request { intended: Ticks(first.intended.0 + apart), ..first };
+        let ends = [(first, 1), (middle, count.saturating_sub(2)), (last, u64::from(count > 1))];
+        for (request, count) in ends {
+            let late = self.scale.nanos(request.intended, now);
+            self.record_many((request, count), now, None, asks.then_some(late));
+        }
+    }
+
+    /// Tells whoever is told each request of those that were never sent, as long as there is room: it is
+    /// waited for, but not for long. Gives how many were told.
+    pub(super) fn tell_never_sent(&mut self, requests: impl Iterator<Item = Request>) -> u64 {
+        let (mut told, mut waits) = (0, 0);
+        let Some(ring) = &mut self.tell.requests else { return 0 };
+        for Request { intended, sent: at, .. } in requests {
+            let settled = Settled { number: None, intended, sent: None, at, answered: false };
+            while !ring.offer(settled) {
+                if waits == MOST_WAITS {
+                    return told;
+                }
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
+            told += 1;
+        }
+        told
+    }
+
+    /// So many requests more found no room.
+    pub(super) fn untold(&mut self, count: u64) {
+        if let Some(ring) = &mut self.tell.requests {
+            ring.missed += count;
+        }
+    }
+
+    /// Which requests count alike.
+    pub(super) fn kinds(&self) -> Kinds {
+        Kinds { scale: self.scale, bins: Histogram::new() }
     }
 
     /// The kernel did not take it: it never left, and so has no service time. How late it is known to be
@@ -233,6 +292,17 @@ impl<'a> Ledger<'a> {
         service: Option<Nanos>,
         response: Option<Nanos>,
     ) {
+        self.record_many((request, 1), now, service, response);
+    }
+
+    #[inline]
+    fn record_many(
+        &mut self,
+        (request, count): (Request, u64),
+        now: Ticks,
+        service: Option<Nanos>,
+        response: Option<Nanos>,
+    ) {
         if now >= self.end {
             self.close();
             let index = now.since(self.begin).0 / self.interval_ticks;
@@ -241,22 +311,22 @@ impl<'a> Ledger<'a> {
             self.end = Ticks(self.begin.0.saturating_add(end));
         }
         let lateness = self.scale.nanos(request.intended, request.sent);
-        self.interrupted += u64::from(request.interrupted && !self.closed);
+        self.interrupted += if request.interrupted && !self.closed { count } else { 0 };
         let part = self.parts.get_mut(usize::from(request.part));
         let always = [&mut self.all, &mut self.open];
         for latencies in always.into_iter().chain(part) {
             if let Some(service) = service {
-                latencies.service.record(service.0);
+                latencies.service.record_n(service.0, count);
             }
             if self.closed {
                 continue;
             }
             if let Some(response) = response {
-                latencies.response.record(response.0);
+                latencies.response.record_n(response.0, count);
             }
-            latencies.lateness.record(lateness.0);
+            latencies.lateness.record_n(lateness.0, count);
             if !request.interrupted {
-                latencies.uninterrupted.record(lateness.0);
+                latencies.uninterrupted.record_n(lateness.0, count);
             }
         }
     }

@@ -132,8 +132,7 @@ impl OpenLoop {
     ) -> OpenOutcome {
         let Course { began, ended, why, abandoned } = course;
         if let (Ended::Duration, Some(ended)) = (&why, ended) {
-            let ledger = &mut receiver.ledger;
-            sender.rest(ended, |request| ledger.never_sent(request));
+            sender.rest(&self.plan, ended, &mut receiver.ledger);
         }
         receiver.ledger.close();
         receiver.anomalies.restore(protocol, self.bytes);

@@ -8,10 +8,11 @@ use whylate_port::{Port, PortError};
 use super::OpenLoop;
 use super::departures::Departures;
 use super::flight::{Flight, Request};
+use super::ledger::Ledger;
 use super::pacing::Pacing;
 use crate::conversation::Scale;
 use crate::protocol::{Phase, Protocol};
-use crate::schedule::{Due, Pace, Schedule};
+use crate::schedule::{Alike, Due, Pace, Picos, Plan, Schedule, gather};
 
 /// How sending went.
 pub(super) enum Sending {
@@ -151,17 +152,32 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// What is intended until the schedule's end, and has not been sent at `now`.
-    pub(super) fn rest(&mut self, now: Ticks, mut told: impl FnMut(Request)) {
+    /// Settles what is intended until the schedule's end, and has not been sent at `now`.
+    pub(super) fn rest(&mut self, plan: &Plan, now: Ticks, ledger: &mut Ledger<'_>) {
         if self.closed {
             return;
         }
-        while let Some(due) = self.next_due() {
-            self.schedule.next();
-            self.departures.intended += 1;
-            let intended = self.pace.ticks(due.after);
-            let interrupted = self.pacing.explains(intended, now);
-            told(Request { intended, sent: now, part: due.part, interrupted });
+        let (pace, pacing) = (self.pace, self.pacing);
+        let request = |due: Due| {
+            let intended = pace.ticks(due.after);
+            let interrupted = pacing.explains(intended, now);
+            Request { intended, sent: now, part: due.part, interrupted }
+        };
+        let end = Picos(self.length.0.saturating_mul(1_000));
+        let each = || self.schedule.clone().take_while(|due| due.after < end);
+        let told = ledger.tell_never_sent(each().map(request));
+        let kinds = ledger.kinds();
+        let kind = |due| kinds.of(&request(due));
+        let mut count = 0;
+        let settle = |run: Alike| {
+            count += run.count;
+            ledger.never_sent([request(run.first), request(run.last)], run.count);
+        };
+        match plan.begin().beginning_at(self.departures.intended) {
+            Some(schedule) => schedule.leap_over(end, kind, settle),
+            None => gather(each(), kind, settle),
         }
+        self.departures.intended += count;
+        ledger.untold(count - told);
     }
 }

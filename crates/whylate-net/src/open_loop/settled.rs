@@ -49,9 +49,15 @@ pub fn between() -> (Settling, Settlements) {
 impl Settling {
     #[inline]
     pub(super) fn push(&mut self, settled: Settled) {
-        if !self.ring.push(settled.words()) {
+        if !self.offer(settled) {
             self.missed += 1;
         }
+    }
+
+    /// Puts it in where there is room; one that finds none is not counted.
+    #[inline]
+    pub(super) fn offer(&mut self, settled: Settled) -> bool {
+        self.ring.push(settled.words())
     }
 }
 

@@ -115,6 +115,39 @@ impl Schedule {
     }
 }
 
+impl Pattern {
+    /// Requests whose numbers are so far apart are of one part, where each follows from its number alone.
+    fn stride(&self) -> Option<u64> {
+        match self {
+            Self::Groups { count, .. } => Some(u64::from(*count)),
+            Self::Capture { .. } => Some(1),
+            Self::Poisson { .. } | Self::Sweep { .. } | Self::Begin => None,
+        }
+    }
+
+    /// The request of this number, where it follows from its number alone.
+    #[inline]
+    fn numbered(&self, number: u64) -> Option<Due> {
+        match self {
+            Self::Groups { count, apart_ps, group } => {
+                let place = number % u64::from(*count);
+                let begin = group.times(number / u64::from(*count));
+                let after = Picos(begin.saturating_add(place * *apart_ps));
+                Some(Due { after, part: place.min(u64::from(MOST_PARTS) - 1) as u8 })
+            }
+            Self::Capture { instants, cycle } => {
+                let count = instants.len() as u64;
+                let (round, place) = (number.checked_div(count)?, number.checked_rem(count)?);
+                let after = instants.get(place as usize)?.0;
+                let after = Picos(cycle.0.saturating_mul(round).saturating_add(after));
+                Some(Due { after, part: 0 })
+            }
+            Self::Begin => Some(Due { after: Picos(0), part: 0 }),
+            Self::Poisson { .. } | Self::Sweep { .. } => None,
+        }
+    }
+}
+
 impl Iterator for Schedule {
     type Item = Due;
 
@@ -123,12 +156,6 @@ impl Iterator for Schedule {
         let number = self.yielded;
         self.yielded += 1;
         Some(match &mut self.pattern {
-            Pattern::Groups { count, apart_ps, group } => {
-                let place = number % u64::from(*count);
-                let begin = group.times(number / u64::from(*count));
-                let after = Picos(begin.saturating_add(place * *apart_ps));
-                Due { after, part: place.min(u64::from(MOST_PARTS) - 1) as u8 }
-            }
             Pattern::Poisson { rng, mean_ps, now_ps, whole_ps } => {
                 let due = Due { after: Picos(*whole_ps + *now_ps as u64), part: 0 };
                 *now_ps += rng.exponential(*mean_ps);
@@ -144,15 +171,96 @@ impl Iterator for Schedule {
                 now.0 += gaps[step].0;
                 Due { after: *now, part: step as u8 }
             }
-            Pattern::Capture { instants, cycle } => {
-                let count = instants.len() as u64;
-                let (round, place) = (number.checked_div(count)?, number.checked_rem(count)?);
-                let after = instants.get(place as usize)?.0;
-                let after = Picos(cycle.0.saturating_mul(round).saturating_add(after));
-                Due { after, part: 0 }
-            }
-            Pattern::Begin => Due { after: Picos(0), part: 0 },
+            of_numbers => of_numbers.numbered(number)?,
         })
+    }
+}
+
+/// The next of these numbers in steps of `stride`, as long as something holds that once it does not will not
+/// again: how many there are. Looked for in leaps, so that a thousand million take some sixty looks.
+fn leap(from: u64, stride: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let at = |steps: u64| holds(from.saturating_add(stride.saturating_mul(steps)));
+    let mut beyond = 1;
+    while beyond < 1 << 62 && at(beyond - 1) {
+        beyond *= 2;
+    }
+    let (mut holding, mut beyond) = (beyond / 2, beyond);
+    // The first `holding` do, and of the first `beyond` the last one does not.
+    while beyond - holding > 1 {
+        let middle = holding + (beyond - holding) / 2;
+        if at(middle - 1) {
+            holding = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    holding
+}
+
+/// Neighbours of one part that are alike: the first, the last, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Alike {
+    pub(crate) first: Due,
+    pub(crate) last: Due,
+    pub(crate) count: u64,
+}
+
+/// Gathers requests into runs of one part and one `kind`.
+pub(crate) fn gather<K: PartialEq>(
+    requests: impl Iterator<Item = Due>,
+    kind: impl Fn(Due) -> K,
+    mut told: impl FnMut(Alike),
+) {
+    let mut open: Option<(K, Alike)> = None;
+    for due in requests {
+        let its = kind(due);
+        match &mut open {
+            Some((kind, run)) if *kind == its && run.first.part == due.part => {
+                run.last = due;
+                run.count += 1;
+            }
+            _ => {
+                let run = Alike { first: due, last: due, count: 1 };
+                if let Some((_, over)) = open.replace((its, run)) {
+                    told(over);
+                }
+            }
+        }
+    }
+    if let Some((_, over)) = open {
+        told(over);
+    }
+}
+
+impl Schedule {
+    /// The same from the request of this number on, where each follows from its number alone.
+    pub(crate) fn beginning_at(mut self, number: u64) -> Option<Self> {
+        self.pattern.stride()?;
+        self.yielded = number;
+        Some(self)
+    }
+
+    /// As [`gather`], of all that is due before `end`, without a look at each: `kind` changes as time goes
+    /// on and never back. Of what does not follow from its number there is nothing to tell.
+    pub(crate) fn leap_over<K: PartialEq>(
+        &self,
+        end: Picos,
+        kind: impl Fn(Due) -> K,
+        mut told: impl FnMut(Alike),
+    ) {
+        let stride = self.pattern.stride().unwrap_or(0);
+        let numbered = |number| self.pattern.numbered(number).filter(|due| due.after < end);
+        for place in self.yielded..self.yielded.saturating_add(stride) {
+            let mut number = place;
+            while let Some(first) = numbered(number) {
+                let of = kind(first);
+                let alike = |due: Due| kind(due) == of;
+                let count = leap(number, stride, |number| numbered(number).is_some_and(alike));
+                let last = numbered(number + (count - 1) * stride).unwrap_or(first);
+                told(Alike { first, last, count });
+                number += count * stride;
+            }
+        }
     }
 }
 
@@ -252,6 +360,65 @@ mod tests {
             assert!(matches!(of(none).check(), Err(PlanError::NoDistance)), "{none:?}");
         }
         assert_eq!(of(&[]).begin().next(), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_schedule_is_gathered_as_if_each_request_was_looked_at() {
+        let (end, step) = (Picos(40_000_000), 7_000_000);
+        let kind = |due: Due| due.after.0 / step;
+        for text in [
+            "constant",
+            "poisson",
+            "burst(7)",
+            "train(70,1ns)",
+            "sweep(100ns,5us,4,3)",
+            "pair(1us)",
+        ] {
+            let mut schedule = plan(text, 3e5).begin();
+            for _ in 0..5 {
+                schedule.next();
+            }
+            let mut each: Vec<(u8, u64, u64, u64)> = Vec::new();
+            for due in schedule.clone().take_while(|due| due.after < end) {
+                let (part, of) = (due.part, kind(due));
+                match each.iter_mut().find(|run| (run.0, run.1) == (part, of)) {
+                    Some(run) => run.3 += 1,
+                    None => each.push((part, of, due.after.0, 1)),
+                }
+            }
+            let mut gathered: Vec<(u8, u64, u64, u64)> = Vec::new();
+            let into = |run: Alike| {
+                let (part, of) = (run.first.part, kind(run.first));
+                assert_eq!((run.last.part, kind(run.last)), (part, of), "{text}");
+                match gathered.iter_mut().find(|run| (run.0, run.1) == (part, of)) {
+                    Some(had) => had.3 += run.count,
+                    None => gathered.push((part, of, run.first.after.0, run.count)),
+                }
+            };
+            match schedule.clone().beginning_at(5) {
+                Some(schedule) => schedule.leap_over(end, kind, into),
+                None => gather(schedule.take_while(|due| due.after < end), kind, into),
+            }
+            each.sort_unstable();
+            gathered.sort_unstable();
+            assert_eq!(gathered, each, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_million_requests_are_gathered_by_a_few_looks() {
+        let looks = std::cell::Cell::new(0_u64);
+        let mut count = 0;
+        let kind = |due: Due| {
+            looks.set(looks.get() + 1);
+            due.after.0 / 1_000_000_000_000
+        };
+        // 10 s at 100 million a second.
+        plan("constant", 1e8).begin().leap_over(Picos(10_000_000_000_000), kind, |run| {
+            count += run.count;
+        });
+        assert_eq!(count, 1_000_000_000);
+        assert!(looks.get() < 2_000, "{}", looks.get());
     }
 
     #[test]

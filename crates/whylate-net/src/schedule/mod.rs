@@ -14,6 +14,7 @@ mod rate;
 use whylate_model::Nanos;
 
 pub use arrivals::{Arrivals, ArrivalsError};
+pub(crate) use due::{Alike, gather};
 pub use due::{Due, Pace, Picos, Schedule};
 pub use rate::{Layer, Rate, RateError};
 

@@ -10,6 +10,9 @@ const WIRE_BYTES: u32 = 20;
 /// The shortest frame, with its check sequence.
 const SHORTEST_FRAME: u32 = 64;
 
+/// How a rate by its period is written.
+const ONE_EVERY: &str = "one every";
+
 /// Which bytes a bit rate counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
@@ -34,7 +37,7 @@ pub enum Rate {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no rate: write it as 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire) or \
-     1Gbit/s@L2 (frames alone)"
+     1Gbit/s@L2 (frames alone), from one in ten minutes to 100Mpps"
 )]
 pub struct RateError(String);
 
@@ -64,6 +67,7 @@ fn bits_of(frame_bytes: u32, layer: Layer) -> f64 {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = |value: f64| match value {
+            value if value >= 1e12 => (value / 1e12, "T"),
             value if value >= 1e9 => (value / 1e9, "G"),
             value if value >= 1e6 => (value / 1e6, "M"),
             value if value >= 1e3 => (value / 1e3, "k"),
@@ -74,7 +78,7 @@ impl fmt::Display for Rate {
                 let (value, prefix) = scaled(pps);
                 write!(f, "{value} {prefix}pps")
             }
-            Self::Every(period) => write!(f, "one every {period}"),
+            Self::Every(period) => write!(f, "{ONE_EVERY} {period}"),
             Self::Bits(bits, layer) => {
                 let (value, prefix) = scaled(bits);
                 write!(f, "{value} {prefix}bit/s at {layer:?}")
@@ -88,6 +92,10 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, RateError> {
         let refused = || RateError(text.to_owned());
+        if let Some(period) = text.strip_prefix(ONE_EVERY) {
+            let period = period.trim().parse::<Nanos>().ok().filter(|period| period.0 > 0);
+            return period.map(Self::Every).ok_or_else(refused);
+        }
         let (body, layer) = match text.rsplit_once('@') {
             None => (text, None),
             Some((body, layer)) if layer.eq_ignore_ascii_case("l1") => (body, Some(Layer::L1)),
@@ -104,6 +112,7 @@ impl FromStr for Rate {
             Some(b'k' | b'K') => (1e3, &unit[1..]),
             Some(b'M') => (1e6, &unit[1..]),
             Some(b'G') => (1e9, &unit[1..]),
+            Some(b'T') => (1e12, &unit[1..]),
             _ => (1.0, unit),
         };
         match (unit, layer) {
@@ -128,6 +137,8 @@ mod tests {
             ("1.5Mpps", 64, 1.5e6),
             ("20/s", 64, 20.0),
             ("200us", 64, 5e3),
+            ("one every 200us", 64, 5e3),
+            ("1Tbit/s", 64, 1_488_095_238.095),
             // The figure of the KBNets paper: 64 bytes at 1 Gb/s on the wire.
             ("1Gbit/s", 64, 1_488_095.238_095),
             ("1Gbit/s@L2", 64, 1_953_125.0),
@@ -148,7 +159,10 @@ mod tests {
             "100",
             "-1kpps",
             "0pps",
-            "1Tbit/s",
+            "one every",
+            "one every 0s",
+            "one every 1kpps",
+            "1Pbit/s",
             "5kpps@L1",
             "3us@L2",
             "1Gbit/s@L3",

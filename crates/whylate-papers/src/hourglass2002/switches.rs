@@ -331,7 +331,7 @@ pub(super) fn request(bench: &Bench<'_>) -> Request {
         trace: true,
         runner_words: bench.runner_words(),
         seed: bench.seed(),
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question: format!("What does a context switch cost on CPU {cpu}?"),
     }
 }

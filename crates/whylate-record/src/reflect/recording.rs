@@ -161,10 +161,7 @@ impl<'a> Server<'a> {
             resolution_ns,
             lost: 0,
         };
-        let mut series = self.gaps.series(self.intervals, &description)?;
-        // The paper's classes are about latencies.
-        (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
-        Some(series)
+        self.gaps.series(self.intervals, &description)
     }
 
     fn settings(&self, reflected: Option<&Reflected>) -> BTreeMap<String, String> {

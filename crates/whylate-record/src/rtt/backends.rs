@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_clock::Counter;
+use whylate_gap::GapError;
 use whylate_model::backends::{BackendMeasured, BackendRole, BackendRound, BackendRow, Backends};
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Packets;
@@ -191,7 +192,8 @@ pub fn record(
     let undo = directory.undo();
     let recorded = Recording::begin(&comparison.request, directory, stop, progress)
         .map(|recording| Comparing::new(comparison, recording))
-        .and_then(|mut comparing| comparing.measure(progress).map(|()| comparing));
+        .and_then(|mut comparing| comparing.measure(progress).map(|()| comparing))
+        .and_then(Comparing::unless_stopped_before);
     match recorded {
         Ok(comparing) => Ok(comparing.conclude()),
         Err(error) => {
@@ -412,6 +414,15 @@ impl<'a> Comparing<'a> {
             order: self.order.clone(),
             rows,
         }
+    }
+
+    /// Refuses what was stopped before the first round of the first backend was over.
+    fn unless_stopped_before(self) -> Result<Self, RecordError> {
+        let nothing = self.rows.iter().all(|row| row.measured.is_none());
+        if nothing && self.recording.is_stopped() {
+            return Err(GapError::Stopped.into());
+        }
+        Ok(self)
     }
 
     fn conclude(mut self) -> Recorded {

@@ -158,6 +158,7 @@ pub(super) fn of<'a>(request: &Request, line: &Line<'_>, outcome: &'a OpenOutcom
             series.push(part);
         }
     }
+    flow.departures.process.lateness_p999 = flow.lateness_p999(&series);
     let warnings = warnings(&flow, outcome, &series);
     Told { flow, whole, series, warnings }
 }
@@ -250,10 +251,6 @@ pub(super) fn series_over(
     let description = names.description(of, lost);
     let mut series = summary::of_histogram(values, tables, &description);
     censor(&mut series, values, above);
-    if of.of_departures() {
-        // The paper's classes are about latencies.
-        (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
-    }
     Some(series)
 }
 
@@ -282,9 +279,7 @@ fn departures_series(outcome: &OpenOutcome, names: &Names) -> Option<Series> {
         definition: Definition::Departures,
         ..names.description(Of::Lateness, 0)
     };
-    let mut series = summary::without_intervals(gaps, &description);
-    (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
-    Some(series)
+    Some(summary::without_intervals(gaps, &description))
 }
 
 fn part_series(

@@ -135,8 +135,7 @@ fn reasons(process: &Process, lateness: &Histogram, apart: Option<Nanos>) -> Vec
 
 fn uninterrupted_p999(flow: &Flow, series: &[Series]) -> Option<Nanos> {
     let name = flow.departures.pacing.as_ref().filter(|of| of.excluded > 0)?.lateness.as_ref()?;
-    let of = series.iter().find(|series| series.name == *name)?;
-    of.quantiles.iter().find(|quantile| (quantile.percent - 99.9).abs() < 1e-9)?.value
+    series.iter().find(|series| series.name == *name)?.at(99.9)
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 //! reading on, so rows of all threads are on one timeline.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io;
 use std::path::Path;
 
+use whylate_model::output;
 use whylate_model::{Hertz, Ticks, TicksDelta};
 use whylate_rta::task_set::Thread;
 use whylate_threads::ledger::Pass;
@@ -22,7 +22,9 @@ const HEAD: &str = "#idx     perf      run   period           start             
 /// Writes a log of each thread that has a program into `folder`, as `whylate-NAME-INDEX.log`; gives
 /// how many.
 pub fn write(folder: &Path, threads: &[Thread], of: &SetRecorded) -> io::Result<usize> {
-    fs::create_dir_all(folder)?;
+    if !folder.is_dir() {
+        output::make_directory(folder)?;
+    }
     let run = &of.recorded.run;
     let mut written = 0;
     for (index, (thread, summary)) in threads.iter().zip(&run.threads).enumerate() {
@@ -35,7 +37,7 @@ pub fn write(folder: &Path, threads: &[Thread], of: &SetRecorded) -> io::Result<
             row(&mut text, index, pass, configured, of.begin, run.clock.hz);
         }
         let name = format!("whylate-{}-{index}.log", thread.name.replace(['/', '\0'], "_"));
-        fs::write(folder.join(name), text)?;
+        output::write(&folder.join(name), text.as_bytes())?;
         written += 1;
     }
     Ok(written)

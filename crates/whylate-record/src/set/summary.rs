@@ -236,13 +236,7 @@ impl Recording<'_> {
             }
             intervals.push(Interval::of(histogram));
         }
-        let mut series = summary::of_histogram(&values.whole, &intervals, description);
-        if description.definition != Definition::DispatchLatency {
-            // The paper's classes and its signal-to-noise ratio are about noise: a job takes what
-            // it takes.
-            (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
-        }
-        series
+        summary::of_histogram(&values.whole, &intervals, description)
     }
 
     /// Time of all threads of each CPU: what they wanted at once, they lost at once.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use whylate_clock::HardwareCounter;
+use whylate_model::host::Knob;
 use whylate_model::series::{Definition, Series};
 use whylate_model::switch_cost::{
     Between, Direct, DirectRow, How, KernelCount, Outcome, Tick, Traced,
@@ -218,7 +219,7 @@ impl Recording<'_> {
             }
         }
         let (mut facts, left) = notes.into_trace().finish();
-        facts.events_in_gaps = self.in_breaks;
+        (facts.events_measured, facts.events_in_gaps) = (self.inside.events, self.inside.in_breaks);
         self.trace = Some(facts);
         self.warnings.extend(left);
         self.found.tick = self.tick();
@@ -281,12 +282,12 @@ impl Recording<'_> {
         };
         self.warnings.extend(part.cut.warning(&named, part.over));
         let judged: Vec<_> = evidence::judge(&part.line, &notes.kept, &part.tids).collect();
-        self.in_breaks += evidence::inside(&part.line, &notes.events);
+        self.inside.add(&part.line, &mut notes.events);
         let ticks = judged.iter().filter(|(of, seen)| {
             !of.changes_hands() && seen.tick && !seen.interrupt && seen.passage == Passage::Unseen
         });
         self.ticks.0.extend(ticks.map(|(of, _)| of.length()));
-        self.ticks.1.extend(evidence::timer_distances(&notes.kept));
+        self.ticks.1.extend(evidence::timers(&notes.kept));
         let switches = judged.into_iter().filter(|(of, _)| of.is_switch());
         seen.switches.extend(switches.map(|(of, seen)| (of.length(), seen)));
         let traced = seen.told(how, self.bench.rate);
@@ -401,21 +402,20 @@ impl Recording<'_> {
             resolution_ns: self.bench.resolution_ns(),
             lost: 0,
         };
-        let mut series = summary::of_histogram(&row.all, &row.intervals, &description);
-        // The paper's classes and its signal-to-noise ratio are about noise: a switch takes what
-        // it takes.
-        (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
-        series
+        summary::of_histogram(&row.all, &row.intervals, &description)
     }
 
     /// What a tick takes, from all ticks that switched to nobody.
     fn tick(&mut self) -> Option<Tick> {
-        let (lengths, distances) = std::mem::take(&mut self.ticks);
-        let n = lengths.len() as u64;
+        let (lengths, timers) = std::mem::take(&mut self.ticks);
+        let (n, rate) = (lengths.len() as u64, self.bench.rate);
         let (cost, _) = times::median(lengths)?;
-        let (period, _) = times::median(distances)?;
-        let rate = self.bench.rate;
-        Some(Tick { n, cost: cost.to_nanos(rate), period: period.to_nanos(rate) })
+        let built = match self.bench.fingerprint.knobs.get("hz") {
+            Some(Knob::Value(hz)) => hz.trim().parse().ok(),
+            Some(Knob::Unknown) | None => None,
+        };
+        let period = evidence::tick_period(&timers, built, rate)?;
+        Some(Tick { n, cost: cost.to_nanos(rate), period })
     }
 }
 

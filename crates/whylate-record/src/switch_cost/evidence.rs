@@ -2,9 +2,10 @@
 //!
 //! Pure: events and switches in, classes out.
 
+use whylate_cause::rules::r9_period;
 use whylate_model::event::{Event, EventKind};
 use whylate_model::switch_cost::How;
-use whylate_model::{CpuId, Pid, Ticks, TicksDelta};
+use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks};
 use whylate_threads::switch_cost::stitch::{Break, Line};
 
 /// The vector of the timer, in whose interrupt quanta expire.
@@ -109,20 +110,41 @@ pub(super) fn judge<'a>(
     })
 }
 
-/// How many of these instants, in order, lie inside a break.
-pub(super) fn inside(line: &Line, events: &[Ticks]) -> u64 {
-    let within = line.breaks().map(|of| {
-        let to = events.partition_point(|at| *at <= of.until);
-        to.saturating_sub(events.partition_point(|at| *at < of.at)) as u64
-    });
-    within.sum()
+/// Events of the CPU in the parts with tracing, and how many of them lie inside breaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Inside {
+    pub(super) events: u64,
+    pub(super) in_breaks: u64,
 }
 
-/// Distances between interrupts of the timer.
-pub(super) fn timer_distances(notes: &[Note]) -> Vec<TicksDelta> {
-    let timers: Vec<Ticks> =
-        notes.iter().filter(|note| note.what == What::Timer).map(|note| note.at).collect();
-    timers.windows(2).map(|pair| pair[1].since(pair[0])).collect()
+impl Inside {
+    /// Counts those of one part. They come from two traces, one after the other, and are put in order.
+    pub(super) fn add(&mut self, line: &Line, events: &mut [Ticks]) {
+        events.sort_unstable();
+        // Breaks are in order and do not overlap: an instant that two of them share is in one.
+        let mut from = 0;
+        for of in line.breaks() {
+            from += events[from..].partition_point(|at| *at < of.at);
+            let within = events[from..].partition_point(|at| *at <= of.until);
+            from += within;
+            self.in_breaks += within as u64;
+        }
+        self.events += events.len() as u64;
+    }
+}
+
+/// Interrupts of the timer.
+pub(super) fn timers(notes: &[Note]) -> impl Iterator<Item = Ticks> + '_ {
+    notes.iter().filter(|note| note.what == What::Timer).map(|note| note.at)
+}
+
+/// The period of the kernel's tick: as it was built, where that is known, or by a cluster of these
+/// interrupts of the timer (rule R9). What else sets the timer makes distances between them that are no
+/// tick's.
+pub(super) fn tick_period(timers: &[Ticks], built: Option<u32>, rate: Hertz) -> Option<Nanos> {
+    let found = || r9_period(timers, rate)?.tick_hz();
+    let hz = built.filter(|hz| *hz > 0).or_else(found)?;
+    Some(Nanos(Nanos::SECOND.0 / u64::from(hz)))
 }
 
 #[cfg(test)]
@@ -182,12 +204,38 @@ mod tests {
         assert_eq!((seen.passage, seen.tick, seen.interrupt), (Passage::Unseen, false, false));
         let readings = [(0, vec![(Ticks(0), Ticks(100)), (Ticks(200), Ticks(300))])];
         let line = Line::of(readings, Ticks(1_000)).unwrap();
-        assert_eq!(inside(&line, &[90, 100, 150, 200, 250].map(Ticks)), 3);
+        let mut counted = Inside::default();
+        counted.add(&line, &mut [90, 100, 150, 200, 250].map(Ticks));
+        assert_eq!(counted, Inside { events: 5, in_breaks: 3 });
     }
 
     #[test]
-    fn the_period_of_the_timer_is_between_its_interrupts() {
+    fn events_inside_breaks_are_never_more_than_there_are() {
+        // A turn of a single reading: two breaks share an instant. Events of two traces are not in order.
+        let turns = [(0, vec![(Ticks(0), Ticks(100))]), (1, vec![(Ticks(200), Ticks(200))])];
+        let last = (2, vec![(Ticks(300), Ticks(400))]);
+        let line = Line::of(turns.into_iter().chain([last]), Ticks(1_000)).unwrap();
+        let mut counted = Inside::default();
+        counted.add(&line, &mut [150, 200, 300, 90, 120, 200, 500].map(Ticks));
+        assert_eq!(counted, Inside { events: 7, in_breaks: 5 });
+        counted.add(&line, &mut []);
+        assert_eq!(counted.events, 7);
+    }
+
+    #[test]
+    fn the_period_of_the_tick_is_the_kernel_s_whatever_else_sets_the_timer() {
         let notes = [note(5, What::Timer), note(7, What::Interrupt), note(45, What::Timer)];
-        assert_eq!(timer_distances(&notes), [TicksDelta(40)]);
+        assert_eq!(timers(&notes).collect::<Vec<_>>(), [5, 45].map(Ticks));
+        // A tick of 250 Hz, and a timer of something else each millisecond beside it.
+        let ms = |ms: u64| Ticks(1_000_000 * ms);
+        let rate = Hertz(1e9);
+        let ticks: Vec<Ticks> = (0..500).map(|n| ms(4 * n)).collect();
+        let mut both: Vec<Ticks> = (0..2_000).map(|n| Ticks(ms(n).0 + 300_000)).collect();
+        both.extend(&ticks);
+        both.sort_unstable();
+        let period = Some(Nanos(4_000_000));
+        assert_eq!(tick_period(&both, Some(250), rate), period);
+        assert_eq!(tick_period(&ticks, None, rate), period);
+        assert_eq!(tick_period(&[ms(1), ms(2)], None, rate), None, "two are no cluster");
     }
 }

@@ -19,6 +19,13 @@ pub enum Caution {
         /// Of B.
         after: String,
     },
+    /// A series of each side measures the same thing under another name, and nothing pairs them.
+    OtherNames {
+        /// In A.
+        before: String,
+        /// In B.
+        after: String,
+    },
     /// Different versions of the tool recorded the sides.
     OtherVersion {
         /// Of A.
@@ -121,6 +128,13 @@ impl fmt::Display for Caution {
                     Printable(after)
                 )
             }
+            Self::OtherNames { before, after } => write!(
+                f,
+                "the names differ: {0} of A and {1} of B measure the same thing, and \
+                 --series {0}={1} compares them",
+                Printable(before),
+                Printable(after)
+            ),
             Self::OtherVersion { before, after } => write!(
                 f,
                 "whylate {} recorded A and {} recorded B",
@@ -201,6 +215,9 @@ impl Caution {
         match self {
             Self::OtherArchitecture { .. } => {
                 "The difference is one of two machines, not of one change on a machine."
+            }
+            Self::OtherNames { .. } => {
+                "Series are paired by their names: what only one side has is compared with nothing."
             }
             Self::OtherVersion { .. } => {
                 "A change of the tool may be a part of the difference. Record both sides with one \

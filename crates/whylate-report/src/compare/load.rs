@@ -13,7 +13,6 @@ use whylate_stats::dependence::Exceedances;
 use whylate_stats::sample::{Blocks, Counts, Sample, counts};
 
 use super::Caution;
-use super::likeness::{Measurement, Traffic};
 use crate::ReportError;
 
 /// Blocks of a recording that logged no interval.
@@ -72,7 +71,7 @@ pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReportError> {
 
 /// What no two recordings have in common.
 #[derive(PartialEq)]
-struct Identity<'a> {
+struct Fingerprint<'a> {
     began: Option<u64>,
     host: &'a str,
     epoch: Ticks,
@@ -80,7 +79,7 @@ struct Identity<'a> {
     command_line: &'a [String],
 }
 
-impl<'a> Identity<'a> {
+impl<'a> Fingerprint<'a> {
     fn of(origin: &'a Origin) -> Self {
         Self {
             began: origin.began(),
@@ -93,12 +92,12 @@ impl<'a> Identity<'a> {
 }
 
 impl Loaded {
-    fn recorded(&self) -> Vec<Identity<'_>> {
+    fn recorded(&self) -> Vec<Fingerprint<'_>> {
         let run = &self.run;
         if run.is_merged() {
-            return run.origins.iter().map(Identity::of).collect();
+            return run.origins.iter().map(Fingerprint::of).collect();
         }
-        vec![Identity {
+        vec![Fingerprint {
             began: origin::began(&run.clock),
             host: &run.host.hostname,
             epoch: run.clock.epoch,
@@ -119,16 +118,6 @@ impl Loaded {
 
     pub(super) fn gaps(&self, name: &str) -> Option<&GapSummary> {
         self.run.gaps.iter().find(|gaps| gaps.series == name)
-    }
-
-    /// What decides whether a series is like another, with the messages behind it.
-    pub(super) fn measurement<'a>(
-        &'a self,
-        name: &str,
-        traffic: Option<&'a Traffic>,
-    ) -> Option<Measurement<'a>> {
-        let (gaps, settings) = (self.gaps(name), &self.run.settings);
-        self.series(name).map(|series| Measurement { series, gaps, settings, traffic })
     }
 
     /// The threshold behind a series of gaps.

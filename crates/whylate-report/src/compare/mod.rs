@@ -1,8 +1,7 @@
 //! Two sides of recorded runs, set against each other.
 //!
-//! Guarantees: nothing is computed for series that are not alike (another vantage point, another
-//! definition, another clock, another loop; for messages another size, way, pattern or achieved
-//! rate), and the field in which they differ is named; every difference has an interval; "no
+//! Guarantees: nothing is computed for series that are not one ([`whylate_model::identity`]), unless what
+//! they differ in was allowed by name, and each difference is named; every difference has an interval; "no
 //! difference shown" is a result; a quantile that a side does not support is absent, never the maximum in its place. Gaps are compared above the larger of the two
 //! thresholds, for below it one side saw none. Works from run directories alone; the same
 //! directories give the same answer, to the last digit.
@@ -25,11 +24,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use whylate_model::Nanos;
 use whylate_model::difference::Difference;
+use whylate_model::identity::Component;
 use whylate_model::run::RunState;
 use whylate_model::series::{Definition, Quantile};
 
 pub use caution::Caution;
-pub(crate) use likeness::{Measurement, Traffic, unlike};
+pub(crate) use likeness::unlike;
 pub use limit::{Bound, Judged, Limit, Measure, Outcome};
 pub(crate) use limit::{points, runs, signed};
 pub use page::html;
@@ -47,6 +47,8 @@ pub struct Request {
     pub after: Vec<PathBuf>,
     /// Series to compare, as name in A and name in B; all that both sides have where empty.
     pub series: Vec<(String, String)>,
+    /// What series may differ in and still be held against each other.
+    pub across: Vec<Component>,
     /// Show what is not alike beside each other, and judge nothing.
     pub side_by_side: bool,
     /// Limits on differences.
@@ -184,6 +186,10 @@ pub enum PairResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
+    /// What the two measure differs in this, as was allowed by name: the difference of the numbers may be
+    /// no other's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub across: Vec<Difference>,
     /// Only gaps of at least this length were compared: the larger of the two thresholds.
     pub above: Option<Nanos>,
     /// Quantiles, in the one order.

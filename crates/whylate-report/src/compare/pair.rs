@@ -36,6 +36,7 @@ impl<'a> Drawn<'a> {
 
     pub(super) fn compared(&self, above: Option<Nanos>) -> Compared {
         Compared {
+            across: Vec::new(),
             above,
             quantiles: PERCENTS.map(|percent| self.quantile(percent)).to_vec(),
             max: self.max(),

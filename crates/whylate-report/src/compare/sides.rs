@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use whylate_model::Nanos;
 use whylate_model::calibration::Trust;
+use whylate_model::difference::Difference;
+use whylate_model::identity::Identity;
 use whylate_model::run::{RunState, Verdict as RunVerdict};
 use whylate_model::trust::{self, Level};
 
-use super::likeness::{Measurement, Traffic, unlike};
+use super::likeness::{Unlikeness, unlike};
 use super::load::{self, Loaded, Measured, Wanted};
 use super::pair::{self, Drawn};
 use super::{
@@ -23,6 +25,9 @@ const FEW_RUNS: usize = 5;
 /// Measuring times further apart than this are told.
 const OTHER_DURATION: f64 = 0.1;
 
+/// Pairs of names that are proposed.
+const MOST_NAMES: usize = 4;
+
 /// A comparison and the values behind it, for the figure.
 pub struct Compared {
     /// What is printed.
@@ -36,6 +41,7 @@ pub fn compare(request: &Request) -> Result<Compared, ReportError> {
     let (a, b) = (load::runs(&request.before)?, load::runs(&request.after)?);
     let (names, unpaired) = paired(request, &a, &b);
     let mut cautions = cautions(&a, &b);
+    cautions.extend(other_names(&a, &b, &unpaired));
     let floors: Vec<Nanos> =
         names.iter().map(|(left, right)| thresholds(&a, left).max(thresholds(&b, right))).collect();
     let wanted = |pick: fn(&(String, String)) -> &String| -> Vec<Wanted> {
@@ -109,7 +115,8 @@ impl OnePair<'_> {
             wanted.iter().map(one).collect()
         };
         let not = |reason: String| Outcome::CannotBeJudged { reason };
-        let fields = self.unlike();
+        let Unlikeness { refused, allowed } = self.unlike();
+        let fields: Vec<Difference> = refused.into_iter().map(|(_, of)| of).collect();
         let has_none = |side: &Measured| side.sample.values().is_empty();
         // No gap is something to compare: nothing was lost.
         let both_lasted = !self.x.lost.is_empty() && !self.y.lost.is_empty();
@@ -134,6 +141,7 @@ impl OnePair<'_> {
                 beyond.unwrap_or_else(|| drawn.judge(limit).unwrap_or_else(not))
             });
             let mut compared = drawn.compared(above);
+            compared.across = allowed;
             self.withhold(&mut compared);
             (PairResult::Compared(Box::new(compared)), limits)
         };
@@ -147,22 +155,24 @@ impl OnePair<'_> {
     }
 
     /// Every run of both sides against the first of A.
-    fn unlike(&self) -> Vec<whylate_model::difference::Difference> {
-        let of = |runs: &[Loaded], name: &str| -> Vec<Option<Traffic>> {
-            runs.iter().map(|run| Traffic::of(&run.run, name)).collect()
-        };
-        let (a, b) = (of(self.a, &self.name.0), of(self.b, &self.name.1));
-        let sides = [(self.a, &a, &self.name.0), (self.b, &b, &self.name.1)];
-        let all: Vec<Measurement<'_>> = sides
+    fn unlike(&self) -> Unlikeness {
+        let sides = [(self.a, &self.name.0), (self.b, &self.name.1)];
+        let all: Vec<Identity> = sides
             .into_iter()
-            .flat_map(|(runs, traffic, name)| {
-                let both = runs.iter().zip(traffic);
-                both.filter_map(move |(run, traffic)| run.measurement(name, traffic.as_ref()))
-            })
+            .flat_map(|(runs, name)| runs.iter().filter_map(|run| Identity::of(&run.run, name)))
             .collect();
-        let Some((first, others)) = all.split_first() else { return Vec::new() };
-        let differs = |other: &Measurement<'_>| unlike(first, other);
-        others.iter().map(differs).find(|fields| !fields.is_empty()).unwrap_or_default()
+        let Some((first, others)) = all.split_first() else { return Unlikeness::default() };
+        let mut allowed = Vec::new();
+        for other in others {
+            let found = unlike(first, other, &self.request.across);
+            if !found.refused.is_empty() {
+                return found;
+            }
+            let new = |of: &Difference| !allowed.contains(of);
+            let new: Vec<Difference> = found.allowed.into_iter().filter(new).collect();
+            allowed.extend(new);
+        }
+        Unlikeness { allowed, ..Unlikeness::default() }
     }
 
     /// How far the calibrations of both sides' backends let this series be trusted.
@@ -271,6 +281,27 @@ fn paired(request: &Request, a: &[Loaded], b: &[Loaded]) -> (Vec<(String, String
         }
     }
     (pairs, unpaired)
+}
+
+/// Series that are one by all but their names, of those that nothing pairs.
+fn other_names(a: &[Loaded], b: &[Loaded], unpaired: &[Unpaired]) -> Vec<Caution> {
+    let of = |runs: &[Loaded], side: Side| -> Vec<(String, Identity)> {
+        let names = unpaired.iter().filter(|one| one.only_in == side).map(|one| &one.series);
+        let known = |name: &String| runs.iter().find_map(|run| Identity::of(&run.run, name));
+        names.filter_map(|name| Some((name.clone(), known(name)?))).collect()
+    };
+    let mut others = of(b, Side::B);
+    let mut found = Vec::new();
+    for (before, identity) in of(a, Side::A) {
+        let same = |(_, other): &(String, Identity)| identity.differences(other).is_empty();
+        let Some(at) = others.iter().position(same) else { continue };
+        let (after, _) = others.remove(at);
+        found.push(Caution::OtherNames { before, after });
+        if found.len() == MOST_NAMES {
+            break;
+        }
+    }
+    found
 }
 
 fn thresholds(side: &[Loaded], name: &str) -> Nanos {

@@ -4,8 +4,9 @@ use serde::Serialize;
 use whylate_model::Nanos;
 use whylate_model::load::LoadFacts;
 use whylate_model::run::{GapSummary, Run};
-use whylate_model::series::{Denominator, Quantile, Series};
+use whylate_model::series::{Quantile, Series};
 
+use crate::footnote;
 use crate::svg::{Table, resolution_label};
 use crate::terminal::{count, loads, percent, rate};
 use crate::trusted::{self, MAX, marked};
@@ -33,7 +34,7 @@ pub(super) fn of(run: &Run) -> Measured {
     Measured {
         series: (!run.series.is_empty()).then(|| series(run)),
         loads: loads(run),
-        tails: run.series.iter().take(MOST_ROWS).filter_map(tail).collect(),
+        tails: run.series.iter().take(MOST_ROWS).filter_map(footnote).collect(),
         trusted: trusted::said(run),
         gaps: (!run.gaps.is_empty()).then(|| gaps(run)),
         rates: rates(run),
@@ -160,22 +161,8 @@ fn value(series: &Series, value: Option<Nanos>) -> String {
     }
 }
 
-fn tail(series: &Series) -> Option<String> {
-    let mut words = Vec::new();
-    if let Some(tail) = series.tail.filter(|tail| tail.count > 0) {
-        let of = match tail.denominator {
-            Denominator::Elapsed => "of the elapsed time",
-            Denominator::Measured => "of the measured time",
-        };
-        words.push(format!("{} over 100us, {} {of}", count(tail.count), percent(tail.share)));
-    }
-    if series.lost > 0 {
-        words.push(format!("{} lost or censored", count(series.lost)));
-    }
-    if let Some(by) = series.class_by {
-        words.push(format!("class by {by}"));
-    }
-    (!words.is_empty()).then(|| format!("{}: {}.", series.label, words.join("; ")))
+fn footnote(series: &Series) -> Option<String> {
+    footnote::of(series).map(|said| format!("{said}."))
 }
 
 fn gaps(run: &Run) -> Table {

@@ -31,15 +31,13 @@ mod threads;
 mod wake;
 mod worst;
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
-use whylate_model::ModelError;
 use whylate_model::directory::{RUN_FILE, RunDir};
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::{self, StoredGap};
+use whylate_model::{ModelError, output};
 
 use crate::ReportError;
 use crate::execution::recorded::Recorded;
@@ -105,24 +103,15 @@ fn cells(directory: &RunDir) -> Result<Vec<PathBuf>, ModelError> {
     Ok(cells)
 }
 
-/// Writes the page to a file, which is whole or not there.
+/// Writes the page to a file; see [`whylate_model::output`].
 pub fn write_to(directory: &RunDir, run: &Run, path: &Path) -> Result<(), ReportError> {
     put(path, &render(directory, run)?)
 }
 
-/// Puts a page where it belongs, whole or not at all.
+/// Puts a page where it belongs.
 pub(crate) fn put(path: &Path, page: &str) -> Result<(), ReportError> {
-    let failed = |why| ReportError::Write { path: path.to_owned(), why };
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
-    let unfinished = PathBuf::from(unfinished);
-    let written = File::create(&unfinished)
-        .and_then(|mut file| file.write_all(page.as_bytes()))
-        .and_then(|()| std::fs::rename(&unfinished, path));
-    written.map_err(|why| {
-        let _ = std::fs::remove_file(&unfinished);
-        failed(why)
-    })
+    output::write(path, page.as_bytes())
+        .map_err(|why| ReportError::Write { path: path.to_owned(), why })
 }
 
 /// The page of a run.

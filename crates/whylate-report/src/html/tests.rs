@@ -140,6 +140,7 @@ fn a_sum_of_recordings_has_their_numbers_and_no_timeline() {
     let request = crate::merge::Request {
         directories: origins,
         across_cpus: false,
+        across: Vec::new(),
         skip_damaged: false,
         tables: true,
         table_bytes: 1 << 20,

@@ -11,6 +11,9 @@ use crate::ReportError;
 /// Most different causes, and senders, of a sum: a host has some dozens of each.
 const MOST: usize = 50_000;
 
+/// What causes took and what was lost may differ by so much where histograms alone tell what was left out.
+const OF_BINS: f64 = 0.01;
+
 type SenderKey = (String, CpuId, CpuId, Cause);
 
 /// Sums over the runs.
@@ -25,6 +28,8 @@ pub(super) struct Sums {
     steal_ns: Known<f64>,
     smi_count: Known<u64>,
     validation: Option<Validation>,
+    /// Some are of a part of the gaps of their recording.
+    cut: bool,
 }
 
 /// A sum that is unknown once a run does not know its part.
@@ -60,6 +65,12 @@ pub(super) struct Totals {
 }
 
 impl Sums {
+    /// Adds a run whose causes are of a part of its gaps.
+    pub(super) fn add_cut(&mut self, run: &Run, across_cpus: bool) -> Result<(), ReportError> {
+        self.cut = true;
+        self.add(run, across_cpus)
+    }
+
     /// Adds a run; where CPUs are added up, too, only its totals over all of them.
     pub(super) fn add(&mut self, run: &Run, across_cpus: bool) -> Result<(), ReportError> {
         for total in run.causes.iter().filter(|total| !across_cpus || total.cpu.is_none()) {
@@ -117,7 +128,7 @@ impl Sums {
         self.smi_count.add(evidence.smi_count, u64::saturating_add);
     }
 
-    pub(super) fn finish(self, gaps: &[GapSummary]) -> Totals {
+    pub(super) fn finish(mut self, gaps: &[GapSummary]) -> Totals {
         let elapsed = |cpu: Option<CpuId>| -> f64 {
             let of_cpu = gaps.iter().filter(|gaps| cpu.is_none_or(|cpu| gaps.cpu == cpu));
             of_cpu.map(|gaps| gaps.end.since(gaps.start).0 as f64).sum()
@@ -125,6 +136,21 @@ impl Sums {
         let mut lost: BTreeMap<Option<CpuId>, f64> = BTreeMap::new();
         for total in self.causes.values() {
             *lost.entry(total.cpu).or_default() += total.lost_ns;
+        }
+        if self.cut {
+            for total in self.causes.values_mut() {
+                let of_cpu = |of: &&GapSummary| total.cpu.is_none_or(|cpu| of.cpu == cpu);
+                let whole: f64 = gaps.iter().filter(of_cpu).map(|of| of.lost.0 as f64).sum();
+                let factor = whole / lost[&total.cpu];
+                // Of gaps that were left out several recordings of a directory know no more than bins.
+                if (factor - 1.0).abs() < OF_BINS {
+                    total.lost_ns *= factor;
+                }
+            }
+            lost.clear();
+            for total in self.causes.values() {
+                *lost.entry(total.cpu).or_default() += total.lost_ns;
+            }
         }
         let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
         let mut causes: Vec<CauseTotal> = self.causes.into_values().collect();

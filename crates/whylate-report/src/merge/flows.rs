@@ -6,7 +6,8 @@
 
 use whylate_model::breakdown::Breakdown;
 use whylate_model::calibration::Trust;
-use whylate_model::flow::{Departures, Flow, OfRecording, Pacing, Process, ProcessVerdict};
+use whylate_model::flow::{Asked, Departures, Flow, OfRecording, Pacing, Process, ProcessVerdict};
+use whylate_model::identity;
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::tail::Tail;
@@ -59,7 +60,12 @@ fn alike(one: &Flow, other: &Flow) -> bool {
         let way = &flow.way;
         (way.backend.clone(), way.wait.clone(), way.protocol.clone(), way.across.clone())
     };
-    one.name == other.name && one.asked == other.asked && way(one) == way(other)
+    let asked = |flow: &Flow| Asked { per_second: None, ..flow.asked.clone() };
+    let same_rate = match (one.asked.per_second, other.asked.per_second) {
+        (Some(one), Some(other)) => identity::near(one, other),
+        (one, other) => one == other,
+    };
+    one.name == other.name && asked(one) == asked(other) && same_rate && way(one) == way(other)
 }
 
 /// What of a flow does not add up: of a recording its own, of a sum that of all its recordings.
@@ -122,12 +128,8 @@ impl Summed {
         if recordings.len() > 1 {
             flow.recordings = recordings;
         }
-        let late = series.iter().find(|series| Some(&series.name) == flow.lateness.as_ref());
-        let p999 = late.and_then(|late| {
-            late.quantiles.iter().find(|quantile| (quantile.percent - 99.9).abs() < 1e-9)?.value
-        });
         let Departures { in_time, process, .. } = &flow.departures;
-        let process = Process { lateness_p999: p999, ..process.clone() };
+        let process = Process { lateness_p999: flow.lateness_p999(series), ..process.clone() };
         let per_second = seconds.map(|seconds| *in_time as f64 / seconds);
         flow.departures = Departures { per_second, process, ..flow.departures.clone() };
         flow
@@ -174,7 +176,7 @@ fn add_pacing((sum, more): (Pacing, &Pacing)) -> Pacing {
 #[cfg(test)]
 pub(crate) mod tests {
     use whylate_model::flow::Packets;
-    use whylate_model::flow::{Asked, Direction, Kept, OtherEnd, Way};
+    use whylate_model::flow::{Direction, Kept, OtherEnd, Way};
 
     use super::*;
     use crate::timeline::tests::recorded;
@@ -298,6 +300,13 @@ pub(crate) mod tests {
         sums.add(&with(second), "run-2");
         let mut other = flow(500, ProcessVerdict::Held);
         other.asked.bytes = 512;
+        // A hundredth more is the same rate, as it is of the series.
+        let mut faster = flow(1_000, ProcessVerdict::Held);
+        faster.asked.per_second = Some(1_004.0);
+        let mut near = Sums::default();
+        near.add(&with(flow(1_000, ProcessVerdict::Held)), "run-1");
+        near.add(&with(faster), "run-2");
+        assert_eq!(near.finish(&[]).len(), 1);
         sums.add(&with(other.clone()), "run-3");
         let [sum, apart] = &sums.finish(&[])[..] else { panic!("two questions") };
         assert_eq!((sum.packets.sent, sum.packets.lost), (4_000, 400));

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use whylate_model::directory::{RUN_FILE, RunDir};
 use whylate_model::hlog::HISTOGRAM_FILE;
+use whylate_model::identity::Identity;
 use whylate_model::origin::{Origin, Share};
-use whylate_model::run::{GapSummary, Run, Segment};
+use whylate_model::run::{Run, Segment};
 use whylate_model::series::Series;
 use whylate_model::trust;
 use whylate_model::{ModelError, Nanos, Printable, segments};
 
 use super::spread::across_cpus;
 use super::{MOST_ORIGINS, MOST_SERIES, Request, skipped};
-use crate::compare::{Measurement, Traffic, unlike};
+use crate::compare::unlike;
 use crate::error::{ReportError, Unlike};
 
 /// Longest gaps kept of one recording before the longest of all are known.
@@ -44,10 +45,7 @@ pub(super) struct Input {
 /// What a series was where it was first seen.
 struct Seen {
     directory: String,
-    series: Series,
-    gaps: Option<GapSummary>,
-    settings: BTreeMap<String, String>,
-    traffic: Option<Traffic>,
+    identity: Identity,
 }
 
 impl Inputs {
@@ -106,29 +104,18 @@ impl Inputs {
                 let floor = self.floors.entry(name.clone()).or_default();
                 *floor = threshold.max(*floor);
             }
-            let traffic = Traffic::of(&run, &series.name).map(Traffic::whatever_rate);
+            let Some(identity) = Identity::of(&run, &series.name) else { continue };
             let Some(known) = seen.get(&name) else {
-                let (series, gaps) = (series.clone(), gaps.cloned());
-                let (directory, settings) = (directory.clone(), run.settings.clone());
-                seen.insert(name, Seen { directory, series, gaps, settings, traffic });
+                seen.insert(name, Seen { directory: directory.clone(), identity });
                 continue;
             };
-            let first = Measurement {
-                series: &known.series,
-                gaps: known.gaps.as_ref(),
-                settings: &known.settings,
-                traffic: known.traffic.as_ref(),
-            };
-            let (settings, traffic) = (&run.settings, traffic.as_ref());
-            let fields = unlike(&first, &Measurement { series, gaps, settings, traffic });
-            if let Some(field) = fields.into_iter().next() {
+            let found = unlike(&known.identity, &identity, &request.across);
+            if !found.refused.is_empty() {
                 return Err(ReportError::Unlike(Box::new(Unlike {
                     series: Printable(&name).to_string(),
-                    field: field.name,
+                    differences: found.refused,
                     first: known.directory.clone(),
                     second: directory,
-                    left: field.left,
-                    right: field.right,
                 })));
             }
         }

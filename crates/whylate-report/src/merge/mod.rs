@@ -1,7 +1,8 @@
 //! Any number of run directories, added up to one: hosts, CPUs, hours.
 //!
 //! Guarantees: counts are added and percentiles are those of the sum, never averages; series that
-//! are not alike are refused by name; a recording is never counted twice; the order of the
+//! are not one ([`whylate_model::identity`]) are refused with all they differ in, unless that was allowed
+//! by name; a recording is never counted twice; the order of the
 //! directories does not matter, nor whether they were merged in steps; each recording keeps its
 //! clock, its host and its tables ([`whylate_model::origin`] says how they are read); no interval is
 //! narrower than the spread between the recordings allows. The memory
@@ -10,13 +11,14 @@
 //!
 //! Gaps count from the largest threshold of all recordings on: below it some saw none. What lies
 //! below it is noise below the threshold in the sum, as it would be had all been recorded with that
-//! threshold; how many gaps that were is said. Causes, longest gaps and tables are of all gaps that
-//! were recorded. Wake-ups add up by thread; load and costs of context switches stay with their
+//! threshold; how many gaps that were is said. Causes and longest gaps are cut with them (`above`); tables
+//! and senders of interrupts are of all gaps that were recorded. Wake-ups add up by thread; load and costs of context switches stay with their
 //! recording.
 //!
 //! Every directory is read once before anything is written, so that what cannot be added up is
 //! found while there is nothing to undo.
 
+mod above;
 mod breakdown;
 mod causes;
 pub(crate) mod flows;
@@ -32,12 +34,13 @@ use std::path::{Path, PathBuf};
 
 use whylate_model::directory::RunDir;
 use whylate_model::hlog::tag_of;
+use whylate_model::identity::Component;
 use whylate_model::origin::Origin;
 use whylate_model::run::{Beginning, GapSummary, Run, RunState, Segment, Verdict};
 use whylate_model::segments;
 use whylate_model::wake::WakeSummary;
 use whylate_model::warning::Warning;
-use whylate_model::{Nanos, Printable};
+use whylate_model::{CpuId, Nanos, Printable};
 
 use crate::ReportError;
 use inputs::{Input, Inputs};
@@ -66,6 +69,8 @@ pub struct Request {
     pub directories: Vec<PathBuf>,
     /// Add up the CPUs of a host, too: `gap-cpu1` and `gap-cpu2` become `gap`.
     pub across_cpus: bool,
+    /// What series may differ in and still be added up.
+    pub across: Vec<Component>,
     /// Leave out directories that cannot be read whole, and say so.
     pub skip_damaged: bool,
     /// Copy the tables of gaps and events.
@@ -142,7 +147,6 @@ impl<'a> Merging<'a> {
             }
             self.sums.add_run(&run, self.request.across_cpus);
             self.flows.add(&run, &input.path.display().to_string());
-            self.causes.add(&run, self.request.across_cpus)?;
             wakes::add(&mut self.wakes, &run.wakes);
             let shift_s = match (self.base_ns, input.began_ns) {
                 (Some(base), Some(began)) => began.saturating_sub(base) as f64 / 1e9,
@@ -163,6 +167,12 @@ impl<'a> Merging<'a> {
                         log.append(&tag_of(&name, origin), &values, start_s, length_s)?;
                     }
                 }
+            }
+            let across_cpus = self.request.across_cpus;
+            if self.sums.cut_causes(&from, &mut run, across_cpus) {
+                self.causes.add_cut(&run, across_cpus)?;
+            } else {
+                self.causes.add(&run, across_cpus)?;
             }
             if self.request.tables {
                 self.copy_tables(&from, &input, &run)?;
@@ -198,11 +208,12 @@ impl<'a> Merging<'a> {
         Ok(())
     }
 
-    fn conclude(mut self) -> Result<Merged, ReportError> {
-        keep_the_longest(&mut self.origins);
+    fn conclude(self) -> Result<Merged, ReportError> {
         let mut origins = self.origins;
         let Finished { mut series, gaps, spreads } = self.sums.finish(&mut origins);
         skipped::label(&mut series);
+        leave_out_short(&mut origins, &gaps);
+        keep_the_longest(&mut origins);
         let totals = self.causes.finish(&gaps);
         let flows = self.flows.finish(&series);
         let hosts: Vec<&_> = origins.iter().map(|origin| &origin.host).collect();
@@ -267,7 +278,7 @@ fn question(origins: &[Origin]) -> String {
     };
     match origins.len() {
         1 => question,
-        many => format!("The sum of {many} recordings: {question}"),
+        many => format!("The sum of {many} recordings, each of which asks: {question}"),
     }
 }
 
@@ -333,6 +344,19 @@ fn distrust(verdict: &mut Verdict, reason: String) {
     match verdict {
         Verdict::Untrustworthy { reasons } => reasons.push(reason),
         _ => *verdict = Verdict::Untrustworthy { reasons: vec![reason] },
+    }
+}
+
+/// Leaves out gaps among the longest that lie below the threshold of the sum on their CPU.
+fn leave_out_short(origins: &mut [Origin], gaps: &[GapSummary]) {
+    // Ticks of a sum are nanoseconds. CPUs may be added up: then one threshold is that of all.
+    let least = gaps.iter().map(|gaps| Nanos(gaps.threshold.0)).min().unwrap_or_default();
+    let floor = |cpu: CpuId| {
+        let own = gaps.iter().find(|gaps| gaps.cpu == cpu);
+        own.map_or(least, |gaps| Nanos(gaps.threshold.0))
+    };
+    for origin in origins {
+        origin.worst.retain(|gap| gap.length >= floor(gap.cpu_before));
     }
 }
 

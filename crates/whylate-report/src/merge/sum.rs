@@ -1,7 +1,8 @@
 //! Series and gap measurements, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use whylate_model::directory::RunDir;
 use whylate_model::hlog::Interval;
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{Closure, GapSummary, LoopKind, Run};
@@ -12,6 +13,7 @@ use whylate_stats::Histogram;
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::quantile::{self, PERCENTS};
 
+use super::above::{self, LeftOut};
 use super::inputs::merged_name;
 use super::spread::{self, Quantiles};
 
@@ -24,10 +26,13 @@ pub(super) struct Sums {
     /// Of the directory being read: series recorded with a lower threshold, by their own names, and
     /// from where on they count.
     cut: BTreeMap<String, Nanos>,
+    /// Of the directory being read: what is left out of them, and which recordings had some.
+    left_out: BTreeMap<String, (LeftOut, BTreeSet<u32>)>,
 }
 
 struct Sum {
     identity: Identity,
+    clocks: BTreeSet<String>,
     values: Histogram,
     /// Recordings against each other, as intervals of time are within one.
     recordings: Exceedances,
@@ -93,6 +98,7 @@ impl Sums {
     /// Adds what a run says of its series; their histograms come one by one.
     pub(super) fn add_run(&mut self, run: &Run, across_cpus: bool) {
         self.cut.clear();
+        self.left_out.clear();
         for series in &run.series {
             let name = merged_name(&series.name, across_cpus);
             let floor = self.floors.get(&name).copied().unwrap_or_default();
@@ -129,9 +135,44 @@ impl Sums {
         let reading = sum.reading_of(origin);
         reading.values.add(&values);
         reading.dependence.add(&values);
+        if floor.is_some() {
+            let (of, origins) = self.left_out.entry(interval.tag.clone()).or_default();
+            of.gaps += left_out;
+            of.ns += left_out_ns;
+            origins.insert(origin);
+        }
         reading.left_out += left_out;
         reading.left_out_ns += left_out_ns;
         Some(values)
+    }
+
+    /// Takes the causes of what counts of a directory that was read, where not all of it does, and the
+    /// lengths of what does not. Answers whether that was so.
+    pub(super) fn cut_causes(
+        &mut self,
+        directory: &RunDir,
+        run: &mut Run,
+        across_cpus: bool,
+    ) -> bool {
+        if self.cut.is_empty() || run.causes.is_empty() {
+            return false;
+        }
+        let left = self.left_out.iter().map(|(series, (of, _))| (series.clone(), *of)).collect();
+        for (series, exact) in above::cut(directory, run, &self.cut, &left) {
+            let Some((_, origins)) = self.left_out.get(&series) else { continue };
+            let name = merged_name(&series, across_cpus);
+            // The lengths of single gaps are of the whole directory: of one recording, or of none.
+            let ([origin], Some(sum)) =
+                (&origins.iter().collect::<Vec<_>>()[..], self.all.get_mut(&name))
+            else {
+                continue;
+            };
+            sum.close();
+            if let Some(read) = sum.read.get_mut(origin).filter(|of| of.left_out == exact.gaps) {
+                read.left_out_ns = exact.ns;
+            }
+        }
+        true
     }
 
     /// The series and gap measurements of the sum. The shares of the recordings learn what was left
@@ -192,7 +233,8 @@ impl Read {
         }
         share.left_out += self.left_out;
         let period = share.period_ns.unwrap_or(0.0);
-        let lost_ns = (self.left_out_ns as f64 - period * self.left_out as f64).max(0.0);
+        let left_out = LeftOut { gaps: self.left_out, ns: self.left_out_ns };
+        let lost_ns = above::lost_ns(left_out, period);
         let elapsed = share.elapsed.map_or(1.0, |elapsed| elapsed.0 as f64).max(1.0);
         let less = |share: f64| (share - lost_ns / elapsed).max(0.0);
         share.lost_share = share.lost_share.map(less);
@@ -202,7 +244,7 @@ impl Read {
             gaps.gaps = gaps.gaps.saturating_sub(self.left_out);
             let time = u64::try_from(self.left_out_ns).unwrap_or(u64::MAX);
             gaps.gap = Nanos(gaps.gap.0.saturating_sub(time));
-            gaps.lost_ns -= lost_ns;
+            gaps.lost_ns = (gaps.lost_ns - lost_ns).max(0.0);
             gaps.noise_ns += lost_ns;
         }
     }
@@ -227,6 +269,7 @@ impl Sum {
             lost: 0,
         };
         Self {
+            clocks: BTreeSet::from([series.clock.clone()]),
             identity,
             values: Histogram::new(),
             recordings: Exceedances::new(),
@@ -241,6 +284,12 @@ impl Sum {
         let identity = &mut self.identity;
         identity.resolution_ns = identity.resolution_ns.max(series.resolution_ns);
         identity.lost = identity.lost.saturating_add(series.lost);
+        if !self.clocks.contains(&series.clock) {
+            // Of several where that was allowed by name.
+            self.clocks.insert(series.clock.clone());
+            let clocks: Vec<&str> = self.clocks.iter().map(String::as_str).collect();
+            identity.clock = clocks.join(" and ");
+        }
         // All have one bound: series with different ones are not alike.
         self.censored = match (self.censored, series.censored) {
             (Some(a), Some(b)) => Some(Censored { count: a.count.saturating_add(b.count), ..a }),
@@ -413,7 +462,7 @@ impl GapSum {
             noise_below_threshold: self.noise_ns / elapsed_ns,
             lost: Nanos(self.lost_ns.round() as u64),
             lost_share,
-            lost_share_interval: lost.headline(),
+            lost_share_interval: lost.headline().filter(says_something),
             rates,
             time_weighted: summary::time_weighted(lengths, self.elapsed),
             time_shares,
@@ -425,6 +474,12 @@ impl GapSum {
     }
 }
 
+/// From nothing to all of the time is no interval: two recordings that differ do not tell where the share
+/// lies.
+fn says_something((low, high): &(f64, f64)) -> bool {
+    *low > 0.0 || *high < 1.0
+}
+
 fn threshold_rule(threshold: Nanos, shares: &[&Share]) -> String {
     let lowest = shares.iter().filter_map(|share| share.threshold).min().unwrap_or(threshold);
     let left_out: u64 = shares.iter().map(|share| share.left_out).sum();
@@ -432,7 +487,8 @@ fn threshold_rule(threshold: Nanos, shares: &[&Share]) -> String {
         return threshold.to_string();
     }
     format!(
-        "the largest of {} recordings, from {lowest} on; {left_out} gaps below it left out",
+        "the largest of {} recordings, from {lowest} on; {left_out} gaps below it left out, and causes \
+         of the recordings they are of are counted by whole gaps",
         shares.len()
     )
 }

@@ -1,6 +1,8 @@
 //! A comparison in words and tables, for the terminal and for the page.
 
 use whylate_model::Nanos;
+use whylate_model::difference::Difference;
+use whylate_model::identity::Component;
 use whylate_model::series::Quantile;
 
 use super::Style;
@@ -146,17 +148,39 @@ pub(crate) fn lines(pair: &Pair) -> Vec<String> {
                     field.name, field.left, field.right
                 ));
             }
-            lines.push(
-                "nothing is computed; --side-by-side shows both without a verdict".to_owned(),
-            );
+            lines.push(instead(fields));
         }
         PairResult::SideBySide => lines.push("beside each other, without a verdict".to_owned()),
         PairResult::NoData { reason } => lines.push(format!("nothing to compare: {reason}")),
-        PairResult::Compared(compared) => lines.extend(compared.above.map(|above| {
-            format!("gaps of at least {above} on both sides, the larger of the two thresholds")
-        })),
+        PairResult::Compared(compared) => {
+            lines.extend(compared.across.iter().map(|field| {
+                format!(
+                    "across `{}`, as asked: A has {}, B has {}",
+                    field.name, field.left, field.right
+                )
+            }));
+            lines.extend(compared.above.map(|above| {
+                format!("gaps of at least {above} on both sides, the larger of the two thresholds")
+            }));
+        }
+    }
+    if a.name != b.name {
+        let names = format!("{} of A against {} of B, as --series pairs them", a.name, b.name);
+        lines.push(whylate_model::Printable(&names).to_string());
     }
     lines
+}
+
+/// What to do where two series are not one.
+fn instead(fields: &[Difference]) -> String {
+    let side_by_side = "--side-by-side shows both without a verdict";
+    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    let may = names.iter().all(|name| name.parse::<Component>().is_ok());
+    if !may {
+        return format!("nothing is computed; {side_by_side}");
+    }
+    let names = names.join(",");
+    format!("nothing is computed; {side_by_side}, --across {names} compares all the same")
 }
 
 /// The numbers.

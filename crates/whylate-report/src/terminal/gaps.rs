@@ -182,16 +182,17 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
         Nanos(0) => String::new(),
         unseen => format!(", {unseen} between pairs not seen"),
     };
+    let ns = |ticks: f64| ticks * 1e9 / run.clock.hz.0;
     let counting = gaps.counting.map_or(String::new(), |cost| counting(cost, run.clock.hz));
     page.item(&format!(
-        "{}: {kind} loop, {} iterations, period {:.2} ticks ({:.2} .. {:.2} over {} quiet \
+        "{}: {kind} loop, {} iterations, period {:.2}ns ({:.2}ns .. {:.2}ns over {} quiet \
          blocks), threshold {}; {closure}; {} migrations, {} records dropped, {recording} spent \
          recording ({each} a gap){unseen}{counting}",
         run.thread_name(gaps),
         count(gaps.iterations),
-        gaps.period_ticks,
-        gaps.period_spread_ticks.0,
-        gaps.period_spread_ticks.1,
+        ns(gaps.period_ticks),
+        ns(gaps.period_spread_ticks.0),
+        ns(gaps.period_spread_ticks.1),
         count(gaps.blocks),
         gaps.threshold_rule,
         gaps.migrations,

@@ -35,7 +35,7 @@ pub(crate) use causes::{cells as cause_cells, denominator};
 pub use percentiles::Percentiles;
 pub use rta::render_prediction;
 use text::Page;
-pub(crate) use text::{count, percent, rate};
+pub(crate) use text::{count, percent, rate, short_count};
 pub use threads::Traced;
 
 /// How the report looks.

@@ -54,8 +54,14 @@ fn answer(of: &Prediction) -> String {
         PredictedPolicy::EarliestDeadline => "under earliest deadline first",
         PredictedPolicy::Reservations => "inside their reservations",
     };
-    let load = percent(of.utilisation);
+    let load = match percent(of.utilisation) {
+        all if all == "100%" && of.utilisation > 1.0 => "just over 100%".to_owned(),
+        load => load,
+    };
+    let refused = of.admission.is_some_and(|test| !test.admitted);
     let said = match of.feasible {
+        _ if of.utilisation > 1.0 => "deadlines will be missed",
+        _ if refused => "nothing is promised, for the kernel does not admit them",
         Some(true) => "all deadlines are met",
         Some(false) => "deadlines may be missed",
         None => "it is not known whether deadlines are met, for the search ended at its limit",
@@ -306,6 +312,22 @@ mod tests {
         for said in ["deadlines may be missed", "-2.00ms", "8.00ms", "15.0us each 4.00ms"] {
             assert!(text.contains(said), "{said}: {text}");
         }
+    }
+
+    #[test]
+    fn a_set_that_asks_for_more_than_the_cpu_will_miss_deadlines() {
+        let mut of = predicted(&[4]);
+        (of.feasible, of.utilisation) = (Some(false), 1.14);
+        let said = answer(&of);
+        assert!(said.contains("deadlines will be missed; the tasks ask for 114%"), "{said}");
+        of.utilisation = 8_000_001.0 / 8e6;
+        assert!(answer(&of).contains("ask for just over 100% of the CPU"), "{}", answer(&of));
+        of.utilisation = 0.99;
+        assert!(answer(&of).contains("deadlines may be missed"), "{}", answer(&of));
+        let (reserved, limit) = (1.18, 0.95);
+        of.admission =
+            Some(whylate_model::prediction::Admission { reserved, limit, admitted: false });
+        assert!(answer(&of).contains("does not admit them"), "{}", answer(&of));
     }
 
     #[test]

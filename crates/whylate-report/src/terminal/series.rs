@@ -2,10 +2,11 @@
 
 use whylate_model::Nanos;
 use whylate_model::run::Run;
-use whylate_model::series::{Class, Denominator, Quantile, Series};
+use whylate_model::series::{Class, Quantile, Series};
 
 use super::Percentiles;
-use super::text::{Page, percent, short_count};
+use super::text::{Page, short_count};
+use crate::footnote;
 use crate::trusted::{self, MAX, marked};
 
 /// Blocks of time are printed one by one for so many series; of more, for those with a trend.
@@ -27,7 +28,7 @@ pub(super) fn table(page: &mut Page, run: &Run, percentiles: Percentiles) {
     head.extend(["max", "n", "class"]);
     page.table(&head, &rows, &[head.len() - 1]);
     for series in &run.series {
-        if let Some(text) = footnote(series) {
+        if let Some(text) = footnote::of(series) {
             page.item(&text);
         }
     }
@@ -84,26 +85,8 @@ fn value(series: &Series, value: Option<Nanos>) -> String {
     }
 }
 
-/// The tail beside the class, and what was lost.
-fn footnote(series: &Series) -> Option<String> {
-    let mut words = Vec::new();
-    if let Some(tail) = series.tail.filter(|tail| tail.count > 0) {
-        let of = match tail.denominator {
-            Denominator::Elapsed => "of the elapsed time",
-            Denominator::Measured => "of the measured time",
-        };
-        words.push(format!("{} over 100us ({} {of})", tail.count, percent(tail.share)));
-    }
-    if series.lost > 0 {
-        words.push(format!("{} lost or censored", series.lost));
-    }
-    if let Some(by) = series.class_by.filter(|_| series.paper_row.is_none()) {
-        words.push(format!("class by {by}"));
-    }
-    (!words.is_empty()).then(|| format!("{}: {}", series.label, words.join("; ")))
-}
-
 fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[String]) {
+    let highest = percentiles.percents().last();
     let rows: Vec<Vec<String>> = run
         .series
         .iter()
@@ -115,7 +98,7 @@ fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[St
                 marked(interval(series, percent), beyond)
             };
             cells.extend(percentiles.percents().map(cell));
-            cells.push(find(series, 99.9).map_or(
+            cells.push(highest.and_then(|percent| find(series, percent)).map_or(
                 "-".to_owned(),
                 |quantile| match quantile.n_eff {
                     _ if is_dependence_unknown(quantile) => "not known".to_owned(),
@@ -131,7 +114,9 @@ fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[St
     page.blank();
     let mut head = vec!["95 % intervals"];
     head.extend(columns.iter().map(String::as_str));
-    head.push("n_eff p99.9");
+    // Each percentile has its own; that of the highest is the one to be careful with.
+    let worth = format!("n_eff {}", columns.last().map_or("", String::as_str));
+    head.push(&worth);
     page.table(&head, &rows, &[]);
 }
 
@@ -228,6 +213,30 @@ mod tests {
     #[test]
     fn numbers_beyond_trust_and_a_stale_calibration_read_as_recorded() {
         insta::assert_snapshot!(planted(Style::default()));
+    }
+
+    #[test]
+    fn independent_samples_are_told_of_the_highest_percentile_that_is_shown() {
+        let mut run = crate::timeline::tests::recorded();
+        let series = &mut run.series[0];
+        for (quantile, worth) in series.quantiles.iter_mut().zip([1.0, 2.0, 3.0, 4_444.0, 5_555.0])
+        {
+            quantile.n_eff = worth;
+        }
+        let shown = |percents: &str| {
+            let mut page = Page::new(Style::default());
+            page.title("What was measured");
+            table(&mut page, &run, percents.parse().unwrap());
+            page.finish()
+        };
+        for (percents, head, worth) in
+            [("50,99.9", "n_eff p99.9", "4444"), ("50,99.99", "n_eff p99.99", "5555")]
+        {
+            let text = shown(percents);
+            let mut lines = text.lines().skip_while(|line| !line.contains("95 % intervals"));
+            assert!(lines.next().unwrap().ends_with(head), "{text}");
+            assert!(lines.next().unwrap().ends_with(worth), "{text}");
+        }
     }
 
     #[test]

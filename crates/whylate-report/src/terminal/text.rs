@@ -219,7 +219,7 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// A count in few columns: `999`, `12.3k`, `4.56M`, `91.4G`.
-pub(super) fn short_count(n: u64) -> String {
+pub(crate) fn short_count(n: u64) -> String {
     match n {
         ..10_000 => n.to_string(),
         10_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),

@@ -23,7 +23,11 @@ pub fn read(path: &Path) -> Result<File, FileError> {
 
 /// The text of the table at `path`, or why it cannot be had: for tables that a user named.
 pub fn table(path: &str) -> Result<String, String> {
-    let text = text(Path::new(path), LONGEST_TABLE).map_err(|why| why.to_string())?;
+    table_at(Path::new(path))
+}
+
+fn table_at(path: &Path) -> Result<String, String> {
+    let text = text(path, LONGEST_TABLE).map_err(|why| why.to_string())?;
     text.ok_or_else(|| {
         format!("it has more than {LONGEST_TABLE} bytes: shorten it, it is repeated anyway")
     })
@@ -36,10 +40,7 @@ pub fn beside(folder: &Path, name: &str) -> Result<String, String> {
                     beginning"
             .to_owned());
     }
-    match folder.join(name).to_str() {
-        Some(path) => table(path),
-        None => Err("the folder's name is not UTF-8: rename it".to_owned()),
-    }
+    table_at(&folder.join(name))
 }
 
 /// The text of a plain file; none when it has more than `limit` bytes.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use whylate_model::identity::Component;
 use whylate_report::compare::Limit;
 
 /// Set runs against each other: what differs, and is it chance.
@@ -11,8 +12,9 @@ use whylate_report::compare::Limit;
 /// --baseline the runs named there are A and the others B; give several a side, recorded in turns
 /// (A B A B), and the spread between runs counts, too.
 ///
-/// Nothing is computed for series that measure different things; the field in which they differ is
-/// named.
+/// Nothing is computed for series that measure different things (other points, another clock, loop,
+/// transport, size, rate, task set, timer or load); all they differ in is named, and --across allows it by
+/// name. Gaps are compared above the larger of two thresholds.
 ///
 /// Example: whylate compare before after
 ///
@@ -25,14 +27,17 @@ use whylate_report::compare::Limit;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Compare {
     /// Run directories: BEFORE AFTER, or with --baseline those that came after
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required_unless_present = "baseline", value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
-    /// Run directories to compare with
+    /// Run directories to compare with: all that follow, so that those that came after stand before it
     #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) baseline: Vec<PathBuf>,
     /// Only this series; NAME=NAME pairs a series of A with one of B
     #[arg(long, value_name = "NAME", value_parser = series)]
     pub(crate) series: Vec<(String, String)>,
+    /// Compare all the same what differs in these: rate, size, transport, load, timer ...
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "side_by_side")]
+    pub(crate) across: Vec<Component>,
     /// How much more B may be: p99.9=+10%, max=+50us, lost=+10%, or SERIES:p99=+5%
     #[arg(long = "limit", value_name = "LIMIT", value_parser = str::parse::<Limit>)]
     pub(crate) limits: Vec<Limit>,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use whylate_model::identity::Component;
 use whylate_report::Percentiles;
 
 use super::Format;
@@ -17,9 +18,9 @@ use crate::parse;
 /// Intervals: the wider of two, one as if the recordings were one, one from the spread between them;
 /// both are in the report, with the ratio of their variances.
 ///
-/// Series that measure different things (another vantage point, clock, loop or work between two
-/// readings) are refused by name. Recordings of unlike thresholds add up above the largest of them:
-/// shorter gaps are left out, and their number is said.
+/// Series that measure different things (other points, another clock, loop, transport, size, rate, task
+/// set, timer or load) are refused with all they differ in; --across allows it by name. Recordings of
+/// unlike thresholds add up above the largest of them: shorter gaps are left out, and their number is said.
 ///
 /// Example: whylate merge host-*/run -o fleet
 ///
@@ -35,11 +36,14 @@ pub(crate) struct Merge {
     /// Add up the CPUs, too: gap-cpu1 and gap-cpu2 become gap
     #[arg(long)]
     pub(crate) across_cpus: bool,
+    /// Add up all the same what differs in these: rate, size, transport, load, timer ...
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) across: Vec<Component>,
     /// Leave out directories that cannot be read whole, and say so; the sum is then not trustworthy
     #[arg(long)]
     pub(crate) skip_damaged: bool,
     /// Do not copy the tables of single gaps and events
-    #[arg(long)]
+    #[arg(long, conflicts_with = "max_disk")]
     pub(crate) without_tables: bool,
     /// Most bytes of tables to copy
     #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = parse::size)]

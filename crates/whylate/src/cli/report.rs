@@ -23,7 +23,7 @@ pub(crate) struct Report {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", conflicts_with = "html")]
     pub(crate) percentiles: Option<Percentiles>,
     /// Draw which thread had the CPU when, from FROM to TO after the beginning of the run, such as
     /// 1s..1.5s [default: around the first missed deadline, or the beginning]

@@ -59,7 +59,7 @@ pub(crate) struct Rta {
     #[arg(long, value_enum, help_heading = "The tasks")]
     pub(crate) assign: Option<Assign>,
     /// What the operating system takes: switch=3us,tick=15us/4ms, the directory of a run of
-    /// switch-cost, or `measured` for the last run
+    /// switch-cost, or `measured` for the last one of them on this host as it is now
     #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
     pub(crate) overhead: Option<String>,
     /// Simulate the worst patterns of releases that are known, and N random ones
@@ -80,9 +80,9 @@ pub(crate) struct Rta {
     /// The CPU [default: the last one]
     #[arg(long, value_name = "CPU", help_heading = "The run")]
     pub(crate) cpus: Option<String>,
-    /// Records of the execution trace, in all
-    #[arg(long, value_name = "N", default_value = "300000", help_heading = "The run")]
-    pub(crate) records: NonZeroU32,
+    /// Records of the execution trace, in all [default: 300000]
+    #[arg(long, value_name = "N", help_heading = "The run")]
+    pub(crate) records: Option<NonZeroU32>,
 }
 
 /// Who gets the CPU.

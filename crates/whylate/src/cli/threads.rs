@@ -60,7 +60,7 @@ pub(crate) struct Threads {
     #[arg(long, value_name = "DIR")]
     pub(crate) rt_app_log: Option<PathBuf>,
     /// Fail where there is no kernel trace to hold the rules of inference against
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_trace")]
     pub(crate) validate: bool,
     /// Close segments and write run.json this often
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]

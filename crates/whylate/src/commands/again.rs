@@ -1,15 +1,19 @@
 //! The same command several times, each in a process of its own, and the sum of what they recorded.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
-use whylate_model::directory::RunDir;
+use whylate_model::identity::Component;
+use whylate_model::output;
 use whylate_report::merge::{Merged, Request, merge};
 
-use super::Exit;
+use super::{Exit, finish};
 use crate::cli::{Common, Format};
+use crate::out::say;
 use crate::stopping::Stopping;
 
 /// Options of the whole that a single run gets values of its own for.
@@ -23,13 +27,13 @@ const TABLE_BYTES: u64 = 1 << 30;
 /// adds them up into `sum` beside them.
 pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result<Exit> {
     let home = common.output.clone().unwrap_or_else(whylate_record::default_directory);
-    std::fs::create_dir(&home)
-        .with_context(|| format!("cannot make {} for {runs} runs: is it there?", home.display()))?;
+    output::make_directory(&home)
+        .with_context(|| format!("cannot make {} for {runs} runs", home.display()))?;
     let mut directories = Vec::new();
     let (program, words) = this_command()?;
     for number in 1..=runs {
         let directory = home.join(format!("run-{number}"));
-        anstream::eprintln!("run {number} of {runs}: {}", directory.display());
+        say!("run {number} of {runs}: {}", directory.display());
         let mut command = Command::new(&program);
         command.args(&words).args(["--format", "json", "-o"]).arg(&directory);
         if let Some(seed) = common.seed {
@@ -54,52 +58,43 @@ pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result
     let into = home.join("sum");
     let Merged { run, left_out } = merge(&sum(directories), &into)?;
     for sentence in &left_out {
-        anstream::eprintln!("left out: {sentence}");
+        say!("left out: {sentence}");
     }
-    super::print(&run, None, common.format, common.percentiles)?;
-    if common.format == Format::Text {
-        anstream::println!("\nRun directory: {}", into.display());
-    }
-    page(&into, &run);
-    Ok(super::exit(&run))
+    let printed = super::print(&run, None, common.format, common.percentiles);
+    finish(&run, &into, printed, common.format == Format::Text)
 }
 
 fn sum(directories: Vec<PathBuf>) -> Request {
     Request {
         directories,
         across_cpus: false,
+        // One command line asked for all of them: what each run held of its rate is told by the sum.
+        across: vec![Component::Rate],
         skip_damaged: false,
         tables: true,
         table_bytes: TABLE_BYTES,
-        command_line: std::env::args().collect(),
-    }
-}
-
-/// The sum is stored and printed: without its page it is as good as before.
-fn page(into: &Path, run: &whylate_model::run::Run) {
-    let directory = RunDir::open(into).map_err(Into::into);
-    if let Err(error) = directory.and_then(|of| whylate_report::html::write(&of, run)) {
-        anstream::eprintln!("{error}");
+        command_line: whylate_record::command_line(),
     }
 }
 
 /// This program, and the words of its command line for a single run.
-fn this_command() -> Result<(PathBuf, Vec<String>)> {
+fn this_command() -> Result<(PathBuf, Vec<OsString>)> {
     let program = std::env::current_exe().context("cannot tell which program this is")?;
-    Ok((program, without_own(std::env::args().skip(1))))
+    Ok((program, without_own(std::env::args_os().skip(1))))
 }
 
-fn without_own(words: impl Iterator<Item = String>) -> Vec<String> {
+fn without_own(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut kept = Vec::new();
-    let mut words = words;
     while let Some(word) = words.next() {
-        if OWN.contains(&word.as_str()) || word == OWN_SHORT {
+        let bytes = word.as_bytes();
+        if OWN.iter().any(|own| own.as_bytes() == bytes) || bytes == OWN_SHORT.as_bytes() {
             // Its value goes with it.
             words.next();
             continue;
         }
-        let joined = word.split_once('=').is_some_and(|(name, _)| OWN.contains(&name));
-        if !joined && !word.starts_with(OWN_SHORT) {
+        let name = bytes.split(|byte| *byte == b'=').next().unwrap_or_default();
+        let joined = OWN.iter().any(|own| own.as_bytes() == name);
+        if !joined && !bytes.starts_with(OWN_SHORT.as_bytes()) {
             kept.push(word);
         }
     }
@@ -108,13 +103,17 @@ fn without_own(words: impl Iterator<Item = String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
     fn a_single_run_gets_all_words_but_those_of_the_whole() {
         let words =
             "rtt --rate 1kpps --runs 5 -o x --outstanding 1 --seed=3 --format json -oy --quick";
-        let kept = without_own(words.split(' ').map(str::to_owned));
-        assert_eq!(kept.join(" "), "rtt --rate 1kpps --outstanding 1 --quick");
+        let kept = without_own(words.split(' ').map(OsString::from));
+        assert_eq!(kept.join(OsStr::new(" ")), "rtt --rate 1kpps --outstanding 1 --quick");
+        let odd = OsStr::from_bytes(b"/tmp/a\xff.toml").to_owned();
+        assert_eq!(without_own([odd.clone()].into_iter()), [odd]);
     }
 }

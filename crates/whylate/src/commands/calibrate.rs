@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use whylate_host::{calibrations, last_run};
 use whylate_model::Nanos;
-use whylate_model::directory::RunDir;
 use whylate_port::Transport;
 use whylate_record::calibrate::foreign::{ForeignRequest, Metric, Passes, Statistic, Unit};
 use whylate_record::calibrate::planted::Plant;
@@ -14,8 +13,9 @@ use whylate_record::progress::Progress;
 use whylate_record::rtt::backends::Backend;
 
 use super::gaps::measured;
-use super::{Exit, exit, print};
+use super::{Exit, finish, print};
 use crate::cli::{Calibrate, Format, MetricStatistic, MetricUnit};
+use crate::out::say;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -56,26 +56,18 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
     for told in [last_run::remember(&run.host, &path), calibrated] {
         // The run is stored: what will not be remembered takes nothing from it.
         if let Err(error) = told {
-            anstream::eprintln!("{error}");
+            say!("{error}");
         }
     }
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }
-    print(run, None, options.format, options.percentiles)?;
-    if options.format == Format::Text {
-        anstream::println!("\nRun directory: {}", path.display());
-    }
-    // The run is stored and printed: without its page it is as good as before.
-    let page = RunDir::open(&path).map_err(Into::into);
-    if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, run)) {
-        anstream::eprintln!("{error}");
-    }
-    Ok(exit(run))
+    let printed = print(run, None, options.format, options.percentiles);
+    finish(run, &path, printed, options.format == Format::Text)
 }
 
 fn usage(refusal: &str) -> Exit {
-    anstream::eprintln!("whylate calibrate: {refusal}");
+    say!("whylate calibrate: {refusal}");
     Exit::Usage
 }
 
@@ -156,7 +148,7 @@ fn request(options: &Calibrate, foreign: Option<ForeignRequest>) -> Result<Reque
         hold_idle_states: !options.no_dma_latency,
         plant: bias.or_else(|| options.plant_tail.map(Plant::Tail)),
         foreign,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         seed: options.seed.unwrap_or_else(whylate_record::draw_seed),
     })
 }

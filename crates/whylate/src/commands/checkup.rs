@@ -5,7 +5,7 @@ use whylate_model::{CpuId, CpuList, Nanos};
 use whylate_record::RecordError;
 use whylate_record::checkup::{Request, Times, record};
 
-use super::{Beginning, Exit, begin, conclude, gaps};
+use super::{Beginning, Exit, Refused, begin, conclude, gaps};
 use crate::cli::Checkup;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -28,7 +28,7 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
         hold_idle_states: !options.common.no_dma_latency,
         trace: !options.common.no_trace,
         seed,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         program,
     };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
@@ -39,14 +39,14 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
 /// The CPU to check up: the one that was named, or the last of those that could be.
 fn one_of(words: Option<&str>, measured: &[CpuId]) -> Result<CpuId> {
     match (words, measured) {
-        (Some(words), [_, _, ..]) => anyhow::bail!(
+        (Some(words), [_, _, ..]) => Err(Refused::because(format!(
             "--cpu {words} names {} CPUs ({}), and the check-up is of one: name one of them, or \
              measure them all with `whylate gaps --cpus {words}`",
             measured.len(),
             CpuList(measured)
-        ),
+        ))),
         (_, [.., last]) => Ok(*last),
-        (_, []) => anyhow::bail!("no CPU to check up: name one with --cpu"),
+        (_, []) => Err(Refused::because("no CPU to check up: name one with --cpu")),
     }
 }
 

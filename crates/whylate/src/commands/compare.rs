@@ -5,12 +5,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
-use whylate_report::Style;
+use whylate_model::output;
 use whylate_report::compare::{self, Outcome, Request, junit};
 use whylate_report::terminal::compare::render;
 
-use super::{Exit, colour};
+use super::{Exit, style};
 use crate::cli::{Cli, Compare, Shape};
+use crate::out;
 
 pub(super) fn run(options: &Compare) -> Result<Exit> {
     let compared = compare::compare(&request(options))?;
@@ -23,12 +24,11 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
     }
     match options.format {
         Shape::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
-            anstream::print!("{}", render(comparison, style));
+            out::print(render(comparison, style()))?;
         }
         Shape::Json => {
             let text = comparison.to_json().context("cannot write the comparison as JSON")?;
-            anstream::print!("{text}");
+            out::print(text)?;
         }
     }
     let any = |wanted: fn(&Outcome) -> bool| {
@@ -48,6 +48,15 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
 fn request(options: &Compare) -> Request {
     let (before, after) = match (&options.runs[..], &options.baseline[..]) {
         ([before, after], []) => (vec![before.clone()], vec![after.clone()]),
+        ([], baseline) => {
+            let taken: Vec<String> = baseline.iter().map(|of| of.display().to_string()).collect();
+            let text = format!(
+                "--baseline takes all that follows ({}), and nothing is left to compare with it: name \
+                 the runs that came after first, as `whylate compare AFTER --baseline BEFORE`",
+                taken.join(" ")
+            );
+            Cli::command().error(ErrorKind::WrongNumberOfValues, text).exit()
+        }
         (after, baseline) if !baseline.is_empty() => (baseline.to_vec(), after.to_vec()),
         (others, _) => {
             let text = format!(
@@ -61,6 +70,7 @@ fn request(options: &Compare) -> Request {
         before,
         after,
         series: options.series.clone(),
+        across: options.across.clone(),
         side_by_side: options.side_by_side,
         limits: options.limits.clone(),
     }
@@ -69,8 +79,8 @@ fn request(options: &Compare) -> Request {
 /// Writes a file, or stdout for `-`.
 fn write(file: &Path, text: &str) -> Result<()> {
     if file == Path::new("-") {
-        anstream::print!("{text}");
-        return Ok(());
+        return out::print(text);
     }
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    let written = output::write(file, text.as_bytes());
+    written.with_context(|| format!("cannot write {}", file.display()))
 }

@@ -17,6 +17,7 @@ use whylate_record::progress::Progress;
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::{Delay, Truths};
+use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -32,7 +33,7 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
     let what = match unfit(options).map_or_else(|| what(options, seed), Err) {
         Ok(what) => what,
         Err(why) => {
-            anstream::eprintln!("whylate delay: {why}");
+            say!("whylate delay: {why}");
             return Ok(Exit::Usage);
         }
     };

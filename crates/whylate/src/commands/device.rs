@@ -16,6 +16,7 @@ use whylate_sys::affinity;
 use super::gaps::{housekeeping, measured};
 use super::{Beginning, Exit, begin, conclude, quick};
 use crate::cli::{Device, Ignored, StampedAt};
+use crate::out::say;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -30,7 +31,7 @@ const QUICK_TRIALS: u32 = 3;
 
 pub(super) fn run(options: &Device) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        anstream::eprintln!("whylate device: {why}");
+        say!("whylate device: {why}");
         return Ok(Exit::Usage);
     }
     match (&options.captures, &options.the_box) {
@@ -87,7 +88,7 @@ fn line(list: &[String]) -> Option<LineBetween> {
 fn of_box(options: &Device, the_box: &TheBox) -> Result<Exit> {
     let question = question(options, the_box)?;
     if let Err(error) = question.check() {
-        anstream::eprintln!("whylate device: {error}");
+        say!("whylate device: {error}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
@@ -152,7 +153,7 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         hold_idle_states: !options.common.no_dma_latency,
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
         seed: 0,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         quick: options.common.quick,
     })
 }
@@ -199,7 +200,7 @@ fn of_captures(options: &Device, captures: &[PathBuf]) -> Result<Exit> {
         stamped: stamped(&options.stamped),
         cut: if options.cut { Cut::Taken } else { Cut::Refused },
         seed,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
     };
     let recorded = record_captures(&question, directory, &stopping.stop, &mut progress)?;
     drop(progress);

@@ -8,10 +8,10 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::doctor::Compared;
 use whylate_model::host::Fingerprint;
-use whylate_report::Style;
 
 use super::Exit;
 use crate::cli::{Doctor, Findings};
+use crate::out;
 
 pub(super) fn run(options: &Doctor) -> Result<Exit> {
     let root = options.root.as_deref().unwrap_or(Path::new("/"));
@@ -26,14 +26,14 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
     }
     match options.format {
         Findings::Text => {
-            let style = Style { colour: super::colour(), ..Style::default() };
-            let text = whylate_report::terminal::doctor::render(&diagnosis, options.all, style);
-            anstream::print!("{text}");
+            let text =
+                whylate_report::terminal::doctor::render(&diagnosis, options.all, super::style());
+            out::print(text)?;
         }
         Findings::Json => {
             let text = serde_json::to_string_pretty(&diagnosis)
                 .context("cannot write the diagnosis as JSON")?;
-            anstream::println!("{text}");
+            out::print(text + "\n")?;
         }
     }
     Ok(Exit::Done)

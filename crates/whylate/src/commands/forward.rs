@@ -12,6 +12,7 @@ use whylate_record::progress::Progress;
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::Forward;
+use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -22,7 +23,7 @@ const MOST_CPUS: usize = 2;
 
 pub(super) fn run(options: &Forward) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        anstream::eprintln!("whylate forward: {why}");
+        say!("whylate forward: {why}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;

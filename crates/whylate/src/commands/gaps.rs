@@ -12,7 +12,7 @@ use whylate_record::gaps::{Request, record};
 use whylate_record::{matrix, scoring, storage};
 use whylate_sys::affinity;
 
-use super::{Beginning, Exit, begin, conclude, quick};
+use super::{Beginning, Exit, Refused, begin, conclude, quick, within};
 use crate::cli::{Gaps, Loop};
 use crate::parse;
 use crate::progress::Shown;
@@ -25,21 +25,26 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
     let cgroup = cgroup(options.cpus.as_deref())?;
     let housekeeping = housekeeping(options.common.housekeeping.as_deref())?;
     if options.selftest && measured.len() > 1 {
-        anyhow::bail!("the self-test interrupts one CPU: name it, such as --cpus {}", measured[0]);
+        let told =
+            format!("the self-test interrupts one CPU: name it, such as --cpus {}", measured[0]);
+        return Err(Refused::because(told));
     }
     if options.selftest && options.threshold.is_some_and(|given| given > scoring::SHORTEST_JUDGED) {
-        anyhow::bail!(
+        return Err(Refused::because(format!(
             "the self-test plants interruptions from {} on, which a larger --threshold would not see",
             scoring::SHORTEST_JUDGED
-        );
+        )));
     }
     if options.common.quick && quick(options.duration, true) < parse::SHORTEST {
-        anyhow::bail!(
+        return Err(Refused::because(format!(
             "a tenth of {} is too short to measure anything: give --duration {} or leave --quick out",
             options.duration,
-            whylate_model::Nanos(10 * parse::SHORTEST.0)
-        );
+            Nanos(10 * parse::SHORTEST.0)
+        )));
     }
+    let duration = quick(options.duration, options.common.quick);
+    within(options.threshold, "--threshold", duration)?;
+    within(options.threshold_stop, "--threshold-stop", duration)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { cgroup, ..request(options, measured, housekeeping, seed) };
     let recorded = if options.matrix {
@@ -56,8 +61,9 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
 pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
     let topology = Topology::read(Path::new("/"))?;
     if let Some(words) = words {
-        let (spec, allowed): (CpuSpec, _) = (words.parse()?, cpus::allowed(&topology)?);
-        return Ok(cpus::resolve(&spec, &topology, &allowed)?);
+        let spec: CpuSpec = words.parse().map_err(Refused::because)?;
+        let allowed = cpus::allowed(&topology)?;
+        return cpus::resolve(&spec, &topology, &allowed).map_err(Refused::because);
     }
     Ok(all_but_the_first(affinity::get()))
 }
@@ -71,7 +77,7 @@ fn all_but_the_first(mut cpus: Vec<CpuId>) -> Vec<CpuId> {
 
 /// The cgroup that the words name, to measure inside of.
 fn cgroup(words: Option<&str>) -> Result<Option<PathBuf>> {
-    let spec = words.map(str::parse).transpose()?;
+    let spec = words.map(str::parse).transpose().map_err(Refused::because)?;
     Ok(spec.and_then(|spec| match spec {
         CpuSpec::Cgroup(path) => Some(path),
         CpuSpec::List(_) | CpuSpec::Isolated | CpuSpec::All => None,
@@ -128,7 +134,7 @@ fn request(
         on_threshold: options.on_threshold.clone(),
         storage: storage::Limits { max_bytes: options.max_disk, checkpoint: options.checkpoint },
         seed,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question,
     }
 }

@@ -1,12 +1,11 @@
 //! `whylate hourglass`.
 
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use whylate_gap::Threshold;
 use whylate_host::last_run;
 use whylate_model::Nanos;
-use whylate_model::directory::RunDir;
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::hourglass::Output;
@@ -14,8 +13,9 @@ use whylate_rta::hourglass::{self, Hourglass as Line};
 use whylate_sys::affinity;
 
 use super::threads::not_understood;
-use super::{Exit, exit};
+use super::{Exit, finish};
 use crate::cli::Hourglass;
+use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     let line = match hourglass::parse(&options.words) {
         Ok(line) => line,
         Err(error) => {
-            anstream::eprintln!("whylate hourglass: {error}");
+            say!("whylate hourglass: {error}");
             return Ok(Exit::Usage);
         }
     };
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     drop(progress);
     let run = &set.recorded.run;
     if let Err(error) = last_run::remember(&run.host, &path) {
-        anstream::eprintln!("{error}");
+        say!("{error}");
     }
     if stopping.twice() {
         return Ok(Exit::Abandoned);
@@ -60,18 +60,17 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         hz: run.clock.hz,
         raw,
     };
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    output.write(&mut out).context("cannot write the execution trace")?;
+    let printed = out::with(|out| {
+        let mut out = BufWriter::new(out);
+        output.write(&mut out)?;
+        out.flush()
+    });
     for warning in &run.warnings {
-        anstream::eprintln!("{warning}");
+        say!("{warning}");
     }
-    // The run is stored and printed: without its page it is as good as before.
-    let page = RunDir::open(&path).map_err(Into::into);
-    if let Err(error) = page.and_then(|directory| whylate_report::html::write(&directory, run)) {
-        anstream::eprintln!("{error}");
-    }
-    anstream::eprintln!("Run directory: {}", path.display());
-    Ok(exit(run))
+    // Standard output is the execution trace's alone.
+    say!("Run directory: {}", path.display());
+    finish(run, &path, printed, false)
 }
 
 fn request(line: Line, seed: u64) -> Request {
@@ -100,7 +99,7 @@ fn request(line: Line, seed: u64) -> Request {
         passes: 0,
         storage: storage::Limits::default(),
         seed,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question,
         load: Vec::new(),
         bed: None,

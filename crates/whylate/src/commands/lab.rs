@@ -10,6 +10,7 @@ use whylate_net::{NetError, lab};
 
 use super::Exit;
 use crate::cli::{Action, Findings, Kind, Lab};
+use crate::out::{self, say};
 
 pub(super) fn run(options: &Lab) -> Result<Exit> {
     match &options.action {
@@ -31,20 +32,20 @@ fn up(kind: Kind, name: &str, queues: NonZeroU32, tap: Tap) -> Result<Exit> {
         Kind::Open => BedKind::Open,
     };
     let bed = lab::up(&Journal::open()?, name, kind, queues, tap)?;
-    show(&LabStatus { format_version: LAB_VERSION, beds: vec![bed] });
+    show(&LabStatus { format_version: LAB_VERSION, beds: vec![bed] })?;
     Ok(Exit::Done)
 }
 
 fn down(name: &str) -> Result<Exit> {
     mend();
     for left in lab::down(name)? {
-        anstream::eprintln!(
+        say!(
             "process {} ({}) is still inside: its namespace has no name any more, and goes with it",
             left.pid,
             whylate_model::Printable(&left.name),
         );
     }
-    anstream::println!("The bed {name} is down.");
+    out::print(format_args!("The bed {name} is down.\n"))?;
     Ok(Exit::Done)
 }
 
@@ -57,22 +58,22 @@ fn status(name: Option<&str>, format: Findings) -> Result<Exit> {
         }
     };
     match format {
-        Findings::Text => show(&all),
+        Findings::Text => show(&all)?,
         Findings::Json => {
             let text =
                 serde_json::to_string_pretty(&all).context("cannot write the beds as JSON")?;
-            anstream::println!("{text}");
+            out::print(text + "\n")?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn show(all: &LabStatus) {
-    anstream::print!("{}", whylate_report::terminal::lab::render(all, super::style()));
+fn show(all: &LabStatus) -> Result<()> {
+    out::print(whylate_report::terminal::lab::render(all, super::style()))
 }
 
 fn mend() {
     for line in whylate_record::mend_what_dead_runs_left() {
-        anstream::eprintln!("{line}");
+        say!("{line}");
     }
 }

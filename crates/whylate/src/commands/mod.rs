@@ -26,10 +26,12 @@ mod threads;
 mod wake;
 mod watch;
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use whylate_host::last_run;
+use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust;
@@ -39,6 +41,7 @@ use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::{Percentiles, Style, Traced};
 
 use crate::cli::{Cli, Command, Common, Format};
+use crate::out::{self, say};
 use crate::stopping::Stopping;
 
 /// Exit status.
@@ -57,6 +60,41 @@ pub(crate) enum Exit {
     NotTrustworthy = 4,
     /// Second Ctrl-C.
     Abandoned = 130,
+}
+
+/// Words that say nothing that can be done here: status 2, and nothing was touched.
+#[derive(Debug)]
+pub(crate) struct Refused(String);
+
+impl Refused {
+    /// For this reason, with what to write.
+    fn because(reason: impl fmt::Display) -> anyhow::Error {
+        Self(reason.to_string()).into()
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The status of a command that ended by an error.
+pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
+    if error.is::<Refused>() { Exit::Usage } else { Exit::CouldNotMeasure }
+}
+
+/// Refuses a limit for gaps that none can reach: none is longer than the run.
+fn within(limit: Option<Nanos>, name: &str, duration: Nanos) -> Result<()> {
+    match limit {
+        Some(limit) if limit >= duration => Err(Refused::because(format!(
+            "{name} {limit} has no effect: no gap is longer than the {duration} of the run; give \
+             less, or a longer --duration"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Runs what the command line asks for.
@@ -108,13 +146,18 @@ fn begin(common: &Common, progress: &mut dyn Progress) -> Result<Beginning> {
 /// Remembers the host, prints what was recorded and judges it.
 fn conclude(
     recorded: &Recorded,
-    path: &std::path::Path,
+    path: &Path,
     common: &Common,
     stopping: &Stopping,
 ) -> Result<Exit> {
     // The run is stored: that doctor will not tell what changed since takes nothing from it.
     if let Err(error) = last_run::remember(&recorded.run.host, path) {
-        anstream::eprintln!("{error}");
+        say!("{error}");
+    }
+    if recorded.run.switch_cost.is_some()
+        && let Err(error) = last_run::remember_switch_cost(&recorded.run.host, path)
+    {
+        say!("{error}");
     }
     if stopping.twice() {
         return Ok(Exit::Abandoned);
@@ -122,16 +165,22 @@ fn conclude(
     let directory = RunDir::open(path);
     let traced = directory.as_ref().ok().and_then(|of| OnDisk::read(of, &recorded.run, None));
     let traced = traced.as_ref().map(|recorded| Traced { recorded, trace: false });
-    print(&recorded.run, traced, common.format, common.percentiles)?;
-    if common.format == Format::Text {
-        anstream::println!("\nRun directory: {}", path.display());
+    let printed = print(&recorded.run, traced, common.format, common.percentiles);
+    finish(&recorded.run, path, printed, common.format == Format::Text)
+}
+
+/// Says where a run is stored that was printed, or could not be, makes its page, and judges it.
+fn finish(run: &Run, path: &Path, printed: Result<()>, say_where: bool) -> Result<Exit> {
+    let place = || out::print(format_args!("\nRun directory: {}\n", path.display()));
+    let printed = printed.and_then(|()| if say_where { place() } else { Ok(()) });
+    // The run is stored: without its page it is as good as before.
+    let page = RunDir::open(path).map_err(Into::into);
+    if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, run)) {
+        say!("{error}");
     }
-    // The run is stored and printed: without its page it is as good as before.
-    let page = directory.map_err(Into::into);
-    if let Err(error) = page.and_then(|run| whylate_report::html::write(&run, &recorded.run)) {
-        anstream::eprintln!("{error}");
-    }
-    Ok(exit(&recorded.run))
+    let stored = || format!("the run is complete in {0}: `whylate report {0}`", path.display());
+    printed.with_context(stored)?;
+    Ok(exit(run))
 }
 
 fn print(
@@ -143,20 +192,31 @@ fn print(
     match format {
         Format::Text => {
             let percentiles = percentiles.unwrap_or_default();
-            let style = Style { colour: colour(), percentiles, ..Style::default() };
-            anstream::print!("{}", whylate_report::render_with(run, traced, style));
+            let style = Style { percentiles, ..style() };
+            out::print(whylate_report::render_with(run, traced, style))
         }
         Format::Json => {
             let text = serde_json::to_string_pretty(run).context("cannot write the run as JSON")?;
-            anstream::println!("{text}");
+            out::print(text + "\n")
         }
     }
-    Ok(())
 }
 
 /// How text is printed here.
 fn style() -> Style {
-    Style { colour: colour(), ..Style::default() }
+    let usual = Style::default();
+    let asked = std::env::var("COLUMNS").ok();
+    let width = asked.and_then(|columns| width(&columns)).unwrap_or(usual.width);
+    Style { colour: colour(), width, ..usual }
+}
+
+/// The columns that COLUMNS asks for; none where it says nothing that can be.
+fn width(columns: &str) -> Option<usize> {
+    /// Narrower than this no table can be read.
+    const NARROWEST: usize = 40;
+    /// Wider than this no line can.
+    const WIDEST: usize = 400;
+    columns.trim().parse().ok().filter(|columns| (NARROWEST..=WIDEST).contains(columns))
 }
 
 /// Colour only where a terminal shows it and the user has not said no.
@@ -179,8 +239,8 @@ fn bed(name: Option<&str>) -> Result<Option<Bed>> {
 }
 
 /// A tenth of the time, for `--quick`.
-fn quick(time: whylate_model::Nanos, quick: bool) -> whylate_model::Nanos {
-    if quick { whylate_model::Nanos(time.0 / 10) } else { time }
+fn quick(time: Nanos, quick: bool) -> Nanos {
+    if quick { Nanos(time.0 / 10) } else { time }
 }
 
 #[cfg(test)]
@@ -188,8 +248,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn columns_that_can_be_are_the_width_and_all_else_is_none() {
+        assert_eq!([width("40"), width("132\n"), width("400")], [Some(40), Some(132), Some(400)]);
+        for text in ["", "0", "39", "401", "-80", "eighty", "99999999999999999999999"] {
+            assert_eq!(width(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn quick_is_a_tenth() {
-        let minute = whylate_model::Nanos(60_000_000_000);
+        let minute = Nanos(60_000_000_000);
         assert_eq!(quick(minute, true).0, 6_000_000_000);
         assert_eq!(quick(minute, false), minute);
     }

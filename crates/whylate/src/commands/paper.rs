@@ -7,11 +7,12 @@ use whylate_model::Nanos;
 use whylate_model::paper::Paper as Repeated;
 use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
-use whylate_report::{Style, paper, terminal};
+use whylate_report::{paper, terminal};
 
 use super::gaps::measured;
-use super::{Exit, colour, switch_runner};
+use super::{Exit, style, switch_runner};
 use crate::cli::{Format, Paper, Which};
+use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -32,15 +33,15 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
     let of_killer =
         options.tools.is_some() || options.config.is_some() || !options.import.is_empty();
     if options.which != Which::Killer2017 && of_killer {
-        anstream::eprintln!("whylate paper: --tools, --config and --import are of killer2017");
+        say!("whylate paper: --tools, --config and --import are of killer2017");
         return Ok(Exit::Usage);
     }
     if let Some(error) = options.tools.as_deref().and_then(|of| killer2017::check_tools(of).err()) {
-        anstream::eprintln!("whylate paper: {error}");
+        say!("whylate paper: {error}");
         return Ok(Exit::Usage);
     }
     if let Some(error) = options.only.as_deref().and_then(|only| check(only).err()) {
-        anstream::eprintln!("whylate paper: {error}");
+        say!("whylate paper: {error}");
         return Ok(Exit::Usage);
     }
     let cpus = measured(options.cpus.as_deref())?;
@@ -69,26 +70,22 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }
-    print(&repeated, options.format)?;
+    let printed = print(&repeated, options.format);
     match paper::write(&path, &repeated) {
-        Ok(page) => anstream::eprintln!("Page: {}", page.display()),
-        Err(error) => anstream::eprintln!("{error}"),
+        Ok(page) => say!("Page: {}", page.display()),
+        Err(error) => say!("{error}"),
     }
-    anstream::eprintln!("Directory: {}", path.display());
-    Ok(Exit::Done)
+    say!("Directory: {}", path.display());
+    printed.map(|()| Exit::Done)
 }
 
 /// Prints a repetition, now or from its directory.
 pub(super) fn print(repeated: &Repeated, format: Format) -> Result<()> {
     match format {
-        Format::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
-            anstream::print!("{}", terminal::paper::render(repeated, style));
-        }
+        Format::Text => out::print(terminal::paper::render(repeated, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(repeated);
-            anstream::println!("{}", text.context("cannot write it as JSON")?);
+            out::print(text.context("cannot write it as JSON")? + "\n")
         }
     }
-    Ok(())
 }

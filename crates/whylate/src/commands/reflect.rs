@@ -24,6 +24,7 @@ use whylate_record::{Asked, RecordError, Recorded};
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::{Reflect, ReflectPort, ReflectStdin, refused_of_socket};
+use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -38,7 +39,7 @@ const NOT_HERE: &str = "answers at an address of a network, and loopback is none
 
 pub(super) fn run(options: &Reflect) -> Result<Exit> {
     if let Some(refusal) = refused(options) {
-        anstream::eprintln!("whylate reflect: {refusal}");
+        say!("whylate reflect: {refusal}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;

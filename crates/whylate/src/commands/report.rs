@@ -1,8 +1,6 @@
 //! `whylate report DIR`.
 
-use std::io::Write;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use whylate_model::directory::RunDir;
 use whylate_model::paper::Paper;
 use whylate_report::execution::recorded::Recorded;
@@ -10,12 +8,13 @@ use whylate_report::{Traced, html};
 
 use super::Exit;
 use crate::cli::Report;
+use crate::out::{self, say};
 
 pub(super) fn run(options: &Report) -> Result<Exit> {
+    let directory = RunDir::open(&options.run)?;
     if let Some(repeated) = Paper::read(&options.run)? {
         return of_paper(options, &repeated);
     }
-    let directory = RunDir::open(&options.run)?;
     let run = directory.read_run()?;
     match &options.html {
         None => {
@@ -24,15 +23,13 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
             let trace = options.trace.is_some();
             let traced = recorded.as_ref().map(|recorded| Traced { recorded, trace });
             if trace && traced.is_none() {
-                anstream::eprintln!(
-                    "there is no execution trace: this is not a run of a set of threads"
-                );
+                say!("there is no execution trace: this is not a run of a set of threads");
             }
             super::print(&run, traced, options.format, options.percentiles)?;
         }
         Some(file) if file.as_os_str() == "-" => {
             let page = html::render(&directory, &run)?;
-            std::io::stdout().write_all(page.as_bytes()).context("cannot print the page")?;
+            out::with(|out| out.write_all(page.as_bytes()))?;
         }
         Some(file) => html::write_to(&directory, &run, file)?,
     }
@@ -46,7 +43,7 @@ fn of_paper(options: &Report, repeated: &Paper) -> Result<Exit> {
         None => super::paper::print(repeated, options.format)?,
         Some(file) if file.as_os_str() == "-" => {
             let page = whylate_report::paper::page(&options.run, repeated);
-            std::io::stdout().write_all(page.as_bytes()).context("cannot print the page")?;
+            out::with(|out| out.write_all(page.as_bytes()))?;
         }
         Some(file) => whylate_report::paper::write_to(file, &options.run, repeated)?,
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use whylate_gap::Threshold;
+use whylate_host::fingerprint;
 use whylate_host::last_run::{self, Recall};
 use whylate_model::directory::RunDir;
 use whylate_model::prediction::{Prediction, ReleaseJitter};
@@ -13,7 +14,7 @@ use whylate_model::{CpuId, Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::prediction::{Releases, beside};
-use whylate_report::{Style, render_prediction};
+use whylate_report::render_prediction;
 use whylate_rta::analysis::assign::{Assignment, assign};
 use whylate_rta::analysis::of_set::{self, OfSet, Policy as By, Taken};
 use whylate_rta::analysis::word::{self, Word};
@@ -26,8 +27,9 @@ use whylate_threads::timers::keeps_cpu_up_to;
 
 use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
-use super::{Beginning, Exit, begin, colour, conclude, quick};
+use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
 use crate::cli::{Assign, Format, Jitter, Policy, Rta};
+use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -35,10 +37,15 @@ use crate::stopping::Stopping;
 const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long tasks run that do not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Records of the execution trace.
+const RECORDS: u64 = 300_000;
 /// Seed of simulations where none is given: the same question has the same answer.
 const SEED: u64 = 1;
 
 pub(super) fn run(options: &Rta) -> Result<Exit> {
+    if let Some(refusal) = without_effect(options) {
+        return Err(Refused::because(refusal));
+    }
     let prepared = Wanted::of(options).and_then(|wanted| {
         let prediction = wanted.predict(options, None)?;
         Ok((wanted, prediction))
@@ -46,7 +53,7 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     let (wanted, prediction) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            anstream::eprintln!("whylate rta: {error:#}");
+            say!("whylate rta: {error:#}");
             return Ok(Exit::Usage);
         }
     };
@@ -56,7 +63,7 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     }
     // What is known beforehand is said beforehand.
     if prediction.feasible != Some(true) && options.common.format == Format::Text {
-        anstream::eprintln!(
+        say!(
             "{}",
             prediction.notes.first().map_or(
                 "By analysis deadlines may be missed; running the tasks all the same",
@@ -67,18 +74,50 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     measure(options, &wanted, prediction)
 }
 
+/// What was asked for and would change nothing.
+fn without_effect(options: &Rta) -> Option<String> {
+    let common = &options.common;
+    let of_run = [
+        (common.output.is_some(), "--output"),
+        (common.percentiles.is_some(), "--percentiles"),
+        (common.housekeeping.is_some(), "--housekeeping"),
+        (common.quick, "--quick"),
+        (common.no_dma_latency, "--no-dma-latency"),
+        (common.no_trace, "--no-trace"),
+        (options.duration.is_some(), "--duration"),
+        (options.cpus.is_some(), "--cpus"),
+        (options.records.is_some(), "--records"),
+    ];
+    let name = |of: &[(bool, &'static str)]| of.iter().find(|(given, _)| *given).map(|of| of.1);
+    if let Some(name) = name(&of_run).filter(|_| !options.run) {
+        return Some(format!(
+            "{name} is of the run, and nothing is run without --run: add --run, or leave {name} out"
+        ));
+    }
+    if common.seed.is_some() && !options.run && options.simulate.is_none() {
+        return Some(
+            "--seed is of what is random, and the analysis has nothing random: add --simulate or \
+             --run, or leave --seed out"
+                .to_owned(),
+        );
+    }
+    if options.assign.is_some() && options.policy != Policy::Fp {
+        return Some(
+            "--assign gives out fixed priorities, which only --policy fp has: leave one of them out"
+                .to_owned(),
+        );
+    }
+    None
+}
+
 fn print(prediction: &Prediction, format: Format) -> Result<()> {
     match format {
-        Format::Text => {
-            let style = Style { colour: colour(), ..Style::default() };
-            anstream::print!("{}", render_prediction(prediction, style));
-        }
+        Format::Text => out::print(render_prediction(prediction, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(prediction);
-            anstream::println!("{}", text.context("cannot write the prediction as JSON")?);
+            out::print(text.context("cannot write the prediction as JSON")? + "\n")
         }
     }
-    Ok(())
 }
 
 /// What is to be predicted.
@@ -101,6 +140,14 @@ impl Wanted {
         let (file, tables_in) = match &options.file {
             None => (File { set: TaskSet::default(), duration: None, seed: None }, None),
             Some(path) => {
+                if path.extension().is_some_and(|of| of.eq_ignore_ascii_case("json")) {
+                    bail!(
+                        "{0} is a workload of rt-app by its name, and what is analysed is a task set \
+                         in TOML: run it with `whylate threads {0}`, or write its tasks as --task \
+                         \"C T\"",
+                        path.display()
+                    );
+                }
                 let file = file::read(path).with_context(|| path.display().to_string())?;
                 (file, path.parent().map(Path::to_path_buf))
             }
@@ -289,13 +336,29 @@ fn overheads(word: Option<&str>) -> Result<Option<(Overheads, String)>> {
     Ok(Some((Overheads::parse(word)?, "as given".to_owned())))
 }
 
-/// The last recording of this user on this host.
+/// The last run of switch-cost of this user, which was on this host as it is now.
 fn last_measured() -> Result<PathBuf> {
-    match last_run::recall() {
-        Recall::Last(last) => Ok(PathBuf::from(last.run)),
-        _ => bail!(
-            "--overhead measured takes the last recording, and none is remembered: run `whylate \
-             switch-cost` first, or name its directory"
+    let Recall::Last(last) = last_run::recall_switch_cost() else {
+        bail!(
+            "--overhead measured takes the last run of switch-cost, and none is remembered: run \
+             `whylate switch-cost` first, or name the directory of one"
+        )
+    };
+    let now = fingerprint::read(Path::new("/"));
+    match last.host.differences(&now).as_slice() {
+        [] => Ok(PathBuf::from(last.run)),
+        [first, others @ ..] => bail!(
+            "--overhead measured takes costs of this host as it is now, and {} was {} when {} was \
+             recorded and is {}{}: run `whylate switch-cost` again, or name that directory to take \
+             it all the same",
+            first.name,
+            first.left,
+            Printable(&last.run),
+            first.right,
+            match others.len() {
+                0 => String::new(),
+                others => format!(", and {others} more have changed"),
+            }
         ),
     }
 }
@@ -350,7 +413,7 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
     let set = match to_run(options, wanted) {
         Ok(set) => set,
         Err(error) => {
-            anstream::eprintln!("whylate rta: {error:#}");
+            say!("whylate rta: {error:#}");
             return Ok(Exit::Usage);
         }
     };
@@ -403,7 +466,10 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
         None => affinity::get().into_iter().rev().take(1).collect(),
     };
     let [cpu] = cpus.as_slice() else {
-        bail!("--cpus names {} CPUs, and the analysis is of one: name one", cpus.len());
+        return Err(Refused::because(format!(
+            "--cpus names {} CPUs, and the analysis is of one: name one",
+            cpus.len()
+        )));
     };
     let duration = options.duration.or(wanted.duration).unwrap_or(DURATION);
     let duration = quick(duration, options.common.quick);
@@ -423,11 +489,11 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
         trace: !options.common.no_trace,
         validate: true,
         worst: 3,
-        records: options.records.get().into(),
+        records: options.records.map_or(RECORDS, |records| records.get().into()),
         passes: 0,
         storage: storage::Limits::default(),
         seed: options.common.seed.unwrap_or_default(),
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question,
         load: Vec::new(),
         bed: None,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use whylate_model::flow::Direction;
 use whylate_model::{CpuId, Nanos};
+use whylate_net::NetError;
 use whylate_net::resolve::{LIMIT, Wanted, resolve};
 use whylate_net::schedule::{Arrivals, Rate};
 use whylate_port::open::{Target as Place, Transport};
@@ -17,9 +18,10 @@ use whylate_sys::affinity;
 
 use super::again::several;
 use super::gaps::{housekeeping, measured};
-use super::{Beginning, Exit, bed, begin, conclude, quick};
+use super::{Beginning, Exit, Refused, bed, begin, conclude, quick};
 use crate::arrivals::{AskedArrivals, Ready};
 use crate::cli::{FlowWords, Rtt, refused_of_socket};
+use crate::out::say;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -39,7 +41,7 @@ const NO_FRAMES: &str = "a Unix socket sends no frames whose bits could be count
 pub(super) fn run(options: &Rtt) -> Result<Exit> {
     let stopping = Stopping::listen()?;
     if let Some(refusal) = refused(options) {
-        anstream::eprintln!("whylate rtt: {refusal}");
+        say!("whylate rtt: {refusal}");
         return Ok(Exit::Usage);
     }
     if let Some(list) = &options.backends.compare_backends {
@@ -47,11 +49,11 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
     }
     let request = request(options)?;
     if let Err(error) = request.check() {
-        anstream::eprintln!("whylate rtt: {error}");
+        say!("whylate rtt: {error}");
         return Ok(Exit::Usage);
     }
     if let Some(refusal) = too_short(&request) {
-        anstream::eprintln!("whylate rtt: {refusal}");
+        say!("whylate rtt: {refusal}");
         return Ok(Exit::Usage);
     }
     if options.runs > 1 {
@@ -103,7 +105,7 @@ pub(super) fn request(options: &Rtt) -> Result<Request> {
         lock_memory: !options.no_mlock,
         hold_idle_states: !options.common.no_dma_latency,
         seed: options.common.seed.unwrap_or_default(),
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question,
         causes: Causes { traced: !options.common.no_trace, slow_from: options.slow },
         take_apart: take_apart(options),
@@ -174,6 +176,9 @@ fn refused(options: &Rtt) -> Option<String> {
     if let Some(name) = name {
         return Some(format!("a Unix socket has no {name}: leave it out"));
     }
+    if let Some(refusal) = bed_beside_the_way(options) {
+        return Some(refusal);
+    }
     let beside = options.flows.iter().map(|words| words.port.unwrap_or(options.port));
     let compared = options.backends.compare_backends.iter().flat_map(|list| &list.0);
     let compared = compared.map(|backend| backend.transport);
@@ -237,6 +242,18 @@ fn outer_ports(options: &Rtt) -> Result<OuterPorts> {
         Some((near, far)) => Ok(OuterPorts::Host { near, far }),
         None => bail!("--across names two ports, each with an address, or a bed"),
     }
+}
+
+/// A Unix socket lies in the file system: whatever bed there is, nothing goes through it.
+fn bed_beside_the_way(options: &Rtt) -> Option<String> {
+    let bed = options.bed.as_ref()?;
+    let why = format!("a Unix socket takes no network, so that nothing goes through the bed {bed}");
+    if options.port == Transport::Unix {
+        return Some(format!("{why}: leave --bed out"));
+    }
+    let beside = |words: &&FlowWords| words.to.is_none() && words.port == Some(Transport::Unix);
+    let flow = options.flows.iter().find(beside)?;
+    Some(format!("{why}: leave the flow {} out, or --bed", flow.name))
 }
 
 /// Bits are counted of frames, and a Unix socket sends none.
@@ -358,10 +375,11 @@ fn client_cpu(options: &Rtt) -> Result<CpuId> {
         Some(words) => measured(Some(words))?,
         None => affinity::get().into_iter().rev().take(1).collect(),
     };
-    match cpus.as_slice() {
-        [cpu] => Ok(*cpu),
-        _ => bail!("--cpus names {} CPUs, and a client runs on one: name one", cpus.len()),
-    }
+    let [cpu] = cpus.as_slice() else {
+        let told = format!("--cpus names {} CPUs, and a client runs on one: name one", cpus.len());
+        return Err(Refused::because(told));
+    };
+    Ok(*cpu)
 }
 
 fn target(options: &Rtt, client: CpuId) -> Result<(Target, Option<Nanos>)> {
@@ -381,7 +399,15 @@ fn place(transport: Transport, words: &str) -> Result<(Place, Option<Nanos>)> {
     if transport == Transport::Unix {
         return Ok((Place::Path(PathBuf::from(words)), None));
     }
-    let resolved = resolve(words, Wanted::Any, LIMIT)?;
+    let resolved = resolve(words, Wanted::Any, LIMIT).map_err(|error| match error {
+        NetError::NotAnAddress(_) => Refused::because(error),
+        error => error.into(),
+    })?;
+    if resolved.address.port() == 0 {
+        return Err(Refused::because(format!(
+            "nobody listens at port 0 of `{words}`: write the port of the other end, 1 to 65535"
+        )));
+    }
     Ok((Place::Address(resolved.address), resolved.took))
 }
 

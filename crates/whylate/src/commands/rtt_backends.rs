@@ -8,6 +8,7 @@ use whylate_record::rtt::{FlowRequest, Request};
 use super::rtt::{HEARTBEAT, request};
 use super::{Beginning, Exit, begin, conclude};
 use crate::cli::{BackendList, Rtt};
+use crate::out::say;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -16,12 +17,12 @@ pub(super) fn run(options: &Rtt, list: &BackendList, stopping: &Stopping) -> Res
     let comparison = match comparison(options, list)? {
         Ok(comparison) => comparison,
         Err(refusal) => {
-            anstream::eprintln!("whylate rtt: {refusal}");
+            say!("whylate rtt: {refusal}");
             return Ok(Exit::Usage);
         }
     };
     if let Err(error) = comparison.check() {
-        anstream::eprintln!("whylate rtt: {error}");
+        say!("whylate rtt: {error}");
         return Ok(Exit::Usage);
     }
     let mut progress = Shown::new(HEARTBEAT);

@@ -10,8 +10,9 @@ use whylate_model::run::Run;
 use whylate_record::{Asked, RecordError, Recorded};
 use whylate_report::Style;
 
-use super::Exit;
+use super::{Exit, finish};
 use crate::cli::Findings;
+use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -36,28 +37,20 @@ impl Keeping<'_> {
         let directory = whylate_record::new_directory(Some(self.directory))?;
         let path = directory.path().to_owned();
         let asked = Asked {
-            command_line: std::env::args().collect(),
+            command_line: whylate_record::command_line(),
             question: self.question.to_owned(),
             seed: self.seed,
         };
         let recorded = record(&asked, directory, &self.stopping.stop, &mut progress)?;
         drop(progress);
         if let Err(error) = last_run::remember(&recorded.run.host, &path) {
-            anstream::eprintln!("{error}");
+            say!("{error}");
         }
         if self.stopping.twice() {
             return Ok(Exit::Abandoned);
         }
-        print(&recorded.run)?;
-        if self.format == Findings::Text {
-            anstream::println!("\nRun directory: {}", path.display());
-        }
-        // What was done is stored and printed: without its page it is as good as before.
-        let page = RunDir::open(&path).map_err(Into::into);
-        if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, &recorded.run)) {
-            anstream::eprintln!("{error}");
-        }
-        Ok(super::exit(&recorded.run))
+        let printed = print(&recorded.run);
+        finish(&recorded.run, &path, printed, self.format == Findings::Text)
     }
 }
 
@@ -68,13 +61,10 @@ pub(super) fn print(
     json: impl FnOnce() -> serde_json::Result<String>,
 ) -> Result<()> {
     match format {
-        Findings::Text => {
-            anstream::print!("{}", report(super::style()));
-        }
+        Findings::Text => out::print(report(super::style())),
         Findings::Json => {
             let text = json().context("cannot write what was done as JSON")?;
-            anstream::println!("{text}");
+            out::print(text + "\n")
         }
     }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `whylate switch-cost`.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use whylate_model::{CpuId, Nanos};
 use whylate_record::RecordError;
 use whylate_record::switch_cost::{Indirect, Request, record};
@@ -8,8 +8,9 @@ use whylate_sys::affinity;
 
 use super::gaps::{housekeeping, measured};
 use super::switch_runner::WORDS;
-use super::{Beginning, Exit, begin, conclude};
+use super::{Beginning, Exit, Refused, begin, conclude};
 use crate::cli::SwitchCost;
+use crate::out::say;
 use crate::parse::Turn;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -34,7 +35,7 @@ pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
     let recorded = match record(&request, directory, &stopping.stop, &mut progress) {
         Ok(recorded) => recorded,
         Err(error @ (RecordError::WorkingSet { .. } | RecordError::TrialTooLong { .. })) => {
-            anstream::eprintln!("whylate switch-cost: {error}");
+            say!("whylate switch-cost: {error}");
             return Ok(Exit::CouldNotMeasure);
         }
         Err(error) => return Err(error.into()),
@@ -49,7 +50,10 @@ fn request(options: &SwitchCost) -> Result<Request> {
         None => affinity::get().into_iter().rev().take(1).collect(),
     };
     let [cpu] = cpus.as_slice() else {
-        bail!("--cpus names {} CPUs, and switches are of one: name one", cpus.len());
+        return Err(Refused::because(format!(
+            "--cpus names {} CPUs, and switches are of one: name one",
+            cpus.len()
+        )));
     };
     let quick = options.common.quick;
     let row = options.duration.unwrap_or(if quick { QUICK_ROW } else { ROW });
@@ -77,7 +81,7 @@ fn request(options: &SwitchCost) -> Result<Request> {
         trace: !options.common.no_trace,
         runner_words: WORDS.map(Into::into).to_vec(),
         seed: options.common.seed.unwrap_or_default(),
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question: format!("What does a context switch cost on CPU {cpu}?"),
     })
 }

@@ -13,8 +13,9 @@ use whylate_rta::{File, TaskSet, file, flag, suggest};
 use whylate_threads::{models, priority, timers};
 
 use super::gaps::{housekeeping, measured};
-use super::{Beginning, Exit, bed, begin, conclude, quick};
+use super::{Beginning, Exit, Refused, bed, begin, conclude, quick, within};
 use crate::cli::{Format, Threads};
+use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -29,18 +30,24 @@ const MOST_NOTES: usize = 10;
 
 pub(super) fn run(options: &Threads) -> Result<Exit> {
     if options.list {
-        list();
+        list()?;
         return Ok(Exit::Done);
+    }
+    if options.suggest_reservation.is_some() && options.common.format == Format::Json {
+        return Err(Refused::because(
+            "--suggest-reservation prints proposals as text and has no effect with --format json: \
+             leave one of them out",
+        ));
     }
     let Asked { file: set, tables_in, notes, cpus } = match asked(options) {
         Ok(asked) => asked,
         Err(error) => {
-            anstream::eprintln!("whylate threads: {error:#}");
+            say!("whylate threads: {error:#}");
             return Ok(Exit::Usage);
         }
     };
     if let Some(error) = not_here(&cpus)? {
-        anstream::eprintln!("whylate threads: {error}");
+        say!("whylate threads: {error}");
         return Ok(Exit::CouldNotMeasure);
     }
     tell(&notes);
@@ -57,18 +64,19 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let request = Request { seed: of_file.unwrap_or(seed), ..request };
     let set = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
-    let mut exit = conclude(&set.recorded, &path, &options.common, &stopping)?;
+    let concluded = conclude(&set.recorded, &path, &options.common, &stopping);
     if let Some(folder) = &options.rt_app_log {
         let logs = rt_app_log::write(folder, &request.set.threads, &set)
             .with_context(|| format!("cannot write logs into {}", folder.display()))?;
-        anstream::eprintln!("Logs in rt-app's columns: {logs}, in {}", folder.display());
+        say!("Logs in rt-app's columns: {logs}, in {}", folder.display());
     }
+    let mut exit = concluded?;
     if options.validate && set.recorded.run.validation.is_none() {
-        anstream::eprintln!("--validate: there was no kernel trace to hold the rules against");
+        say!("--validate: there was no kernel trace to hold the rules against");
         exit = Exit::CouldNotMeasure;
     }
     if let Some(miss) = options.suggest_reservation {
-        propose(&set, miss, options.common.format);
+        propose(&set, miss)?;
     }
     Ok(exit)
 }
@@ -76,7 +84,7 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
 /// Says what is wrong with the words of a set, before anything is touched.
 pub(super) fn not_understood(request: &Request, command: &str) -> Option<Exit> {
     let error = whylate_record::set::check(request).err()?;
-    anstream::eprintln!("whylate {command}: {error}");
+    say!("whylate {command}: {error}");
     Some(if matches!(error, RecordError::Word(_)) { Exit::Usage } else { Exit::CouldNotMeasure })
 }
 
@@ -147,10 +155,10 @@ impl Asked {
 
 fn tell(notes: &[Note]) {
     for note in notes.iter().take(MOST_NOTES) {
-        anstream::eprintln!("{}: {}", note.at, whylate_model::Printable(&note.text));
+        say!("{}: {}", note.at, whylate_model::Printable(&note.text));
     }
     if notes.len() > MOST_NOTES {
-        anstream::eprintln!("{} more entries have no effect", notes.len() - MOST_NOTES);
+        say!("{} more entries have no effect", notes.len() - MOST_NOTES);
     }
 }
 
@@ -159,6 +167,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
     let cpus = measured(options.cpus.as_deref())?;
     let duration = options.duration.or(duration).unwrap_or(DURATION);
     let duration = quick(duration, options.common.quick);
+    within(options.threshold, "--threshold", duration)?;
     let question = whylate_record::set::question(&set, &cpus, duration);
     Ok(Request {
         set,
@@ -176,7 +185,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         passes: if options.rt_app_log.is_some() { LOGGED } else { 0 },
         storage: storage::Limits { checkpoint: options.checkpoint, ..storage::Limits::default() },
         seed: options.common.seed.unwrap_or_default(),
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question,
         load: options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone()),
         bed: bed(options.bed.as_deref())?,
@@ -186,31 +195,31 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
 
 /// The paper's advice: a little more than the thread needs, by how much it varies and how much a
 /// miss matters.
-fn propose(set: &SetRecorded, miss: f64, format: Format) {
-    if format == Format::Json {
-        return;
-    }
+fn propose(set: &SetRecorded, miss: f64) -> Result<()> {
     for (thread, jobs) in set.recorded.run.threads.iter().zip(&set.jobs) {
         if jobs.is_empty() {
             continue;
         }
         let (execution, taken): (Vec<Nanos>, Vec<Nanos>) = jobs.iter().copied().unzip();
         match suggest::suggest(&execution, &taken, miss) {
-            Ok(proposed) => anstream::println!("thread {}: {proposed}", thread.name),
-            Err(reason) => anstream::println!("thread {}: no proposal: {reason}", thread.name),
+            Ok(proposed) => out::print(format_args!("thread {}: {proposed}\n", thread.name))?,
+            Err(reason) => {
+                out::print(format_args!("thread {}: no proposal: {reason}\n", thread.name))?;
+            }
         }
     }
+    Ok(())
 }
 
-fn list() {
-    let row = |usage: &str, about: &str| anstream::println!("  {usage:36} {about}");
-    anstream::println!("Workloads:");
+fn list() -> Result<()> {
+    let mut text = "Workloads:\n".to_owned();
+    let row = |usage: &str, about: &str| format!("  {usage:36} {about}\n");
     for entry in models::known::<whylate_clock::HardwareCounter>() {
-        row(entry.usage, entry.about);
+        text += &row(entry.usage, entry.about);
     }
-    anstream::println!("\nTimers:");
+    text += "\nTimers:\n";
     for timer in timers::known() {
-        row(timer.usage, timer.about);
+        text += &row(timer.usage, timer.about);
     }
-    anstream::println!("\nPriorities:\n  {}", priority::USAGE);
+    out::print(text + "\nPriorities:\n  " + priority::USAGE + "\n")
 }

@@ -8,8 +8,9 @@ use whylate_record::{storage, wake};
 
 use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
-use super::{Beginning, Exit, bed, begin, conclude, quick};
+use super::{Beginning, Exit, bed, begin, conclude, quick, within};
 use crate::cli::Wake;
+use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -28,7 +29,7 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
     let probes = match wake::probes(&wanted) {
         Ok(probes) => probes,
         Err(error) => {
-            anstream::eprintln!("whylate wake: {}", error.reason);
+            say!("whylate wake: {}", error.reason);
             return Ok(Exit::Usage);
         }
     };
@@ -50,6 +51,7 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
 
 fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Result<Request> {
     let duration = quick(options.duration, options.common.quick);
+    within(options.threshold, "--threshold", duration)?;
     Ok(Request {
         set: probes.set.clone(),
         tables_in: None,
@@ -66,7 +68,7 @@ fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Resu
         passes: 0,
         storage: storage::Limits { checkpoint: options.checkpoint, ..storage::Limits::default() },
         seed: options.common.seed.unwrap_or_default(),
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         question: wake::question(wanted, probes, duration),
         load: options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone()),
         bed: bed(options.bed.as_deref())?,

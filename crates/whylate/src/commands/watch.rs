@@ -7,6 +7,7 @@ use super::gaps::housekeeping;
 use super::rtt::HEARTBEAT;
 use super::{Beginning, Exit, begin, conclude};
 use crate::cli::{Common, Watch};
+use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -15,7 +16,7 @@ pub(super) fn run(options: &Watch) -> Result<Exit> {
     let whom = match find(options.whom) {
         Ok(whom) => whom,
         Err(refusal) => {
-            anstream::eprintln!("whylate watch: {refusal}");
+            say!("whylate watch: {refusal}");
             return Ok(Exit::CouldNotMeasure);
         }
     };
@@ -28,7 +29,7 @@ pub(super) fn run(options: &Watch) -> Result<Exit> {
         log_requests: options.log_requests,
         slow_from: options.slow,
         housekeeping: housekeeping(options.housekeeping.as_deref())?,
-        command_line: std::env::args().collect(),
+        command_line: whylate_record::command_line(),
         seed,
     };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;

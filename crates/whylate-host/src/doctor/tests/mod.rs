@@ -57,7 +57,7 @@ impl Patient {
 
     fn examine(&self) -> Diagnosis {
         let spec: CpuSpec = "2-3".parse().unwrap();
-        let now = || LastRun::new(&crate::fingerprint::read(self.root()), Path::new("/runs/last"));
+        let now = || LastRun::of(&crate::fingerprint::read(self.root()), Path::new("/runs/last"));
         let last = Recall::Last(Box::new(self.last.clone().unwrap_or_else(now)));
         let request = Request {
             root: self.root(),

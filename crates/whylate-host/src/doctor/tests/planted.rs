@@ -219,7 +219,7 @@ fn two_ports_of_40(patient: &mut Patient) {
 fn change(patient: &mut Patient, edit: impl FnOnce(&mut whylate_model::host::Fingerprint)) {
     let mut host = crate::fingerprint::read(patient.root());
     edit(&mut host);
-    patient.last = Some(crate::last_run::LastRun::new(&host, std::path::Path::new("/runs/last")));
+    patient.last = Some(crate::last_run::LastRun::of(&host, std::path::Path::new("/runs/last")));
 }
 
 fn slow_disk(patient: &mut Patient, bytes_per_second: f64) {

@@ -1,0 +1,79 @@
+//! What stands below the percentiles of a series, on a terminal and on a page: the tail with what its share
+//! is a share of, what is known from below only, what was lost, and what decided the class.
+
+use whylate_model::series::{Definition, Denominator, Series};
+
+use crate::terminal::{count, percent, short_count};
+
+/// None where there is nothing to be said.
+pub(crate) fn of(series: &Series) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(tail) = series.tail.filter(|tail| tail.count > 0) {
+        let of = match (tail.denominator, series.definition) {
+            (Denominator::Elapsed, _) => "the elapsed time",
+            (Denominator::Measured, Definition::ReadDelta) => "the time inside readings",
+            (Denominator::Measured, _) => "all latencies added up",
+        };
+        let (over, all) = (count(tail.count), short_count(series.n));
+        words.push(format!("{over} of {all} over 100us ({} of {of})", percent(tail.share)));
+    }
+    if let Some(censored) = series.censored.filter(|censored| censored.count > 0) {
+        words.push(format!(
+            "{} given up or never sent: known only to have taken {} or more",
+            count(censored.count),
+            censored.above
+        ));
+    }
+    if series.lost > 0 {
+        words.push(format!("{} lost", count(series.lost)));
+    }
+    if let Some(by) = series.class_by.filter(|_| series.paper_row.is_none()) {
+        words.push(format!("class by {by}"));
+    }
+    (!words.is_empty()).then(|| format!("{}: {}", series.label, words.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::Nanos;
+    use whylate_model::series::{Censored, Tail};
+
+    use super::*;
+    use crate::timeline::tests::recorded;
+
+    fn planted(definition: Definition, denominator: Denominator) -> Series {
+        let mut series = recorded().series.remove(0);
+        (series.label, series.definition, series.n) = ("it".to_owned(), definition, 2_000);
+        series.tail = Some(Tail { count: 1, share: 0.005_05, denominator });
+        (series.lost, series.class_by) = (0, None);
+        series
+    }
+
+    #[test]
+    fn a_share_of_the_tail_says_what_it_is_a_share_of() {
+        let said = |definition, denominator| of(&planted(definition, denominator)).unwrap();
+        assert_eq!(
+            said(Definition::DispatchLatency, Denominator::Measured),
+            "it: 1 of 2000 over 100us (0.505% of all latencies added up)"
+        );
+        assert!(said(Definition::ReadDelta, Denominator::Measured).contains("inside readings"));
+        assert!(said(Definition::Gap, Denominator::Elapsed).contains("of the elapsed time"));
+    }
+
+    #[test]
+    fn what_is_known_from_below_is_counted_as_in_the_json_and_apart_from_what_was_lost() {
+        let mut series = planted(Definition::Response, Denominator::Measured);
+        (series.tail, series.lost) = (None, 119_901);
+        series.censored = Some(Censored { count: 9_964_109, above: Nanos(100_000_000) });
+        assert_eq!(
+            of(&series).unwrap(),
+            "it: 9 964 109 given up or never sent: known only to have taken 100ms or more; 119 901 lost"
+        );
+        // With one request under way at a time nothing is lost, and 230 are given up.
+        (series.lost, series.censored) =
+            (0, series.censored.map(|of| Censored { count: 230, ..of }));
+        assert!(of(&series).unwrap().starts_with("it: 230 given up"), "{series:?}");
+        (series.censored, series.lost) = (None, 3);
+        assert_eq!(of(&series).unwrap(), "it: 3 lost");
+    }
+}

@@ -1,0 +1,215 @@
+//! Causes of gaps above a threshold that is larger than the one they were recorded with.
+//!
+//! Totals by cause are of all gaps of a recording; what those below the threshold took of them stands in no
+//! file. So the causes of a recording that is cut come from its table of single gaps: each gap counts whole
+//! for the cause that it is named after. Gaps that the table has not are counted under [`Cause::Unknown`],
+//! so that what the causes took is what was lost.
+
+use std::collections::BTreeMap;
+
+use whylate_cause::naming;
+use whylate_model::cause::{Cause, CauseTotal, Coverage};
+use whylate_model::directory::RunDir;
+use whylate_model::run::{GapSummary, Run, Segment};
+use whylate_model::segments::{self, StoredGap};
+use whylate_model::{CpuId, Hertz, Nanos};
+use whylate_stats::Histogram;
+
+/// What was left out of a series: gaps below the threshold of the sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// How many.
+    pub(super) gaps: u64,
+    /// Their lengths.
+    pub(super) ns: u128,
+}
+
+/// A series of gaps of the run that is cut.
+struct Of<'a> {
+    gaps: &'a GapSummary,
+    floor: Nanos,
+    period_ns: f64,
+    /// What the histograms left out of it.
+    left: LeftOut,
+    /// The same by the table.
+    below: LeftOut,
+    kept: BTreeMap<Cause, Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    gaps: u64,
+    lost_ns: f64,
+    longest: Nanos,
+}
+
+/// Takes the causes of a run's gaps of at least these lengths in place of all; `left` is what the
+/// histograms left out of each series. Answers with what was left out by the lengths of single gaps, where
+/// the table has them all.
+pub(super) fn cut(
+    directory: &RunDir,
+    run: &mut Run,
+    floors: &BTreeMap<String, Nanos>,
+    left: &BTreeMap<String, LeftOut>,
+) -> BTreeMap<String, LeftOut> {
+    let hz = run.clock.hz;
+    let mut all: Vec<Of<'_>> = run
+        .gaps
+        .iter()
+        .map(|gaps| Of {
+            gaps,
+            floor: floors.get(&gaps.series).copied().unwrap_or_default(),
+            period_ns: gaps.period_ticks * 1e9 / hz.0,
+            left: left.get(&gaps.series).copied().unwrap_or_default(),
+            below: LeftOut::default(),
+            kept: BTreeMap::new(),
+        })
+        .collect();
+    let known: BTreeMap<String, Cause> =
+        run.causes.iter().map(|total| (total.cause.to_string(), total.cause.clone())).collect();
+    let bins = Histogram::new();
+    for (rate, series, listed) in tables(run) {
+        for stored in listed.iter().flat_map(|segment| rows(directory, segment)) {
+            let name = series.get(stored.thread as usize);
+            let Some(of) = all.iter_mut().find(|of| Some(&of.gaps.series) == name) else {
+                continue;
+            };
+            of.add(&stored, rate, &known, &bins);
+        }
+    }
+    let exact = all.iter().filter(|of| of.below.gaps == of.left.gaps && of.has_all());
+    let exact = exact.map(|of| (of.gaps.series.clone(), of.below)).collect();
+    all.iter_mut().for_each(Of::close);
+    let (causes, coverage) = (totals(&all), coverage(&all));
+    (run.causes, run.coverage) = (causes, coverage);
+    exact
+}
+
+/// Each recording's clock, its series by thread, and its tables.
+fn tables(run: &Run) -> Vec<(Hertz, Vec<String>, Vec<Segment>)> {
+    if !run.is_merged() {
+        let series = run.gaps.iter().map(|gaps| gaps.series.clone()).collect();
+        return vec![(run.clock.hz, series, run.segments.clone())];
+    }
+    let of_origins = run.origins.iter().map(|origin| {
+        let gaps = origin.series.iter().filter(|share| share.threshold.is_some());
+        (origin.clock.hz, gaps.map(|of| of.series.clone()).collect(), origin.segments.clone())
+    });
+    of_origins.collect()
+}
+
+/// The gaps of a table; none of one that is of something else or cannot be read.
+fn rows(directory: &RunDir, segment: &Segment) -> Vec<StoredGap> {
+    if segments::kind_of(segment) != Some("gaps") {
+        return Vec::new();
+    }
+    let path = directory.path().join(&segment.file);
+    let content = std::fs::read(&path).ok();
+    content.and_then(|content| segments::decode_gaps(&path, content).ok()).unwrap_or_default()
+}
+
+impl Of<'_> {
+    fn add(
+        &mut self,
+        stored: &StoredGap,
+        rate: Hertz,
+        known: &BTreeMap<String, Cause>,
+        bins: &Histogram,
+    ) {
+        let length = stored.gap.length().to_nanos(rate);
+        // As the histograms decide it, which know bins alone.
+        if bins.bin_of(length.0) < self.floor.0 {
+            self.below.gaps += 1;
+            self.below.ns += u128::from(length.0);
+            return;
+        }
+        let cause = stored.cause.as_deref().and_then(|name| known.get(name));
+        let kept = self.kept.entry(cause.cloned().unwrap_or(Cause::Unknown)).or_default();
+        kept.gaps += 1;
+        kept.lost_ns += (length.0 as f64 - self.period_ns).max(0.0);
+        kept.longest = kept.longest.max(length);
+    }
+
+    /// Gaps that count.
+    fn wanted(&self) -> u64 {
+        self.gaps.gaps.saturating_sub(self.left.gaps)
+    }
+
+    fn in_table(&self) -> u64 {
+        self.kept.values().map(|kept| kept.gaps).sum()
+    }
+
+    fn has_all(&self) -> bool {
+        self.in_table() == self.wanted()
+    }
+
+    /// What the gaps that count have lost.
+    fn lost_ns(&self) -> f64 {
+        let left = if self.has_all() { self.below } else { self.left };
+        let below = lost_ns(left, self.period_ns);
+        (self.gaps.lost.0 as f64 - below).max(0.0)
+    }
+
+    /// What is in no table is known of no cause; where all is there, rounding is shared out.
+    fn close(&mut self) {
+        let (wanted, lost_ns) = (self.wanted(), self.lost_ns());
+        let found: f64 = self.kept.values().map(|kept| kept.lost_ns).sum();
+        let missing = wanted.saturating_sub(self.in_table());
+        if missing > 0 && lost_ns > found {
+            let kept = self.kept.entry(Cause::Unknown).or_default();
+            kept.gaps += missing;
+            kept.lost_ns += lost_ns - found;
+        } else if found > 0.0 {
+            let factor = lost_ns / found;
+            self.kept.values_mut().for_each(|kept| kept.lost_ns *= factor);
+        }
+    }
+}
+
+/// Time lost in gaps: of each, what is more than one period of the loop.
+pub(super) fn lost_ns(of: LeftOut, period_ns: f64) -> f64 {
+    (of.ns as f64 - period_ns * of.gaps as f64).max(0.0)
+}
+
+/// Totals over all CPUs and by CPU. Shares are those of the sum, which works them out.
+fn totals(all: &[Of<'_>]) -> Vec<CauseTotal> {
+    let mut sums: BTreeMap<(Option<CpuId>, &Cause), Kept> = BTreeMap::new();
+    for of in all {
+        for (cause, kept) in &of.kept {
+            for cpu in [None, Some(of.gaps.cpu)] {
+                let sum = sums.entry((cpu, cause)).or_default();
+                sum.gaps += kept.gaps;
+                sum.lost_ns += kept.lost_ns;
+                sum.longest = sum.longest.max(kept.longest);
+            }
+        }
+    }
+    let total = |((cpu, cause), sum): ((Option<CpuId>, &Cause), Kept)| CauseTotal {
+        cause: cause.clone(),
+        cpu,
+        gaps: sum.gaps,
+        parts: sum.gaps,
+        lost_ns: sum.lost_ns,
+        share_of_lost: 0.0,
+        share_of_elapsed: 0.0,
+        longest: sum.longest,
+    };
+    sums.into_iter().map(total).collect()
+}
+
+fn coverage(all: &[Of<'_>]) -> Option<Coverage> {
+    let (mut found, mut lost) = (Coverage::default(), 0.0);
+    for (cause, kept) in all.iter().flat_map(|of| &of.kept) {
+        lost += kept.lost_ns;
+        *match cause {
+            cause if naming::is_named_by_events(cause) => &mut found.by_events,
+            cause if naming::is_residual(cause) => &mut found.by_residuals,
+            _ => &mut found.by_nothing,
+        } += kept.lost_ns;
+    }
+    (lost > 0.0).then(|| Coverage {
+        by_events: found.by_events / lost,
+        by_residuals: found.by_residuals / lost,
+        by_nothing: found.by_nothing / lost,
+    })
+}

@@ -1,0 +1,187 @@
+//! Words that say nothing that can be done: each is refused with status 2, the reason and what to write, and
+//! nothing is left behind.
+
+use std::path::Path;
+use std::process::Output;
+
+use whylate_host::last_run::LastRun;
+
+use crate::program::{self, said, whylate};
+
+fn flat(output: &Output) -> String {
+    // One space for each line break: where lines break is not what is judged here.
+    said(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Runs in an empty directory, which must stay empty.
+fn refused(words: &[&str], status: i32, wanted: &[&str]) {
+    let home = tempfile::tempdir().unwrap();
+    let output = whylate(words).current_dir(home.path()).output().unwrap();
+    let text = flat(&output);
+    assert_eq!(output.status.code(), Some(status), "{words:?}: {text}");
+    for word in wanted {
+        assert!(text.contains(word), "{words:?}: no `{word}` in: {text}");
+    }
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "{words:?}: something is left");
+}
+
+#[test]
+fn options_of_rta_that_would_change_nothing_are_refused_with_the_reason() {
+    for option in [
+        &["-o", "run"][..],
+        &["--duration", "1s"],
+        &["--cpus", "0"],
+        &["--housekeeping", "0"],
+        &["--records", "10"],
+        &["--percentiles", "50"],
+        &["--quick"],
+        &["--no-trace"],
+        &["--no-dma-latency"],
+    ] {
+        let words = [&["rta", "--task", "1ms 8ms"], option].concat();
+        refused(&words, 2, &["without --run", "add --run"]);
+    }
+    refused(&["rta", "--task", "1ms 8ms", "--seed", "3"], 2, &["--simulate", "leave --seed out"]);
+    for policy in ["edf", "cbs"] {
+        let words = ["rta", "--task", "1ms 8ms", "--policy", policy, "--assign", "rm"];
+        refused(&words, 2, &["--assign", "--policy fp"]);
+    }
+}
+
+#[test]
+fn a_threshold_that_no_gap_can_reach_is_refused() {
+    let threads = ["threads", "--thread", "PERIODIC 1ms 8ms", "--duration", "1s"];
+    for words in [&["gaps", "--duration", "1s"][..], &["wake", "--duration", "1s"], &threads] {
+        let wanted = ["--threshold", "no gap is longer", "1.00s"];
+        refused(&[words, &["--threshold", "100h"]].concat(), 2, &wanted);
+    }
+    refused(&["gaps", "--threshold-stop", "10s"], 2, &["--threshold-stop", "no gap is longer"]);
+}
+
+#[test]
+fn options_that_exclude_each_other_are_refused_before_anything_is_measured() {
+    for words in [
+        &["threads", "--thread", "PERIODIC 1ms 8ms", "--validate", "--no-trace"][..],
+        &["merge", "a", "b", "-o", "c", "--without-tables", "--max-disk", "1GiB"],
+        &["report", "a", "--percentiles", "50", "--html", "page.html"],
+    ] {
+        refused(words, 2, &["cannot be used with"]);
+    }
+    let words = ["threads", "--thread", "PERIODIC 1ms 8ms", "--suggest-reservation", "1%"];
+    refused(&[&words[..], &["--format", "json"]].concat(), 2, &["--suggest-reservation", "json"]);
+}
+
+#[test]
+fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
+    for words in [
+        "gaps --cpus",
+        "wake --cpus",
+        "rtt --cpus",
+        "switch-cost --cpus",
+        "gaps --housekeeping",
+        "--cpu",
+    ] {
+        let words: Vec<&str> = words.split(' ').chain(["4095"]).collect();
+        refused(&words, 2, &["4095", "does not exist", "choose"]);
+    }
+    refused(&["gaps", "--cpus", "each"], 2, &["each", "`2-5,8`"]);
+}
+
+#[test]
+fn a_run_is_not_made_below_a_directory_that_is_not_there() {
+    let home = tempfile::tempdir().unwrap();
+    let deep = home.path().join("no/such/run");
+    let deep = deep.to_str().unwrap();
+    let paper = ["paper", "hourglass2002"];
+    for words in [&["gaps"][..], &["rtt", "--runs", "2"], &paper] {
+        refused(&[words, &["-o", deep]].concat(), 1, &["no directory", "mkdir -p", "no/such"]);
+        assert!(!home.path().join("no").exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn numbers_below_zero_port_0_and_rates_out_of_range_are_told_with_what_to_write() {
+    refused(&["gaps", "--duration", "-1"], 2, &["`-1`", "above zero", "--duration 60s"]);
+    refused(&["gaps", "--duration", "-1.5s"], 2, &["`-1`", "above zero"]);
+    refused(&["rtt", "127.0.0.1:0"], 2, &["port 0", "127.0.0.1:0", "1 to 65535"]);
+    refused(&["rtt", "127.0.0.1"], 2, &["127.0.0.1", "198.18.0.2:11111"]);
+    refused(&["rtt", "--rate", "1Pbit/s"], 2, &["1Pbit/s", "one in ten minutes to 100Mpps"]);
+    refused(&["rtt", "--rate", "one every"], 2, &["one every 200us"]);
+    refused(&["switch-cost", "--sizes", "1"], 2, &["least is 4 KiB"]);
+}
+
+#[test]
+fn a_file_where_a_directory_is_meant_is_told_with_the_directory() {
+    let run = program::file("runs/gaps/run.json");
+    let path = run.to_str().unwrap();
+    let directory = program::file("runs/gaps");
+    refused(
+        &["report", path],
+        1,
+        &["is a file", "run is a directory", directory.to_str().unwrap()],
+    );
+}
+
+#[test]
+fn a_baseline_that_takes_every_run_is_told() {
+    let wanted = ["--baseline", "(a b)", "compare AFTER --baseline BEFORE"];
+    refused(&["compare", "--baseline", "a", "b"], 2, &wanted);
+}
+
+#[test]
+fn a_workload_of_rt_app_given_to_rta_is_told_with_the_command_that_runs_it() {
+    refused(&["rta", "--file", "set.json"], 2, &["set.json", "rt-app", "whylate threads set.json"]);
+}
+
+#[test]
+fn measured_overheads_are_of_the_last_switch_cost_on_this_host_and_of_nothing_else() {
+    let state = tempfile::tempdir().unwrap();
+    let rta = || {
+        let words = ["rta", "--task", "1ms 8ms", "--overhead", "measured"];
+        let output = whylate(words).env("XDG_STATE_HOME", state.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        flat(&output)
+    };
+    let run = program::file("runs/gaps");
+    let elsewhere = program::read(&run).host;
+    let remember = |file: &str| {
+        let folder = state.path().join("whylate");
+        std::fs::create_dir_all(&folder).unwrap();
+        let last = LastRun::of(&elsewhere, Path::new(&run));
+        std::fs::write(folder.join(file), serde_json::to_vec(&last).unwrap()).unwrap();
+    };
+    // The newest run is of gaps.
+    remember("last-run.json");
+    let text = rta();
+    assert!(text.contains("none is remembered") && text.contains("whylate switch-cost"), "{text}");
+    // One of switch-cost, on another host.
+    remember("last-switch-cost.json");
+    let text = rta();
+    for word in ["as it is now", "was recorded and is", "run `whylate switch-cost` again"] {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
+}
+
+#[test]
+fn a_run_with_a_warning_of_a_newer_version_is_read_and_shows_it() {
+    let home = tempfile::tempdir().unwrap();
+    let run = home.path().join("run");
+    std::fs::create_dir(&run).unwrap();
+    for entry in std::fs::read_dir(program::file("runs/gaps")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
+    }
+    let path = run.join("run.json");
+    let mut stored: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let new = serde_json::json!({ "warning": "solar_flare", "hours": 3 });
+    stored["warnings"].as_array_mut().unwrap().push(new.clone());
+    std::fs::write(&path, stored.to_string()).unwrap();
+    let output = whylate(["report"]).arg(&run).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let text = flat(&output);
+    assert!(text.contains("`solar_flare`") && text.contains("newer whylate"), "{text}");
+    let output = whylate(["report", "--format", "json"]).arg(&run).output().unwrap();
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["warnings"].as_array().unwrap().last(), Some(&new));
+}

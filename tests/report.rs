@@ -37,6 +37,26 @@ fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
 }
 
 #[test]
+fn a_report_of_a_run_without_one_of_its_files_names_it_and_ends_with_4() {
+    let home = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(program::file("runs/gaps")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), home.path().join(entry.file_name())).unwrap();
+    }
+    let report = || {
+        let output = program::whylate(["report"]).arg(home.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (status, text) = report();
+    assert!(status == Some(0) && !text.contains("is missing"), "{status:?}: {text}");
+    std::fs::remove_file(home.path().join("gaps-0001.parquet")).unwrap();
+    let (status, text) = report();
+    assert_eq!(status, Some(4), "{text}");
+    assert!(text.contains("Trust: poor"), "{text}");
+    assert!(text.contains("do not rely on this: gaps-0001.parquet is missing"), "{text}");
+}
+
+#[test]
 fn a_window_that_is_none_and_a_run_without_a_trace_are_said() {
     let run = |name: &str| program::file("runs").join(name);
     let report = |name: &str, window: &str| {

@@ -1,8 +1,8 @@
 //! The `whylate` command.
 //!
 //! Parses the command line, calls one recording or one view, prints its result, and turns it into
-//! an exit status: 0 done, 1 could not measure, 2 usage, 3 a stated limit was exceeded, 4 the
-//! result is not trustworthy, 130 second Ctrl-C.
+//! an exit status: 0 done, 1 could not measure, 2 usage, 3 a stated limit was exceeded, 4 trust
+//! in the result is poor, 130 second Ctrl-C.
 
 mod arrivals;
 mod cli;

@@ -57,7 +57,7 @@ pub(super) fn runs(paths: &[PathBuf]) -> Result<Vec<Loaded>, ReportError> {
     let mut loaded: Vec<Loaded> = Vec::new();
     for path in paths {
         let directory = RunDir::open(path)?;
-        let run = directory.read_run()?;
+        let run = directory.read_checked()?;
         let name = Printable(&path.display().to_string()).to_string();
         let new = Loaded { directory, name, run };
         if let Some(known) = loaded.iter().find(|known| known.shares_a_recording(&new)) {

@@ -84,7 +84,7 @@ pub fn write(directory: &RunDir, run: &Run) -> Result<PathBuf, ReportError> {
     write_to(directory, run, &path)?;
     for cell in cells(directory)? {
         let cell = RunDir::open(cell)?;
-        write_to(&cell, &cell.read_run()?, &cell.path().join(REPORT_FILE))?;
+        write_to(&cell, &cell.read_checked()?, &cell.path().join(REPORT_FILE))?;
     }
     Ok(path)
 }
@@ -200,7 +200,7 @@ fn cells_of(directory: &RunDir, run: &Run, notes: &mut Vec<String>) -> Vec<Cell>
         if !run.gaps.iter().any(|gaps| gaps.series.starts_with(&prefix)) {
             continue;
         }
-        let read = RunDir::open(path).and_then(|directory| Ok((directory.read_run()?, directory)));
+        let read = RunDir::open(path).and_then(|directory| Ok((directory.read_checked()?, directory)));
         match read {
             Ok((run, directory)) => found.push(Cell { name, directory, run }),
             Err(error) => notes.push(format!("figures lack the cell {name}: {error}")),

@@ -191,7 +191,7 @@ fn key(origin: &Origin) -> (Option<u64>, &str, u64, u64, &[String]) {
 /// Reads a directory whole, once, and keeps nothing but its run.
 fn read(path: &Path, left_out: &mut Vec<String>) -> Result<Run, ReportError> {
     let directory = RunDir::open(path)?;
-    let run = directory.read_run()?;
+    let run = directory.read_checked()?;
     if !path.join(HISTOGRAM_FILE).exists() && has_cells(path) {
         return Err(ReportError::CellsApart { directory: shown(path) });
     }

@@ -15,7 +15,7 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
     if let Some(repeated) = Paper::read(&options.run)? {
         return of_paper(options, &repeated);
     }
-    let run = directory.read_run()?;
+    let run = directory.read_checked()?;
     match &options.html {
         None => {
             let window = options.trace.flatten();

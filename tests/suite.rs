@@ -119,24 +119,25 @@ pub(crate) fn folder() -> PathBuf {
     let chosen = std::env::var_os("TMPDIR").is_some();
     let read = |file| std::fs::read_to_string(file).unwrap_or_default();
     let there = in_memory(&read("/proc/self/mounts"), MEMORY, total_kib(&read("/proc/meminfo")));
-    if !chosen && there { of_user(Path::new(MEMORY)) } else { folder_on_disk() }
+    if !chosen && there { of_user(&Path::new(MEMORY).join("whylate-t")) } else { folder_on_disk() }
 }
 
 /// The same where temporary files lie on this machine, as for whoever measures with it.
 pub(crate) fn folder_on_disk() -> PathBuf {
-    of_user(&std::env::temp_dir())
+    of_user(&std::env::temp_dir().join("whylate-tests"))
 }
 
 /// All places where an earlier suite of this user may have left it.
 pub(crate) fn folders() -> Vec<PathBuf> {
-    let mut all = vec![folder_on_disk(), of_user(Path::new(MEMORY))];
+    let mut all = vec![folder_on_disk(), of_user(&Path::new(MEMORY).join("whylate-t"))];
     all.dedup();
     all
 }
 
-fn of_user(place: &Path) -> PathBuf {
+/// The path with this user behind it. Below memory it is as long as below `/tmp`, so that text wraps alike.
+fn of_user(path: &Path) -> PathBuf {
     let user = std::fs::metadata("/proc/self").map_or(0, |of| of.uid());
-    place.join(format!("whylate-tests-{user}"))
+    PathBuf::from(format!("{}-{user}", path.display()))
 }
 
 /// Is a file system in memory mounted there that is large enough, on a machine that has twice as much, and may

@@ -382,7 +382,7 @@ fn working_sets_that_are_nothing_or_do_not_fit_are_refused_before_measuring() {
         ("--quantum 1ns", 2, "no quantum"),
         ("--direct --indirect", 2, "cannot be used"),
         ("--duration 1h", 2, "too long"),
-        ("--cpus 4095", 1, "4095"),
+        ("--cpus 4095", 2, "4095"),
     ] {
         let mut command = whylate(["switch-cost"]);
         let output =

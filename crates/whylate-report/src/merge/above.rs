@@ -150,18 +150,20 @@ impl Of<'_> {
         (self.gaps.lost.0 as f64 - below).max(0.0)
     }
 
-    /// What is in no table is known of no cause; where all is there, rounding is shared out.
+    /// What is in no table is known of no cause: those gaps count, with what the others leave of the lost
+    /// time. What is over by rounding is shared out.
     fn close(&mut self) {
         let (wanted, lost_ns) = (self.wanted(), self.lost_ns());
-        let found: f64 = self.kept.values().map(|kept| kept.lost_ns).sum();
-        let missing = wanted.saturating_sub(self.in_table());
-        if missing > 0 && lost_ns > found {
+        let taken = |of: &Self| of.kept.values().map(|kept| kept.lost_ns).sum::<f64>();
+        let (found, missing) = (taken(self), wanted.saturating_sub(self.in_table()));
+        if missing > 0 {
             let kept = self.kept.entry(Cause::Unknown).or_default();
             kept.gaps += missing;
-            kept.lost_ns += lost_ns - found;
-        } else if found > 0.0 {
-            let factor = lost_ns / found;
-            self.kept.values_mut().for_each(|kept| kept.lost_ns *= factor);
+            kept.lost_ns += (lost_ns - found).max(0.0);
+        }
+        let all = taken(self);
+        if all > 0.0 {
+            self.kept.values_mut().for_each(|kept| kept.lost_ns *= lost_ns / all);
         }
     }
 }
@@ -212,4 +214,32 @@ fn coverage(all: &[Of<'_>]) -> Option<Coverage> {
         by_residuals: found.by_residuals / lost,
         by_nothing: found.by_nothing / lost,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_that_no_table_has_count_also_where_those_that_it_has_took_all_that_was_lost() {
+        let json = include_str!("../../../../tests/runs/gaps/run.json");
+        let run: Run = serde_json::from_str(json).unwrap();
+        let mut gaps = run.gaps[0].clone();
+        (gaps.gaps, gaps.lost) = (3, Nanos(15));
+        let kept = Kept { gaps: 2, lost_ns: 20.0, longest: Nanos(10) };
+        let mut of = Of {
+            gaps: &gaps,
+            floor: Nanos(0),
+            period_ns: 1.0,
+            left: LeftOut::default(),
+            below: LeftOut::default(),
+            kept: BTreeMap::from([(Cause::Host, kept)]),
+        };
+        of.close();
+        let found: Vec<(&Cause, u64)> =
+            of.kept.iter().map(|(cause, kept)| (cause, kept.gaps)).collect();
+        assert_eq!(found, [(&Cause::Host, 2), (&Cause::Unknown, 1)]);
+        let lost: f64 = of.kept.values().map(|kept| kept.lost_ns).sum();
+        assert!((lost - 15.0).abs() < 1e-9, "{lost}");
+    }
 }

@@ -8,8 +8,8 @@
 use std::path::Path;
 use std::{fs, process};
 
-use whylate_model::{CpuId, Pid};
 use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Pid};
 
 use crate::cpus;
 use crate::files::{trimmed, under};
@@ -53,8 +53,7 @@ pub fn measuring(root: &Path) -> Vec<Measuring> {
         let tasks = tasks.iter().map(|tid| format!("{pid}/task/{tid}"));
         let measuring: Vec<String> =
             tasks.filter(|task| name(task).starts_with(MEASURING)).collect();
-        let mut cpus: Vec<CpuId> =
-            measuring.iter().flat_map(|task| allowed(root, task)).collect();
+        let mut cpus: Vec<CpuId> = measuring.iter().flat_map(|task| allowed(root, task)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         (!measuring.is_empty()).then_some(Measuring { pid: Pid(pid), cpus })

@@ -244,10 +244,8 @@ fn unexplained(run: &Run, trust: &mut Trust) {
 /// Time that the hypervisor gave to others.
 fn stolen(run: &Run, trust: &mut Trust) {
     if let Some(steal) = run.evidence.steal_ns.filter(|steal| *steal >= 1.0) {
-        let what = format!(
-            "the CPU was shared: the hypervisor reported {} of steal",
-            Nanos(steal as u64)
-        );
+        let what =
+            format!("the CPU was shared: the hypervisor reported {} of steal", Nanos(steal as u64));
         trust.add(Level::Limited, what);
     }
 }

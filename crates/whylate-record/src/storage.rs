@@ -22,8 +22,8 @@ use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
 use whylate_stats::Histogram;
 
-use crate::verdict;
 use crate::date_ns;
+use crate::verdict;
 
 /// Disk bound and time between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,7 +69,10 @@ mod tests {
         let of = |warnings: &[Warning]| judged(ended(warnings), None).verdict;
         assert_eq!(of(&[Warning::Interrupted]), Verdict::Trustworthy);
         let reasons = vec![changed.to_string()];
-        assert_eq!(of(&[Warning::Interrupted, changed.clone()]), Verdict::Untrustworthy { reasons });
+        assert_eq!(
+            of(&[Warning::Interrupted, changed.clone()]),
+            Verdict::Untrustworthy { reasons }
+        );
         let mut running = ended(&[changed]);
         running.state = RunState::Running;
         assert_eq!(judged(running, None).verdict, Verdict::Pending);

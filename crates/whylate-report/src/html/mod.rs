@@ -200,7 +200,8 @@ fn cells_of(directory: &RunDir, run: &Run, notes: &mut Vec<String>) -> Vec<Cell>
         if !run.gaps.iter().any(|gaps| gaps.series.starts_with(&prefix)) {
             continue;
         }
-        let read = RunDir::open(path).and_then(|directory| Ok((directory.read_checked()?, directory)));
+        let read =
+            RunDir::open(path).and_then(|directory| Ok((directory.read_checked()?, directory)));
         match read {
             Ok((run, directory)) => found.push(Cell { name, directory, run }),
             Err(error) => notes.push(format!("figures lack the cell {name}: {error}")),

@@ -304,7 +304,9 @@ fn a_killed_run_without_any_summary_shows_what_it_logged() {
     run.causes.clear();
     run.worst.clear();
     let page = render(&directory, &run).unwrap();
-    assert!(page.contains("This run did not end") && page.contains("these are its last checkpoint"));
+    assert!(
+        page.contains("This run did not end") && page.contains("these are its last checkpoint")
+    );
     assert!(page.contains("id=\"ccdf-logged\"") && page.contains("id=\"timeline\""));
     assert!(page.contains("nothing was measured"));
 }

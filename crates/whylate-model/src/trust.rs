@@ -129,13 +129,15 @@ impl Trust {
     }
 }
 
-/// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts.
+/// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts; a run
+/// that goes on, or was killed, has none, unless it is a sum that already has or its files are damaged.
 #[must_use]
 pub fn verdict(run: &Run) -> Verdict {
     if matches!(run.verdict, Verdict::LimitExceeded { .. }) {
         return run.verdict.clone();
     }
-    if run.state == RunState::Running {
+    let goes_on = run.state == RunState::Running && run.verdict == Verdict::Pending;
+    if goes_on && run.files.problems.is_empty() {
         return Verdict::Pending;
     }
     let reasons = Trust::of(run).poor();

@@ -61,8 +61,10 @@ pub fn answer(run: &Run) -> String {
         return with(&said, &format!("a limit was exceeded: {}", Printable(what)));
     }
     match Trust::of(run).poor().first() {
-        Some(why) => with(&said, &format!("do not rely on this: {}", Printable(why))),
-        None => said,
+        Some(why) if !said.trim_end_matches('.').eq_ignore_ascii_case(why) => {
+            with(&said, &format!("do not rely on this: {}", Printable(why)))
+        }
+        _ => said,
     }
 }
 

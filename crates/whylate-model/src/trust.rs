@@ -87,17 +87,25 @@ impl Trust {
     #[must_use]
     pub fn of(run: &Run) -> Self {
         let mut trust = Self::default();
-        run.files.problems.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+        for what in &run.files.problems {
+            trust.add(Level::Poor, what.clone());
+        }
         if let Verdict::Untrustworthy { reasons } = &run.verdict {
-            reasons.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+            for what in reasons {
+                trust.add(Level::Poor, what.clone());
+            }
         }
         if run.state != RunState::Running && measured::nothing(run) {
             trust.add(Level::Poor, "nothing was measured".to_owned());
         }
         warnings::judge(run, &mut trust);
         closures(run, &mut trust);
-        run.selftest.iter().flat_map(failures).for_each(|what| trust.add(Level::Poor, what));
-        run.flows.iter().for_each(|flow| requests(flow, run, &mut trust));
+        for what in run.selftest.iter().flat_map(failures) {
+            trust.add(Level::Poor, what);
+        }
+        for flow in &run.flows {
+            requests(flow, run, &mut trust);
+        }
         unexplained(run, &mut trust);
         stolen(run, &mut trust);
         too_few(run, &mut trust);

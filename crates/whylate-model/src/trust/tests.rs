@@ -1,3 +1,7 @@
+//! Each reason by a run that has nothing else, and the order in which they are told.
+//!
+//! Guarantees nothing of recordings; how warnings are told is theirs.
+
 use super::*;
 use crate::flow::Packets;
 use crate::units::CpuId;
@@ -190,7 +194,7 @@ fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() 
     let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
     let mut set = |name: &Option<String>, to: u64| {
         let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
-        let p99 = series.quantiles.iter_mut().find(|of| of.percent == 99.0).unwrap();
+        let p99 = series.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap();
         (p99.value, p99.high) = (Some(Nanos(to)), Some(Nanos(to)));
     };
     set(&service, 20_000);
@@ -198,6 +202,7 @@ fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() 
     assert_eq!(poor(&run), [""; 0]);
     let name = run.flows[0].lateness.clone();
     let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
-    series.quantiles.iter_mut().find(|of| of.percent == 99.0).unwrap().value = Some(Nanos(20_001));
+    series.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap().value =
+        Some(Nanos(20_001));
     assert!(poor(&run)[0].contains("left later (p99 20.0us)"), "{:?}", poor(&run));
 }

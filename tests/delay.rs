@@ -325,9 +325,7 @@ fn a_recorded_line_leaves_a_run_that_a_report_opens_also_where_it_was_killed() {
             assert_eq!(logged(&directory, name).len(), 200);
             assert!(line.directions[0].series.iter().any(|known| known == name), "{line:?}");
         }
-        let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
-        let text = said(&report);
-        assert_eq!(report.status.code(), Some(0), "{text}");
+        let text = said(&program::reported(&directory, &[]));
         for words in ["What was held back", "a to b", "20us", "passed on"] {
             assert!(text.contains(words), "no `{words}` in {text}");
         }

@@ -276,8 +276,7 @@ fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_
 
     let run = program::read(&directory);
     assert_eq!((run.state, &run.verdict), (RunState::Running, &Verdict::Pending));
-    let report = whylate(["report"]).arg(&directory).output().unwrap();
-    assert!(report.status.success(), "{}", program::said(&report));
+    program::reported(&directory, &[]);
     let stored = RunDir::open(&directory).unwrap();
     let survey = segments::survey(&stored, &run).unwrap();
     // What the next checkpoint had begun to write is not listed yet; nothing that is listed lacks.

@@ -19,7 +19,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::between::{Bed, Place, checkpoint, closes, flood, settled, there_and_back};
 use crate::needs;
-use crate::program::{self, said, until, whylate};
+use crate::program::{self, said, until};
 use crate::requests::{SIGKILL, flow, logged, series};
 
 const BACKENDS: [&str; 2] = ["packet", "xdp"];
@@ -345,9 +345,7 @@ fn a_recorded_forwarder_leaves_a_run_that_a_report_opens_also_where_it_was_kille
             assert_eq!(logged(&directory, name).len(), of.n);
             assert!(of.n == 0 || of.quantiles[0].value.is_some(), "{of:?}");
         }
-        let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
-        let text = said(&report);
-        assert_eq!(report.status.code(), Some(0), "{text}");
+        let text = said(&program::reported(&directory, &[]));
         for words in ["What was forwarded", "a to b", "residence", "Ticks of the counter"] {
             assert!(text.contains(words), "no `{words}` in {text}");
         }

@@ -197,6 +197,16 @@ fn is_noise(warning: &Warning) -> bool {
     }
 }
 
+/// Runs `whylate report DIRECTORY WORDS`, which ends with 4 where the recording did: its numbers are not to be
+/// relied on.
+pub(crate) fn reported(directory: &Path, words: &[&str]) -> Output {
+    let output = whylate(["report"]).arg(directory).args(words).output().unwrap();
+    let poor = matches!(read(directory).verdict, Verdict::Untrustworthy { .. });
+    let expected = if poor { 4 } else { 0 };
+    assert_eq!(output.status.code(), Some(expected), "{}", said(&output));
+    output
+}
+
 /// Runs `whylate WORDS -o DIR` as a user without any right, which must end with 0 or 4; none where
 /// this machine cannot.
 pub(crate) fn record_without_rights(words: &str) -> Option<Recorded> {

@@ -14,8 +14,7 @@ fn report_prints_what_the_recording_printed() {
     let recorded = program::recorded("gaps --duration 2s --warmup 200ms");
     let printed = String::from_utf8(recorded.output.stdout.clone()).unwrap();
     let (first, _) = printed.split_once("\nRun directory: ").unwrap();
-    let again = program::whylate(["report"]).arg(&recorded.directory).output().unwrap();
-    assert!(again.status.success());
+    let again = program::reported(&recorded.directory, &[]);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), first);
 }
 
@@ -26,13 +25,7 @@ fn a_recording_leaves_its_page_and_report_writes_the_same() {
     let left = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
     assert!(left.contains(&escaped(&whylate_report::answer(&recorded.run))));
     let again = recorded.directory.join("again.html");
-    let output = program::whylate(["report"])
-        .arg(&recorded.directory)
-        .arg("--html")
-        .arg(&again)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", program::said(&output));
+    program::reported(&recorded.directory, &["--html", &again.display().to_string()]);
     assert_eq!(std::fs::read_to_string(&again).unwrap(), left);
     let printed = program::whylate(["report", "--html", "-"]).arg(&recorded.directory).output();
     assert_eq!(String::from_utf8(printed.unwrap().stdout).unwrap(), left);

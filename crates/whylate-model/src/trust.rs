@@ -138,21 +138,25 @@ impl Trust {
 }
 
 /// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts; a run
-/// that goes on, or was killed, has none, unless it is a sum that already has or its files are damaged.
+/// that goes on, or was killed, has none as long as nothing speaks against it.
 #[must_use]
 pub fn verdict(run: &Run) -> Verdict {
     if matches!(run.verdict, Verdict::LimitExceeded { .. }) {
         return run.verdict.clone();
     }
-    let goes_on = run.state == RunState::Running && run.verdict == Verdict::Pending;
-    if goes_on && run.files.problems.is_empty() {
-        return Verdict::Pending;
-    }
     let reasons = Trust::of(run).poor();
-    if reasons.is_empty() { Verdict::Trustworthy } else { Verdict::Untrustworthy { reasons } }
+    match run.state {
+        _ if !reasons.is_empty() => Verdict::Untrustworthy { reasons },
+        RunState::Running => Verdict::Pending,
+        RunState::Complete | RunState::Stopped => Verdict::Trustworthy,
+    }
 }
 
 fn closures(run: &Run, trust: &mut Trust) {
+    // At a checkpoint a loop has counted what nobody has taken from it yet.
+    if run.state == RunState::Running {
+        return;
+    }
     for gaps in &run.gaps {
         if let Closure::Broken(why) = &gaps.closure {
             trust.add(Level::Poor, format!("the closure of CPU {} is broken: {why}", gaps.cpu));

@@ -26,15 +26,18 @@ pub(crate) fn judged(mut run: Run, tripped: Option<Exceeded>) -> Run {
 }
 
 /// Judges a run by what it found, whatever was its verdict before. A limit that was exceeded comes before
-/// doubts.
+/// doubts; of a run that goes on there is none.
 pub(crate) fn judge(run: &mut Run, tripped: Option<Exceeded>) {
+    run.verdict = Verdict::Pending;
+    if run.state == RunState::Running {
+        return;
+    }
     run.verdict = match tripped {
-        Some(Exceeded { by, limit }) if run.state != RunState::Running => Verdict::LimitExceeded {
+        Some(Exceeded { by, limit }) => Verdict::LimitExceeded {
             what: format!("a gap of {} on CPU {}, limit {limit}", by.length, by.cpu),
         },
-        _ => Verdict::Pending,
+        None => trust::verdict(run),
     };
-    run.verdict = trust::verdict(run);
 }
 
 /// The warnings, each once, in the order in which they were found.

@@ -2,7 +2,7 @@
 
 use whylate_model::cause::CauseTotal;
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
-use whylate_model::series::Series;
+use whylate_model::series::{Definition, Series};
 use whylate_model::threads::ThreadSummary;
 use whylate_model::trust::Trust;
 use whylate_model::wake::WakeSummary;
@@ -145,17 +145,35 @@ fn of_gaps(run: &Run, gaps: &GapSummary) -> String {
     let interval = gaps.lost_share_interval.map_or(String::new(), |(low, high)| {
         format!(" (95% interval {} .. {})", percent(low), percent(high))
     });
-    let longest = run.series.iter().find(|series| series.name == gaps.series);
-    let longest = longest.and_then(|series| series.max).or_else(|| {
-        run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length).max()
-    });
-    let longest = longest.map_or(String::new(), |max| format!("; the longest gap was {max}"));
     format!(
-        "{} lost {} of {elapsed}{interval}{}{longest}.",
+        "{} lost {} of {elapsed}{interval}{}{}.",
         who(run, gaps),
         percent(gaps.lost_share),
         taken_by(run, gaps),
+        longest(run, gaps),
     )
+}
+
+/// The longest stall of the CPU that the run saw. A check-up reads the counter without a pause, too, before it
+/// looks for gaps, and each of its parts may have met the longest.
+fn longest(run: &Run, gaps: &GapSummary) -> String {
+    let of_gaps = run.series.iter().find(|series| series.name == gaps.series);
+    let of_gaps = of_gaps.and_then(|series| series.max).or_else(|| {
+        run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length).max()
+    });
+    let readings = run.series.iter().filter(|series| {
+        let thread = gaps.series.strip_prefix("gap-").unwrap_or(&gaps.series);
+        series.definition == Definition::ReadDelta
+            && series.name.strip_prefix("delta-") == Some(thread)
+    });
+    let between_readings = readings.filter_map(|series| series.max).max();
+    match (of_gaps, between_readings) {
+        (gap, Some(reading)) if gap.is_none_or(|gap| gap < reading) => {
+            format!("; the longest stall was {reading}, between two readings of the counter")
+        }
+        (Some(gap), _) => format!("; the longest gap was {gap}"),
+        (None, _) => String::new(),
+    }
 }
 
 fn who(run: &Run, gaps: &GapSummary) -> String {
@@ -324,6 +342,24 @@ mod tests {
         assert!(answer(&run).starts_with("Until it was stopped: CPU 1 lost"));
         run.verdict = Verdict::LimitExceeded { what: "a gap of 3ms".to_owned() };
         assert!(answer(&run).ends_with("; a limit was exceeded: a gap of 3ms."));
+    }
+
+    #[test]
+    fn the_longest_stall_of_a_check_up_is_that_of_any_of_its_parts() {
+        let mut run = planted();
+        let readings = Series {
+            name: run.series[0].name.replace("gap-", "delta-"),
+            definition: Definition::ReadDelta,
+            max: Some(Nanos(12_000_000)),
+            ..run.series[0].clone()
+        };
+        let of_another_cpu =
+            Series { name: "delta-cpu7".to_owned(), max: Some(Nanos(1 << 40)), ..readings.clone() };
+        run.series.extend([readings, of_another_cpu]);
+        assert!(answer(&run).contains("; the longest gap was 12.1ms"), "{}", answer(&run));
+        run.series[1].max = Some(Nanos(303_000_000));
+        let told = "; the longest stall was 303ms, between two readings of the counter.";
+        assert!(answer(&run).contains(told), "{}", answer(&run));
     }
 
     #[test]

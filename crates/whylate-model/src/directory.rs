@@ -6,19 +6,20 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::digest;
 use crate::error::{ModelError, quote};
 use crate::files;
 use crate::hlog;
 use crate::output;
-use crate::run::{FORMAT_VERSION, Run, Segment};
+use crate::run::{Capture, FORMAT_VERSION, Run, Segment};
 use crate::segments;
 use crate::tap::TAP_FILE;
-use crate::text::Printable;
-use crate::trust::Files;
+
+mod checked;
 
 /// The file that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -136,8 +137,8 @@ impl RunDir {
     pub fn write_run(&self, run: &Run) -> Result<(), ModelError> {
         let path = self.path.join(RUN_FILE);
         let unreadable = |what: String| ModelError::Unreadable { path: path.clone(), what };
-        let mut json = serde_json::to_vec_pretty(run).map_err(|why| unreadable(why.to_string()))?;
-        json.push(b'\n');
+        let json = serde_json::to_vec_pretty(run).map_err(|why| unreadable(why.to_string()))?;
+        let json = digest::seal(&json);
         if json.len() as u64 > RUN_FILE_LIMIT {
             return Err(unreadable(format!(
                 "{} bytes, and the most is {RUN_FILE_LIMIT}",
@@ -152,49 +153,16 @@ impl RunDir {
 
     /// Reads `run.json`.
     pub fn read_run(&self) -> Result<Run, ModelError> {
-        let path = self.path.join(RUN_FILE);
-        match files::read_plain(&path, RUN_FILE_LIMIT) {
-            Ok(json) => parse_run(&path, &json),
+        parse_run(&self.path.join(RUN_FILE), &self.read_json()?)
+    }
+
+    fn read_json(&self) -> Result<Vec<u8>, ModelError> {
+        match files::read_plain(&self.path.join(RUN_FILE), RUN_FILE_LIMIT) {
             Err(ModelError::Read { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
                 Err(ModelError::NoRun { path: self.path.clone() })
             }
-            Err(error) => Err(error),
+            read => read,
         }
-    }
-}
-
-impl RunDir {
-    /// Reads `run.json`, and looks whether the files that it counts on are there.
-    pub fn read_checked(&self) -> Result<Run, ModelError> {
-        let mut run = self.read_run()?;
-        run.files = self.state_of_files(&run);
-        Ok(run)
-    }
-
-    /// Is each file there that the run counts on, and as long as it says?
-    fn state_of_files(&self, run: &Run) -> Files {
-        let length = |name: &str| std::fs::metadata(self.path.join(name)).map(|of| of.len());
-        let mut problems = Vec::new();
-        for segment in &run.segments {
-            match length(&segment.file) {
-                Ok(bytes) if bytes == segment.bytes => {}
-                Ok(bytes) => problems.push(format!(
-                    "{} has {bytes} bytes of {}",
-                    Printable(&segment.file),
-                    segment.bytes
-                )),
-                Err(_) => problems.push(format!("{} is missing", Printable(&segment.file))),
-            }
-        }
-        if let Some(counted) = run.log_bytes.filter(|bytes| *bytes > 0) {
-            match length(hlog::HISTOGRAM_FILE) {
-                Ok(bytes) if bytes >= counted => {}
-                Ok(bytes) => problems
-                    .push(format!("{} has {bytes} bytes of {counted}", hlog::HISTOGRAM_FILE)),
-                Err(_) => problems.push(format!("{} is missing", hlog::HISTOGRAM_FILE)),
-            }
-        }
-        Files { problems }
     }
 }
 
@@ -220,6 +188,10 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
     }
     let run: Run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
     check_names(path, &run.segments)?;
+    if let Some(Capture { file, .. }) = run.captures.iter().find(|of| !is_plain_name(&of.file)) {
+        let what = format!("captures: `{file}` is not the name of a file in its directory");
+        return Err(ModelError::malformed(path, what));
+    }
     check_sense(path, &run)?;
     Ok(run)
 }
@@ -305,6 +277,11 @@ fn check_names(path: &Path, segments: &[Segment]) -> Result<(), ModelError> {
             Err(ModelError::UnsafeFileName { path: path.to_owned(), file: quote(&segment.file) })
         }
     }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(of)), None) if of == name)
 }
 
 fn wrong(path: &Path, json: &[u8], why: &serde_json::Error) -> ModelError {

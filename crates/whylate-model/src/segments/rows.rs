@@ -17,6 +17,7 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 use super::column::{Columns, Group};
 use super::guarded::guarded;
 use super::pages;
+use crate::digest::Digest;
 use crate::error::ModelError;
 use crate::run::FORMAT_VERSION;
 use crate::units::Ticks;
@@ -25,6 +26,9 @@ use crate::units::Ticks;
 const VERSION_KEY: &str = "whylate.format_version";
 /// Key of the tick that the run's tables count from.
 const EPOCH_KEY: &str = "whylate.epoch_ticks";
+
+/// Key of the digest of the version of the same segment that a file took the place of.
+const BEFORE_KEY: &str = "whylate.before";
 
 /// Most rows of a file, written or read. A reader holds all of them in memory.
 pub(super) const MOST_ROWS: usize = 1 << 18;
@@ -54,12 +58,13 @@ pub(super) trait Rows: Default {
     fn read(columns: &mut Columns<'_>) -> Result<Vec<Self::Row>>;
 }
 
-/// The file that holds `rows`.
-pub(super) fn encode<R: Rows>(rows: &R, epoch: Ticks) -> Result<Vec<u8>> {
-    let metadata = vec![
+/// The file that holds `rows`, in the place of one that had the digest `before`.
+pub(super) fn encode<R: Rows>(rows: &R, epoch: Ticks, before: Option<Digest>) -> Result<Vec<u8>> {
+    let mut metadata = vec![
         KeyValue::new(VERSION_KEY.to_owned(), FORMAT_VERSION.to_string()),
         KeyValue::new(EPOCH_KEY.to_owned(), epoch.0.to_string()),
     ];
+    metadata.extend(before.map(|of| KeyValue::new(BEFORE_KEY.to_owned(), of.to_string())));
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("whylate {}", env!("CARGO_PKG_VERSION")))
@@ -120,12 +125,24 @@ fn schema<R: Rows>() -> Result<TypePtr> {
     parse_message_type(R::SCHEMA).map(Arc::new)
 }
 
+/// Does this segment go on from the version of it that has this digest? What a run that was killed wrote
+/// after its last checkpoint does.
+pub(crate) fn goes_on_from(path: &Path, file: Vec<u8>, before: Digest) -> bool {
+    let file = Bytes::from(file);
+    let reader = pages::check_frame(path, &file)
+        .ok()
+        .and_then(|()| guarded(|| SerializedFileReader::new(file)).ok());
+    let before = before.to_string();
+    reader.is_some_and(|reader| value_of(reader.metadata(), BEFORE_KEY) == Some(&before))
+}
+
+fn value_of<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
+    let pairs = metadata.file_metadata().key_value_metadata()?;
+    pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+}
+
 fn check_version(path: &Path, metadata: &ParquetMetaData) -> std::result::Result<(), ModelError> {
-    let pairs = metadata.file_metadata().key_value_metadata();
-    let version = pairs
-        .and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY))
-        .and_then(|pair| pair.value.as_deref())
-        .and_then(|value| value.parse::<u32>().ok());
+    let version = value_of(metadata, VERSION_KEY).and_then(|value| value.parse::<u32>().ok());
     match version {
         None | Some(0) => Err(ModelError::malformed(path, "it states no format version")),
         Some(found) if found > FORMAT_VERSION => {

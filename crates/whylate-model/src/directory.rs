@@ -20,6 +20,7 @@ use crate::segments;
 use crate::tap::TAP_FILE;
 
 mod checked;
+mod sense;
 
 /// The file that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -30,9 +31,6 @@ pub const ROOM_BYTES: u64 = 4 << 20;
 /// Most bytes of `run.json` that are read or written: 72 hours of 8 CPUs take about 50 MiB, and a
 /// hostile file of this size can make its reader use about a gigabyte.
 pub const RUN_FILE_LIMIT: u64 = 64 << 20;
-
-/// Most series, and most measuring threads: eight of each on the largest machines that there are.
-const MOST_ROWS: usize = 65_536;
 
 /// Name of the file that finds out whether there is room.
 const PROBE_FILE: &str = "room.tmp";
@@ -192,29 +190,8 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
         let what = format!("captures: `{file}` is not the name of a file in its directory");
         return Err(ModelError::malformed(path, what));
     }
-    check_sense(path, &run)?;
+    sense::check(&run).map_err(|what| ModelError::malformed(path, what))?;
     Ok(run)
-}
-
-/// What everything that draws or judges relies on.
-fn check_sense(path: &Path, run: &Run) -> Result<(), ModelError> {
-    let hz = run.clock.hz.0;
-    if !(hz.is_finite() && hz > 0.0) {
-        return Err(ModelError::malformed(path, format!("a clock of {hz} Hz is none")));
-    }
-    if let Some(gaps) = run.gaps.iter().find(|gaps| gaps.end < gaps.start) {
-        return Err(ModelError::malformed(
-            path,
-            format!("the measurement of CPU {} ends before it starts", gaps.cpu),
-        ));
-    }
-    for (what, rows) in [("series", run.series.len()), ("measuring threads", run.gaps.len())] {
-        if rows > MOST_ROWS {
-            let what = format!("{rows} {what}, and the most is {MOST_ROWS}");
-            return Err(ModelError::malformed(path, what));
-        }
-    }
-    Ok(())
 }
 
 fn make_empty(path: &Path) -> Result<bool, ModelError> {

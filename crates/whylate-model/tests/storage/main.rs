@@ -18,4 +18,5 @@ mod run_file;
 mod samples;
 mod schema;
 mod segments;
+mod sense;
 mod truths;

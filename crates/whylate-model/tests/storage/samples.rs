@@ -396,7 +396,7 @@ fn series() -> Series {
         mean_ns: Some(1000.25),
         quantiles: vec![Quantile {
             percent: 99.9,
-            value: Some(Nanos(1)),
+            value: Some(Nanos(120_000)),
             low: None,
             high: None,
             n_eff: 9999.5,

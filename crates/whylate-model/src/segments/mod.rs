@@ -128,6 +128,7 @@ mod job_rows;
 mod journey_rows;
 mod packet_rows;
 mod pages;
+mod places;
 mod reader;
 mod rows;
 mod stream;

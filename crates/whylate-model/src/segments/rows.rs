@@ -12,11 +12,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::{ColumnPath, TypePtr};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 
 use super::column::{Columns, Group};
 use super::guarded::guarded;
 use super::pages;
+use super::places::{self, Place};
 use crate::digest::Digest;
 use crate::error::ModelError;
 use crate::run::FORMAT_VERSION;
@@ -95,23 +96,24 @@ pub(super) fn decode<R: Rows>(
     pages::check_frame(path, &file)?;
     let reader = guarded(|| SerializedFileReader::new(file.clone())).map_err(broken)?;
     check_version(path, reader.metadata())?;
-    let expected = schema::<R>().map_err(broken)?;
-    if *reader.metadata().file_metadata().schema() != *expected {
-        return Err(ModelError::malformed(
-            path,
-            format!("its columns are not those of {}", R::KIND),
-        ));
-    }
+    let wanted = SchemaDescriptor::new(schema::<R>().map_err(broken)?);
+    let places = places::places(&wanted, reader.metadata().file_metadata().schema_descr())
+        .map_err(|what| {
+            ModelError::malformed(path, format!("its columns are not those of {}: {what}", R::KIND))
+        })?;
     pages::check_columns(reader.metadata(), &file).map_err(broken)?;
-    guarded(|| read_groups::<R>(&reader)).map_err(broken)
+    guarded(|| read_groups::<R>(&reader, &places)).map_err(broken)
 }
 
-fn read_groups<R: Rows>(reader: &SerializedFileReader<Bytes>) -> Result<Vec<R::Row>> {
+fn read_groups<R: Rows>(
+    reader: &SerializedFileReader<Bytes>,
+    places: &[Place],
+) -> Result<Vec<R::Row>> {
     let mut rows = Vec::new();
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index)?;
         let count = group.metadata().num_rows() as usize;
-        rows.append(&mut R::read(&mut Columns::new(&*group, count))?);
+        rows.append(&mut R::read(&mut Columns::new(&*group, count, places))?);
     }
     Ok(rows)
 }
@@ -142,8 +144,9 @@ fn value_of<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
 }
 
 fn check_version(path: &Path, metadata: &ParquetMetaData) -> std::result::Result<(), ModelError> {
-    let version = value_of(metadata, VERSION_KEY).and_then(|value| value.parse::<u32>().ok());
-    match version {
+    // A table that another tool wrote may state none: it is read by its types.
+    let Some(version) = value_of(metadata, VERSION_KEY) else { return Ok(()) };
+    match version.parse::<u32>().ok() {
         None | Some(0) => Err(ModelError::malformed(path, "it states no format version")),
         Some(found) if found > FORMAT_VERSION => {
             Err(ModelError::NewerFormat { path: path.to_owned(), found, newest: FORMAT_VERSION })

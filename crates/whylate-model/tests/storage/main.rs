@@ -5,6 +5,7 @@
 mod checked;
 mod disks;
 mod executions;
+mod foreign;
 mod happened;
 mod histograms;
 mod hostile;

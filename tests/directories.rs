@@ -41,7 +41,7 @@ impl Planted {
         run.series.clear();
         run.gaps.clear();
         run.segments.clear();
-        run.log_bytes = None;
+        (run.log_bytes, run.log_digest) = (None, None);
         run.causes.clear();
         run.worst.clear();
         run.senders.clear();
@@ -178,14 +178,15 @@ impl Planted {
         let path = home.join(name);
         let directory = RunDir::create(&path).unwrap();
         let mut log = directory.histogram_log().unwrap();
+        log.count_in(&mut self.run);
         let mut start = std::collections::BTreeMap::new();
         for (number, (tag, histogram)) in self.intervals.iter().enumerate() {
-            if self.counted == Some(number) {
-                self.run.log_bytes = Some(log.bytes());
-            }
             let start = start.entry(tag.clone()).or_insert(0.0);
             log.append(tag, histogram, *start, 1.0).unwrap();
             *start += 1.0;
+            if self.counted.is_none_or(|counted| number < counted) {
+                log.count_in(&mut self.run);
+            }
         }
         let mut writer = Writer::new(&directory, self.run.clock.epoch, Limits::default());
         for gap in &self.gaps {

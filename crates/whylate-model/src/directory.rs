@@ -6,19 +6,21 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::digest;
 use crate::error::{ModelError, quote};
 use crate::files;
 use crate::hlog;
 use crate::output;
-use crate::run::{FORMAT_VERSION, Run, Segment};
+use crate::run::{Capture, FORMAT_VERSION, Run, Segment};
 use crate::segments;
 use crate::tap::TAP_FILE;
-use crate::text::Printable;
-use crate::trust::Files;
+
+mod checked;
+mod sense;
 
 /// The file that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -29,9 +31,6 @@ pub const ROOM_BYTES: u64 = 4 << 20;
 /// Most bytes of `run.json` that are read or written: 72 hours of 8 CPUs take about 50 MiB, and a
 /// hostile file of this size can make its reader use about a gigabyte.
 pub const RUN_FILE_LIMIT: u64 = 64 << 20;
-
-/// Most series, and most measuring threads: eight of each on the largest machines that there are.
-const MOST_ROWS: usize = 65_536;
 
 /// Name of the file that finds out whether there is room.
 const PROBE_FILE: &str = "room.tmp";
@@ -136,8 +135,8 @@ impl RunDir {
     pub fn write_run(&self, run: &Run) -> Result<(), ModelError> {
         let path = self.path.join(RUN_FILE);
         let unreadable = |what: String| ModelError::Unreadable { path: path.clone(), what };
-        let mut json = serde_json::to_vec_pretty(run).map_err(|why| unreadable(why.to_string()))?;
-        json.push(b'\n');
+        let json = serde_json::to_vec_pretty(run).map_err(|why| unreadable(why.to_string()))?;
+        let json = digest::seal(&json);
         if json.len() as u64 > RUN_FILE_LIMIT {
             return Err(unreadable(format!(
                 "{} bytes, and the most is {RUN_FILE_LIMIT}",
@@ -152,49 +151,16 @@ impl RunDir {
 
     /// Reads `run.json`.
     pub fn read_run(&self) -> Result<Run, ModelError> {
-        let path = self.path.join(RUN_FILE);
-        match files::read_plain(&path, RUN_FILE_LIMIT) {
-            Ok(json) => parse_run(&path, &json),
+        parse_run(&self.path.join(RUN_FILE), &self.read_json()?)
+    }
+
+    fn read_json(&self) -> Result<Vec<u8>, ModelError> {
+        match files::read_plain(&self.path.join(RUN_FILE), RUN_FILE_LIMIT) {
             Err(ModelError::Read { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
                 Err(ModelError::NoRun { path: self.path.clone() })
             }
-            Err(error) => Err(error),
+            read => read,
         }
-    }
-}
-
-impl RunDir {
-    /// Reads `run.json`, and looks whether the files that it counts on are there.
-    pub fn read_checked(&self) -> Result<Run, ModelError> {
-        let mut run = self.read_run()?;
-        run.files = self.state_of_files(&run);
-        Ok(run)
-    }
-
-    /// Is each file there that the run counts on, and as long as it says?
-    fn state_of_files(&self, run: &Run) -> Files {
-        let length = |name: &str| std::fs::metadata(self.path.join(name)).map(|of| of.len());
-        let mut problems = Vec::new();
-        for segment in &run.segments {
-            match length(&segment.file) {
-                Ok(bytes) if bytes == segment.bytes => {}
-                Ok(bytes) => problems.push(format!(
-                    "{} has {bytes} bytes of {}",
-                    Printable(&segment.file),
-                    segment.bytes
-                )),
-                Err(_) => problems.push(format!("{} is missing", Printable(&segment.file))),
-            }
-        }
-        if let Some(counted) = run.log_bytes.filter(|bytes| *bytes > 0) {
-            match length(hlog::HISTOGRAM_FILE) {
-                Ok(bytes) if bytes >= counted => {}
-                Ok(bytes) => problems
-                    .push(format!("{} has {bytes} bytes of {counted}", hlog::HISTOGRAM_FILE)),
-                Err(_) => problems.push(format!("{} is missing", hlog::HISTOGRAM_FILE)),
-            }
-        }
-        Files { problems }
     }
 }
 
@@ -220,29 +186,12 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
     }
     let run: Run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
     check_names(path, &run.segments)?;
-    check_sense(path, &run)?;
+    if let Some(Capture { file, .. }) = run.captures.iter().find(|of| !is_plain_name(&of.file)) {
+        let what = format!("captures: `{file}` is not the name of a file in its directory");
+        return Err(ModelError::malformed(path, what));
+    }
+    sense::check(&run).map_err(|what| ModelError::malformed(path, what))?;
     Ok(run)
-}
-
-/// What everything that draws or judges relies on.
-fn check_sense(path: &Path, run: &Run) -> Result<(), ModelError> {
-    let hz = run.clock.hz.0;
-    if !(hz.is_finite() && hz > 0.0) {
-        return Err(ModelError::malformed(path, format!("a clock of {hz} Hz is none")));
-    }
-    if let Some(gaps) = run.gaps.iter().find(|gaps| gaps.end < gaps.start) {
-        return Err(ModelError::malformed(
-            path,
-            format!("the measurement of CPU {} ends before it starts", gaps.cpu),
-        ));
-    }
-    for (what, rows) in [("series", run.series.len()), ("measuring threads", run.gaps.len())] {
-        if rows > MOST_ROWS {
-            let what = format!("{rows} {what}, and the most is {MOST_ROWS}");
-            return Err(ModelError::malformed(path, what));
-        }
-    }
-    Ok(())
 }
 
 fn make_empty(path: &Path) -> Result<bool, ModelError> {
@@ -305,6 +254,11 @@ fn check_names(path: &Path, segments: &[Segment]) -> Result<(), ModelError> {
             Err(ModelError::UnsafeFileName { path: path.to_owned(), file: quote(&segment.file) })
         }
     }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(of)), None) if of == name)
 }
 
 fn wrong(path: &Path, json: &[u8], why: &serde_json::Error) -> ModelError {

@@ -25,6 +25,7 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use whylate_stats::histogram::{Exact, Histogram};
 
+use crate::digest::Digesting;
 use crate::directory::RunDir;
 use crate::error::{ModelError, quote};
 use crate::files;
@@ -54,6 +55,8 @@ pub struct HistogramLog {
     file: File,
     /// Length of what is whole.
     length: u64,
+    /// Digest of what is whole.
+    digest: Digesting,
     begun: bool,
 }
 
@@ -92,7 +95,8 @@ impl RunDir {
         let path = self.path().join(HISTOGRAM_FILE);
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = file.map_err(|why| ModelError::write(&path, why))?;
-        let mut log = HistogramLog { path, file, length: 0, begun: false };
+        let mut log =
+            HistogramLog { path, file, length: 0, digest: Digesting::default(), begun: false };
         log.write(b"#[Histogram log format version 1.3]\n#[Values are in nanoseconds]\n")?;
         Ok(log)
     }
@@ -173,6 +177,12 @@ impl HistogramLog {
         self.length
     }
 
+    /// Has `run` count the log as it is now: its length and its digest.
+    pub fn count_in(&self, run: &mut Run) {
+        run.log_bytes = Some(self.length);
+        run.log_digest = Some(self.digest.digest());
+    }
+
     /// Brings the log down to the disk.
     pub fn sync(&mut self) -> Result<(), ModelError> {
         self.file.sync_data().map_err(|why| ModelError::write(&self.path, why))
@@ -182,6 +192,7 @@ impl HistogramLog {
         match self.file.write_all(text) {
             Ok(()) => {
                 self.length += text.len() as u64;
+                self.digest.add(text);
                 Ok(())
             }
             Err(why) => {

@@ -14,6 +14,7 @@ pub mod configuration;
 pub mod delay;
 pub mod device;
 pub mod difference;
+pub mod digest;
 pub mod directory;
 pub mod doctor;
 pub mod duration;

@@ -11,6 +11,7 @@ use crate::calibration_parts::CalibrationParts;
 use crate::cause::{CauseTotal, Coverage, Rule, SenderTotal, Validation, WorstGap};
 use crate::delay::DelayLine;
 use crate::device::Device;
+use crate::digest::Digest;
 use crate::flow::Flow;
 use crate::forward::Forward;
 use crate::host::Fingerprint;
@@ -96,6 +97,12 @@ pub struct Run {
     /// last checkpoint lies beyond. None: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_bytes: Option<u64>,
+    /// Digest of these bytes of the histogram log; none in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_digest: Option<Digest>,
+    /// Captures of packets beside it, as they were when the run ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<Capture>,
     /// The recordings that this run is the sum of; empty for a recording. Ticks of this file are
     /// then nanoseconds, but for those inside the origins and in the segments.
     #[serde(default)]
@@ -497,4 +504,19 @@ pub struct Segment {
     pub to: Ticks,
     /// Size in bytes.
     pub bytes: u64,
+    /// Digest of these bytes; none in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+}
+
+/// A capture of packets in the run directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Capture {
+    /// File name in the run directory.
+    pub file: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Digest of these bytes.
+    pub digest: Digest,
 }

@@ -17,7 +17,17 @@ use crate::run::Run;
 /// Never: a schema is made of strings, numbers and lists, and JSON has them all.
 #[must_use]
 pub fn of_run() -> String {
-    text(&schemars::schema_for!(Run))
+    let mut schema = schemars::schema_for!(Run);
+    // Beside what a run is, its file has the digest of itself; see `digest`.
+    for (field, description) in [
+        ("digest_kind", "The first field: of which kind the digest in the last field is."),
+        ("digest", "The last field: the digest of all bytes of the file before its first digit."),
+    ] {
+        let of_field = serde_json::json!({ "description": description, "type": "string" });
+        let fields = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
+        fields.map(|fields| fields.insert(field.to_owned(), of_field));
+    }
+    text(&schema)
 }
 
 /// The schema of what `whylate doctor --format json` prints, as JSON text.

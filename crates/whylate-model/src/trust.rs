@@ -80,6 +80,8 @@ pub struct Trust {
 pub struct Files {
     /// What is wrong with them: `gaps-0001.parquet is missing`.
     pub problems: Vec<String>,
+    /// Those that have no digest, by name: a change of their content cannot be noticed.
+    pub undigested: Vec<String>,
 }
 
 impl Trust {

@@ -95,7 +95,7 @@ pub fn record(
             Some(whole) => with(whole, run),
         };
         copy(&directory.path().join(cell.name), cell.name, &mut log)?;
-        so_far.log_bytes = Some(log.bytes());
+        log.count_in(&mut so_far);
         // After each cell, so that a killed matrix can be read as far as it came.
         directory.write_run(&so_far)?;
         whole = Some(so_far);

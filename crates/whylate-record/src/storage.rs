@@ -140,7 +140,8 @@ impl Storage {
     /// Brings everything down to the disk, so that a killed run is readable up to here.
     pub(crate) fn checkpoint(&mut self, run: &mut Run) {
         self.close();
-        run.log_bytes = Some(self.log.bytes());
+        run.segments = self.segments();
+        self.log.count_in(run);
         let result = self.directory.write_run(run);
         self.note(result);
     }
@@ -157,7 +158,8 @@ impl Storage {
     /// memory says so and is no longer to be trusted; the last checkpoint stays on the disk.
     pub(crate) fn conclude(&mut self, run: &mut Run) {
         self.reserve = None;
-        run.log_bytes = Some(self.log.bytes());
+        self.log.count_in(run);
+        run.captures = self.directory.captures();
         let Err(error) = self.directory.write_run(run) else { return };
         run.warnings.push(Warning::WritingFailed { reason: error.to_string() });
         verdict::judge(run, None);

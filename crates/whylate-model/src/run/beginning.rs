@@ -55,6 +55,8 @@ impl Run {
             verdict: Verdict::Pending,
             segments: Vec::new(),
             log_bytes: None,
+            log_digest: None,
+            captures: Vec::new(),
             origins: Vec::new(),
             spreads: Vec::new(),
             prediction: None,

@@ -12,6 +12,8 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
 
+use super::places::Place;
+
 /// Most bytes of one text: the kernel's names have 16, those of interrupt handlers a few more.
 const LONGEST_TEXT: usize = 256;
 
@@ -42,7 +44,7 @@ pub(super) struct Texts {
     rows: Vec<Option<u32>>,
 }
 
-// Levels of a list column: absent, empty, with an element.
+// Levels of a list column as whylate writes it: absent, empty, with an element.
 const ABSENT: i16 = 0;
 const EMPTY: i16 = 1;
 const ELEMENT: i16 = 2;
@@ -73,9 +75,9 @@ impl<T: DataType> Required<T> {
     }
 
     pub(super) fn read(columns: &mut Columns<'_>) -> Result<Self> {
-        let raw = columns.next::<T>()?;
+        let (raw, place) = columns.next::<T>()?;
         if raw.values.len() != columns.rows {
-            return Err(uneven());
+            return Err(if place.present > 0 { without_value(place) } else { uneven() });
         }
         Ok(Self { values: raw.values })
     }
@@ -98,10 +100,14 @@ impl<T: DataType> Optional<T> {
 
     /// One entry per row.
     pub(super) fn read(columns: &mut Columns<'_>) -> Result<Vec<Option<T::T>>> {
-        let raw = columns.next::<T>()?;
+        let (raw, place) = columns.next::<T>()?;
         let mut values = raw.values.into_iter();
-        let rows: Vec<_> =
-            raw.defined.iter().map(|level| (*level > 0).then(|| values.next()).flatten()).collect();
+        let rows: Vec<_> = if place.present == 0 {
+            values.map(Some).collect()
+        } else {
+            let is_there = |level: &i16| *level == place.present;
+            raw.defined.iter().map(|of| is_there(of).then(|| values.next()).flatten()).collect()
+        };
         if rows.len() == columns.rows { Ok(rows) } else { Err(uneven()) }
     }
 }
@@ -141,16 +147,18 @@ impl Lists {
     }
 
     pub(super) fn read(columns: &mut Columns<'_>) -> Result<Vec<Option<Vec<u32>>>> {
-        let raw = columns.next::<Int32Type>()?;
+        let (raw, place) = columns.next::<Int32Type>()?;
         let mut values = raw.values.into_iter();
         let mut rows: Vec<Option<Vec<u32>>> = Vec::new();
         for (depth, repeat) in raw.defined.iter().zip(&raw.repeated) {
             if *repeat == 0 {
-                rows.push((*depth >= EMPTY).then(Vec::new));
+                rows.push((*depth >= place.empty).then(Vec::new));
             }
-            if *depth == ELEMENT {
+            if *depth == place.present {
                 let list = rows.last_mut().and_then(Option::as_mut).ok_or_else(uneven)?;
                 list.push(values.next().ok_or_else(uneven)?.cast_unsigned());
+            } else if *depth > place.empty {
+                return Err(without_value(place));
             }
         }
         if rows.len() == columns.rows { Ok(rows) } else { Err(uneven()) }
@@ -257,7 +265,8 @@ fn write<T: DataType, W: Write + Send>(
 /// The columns of a row group, read one after another.
 pub(super) struct Columns<'a> {
     group: &'a dyn RowGroupReader,
-    next: usize,
+    /// Those that are not read yet.
+    left: std::slice::Iter<'a, Place>,
     rows: usize,
 }
 
@@ -268,23 +277,27 @@ struct Raw<T> {
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn new(group: &'a dyn RowGroupReader, rows: usize) -> Self {
-        Self { group, next: 0, rows }
+    pub(super) fn new(group: &'a dyn RowGroupReader, rows: usize, places: &'a [Place]) -> Self {
+        Self { group, left: places.iter(), rows }
     }
 
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Reads the next column. The caller has compared the schema: the type is right.
-    fn next<T: DataType>(&mut self) -> Result<Raw<T::T>> {
-        let column = self.group.get_column_reader(self.next)?;
-        self.next += 1;
+    /// Reads the next column. Its place was found by its type: that is right.
+    fn next<T: DataType>(&mut self) -> Result<(Raw<T::T>, &'a Place)> {
+        let place = self.left.next().ok_or_else(uneven)?;
+        let column = self.group.get_column_reader(place.index)?;
         let mut reader = get_typed_column_reader::<T>(column);
         let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         reader.read_records(self.rows, Some(&mut defined), Some(&mut repeated), &mut values)?;
-        Ok(Raw { values, defined, repeated })
+        Ok((Raw { values, defined, repeated }, place))
     }
+}
+
+fn without_value(place: &Place) -> ParquetError {
+    ParquetError::General(format!("column `{}` lacks a value, and needs all", place.name))
 }
 
 fn uneven() -> ParquetError {

@@ -11,6 +11,7 @@ use super::reader::SEGMENT_LIMIT;
 use super::rows::{Rows, decode};
 use super::truth_rows::TruthRows;
 use super::{is_segment_name, number_of};
+use crate::digest::Digest;
 use crate::directory::RunDir;
 use crate::error::{ModelError, quote};
 use crate::files;
@@ -48,7 +49,8 @@ pub fn import(
     };
     let file = format!("{kind}-{number:04}.parquet");
     files::replace(&into.path().join(&file), &content)?;
-    Ok(Segment { file, rows: rows as u64, bytes: content.len() as u64, ..segment.clone() })
+    let (rows, bytes) = (rows as u64, content.len() as u64);
+    Ok(Segment { file, rows, bytes, digest: Some(Digest::of(&content)), ..segment.clone() })
 }
 
 /// The kind of a segment by its name: `gaps`, `events`, `blocks`, `jobs`, `packets`, `journeys`,

@@ -128,6 +128,7 @@ mod job_rows;
 mod journey_rows;
 mod packet_rows;
 mod pages;
+mod places;
 mod reader;
 mod rows;
 mod stream;
@@ -161,11 +162,13 @@ use stream::Stream;
 use truth_rows::TruthRows;
 
 pub use import::{import, kind_of};
+pub(crate) use reader::SEGMENT_LIMIT;
 pub use reader::{
     Survey, decode_blocks, decode_events, decode_gaps, decode_injections, decode_jobs,
     decode_journeys, decode_packets, decode_truths, read_blocks, read_events, read_gaps,
     read_injections, read_jobs, read_journeys, read_packets, read_truths, survey,
 };
+pub(crate) use rows::goes_on_from;
 
 /// A gap as a segment holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]

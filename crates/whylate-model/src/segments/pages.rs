@@ -66,8 +66,12 @@ pub(super) fn check_columns(metadata: &ParquetMetaData, file: &[u8]) -> Result<(
 }
 
 fn check_column(column: &ColumnChunkMetaData, file: &[u8]) -> Result<i64> {
-    if !matches!(column.compression(), Compression::SNAPPY | Compression::UNCOMPRESSED) {
-        return Err(damaged("a compression that whylate does not use"));
+    let compression = column.compression();
+    if !matches!(compression, Compression::SNAPPY | Compression::UNCOMPRESSED) {
+        return Err(ParquetError::General(format!(
+            "column `{}` is compressed by {compression}, and needs to be by SNAPPY or not at all",
+            column.column_path().string()
+        )));
     }
     let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let range = usize::try_from(start).ok().zip(usize::try_from(column.compressed_size()).ok());

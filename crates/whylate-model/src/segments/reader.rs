@@ -27,7 +27,7 @@ use crate::run::Run;
 use crate::text::Printable;
 
 /// Most bytes of a segment: whylate writes a few MiB.
-pub(super) const SEGMENT_LIMIT: u64 = 64 << 20;
+pub(crate) const SEGMENT_LIMIT: u64 = 64 << 20;
 
 /// The gaps of a run in the order of its segments.
 ///

@@ -12,11 +12,13 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::{ColumnPath, TypePtr};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor, TypePtr};
 
 use super::column::{Columns, Group};
 use super::guarded::guarded;
 use super::pages;
+use super::places::{self, Place};
+use crate::digest::Digest;
 use crate::error::ModelError;
 use crate::run::FORMAT_VERSION;
 use crate::units::Ticks;
@@ -25,6 +27,9 @@ use crate::units::Ticks;
 const VERSION_KEY: &str = "whylate.format_version";
 /// Key of the tick that the run's tables count from.
 const EPOCH_KEY: &str = "whylate.epoch_ticks";
+
+/// Key of the digest of the version of the same segment that a file took the place of.
+const BEFORE_KEY: &str = "whylate.before";
 
 /// Most rows of a file, written or read. A reader holds all of them in memory.
 pub(super) const MOST_ROWS: usize = 1 << 18;
@@ -54,12 +59,13 @@ pub(super) trait Rows: Default {
     fn read(columns: &mut Columns<'_>) -> Result<Vec<Self::Row>>;
 }
 
-/// The file that holds `rows`.
-pub(super) fn encode<R: Rows>(rows: &R, epoch: Ticks) -> Result<Vec<u8>> {
-    let metadata = vec![
+/// The file that holds `rows`, in the place of one that had the digest `before`.
+pub(super) fn encode<R: Rows>(rows: &R, epoch: Ticks, before: Option<Digest>) -> Result<Vec<u8>> {
+    let mut metadata = vec![
         KeyValue::new(VERSION_KEY.to_owned(), FORMAT_VERSION.to_string()),
         KeyValue::new(EPOCH_KEY.to_owned(), epoch.0.to_string()),
     ];
+    metadata.extend(before.map(|of| KeyValue::new(BEFORE_KEY.to_owned(), of.to_string())));
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("whylate {}", env!("CARGO_PKG_VERSION")))
@@ -90,23 +96,24 @@ pub(super) fn decode<R: Rows>(
     pages::check_frame(path, &file)?;
     let reader = guarded(|| SerializedFileReader::new(file.clone())).map_err(broken)?;
     check_version(path, reader.metadata())?;
-    let expected = schema::<R>().map_err(broken)?;
-    if *reader.metadata().file_metadata().schema() != *expected {
-        return Err(ModelError::malformed(
-            path,
-            format!("its columns are not those of {}", R::KIND),
-        ));
-    }
+    let wanted = SchemaDescriptor::new(schema::<R>().map_err(broken)?);
+    let places = places::places(&wanted, reader.metadata().file_metadata().schema_descr())
+        .map_err(|what| {
+            ModelError::malformed(path, format!("its columns are not those of {}: {what}", R::KIND))
+        })?;
     pages::check_columns(reader.metadata(), &file).map_err(broken)?;
-    guarded(|| read_groups::<R>(&reader)).map_err(broken)
+    guarded(|| read_groups::<R>(&reader, &places)).map_err(broken)
 }
 
-fn read_groups<R: Rows>(reader: &SerializedFileReader<Bytes>) -> Result<Vec<R::Row>> {
+fn read_groups<R: Rows>(
+    reader: &SerializedFileReader<Bytes>,
+    places: &[Place],
+) -> Result<Vec<R::Row>> {
     let mut rows = Vec::new();
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index)?;
         let count = group.metadata().num_rows() as usize;
-        rows.append(&mut R::read(&mut Columns::new(&*group, count))?);
+        rows.append(&mut R::read(&mut Columns::new(&*group, count, places))?);
     }
     Ok(rows)
 }
@@ -120,13 +127,26 @@ fn schema<R: Rows>() -> Result<TypePtr> {
     parse_message_type(R::SCHEMA).map(Arc::new)
 }
 
+/// Does this segment go on from the version of it that has this digest? What a run that was killed wrote
+/// after its last checkpoint does.
+pub(crate) fn goes_on_from(path: &Path, file: Vec<u8>, before: Digest) -> bool {
+    let file = Bytes::from(file);
+    let reader = pages::check_frame(path, &file)
+        .ok()
+        .and_then(|()| guarded(|| SerializedFileReader::new(file)).ok());
+    let before = before.to_string();
+    reader.is_some_and(|reader| value_of(reader.metadata(), BEFORE_KEY) == Some(&before))
+}
+
+fn value_of<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
+    let pairs = metadata.file_metadata().key_value_metadata()?;
+    pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+}
+
 fn check_version(path: &Path, metadata: &ParquetMetaData) -> std::result::Result<(), ModelError> {
-    let pairs = metadata.file_metadata().key_value_metadata();
-    let version = pairs
-        .and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY))
-        .and_then(|pair| pair.value.as_deref())
-        .and_then(|value| value.parse::<u32>().ok());
-    match version {
+    // A table that another tool wrote may state none: it is read by its types.
+    let Some(version) = value_of(metadata, VERSION_KEY) else { return Ok(()) };
+    match version.parse::<u32>().ok() {
         None | Some(0) => Err(ModelError::malformed(path, "it states no format version")),
         Some(found) if found > FORMAT_VERSION => {
             Err(ModelError::NewerFormat { path: path.to_owned(), found, newest: FORMAT_VERSION })

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::rows::{MOST_ROWS, Rows, encode};
+use crate::digest::Digest;
 use crate::error::ModelError;
 use crate::files;
 use crate::run::Segment;
@@ -70,15 +71,16 @@ impl<R: Rows> Stream<R> {
             let file = format!("{}-{:04}.parquet", R::KIND, self.number);
             let path = directory.join(&file);
             self.stuck = self.is_full();
-            let content = encode(&self.rows, epoch).map_err(|why| ModelError::Unreadable {
-                path: path.clone(),
-                what: why.to_string(),
+            let before = self.current.as_ref().and_then(|segment| segment.digest);
+            let content = encode(&self.rows, epoch, before).map_err(|why| {
+                ModelError::Unreadable { path: path.clone(), what: why.to_string() }
             })?;
             files::replace(&path, &content)?;
             self.stuck = false;
             self.rows_on_disk = count;
             let bytes = content.len() as u64;
-            let segment = Segment { file, rows: count as u64, from, to, bytes };
+            let digest = Some(Digest::of(&content));
+            let segment = Segment { file, rows: count as u64, from, to, bytes, digest };
             self.news.retain(|news| news.file != segment.file);
             self.news.push(segment.clone());
             self.current = Some(segment);

@@ -5,6 +5,7 @@
 mod checked;
 mod disks;
 mod executions;
+mod foreign;
 mod happened;
 mod histograms;
 mod hostile;
@@ -18,4 +19,5 @@ mod run_file;
 mod samples;
 mod schema;
 mod segments;
+mod sense;
 mod truths;

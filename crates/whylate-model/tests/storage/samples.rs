@@ -9,13 +9,14 @@ use whylate_model::cause::{
     Cause, CauseTotal, Coverage, Part, PriorityClass, Rule, Sender, SenderTotal, Validation,
     WorstGap,
 };
+use whylate_model::digest::Digest;
 use whylate_model::event::{Event, EventKind, Softirq};
 use whylate_model::gap::{GapKind, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
 use whylate_model::load::{LoadFacts, LoadPoint};
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
-    Anchor, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
+    Anchor, Capture, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
     Evidence as RunEvidence, FORMAT_VERSION, Finding, FrequencySource, GapSummary, LoopKind,
     ProcDelta, Rate, Run, RunState, Segment, SelfTest, SelfTestKind, TimeShare, TimeWeighted,
     TraceFacts, Verdict,
@@ -192,6 +193,12 @@ pub(crate) fn run() -> Run {
         verdict: Verdict::Untrustworthy { reasons: vec!["records were dropped".to_owned()] },
         segments: vec![segment("gaps-0001.parquet")],
         log_bytes: Some(4_096),
+        log_digest: Some(Digest::of(b"log")),
+        captures: vec![Capture {
+            file: "tap-0001.pcapng".to_owned(),
+            bytes: 3,
+            digest: Digest::of(b"tap"),
+        }],
         origins: vec![origin()],
         spreads: vec![
             Spread {
@@ -266,7 +273,14 @@ fn origin() -> Origin {
 }
 
 pub(crate) fn segment(file: &str) -> Segment {
-    Segment { file: file.to_owned(), rows: 7, from: Ticks(100), to: Ticks(200), bytes: 4096 }
+    Segment {
+        file: file.to_owned(),
+        rows: 7,
+        from: Ticks(100),
+        to: Ticks(200),
+        bytes: 4096,
+        digest: Some(Digest::of(file.as_bytes())),
+    }
 }
 
 /// One warning of every kind.
@@ -382,7 +396,7 @@ fn series() -> Series {
         mean_ns: Some(1000.25),
         quantiles: vec![Quantile {
             percent: 99.9,
-            value: Some(Nanos(1)),
+            value: Some(Nanos(120_000)),
             low: None,
             high: None,
             n_eff: 9999.5,

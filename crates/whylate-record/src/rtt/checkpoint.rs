@@ -41,7 +41,6 @@ impl Checkpoint {
             let mut run = self.run(flows);
             // What is pushed until the segments are written is in the next checkpoint.
             storage.close();
-            run.segments = storage.segments();
             run.warnings.extend(storage.warnings());
             storage.checkpoint(&mut run);
         }

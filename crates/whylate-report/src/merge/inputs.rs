@@ -13,7 +13,7 @@ use whylate_model::trust;
 use whylate_model::{ModelError, Nanos, Printable, segments};
 
 use super::spread::across_cpus;
-use super::{MOST_ORIGINS, MOST_SERIES, Request, skipped};
+use super::{MOST_ORIGINS, MOST_SERIES, Request, distrust, skipped};
 use crate::compare::unlike;
 use crate::error::{ReportError, Unlike};
 
@@ -239,6 +239,9 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
     if run.is_merged() {
         for origin in &mut run.origins {
             origin.segments = Vec::new();
+            for problem in &run.files.problems {
+                distrust(&mut origin.verdict, format!("in the sum `{directory}`, {problem}"));
+            }
             for share in &mut origin.series {
                 share.series = merged_name(&share.series, across_cpus);
             }

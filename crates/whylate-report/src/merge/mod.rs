@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use whylate_model::directory::RunDir;
-use whylate_model::hlog::tag_of;
+use whylate_model::hlog::{HistogramLog, tag_of};
 use whylate_model::identity::Component;
 use whylate_model::origin::Origin;
 use whylate_model::run::{Beginning, GapSummary, Run, RunState, Segment, Verdict};
@@ -95,8 +95,8 @@ pub fn merge(request: &Request, into: &Path) -> Result<Merged, ReportError> {
     let inputs = Inputs::check(request)?;
     let directory = RunDir::create(into)?;
     let mut merging = Merging::new(request, inputs, directory);
-    merging.add_all()?;
-    merging.conclude()
+    let log = merging.add_all()?;
+    merging.conclude(&log)
 }
 
 struct Merging<'a> {
@@ -134,7 +134,7 @@ impl<'a> Merging<'a> {
         }
     }
 
-    fn add_all(&mut self) -> Result<(), ReportError> {
+    fn add_all(&mut self) -> Result<HistogramLog, ReportError> {
         let mut log = self.directory.histogram_log()?;
         if let Some(base_ns) = self.base_ns {
             log.set_base_time(Nanos(base_ns))?;
@@ -179,7 +179,7 @@ impl<'a> Merging<'a> {
             }
         }
         log.sync()?;
-        Ok(())
+        Ok(log)
     }
 
     fn copy_tables(&mut self, from: &RunDir, input: &Input, run: &Run) -> Result<(), ReportError> {
@@ -208,7 +208,7 @@ impl<'a> Merging<'a> {
         Ok(())
     }
 
-    fn conclude(self) -> Result<Merged, ReportError> {
+    fn conclude(self, log: &HistogramLog) -> Result<Merged, ReportError> {
         let mut origins = self.origins;
         let Finished { mut series, gaps, spreads } = self.sums.finish(&mut origins);
         skipped::label(&mut series);
@@ -235,7 +235,7 @@ impl<'a> Merging<'a> {
             host: host::common(&hosts),
             clock: host::clock(&clocks),
         };
-        let run = Run {
+        let mut run = Run {
             settings: host::settings(&origins),
             series,
             gaps,
@@ -253,6 +253,7 @@ impl<'a> Merging<'a> {
             flows,
             ..Run::begun(beginning)
         };
+        log.count_in(&mut run);
         self.directory.write_run(&run)?;
         Ok(Merged { run, left_out: self.left_out })
     }

@@ -89,6 +89,7 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     } else {
         trust::sections(&mut page, run);
     }
+    trust::undigested(&mut page, run);
     verdict(&mut page, run);
     page.finish()
 }

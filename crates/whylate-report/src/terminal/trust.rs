@@ -37,6 +37,19 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
     }
 }
 
+/// Files of which nobody can say whether they are as they were recorded.
+pub(super) fn undigested(page: &mut Page, run: &Run) {
+    let files = &run.files.undigested;
+    if let Some(last) = files.last() {
+        let those = match files.len() {
+            1 => last.clone(),
+            2 => files.join(" and "),
+            several => format!("{} and {} more", files[0], several - 1),
+        };
+        page.item(&format!("no digest was kept of {those}: that it is unchanged is not known"));
+    }
+}
+
 fn clock(page: &mut Page, clock: &ClockFacts) {
     page.item(&format!(
         "clock: {} at {:.6} MHz +- {:.3} ppm; resolution {:.2}ns; one read costs {:.1}ns (min \

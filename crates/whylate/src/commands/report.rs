@@ -7,7 +7,7 @@ use whylate_report::execution::recorded::Recorded;
 use whylate_report::{Traced, html};
 
 use super::Exit;
-use crate::cli::Report;
+use crate::cli::{Format, Report};
 use crate::out::{self, say};
 
 pub(super) fn run(options: &Report) -> Result<Exit> {
@@ -32,6 +32,10 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
             out::with(|out| out.write_all(page.as_bytes()))?;
         }
         Some(file) => html::write_to(&directory, &run, file)?,
+    }
+    // The text tells it by itself; what other programs read has no place for it.
+    if options.html.is_some() || options.format == Format::Json {
+        run.files.problems.iter().for_each(|what| say!("`{}`: {what}", options.run.display()));
     }
     // What is said of a run that was read whole is said, whatever it is.
     Ok(if run.files.problems.is_empty() { Exit::Done } else { Exit::NotTrustworthy })

@@ -1,0 +1,192 @@
+//! Tables that another tool wrote again: the same names and types are read, whatever else is different; of
+//! what is not, the column is named, with what it has and what is needed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::Type;
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::printer::print_schema;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use whylate_model::segments::{Limits, Writer, decode_events, decode_gaps};
+use whylate_model::{RunDir, Ticks};
+
+use crate::segments::{event_of, gap_at, segment_files};
+
+const ROWS: u64 = 40;
+
+/// How a table is written again.
+#[derive(Clone, Copy, Default)]
+struct Again {
+    /// The schema in place of this.
+    schema: Option<fn(&str) -> String>,
+    /// These two columns under each other's name.
+    swapped: Option<[&'static str; 2]>,
+    /// The first value of this column is absent.
+    absent: Option<&'static str>,
+}
+
+impl Again {
+    fn write(self, file: &[u8]) -> Vec<u8> {
+        let reader = SerializedFileReader::new(bytes::Bytes::from(file.to_vec())).unwrap();
+        let before = reader.metadata().file_metadata().schema_descr();
+        let mut text = Vec::new();
+        print_schema(&mut text, before.root_schema());
+        let text = String::from_utf8(text).unwrap();
+        let text = self.schema.map_or(text.clone(), |change| change(&text));
+        let schema = Arc::new(parse_message_type(&text).unwrap());
+        let after = SchemaDescriptor::new(schema.clone());
+        let properties = Arc::new(WriterProperties::builder().build());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+        let from = reader.get_row_group(0).unwrap();
+        let mut into = writer.next_row_group().unwrap();
+        for column in after.columns() {
+            let name = self.before(column);
+            let index = before.columns().iter().position(|of| of.path().string() == name).unwrap();
+            let copy = match column.physical_type() {
+                Type::BOOLEAN => Self::copy::<BoolType>,
+                Type::INT32 => Self::copy::<Int32Type>,
+                Type::INT64 => Self::copy::<Int64Type>,
+                Type::BYTE_ARRAY => Self::copy::<ByteArrayType>,
+                other => panic!("no column of ours has the type {other}"),
+            };
+            copy(self, &*from, index, &mut into, column);
+        }
+        into.close().unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    /// What the column was called.
+    fn before(self, column: &ColumnDescriptor) -> String {
+        let name = column.path().string();
+        match self.swapped {
+            Some([one, other]) if name == one => other.to_owned(),
+            Some([one, other]) if name == other => one.to_owned(),
+            _ => name,
+        }
+    }
+
+    fn copy<T: DataType>(
+        self,
+        from: &dyn RowGroupReader,
+        index: usize,
+        into: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+        column: &ColumnDescriptor,
+    ) {
+        let (mut values, mut levels, mut repeats) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reader = get_typed_column_reader::<T>(from.get_column_reader(index).unwrap());
+        let rows = ROWS as usize;
+        reader.read_records(rows, Some(&mut levels), Some(&mut repeats), &mut values).unwrap();
+        let was = from.metadata().column(index).column_descr().max_def_level();
+        let is = column.max_def_level();
+        if was == 0 {
+            levels = vec![0; values.len()];
+        }
+        for level in levels.iter_mut().filter(|level| **level == was) {
+            *level = is;
+        }
+        if self.absent == Some(column.name()) {
+            values.remove(0);
+            levels[0] = 0;
+        }
+        let mut writer = into.next_column().unwrap().unwrap();
+        let (levels, repeats) =
+            ((is > 0).then_some(&levels[..]), (column.max_rep_level() > 0).then_some(&repeats[..]));
+        writer.typed::<T>().write_batch(&values, levels, repeats).unwrap();
+        writer.close().unwrap();
+    }
+}
+
+/// Tables of gaps and of events with some rows.
+fn tables() -> [Vec<u8>; 2] {
+    let place = tempfile::tempdir().unwrap();
+    let directory = RunDir::create_with_room(place.path().join("run"), 0).unwrap();
+    let mut writer = Writer::new(&directory, Ticks(5), Limits::default());
+    for number in 0..ROWS {
+        writer.push_gap(&gap_at(number)).unwrap();
+        writer.push_event(&event_of(number)).unwrap();
+    }
+    writer.checkpoint().unwrap();
+    let files = segment_files(&directory);
+    [&files[1], &files[0]].map(|file| std::fs::read(file).unwrap())
+}
+
+/// The schema as a tool writes it that lets everything be absent.
+fn all_optional(schema: &str) -> String {
+    schema.replace("REQUIRED", "OPTIONAL")
+}
+
+/// The same without what says that numbers have no sign and bytes are text.
+fn bare(schema: &str) -> String {
+    let line = |line: &str| match line.split_once(" (") {
+        Some((before, _)) if line.ends_with(';') => format!("{before};\n"),
+        _ => format!("{line}\n"),
+    };
+    all_optional(schema).lines().map(line).collect()
+}
+
+/// The columns from the last to the first.
+fn reversed(schema: &str) -> String {
+    let mut lines: Vec<&str> = schema.trim_end().lines().collect();
+    let last = lines.len() - 1;
+    lines[1..last].reverse();
+    lines.join("\n")
+}
+
+fn without_start(schema: &str) -> String {
+    schema.lines().filter(|line| !line.contains(" start ")).collect()
+}
+
+#[test]
+fn a_table_of_the_same_types_is_read_whoever_wrote_it() {
+    let [gaps, events] = tables();
+    let path = Path::new("table");
+    let ways: [Option<fn(&str) -> String>; 3] = [None, Some(all_optional), Some(bare)];
+    for (number, schema) in ways.into_iter().enumerate() {
+        let again = Again { schema, ..Again::default() };
+        let back =
+            decode_gaps(path, again.write(&gaps)).unwrap_or_else(|e| panic!("{number}: {e}"));
+        assert_eq!(back, (0..ROWS).map(gap_at).collect::<Vec<_>>(), "{number}");
+        let back =
+            decode_events(path, again.write(&events)).unwrap_or_else(|e| panic!("{number}: {e}"));
+        assert_eq!(back, (0..ROWS).map(event_of).collect::<Vec<_>>(), "{number}");
+    }
+    let again = Again { schema: Some(reversed), ..Again::default() };
+    assert_eq!(decode_gaps(path, again.write(&gaps)).unwrap().len() as u64, ROWS);
+}
+
+#[test]
+fn a_table_that_cannot_be_read_says_which_column_has_what_and_needs_what() {
+    let [gaps, _] = tables();
+    let cases = [
+        (
+            Again { schema: Some(without_start), ..Again::default() },
+            "no column `start`, and needs one of INT64",
+        ),
+        (
+            Again { schema: Some(swapped), swapped: Some(["thread", "start"]), ..Again::default() },
+            "column `thread` is INT64, and needs to be INT32",
+        ),
+        (
+            Again { schema: Some(all_optional), absent: Some("end"), ..Again::default() },
+            "column `end` lacks a value, and needs all",
+        ),
+    ];
+    for (again, expected) in cases {
+        let error = decode_gaps(Path::new("gaps-0001.parquet"), again.write(&gaps)).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("gaps-0001.parquet") && said.contains(expected), "{said}");
+    }
+}
+
+fn swapped(schema: &str) -> String {
+    let bare = bare(schema);
+    bare.replace("INT32 thread", "INT32 x")
+        .replace("INT64 start", "INT64 thread")
+        .replace("INT32 x", "INT32 start")
+}

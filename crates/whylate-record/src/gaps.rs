@@ -158,9 +158,9 @@ impl<'a> Recording<'a> {
             real_time: matches!(request.plan.policy, Policy::Fifo(_)),
         };
         let open_trace = |ground: Ground<'_>| {
-            request.trace.then(|| {
-                KernelTrace::start(ground.journal, &measured, ground.topology.online())
-            })
+            request
+                .trace
+                .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
         };
         let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
         if request.selftest && workbench.housekeeping.is_empty() {

@@ -233,9 +233,9 @@ impl<'a> Recording<'a> {
             real_time: members::real_time(request),
         };
         let open_trace = |ground: Ground<'_>| {
-            request.trace.then(|| {
-                KernelTrace::start(ground.journal, &measured, ground.topology.online())
-            })
+            request
+                .trace
+                .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
         };
         let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;

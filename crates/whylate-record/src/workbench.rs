@@ -223,7 +223,6 @@ impl Workbench {
         Beginning { command_line, question, seed, state, host: self.fingerprint.clone(), clock }
     }
 
-
     /// The clock's facts as far as they are known: so far while a run goes on, and over the whole of it
     /// after [`measure_clock_again`](Self::measure_clock_again).
     #[must_use]

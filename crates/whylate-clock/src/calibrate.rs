@@ -18,6 +18,10 @@
 //! and says nothing about true seconds; then no source is independent of it, and
 //! [`Calibration::regression_only`] says so.
 
+use std::convert::Infallible;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+
 use whylate_model::run::{Drift, FrequencySource};
 use whylate_model::warning::Warning;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
@@ -98,6 +102,39 @@ impl<C: Counter, R: RawClock> Calibrator<C, R> {
             self.sample();
         }
         self.so_far()
+    }
+
+    /// Does `work` on the calling thread and samples beside it, as [`quick`](Self::quick) does, until it
+    /// is done and 0.1 s have passed since the start: the longer the work, the longer the baseline. A
+    /// sandwich that the work stretches is wide and not wrong.
+    ///
+    /// # Errors
+    /// As [`so_far`](Self::so_far); or the system starts no thread, and then nothing is done.
+    pub fn quick_beside<T>(
+        &mut self,
+        work: impl FnOnce() -> T,
+    ) -> Result<(T, Calibration), ClockError>
+    where
+        C: Send,
+        R: Send,
+    {
+        let (at_work, over) = mpsc::channel::<Infallible>();
+        let calibrator = &mut *self;
+        let sample = move || {
+            while !matches!(over.try_recv(), Err(TryRecvError::Disconnected)) {
+                calibrator.pass(QUICK_PAUSE);
+                calibrator.sample();
+            }
+        };
+        let done = thread::scope(|scope| {
+            let sampling = thread::Builder::new().name("whylate-clock".to_owned());
+            let sampling = sampling.spawn_scoped(scope, sample);
+            sampling.map_err(|source| ClockError::Thread { source })?;
+            let done = work();
+            drop(at_work);
+            Ok(done)
+        })?;
+        self.quick().map(|calibration| (done, calibration))
     }
 
     /// The frequency over the run so far.
@@ -239,8 +276,11 @@ impl Calibration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
-    use crate::mock::MockCounter;
+    use crate::mock::{MockCounter, MockRawClock};
     use crate::sources::Nominal;
     use crate::testing;
 
@@ -248,6 +288,51 @@ mod tests {
         let counter = MockCounter::new(Hertz(2e9));
         let clock = counter.raw_clock();
         Calibrator::start(counter, clock).with_references(references).quick().unwrap()
+    }
+
+    /// A raw clock that says how often it was waited for.
+    struct Waited(MockRawClock, Arc<AtomicU64>);
+
+    impl RawClock for Waited {
+        fn now_ns(&mut self) -> u64 {
+            self.0.now_ns()
+        }
+
+        fn wait(&mut self, duration: Nanos) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.wait(duration);
+        }
+    }
+
+    #[test]
+    fn work_beside_the_baseline_costs_the_bound_nothing_and_longer_work_narrows_it() {
+        let start = || {
+            let counter = MockCounter::new(Hertz(2e9)).with_jitter(TicksDelta(9), 7);
+            let (clock, waits) = (counter.raw_clock(), Arc::default());
+            (Calibrator::start(counter, Waited(clock, Arc::clone(&waits))), waits)
+        };
+        let mut at_most_ppm = f64::INFINITY;
+        for at_least in [0, 125, 500] {
+            let (mut calibrator, waits) = start();
+            let work = || {
+                while waits.load(Ordering::Relaxed) < at_least {
+                    thread::yield_now();
+                }
+                "done"
+            };
+            let (done, beside) = calibrator.quick_beside(work).unwrap();
+            assert_eq!(done, "done");
+            assert!(beside.span >= Nanos((at_least * QUICK_PAUSE.0).max(QUICK.0)), "{beside:?}");
+            // The same readings without anything beside them: the same, to the last digit.
+            let (mut alone, _) = start();
+            while alone.store.ends().1.low_ns - alone.store.ends().0.low_ns < beside.span.0 {
+                alone.pass(QUICK_PAUSE);
+                alone.sample();
+            }
+            assert_eq!(alone.so_far().unwrap(), beside);
+            assert!(beside.bound_ppm <= at_most_ppm, "{beside:?}");
+            at_most_ppm = start().0.quick().unwrap().bound_ppm;
+        }
     }
 
     fn stated(hz: f64, clocksource: &str) -> References {

@@ -81,7 +81,7 @@ pub enum ClockError {
         cpu: CpuId,
     },
     /// A thread could not be started.
-    #[error("cannot start a thread to compare counters: {source}; see `ulimit -u` and pids.max")]
+    #[error("cannot start a thread to observe the clock: {source}; see `ulimit -u` and pids.max")]
     Thread {
         /// Why not.
         source: io::Error,

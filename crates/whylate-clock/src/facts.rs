@@ -1,8 +1,8 @@
 //! What a run records about its clock.
 //!
 //! [`Observer::start`] measures what can be measured before a run; [`Observer::so_far`] gives the
-//! facts for a checkpoint in the middle of it; [`Observer::finish`] measures the offsets between
-//! CPUs again and takes the last anchor.
+//! facts as known by then, for a checkpoint in the middle of it and for its end;
+//! [`Observer::finish`] measures the offsets between CPUs again and takes the last anchor.
 
 use whylate_model::run::{Anchor, ClockFacts, CpuOffset};
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
@@ -109,14 +109,9 @@ impl Observer {
         }
     }
 
-    /// Measures the offsets again, takes the last anchor, and gives the facts of the whole run.
-    /// The measurement must have ended: each CPU is kept busy for some milliseconds.
-    pub fn finish<C>(
-        &mut self,
-        counter: &mut C,
-        calibration: &Calibration,
-        recording: RecordingCost,
-    ) -> ClockFacts
+    /// Measures the offsets again and takes the last anchor: what is known from here on is of the whole
+    /// run. The measurement must have ended: each CPU is kept busy for some milliseconds.
+    pub fn finish<C>(&mut self, counter: &mut C)
     where
         C: Counter + Clone + 'static,
     {
@@ -127,7 +122,6 @@ impl Observer {
                 Err(error) => self.problems.push(error),
             }
         }
-        self.so_far(calibration, recording)
     }
 }
 
@@ -180,7 +174,8 @@ mod tests {
             let mut calibrator = Calibrator::of_this_host(counter);
             let mut observer = Observer::start(&mut counter, &cpus);
             let calibration = calibrator.quick().unwrap();
-            let facts = observer.finish(&mut counter, &calibration, RecordingCost::default());
+            observer.finish(&mut counter);
+            let facts = observer.so_far(&calibration, RecordingCost::default());
             (observer, facts)
         });
         eprintln!("{facts:#?}");

@@ -22,6 +22,15 @@ use crate::workbench::Workbench;
 /// messages: more of them would reach its p99.9.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// The last turn of a recording ends so long after what it measures.
+const SOON_AFTER: Duration = Duration::from_millis(2);
+
+/// How long this turn lasts of turns that last `turn`: to the end of the measurement at most, which is
+/// then noticed soon.
+pub(crate) fn this_turn(turn: Duration, elapsed: Nanos, duration: Nanos) -> Duration {
+    turn.min(Duration::from_nanos(duration.0.saturating_sub(elapsed.0)) + SOON_AFTER)
+}
+
 /// A part, and what must not change while it is measured.
 pub(crate) struct Part<'a> {
     pub(crate) what: &'a str,
@@ -91,5 +100,17 @@ impl Attendant<'_> {
             self.progress.say(&warning.to_string());
             self.warnings.push(warning);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_turn_ends_soon_after_the_measurement_and_no_turn_is_longer_than_asked() {
+        let turn = Duration::from_millis(20);
+        let at = |ms: u64| this_turn(turn, Nanos(ms * 1_000_000), Nanos(100_000_000)).as_millis();
+        assert_eq!([0, 81, 82, 83, 95, 100, 5_000].map(at), [20, 20, 20, 19, 7, 2, 2]);
     }
 }

@@ -425,6 +425,7 @@ impl<'a> Calibrating<'a> {
             return Err(RecordError::NotCalibrated(why.join("; ")));
         }
         self.storage.close();
+        self.setting.bench.measure_clock_again();
         let mut run = self.run(state);
         self.storage.conclude(&mut run);
         Ok(Recorded { run })
@@ -488,7 +489,7 @@ impl<'a> Calibrating<'a> {
     fn run(&mut self, state: RunState) -> Run {
         let (calibration, parts, series) = self.found();
         let bench = &mut self.setting.bench;
-        let clock = bench.clock_of(state, RecordingCost::default());
+        let clock = bench.clock_facts(RecordingCost::default());
         let mut warnings = self.warnings.clone();
         warnings.extend(bench.warnings.iter().cloned());
         warnings.extend(self.storage.warnings());

@@ -22,10 +22,11 @@ use whylate_stats::histogram::Histogram;
 use whylate_sys::memory;
 
 use preparation::{
-    context, enter_cgroup, leave_cgroup, move_interrupts, move_tasks, open_trace, settings,
+    context, enter_cgroup, leave_cgroup, move_interrupts, move_tasks, opened, settings,
 };
 
 use crate::actions::{self, Action, Trigger};
+use crate::attend::this_turn;
 use crate::collector::{Collector, Wanted};
 use crate::intervals::Intervals;
 use crate::kernel_trace::{self, KernelTrace};
@@ -33,7 +34,7 @@ use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::summary::{self, Setting};
 use crate::verdict::{Exceeded, judged, unique};
-use crate::workbench::{Need, Workbench};
+use crate::workbench::{Ground, Need, Workbench};
 use crate::{RecordError, Recorded, scoring, trace_cost};
 
 /// Time between two turns of the drain. A wake-up of the housekeeping CPU each 20 ms is not seen
@@ -156,7 +157,12 @@ impl<'a> Recording<'a> {
             hold_idle_states: request.hold_idle_states,
             real_time: matches!(request.plan.policy, Policy::Fifo(_)),
         };
-        let workbench = Workbench::set_up(&need, progress)?;
+        let open_trace = |ground: Ground<'_>| {
+            request
+                .trace
+                .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
+        };
+        let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
         if request.selftest && workbench.housekeeping.is_empty() {
             return Err(RecordError::NoCpuToInjectFrom);
         }
@@ -170,7 +176,7 @@ impl<'a> Recording<'a> {
             warnings.push(Warning::MemoryNotLocked { reason: error.to_string() });
         }
         let online = workbench.topology.online().to_vec();
-        let mut trace = open_trace(request, &workbench, &mut warnings);
+        let mut trace = opened(trace, &mut warnings);
         if request.validate && trace.is_none() {
             progress.say("no kernel trace, so there is nothing to judge evidence B against");
         }
@@ -261,13 +267,13 @@ impl<'a> Recording<'a> {
                 self.session.stop();
             }
             turns = turns.wrapping_add(1);
-            std::thread::sleep(if armed { TURN_ARMED } else { TURN });
+            let turn = if armed { TURN_ARMED } else { TURN };
+            std::thread::sleep(this_turn(turn, elapsed, self.request.duration));
         }
         self.workbench.measurement_ends();
         self.react(progress);
         self.session.finish()?;
-        // Events still on their way are in the buffers by now.
-        std::thread::sleep(TURN);
+        std::thread::sleep(kernel_trace::LAST_EVENTS);
         self.turn();
         self.collector.finish(&self.session, |gap| self.storage.gap(gap));
         self.store_closed();
@@ -364,17 +370,17 @@ impl<'a> Recording<'a> {
         for warning in self.watch.poll() {
             self.warnings.push(warning);
         }
-        let facts = self.trace.take().map(|trace| {
-            let (facts, left) = trace.finish();
-            for warning in left {
-                progress.say(&warning.to_string());
-                self.warnings.push(warning);
-            }
-            facts
+        let (storage, workbench) = (&mut self.storage, &mut self.workbench);
+        let (facts, left) = kernel_trace::finish_beside(self.trace.take(), || {
+            storage.close();
+            workbench.measure_clock_again();
         });
+        for warning in left {
+            progress.say(&warning.to_string());
+            self.warnings.push(warning);
+        }
         let ended_early = self.stopped || self.tripped.is_some();
         let state = if ended_early { RunState::Stopped } else { RunState::Complete };
-        self.storage.close();
         let run = self.run(state, facts);
         (run, self.storage, self.workbench)
     }
@@ -412,7 +418,7 @@ impl<'a> Recording<'a> {
             gaps.push(summary);
         }
         let cost = RecordingCost { gap: recording.value_at(50.0).map(Nanos), sample: None };
-        let clock = self.workbench.clock_of(state, cost);
+        let clock = self.workbench.clock_facts(cost);
         let elapsed: Vec<(CpuId, Nanos)> =
             gaps.iter().map(|g| (g.cpu, g.end.since(g.start).to_nanos(clock.hz))).collect();
         self.collector.learn_periods(&periods);

@@ -7,6 +7,8 @@
 pub(crate) mod buffers;
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Duration;
 
 use whylate_cause::Attributor;
@@ -27,6 +29,8 @@ const BUFFER_KIB: u32 = 4096;
 /// Buffer of each CPU whose sends are recorded, which are all CPUs of the machine: at 60 bytes an
 /// event 8 000, or 400 000 a second.
 const SENDERS_BUFFER_KIB: u32 = 512;
+/// What is still on its way when a measurement has ended has come after this.
+pub(crate) const LAST_EVENTS: Duration = Duration::from_millis(5);
 /// Events stamped later than this before a poll may still be on their way into the buffer.
 const IN_FLIGHT: Nanos = Nanos(1_000_000);
 
@@ -193,12 +197,37 @@ impl KernelTrace {
     #[must_use]
     pub fn finish(self) -> (TraceFacts, Vec<Warning>) {
         let facts = self.facts();
+        (facts, self.remove())
+    }
+
+    fn remove(self) -> Vec<Warning> {
         let mut left = Vec::new();
         for mut side in [Some(self.measured), self.elsewhere].into_iter().flatten() {
             // An instance cannot be removed while one of its files is open.
             side.sources.clear();
             left.extend(side.instance.restore());
         }
-        (facts, left)
+        left
     }
+}
+
+/// Ends the trace, if there is one, as [`KernelTrace::finish`] does, and does `work` meanwhile: the kernel
+/// waits for its CPUs many times before an instance is gone. Nothing may be measured any more.
+pub(crate) fn finish_beside(
+    trace: Option<KernelTrace>,
+    work: impl FnOnce(),
+) -> (Option<TraceFacts>, Vec<Warning>) {
+    let Some(trace) = trace else {
+        work();
+        return (None, Vec::new());
+    };
+    let facts = trace.facts();
+    let left = thread::scope(|scope| {
+        let removing = thread::Builder::new().name("whylate-trace".to_owned());
+        let removing = removing.spawn_scoped(scope, || trace.remove());
+        work();
+        // Without a thread the guards have removed them, and told on standard error what they could not.
+        removing.map_or_else(|_| Vec::new(), |of| of.join().unwrap_or_else(|of| resume_unwind(of)))
+    });
+    (Some(facts), left)
 }

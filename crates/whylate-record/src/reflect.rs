@@ -44,7 +44,7 @@ pub enum Listen {
 }
 
 /// What is to be served, where and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ReflectRequest {
     /// Where to listen.
     pub listen: Listen,
@@ -60,6 +60,8 @@ pub struct ReflectRequest {
     pub cpu: Option<CpuId>,
     /// Under SCHED_FIFO with this priority.
     pub fifo: Option<u8>,
+    /// The counter's rate, where whoever starts it has found it.
+    pub rate: Option<Hertz>,
     /// End after so long without any message.
     pub idle: Nanos,
     /// End when the first client has finished.
@@ -88,7 +90,10 @@ pub fn run(
 ) -> Result<Reflected, RecordError> {
     let counter = HardwareCounter::open()?;
     let mut calibrator = Calibrator::of_this_host(counter);
-    let rate = calibrator.quick()?.hz;
+    let rate = match request.rate {
+        Some(told) => told,
+        None => calibrator.quick()?.hz,
+    };
     let Opened { mut port, protocol, seat, mut warnings, wait } = open(request, counter, rate)?;
     let _held = hold_idle_states(request.hold_dma_latency, &mut warnings, progress);
     let since_ns = date_ns();
@@ -231,6 +236,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("at");
         let request = ReflectRequest {
+            rate: None,
             listen: Listen::At(Transport::Unix, Target::Path(path.clone())),
             bed: None,
             options: Options::default(),

@@ -47,10 +47,11 @@ use whylate_sys::memory;
 use crate::attend::{Attendant, Part};
 use crate::calibrate;
 use crate::composed;
+use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::Progress;
 use crate::storage::{Limits, Storage};
 use crate::verdict::{judged, unique};
-use crate::workbench::{Need, Workbench};
+use crate::workbench::{Ground, Need, Workbench};
 use crate::{RecordError, Recorded, date_ns};
 
 pub use across::{OuterPort, OuterPorts};
@@ -82,7 +83,7 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let undo = directory.undo();
-    let recorded = Recording::begin(request, directory, stop, progress)
+    let recorded = Recording::begin(request, directory, (stop, tail::open_trace), progress)
         .and_then(|mut recording| recording.measure(progress).map(|()| recording));
     match recorded {
         Ok(recording) => Ok(recording.conclude()),
@@ -102,6 +103,10 @@ struct Recording<'a> {
     flows: Vec<Flow>,
     odd: Vec<anomalies::Odds>,
     warnings: Vec<Warning>,
+    /// The kernel's trace, until the flows are there to be looked at.
+    opened: Option<tail::Opened>,
+    /// The same when they have ended, until it is removed.
+    instances: Option<KernelTrace>,
     trace: Option<TraceFacts>,
     /// Of messages on their way.
     way_trace: Option<TraceFacts>,
@@ -115,7 +120,10 @@ impl<'a> Recording<'a> {
     fn begin(
         request: &'a Request,
         directory: RunDir,
-        stop: &'a AtomicBool,
+        (stop, open_trace): (
+            &'a AtomicBool,
+            impl FnOnce(&Request, Ground<'_>) -> Option<tail::Opened> + Send,
+        ),
         progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let need = Need {
@@ -124,7 +132,8 @@ impl<'a> Recording<'a> {
             hold_idle_states: request.hold_idle_states,
             real_time: request.flows.iter().any(|flow| flow.fifo.is_some()),
         };
-        let bench = Workbench::set_up(&need, progress)?;
+        let open_trace = |ground: Ground<'_>| open_trace(request, ground);
+        let (bench, opened) = Workbench::set_up_with(&need, progress, open_trace)?;
         let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
         let mut warnings = Vec::new();
         if request.lock_memory
@@ -145,6 +154,8 @@ impl<'a> Recording<'a> {
             flows,
             odd,
             warnings,
+            opened,
+            instances: None,
             trace,
             way_trace,
             calibrations,
@@ -154,8 +165,8 @@ impl<'a> Recording<'a> {
 
     fn measure(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
         let request = self.request;
-        let extent = Extent::of(request, &self.bench);
-        let shared = Shared::of(request, &self.bench);
+        let extent = Extent::of(request, &self.bench.housekeeping);
+        let shared = Shared::of(request, &self.bench.housekeeping);
         let apart = breakdown::Extent::of(request, shared, |number| extent.looks_at(number));
         let pace = extent.pace;
         let (bench, warnings) = (&self.bench, &mut self.warnings);
@@ -170,7 +181,8 @@ impl<'a> Recording<'a> {
             )?);
         }
         warnings.extend(apart.left_out);
-        let tail = TailWatch::begin(request, extent, bench, &mut lines, warnings);
+        let trace = self.opened.take();
+        let tail = TailWatch::begin(extent, trace, bench, &mut lines, warnings);
         let parts = lines.iter_mut().filter_map(|line| line.parts.take()).collect();
         let directory = self.storage.path().to_owned();
         let asked = request.take_apart.as_ref();
@@ -272,7 +284,7 @@ impl<'a> Recording<'a> {
         let mut tails = BTreeMap::new();
         if let Some(found) = found {
             self.warnings.extend(found.warnings);
-            self.trace = found.trace;
+            (self.trace, self.instances) = (found.trace, found.instances);
             tails = found.flows.into_iter().collect();
         }
         let mut parts = BTreeMap::new();
@@ -288,6 +300,9 @@ impl<'a> Recording<'a> {
     fn cost_of_looking(&mut self, progress: &mut dyn Progress) -> Result<(), RecordError> {
         let asked = self.request.take_apart.as_ref().and_then(|of| of.cost_rounds);
         let Some(rounds) = asked.filter(|_| !self.is_stopped()) else { return Ok(()) };
+        // Nothing is removed while something is measured.
+        let left = self.instances.take().map(KernelTrace::finish);
+        self.warnings.extend(left.into_iter().flat_map(|(_, left)| left));
         let cost = looking::cost(self, rounds, progress)?;
         let first = self.flows.first_mut().and_then(|flow| flow.breakdown.as_mut());
         if let Some(breakdown) = first {
@@ -358,7 +373,12 @@ impl<'a> Recording<'a> {
         if state == RunState::Stopped {
             self.warnings.push(Warning::Interrupted);
         }
-        self.storage.close();
+        let (storage, bench) = (&mut self.storage, &mut self.bench);
+        let (_, left) = kernel_trace::finish_beside(self.instances.take(), || {
+            storage.close();
+            bench.measure_clock_again();
+        });
+        self.warnings.extend(left);
         let mut run = self.run(state);
         anomalies::keep(&self.odd, &mut run, &mut self.storage);
         self.storage.conclude(&mut run);
@@ -366,7 +386,7 @@ impl<'a> Recording<'a> {
     }
 
     fn run(&mut self, state: RunState) -> Run {
-        let clock = self.bench.clock_of(state, RecordingCost::default());
+        let clock = self.bench.clock_facts(RecordingCost::default());
         let mut warnings = self.warnings.clone();
         warnings.extend(self.bench.warnings.iter().cloned());
         warnings.extend(self.storage.warnings());

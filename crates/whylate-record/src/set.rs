@@ -44,13 +44,14 @@ use whylate_threads::set::watchdog::{self, PATIENCE, Watchdog, by_affinity};
 use whylate_threads::set::{Ended, Orders, Seated, Set};
 use whylate_threads::{ThreadsError, TimerNanos};
 
+use crate::attend::this_turn;
 use crate::collector::{Collector, Wanted};
 use crate::intervals::Intervals;
-use crate::kernel_trace::KernelTrace;
+use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::verdict::judged;
-use crate::workbench::{Need, Workbench};
+use crate::workbench::{Ground, Need, Workbench};
 use crate::{RecordError, Recorded};
 
 use ledgers::{Claim, Tallies};
@@ -231,7 +232,12 @@ impl<'a> Recording<'a> {
             hold_idle_states: request.hold_idle_states,
             real_time: members::real_time(request),
         };
-        let workbench = Workbench::set_up(&need, progress)?;
+        let open_trace = |ground: Ground<'_>| {
+            request
+                .trace
+                .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
+        };
+        let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
         if request.lock_memory
             && let Err(error) = memory::lock_all()
@@ -239,13 +245,7 @@ impl<'a> Recording<'a> {
             warnings.push(Warning::MemoryNotLocked { reason: error.to_string() });
         }
         let online = workbench.topology.online().to_vec();
-        let mut trace = None;
-        if request.trace {
-            match KernelTrace::start(&workbench.journal, &measured, &online) {
-                Ok(started) => trace = Some(started),
-                Err(no) => warnings.push(no.into()),
-            }
-        }
+        let trace = trace.and_then(|trace| trace.map_err(|no| warnings.push(no.into())).ok());
         let Prepared { set, orders, ledgers, facts, reserved } =
             members::prepare(request, &workbench, stop, &mut warnings, progress)?;
         let context = members::context(request, &set, (&natures, &facts), &workbench);
@@ -325,8 +325,8 @@ impl<'a> Recording<'a> {
         let dog = self.watchdog();
         let mut turns = 0u32;
         while self.turn() == State::Running {
+            let elapsed = self.workbench.counter.read().since(begin).to_nanos(rate);
             if turns.is_multiple_of(LOOK_EVERY) {
-                let elapsed = self.workbench.counter.read().since(begin).to_nanos(rate);
                 self.look_around(elapsed, progress);
                 // The first one soon, so that a run that is killed early leaves something.
                 if self.storage.checkpoint_is_due(elapsed) || turns == LOOK_EVERY {
@@ -338,7 +338,7 @@ impl<'a> Recording<'a> {
                 self.set.stop();
             }
             turns = turns.wrapping_add(1);
-            std::thread::sleep(TURN);
+            std::thread::sleep(this_turn(TURN, elapsed, self.request.duration));
         }
         self.workbench.measurement_ends();
         self.end_load();
@@ -350,8 +350,7 @@ impl<'a> Recording<'a> {
         }
         drop(dog);
         self.ended = self.set.finish();
-        // Events still on their way are in the buffers by now.
-        std::thread::sleep(TURN);
+        std::thread::sleep(kernel_trace::LAST_EVENTS);
         self.turn();
         self.finish_books();
     }
@@ -417,21 +416,21 @@ impl<'a> Recording<'a> {
             let _ = memory::unlock_all();
         }
         self.warnings.extend(self.watch.poll());
-        let facts = self.trace.take().map(|trace| {
-            let (facts, left) = trace.finish();
-            for warning in left {
-                progress.say(&warning.to_string());
-                self.warnings.push(warning);
-            }
-            facts
+        let (storage, workbench) = (&mut self.storage, &mut self.workbench);
+        let (facts, left) = kernel_trace::finish_beside(self.trace.take(), || {
+            storage.close();
+            workbench.measure_clock_again();
         });
+        for warning in left {
+            progress.say(&warning.to_string());
+            self.warnings.push(warning);
+        }
         for ended in &mut self.ended {
             if let Some(failure) = ended.failure.take() {
                 return Err(failure.into());
             }
         }
         let state = if self.stopped { RunState::Stopped } else { RunState::Complete };
-        self.storage.close();
         let mut run = self.run(state, facts);
         self.storage.conclude(&mut run);
         let begin = self.begin;
@@ -445,7 +444,7 @@ impl<'a> Recording<'a> {
         let cost = self.collector.threads().iter().map(|thread| &thread.recording);
         let gap = cost.filter_map(|costs| costs.value_at(50.0)).max().map(Nanos);
         let cost = RecordingCost { gap, sample: None };
-        let clock = self.workbench.clock_of(state, cost);
+        let clock = self.workbench.clock_facts(cost);
         let series = self.series(clock.resolution_ns);
         let threads = self.summaries();
         let elapsed = self.elapsed_by_cpu();

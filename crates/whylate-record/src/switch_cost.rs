@@ -220,13 +220,14 @@ impl<'a> Recording<'a> {
             self.warnings.push(Warning::Interrupted);
         }
         self.storage.close();
+        self.bench.measure_clock_again();
         let mut run = self.run(state);
         self.storage.conclude(&mut run);
         Recorded { run }
     }
 
     fn run(&mut self, state: RunState) -> Run {
-        let clock = self.bench.clock_of(state, RecordingCost::default());
+        let clock = self.bench.clock_facts(RecordingCost::default());
         let mut warnings = self.warnings.clone();
         warnings.extend(self.bench.warnings.iter().cloned());
         warnings.extend(self.storage.warnings());

@@ -5,7 +5,9 @@
 //! begins and ends, so that set-up and warm-up are not among them.
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use whylate_cause::{Context, Measured};
 use whylate_clock::KernelRaw;
@@ -73,6 +75,17 @@ pub struct Workbench {
     _idle_states: Option<CpuDmaLatency>,
 }
 
+/// What is known of the host before the clock's rate is.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// Where changes to the host are noted before they are made.
+    pub journal: &'a Journal,
+    /// CPUs and cores.
+    pub topology: &'a Topology,
+    /// CPUs of the recording's own thread.
+    pub housekeeping: &'a [CpuId],
+}
+
 /// A stretch of measurement. One without an end is still going on.
 struct Stretch {
     before: Counters,
@@ -100,8 +113,22 @@ impl Workbench {
     /// # Errors
     /// The clock is of no use, CPUs cannot be had, or a guard could not be taken.
     pub fn set_up(need: &Need, progress: &mut dyn Progress) -> Result<Self, RecordError> {
+        Self::set_up_with(need, progress, |_| ()).map(|(bench, ())| bench)
+    }
+
+    /// Sets up everything as [`set_up`](Self::set_up) does, and prepares what needs no rate on a thread of
+    /// its own while the clock's baseline passes: that takes its time anyhow.
+    ///
+    /// # Errors
+    /// As [`set_up`](Self::set_up).
+    pub fn set_up_with<T: Send>(
+        need: &Need,
+        progress: &mut dyn Progress,
+        prepare: impl FnOnce(Ground<'_>) -> T + Send,
+    ) -> Result<(Self, T), RecordError> {
         let root = Path::new("/");
         let mut counter = HardwareCounter::open()?;
+        let mut calibrator = Calibrator::of_this_host(counter);
         let topology = Topology::read(root)?;
         let own_affinity = affinity::get();
         let allowed = cpus::allowed(&topology)?;
@@ -123,14 +150,24 @@ impl Workbench {
             warnings.extend(limits.warning());
         }
         let idle_states = hold_idle_states(need.hold_idle_states, &mut warnings, progress);
-        let mut calibrator = Calibrator::of_this_host(counter);
-        let calibration = calibrator.quick()?;
         let compared: Vec<CpuId> =
             need.measured.iter().chain(&housekeeping).copied().take(MOST_OFFSETS + 1).collect();
-        let observer = Observer::start(&mut counter, &compared);
-        Ok(Self {
+        let ground = Ground { journal: &journal, topology: &topology, housekeeping: &housekeeping };
+        let beside = || {
+            thread::scope(|scope| {
+                let preparing = thread::Builder::new().name("whylate-prepare".to_owned());
+                let preparing = preparing.spawn_scoped(scope, || prepare(ground))?;
+                let observer = Observer::start(&mut counter, &compared);
+                let fingerprint = fingerprint::read(root);
+                let prepared = preparing.join().unwrap_or_else(|panic| resume_unwind(panic));
+                Ok((observer, fingerprint, prepared))
+            })
+        };
+        let (done, calibration) = calibrator.quick_beside(beside)?;
+        let (observer, fingerprint, prepared) = done.map_err(RecordError::NoThread)?;
+        let bench = Self {
             rate: calibration.hz,
-            fingerprint: fingerprint::read(root),
+            fingerprint,
             topology,
             housekeeping,
             warnings,
@@ -144,7 +181,8 @@ impl Workbench {
             own_affinity,
             _idle_states: idle_states,
             counter,
-        })
+        };
+        Ok((bench, prepared))
     }
 
     /// Takes one more sandwich for the calibration. Cheap; call it some times per second.
@@ -185,31 +223,29 @@ impl Workbench {
         Beginning { command_line, question, seed, state, host: self.fingerprint.clone(), clock }
     }
 
-    /// The clock's facts: so far while a run goes on, and over the whole of it when it has ended.
-    pub fn clock_of(&mut self, state: RunState, recording: RecordingCost) -> ClockFacts {
-        match state {
-            RunState::Running => self.clock_facts(recording),
-            _ => self.final_clock_facts(recording),
-        }
-    }
-
-    /// The clock's facts as far as they are known.
+    /// The clock's facts as far as they are known: so far while a run goes on, and over the whole of it
+    /// after [`measure_clock_again`](Self::measure_clock_again).
     #[must_use]
     pub fn clock_facts(&self, recording: RecordingCost) -> ClockFacts {
         self.at_rate_in_use(self.observer.so_far(&self.calibration, recording))
     }
 
-    /// The clock's facts over the whole run: offsets between CPUs are measured again. Call it when
-    /// nothing is being measured any more.
-    pub fn final_clock_facts(&mut self, recording: RecordingCost) -> ClockFacts {
+    /// Looks at the clock for the last time: its facts are over the whole run from here on, and offsets
+    /// between CPUs are measured again. Call it when nothing is being measured any more.
+    pub fn measure_clock_again(&mut self) {
         if let Ok(calibration) = self.calibrator.so_far() {
             // Only the last word on the clock counts.
             self.warnings.retain(|w| !matches!(w, Warning::FrequencyDisagreement { .. }));
             self.warnings.extend(calibration.warnings());
             self.calibration = calibration;
         }
-        let facts = self.observer.finish(&mut self.counter, &self.calibration, recording);
-        self.at_rate_in_use(facts)
+        self.observer.finish(&mut self.counter);
+    }
+
+    /// The clock's facts over the whole run, looked at for the last time.
+    pub fn final_clock_facts(&mut self, recording: RecordingCost) -> ClockFacts {
+        self.measure_clock_again();
+        self.clock_facts(recording)
     }
 
     /// Conversions of this run used the rate found at its start; how far that lies from what the

@@ -202,6 +202,14 @@ pub(crate) fn loads(text: &str) -> Result<Loads, String> {
     whylate_load::parse(text).map(Loads).map_err(|error| error.to_string())
 }
 
+/// A rate that a counter may have.
+pub(crate) fn hertz(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(hz) if (1e6..=1e11).contains(&hz) => Ok(hz),
+        _ => Err("not a counter's rate: give from 1e6 to 1e11 Hz".to_owned()),
+    }
+}
+
 /// A percentile in the upper half: `99`, `p99.9`.
 pub(crate) fn percentile(text: &str) -> Result<f64, String> {
     let percent = text.strip_prefix('p').unwrap_or(text).parse::<f64>().ok();
@@ -222,6 +230,14 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counters_rate_is_one_that_a_counter_may_have() {
+        assert_eq!(hertz("2596120000.125"), Ok(2_596_120_000.125));
+        for text in ["", "0", "-1e9", "nan", "inf", "1e5", "1e12", "2 GHz"] {
+            assert!(hertz(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations_carry_their_unit() {

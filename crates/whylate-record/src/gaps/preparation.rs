@@ -20,16 +20,12 @@ use crate::kernel_trace::{KernelTrace, NoTrace};
 use crate::progress::Progress;
 use crate::workbench::Workbench;
 
-pub(super) fn open_trace(
-    request: &Request,
-    workbench: &Workbench,
+/// The trace, where there is to be one; what it lacks is a warning.
+pub(super) fn opened(
+    trace: Option<Result<KernelTrace, NoTrace>>,
     warnings: &mut Vec<Warning>,
 ) -> Option<KernelTrace> {
-    if !request.trace {
-        return None;
-    }
-    let (measured, online) = (request.plan.placement.cpus(), workbench.topology.online());
-    match KernelTrace::start(&workbench.journal, measured, online) {
+    match trace? {
         Ok(trace) => {
             let no_senders = trace.without_senders().cloned();
             warnings.extend(

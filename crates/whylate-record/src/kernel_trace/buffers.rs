@@ -146,9 +146,8 @@ impl Opening<'_> {
         };
         write("tracing_on", "0")?;
         write("trace_clock", TICK_CLOCK)?;
-        write("buffer_size_kb", &IDLE_BUFFER_KIB.to_string())?;
-        for cpu in self.traced {
-            write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &self.buffer_kib.to_string())?;
+        for (file, kib) in sizes(self.traced, online, self.buffer_kib) {
+            write(&file, &kib.to_string())?;
         }
         write("tracing_cpumask", &mask(self.traced, online))?;
         let header =
@@ -287,6 +286,20 @@ fn unknown_format(error: &dyn std::fmt::Display) -> NoTrace {
     }
 }
 
+/// What to write where, so that the CPUs that are traced have buffers of `kib` and the others next to
+/// none: all at once what most of them get, and then the rest. Each writing waits for the kernel to have
+/// seen every CPU.
+fn sizes(traced: &[CpuId], online: &[CpuId], kib: u32) -> Vec<(String, u32)> {
+    let others = online.iter().filter(|cpu| !traced.contains(cpu)).collect::<Vec<_>>();
+    let (usual, rest, size): (u32, Vec<&CpuId>, u32) = if others.len() < traced.len() {
+        (kib, others, IDLE_BUFFER_KIB)
+    } else {
+        (IDLE_BUFFER_KIB, traced.iter().collect(), kib)
+    };
+    let rest = rest.into_iter().map(|cpu| (format!("per_cpu/cpu{cpu}/buffer_size_kb"), size));
+    std::iter::once(("buffer_size_kb".to_owned(), usual)).chain(rest).collect()
+}
+
 /// The kernel's mask notation: groups of 32 bits in hex, highest first.
 fn mask(cpus: &[CpuId], online: &[CpuId]) -> String {
     let highest = online.iter().chain(cpus).map(|cpu| cpu.0).max().unwrap_or(0);
@@ -326,6 +339,20 @@ mod tests {
         let words =
             "refused 2 filters of its trace, the first of syscalls:sys_enter_sendto: Invalid";
         assert!(reason.contains(words), "{reason}");
+    }
+
+    #[test]
+    fn buffers_get_their_sizes_by_as_few_writings_as_there_are_cpus_that_differ() {
+        let cpus = |ids: &[u32]| ids.iter().copied().map(CpuId).collect::<Vec<_>>();
+        let told = |traced: &[u32], online: &[u32]| -> Vec<(String, u32)> {
+            sizes(&cpus(traced), &cpus(online), 512)
+        };
+        let all = |kib| ("buffer_size_kb".to_owned(), kib);
+        let one = |cpu: u32, kib| (format!("per_cpu/cpu{cpu}/buffer_size_kb"), kib);
+        assert_eq!(told(&[0, 1], &[0, 1]), [all(512)]);
+        assert_eq!(told(&[1], &[0, 1]), [all(4), one(1, 512)]);
+        assert_eq!(told(&[1, 2, 3], &[0, 1, 2, 3]), [all(512), one(0, 4)]);
+        assert_eq!(told(&[2, 3], &[0, 1, 2, 3]), [all(4), one(2, 512), one(3, 512)]);
     }
 
     #[test]

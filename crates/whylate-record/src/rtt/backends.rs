@@ -190,7 +190,7 @@ pub fn record(
 ) -> Result<Recorded, RecordError> {
     comparison.check()?;
     let undo = directory.undo();
-    let recorded = Recording::begin(&comparison.request, directory, stop, progress)
+    let recorded = Recording::begin(&comparison.request, directory, (stop, |_, _| None), progress)
         .map(|recording| Comparing::new(comparison, recording))
         .and_then(|mut comparing| comparing.measure(progress).map(|()| comparing))
         .and_then(Comparing::unless_stopped_before);
@@ -436,6 +436,7 @@ impl<'a> Comparing<'a> {
         }
         recording.series = self.slots.iter().flat_map(|slot| slot.pooled.series()).collect();
         recording.storage.close();
+        recording.bench.measure_clock_again();
         let mut run = recording.run(state);
         let each = format!("of each backend in each of {} rounds", self.of.rounds);
         run.settings.insert("times are".to_owned(), each);

@@ -179,7 +179,7 @@ pub(super) fn open_unlike(
         Target::At(place) => (place.clone(), None, None),
         Target::Own { cpu, bed } => {
             let (process, place) =
-                reflector(&request.program, far, (*cpu, bed.as_ref()), asked, wish)?;
+                reflector(bench, &request.program, far, (*cpu, bed.as_ref()), (asked, wish))?;
             (place, bed.as_ref(), Some((process, *cpu)))
         }
     };
@@ -231,11 +231,11 @@ struct Started {
 
 /// Starts this program as the other end; where it listens.
 fn reflector(
+    bench: &Workbench,
     program: &Path,
     flow: &FlowRequest,
     (cpu, bed): (CpuId, Option<&Bed>),
-    options: &LinkOptions,
-    wish: Wish,
+    (options, wish): (&LinkOptions, Wish),
 ) -> Result<(Started, Place), RecordError> {
     let [_, role] = roles(flow.direction);
     let socket = format!("whylate-{}-{}", flow.name, std::process::id());
@@ -259,6 +259,8 @@ fn reflector(
     option("--protocol", flow.protocol.to_string());
     option("--cpu", cpu.to_string());
     option("--idle", "30s".to_owned());
+    // It is the same counter, and would take 0.1 s to find that out.
+    option("--counter-hz", bench.rate.0.to_string());
     if let Some(bed) = bed {
         option("--bed", bed.name().to_owned());
         option("--bed-end", role.to_string());

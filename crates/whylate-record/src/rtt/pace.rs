@@ -7,12 +7,11 @@
 
 use std::time::Duration;
 
-use whylate_model::Nanos;
+use whylate_model::{CpuId, Nanos};
 use whylate_net::open_loop::settled;
 
 use super::request::{FlowRequest, Request};
 use crate::attend::LOOK_EVERY;
-use crate::workbench::Workbench;
 
 /// The trace's rings are small, so its events are read in small portions: what came in half a second
 /// takes longer than a slice of the scheduler, and every request in between would wait for it.
@@ -51,8 +50,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn of(request: &Request, bench: &Workbench) -> Self {
-        let house = &bench.housekeeping;
+    /// By the CPUs that are left for it.
+    pub(super) fn of(request: &Request, house: &[CpuId]) -> Self {
         let ends = |flow: &FlowRequest| [Some(flow.cpu), flow.target.cpu()];
         let all = || request.flows.iter().flat_map(ends);
         let beside = house.is_empty() || all().flatten().any(|cpu| house.contains(&cpu));

@@ -9,9 +9,8 @@
 mod flow;
 mod lanes;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::thread::sleep;
-use std::time::Duration;
 
 use whylate_cause::attribute::Limits;
 use whylate_cause::{Attributed, Attributor, Context};
@@ -26,7 +25,7 @@ use super::line::Line;
 use super::pace::{Pace, Shared};
 use super::request::{FlowRequest, Request};
 use crate::kernel_trace::{self, KernelTrace, NoTrace};
-use crate::workbench::Workbench;
+use crate::workbench::{Ground, Workbench};
 use lanes::Lane;
 
 pub(super) use flow::{FlowWatch, Hand, Reflecting, open};
@@ -40,8 +39,6 @@ const MOST_BESIDE_AN_END: f64 = 20_000.0;
 const MOST_TRACED_BESIDE_AN_END: f64 = 5_000.0;
 /// Events stamped later than this before a look may still be on their way.
 const IN_FLIGHT: Nanos = Nanos(1_000_000);
-/// What is still on its way at the end has come after this.
-const LAST_EVENTS: Duration = Duration::from_millis(5);
 /// An end that is stopped for seconds keeps all events of that time waiting.
 const LIMITS: Limits = Limits {
     events_per_cpu: 262_144,
@@ -58,6 +55,9 @@ pub struct Causes {
     /// The percentile from which on a request is slow; none for the usual one.
     pub slow_from: Option<f64>,
 }
+
+/// A trace, or why there is none.
+pub(super) type Opened = Result<KernelTrace, NoTrace>;
 
 /// Which flows are looked at, and whether the kernel's trace is read.
 pub(super) struct Extent {
@@ -87,6 +87,8 @@ pub(super) struct Found {
     /// By the number of the flow.
     pub(super) flows: Vec<(usize, OfFlow)>,
     pub(super) trace: Option<TraceFacts>,
+    /// What traced, which is still there.
+    pub(super) instances: Option<KernelTrace>,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -100,8 +102,9 @@ pub(super) struct OfFlow {
 
 impl Extent {
     /// Flows come in their order, until there are as many requests as can be looked at beside them.
-    pub(super) fn of(request: &Request, bench: &Workbench) -> Self {
-        let Shared { beside, perhaps } = Shared::of(request, bench);
+    /// The recording's own thread has these CPUs.
+    pub(super) fn of(request: &Request, house: &[CpuId]) -> Self {
+        let Shared { beside, perhaps } = Shared::of(request, house);
         let most = if beside { MOST_BESIDE_AN_END } else { MOST };
         let (mut sum, mut looked_at, mut left_out) = (0.0, Vec::new(), Vec::new());
         for flow in &request.flows {
@@ -150,11 +153,26 @@ fn left_aside(flow: &FlowRequest, most: f64, beside: bool) -> Warning {
     Warning::PartLeftOut { part: format!("why requests of {} were slow", flow.name), reason }
 }
 
+/// Opens the kernel's trace of the flows' CPUs, where it is asked for and there is something to look at.
+/// Before any end spins: each step waits for the kernel to have seen every CPU.
+pub(super) fn open_trace(request: &Request, ground: Ground<'_>) -> Option<Opened> {
+    let extent = Extent::of(request, ground.housekeeping);
+    let looked_at = request.flows.iter().enumerate().filter(|(number, _)| extent.looks_at(*number));
+    let ends = looked_at.flat_map(|(_, flow)| [Some(flow.cpu), flow.target.cpu()]);
+    let cpus: BTreeSet<CpuId> = ends.flatten().collect();
+    if cpus.is_empty() || !request.causes.traced {
+        return None;
+    }
+    let cpus: Vec<CpuId> = cpus.into_iter().collect();
+    let start = || KernelTrace::start(ground.journal, &cpus, ground.topology.online());
+    Some(extent.untraced.map_or_else(start, Err))
+}
+
 impl TailWatch {
     /// Begins to look at the flows that are to be looked at; none where none is.
     pub(super) fn begin(
-        request: &Request,
         extent: Extent,
+        trace: Option<Opened>,
         bench: &Workbench,
         lines: &mut [Line<'_>],
         warnings: &mut Vec<Warning>,
@@ -166,16 +184,13 @@ impl TailWatch {
         if flows.is_empty() {
             return None;
         }
-        let mut cpus: Vec<CpuId> = flows.iter().flat_map(FlowWatch::cpus).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
         let online = bench.topology.online().to_vec();
-        let trace = match extent.untraced {
-            _ if !request.causes.traced => None,
-            Some(no) => Some(Err(no)),
-            None => Some(KernelTrace::start(&bench.journal, &cpus, &online)),
-        };
         let trace = trace.and_then(|trace| trace.map_err(|no| warnings.push(no.into())).ok());
+        // What was seen while the ends were opened is nobody's concern.
+        let trace = trace.map(|mut trace| {
+            trace.discard();
+            trace
+        });
         let context = Some(bench.context(Vec::new()));
         let (rate, attributor) = (bench.rate, None);
         Some(Self { rate, trace, context, online, attributor, flows, reflectors })
@@ -278,7 +293,7 @@ impl TailWatch {
         mut now: impl FnMut() -> Ticks,
         mut requests: impl FnMut(usize, &mut dyn FnMut(&Settled)),
     ) -> Found {
-        sleep(LAST_EVENTS);
+        sleep(kernel_trace::LAST_EVENTS);
         self.look(now());
         for flow in &mut self.flows {
             let number = flow.number;
@@ -296,9 +311,9 @@ impl TailWatch {
             warnings.extend(in_the_way(&flow.name, &tail));
             flows.push((flow.number, OfFlow { tail, named: flow.named(traced) }));
         }
-        let facts = self.trace.take().map(|trace| {
-            let (mut facts, left) = trace.finish();
-            warnings.extend(left);
+        let facts = self.trace.as_ref().map(|trace| {
+            trace.switch(false);
+            let mut facts = trace.facts();
             if let Some(attributor) = &attributed {
                 let inside = attributor.event_counts().values().map(|count| count.inside).sum();
                 (facts.events_in_gaps, facts.shed) = (inside, attributor.shed());
@@ -308,7 +323,7 @@ impl TailWatch {
             warnings.extend(told.filter(|warning| !matches!(warning, Warning::TraceLost { .. })));
             facts
         });
-        Found { flows, trace: facts, warnings }
+        Found { flows, trace: facts, instances: self.trace, warnings }
     }
 }
 

@@ -262,6 +262,7 @@ impl<'a> Recording<'a> {
         let composed = self.composer.clone().finish();
         composed::log(&composed, self.elapsed, &mut self.storage);
         self.storage.close();
+        self.bench.measure_clock_again();
         let mut run = self.run_of(state, composed);
         if let Some(trace) = self.trace.take() {
             let (_, left) = trace.finish();
@@ -279,7 +280,7 @@ impl<'a> Recording<'a> {
     fn run_of(&mut self, state: RunState, mut composed: Composed) -> Run {
         let paired = pairs::of_watching(&self.watching.counts(), &self.follower.counts());
         composed.breakdown.pairs = Some(Box::new(paired));
-        let clock = self.bench.clock_of(state, RecordingCost::default());
+        let clock = self.bench.clock_facts(RecordingCost::default());
         let series: Vec<Series> = composed::series(&composed);
         let trace = self.trace.as_ref().map(WayTrace::facts);
         let mut warnings = self.warnings.clone();

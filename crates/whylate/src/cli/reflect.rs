@@ -97,6 +97,9 @@ pub(crate) struct Reflect {
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long)]
     pub(crate) no_dma_latency: bool,
+    /// The counter's rate, as whoever starts this has found it
+    #[arg(long, hide = true, value_name = "HZ", value_parser = parse::hertz)]
+    pub(crate) counter_hz: Option<f64>,
     /// Tell on standard output, in place of what was done, when a spinning server did not run
     #[arg(long, hide = true)]
     pub(crate) tell_stalls: bool,

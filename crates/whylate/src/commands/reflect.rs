@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use whylate_model::directory::RunDir;
 use whylate_model::reflect::{Reflected, ReflectedEnd};
 use whylate_model::run::Run;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Hertz, Nanos};
 use whylate_net::lab::Bed;
 use whylate_net::resolve::{LIMIT, Wanted, resolve};
 use whylate_net::{Reflector, Speaks, StdinReflector, reflect_stdin};
@@ -62,6 +62,7 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
         protocol: options.protocol,
         cpu: options.cpu.map(CpuId),
         fifo: options.fifo,
+        rate: options.counter_hz.map(Hertz),
         idle: options.idle,
         once: options.once,
         hold_dma_latency: !options.no_dma_latency,

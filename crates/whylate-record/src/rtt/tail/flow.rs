@@ -103,11 +103,6 @@ pub(in crate::rtt) fn open(
 }
 
 impl FlowWatch {
-    /// The CPUs of its ends, as far as they are known.
-    pub(super) fn cpus(&self) -> Vec<CpuId> {
-        std::iter::once(self.client).chain(self.other.as_ref().map(|of| of.cpu)).collect()
-    }
-
     /// When its first thread began.
     pub(super) fn start(&self) -> Ticks {
         self.scope.start

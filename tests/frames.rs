@@ -23,6 +23,8 @@ const SHORT: &str =
     "--rate 500pps --duration 200ms --warmup 20ms --timeout 30s --no-trace --wait spin";
 /// Goes on until it is ended.
 const LONG: &str = "--rate 200pps --duration 60s --warmup 50ms --no-trace --wait spin";
+/// What it sends when nothing ends it early.
+const ALL_OF_IT: u64 = 60 * 200;
 /// Frames that come to the client of such a run before something happens to it.
 const BEFORE: u64 = 60;
 /// Where reflectors listen.
@@ -552,9 +554,7 @@ fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_
     let _alone = program::alone();
     let Some(bed) = bed("killed") else { return };
     for port in ["packet", "xdp"] {
-        // Frames that are not answered tell a client nothing: it goes on to its end.
-        let long = LONG.replace("--duration 60s", "--duration 15s");
-        let words = format!("rtt --bed {} --port {port} {long} --timeout 100ms", bed.0);
+        let words = format!("rtt --bed {} --port {port} {LONG} --timeout 100ms", bed.0);
         let (run, _) = disturbed(&bed, &words, &[4], |client| {
             // The program itself has taken the place of what started it.
             let reflector = program::reflector_of(client.0 as u32);
@@ -567,5 +567,7 @@ fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_
         assert!(reason.contains("the reflector's process ended"), "{port}: {reason}");
         let packets = flow(&run).packets;
         assert!(packets.received > 0 && packets.lost > 0 && packets.add_up(), "{packets:?}");
+        // Frames that are not answered tell a client nothing: that its reflector has gone ends it.
+        assert!(packets.sent < ALL_OF_IT, "{port}: it went on to its end: {packets:?}");
     }
 }

@@ -16,6 +16,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid};
@@ -135,6 +136,15 @@ impl ReflectorProcess {
         Pid(self.child.id() as i32)
     }
 
+    /// Has the child ended, and not well? It stays to be waited for.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        let at_once = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let child = rustix::process::Pid::from_child(&self.child);
+        let ended = waitid(WaitId::Pid(child), at_once);
+        matches!(ended, Ok(Some(status)) if status.exit_status() != Some(0))
+    }
+
     /// Waits until the child has ended by itself, for `limit` at most; none when it has not.
     pub fn wait(&mut self, limit: Nanos) -> Result<Option<ExitStatus>, NetError> {
         let begin = clock_ns(Clock::Monotonic);
@@ -211,4 +221,34 @@ fn rough_rate<C: Counter>(counter: &mut C) -> Hertz {
     thread::sleep(RATE_TIME);
     let (to, then) = (counter.read(), clock_ns(Clock::Monotonic));
     Hertz(to.since(from).0.max(1) as f64 * 1e9 / (then - at).max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_ended_badly_has_failed_and_can_be_waited_for_and_one_that_ended_well_has_not() {
+        let cpu = affinity::get()[0];
+        for (script, well) in
+            [("read x; exit 0", true), ("read x; exit 3", false), ("kill -9 $$", false)]
+        {
+            let (held, end) = UnixStream::pair().unwrap();
+            let args = ["-c", script];
+            let spawned = ReflectorProcess::spawn(Path::new("/bin/sh"), args, end.into(), cpu);
+            let mut process = spawned.unwrap();
+            if script.starts_with("read") {
+                assert!(!process.has_failed(), "{script}: it waits for its input");
+            }
+            drop(held);
+            let pid = rustix::process::Pid::from_child(&process.child);
+            let at_its_end = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(pid), at_its_end).unwrap();
+            assert_eq!(process.has_failed(), !well, "{script}");
+            let status = process.wait(Nanos(0)).unwrap().expect("its status is kept");
+            assert_eq!(status.success(), well, "{script}");
+        }
+    }
 }

@@ -67,7 +67,7 @@ pub use tail::Causes;
 use backends::Backend;
 use breakdown::Apart;
 use checkpoint::Checkpoint;
-use line::{Line, Watches};
+use line::{Beside, Line, Watches};
 use pace::{Due, Shared};
 use tail::{Extent, OfFlow, TailWatch};
 
@@ -213,7 +213,7 @@ impl<'a> Recording<'a> {
             every: pace.wake,
             host_every: pace.host,
             beside: &mut |now| {
-                if stop.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) || beside.iter().any(Beside::is_deserted) {
                     halt.store(true, Ordering::Relaxed);
                 }
                 let elapsed = now.since(began).to_nanos(rate);

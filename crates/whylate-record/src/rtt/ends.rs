@@ -128,6 +128,11 @@ impl Ends {
         self.reflector.as_ref().map(|(of, cpu)| Reflecting { pid: of.pid(), cpu: *cpu, told })
     }
 
+    /// The client's port, and the reflector's process, where it was started here.
+    pub(super) fn halves(&mut self) -> (&mut dyn Port, Option<&ReflectorProcess>) {
+        (&mut *self.near, self.reflector.as_ref().map(|(of, _)| of))
+    }
+
     /// What must stay where it is.
     pub(super) fn watched(&self) -> Vec<Watched> {
         let reflector = self.reflector.iter();

@@ -10,7 +10,7 @@ use whylate_model::warning::Warning;
 use whylate_net::open_loop::duo::{Way, run_both};
 use whylate_net::open_loop::settled::Settled;
 use whylate_net::open_loop::{OpenOutcome, Tell};
-use whylate_net::{Cookie, OpenLoop, Protocol};
+use whylate_net::{Cookie, OpenLoop, Protocol, ReflectorProcess};
 use whylate_port::Port;
 use whylate_threads::Placement;
 
@@ -74,6 +74,7 @@ pub(super) struct Client<'a> {
 pub(super) struct Beside<'a> {
     pub(super) collected: &'a mut Collected,
     packets: &'a mut Packets,
+    reflector: Option<&'a ReflectorProcess>,
 }
 
 /// What a client leaves behind.
@@ -163,11 +164,12 @@ impl<'a> Line<'a> {
 
     /// The half that measures, and the one that is looked after meanwhile.
     pub(super) fn halves(&mut self) -> (Client<'_>, Beside<'_>) {
+        let (port, reflector) = self.ends.halves();
         let client = Client {
             flow: self.flow,
             settings: &self.settings,
             protocol: &*self.protocol,
-            port: &mut *self.ends.near,
+            port,
             hand: &mut self.hand,
             giver: &self.giver,
             stalling: self.stalling.as_ref(),
@@ -175,7 +177,7 @@ impl<'a> Line<'a> {
             takes_turns: self.takes_turns,
         };
         let (collected, packets) = (&mut self.collected, &mut self.packets);
-        (client, Beside { collected, packets })
+        (client, Beside { collected, packets, reflector })
     }
 
     /// Takes in what its client left on the way.
@@ -187,6 +189,14 @@ impl<'a> Line<'a> {
     /// What it is, in messages.
     pub(super) fn what(&self) -> String {
         format!("the flow {}", self.flow.name)
+    }
+}
+
+impl Beside<'_> {
+    /// Has its reflector ended before its time? A connection tells the client so, a frame that nobody
+    /// answers does not.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.reflector.is_some_and(ReflectorProcess::has_failed)
     }
 }
 

@@ -91,7 +91,9 @@ impl Trust {
         let mut trust = Self::default();
         run.files.problems.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
         if let Verdict::Untrustworthy { reasons } = &run.verdict {
-            reasons.iter().for_each(|what| trust.add(Level::Poor, what.clone()));
+            for what in reasons {
+                trust.add(Level::Poor, what.clone());
+            }
         }
         if run.state != RunState::Running && measured::nothing(run) {
             trust.add(Level::Poor, "nothing was measured".to_owned());

@@ -27,7 +27,7 @@ fn a_flipped_bit_of_any_file_is_told_or_refused_with_the_name_of_the_file() {
 /// that is asked.
 fn flip(places: usize, every_byte: bool) {
     let home = tempfile::tempdir().unwrap();
-    let causes = [(1_500, 3, Cause::Host), (9_000, 2, Cause::Dispatch), (120_000, 1, Cause::Host)];
+    let causes = [(1_500, 3, Cause::Host), (9_000, 2, Cause::PageFault), (120_000, 1, Cause::Host)];
     let directory = Planted::new("host", 0)
         .named_gaps(1, Nanos(1_000), &causes)
         .series("rtt", "the request's departure", &latencies(1, 10, 2_000.0))

@@ -67,16 +67,21 @@ pub(super) fn check_columns(metadata: &ParquetMetaData, file: &[u8]) -> Result<(
 
 fn check_column(column: &ColumnChunkMetaData, file: &[u8]) -> Result<i64> {
     let compression = column.compression();
+    let in_column =
+        |what: &str| damaged(&format!("column `{}` {what}", column.column_path().string()));
     if !matches!(compression, Compression::SNAPPY | Compression::UNCOMPRESSED) {
-        return Err(ParquetError::General(format!(
-            "column `{}` is compressed by {compression}, and needs to be by SNAPPY or not at all",
-            column.column_path().string()
-        )));
+        let what =
+            format!("is compressed by {compression}, and needs to be by SNAPPY or not at all");
+        return Err(in_column(&what));
     }
     let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
     let range = usize::try_from(start).ok().zip(usize::try_from(column.compressed_size()).ok());
     let pages = range.and_then(|(start, length)| file.get(start..start.checked_add(length)?));
-    check_pages(pages.ok_or_else(|| damaged("a column outside the file"))?)
+    let pages = pages.ok_or_else(|| in_column("lies outside the file"))?;
+    check_pages(pages).map_err(|why| match why {
+        ParquetError::General(what) => in_column(&format!("has {what}")),
+        other => other,
+    })
 }
 
 /// Walks the pages of one column; returns their uncompressed size.
@@ -145,7 +150,9 @@ impl PageHeader {
             _ => false,
         };
         if !encoding_fits {
-            return Err(damaged("a page of a kind that whylate does not write"));
+            return Err(damaged(
+                "a page of a kind that whylate does not read: it reads data pages of version 1",
+            ));
         }
         if self.uncompressed < 0 || self.compressed < 0 || self.values < 0 {
             return Err(damaged("a page of negative size"));

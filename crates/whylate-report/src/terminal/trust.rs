@@ -46,7 +46,7 @@ pub(super) fn undigested(page: &mut Page, run: &Run) {
             2 => files.join(" and "),
             several => format!("{} and {} more", files[0], several - 1),
         };
-        page.item(&format!("no digest was kept of {those}: that it is unchanged is not known"));
+        page.item(&format!("no digest was kept of {those}: a change of them is not noticed"));
     }
 }
 

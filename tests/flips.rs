@@ -80,24 +80,24 @@ fn merge_and_compare_tell_of_a_table_of_another_run_and_a_sum_passes_it_on() {
         let run = run.gaps(1, Nanos(100), &latencies(number, 10, 1_000.0));
         run.write(home.path(), &format!("run-{number}"))
     };
-    let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(plant);
+    let [first, second, third, fourth, fifth] = [1, 2, 3, 4, 5].map(plant);
     let table = "gaps-0001.parquet";
-    std::fs::copy(a.join(table), b.join(table)).unwrap();
+    std::fs::copy(first.join(table), second.join(table)).unwrap();
     let told = |output: &std::process::Output, status: i32| {
         let text = said(output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(output.status.code(), Some(status), "{text}");
         let told = ["is not as it was recorded", "has"].map(|what| format!("{table} {what}"));
         assert!(told.iter().any(|told| text.contains(told)), "{text}");
     };
-    told(&merge(&[], &[a.clone(), b.clone()], &home.path().join("of-two")), 4);
+    told(&merge(&[], &[first.clone(), second.clone()], &home.path().join("of-two")), 4);
     // What differs is still told, with the reason to be careful.
-    told(&whylate(["compare"]).args([&a, &b]).output().unwrap(), 0);
+    told(&whylate(["compare"]).args([&first, &second]).output().unwrap(), 0);
 
     let sum = home.path().join("sum");
-    let output = merge(&[], &[c, d], &sum);
+    let output = merge(&[], &[third, fourth], &sum);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     std::fs::copy(sum.join("gaps-0002.parquet"), sum.join(table)).unwrap();
-    told(&merge(&[], &[sum.clone(), e], &home.path().join("of-three")), 4);
+    told(&merge(&[], &[sum.clone(), fifth], &home.path().join("of-three")), 4);
     for words in [&[][..], &["--format", "json"], &["--html", "-"]] {
         told(&whylate(["report"]).arg(&sum).args(words).output().unwrap(), 4);
     }

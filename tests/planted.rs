@@ -53,6 +53,10 @@ pub(crate) fn run(directory: &Path, gaps: u64) {
     run.segments = writer.segments();
     let series = &mut run.series[0];
     (series.n, series.min, series.max) = (all.len(), all.min().map(Nanos), all.max().map(Nanos));
+    for quantile in &mut series.quantiles {
+        quantile.value = all.value_at(quantile.percent).map(Nanos);
+        (quantile.low, quantile.high) = (None, None);
+    }
     let summary = &mut run.gaps[0];
     summary.gaps = gaps;
     summary.end = start + TicksDelta(elapsed.0);

@@ -22,10 +22,10 @@ fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
     type Change = fn(&mut Run);
     let cases: [(&str, Change); 18] = [
         ("series gap-cpu1: n is 18000000000000000000", |run| {
-            run.series[0].n = 18_000_000_000_000_000_000
+            run.series[0].n = 18_000_000_000_000_000_000;
         }),
         ("series gap-cpu1: min 64.0ms is above p99.9 120us", |run| {
-            run.series[0].min = Some(Nanos(64_000_000))
+            run.series[0].min = Some(Nanos(64_000_000));
         }),
         ("series gap-cpu1: p99.9 120us is above max 7ns", |run| run.series[0].max = Some(Nanos(7))),
         ("series gap-cpu1: low of p99.9 is 121us, above 120us", |run| {
@@ -42,7 +42,7 @@ fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
             run.series[0].censored.as_mut().unwrap().count = 10_001;
         }),
         ("series gap-cpu1: a percentile of 1e300", |run| {
-            run.series[0].quantiles[0].percent = 1e300
+            run.series[0].quantiles[0].percent = 1e300;
         }),
         ("series gap-cpu1: n_eff of p99.9 is -1e0", |run| run.series[0].quantiles[0].n_eff = -1.0),
         ("series gap-cpu1: mean_ns is -2e0", |run| run.series[0].mean_ns = Some(-2.0)),

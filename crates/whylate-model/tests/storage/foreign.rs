@@ -144,9 +144,10 @@ fn without_start(schema: &str) -> String {
 
 #[test]
 fn a_table_of_the_same_types_is_read_whoever_wrote_it() {
+    type Rewrite = fn(&str) -> String;
     let [gaps, events] = tables();
     let path = Path::new("table");
-    let ways: [Option<fn(&str) -> String>; 3] = [None, Some(all_optional), Some(bare)];
+    let ways: [Option<Rewrite>; 3] = [None, Some(all_optional), Some(bare)];
     for (number, schema) in ways.into_iter().enumerate() {
         let again = Again { schema, ..Again::default() };
         let back =

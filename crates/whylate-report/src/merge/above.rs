@@ -66,7 +66,7 @@ pub(super) fn cut(
         })
         .collect();
     let known: BTreeMap<String, Cause> =
-        run.causes.iter().map(|total| (total.cause.to_string(), total.cause.clone())).collect();
+        run.causes.iter().map(|total| (total.cause.stored(), total.cause.clone())).collect();
     let bins = Histogram::new();
     for (rate, series, listed) in tables(run) {
         for stored in listed.iter().flat_map(|segment| rows(directory, segment)) {

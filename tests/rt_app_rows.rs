@@ -43,7 +43,7 @@ pub(crate) fn shares(directory: &Path, run: &Run) -> Shares {
     // The kernel keeps 15 letters of a name.
     let comm = |thread: &ThreadSummary| thread.name.chars().take(15).collect::<String>();
     let of_the_set: Vec<String> =
-        run.threads.iter().map(|thread| format!("thread {} (", comm(thread))).collect();
+        run.threads.iter().map(|thread| format!("thread {} of the set", comm(thread))).collect();
     let mut lost = vec![(0.0, 0.0); run.threads.len()];
     for stored in segments::read_gaps(&RunDir::open(directory).unwrap()).unwrap() {
         let stored = stored.unwrap();

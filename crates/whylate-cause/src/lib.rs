@@ -18,6 +18,7 @@ pub mod context;
 pub mod error;
 pub mod evidence_b;
 mod lane;
+pub mod lateness;
 pub mod naming;
 mod overlay;
 pub mod own_time;

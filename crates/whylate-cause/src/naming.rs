@@ -22,6 +22,12 @@ pub fn is_residual(cause: &Cause) -> bool {
     matches!(cause, Cause::EntryResidual | Cause::InnerResidual | Cause::ExitResidual)
 }
 
+/// Did another thread have the CPU, of the set that is measured or not?
+#[must_use]
+pub fn is_thread(cause: &Cause) -> bool {
+    matches!(cause, Cause::Thread { .. } | Cause::Member { .. })
+}
+
 /// Does a kernel event say so, at both ends of the stretch?
 #[must_use]
 pub fn is_named_by_events(cause: &Cause) -> bool {
@@ -30,6 +36,7 @@ pub fn is_named_by_events(cause: &Cause) -> bool {
         Cause::Interrupt { .. }
             | Cause::Softirq { .. }
             | Cause::Thread { .. }
+            | Cause::Member { .. }
             | Cause::Whylate
             | Cause::PageFault
             | Cause::Nmi
@@ -64,6 +71,7 @@ pub const OTHERS: &str = "(others)";
 pub fn without_name(cause: &Cause) -> Cause {
     match cause {
         Cause::Thread { class, .. } => Cause::Thread { comm: OTHERS.to_owned(), class: *class },
+        Cause::Member { class, .. } => Cause::Member { comm: OTHERS.to_owned(), class: *class },
         Cause::Interrupt { .. } => Cause::Interrupt { name: OTHERS.to_owned() },
         other => other.clone(),
     }

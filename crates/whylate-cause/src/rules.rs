@@ -6,7 +6,7 @@
 
 use whylate_model::cause::{Cause, Rule};
 use whylate_model::gap::{Gap, RseqWord};
-use whylate_model::run::{Confidence, Finding};
+use whylate_model::run::{BORNE_OUT, Confidence, Finding};
 use whylate_model::{CpuId, Nanos};
 use whylate_stats::rate;
 
@@ -23,10 +23,6 @@ const P_DIFFER: f64 = 0.01;
 
 /// R5: timer A is late and B is not when A is late at least this many times as often.
 const LATE_RATIO: f64 = 10.0;
-
-/// R8: steal time bears a loss out when it makes up at least this part of it. (It is counted in
-/// whole clock ticks, and what a hypervisor takes in shorter pieces it need not count.)
-const BORNE_OUT: f64 = 0.5;
 
 /// What is known of a thread's place in the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,37 +208,46 @@ pub fn r8_no_kernel_event(
         return None;
     }
     let lost = Nanos(lost_ns.max(0.0).round() as u64);
-    let (taker, backing, confidence) = if virtualised {
+    let accounted = format!("no kernel event accounts for {gaps} gaps, {lost} in all");
+    let (taker, confidence) = if virtualised {
         match beside.steal_ns {
             Some(steal) if steal > 0.0 => {
                 let (counted, part) = (Nanos(steal.round() as u64), steal / lost_ns.max(1.0));
                 if part >= BORNE_OUT {
-                    let backing = format!("{counted} of steal time were counted meanwhile");
-                    ("the host", backing, Confidence::Likely)
+                    let taker = format!(
+                        "the hypervisor took them: {counted} of steal time were counted meanwhile"
+                    );
+                    (taker, Confidence::Likely)
                 } else {
-                    let backing = format!(
-                        "{counted} of steal time were counted meanwhile, {:.0}% of that",
+                    let taker = format!(
+                        "perhaps the hypervisor took them: {counted} of steal time were counted \
+                         meanwhile, {:.0}% of that",
                         100.0 * part
                     );
-                    ("the host", backing, Confidence::Possible)
+                    (taker, Confidence::Possible)
                 }
             }
-            Some(_) => ("the host", "no steal time was counted".to_owned(), Confidence::Possible),
-            None => ("the host", "steal time is not readable".to_owned(), Confidence::Possible),
-        }
-    } else {
-        match beside.smi_count {
-            Some(0) => ("the hardware", "no SMI was counted".to_owned(), Confidence::Possible),
-            Some(_) => ("the firmware", "SMIs were counted".to_owned(), Confidence::Likely),
+            Some(_) => {
+                let taker = "perhaps the hypervisor took them, but no steal time was counted";
+                (taker.to_owned(), Confidence::Possible)
+            }
             None => {
-                let backing = "the SMI count is not readable".to_owned();
-                ("firmware or hardware", backing, Confidence::Possible)
+                let taker = "perhaps the hypervisor took them: steal time is not readable";
+                (taker.to_owned(), Confidence::Possible)
             }
         }
+    } else {
+        let (taker, confidence) = match beside.smi_count {
+            Some(0) => ("the hardware took them: no SMI was counted", Confidence::Possible),
+            Some(_) => ("the firmware took them: SMIs were counted", Confidence::Likely),
+            None => (
+                "firmware or hardware took them: the SMI count is not readable",
+                Confidence::Possible,
+            ),
+        };
+        (taker.to_owned(), confidence)
     };
-    let text = format!(
-        "{taker} took {gaps} gaps that no kernel event accounts for, {lost} in all: {backing}"
-    );
+    let text = format!("{accounted}; {taker}");
     Some(Finding { rule: Rule::R8, cpu: Some(cpu), text, confidence })
 }
 
@@ -367,18 +372,19 @@ mod tests {
             |virtualised, beside| r8_no_kernel_event(virtualised, CPU, 3, 5e6, beside).unwrap();
         let steal = |ns| Corroboration { steal_ns: ns, smi_count: None };
         let smi = |count| Corroboration { steal_ns: None, smi_count: count };
-        for (finding, start, confidence) in [
-            (says(true, steal(Some(4e6))), "the host took 3 gaps", Confidence::Likely),
-            (says(true, steal(Some(2.6e6))), "the host took", Confidence::Likely),
-            (says(true, steal(Some(1.2e6))), "the host took", Confidence::Possible),
-            (says(true, steal(Some(0.0))), "the host took", Confidence::Possible),
-            (says(true, steal(None)), "the host took", Confidence::Possible),
-            (says(false, smi(Some(2))), "the firmware took", Confidence::Likely),
-            (says(false, smi(Some(0))), "the hardware took", Confidence::Possible),
-            (says(false, smi(None)), "firmware or hardware took", Confidence::Possible),
+        for (finding, taker, confidence) in [
+            (says(true, steal(Some(4e6))), "; the hypervisor took them", Confidence::Likely),
+            (says(true, steal(Some(2.6e6))), "; the hypervisor took them", Confidence::Likely),
+            (says(true, steal(Some(1.2e6))), "; perhaps the hypervisor", Confidence::Possible),
+            (says(true, steal(Some(0.0))), "; perhaps the hypervisor", Confidence::Possible),
+            (says(true, steal(None)), "; perhaps the hypervisor", Confidence::Possible),
+            (says(false, smi(Some(2))), "; the firmware took", Confidence::Likely),
+            (says(false, smi(Some(0))), "; the hardware took", Confidence::Possible),
+            (says(false, smi(None)), "; firmware or hardware took", Confidence::Possible),
         ] {
-            assert!(finding.text.starts_with(start), "{}", finding.text);
-            assert!(finding.text.contains("5.00ms in all"), "{}", finding.text);
+            let all = "no kernel event accounts for 3 gaps, 5.00ms in all";
+            assert!(finding.text.starts_with(all), "{}", finding.text);
+            assert!(finding.text.contains(taker), "{}", finding.text);
             assert_eq!(finding.confidence, confidence);
         }
         let a_quarter = says(true, steal(Some(1.2e6))).text;

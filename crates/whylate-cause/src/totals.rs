@@ -268,8 +268,7 @@ impl Sums {
         self.gaps += 1;
         self.tally.count(&gap.gap);
         self.traced += u64::from(gap.basis != Basis::Thread);
-        self.with_thread +=
-            u64::from(gap.parts.iter().any(|part| matches!(part.cause, Cause::Thread { .. })));
+        self.with_thread += u64::from(gap.parts.iter().any(|part| naming::is_thread(&part.cause)));
         self.without_event += u64::from(matches!(gap.cause, Cause::Host | Cause::Firmware));
         if let Some(kind) = Kind::of(gap).filter(|_| always_runs) {
             let starts = self.starts.entry(kind).or_default();

@@ -110,7 +110,7 @@ fn wakes(event: &Event, own: Pid) -> bool {
 
 fn class(claim: &Claim) -> Option<PriorityClass> {
     match claim {
-        Claim::Named(Cause::Thread { class, .. }, _) => Some(*class),
+        Claim::Named(Cause::Thread { class, .. } | Cause::Member { class, .. }, _) => Some(*class),
         _ => None,
     }
 }

@@ -397,18 +397,25 @@ impl<'a> Walk<'a> {
 
     fn known_claim(&self, pid: Pid) -> Claim {
         let context = self.setting.context;
-        let named = || Cause::Thread { comm: context.comm(pid), class: context.class(pid) };
-        let own = context.own.contains(&pid);
-        Claim::Named(if own { Cause::Whylate } else { named() }, None)
+        Claim::Named(self.thread(pid, &context.comm(pid), context.class(pid)), None)
     }
 
     fn task_claim(&self, task: &Task, waker: Option<Sender>) -> Claim {
-        if self.setting.context.own.contains(&task.pid) {
-            return Claim::Named(Cause::Whylate, waker);
-        }
         let class = PriorityClass::from_kernel(task.prio, task.pid);
         // One name for the idle thread of every CPU, so that totals over CPUs add up.
         let comm = if class == PriorityClass::Idle { "swapper" } else { &task.comm };
-        Claim::Named(Cause::Thread { comm: comm.to_owned(), class }, waker)
+        Claim::Named(self.thread(task.pid, comm, class), waker)
+    }
+
+    /// A thread that had the CPU: the tool's own, another one of the set, or a foreign one.
+    fn thread(&self, pid: Pid, comm: &str, class: PriorityClass) -> Cause {
+        let (context, comm) = (self.setting.context, comm.to_owned());
+        if context.own.contains(&pid) {
+            Cause::Whylate
+        } else if context.threads.iter().any(|thread| thread.pid == pid) {
+            Cause::Member { comm, class }
+        } else {
+            Cause::Thread { comm, class }
+        }
     }
 }

@@ -31,6 +31,14 @@ pub enum Cause {
         /// Class of its priority.
         class: PriorityClass,
     },
+    /// Another thread of the set that is measured had the CPU: a part of what was asked for, and nobody
+    /// else's doing.
+    Member {
+        /// Name of the thread.
+        comm: String,
+        /// Class of its priority.
+        class: PriorityClass,
+    },
     /// A thread of whylate itself had the CPU: an effect of the measurement, and no cause of the
     /// system's.
     Whylate,
@@ -51,6 +59,9 @@ pub enum Cause {
     ExitResidual,
     /// No kernel event at all, on a virtual machine.
     Host,
+    /// The same, where the steal time of the run bears out that the hypervisor took it. Never stored:
+    /// [`Run::as_shown`](crate::run::Run::as_shown) says so.
+    Hypervisor,
     /// No kernel event at all, on bare metal.
     Firmware,
     /// No kernel event was recorded because the trace lost some: nothing is claimed.
@@ -58,6 +69,11 @@ pub enum Cause {
     /// The thread could run and was not let: its reservation, or the limit of real-time tasks, was
     /// used up, and a thread of a lower class ran.
     Throttled,
+    /// A job was late by what it asks for: more than lies before its deadline, or its set more than the
+    /// CPUs have.
+    OwnDemand,
+    /// A job was late because the one before it ended too late to leave it enough time.
+    LeftOver,
     /// The timer that was to wake the thread had not fired: another thread had the CPU, rightly. Its
     /// interrupt came late, from the hardware or the host, or was masked, or the kernel let it wait.
     TimerLate,
@@ -77,6 +93,20 @@ pub enum Cause {
     Migration,
     /// Evidence B says neither.
     Unknown,
+}
+
+/// How tables of gaps of format version 1 call time without a kernel event.
+pub const STORED_NO_EVENT: &str = "host";
+
+impl Cause {
+    /// As tables of gaps store it.
+    #[must_use]
+    pub fn stored(&self) -> String {
+        match self {
+            Self::Host | Self::Hypervisor => STORED_NO_EVENT.to_owned(),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// Class of a thread's priority.

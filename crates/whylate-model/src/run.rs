@@ -29,10 +29,12 @@ use crate::warning::Warning;
 
 mod beginning;
 mod clock;
+mod no_event;
 mod selftest;
 mod wall;
 pub use beginning::Beginning;
 pub use clock::{Anchor, ClockFacts, CpuOffset, Drift, FrequencySource};
+pub use no_event::BORNE_OUT;
 pub use selftest::{SelfTest, SelfTestKind};
 
 /// The format this version writes and the newest it reads.

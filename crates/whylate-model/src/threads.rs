@@ -227,6 +227,9 @@ pub struct Deadlines {
     pub miss_share_interval: Option<(f64, f64)>,
     /// What the misses are named after, most frequent first.
     pub causes: Vec<MissCause>,
+    /// Misses whose parts do not reach their lateness; none in a run before these were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unexplained: Option<u64>,
     /// The first misses, one by one.
     pub first: Vec<Miss>,
     /// Of jobs with their execution time on time, the time they did not have, by what took it:
@@ -259,10 +262,26 @@ pub struct Miss {
     /// It never began: its deadline was over before the job before it was done.
     #[serde(default)]
     pub skipped: bool,
+    /// What it is named after; none in a run before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// What it asked for itself; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand: Option<JobDemand>,
     /// What took the CPU from it between its release and its end.
     pub taken: TakenFrom,
-    /// The gap that holds most of what took more from it than from the ordinary job.
+    /// The gap that holds most of what it is named after; none where no gap does.
     pub gap: Option<MissGap>,
+}
+
+/// What a job asked for, and when it could begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobDemand {
+    /// Its execution time, and what it waits for of its own accord.
+    pub asked_ns: Nanos,
+    /// How long after its release the job before it ended.
+    pub left_over_ns: Nanos,
 }
 
 /// The gap that a miss is named after.

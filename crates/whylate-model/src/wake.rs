@@ -93,11 +93,12 @@ impl WakeStage {
             Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupt,
             Cause::Softirq { .. } => Self::Softirq,
             Cause::Thread { .. }
+            | Cause::Member { .. }
             | Cause::Whylate
             | Cause::Throttled
             | Cause::Blocked
             | Cause::Stopped => Self::OtherThread,
-            Cause::Host | Cause::Firmware => Self::Host,
+            Cause::Host | Cause::Hypervisor | Cause::Firmware => Self::Host,
             Cause::EntryResidual
             | Cause::InnerResidual
             | Cause::ExitResidual
@@ -107,6 +108,8 @@ impl WakeStage {
             | Cause::ContextSwitch
             | Cause::NotSwitched
             | Cause::Migration
+            | Cause::OwnDemand
+            | Cause::LeftOver
             | Cause::Unknown => Self::Unknown,
         }
     }
@@ -121,7 +124,7 @@ impl std::fmt::Display for WakeStage {
             Self::Interrupt => "irq",
             Self::Softirq => "softirq",
             Self::OtherThread => "threads",
-            Self::Host => "host",
+            Self::Host => "no event",
             Self::Kernel => "kernel",
             Self::Unknown => "unknown",
         })

@@ -18,6 +18,7 @@ impl fmt::Display for Cause {
             Self::Interrupt { name } => format!("interrupt {}", Printable(name)),
             Self::Softirq { vector } => format!("softirq {vector}"),
             Self::Thread { comm, class } => format!("thread {} ({class})", Printable(comm)),
+            Self::Member { comm, .. } => format!("thread {} of the set", Printable(comm)),
             Self::Whylate => "whylate itself".to_owned(),
             Self::PageFault => "page fault".to_owned(),
             Self::Nmi => "NMI".to_owned(),
@@ -25,12 +26,15 @@ impl fmt::Display for Cause {
             Self::EntryResidual => "entry residual".to_owned(),
             Self::InnerResidual => "inner residual".to_owned(),
             Self::ExitResidual => "exit residual".to_owned(),
-            Self::Host => "host".to_owned(),
+            Self::Host => "no kernel event".to_owned(),
+            Self::Hypervisor => "hypervisor".to_owned(),
             Self::Firmware => "firmware/hardware".to_owned(),
             Self::TraceLost => "trace lost".to_owned(),
             Self::ContextSwitch => "context switch".to_owned(),
             Self::NotSwitched => "no context switch".to_owned(),
             Self::Throttled => "throttled".to_owned(),
+            Self::OwnDemand => "own demand".to_owned(),
+            Self::LeftOver => "work left over from the job before".to_owned(),
             Self::Blocked => "blocked on a resource".to_owned(),
             Self::Stopped => "stopped or asleep".to_owned(),
             Self::TimerLate => "timer late".to_owned(),
@@ -211,7 +215,7 @@ mod tests {
         ] {
             assert_eq!(cause.to_string(), text);
         }
-        assert_eq!(format!("{:>6}|{:<12}|", Cause::Nmi, Cause::Host), "   NMI|host        |");
+        assert_eq!(format!("{:>6}|{:<12}|", Cause::Nmi, Cause::Hypervisor), "   NMI|hypervisor  |");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use whylate_model::cause::Validation;
 use whylate_model::event::Event;
 use whylate_model::gap::Gap;
 use whylate_model::run::{Evidence, TraceFacts};
-use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
+use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
 use crate::deltas::{Deltas, Found};
@@ -276,6 +276,11 @@ impl Collector {
     #[must_use]
     pub fn threads(&self) -> &[Thread] {
         &self.threads
+    }
+
+    /// These are the tool's own threads, beside those that measure.
+    pub(crate) fn learn_own(&mut self, own: impl IntoIterator<Item = Pid>) {
+        self.attributor.context_mut().own.extend(own);
     }
 
     /// The attribution, with what it counted.

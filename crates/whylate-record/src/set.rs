@@ -51,7 +51,7 @@ use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::{Progress, Step};
 use crate::storage::{Limits, Storage};
 use crate::verdict::judged;
-use crate::workbench::{Ground, Need, Workbench};
+use crate::workbench::{self, Ground, Need, Workbench};
 use crate::{RecordError, Recorded};
 
 use ledgers::{Claim, Tallies};
@@ -200,12 +200,15 @@ struct Recording<'a> {
     reserved: BTreeMap<members::Scheduler, members::Held>,
 }
 
-fn claim(seated: &Seated) -> Claim {
-    match seated.policy {
-        Policy::Deadline { runtime, .. } => Claim { above_ordinary: true, budget: Some(runtime) },
-        Policy::Fifo(_) | Policy::RoundRobin(_) => Claim { above_ordinary: true, budget: None },
-        _ => Claim::default(),
-    }
+/// What a thread may claim that has this seat, and what it asks for.
+fn claim(seated: &Seated, demand: commitment::Asked) -> Claim {
+    let (above_ordinary, budget) = match seated.policy {
+        Policy::Deadline { runtime, .. } => (true, Some(runtime)),
+        Policy::Fifo(_) | Policy::RoundRobin(_) => (true, None),
+        _ => (false, None),
+    };
+    let commitment::Asked { of_each_job: asked, overcommitted } = demand;
+    Claim { above_ordinary, budget, asked, overcommitted }
 }
 
 fn timers_now() -> TimerNanos {
@@ -221,7 +224,7 @@ impl<'a> Recording<'a> {
     ) -> Result<Self, RecordError> {
         // Words that lead nowhere are told before anything is touched.
         let natures = members::understood(request)?;
-        let mut warnings = commitment::warnings(request);
+        let (mut warnings, asked) = commitment::of(request);
         for warning in &warnings {
             progress.say(&warning.to_string());
         }
@@ -280,7 +283,9 @@ impl<'a> Recording<'a> {
             .collect();
         let watch = HostWatch::start(Path::new("/"), &measured, &watched);
         let traced: Vec<bool> = natures.iter().map(|nature| nature.traced).collect();
-        let claims: Vec<Claim> = set.members().map(|member| claim(&member.seated)).collect();
+        let claims = set.members().zip(asked);
+        let claims: Vec<Claim> =
+            claims.map(|(member, asked)| claim(&member.seated, asked)).collect();
         Ok(Self {
             request,
             workbench,
@@ -323,6 +328,10 @@ impl<'a> Recording<'a> {
         self.load_counts_from_here();
         self.workbench.measurement_begins();
         let dog = self.watchdog();
+        // All threads of the recording run by now.
+        let mut own = workbench::own_threads();
+        own.retain(|tid| self.set.members().all(|member| member.tid != *tid));
+        self.collector.learn_own(own);
         let mut turns = 0u32;
         while self.turn() == State::Running {
             let elapsed = self.workbench.counter.read().since(begin).to_nanos(rate);

@@ -75,7 +75,7 @@ impl Storage {
         let result = self.segments.push_gap(&StoredGap {
             thread: attributed.thread,
             gap: attributed.gap,
-            cause: Some(attributed.cause.to_string().into()),
+            cause: Some(attributed.cause.stored().into()),
         });
         self.note(result);
     }

@@ -24,7 +24,7 @@ use whylate_host::{another, cpus, fingerprint};
 use whylate_model::host::Fingerprint;
 use whylate_model::run::{Beginning, ClockFacts, CpuOffset, Evidence, ProcDelta, RunState};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
+use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 use whylate_sys::affinity;
 
 use crate::RecordError;
@@ -302,6 +302,12 @@ impl Workbench {
         let (allowed, own) = (&self.allowed, &self.own_affinity);
         cpus::opposite(cpu, &self.topology, allowed, own, &self.housekeeping)
     }
+}
+
+/// The threads of this process, as they are now.
+pub(crate) fn own_threads() -> Vec<Pid> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.filter_map(|task| Some(Pid(task.file_name().to_str()?.parse().ok()?))).collect()
 }
 
 /// How far the counter of a CPU may be from the reference's at most.

@@ -32,6 +32,10 @@ pub(crate) const ACCOUNT: &str = "By sequence numbers. Requests: sent = received
 const CLOSED: &str = "closed loop: it sends the next request when the reply has come, and hides what \
      happens between";
 
+/// What is to be known of losses where the other end gave no account.
+const NOT_LOCATED: &str = "losses are not located: the other end told nothing of what it answered, so those \
+     on the way there and those on the way back cannot be told apart";
+
 const ABSENT: &str = "-";
 
 /// The answer in a sentence.
@@ -315,6 +319,9 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
     }
     said.extend(flow.departures.pacing.as_ref().map(pacing::said));
     said.extend(of_recordings(flow));
+    if flow.other_end.is_none() && flow.recordings.is_empty() {
+        said.push(NOT_LOCATED.to_owned());
+    }
     if let Some(other) = flow.other_end {
         if let Some((there, back)) = where_lost(&flow.packets, other.answered) {
             said.push(format!(

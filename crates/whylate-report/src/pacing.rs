@@ -94,7 +94,7 @@ fn word(what: TookTurn) -> &'static str {
         TookTurn::Softirq => "soft interrupts",
         TookTurn::Thread => "other threads",
         TookTurn::Whylate => "threads of whylate",
-        TookTurn::Host => "the host or firmware",
+        TookTurn::Host => "no kernel event",
         TookTurn::Other => "stops, faults and signals",
     }
 }

@@ -12,7 +12,7 @@ use whylate_model::execution::{StoredJob, Verdict};
 use whylate_model::prediction::{Comparison, MeasuredTask, PredictedTask, Prediction, WorstJob};
 use whylate_model::run::Run;
 use whylate_model::segments;
-use whylate_model::threads::TakenFrom;
+use whylate_model::threads::{Miss, TakenFrom};
 use whylate_model::{Hertz, ModelError, Nanos, Ticks};
 
 mod over;
@@ -64,9 +64,23 @@ pub fn beside(
     for (task, over) in prediction.tasks.iter_mut().zip(&over) {
         if let Some(measured) = &mut task.measured {
             over.tell(measured, run.clock.hz);
+            let thread = run.threads.get(task.thread as usize);
+            let misses = thread.and_then(|thread| thread.deadlines.as_ref());
+            named_alike(measured, misses.map_or(&[], |of| &of.first));
         }
     }
     Ok(releases)
+}
+
+/// A gap that a miss is named after has the same name behind a job that took too long.
+fn named_alike(of: &mut MeasuredTask, misses: &[Miss]) {
+    let worst = of.worst.iter_mut().filter_map(|of| of.gap.as_mut());
+    for gap in worst.chain(of.over_first.iter_mut().filter_map(|of| of.gap.as_mut())) {
+        let mut of_misses = misses.iter().filter_map(|miss| miss.gap.as_ref());
+        if let Some(named) = of_misses.find(|of| of.start == gap.start) {
+            gap.cause = Some(named.cause.stored());
+        }
+    }
 }
 
 /// What to do about jobs that took longer than was predicted for a system that costs nothing.

@@ -1,6 +1,6 @@
 //! The answer to a run's question in one sentence, the same on a terminal and on a page.
 
-use whylate_model::cause::CauseTotal;
+use whylate_model::cause::{Cause, CauseTotal};
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::{Definition, Series};
 use whylate_model::threads::ThreadSummary;
@@ -89,7 +89,12 @@ fn of_threads(threads: &[ThreadSummary]) -> String {
         .iter()
         .max_by_key(|thread| thread.deadlines.as_ref().map_or(0, |deadlines| deadlines.misses));
     let worst = worst.map_or(String::new(), |thread| {
-        format!("; most of them by thread {}", Printable(&thread.name))
+        let causes = thread.deadlines.iter().flat_map(|of| &of.causes);
+        let most = causes.max_by_key(|of| of.misses).filter(|of| of.cause != Cause::Unknown);
+        let named = most.map_or(String::new(), |of| {
+            format!(", named after {} ({})", of.cause, count(of.misses))
+        });
+        format!("; most of them by thread {}{named}", Printable(&thread.name))
     });
     format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
 }
@@ -199,11 +204,13 @@ fn taken_by(run: &Run, gaps: &GapSummary) -> String {
         return ", to what is not known".to_owned();
     };
     let share = largest.lost_ns / lost;
-    if share > 0.5 {
-        format!(", most of it ({}) to {}", percent(share), largest.cause)
-    } else {
-        format!(", the largest part of it ({}) to {}", percent(share), largest.cause)
-    }
+    let part = if share > 0.5 { "most of it" } else { "the largest part of it" };
+    let to = match &largest.cause {
+        Cause::Host => "with no kernel event".to_owned(),
+        Cause::Hypervisor => "to the hypervisor".to_owned(),
+        cause => format!("to {cause}"),
+    };
+    format!(", {part} ({}) {to}", percent(share))
 }
 
 fn of_series(run: &Run, series: &Series) -> String {
@@ -252,8 +259,6 @@ fn lower(sentence: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use whylate_model::cause::Cause;
-
     use super::*;
     use crate::timeline::tests::recorded;
 
@@ -283,9 +288,17 @@ mod tests {
         let mut run = planted();
         assert_eq!(
             answer(&run),
-            "CPU 1 lost 47.7% of 1.00s (95% interval 39.7% .. 53.5%), most of it (63.1%) to host; \
+            "CPU 1 lost 47.7% of 1.00s (95% interval 39.7% .. 53.5%), most of it (63.1%) \
+             with no kernel event; \
              the longest gap was 12.1ms."
         );
+        // Steal that bears it out names the hypervisor, and less of it does not.
+        for (steal, said) in
+            [(26e6, "(63.1%) with no kernel event"), (32e6, "(63.1%) to the hypervisor")]
+        {
+            run.evidence.steal_ns = Some(steal);
+            assert!(answer(&run.as_shown()).contains(said), "{}", answer(&run.as_shown()));
+        }
         run.gaps.push(GapSummary { lost_share: 0.01, ..run.gaps[0].clone() });
         assert!(
             answer(&run).starts_with("Of 2 threads that of CPU 1 fared worst: it lost 47.7% of")

@@ -1,5 +1,6 @@
 //! What is said of a set of threads, for a terminal and for a page: the same cells and sentences.
 
+use whylate_model::cause::Cause;
 use whylate_model::gap::GapKind;
 use whylate_model::run::{Closure, Run, RunState};
 use whylate_model::threads::{CpuTime, Deadlines, Miss, TakenFrom, ThreadSummary};
@@ -94,8 +95,11 @@ fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
         .take(MOST_CAUSES)
         .map(|cause| format!("{} ({})", cause.cause, count(cause.misses)))
         .collect();
+    let unexplained = of.unexplained.filter(|misses| *misses > 0).map_or(String::new(), |misses| {
+        format!("; of {} of them the known parts do not reach the lateness", count(misses))
+    });
     let mut said = vec![format!(
-        "thread {}: missed deadlines are named after {}",
+        "thread {}: missed deadlines are named after {}{unexplained}",
         Printable(&thread.name),
         causes.join(", ")
     )];
@@ -118,15 +122,35 @@ fn told(run: &Run, thread: &ThreadSummary, miss: &Miss) -> String {
         }
         None => "not done by its deadline".to_owned(),
     };
-    let gap = miss.gap.as_ref().map_or(String::new(), |gap| {
+    let gap =
+        asked(run, miss).or_else(|| {
+            miss.gap.as_ref().map(|gap| {
         let doing = match gap.kind {
             GapKind::Blocked | GapKind::HandOff => "it waited for a resource, mostly while ",
             _ => "",
         };
         let (length, cause) = (gap.length, &gap.cause);
         format!("; most of what jobs in time do not lose lies in a gap of {length}: {doing}{cause}")
-    });
-    format!("{job}: {end}; it did not have {}{gap}", taken(&miss.taken))
+    })
+        });
+    format!("{job}: {end}; it did not have {}{}", taken(&miss.taken), gap.unwrap_or_default())
+}
+
+/// What of a miss lies in what was asked for; none where that is not what it is named after.
+fn asked(run: &Run, miss: &Miss) -> Option<String> {
+    let allowed = miss.deadline.since(miss.release).to_nanos(run.clock.hz);
+    let demand = miss.demand.as_ref();
+    match miss.cause.as_ref()? {
+        Cause::OwnDemand => Some(match demand.filter(|of| of.asked_ns > allowed) {
+            Some(of) => format!("; it asks for {} and is due after {allowed}", of.asked_ns),
+            None => "; the set asks for more than its CPUs have".to_owned(),
+        }),
+        Cause::LeftOver => {
+            let of = demand?;
+            Some(format!("; the job before it ended {} after its release", of.left_over_ns))
+        }
+        _ => None,
+    }
 }
 
 /// What a job did not have, by what took it.
@@ -136,14 +160,16 @@ pub(crate) fn taken(of: &TakenFrom) -> String {
         format!("{} for other threads", time(of.threads_ns)),
         format!("{} for its wake-up", time(of.waking_ns)),
         format!("{} for interrupts", time(of.interrupts_ns)),
-        format!("{} for the host", time(of.host_ns)),
+        format!("{} with no kernel event", time(of.host_ns)),
     ];
     if of.blocked_ns > 0.0 {
         parts.push(format!("{} for resources", time(of.blocked_ns)));
     }
     if of.away_ns > 0.0 {
         let away = time(of.away_ns);
-        parts.push(format!("{away} for interrupts and the host while it was off the CPU"));
+        parts.push(format!(
+            "{away} for interrupts and with no kernel event while it was off the CPU"
+        ));
     }
     if of.unknown_ns > 0.0 {
         parts.push(format!("{} for nothing known", time(of.unknown_ns)));
@@ -235,7 +261,7 @@ fn cpu_times(known: &[(&ThreadSummary, CpuTime)], agreeing: usize) -> String {
     let allowed = if host < AGREEMENT / 10.0 {
         String::new()
     } else {
-        format!(", once what the host took (up to {}) is allowed for", percent(host))
+        format!(", once time with no kernel event (up to {}) is allowed for", percent(host))
     };
     let untraced = known.iter().any(|(_, time)| time.around_switches.is_none());
     let untraced = if untraced {

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use whylate_model::cause::CauseTotal;
+use whylate_model::cause::{CauseTotal, STORED_NO_EVENT};
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::StoredGap;
 use whylate_model::{Hertz, Ticks};
@@ -105,6 +105,8 @@ pub struct Builder {
     first: Ticks,
     /// May threads and causes that the run does not list have lanes and slots?
     open: bool,
+    /// What time without a kernel event is called.
+    no_event: String,
     /// Is it a set of threads? Its threads may have waited for the CPU since before it began.
     set: bool,
 }
@@ -140,6 +142,7 @@ impl Builder {
             single: BinaryHeap::new(),
             overflowed: false,
             first,
+            no_event: run.no_event().to_string(),
             open: run.gaps.is_empty() && run.threads.is_empty(),
             set: run.gaps.is_empty() && !run.threads.is_empty(),
         };
@@ -249,7 +252,8 @@ impl Builder {
     }
 
     fn slot(&mut self, cause: Option<&str>) -> usize {
-        let Some(cause) = cause else { return NOT_ATTRIBUTED };
+        let Some(stored) = cause else { return NOT_ATTRIBUTED };
+        let cause = if stored == STORED_NO_EVENT { &self.no_event } else { stored };
         // A handful of names: to look through them is quicker than to hash one.
         let names = &mut self.timeline.names;
         if let Some(slot) = names.iter().position(|name| name == cause) {
@@ -454,7 +458,7 @@ pub(crate) mod tests {
         builder.add(&gap(900_000, 50, None));
         let timeline = builder.finish();
         let cells = &timeline.lanes[0].cells;
-        let host = timeline.slot_of("host").unwrap();
+        let host = timeline.slot_of("no kernel event").unwrap();
         let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
         assert!(near(timeline.bin_ns(), 245.0), "{}", timeline.bin_ns());
         assert!(near(cells[0][host], 45.0) && near(cells[1][host], 245.0));

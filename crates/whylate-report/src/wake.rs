@@ -23,9 +23,9 @@ pub(crate) const CORRECTED: &str = "raw: as measured, a thread that woke late co
                                     its own lateness.";
 /// What the table of where the time went means.
 pub(crate) const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \
-                                and another thread had the CPU, on a virtual machine with the host's \
-                                part where nothing shows it; idle: up to the switch away from the \
-                                idle thread, on a virtual machine with the host's part; irq: \
+                                and another thread had the CPU, on a virtual machine with the \
+                                hypervisor's part where nothing shows it; idle: up to the switch away \
+                                from the idle thread, on a virtual machine with the hypervisor's part; irq: \
                                 interrupts; threads: others, after the wake-up; kernel: its own way \
                                 to the thread and into it.";
 
@@ -134,7 +134,8 @@ fn without_host(of: &WakeSummary) -> Option<String> {
         Some(format!("{} of {} later than {}", count(without), count(later.raw), later.than))
     });
     let less: Vec<String> = less.collect();
-    (!less.is_empty()).then(|| format!("without what the host took of them: {}", less.join(", ")))
+    (!less.is_empty())
+        .then(|| format!("without their time with no kernel event: {}", less.join(", ")))
 }
 
 /// Late wake-ups of which nobody knows whether the host made them so; none where there are none.
@@ -146,8 +147,8 @@ fn perhaps_host(of: &WakeSummary) -> Option<String> {
     let perhaps: Vec<String> = perhaps.collect();
     (!perhaps.is_empty()).then(|| {
         format!(
-            "late for what came before the kernel woke it, and how much of that was the host's is not \
-             known: {}",
+            "late for what came before the kernel woke it, and how much of that was the hypervisor's is \
+             not known: {}",
             perhaps.join(", ")
         )
     })

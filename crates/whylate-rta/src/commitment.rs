@@ -58,6 +58,9 @@ struct Stretch {
     cpus: BTreeSet<CpuId>,
 }
 
+/// How a periodic thread is written.
+const USAGE: &str = "PERIODIC <amount> <period>";
+
 /// What is known of a thread.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Known {
@@ -207,7 +210,6 @@ fn of_thread(
 
 /// What a periodic thread asks for in which period; none for a thread that asks for nothing.
 fn periodic(thread: &Thread, tables: Tables<'_>) -> Result<Option<(Nanos, Nanos)>, ()> {
-    const USAGE: &str = "PERIODIC <amount> <period>";
     let workload = &thread.workload;
     if !workload.is("PERIODIC") && !workload.is("CPU_PERIODIC") {
         return Ok(None);
@@ -224,6 +226,19 @@ fn periodic(thread: &Thread, tables: Tables<'_>) -> Result<Option<(Nanos, Nanos)
     };
     let period = workload.time(1, "period", USAGE).map_err(drop)?;
     Ok(Some((amount, period)))
+}
+
+/// What each job of a periodic thread asks for; none where they differ, or nobody can say.
+#[must_use]
+pub fn of_each_job(thread: &Thread, tables: Tables<'_>) -> Option<Nanos> {
+    let fixed = |step: &Step| matches!(step, Step::Run(Demand::Fixed(_)));
+    let text = thread.workload.argument(0, "amount", USAGE).ok();
+    let always = if thread.steps.is_empty() {
+        matches!(text.map(|text| Demand::parse(text, tables)), Some(Ok(Demand::Fixed(_))))
+    } else {
+        thread.steps.iter().all(fixed)
+    };
+    if always { periodic(thread, tables).ok().flatten().map(|(amount, _)| amount) } else { None }
 }
 
 /// What is drawn in the long run; never too much.

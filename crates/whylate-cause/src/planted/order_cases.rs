@@ -270,11 +270,13 @@ fn two_threads_on_one_cpu_share_the_events_of_their_gaps() {
     attributor.push_gaps(1, &[Gap { resumed: Ticks(3_000), ..gap(2_000, 3_000) }]).unwrap();
     let mut causes = Vec::new();
     attributor.finish(&mut |gap| causes.push((gap.thread, gap.cause)));
+    let member =
+        |comm: &str| Cause::Member { comm: comm.to_owned(), class: PriorityClass::Ordinary };
     let expected = [
-        (0, thread("whylate/b", PriorityClass::Ordinary)),
-        (1, thread("whylate/2", PriorityClass::Ordinary)),
+        (0, member("whylate/b")),
+        (1, member("whylate/2")),
         (1, interrupt("local_timer")),
-        (1, thread("whylate/2", PriorityClass::Ordinary)),
+        (1, member("whylate/2")),
     ];
     assert_eq!(causes, expected);
     assert_eq!(counts(&attributor).inside, 4);

@@ -3,9 +3,10 @@
 use whylate_model::cause::{Cause, PriorityClass, Rule};
 use whylate_model::event::{Event, EventKind};
 use whylate_model::gap::{Gap, GapKind};
-use whylate_model::{CpuId, Ticks, TicksDelta};
+use whylate_model::{CpuId, Pid, Ticks, TicksDelta};
 
 use super::{CPU, OWN, Script, context, gap, hog, interrupt, own, task, thread};
+use crate::context::Measured;
 use crate::split::{Setting, Span, Split, split};
 
 /// How late the timer may fire by the kernel's leave.
@@ -188,4 +189,29 @@ fn until_a_coarse_timer_fires_by_its_design_nobody_else_is_late() {
         [(500, Cause::TimerLate), (100, interrupt("local_timer")), (400, Cause::TimerLate)];
     assert_eq!(lengths(&split), expected);
     assert_eq!(of(&coarse, &[], &[], &[]).cause, Cause::TimerLate);
+}
+
+#[test]
+fn threads_of_the_set_and_of_the_tool_are_named_as_such_and_all_others_as_foreign() {
+    let mut context = context(true);
+    let other = Measured { index: 1, pid: Pid(101), ..context.threads[0] };
+    context.threads.push(other);
+    context.own.insert(Pid(55));
+    let setting =
+        Setting { context: &context, own: OWN, sends: &[], lost: &[], slack: TicksDelta(0) };
+    let script = Script::new()
+        .switch(1_010, &task(101, "hourglass/0", 49))
+        .switch(1_110, &task(55, "whylate-part", 120))
+        .switch(1_210, &hog())
+        .switch(1_310, &own());
+    let split = split(&gap(1_000, 1_320), &script.events, &setting);
+    let member = Cause::Member { comm: "hourglass/0".to_owned(), class: PriorityClass::RealTime };
+    let expected = [
+        (10, Cause::EntryResidual),
+        (100, member),
+        (100, Cause::Whylate),
+        (100, thread("hog", PriorityClass::Ordinary)),
+        (10, Cause::ExitResidual),
+    ];
+    assert_eq!(lengths(&split), expected);
 }

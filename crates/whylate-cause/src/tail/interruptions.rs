@@ -76,7 +76,7 @@ fn absences(gap: &Attributed, own: Pid) -> Vec<(Ticks, Ticks)> {
 /// A part without the stretches in which the thread could not run, which are parts of their own.
 /// Interrupts keep their names: a thread that is stopped is not the only one they keep waiting.
 fn apart(part: &Part, absent: &[(Ticks, Ticks)]) -> Vec<Part> {
-    let waits = matches!(part.cause, Cause::Thread { .. } | Cause::Whylate)
+    let waits = matches!(part.cause, Cause::Thread { .. } | Cause::Member { .. } | Cause::Whylate)
         || naming::is_residual(&part.cause);
     if !waits || absent.is_empty() {
         return vec![part.clone()];

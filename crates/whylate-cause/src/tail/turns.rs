@@ -69,9 +69,9 @@ fn kind(cause: &Cause) -> Option<TookTurn> {
     Some(match cause {
         Cause::Interrupt { .. } | Cause::Nmi => TookTurn::Interrupt,
         Cause::Softirq { .. } => TookTurn::Softirq,
-        Cause::Thread { .. } => TookTurn::Thread,
+        Cause::Thread { .. } | Cause::Member { .. } => TookTurn::Thread,
         Cause::Whylate => TookTurn::Whylate,
-        Cause::Host | Cause::Firmware => TookTurn::Host,
+        Cause::Host | Cause::Hypervisor | Cause::Firmware => TookTurn::Host,
         Cause::PageFault
         | Cause::Signal { .. }
         | Cause::Throttled
@@ -86,6 +86,8 @@ fn kind(cause: &Cause) -> Option<TookTurn> {
         | Cause::ContextSwitch
         | Cause::NotSwitched
         | Cause::Migration
+        | Cause::OwnDemand
+        | Cause::LeftOver
         | Cause::Unknown => return None,
     })
 }

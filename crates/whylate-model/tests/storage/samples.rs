@@ -25,8 +25,8 @@ use whylate_model::series::{
     Censored, Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
 };
 use whylate_model::threads::{
-    ActivationSummary, CpuTime, Deadlines, Miss, MissCause, MissGap, PhaseSummary, RuntimeSummary,
-    StepTime, SwitchCounts, TakenFrom, ThreadSummary,
+    ActivationSummary, CpuTime, Deadlines, JobDemand, Miss, MissCause, MissGap, PhaseSummary,
+    RuntimeSummary, StepTime, SwitchCounts, TakenFrom, ThreadSummary,
 };
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
@@ -67,6 +67,8 @@ fn thread() -> ThreadSummary {
         deadline: Ticks(200),
         done: Some(Ticks(250)),
         skipped: false,
+        cause: Some(cause.clone()),
+        demand: Some(JobDemand { asked_ns: Nanos(40), left_over_ns: Nanos(20) }),
         taken,
         gap: Some(MissGap {
             start: Ticks(120),
@@ -110,7 +112,12 @@ fn thread() -> ThreadSummary {
             unfinished: 1,
             unrecorded: 2,
             miss_share_interval: Some((0.05, 0.17)),
-            causes: vec![MissCause { cause, misses: 10 }],
+            causes: vec![
+                MissCause { cause, misses: 7 },
+                MissCause { cause: Cause::OwnDemand, misses: 2 },
+                MissCause { cause: Cause::LeftOver, misses: 1 },
+            ],
+            unexplained: Some(1),
             first: vec![miss],
             ordinary: Some(taken),
         }),

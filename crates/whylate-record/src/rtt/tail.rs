@@ -25,7 +25,7 @@ use super::line::Line;
 use super::pace::{Pace, Shared};
 use super::request::{FlowRequest, Request};
 use crate::kernel_trace::{self, KernelTrace, NoTrace};
-use crate::workbench::{Ground, Workbench};
+use crate::workbench::{self, Ground, Workbench};
 use lanes::Lane;
 
 pub(super) use flow::{FlowWatch, Hand, Reflecting, open};
@@ -329,10 +329,7 @@ impl TailWatch {
 
 /// Threads of this process, and the reflectors that it has started.
 fn own_threads(reflectors: &[Pid]) -> HashSet<Pid> {
-    let mut own: HashSet<Pid> = reflectors.iter().copied().collect();
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    own.extend(tasks.filter_map(|task| Some(Pid(task.file_name().to_str()?.parse().ok()?))));
-    own
+    reflectors.iter().copied().chain(workbench::own_threads()).collect()
 }
 
 /// Did whylate keep an end from its CPU, and so often that it is no chance?

@@ -211,7 +211,7 @@ fn each_gap_of_the_recorded_self_test_is_its_parts_and_named_as_it_was() {
         let sum: u64 = now.parts.iter().map(|part| part.length.0).sum();
         assert_eq!(sum, now.gap.length().0, "{now:?}");
         assert!(now.own <= now.gap.length(), "{now:?}");
-        assert_eq!(Some(now.cause.to_string().as_str()), then.cause.as_deref(), "{now:?}");
+        assert_eq!(Some(now.cause.stored().as_str()), then.cause.as_deref(), "{now:?}");
         own += now.own.0;
         of_switched += u64::from(now.switched == Some(true));
         *by_cause.entry(now.cause.to_string()).or_default() += 1;

@@ -7,7 +7,7 @@ use whylate_cause::rules::{
     Counted, Habit, Preemption, Standing, r1_cost, r1_findings, r2_involuntary,
     r3_highest_priority, r4_load, r5_timers,
 };
-use whylate_cause::{Attributed, Basis};
+use whylate_cause::{Attributed, Basis, naming};
 use whylate_model::cause::{Cause, Rule};
 use whylate_model::execution::Block;
 use whylate_model::gap::GapKind;
@@ -62,16 +62,12 @@ impl Switches {
             *with += u64::from(switched);
         }
         if switched && self.seen.len() < MOST_SWITCHES {
-            let before = of.parts.iter().take_while(|part| !is_thread(&part.cause));
+            let before = of.parts.iter().take_while(|part| !naming::is_thread(&part.cause));
             let interrupted =
                 before.into_iter().any(|part| matches!(part.cause, Cause::Interrupt { .. }));
             self.seen.insert((of.thread, of.gap.start), interrupted);
         }
     }
-}
-
-fn is_thread(cause: &Cause) -> bool {
-    matches!(cause, Cause::Thread { .. })
 }
 
 /// The execution trace as far as it goes.

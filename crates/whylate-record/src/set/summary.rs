@@ -321,6 +321,7 @@ fn deadlines(account: &Account, tally: &Tally) -> Deadlines {
         unrecorded: account.unrecorded,
         miss_share_interval: (judged > 0).then(|| tally.outcomes.interval()),
         causes,
+        unexplained: Some(tally.unexplained),
         first: tally.first.clone(),
         ordinary: tally.ordinary(),
     }

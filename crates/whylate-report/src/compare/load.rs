@@ -126,7 +126,7 @@ impl Loaded {
     }
 
     /// Time measured by a recording in this run.
-    fn elapsed(&self, name: &str, origin: Option<u32>) -> Option<Nanos> {
+    pub(super) fn elapsed(&self, name: &str, origin: Option<u32>) -> Option<Nanos> {
         match origin {
             None => {
                 let gaps = self.gaps(name)?;
@@ -150,8 +150,12 @@ impl Loaded {
         }
     }
 
-    fn period_ns(&self, name: &str) -> f64 {
+    pub(super) fn period_ns(&self, name: &str) -> f64 {
         self.gaps(name).map_or(0.0, |gaps| gaps.period_ticks * 1e9 / self.run.clock.hz.0)
+    }
+
+    pub(super) fn directory(&self) -> &RunDir {
+        &self.directory
     }
 
     pub(super) fn recordings(&self) -> usize {

@@ -8,6 +8,7 @@
 //!
 //! Side A is what was before (the baseline), side B what came after. A difference is B less A.
 
+mod causes;
 mod caution;
 mod differs;
 mod likeness;
@@ -28,6 +29,7 @@ use whylate_model::identity::Component;
 use whylate_model::run::RunState;
 use whylate_model::series::{Definition, Quantile};
 
+pub use causes::CauseChange;
 pub use caution::Caution;
 pub(crate) use likeness::unlike;
 pub use limit::{Bound, Judged, Limit, Measure, Outcome};
@@ -200,6 +202,9 @@ pub struct Compared {
     pub rank: Option<Rank>,
     /// Lost share of the elapsed time, for gaps.
     pub lost_share: Option<NumberDifference>,
+    /// The cause whose part of the lost share changed most, for gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<CauseChange>,
     /// Gaps per second of at least so many nanoseconds.
     pub rates: Vec<RateDifference>,
 }

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The same directories give the same answer.
-const SEED: u64 = 0x77_68_79;
+pub(super) const SEED: u64 = 0x77_68_79;
 
 /// Gap lengths that rates are compared for.
 const RATES_AT_LEAST: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000)];
@@ -44,6 +44,7 @@ impl<'a> Drawn<'a> {
             lost_share: self
                 .lost(1.0)
                 .map(|found| number(&self.before.lost, &self.after.lost, found)),
+            causes: None,
             rates: self.rates(),
         }
     }
@@ -257,7 +258,11 @@ fn rank(test: rank_test::RankTest) -> Rank {
     }
 }
 
-fn number(before: &[Vec<f64>], after: &[Vec<f64>], found: Intervals) -> NumberDifference {
+pub(super) fn number(
+    before: &[Vec<f64>],
+    after: &[Vec<f64>],
+    found: Intervals,
+) -> NumberDifference {
     let mean = |side: &[Vec<f64>]| {
         let blocks = side.concat();
         blocks.iter().sum::<f64>() / blocks.len() as f64

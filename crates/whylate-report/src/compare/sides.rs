@@ -14,7 +14,7 @@ use super::load::{self, Loaded, Measured, Wanted};
 use super::pair::{self, Drawn};
 use super::{
     Caution, Comparison, FORMAT_VERSION, Judged, Limit, Measure, Outcome, Pair, PairResult,
-    Request, RunFacts, Shown, Side, Unpaired, differs,
+    Request, RunFacts, Shown, Side, Unpaired, causes, differs,
 };
 use crate::{ReportError, trusted};
 
@@ -142,6 +142,8 @@ impl OnePair<'_> {
             });
             let mut compared = drawn.compared(above);
             compared.across = allowed;
+            let sides = ((self.a, self.name.0.as_str()), (self.b, self.name.1.as_str()));
+            compared.causes = causes::changed(sides.0, sides.1, self.floor);
             self.withhold(&mut compared);
             (PairResult::Compared(Box::new(compared)), limits)
         };

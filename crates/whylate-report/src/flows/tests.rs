@@ -15,6 +15,18 @@ fn losses_are_located_by_what_the_other_end_answered_unless_duplicates_hide_it()
 }
 
 #[test]
+fn where_the_other_end_gave_no_account_it_is_said_that_losses_are_not_located() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::Held);
+    of.recordings.clear();
+    assert!(!remarks_of(&of).iter().any(|said| said.starts_with("losses are not located")));
+    of.other_end = None;
+    let said =
+        remarks_of(&of).into_iter().filter(|said| said.starts_with("losses are not located"));
+    assert_eq!(said.count(), 1);
+}
+
+#[test]
 fn the_shortest_frames_of_a_full_link_are_told_at_both_layers() {
     use crate::merge::flows::tests::flow;
     let mut full = flow(1_000, ProcessVerdict::Held);

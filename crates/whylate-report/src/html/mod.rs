@@ -119,7 +119,7 @@ pub(crate) fn put(path: &Path, page: &str) -> Result<(), ReportError> {
 /// Reads the histograms and the single gaps of the directory; what it cannot read of them becomes a
 /// note on the page.
 pub fn render(directory: &RunDir, run: &Run) -> Result<String, ReportError> {
-    template::page(&read(directory, run))
+    template::page(&read(directory, &run.as_shown()))
 }
 
 /// The figures of what a run found of context switches, for a page that shows several runs.
@@ -200,8 +200,8 @@ fn cells_of(directory: &RunDir, run: &Run, notes: &mut Vec<String>) -> Vec<Cell>
         if !run.gaps.iter().any(|gaps| gaps.series.starts_with(&prefix)) {
             continue;
         }
-        let read =
-            RunDir::open(path).and_then(|directory| Ok((directory.read_checked()?, directory)));
+        let read = RunDir::open(path)
+            .and_then(|directory| Ok((directory.read_checked()?.as_shown(), directory)));
         match read {
             Ok((run, directory)) => found.push(Cell { name, directory, run }),
             Err(error) => notes.push(format!("figures lack the cell {name}: {error}")),

@@ -66,7 +66,7 @@ pub(super) fn cut(
         })
         .collect();
     let known: BTreeMap<String, Cause> =
-        run.causes.iter().map(|total| (total.cause.to_string(), total.cause.clone())).collect();
+        run.causes.iter().map(|total| (total.cause.stored(), total.cause.clone())).collect();
     let bins = Histogram::new();
     for (rate, series, listed) in tables(run) {
         for stored in listed.iter().flat_map(|segment| rows(directory, segment)) {
@@ -86,7 +86,7 @@ pub(super) fn cut(
 }
 
 /// Each recording's clock, its series by thread, and its tables.
-fn tables(run: &Run) -> Vec<(Hertz, Vec<String>, Vec<Segment>)> {
+pub(crate) fn tables(run: &Run) -> Vec<(Hertz, Vec<String>, Vec<Segment>)> {
     if !run.is_merged() {
         let series = run.gaps.iter().map(|gaps| gaps.series.clone()).collect();
         return vec![(run.clock.hz, series, run.segments.clone())];
@@ -99,7 +99,7 @@ fn tables(run: &Run) -> Vec<(Hertz, Vec<String>, Vec<Segment>)> {
 }
 
 /// The gaps of a table; none of one that is of something else or cannot be read.
-fn rows(directory: &RunDir, segment: &Segment) -> Vec<StoredGap> {
+pub(crate) fn rows(directory: &RunDir, segment: &Segment) -> Vec<StoredGap> {
     if segments::kind_of(segment) != Some("gaps") {
         return Vec::new();
     }

@@ -18,7 +18,7 @@
 //! Every directory is read once before anything is written, so that what cannot be added up is
 //! found while there is nothing to undo.
 
-mod above;
+pub(crate) mod above;
 mod breakdown;
 mod causes;
 pub(crate) mod flows;

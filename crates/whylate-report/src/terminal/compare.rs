@@ -8,8 +8,8 @@ use whylate_model::series::Quantile;
 use super::Style;
 use super::text::{Page, percent, rate, short_count};
 use crate::compare::{
-    Basis, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult, RunFacts, Shown,
-    Side, Spread, Verdict, points, runs, signed,
+    Basis, CauseChange, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult,
+    RunFacts, Shown, Side, Spread, Verdict, points, runs, signed,
 };
 use crate::svg::Table;
 
@@ -283,6 +283,7 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
         let shown = [lost.before, lost.after].map(percent);
         notes.push(number("lost share of the elapsed time", &shown, lost, points));
     }
+    notes.extend(compared.causes.as_ref().map(of_causes));
     for one in &compared.rates {
         if one.per_second.before > 0.0 || one.per_second.after > 0.0 {
             let what = format!("gaps of at least {}", one.at_least);
@@ -299,6 +300,22 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
     }
     notes.extend(between(compared));
     notes
+}
+
+/// Which cause took another share of the time.
+fn of_causes(of: &CauseChange) -> String {
+    match of {
+        CauseChange::Shown { cause, share } => {
+            let what = format!("most of the change by cause: {}", whylate_model::Printable(cause));
+            number(&what, &[share.before, share.after].map(percent), share, points)
+        }
+        CauseChange::NotShown => {
+            "no cause is shown to have taken another share of the time".to_owned()
+        }
+        CauseChange::NotKnown { reason } => {
+            format!("causes are not compared: {}", whylate_model::Printable(reason))
+        }
+    }
 }
 
 fn relative(compared: &Compared) -> Option<String> {

@@ -65,6 +65,7 @@ pub fn render(run: &Run, style: Style) -> String {
 /// The whole report, with what the run directory holds beside `run.json`.
 #[must_use]
 pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
+    let run = &run.as_shown();
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);

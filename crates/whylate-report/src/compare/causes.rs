@@ -1,0 +1,195 @@
+//! Which cause took another share of the time on the other side.
+//!
+//! From the single gaps of both sides, in blocks of time: the shares of each cause are those of the gaps named
+//! after it. The cause that changed most is found in every second block, and its interval is taken from the
+//! others: an interval of the same blocks would be that of whatever chance moved furthest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use whylate_model::cause::STORED_NO_EVENT;
+use whylate_model::run::Run;
+use whylate_model::{Nanos, Ticks};
+use whylate_stats::difference::{self, RESAMPLES};
+
+use super::load::Loaded;
+use super::pair::{SEED, number};
+use super::{NumberDifference, Verdict};
+use crate::merge::above::{rows, tables};
+
+/// Blocks of time that each recording is cut into.
+const BLOCKS: usize = 60;
+/// Gaps of one side that are looked at.
+const MOST_GAPS: u64 = 20_000_000;
+
+/// What the causes of lost time say of the difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum CauseChange {
+    /// The cause whose share of the elapsed time changed most.
+    Shown {
+        /// Which, as it reads in reports.
+        cause: String,
+        /// Its share, in every second block of time.
+        share: NumberDifference,
+    },
+    /// Of no cause is it shown that its share changed.
+    NotShown,
+    /// The single gaps do not tell.
+    NotKnown {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Shares of the time by cause, block by block, one list for each recording.
+#[derive(Default)]
+struct Blocks(Vec<BTreeMap<String, Vec<f64>>>);
+
+/// What the causes of a series of gaps say; none where a side has no such series.
+pub(super) fn changed(
+    a: (&[Loaded], &str),
+    b: (&[Loaded], &str),
+    floor: Nanos,
+) -> Option<CauseChange> {
+    let is_gap = |(side, name): (&[Loaded], &str)| side.iter().all(|run| run.gaps(name).is_some());
+    if !is_gap(a) || !is_gap(b) {
+        return None;
+    }
+    let read = |(side, name)| Blocks::read(side, name, floor);
+    Some(match (read(a), read(b)) {
+        (Ok(before), Ok(after)) => most(&before, &after),
+        (Err(reason), _) | (_, Err(reason)) => CauseChange::NotKnown { reason },
+    })
+}
+
+fn most(before: &Blocks, after: &Blocks) -> CauseChange {
+    let names: BTreeSet<&String> = before.names().chain(after.names()).collect();
+    let change = |name: &str| {
+        let found = [before, after].map(|side| mean(&side.of(name, 0)));
+        (found[1] - found[0]).abs()
+    };
+    let most = names.into_iter().max_by(|a, b| change(a).total_cmp(&change(b)));
+    let share = most.and_then(|name| {
+        let (x, y) = (before.of(name, 1), after.of(name, 1));
+        let found = difference::of_means(&x, &y, 1.0, SEED, RESAMPLES)?;
+        let bounded = found.headline().is_bounded();
+        bounded.then(|| (name.clone(), number(&x, &y, found)))
+    });
+    match share.filter(|(_, share)| share.verdict != Verdict::NoDifferenceShown) {
+        Some((cause, share)) => CauseChange::Shown { cause, share },
+        None => CauseChange::NotShown,
+    }
+}
+
+fn mean(side: &[Vec<f64>]) -> f64 {
+    let blocks = side.concat();
+    blocks.iter().sum::<f64>() / (blocks.len() as f64).max(1.0)
+}
+
+impl Blocks {
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().flat_map(BTreeMap::keys)
+    }
+
+    /// Of each recording every second block of a cause, from this one on.
+    fn of(&self, name: &str, from: usize) -> Vec<Vec<f64>> {
+        let half = |of: &BTreeMap<String, Vec<f64>>| {
+            let blocks = of.get(name).cloned().unwrap_or_else(|| vec![0.0; BLOCKS]);
+            blocks.into_iter().skip(from).step_by(2).collect()
+        };
+        self.0.iter().map(half).collect()
+    }
+
+    fn read(side: &[Loaded], name: &str, floor: Nanos) -> Result<Self, String> {
+        let mut all = Self::default();
+        for loaded in side {
+            let missing = || format!("the tables of {} do not hold all of its gaps", loaded.name);
+            let counted = loaded.gaps(name).map_or(0, |gaps| gaps.gaps);
+            if counted > MOST_GAPS {
+                return Err(format!("{} has too many gaps to look at each", loaded.name));
+            }
+            let found = all.recordings(loaded, name, floor).ok_or_else(missing)?;
+            if found < counted {
+                return Err(missing());
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds the recordings of a run; gives how many gaps their tables hold, none where a length is not known.
+    fn recordings(&mut self, loaded: &Loaded, name: &str, floor: Nanos) -> Option<u64> {
+        let run: &Run = &loaded.run;
+        let mut found = 0;
+        for (index, (rate, series, listed)) in tables(run).into_iter().enumerate() {
+            if !series.iter().any(|series| series == name) {
+                continue;
+            }
+            let origin = run.is_merged().then_some(index as u32);
+            let elapsed = loaded.elapsed(name, origin)?;
+            let width = (elapsed.0 as f64 / BLOCKS as f64).max(1.0);
+            let period_ns = loaded.period_ns(name);
+            let mut begin: Option<Ticks> = None;
+            let mut shares: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+            for stored in listed.iter().flat_map(|one| rows(loaded.directory(), one)) {
+                if series.get(usize::from(stored.thread)).is_none_or(|series| series != name) {
+                    continue;
+                }
+                found += 1;
+                let begin = *begin.get_or_insert(stored.gap.start);
+                let length = stored.gap.length().to_nanos(rate);
+                if length < floor {
+                    continue;
+                }
+                let at = stored.gap.start.since(begin).to_nanos(rate).0 as f64 / width;
+                let cause = match stored.cause.as_deref() {
+                    Some(STORED_NO_EVENT) => run.no_event().to_string(),
+                    Some(cause) => cause.to_owned(),
+                    None => "not attributed".to_owned(),
+                };
+                let blocks = shares.entry(cause).or_insert_with(|| vec![0.0; BLOCKS]);
+                blocks[(at as usize).min(BLOCKS - 1)] +=
+                    (length.0 as f64 - period_ns).max(0.0) / width;
+            }
+            self.0.push(shares);
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording in which these causes took such a share of each block, a little more in every third.
+    fn recording(causes: &[(&str, f64)]) -> Blocks {
+        let wave = |share: f64| {
+            (0..BLOCKS).map(|at| share * if at % 3 == 0 { 1.2 } else { 1.0 }).collect()
+        };
+        let of = causes.iter().map(|(name, share)| ((*name).to_owned(), wave(*share)));
+        Blocks(vec![of.collect()])
+    }
+
+    #[test]
+    fn the_cause_whose_share_changed_most_is_named_with_its_interval() {
+        let quiet = recording(&[("interrupt local_timer", 0.02), ("softirq rcu", 0.001)]);
+        let hog = ("thread hog (ordinary)", 0.5);
+        let loaded = recording(&[("interrupt local_timer", 0.03), hog]);
+        let CauseChange::Shown { cause, share } = most(&quiet, &loaded) else {
+            panic!("{:?}", most(&quiet, &loaded))
+        };
+        let (low, high) = share.difference.interval;
+        assert_eq!((cause.as_str(), share.verdict), (hog.0, Verdict::ALower));
+        assert!(low > 0.4 && high < 0.7 && share.before == 0.0, "{share:?}");
+        let CauseChange::Shown { share, .. } = most(&loaded, &quiet) else { panic!("no change") };
+        assert_eq!(share.verdict, Verdict::AHigher);
+    }
+
+    #[test]
+    fn causes_that_took_the_same_are_not_said_to_have_changed() {
+        let one = recording(&[("interrupt local_timer", 0.02), ("softirq rcu", 0.001)]);
+        assert_eq!(most(&one, &one), CauseChange::NotShown);
+        assert_eq!(most(&Blocks::default(), &Blocks::default()), CauseChange::NotShown);
+    }
+}

@@ -111,6 +111,8 @@ mod tests {
             deadline: Ticks(release + 8_000_000),
             done: Some(Ticks(release + took)),
             skipped: false,
+            cause: None,
+            demand: None,
             taken,
             gap: None,
         }

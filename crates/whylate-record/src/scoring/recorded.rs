@@ -214,7 +214,7 @@ fn each_gap_of_the_recorded_self_test_is_its_parts_and_named_as_it_was() {
         assert_eq!(Some(now.cause.stored().as_str()), then.cause.as_deref(), "{now:?}");
         own += now.own.0;
         of_switched += u64::from(now.switched == Some(true));
-        *by_cause.entry(now.cause.to_string()).or_default() += 1;
+        *by_cause.entry(now.cause.stored()).or_default() += 1;
     }
     let told = format!(
         "gaps: {}, of which {of_switched} were switched out of; {own} ticks in them were the thread's own",

@@ -1,3 +1,8 @@
+//! Each reason by a job that has nothing else, jobs with several in their order, and any jobs at random: what is
+//! named reaches the lateness, and nothing is named of a job whose parts do not.
+//!
+//! Knows nothing of gaps; ledgers have tests of their own.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,7 @@
+//! Planted jobs and gaps: what is taken from each job, and what misses are named after.
+//!
+//! Guarantees nothing of recordings, whose gaps overlap jobs as they happen to.
+
 use whylate_model::CpuId;
 use whylate_model::gap::{Evidence, Gap};
 

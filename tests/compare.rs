@@ -5,6 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use whylate_model::Nanos;
+use whylate_model::cause::Cause;
 use whylate_model::run::Verdict;
 use whylate_stats::Histogram;
 
@@ -210,6 +211,28 @@ fn a_copy_of_a_recording_is_no_second_run() {
     let found = json(&[], &[&a, &copy]);
     let cautions = found["cautions"].as_array().unwrap();
     assert!(cautions.iter().any(|one| one["caution"] == "same_recording"), "{cautions:?}");
+}
+
+#[test]
+fn time_without_an_event_is_one_cause_on_both_sides_whatever_their_steal_time_bears_out() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |second: u64, length: u64, steal_ns: f64| {
+        let mut run = Planted::new("host", second).named_gaps(
+            1,
+            Nanos(1_000),
+            &[(length, 10_000, Cause::Host)],
+        );
+        run.run.evidence.steal_ns = Some(steal_ns);
+        run.write(home.path(), &format!("run-{second}"))
+    };
+    let (stolen, not, longer) =
+        (plant(1, 40_000, 2e9), plant(2, 40_000, 0.0), plant(3, 60_000, 3e9));
+    let causes = |a, b| json(&[], &[a, b])["pairs"][0]["result"]["causes"].clone();
+    assert_eq!(causes(&stolen, &not), serde_json::json!({ "is": "not_shown" }));
+    let both = causes(&stolen, &longer);
+    assert_eq!((&both["is"], &both["cause"]), (&"shown".into(), &"hypervisor".into()), "{both}");
+    let one = causes(&not, &longer);
+    assert_eq!(one["cause"], "no kernel event", "{one}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Planted {
         for (length, count, cause) in lengths {
             for _ in 0..10 * count {
                 let at = epoch + TicksDelta(100_000 * (self.gaps.len() as u64 + 1));
-                let named = Some(cause.to_string().into());
+                let named = Some(cause.stored().into());
                 self.gaps.push(StoredGap {
                     thread,
                     cause: named,

@@ -1,5 +1,7 @@
 //! A recorded run, printed again.
 
+use serde_json::json;
+
 use crate::program;
 
 #[test]
@@ -55,6 +57,34 @@ fn a_report_of_a_run_without_one_of_its_files_names_it_and_ends_with_4() {
     assert!(text.contains("Trust: poor"), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("do not rely on this: gaps-0001.parquet is missing"), "{text}");
+}
+
+#[test]
+fn a_report_ends_as_the_run_is_judged() {
+    let kept = program::file("runs/gaps");
+    let json = std::fs::read_to_string(kept.join("run.json")).unwrap();
+    let mut run: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for (verdict, status, said) in [
+        (json!({ "verdict": "trustworthy" }), 0, "Trust: limited:"),
+        (json!({ "verdict": "untrustworthy", "reasons": ["lost"] }), 4, "Trust: poor"),
+        (json!({ "verdict": "limit_exceeded", "what": "a gap" }), 3, "Limit exceeded: a gap"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(&kept).unwrap().map(Result::unwrap) {
+            std::fs::copy(entry.path(), home.path().join(entry.file_name())).unwrap();
+        }
+        run["verdict"] = verdict;
+        std::fs::write(home.path().join("run.json"), run.to_string()).unwrap();
+        for words in [&[][..], &["--format", "json"], &["--html", "-"]] {
+            let output =
+                program::whylate(["report"]).arg(home.path()).args(words).output().unwrap();
+            assert_eq!(output.status.code(), Some(status), "{words:?}: {}", program::said(&output));
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.contains(said) || !words.is_empty(), "{text}");
+            let bad = text.contains("<div class=\"verdict bad\">");
+            assert_eq!(bad, status > 0 && words.contains(&"--html"), "{words:?}");
+        }
+    }
 }
 
 #[test]

@@ -370,11 +370,7 @@ impl<'a> Recording<'a> {
         for warning in self.watch.poll() {
             self.warnings.push(warning);
         }
-        let (storage, workbench) = (&mut self.storage, &mut self.workbench);
-        let (facts, left) = kernel_trace::finish_beside(self.trace.take(), || {
-            storage.close();
-            workbench.measure_clock_again();
-        });
+        let (facts, left) = self.workbench.end_beside(self.trace.take(), &mut self.storage);
         for warning in left {
             progress.say(&warning.to_string());
             self.warnings.push(warning);

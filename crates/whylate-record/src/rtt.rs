@@ -47,7 +47,7 @@ use whylate_sys::memory;
 use crate::attend::{Attendant, Part};
 use crate::calibrate;
 use crate::composed;
-use crate::kernel_trace::{self, KernelTrace};
+use crate::kernel_trace::KernelTrace;
 use crate::progress::Progress;
 use crate::storage::{Limits, Storage};
 use crate::verdict::{judged, unique};
@@ -373,11 +373,7 @@ impl<'a> Recording<'a> {
         if state == RunState::Stopped {
             self.warnings.push(Warning::Interrupted);
         }
-        let (storage, bench) = (&mut self.storage, &mut self.bench);
-        let (_, left) = kernel_trace::finish_beside(self.instances.take(), || {
-            storage.close();
-            bench.measure_clock_again();
-        });
+        let (_, left) = self.bench.end_beside(self.instances.take(), &mut self.storage);
         self.warnings.extend(left);
         let mut run = self.run(state);
         anomalies::keep(&self.odd, &mut run, &mut self.storage);

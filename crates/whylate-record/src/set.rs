@@ -8,6 +8,8 @@ mod load;
 mod members;
 mod passes;
 mod phases;
+#[cfg(test)]
+mod planted;
 mod question;
 pub mod rt_app_log;
 mod rules;
@@ -425,11 +427,7 @@ impl<'a> Recording<'a> {
             let _ = memory::unlock_all();
         }
         self.warnings.extend(self.watch.poll());
-        let (storage, workbench) = (&mut self.storage, &mut self.workbench);
-        let (facts, left) = kernel_trace::finish_beside(self.trace.take(), || {
-            storage.close();
-            workbench.measure_clock_again();
-        });
+        let (facts, left) = self.workbench.end_beside(self.trace.take(), &mut self.storage);
         for warning in left {
             progress.say(&warning.to_string());
             self.warnings.push(warning);

@@ -18,12 +18,12 @@ use whylate_model::packet::StoredPacket;
 use whylate_model::pcapng::PacketFile;
 use whylate_model::run::{Run, Segment};
 use whylate_model::segments::{self, StoredGap, Writer};
+use whylate_model::trust;
 use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
 use whylate_stats::Histogram;
 
 use crate::date_ns;
-use crate::verdict;
 
 /// Disk bound and time between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Storage {
         run.captures = self.directory.captures();
         let Err(error) = self.directory.write_run(run) else { return };
         run.warnings.push(Warning::WritingFailed { reason: error.to_string() });
-        verdict::judge(run, None);
+        run.verdict = trust::verdict(run);
     }
 
     pub(crate) fn segments(&self) -> Vec<Segment> {

@@ -22,13 +22,17 @@ use whylate_host::smi::SmiCounts;
 use whylate_host::topology::Topology;
 use whylate_host::{another, cpus, fingerprint};
 use whylate_model::host::Fingerprint;
-use whylate_model::run::{Beginning, ClockFacts, CpuOffset, Evidence, ProcDelta, RunState};
+use whylate_model::run::{
+    Beginning, ClockFacts, CpuOffset, Evidence, ProcDelta, RunState, TraceFacts,
+};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 use whylate_sys::affinity;
 
 use crate::RecordError;
+use crate::kernel_trace::{self, KernelTrace};
 use crate::progress::Progress;
+use crate::storage::Storage;
 
 /// Offsets are measured from the first CPU to so many others: each takes some milliseconds, and a
 /// machine of hundreds of CPUs must not be kept busy with them.
@@ -240,6 +244,19 @@ impl Workbench {
             self.calibration = calibration;
         }
         self.observer.finish(&mut self.counter);
+    }
+
+    /// Looks at the clock for the last time, and closes the tables, while the kernel removes the trace: what
+    /// is known of the trace, and what could not be put back.
+    pub(crate) fn end_beside(
+        &mut self,
+        trace: Option<KernelTrace>,
+        storage: &mut Storage,
+    ) -> (Option<TraceFacts>, Vec<Warning>) {
+        kernel_trace::finish_beside(trace, || {
+            storage.close();
+            self.measure_clock_again();
+        })
     }
 
     /// The clock's facts over the whole run, looked at for the last time.

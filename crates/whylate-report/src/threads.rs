@@ -3,7 +3,7 @@
 use whylate_model::cause::Cause;
 use whylate_model::gap::GapKind;
 use whylate_model::run::{Closure, Run, RunState};
-use whylate_model::threads::{CpuTime, Deadlines, Miss, TakenFrom, ThreadSummary};
+use whylate_model::threads::{CpuTime, Deadlines, Miss, MissGap, TakenFrom, ThreadSummary};
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
@@ -122,18 +122,18 @@ fn told(run: &Run, thread: &ThreadSummary, miss: &Miss) -> String {
         }
         None => "not done by its deadline".to_owned(),
     };
-    let gap =
-        asked(run, miss).or_else(|| {
-            miss.gap.as_ref().map(|gap| {
-        let doing = match gap.kind {
-            GapKind::Blocked | GapKind::HandOff => "it waited for a resource, mostly while ",
-            _ => "",
-        };
-        let (length, cause) = (gap.length, &gap.cause);
-        format!("; most of what jobs in time do not lose lies in a gap of {length}: {doing}{cause}")
-    })
-        });
-    format!("{job}: {end}; it did not have {}{}", taken(&miss.taken), gap.unwrap_or_default())
+    let why = asked(run, miss).or_else(|| miss.gap.as_ref().map(of_gap)).unwrap_or_default();
+    format!("{job}: {end}; it did not have {}{why}", taken(&miss.taken))
+}
+
+/// The gap that holds most of what a miss is named after.
+fn of_gap(gap: &MissGap) -> String {
+    let doing = match gap.kind {
+        GapKind::Blocked | GapKind::HandOff => "it waited for a resource, mostly while ",
+        _ => "",
+    };
+    let (length, cause) = (gap.length, &gap.cause);
+    format!("; most of what jobs in time do not lose lies in a gap of {length}: {doing}{cause}")
 }
 
 /// What of a miss lies in what was asked for; none where that is not what it is named after.

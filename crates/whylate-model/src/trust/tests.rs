@@ -96,12 +96,16 @@ fn a_verdict_of_an_older_version_keeps_its_reasons_once() {
 fn lost_time_without_a_cause_and_steal_limit_trust() {
     let mut run = gaps();
     run.coverage = Some(Coverage { by_events: 0.24, by_residuals: 0.3, by_nothing: 0.46 });
-    run.evidence.steal_ns = Some(480e6);
+    run.evidence.steal_ns = Some(1e6);
     let expected = [
         "46% of the lost time has no kernel event",
         "30% of the lost time lies beside kernel events, and no event covers it",
-        "the CPU was shared: the hypervisor reported 480ms of steal",
+        "the CPU was shared: the hypervisor reported 1.00ms of steal",
     ];
+    assert_eq!(said(&run), expected.map(|what| (Level::Limited, what.to_owned())));
+    // Steal that bears it out is the cause of what has no event.
+    run.evidence.steal_ns = Some(480e6);
+    let expected = [expected[1], "the CPU was shared: the hypervisor reported 480ms of steal"];
     assert_eq!(said(&run), expected.map(|what| (Level::Limited, what.to_owned())));
     run.coverage = Some(Coverage { by_events: 0.9, by_residuals: 0.05, by_nothing: 0.05 });
     run.evidence.steal_ns = Some(0.0);
@@ -205,4 +209,17 @@ fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() 
     series.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap().value =
         Some(Nanos(20_001));
     assert!(poor(&run)[0].contains("left later (p99 20.0us)"), "{:?}", poor(&run));
+}
+
+#[test]
+fn a_run_that_did_not_end_is_judged_by_what_it_knows_and_not_by_closures_of_a_checkpoint() {
+    let mut run = gaps();
+    run.gaps[0].closure = Closure::Broken("the thread counted more".to_owned());
+    (run.state, run.verdict) = (RunState::Running, Verdict::Pending);
+    assert_eq!((poor(&run), verdict(&run)), (Vec::new(), Verdict::Pending));
+    run.warnings.push(Warning::RecordsDropped { cpu: CpuId(1), dropped: 3 });
+    assert_eq!(verdict(&run), Verdict::Untrustworthy { reasons: poor(&run) });
+    assert_eq!(poor(&run).len(), 1);
+    run.state = RunState::Complete;
+    assert_eq!(poor(&run).len(), 2, "the closure, too");
 }

@@ -204,39 +204,10 @@ pub(super) fn above(values: &whylate_stats::Histogram, than: Nanos) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use whylate_cause::Basis;
-    use whylate_model::CpuId;
-    use whylate_model::gap::{Evidence, Gap};
-
     use super::*;
+    use crate::set::planted::attributed;
 
     const HZ: Hertz = Hertz(1e9);
-
-    fn attributed(start: u64, kind: GapKind, parts: &[(u64, Cause)]) -> Attributed {
-        let mut at = Ticks(start);
-        let mut taken = Vec::new();
-        for (length, cause) in parts {
-            let (length, cause) = (TicksDelta(*length), cause.clone());
-            taken.push(Part { start: at, length, cause, sender: None });
-            at = at + length;
-        }
-        let (start, end, evidence) = (Ticks(start), at, Evidence::default());
-        let cpu = CpuId(1);
-        Attributed {
-            thread: 0,
-            gap: Gap { start, end, resumed: end, cpu_before: cpu, cpu_after: cpu, kind, evidence },
-            cause: Cause::Unknown,
-            parts: taken,
-            rule: None,
-            basis: Basis::Trace,
-            switched: Some(true),
-            switched_out: 1,
-            own: TicksDelta(0),
-            events: Vec::new(),
-            sends: Vec::new(),
-            arrivals: Vec::new(),
-        }
-    }
 
     fn timer() -> Cause {
         Cause::Interrupt { name: "local_timer".to_owned() }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use whylate_model::cause::STORED_NO_EVENT;
+use whylate_model::cause::{Cause, STORED_NO_EVENT};
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Ticks};
 use whylate_stats::difference::{self, RESAMPLES};
@@ -43,6 +43,18 @@ pub enum CauseChange {
     },
 }
 
+impl CauseChange {
+    /// With this name for a cause that is stored as another.
+    fn with_name(self, stored: &str, name: &str) -> Self {
+        match self {
+            Self::Shown { cause, share } if cause == stored => {
+                Self::Shown { cause: name.to_owned(), share }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Shares of the time by cause, block by block, one list for each recording.
 #[derive(Default)]
 struct Blocks(Vec<BTreeMap<String, Vec<f64>>>);
@@ -57,9 +69,13 @@ pub(super) fn changed(
     if !is_gap(a) || !is_gap(b) {
         return None;
     }
+    // One name on both sides, whatever each side's steal time bears out: time without an event is one cause.
+    let runs = || a.0.iter().chain(b.0).map(|loaded| &loaded.run);
+    let borne_out = runs().all(|run| run.no_event() == Cause::Hypervisor);
+    let no_event = if borne_out { Cause::Hypervisor } else { Cause::Host }.to_string();
     let read = |(side, name)| Blocks::read(side, name, floor);
     Some(match (read(a), read(b)) {
-        (Ok(before), Ok(after)) => most(&before, &after),
+        (Ok(before), Ok(after)) => most(&before, &after).with_name(STORED_NO_EVENT, &no_event),
         (Err(reason), _) | (_, Err(reason)) => CauseChange::NotKnown { reason },
     })
 }
@@ -143,11 +159,7 @@ impl Blocks {
                     continue;
                 }
                 let at = stored.gap.start.since(begin).to_nanos(rate).0 as f64 / width;
-                let cause = match stored.cause.as_deref() {
-                    Some(STORED_NO_EVENT) => run.no_event().to_string(),
-                    Some(cause) => cause.to_owned(),
-                    None => "not attributed".to_owned(),
-                };
+                let cause = stored.cause.as_deref().unwrap_or("not attributed").to_owned();
                 let blocks = shares.entry(cause).or_insert_with(|| vec![0.0; BLOCKS]);
                 blocks[(at as usize).min(BLOCKS - 1)] +=
                     (length.0 as f64 - period_ns).max(0.0) / width;

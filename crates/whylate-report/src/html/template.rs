@@ -144,14 +144,15 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
 fn judged(run: &Run) -> Judged {
     let trust = Trust::of(run);
     let level = trust.level();
-    let class = match level {
-        Level::Good => "good",
-        Level::Limited => "open",
-        Level::Poor => "bad",
-    };
     let exceeded = match &run.verdict {
         Verdict::LimitExceeded { what } => Some(format!("a limit was exceeded: {what}")),
         _ => None,
+    };
+    let class = match level {
+        _ if exceeded.is_some() => "bad",
+        Level::Good => "good",
+        Level::Limited => "open",
+        Level::Poor => "bad",
     };
     let reasons = trust.reasons.into_iter().map(|reason| reason.what);
     let reasons = exceeded.into_iter().chain(reasons).take(MOST_ITEMS).collect();

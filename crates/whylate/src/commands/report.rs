@@ -37,8 +37,7 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
     if options.html.is_some() || options.format == Format::Json {
         run.files.problems.iter().for_each(|what| say!("`{}`: {what}", options.run.display()));
     }
-    // What is said of a run that was read whole is said, whatever it is.
-    Ok(if run.files.problems.is_empty() { Exit::Done } else { Exit::NotTrustworthy })
+    Ok(super::exit(&run))
 }
 
 /// A paper's experiments and their runs lie in one directory.

@@ -2,40 +2,10 @@
 //!
 //! Guarantees nothing of recordings, whose gaps overlap jobs as they happen to.
 
-use whylate_model::CpuId;
-use whylate_model::gap::{Evidence, Gap};
-
 use super::*;
+use crate::set::planted::attributed;
 
 const HZ: Hertz = Hertz(1e9);
-
-/// A gap of thread 0 with these parts behind each other.
-fn attributed(start: u64, kind: GapKind, parts: &[(u64, Cause)]) -> Attributed {
-    let mut at = Ticks(start);
-    let mut taken = Vec::new();
-    for (length, cause) in parts {
-        let (length, cause) = (TicksDelta(*length), cause.clone());
-        taken.push(Part { start: at, length, cause, sender: None });
-        at = at + length;
-    }
-    let (cpu_before, cpu_after) = (CpuId(1), CpuId(1));
-    let (start, end, evidence) = (Ticks(start), at, Evidence::default());
-    let largest = parts.iter().max_by_key(|(length, _)| *length).unwrap();
-    Attributed {
-        thread: 0,
-        gap: Gap { start, end, resumed: end, cpu_before, cpu_after, kind, evidence },
-        cause: largest.1.clone(),
-        parts: taken,
-        rule: None,
-        basis: Basis::Trace,
-        switched: Some(parts.iter().any(|(_, cause)| Share::of(cause).is_thread())),
-        switched_out: 0,
-        own: TicksDelta(0),
-        events: Vec::new(),
-        sends: Vec::new(),
-        arrivals: Vec::new(),
-    }
-}
 
 fn job(index: u64, release: u64, done: u64, verdict: Verdict) -> Job {
     let (release, deadline) = (Ticks(release), Ticks(release + 1_000));

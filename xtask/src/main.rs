@@ -10,6 +10,7 @@
 
 mod aarch64;
 mod asm;
+mod documents;
 mod layers;
 mod layout;
 mod mend;
@@ -57,13 +58,14 @@ fn check() -> Result<()> {
     faults.extend(layout::check(&root)?);
     faults.extend(packages::check(&root)?);
     faults.extend(promises::check(&root)?);
+    faults.extend(documents::check(&root)?);
     for fault in &faults {
         eprintln!("{fault}");
     }
     if !faults.is_empty() {
         bail!("{} faults", faults.len());
     }
-    println!("layers, layout, packages and promises hold");
+    println!("layers, layout, packages, promises and documents hold");
     Ok(())
 }
 

@@ -12,19 +12,20 @@ use whylate_report::Percentiles;
 use super::{BackendList, Format};
 use crate::parse;
 
-/// How close does each backend come to the truth, and up to where may it be trusted.
+/// How close each backend is to the truth, and up to which percentile it can be trusted
 ///
-/// A client sends through a delay line (`whylate delay`) that writes down for each message when it came and
-/// when it left. What the client measured of every message is set beside what the line wrote down of the
-/// same message: the error at each percentile, with its interval, and the largest percentile up to which
-/// errors stay within --tolerance: as they are, and with what the client measures back to back taken off,
-/// which is a constant and no tail. Nothing is taken off of any number without saying so.
+/// A client sends through a delay line (`whylate delay`) that logs when each message came and left.
+/// What the client measured of every message is compared with the log of the same message: the
+/// error at each percentile, with its interval, and the largest percentile up to which errors stay
+/// within --tolerance: as they are, and after taking off what the client measures back to back,
+/// which is a constant and no tail. Nothing is taken off any number without saying so.
 ///
-/// What is found is kept for this host as it is. Later measurements of a backend are grey beyond its limit,
-/// and say what of the host has changed since.
+/// The result is kept for this machine in its present state. Later measurements of a backend are
+/// grey beyond its limit, and say what has changed on the machine since.
 ///
-/// All backends are asked for one rate first, and it is lowered to what all hold. Every run is a line and a
-/// client in processes of their own, in network namespaces that go with it, in an order that the seed draws.
+/// All backends get one rate, which is lowered to what all of them hold. Every run is a line and a
+/// client in their own processes, in network namespaces that go away with it, in an order that the
+/// seed draws.
 ///
 /// Example: whylate calibrate
 ///

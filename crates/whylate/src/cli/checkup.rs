@@ -10,7 +10,7 @@ pub(crate) struct Checkup {
     /// Common options.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// The CPU to check up [default: the last one this process may use]
+    /// CPU to check up [default: the last one this process may use]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpu: Option<String>,
 }

@@ -12,14 +12,14 @@ use whylate_port::{Transport, Wait};
 use super::Findings;
 use crate::parse;
 
-/// Holds everything between two ports back for a time that is known, and writes the truth down.
+/// A delay line: holds everything between two ports back for a known time, and logs the truth
 ///
-/// A delay line: what comes by one interface leaves by the other, both ways, with no byte changed, each
-/// frame when its delay is over and not before, in the order in which it came. One thread looks at both
-/// ports again and again without sleeping. Before the first frame it measures its own delay and error and
-/// says `delaying between A and B: base X, error Y` on standard error: at no delay a frame stays for X, and
-/// 99 of 100 leave no more than Y after they were to. Where the kernel has netem, what that makes of the
-/// same delay is printed beside it.
+/// What comes in on one interface leaves by the other, in both directions, with no byte changed,
+/// each frame when its delay is over and not before, in the order of arrival. One thread polls both
+/// ports without sleeping. Before the first frame it measures its own delay and error and prints
+/// `delaying between A and B: base X, error Y` on standard error: without a delay a frame stays for
+/// X, and 99 of 100 leave no more than Y after they were due. Where the kernel has netem, netem's
+/// error for the same delay is printed beside it.
 ///
 /// Delays are constant (20us), drawn (uniform:5us..15us, normal:10us,1us, exponential:5us,20us) or follow
 /// a file of lines with a time since the start and a delay (schedule:FILE). Loss, duplicates and order are

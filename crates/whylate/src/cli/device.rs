@@ -12,7 +12,7 @@ use whylate_record::device::TheBox;
 use super::Common;
 use crate::parse;
 
-/// What does a box between two ports add to the time of frames.
+/// What a network device or function adds to the time of frames
 ///
 /// The box, a bare link in its place and a delay line whose truth is known are measured in turns, in an
 /// order that the seed draws, each by a process of its own. A client that has both outer ports sends

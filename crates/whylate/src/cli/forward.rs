@@ -11,14 +11,15 @@ use super::Findings;
 use super::dpdk::MemoryArgs;
 use crate::parse;
 
-/// Carries frames or datagrams between two ports, and says how long each stayed.
+/// A port forwarder: carries frames or datagrams between two ports, and reports how long each
+/// stayed
 ///
-/// The network function of a measurement: what comes by one interface leaves by the other, both ways,
-/// with no byte changed. It looks at rings again and again without sleeping, copies bursts from ring to
-/// ring, and says `forwarding between A and B` on standard error when it does. At its end it tells, for
-/// each direction, what became of every frame, how long frames stayed (from when they were seen in one
-/// ring to when they were handed over to the other), what a frame cost in ticks of the counter for
-/// receiving, work and transmitting, and which ring or interface lost how many.
+/// What comes in on one interface leaves by the other, in both directions, with no byte changed. It
+/// polls rings without sleeping, copies bursts from ring to ring, and prints `forwarding between A
+/// and B` on standard error when it is ready. At the end it reports, for each direction, what
+/// became of every frame, how long frames stayed (from when they were seen in one ring to when they
+/// were handed to the other), what a frame cost in ticks of the counter for receiving, work and
+/// transmitting, and which ring or interface lost how many.
 ///
 /// Example: whylate forward eth1 eth2 --port xdp --cpus 2,3 --duration 60s
 ///

@@ -9,38 +9,38 @@ use whylate_model::Nanos;
 use super::Common;
 use crate::parse;
 
-/// What did a busy thread not get, and who took it.
+/// OS noise: how much CPU time does a busy thread lose, and to what?
 ///
 /// A busy loop on each CPU reads the cycle counter; two readings further apart than the threshold
-/// are a gap. With root, kernel events recorded on the same counter name what took each gap;
-/// without, the rseq word and /proc say what they can.
+/// are a gap. With root, kernel events recorded on the same counter name the cause of each gap;
+/// without, causes are inferred from the rseq word and /proc.
 ///
 /// Example: whylate gaps --cpus 2-5 --duration 60s
 ///
 /// Cost: one busy thread per measured CPU, 3 MiB each, and a housekeeping thread that wakes every
 /// 20 ms. Tracing adds about a microsecond to each interrupt; the report states what it measured.
 ///
-/// Limits: a gap shorter than the threshold is not seen one by one; it is counted as noise below
-/// the threshold.
+/// Limits: gaps shorter than the threshold are not seen one by one; their sum is measured as noise
+/// below the threshold.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Gaps {
     /// Common options.
     #[command(flatten)]
     pub(crate) common: Common,
-    /// CPUs to measure: 2-5,8, `all` or `isolated`, or cgroup:PATH to measure inside a cgroup [default:
-    /// all but one]
+    /// CPUs to measure: 2-5,8, `all`, `isolated`, or cgroup:PATH to measure inside a cgroup
+    /// [default: all but one]
     #[arg(long, value_name = "CPUS", help_heading = "What to measure")]
     pub(crate) cpus: Option<String>,
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::measuring_time,
           help_heading = "What to measure")]
     pub(crate) duration: Nanos,
-    /// Time before it, of which nothing is kept
+    /// Warm-up time, discarded
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::measuring_time,
           help_heading = "What to measure")]
     pub(crate) warmup: Nanos,
-    /// A delta above this is a gap [default: max(100ns, 8 x p99.9 of the warm-up)]
+    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(long, value_name = "TIME", value_parser = parse::limit, help_heading = "What to measure")]
     pub(crate) threshold: Option<Nanos>,
     /// Which loop: `chain` reads once per iteration, `pair` twice back to back
@@ -53,12 +53,13 @@ pub(crate) struct Gaps {
     /// Count every delta, not only gaps, for min/p50/p99/p99.9/max over all readings
     #[arg(long, help_heading = "What to measure")]
     pub(crate) distribution: bool,
-    /// Interrupt one measured CPU in known ways and judge whether each was found and named; ends
-    /// when all is injected
+    /// Inject known interruptions into one measured CPU, and check that each is found and named;
+    /// ends when all are injected
     #[arg(long, help_heading = "What to measure",
           conflicts_with_all = ["floating", "workload", "loop_kind", "quick", "duration", "share"])]
     pub(crate) selftest: bool,
-    /// Measure pinned and floating, FIFO or not, mlock or not, alone and sharing, one after another
+    /// Compare pinned and floating, FIFO and not, locked memory and not, alone and sharing, one
+    /// after another
     #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "fifo", "share", "no_mlock", "move_tasks", "move_interrupts"])]
     pub(crate) matrix: bool,
 
@@ -75,10 +76,10 @@ pub(crate) struct Gaps {
     /// Busy threads that share each measured CPU
     #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "How to run")]
     pub(crate) share: Option<NonZeroU32>,
-    /// Move other tasks away from the measured CPUs; undone afterwards
+    /// Move other tasks off the measured CPUs, and back afterwards
     #[arg(long, help_heading = "How to run")]
     pub(crate) move_tasks: bool,
-    /// Move interrupts away from the measured CPUs; undone afterwards
+    /// Move interrupts off the measured CPUs, and back afterwards
     #[arg(long, help_heading = "How to run")]
     pub(crate) move_interrupts: bool,
 
@@ -89,19 +90,19 @@ pub(crate) struct Gaps {
     #[arg(long, value_name = "ACTION", requires = "threshold_stop", help_heading = "Stopping")]
     pub(crate) on_threshold: Vec<whylate_record::actions::Action>,
 
-    /// Judge evidence B against the kernel's trace and print the confusion matrix
+    /// Check inferred causes (rseq, /proc) against the kernel trace, and print the confusion matrix
     #[arg(long, conflicts_with = "no_trace", help_heading = "Causes")]
     pub(crate) validate: bool,
-    /// How many of the longest gaps to keep with everything known about them
+    /// How many of the longest gaps to keep with all their details
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count,
           help_heading = "Causes")]
     pub(crate) worst: NonZeroU32,
 
-    /// Disk bound of the gap and event segments; the oldest are deleted
+    /// Most disk space for segments of gaps and events; the oldest are deleted
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse::disk,
           help_heading = "Long runs")]
     pub(crate) max_disk: u64,
-    /// A line on stderr this often
+    /// Print a line on standard error this often
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::beat,
           help_heading = "Long runs")]
     pub(crate) heartbeat: Nanos,

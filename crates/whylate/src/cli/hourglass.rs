@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Runs a command line of Hourglass 0.5 and prints its output lines
+/// Run a command line of Hourglass 0.5; print its output format
 ///
 /// Synthetic threads record when they have the CPU. The options are those of the paper "Inferring
 /// Scheduling Behavior with Hourglass" (2002), its appendix A, and mean what they mean there; -p has

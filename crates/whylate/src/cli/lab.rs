@@ -6,27 +6,28 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::Findings;
 
-/// A private bed of network namespaces, to try on one machine what needs a network.
+/// Test network (client, device, server) in network namespaces
 ///
-/// Client, device and server are network namespaces of their own, joined by pairs of virtual links.
-/// What lies between client and server is the kind of the bed: nothing (direct), a bridge of the
-/// kernel (bridge), Open vSwitch with a data base and a switch of its own (ovs), or a place for a box
-/// that nothing passes until one joins the device's `to-client` and `to-server` (open): `whylate delay
-/// to-client to-server --bed NAME`, `whylate forward` likewise, or any other. Links and
+/// Client, device and server are network namespaces, joined by pairs of virtual links. The kind of
+/// the network is what is between client and server: nothing (direct), a bridge of the kernel
+/// (bridge), Open vSwitch with its own database and switch (ovs), or a place for a network function
+/// (open), which carries nothing until one joins the device's `to-client` and `to-server`: `whylate
+/// delay to-client to-server --bed NAME`, `whylate forward` likewise, or any other. Links and
 /// addresses (198.18.0.1 is the client, 198.18.0.2 the server, 198.18.0.3 the device) exist inside
-/// only; commands run there by `nsenter --net=/run/netns/whylate-NAME-client COMMAND`. A bed stays
-/// up until it is taken down or the machine is started anew. With `--tap` everything passes the
-/// device's interface `to-client`, in a direct bed too: there a tap sees requests and replies.
+/// only; run commands there with `nsenter --net=/run/netns/whylate-NAME-client COMMAND`. The
+/// network stays up until it is taken down or the machine is restarted. With `--tap` everything
+/// passes the device's interface `to-client`, also in a direct network: a tap there sees requests
+/// and replies.
 ///
 /// Example: whylate lab up --kind bridge
 ///
-/// Cost: a second to set one up; an idle bed costs nothing, but for Open vSwitch without the
+/// Cost: a second to set up; an idle network costs nothing, except for Open vSwitch without the
 /// kernel's module, whose process wakes now and then.
 ///
 /// Limits: needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) and `ip` of iproute2. Virtual links hand
 /// packets over in memory: no wire, no hardware, no interrupts of a port.
 ///
-/// Exit status: 0 done, 1 when it could not be done, 2 usage.
+/// Exit status: 0 done, 1 failed, 2 usage.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Lab {
     /// What to do.
@@ -34,31 +35,32 @@ pub(crate) struct Lab {
     pub(crate) action: Action,
 }
 
-/// What to do with a bed.
+/// What to do with a test network.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Action {
-    /// Set a bed up, and send datagrams through it before saying so (an open one: links up alone)
+    /// Set a test network up, and send datagrams through it before reporting it as up (an open one:
+    /// links up alone)
     Up {
         /// What lies between client and server
         #[arg(long, value_enum, default_value_t = Kind::Direct)]
         kind: Kind,
-        /// Its name: small letters, digits and dashes
+        /// Its name: lower-case letters, digits and dashes
         #[arg(long, default_value = "lab")]
         name: String,
-        /// Queues at each end of its links: of several, each is sent by from one CPU (XPS)
+        /// Queues at each end of its links; with several, each is used by one CPU (XPS)
         #[arg(long, default_value = "1", value_name = "N")]
         queues: NonZeroU32,
-        /// Let everything pass the device, where a tap can see it: rtt captures it there
+        /// Let everything pass the device, where rtt can capture it
         #[arg(long)]
         tap: bool,
     },
-    /// Take a bed down, or what was left of one
+    /// Take a test network down, or what was left of one
     Down {
         /// Its name
         #[arg(long, default_value = "lab")]
         name: String,
     },
-    /// Show the beds that there are, and who is inside
+    /// Show the test networks, and the processes inside
     Status {
         /// Only this one
         #[arg(long)]

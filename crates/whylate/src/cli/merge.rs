@@ -9,18 +9,19 @@ use whylate_report::Percentiles;
 use super::Format;
 use crate::parse;
 
-/// Add up recorded runs: hosts, CPUs, hours.
+/// Merge runs into one histogram, with the spread between them
 ///
-/// Histograms and tables are added and percentiles are those of the sum; they are never averaged.
-/// Each recording keeps its clock and its host, and the report shows the spread between them. The
-/// result is a run directory that `report` and `compare` read, with its page.
+/// Histograms and tables are added, and percentiles are those of the sum; they are never averaged.
+/// Each recording keeps its clock and its machine, and the report shows the spread between them.
+/// The result is a run directory that `report` and `compare` read, with its page.
 ///
-/// Intervals: the wider of two, one as if the recordings were one, one from the spread between them;
-/// both are in the report, with the ratio of their variances.
+/// Intervals: the wider of two, one as if the recordings were one, one from the spread between
+/// them; both are in the report, with the ratio of their variances.
 ///
-/// Series that measure different things (other points, another clock, loop, transport, size, rate, task
-/// set, timer or load) are refused with all they differ in; --across allows it by name. Recordings of
-/// unlike thresholds add up above the largest of them: shorter gaps are left out, and their number is said.
+/// Series that measure different things (other points, another clock, loop, transport, size, rate,
+/// task set, timer or load) are refused with all their differences; --across allows them by name.
+/// Recordings with different thresholds are added above the largest one; the number of shorter gaps
+/// that are left out is reported.
 ///
 /// Example: whylate merge host-*/run -o fleet
 ///
@@ -33,13 +34,13 @@ pub(crate) struct Merge {
     /// Write the sum into this directory, which must be new or empty
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// Add up the CPUs, too: gap-cpu1 and gap-cpu2 become gap
+    /// Merge the CPUs, too: gap-cpu1 and gap-cpu2 become gap
     #[arg(long)]
     pub(crate) across_cpus: bool,
-    /// Add up all the same what differs in these: rate, size, transport, load, timer ...
+    /// Merge although these differ: rate, size, transport, load, timer ...
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) across: Vec<Component>,
-    /// Leave out directories that cannot be read whole, and say so; the sum is then not trustworthy
+    /// Leave out directories that cannot be read, and name them; trust in the sum is then poor
     #[arg(long)]
     pub(crate) skip_damaged: bool,
     /// Do not copy the tables of single gaps and events

@@ -7,6 +7,8 @@ mod delay;
 mod device;
 mod doctor;
 mod dpdk;
+#[cfg(test)]
+mod examples;
 mod flow;
 mod forward;
 mod gaps;
@@ -64,12 +66,12 @@ pub(crate) use threads::Threads;
 pub(crate) use wake::Wake;
 pub(crate) use watch::Watch;
 
-/// Measures where the microseconds of this machine go, names what took them, and says how far each
-/// number can be trusted.
+/// Find out how long your threads, timers and packets are delayed, by what, and how far each number
+/// can be trusted.
 ///
-/// Without a command: a check-up of one minute. It measures what a busy thread, a timer wake-up, a
-/// message between two processes and a UDP round trip experience on this host, where the lost time
-/// went, and writes a run directory.
+/// Without a command: a one-minute check-up of this machine. It measures what a busy thread, a
+/// timer wake-up, a message between two processes and a UDP round trip experience, reports where
+/// the lost time went, and writes a run directory.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -127,10 +129,10 @@ pub(crate) struct Common {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST")]
     pub(crate) percentiles: Option<Percentiles>,
-    /// Seed of everything random; the default is drawn and recorded
+    /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// CPUs for everything that is not measured, such as the drain of the rings
+    /// CPUs for housekeeping, such as draining the rings [default: any CPU that is not measured]
     #[arg(long, value_name = "CPUS")]
     pub(crate) housekeeping: Option<String>,
     /// Measure a tenth as long; the report says so
@@ -139,7 +141,7 @@ pub(crate) struct Common {
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long)]
     pub(crate) no_dma_latency: bool,
-    /// Do not use the kernel's tracing, only what a thread can know by itself
+    /// Do not use kernel tracing; infer causes from what a thread can know by itself
     #[arg(long)]
     pub(crate) no_trace: bool,
 }

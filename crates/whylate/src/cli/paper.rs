@@ -10,22 +10,22 @@ use whylate_report::import::Wanted;
 use super::Format;
 use crate::parse;
 
-/// Repeat the experiments of a paper: its figures beside this host's, and why they differ.
+/// Repeat a paper's experiments: its figures beside this machine's, and why they differ
 ///
-/// hourglass2002: Regehr, "Inferring Scheduling Behavior with Hourglass", 2002: Figure 3 and sections
-/// 5.1 to 5.6. Each part is a recording in a directory of its own; paper.json and report.html beside
-/// them hold all figures, each with its interval and the command that repeats it.
+/// hourglass2002: Regehr, "Inferring Scheduling Behavior with Hourglass", 2002: Figure 3 and
+/// sections 5.1 to 5.6. Each part is a recording in its own directory; paper.json and report.html
+/// beside them have all figures, each with its interval and the command that repeats it.
 ///
-/// pam2017: Zilberman and others, "Where Has My Time Gone?", 2017: rows 4 (host latency) and 6a (client and
-/// server over UDP) of its Table 1 through a bed of `whylate lab`, with the parts of its Figure 4. The
-/// report names its other experiments with what would repeat them.
+/// pam2017: Zilberman and others, "Where Has My Time Gone?", 2017: rows 4 (host latency) and 6a
+/// (client and server over UDP) of its Table 1 through a test network of `whylate lab`, with the
+/// parts of its Figure 4. The report lists its other experiments with what would repeat them.
 ///
-/// killer2017: Primorac and others, "How to Measure the Killer Microsecond", 2017: Table 1, Figure 2 (a
-/// device of constant latency by each tool, beside the truth), Figure 3 (a network function under
-/// configurations of the operating system by each tool, beside its own log), and whether each tool
-/// preserves what they do. The device is a delay line that writes down how long it held each frame.
-/// Results of other tools stand beside ours: --import trex=FILE (sockperf, moongen; spirent and ixia with
-/// the unit of their edges, spirent:10ns=FILE).
+/// killer2017: Primorac and others, "How to Measure the Killer Microsecond", 2017: Table 1, Figure
+/// 2 (a device of constant latency by each tool, beside the truth), Figure 3 (a network function
+/// under configurations of the operating system by each tool, beside its own log), and whether each
+/// tool preserves their effect. The device is a delay line that logs how long it held each frame.
+/// Results of other tools can be imported beside ours: --import trex=FILE (sockperf, moongen;
+/// spirent and ixia with the unit of their edges, spirent:10ns=FILE).
 ///
 /// Example: whylate paper hourglass2002 --quick
 ///
@@ -35,14 +35,14 @@ use crate::parse;
 ///
 /// Example: whylate paper killer2017 --quick --tools xdp,udp-block --import trex=stats.json
 ///
-/// Cost: hourglass2002 sixteen to twenty minutes of one CPU, two with --quick; load on that CPU for
-/// sections 5.3 and 5.4. pam2017 three and a half minutes of two CPUs, half a minute with --quick. killer2017
-/// has five runs of two minutes of everything, as the paper: six hours of two CPUs, eight minutes with
-/// --quick. How long is told before it begins.
+/// Cost: hourglass2002 takes sixteen to twenty minutes of one CPU, two with --quick, with load on
+/// that CPU for sections 5.3 and 5.4. pam2017 takes three and a half minutes of two CPUs, half a
+/// minute with --quick. killer2017 makes five runs of two minutes of everything, as the paper: six
+/// hours of two CPUs, eight minutes with --quick. The duration is printed before it starts.
 ///
-/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a bed needs root, and without it
-/// pam2017 goes over loopback and killer2017 not at all. What this host cannot do is named
-/// in place of a figure.
+/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a test network needs root, and
+/// without it pam2017 runs over loopback and killer2017 not at all. What this machine cannot do is
+/// named in place of a figure.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Paper {
     /// Which paper
@@ -54,10 +54,11 @@ pub(crate) struct Paper {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Only these places of the paper, apart by commas: "Figure 3", 5.1 ... 5.6; 4, 6a; table1, fig2, fig3
+    /// Only these parts of the paper, separated by commas: "Figure 3", 5.1 ... 5.6; 4, 6a; table1,
+    /// fig2, fig3
     #[arg(long, visible_alias = "experiments", value_name = "PLACES", value_delimiter = ',')]
     pub(crate) only: Option<Vec<String>>,
-    /// The CPU of the experiments [default: the last one]
+    /// CPU of the experiments [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
     /// Seed of everything random; the default is drawn and recorded
@@ -66,16 +67,16 @@ pub(crate) struct Paper {
     /// Shorter parts; the report says so
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Only these tools of killer2017, apart by commas: xdp, packet, udp, udp-block, sockperf, dpdk [default:
-    /// all but dpdk]
+    /// Only these tools of killer2017, separated by commas: xdp, packet, udp, udp-block, sockperf,
+    /// dpdk [default: all but dpdk]
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
-    /// Configurations of the operating system for Figure 3 of killer2017, apart by commas [default: the
-    /// paper's local,remote,local+isolset,local+isolset+power]
+    /// Configurations of the operating system for Figure 3 of killer2017, separated by commas
+    /// [default: the paper's local,remote,local+isolset,local+isolset+power]
     #[arg(long, value_name = "LIST", value_parser = parse::configurations)]
     pub(crate) config: Option<Configurations>,
-    /// Results of another tool beside those of killer2017: sockperf, trex, moongen, spirent:UNIT or
-    /// ixia:UNIT; may be repeated
+    /// Import the results of another tool beside those of killer2017: sockperf, trex, moongen,
+    /// spirent:UNIT or ixia:UNIT; may be repeated
     #[arg(long, value_name = "TOOL=FILE")]
     pub(crate) import: Vec<Wanted>,
 }

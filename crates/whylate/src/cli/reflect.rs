@@ -13,34 +13,35 @@ use whylate_port::{PortError, Transport, Wait};
 use super::{Findings, LinkArgs, SocketOptions};
 use crate::parse;
 
-/// Answers requests: the other end of a measurement.
+/// The server end for rtt
 ///
-/// Every well-formed request is answered, of as many clients as come; an answer is never longer than
-/// its request. It says `listening on ADDRESS` on standard error when it does. At its end it tells
-/// what was answered, what was not and why, and how long requests stayed here: its own share of each
-/// round trip, from the counter's reading after the receiving system call to the one before the
-/// sending one.
+/// Answers every well-formed request of any number of clients; an answer is never longer than its
+/// request. When it is ready it prints `listening on ADDRESS` on standard error. At the end it
+/// reports what was answered, what was not and why, and the residence: its own share of each round
+/// trip, from the counter's reading after the receiving system call to the one before the sending
+/// one.
 ///
 /// Example: whylate reflect --listen 198.18.0.2:11111 --port tcp --wait epoll --cpu 1
 ///
-/// Past the socket: packet and xdp need an interface (--interface, or the address of one) and answer who
-/// asks for their address, which the kernel need not have. xdp-tx attaches a program to the interface of
-/// --listen that answers before the network stack has seen a message: no socket, no CPU of its own, no
-/// residence (it would see the few instructions of the program alone), and no account for the client. An
-/// interface that runs a program already is refused and left as it is; ours goes with this process,
-/// however that ends. Over a virtual link the sender's end has to run a program, too, or have GRO on.
+/// Past the socket: packet and xdp need an interface (--interface, or the address of one) and
+/// answer questions for their address, which the kernel need not have. xdp-tx attaches a program to
+/// the interface of --listen that answers before the network stack has seen a message: it has no
+/// socket, no CPU of its own, no residence (it would see only the few instructions of the program),
+/// and no account for the client. An interface that already runs a program is refused and left
+/// alone; ours goes with this process, however that ends. Over a virtual link the sender's end has
+/// to run a program, too, or have GRO on.
 ///
 /// Example: whylate reflect --listen 198.51.100.7:4021 --port xdp-tx
 ///
-/// Cost: the CPU that the waiting takes: a whole one for spin and busy-poll, a wake-up for each
-/// message otherwise.
+/// Cost: the CPU time of waiting: a whole CPU for spin and busy-poll, a wake-up per message
+/// otherwise.
 ///
 /// Limits: 512 connections and accounts of 256 clients at a time; more are turned away and counted.
-/// Without --listen it is reached from this host alone. It answers whoever reaches it: keep it off
-/// networks that you do not trust.
+/// Without --listen it can be reached from this machine only. It answers anybody who reaches it:
+/// keep it off networks that you do not trust.
 ///
-/// With --output it has a run directory: its counts and clients, the residence second by second, what
-/// the kernel gave, and the host. Ctrl-C and SIGTERM end it as it ends by itself.
+/// With --output it writes a run directory: counts, clients, the residence second by second, what
+/// the kernel gave, and the machine. Ctrl-C and SIGTERM end it in the regular way.
 ///
 /// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not trustworthy, or
 /// its interface went away.
@@ -51,9 +52,9 @@ pub(crate) struct Reflect {
     /// 127.0.0.1:11111, or the server of the bed]
     #[arg(long, value_name = "WHERE", conflicts_with = "feed")]
     pub(crate) listen: Option<String>,
-    /// What carries the messages: udp, tcp or unix (sockets), packet (whole frames by rings of a packet
-    /// socket), xdp (whole frames by rings of AF_XDP), dpdk (a device of DPDK, see --vdev) or xdp-tx (a
-    /// program in the kernel answers)
+    /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET), xdp (whole
+    /// frames over AF_XDP), dpdk (a device of DPDK, see --vdev) or xdp-tx (a program in the kernel
+    /// answers)
     #[arg(long, value_name = "PORT", default_value = "udp", conflicts_with = "feed")]
     pub(crate) port: ReflectPort,
     /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
@@ -63,13 +64,13 @@ pub(crate) struct Reflect {
     /// epoll for tcp and lists]
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<Wait>,
-    /// What the clients speak: raw (whylate's own) or sockperf
+    /// Protocol of the clients: raw (whylate's own) or sockperf
     #[arg(long, value_name = "NAME", default_value = "raw")]
     pub(crate) protocol: Speaks,
-    /// Inside the server of this bed of `whylate lab`
+    /// Listen inside the server of this test network of `whylate lab`
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
-    /// Inside that part of the bed: client, device or server
+    /// Listen inside this part of the test network: client, device or server
     #[arg(long, value_name = "PART", default_value = "server", requires = "bed")]
     pub(crate) bed_end: Role,
     /// What is asked of the sockets
@@ -85,10 +86,10 @@ pub(crate) struct Reflect {
     #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
           value_parser = parse::priority)]
     pub(crate) fifo: Option<u8>,
-    /// End after so long without a message, or `never`
+    /// Idle timeout: end after this time without a message, or `never`
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::idle)]
     pub(crate) idle: Nanos,
-    /// End when the first client says that it has finished
+    /// End when the first client has finished
     #[arg(long)]
     pub(crate) once: bool,
     /// End when standard input does: with whoever holds it.

@@ -8,9 +8,9 @@ use whylate_report::execution::Window;
 
 use super::Format;
 
-/// Look at a recorded run.
+/// Show a recorded run
 ///
-/// Needs no privilege and not the machine that made it.
+/// Needs neither privilege nor the machine that made the run.
 ///
 /// Example: whylate report whylate-20261121-070000
 ///
@@ -25,12 +25,12 @@ pub(crate) struct Report {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST", conflicts_with = "html")]
     pub(crate) percentiles: Option<Percentiles>,
-    /// Draw which thread had the CPU when, from FROM to TO after the beginning of the run, such as
-    /// 1s..1.5s [default: around the first missed deadline, or the beginning]
+    /// Draw which thread had the CPU when, from FROM to TO after the start of the run, such as
+    /// 1s..1.5s [default: around the first missed deadline, or the start]
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
     pub(crate) trace: Option<Option<Window>>,
-    /// Write it as one self-contained page into this file; - is standard output
+    /// Write one self-contained page to this file; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub(crate) html: Option<PathBuf>,
 }

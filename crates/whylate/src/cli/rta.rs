@@ -9,15 +9,15 @@ use whylate_model::Nanos;
 use super::Common;
 use crate::parse;
 
-/// Will these tasks meet their deadlines, and do they.
+/// Response-time analysis of a task set; with --run, compared with measurement
 ///
-/// Response-time analysis of the tasks of one CPU: the longest time from the nominal release of a
-/// job to its end, with release jitter, blocking, deadlines behind the next release and what the
-/// operating system takes; under fixed priorities, earliest deadline first (--policy edf, beside its
+/// Computes for each task of one CPU the longest time from the nominal release of a job to its end,
+/// with release jitter, blocking, deadlines beyond the next release and the overhead of the
+/// operating system; under fixed priorities, under earliest deadline first (--policy edf, with its
 /// demand test) or inside reservations (--policy cbs). Tasks come from a file (--file) or from one
-/// word each (--task): execution time and period, then clauses apart by commas. --simulate runs them
-/// in a simulator beside that, under the same policy; --run on this machine: each task is then
-/// predicted beside measured, and where a job took longer than it can, the gap behind it is named.
+/// option each (--task): execution time and period, then clauses separated by commas. --simulate
+/// also runs them in a simulator under the same policy; --run runs them on this machine, puts each
+/// beside its prediction, and names the gap behind each job that took longer than predicted.
 ///
 /// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms"
 ///
@@ -34,9 +34,9 @@ use crate::parse;
 /// Cost: milliseconds without --run; with it, that of `whylate threads`.
 ///
 /// Limits: one CPU; tasks that are released by time; servers that hold a task to its budget. What
-/// waits for other threads, or has no period, is refused by name; so is a task that waits by `spin`,
-/// which keeps the CPU until its next release, above or beside another one. A bound holds for the tasks
-/// as stated: interrupts and the host are in none.
+/// waits for other threads, or has no period, is refused by name; so is a task that waits by
+/// `spin`, which keeps the CPU until its next release, above or beside another one. A bound holds
+/// for the tasks as stated: interrupts and the hypervisor are not in it.
 ///
 /// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; with --run those of
 /// `whylate threads`.
@@ -52,40 +52,41 @@ pub(crate) struct Rta {
     /// name N]
     #[arg(long, value_name = "TASK", help_heading = "The tasks")]
     pub(crate) task: Vec<String>,
-    /// Who gets the CPU
+    /// Scheduling policy
     #[arg(long, value_enum, default_value_t = Policy::Fp, help_heading = "The tasks")]
     pub(crate) policy: Policy,
-    /// Give out priorities [default: as the tasks say, or rm where none does]
+    /// Assign priorities [default: as the tasks say, or rm where none does]
     #[arg(long, value_enum, help_heading = "The tasks")]
     pub(crate) assign: Option<Assign>,
-    /// What the operating system takes: switch=3us,tick=15us/4ms, the directory of a run of
-    /// switch-cost, or `measured` for the last one of them on this host as it is now
+    /// Overhead of the operating system: switch=3us,tick=15us/4ms, the directory of a run of
+    /// switch-cost, or `measured` for the newest one of this machine in its present state
     #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
     pub(crate) overhead: Option<String>,
-    /// Simulate the worst patterns of releases that are known, and N random ones
+    /// Simulate the worst known release patterns, and N random ones
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
     pub(crate) simulate: Option<u64>,
     /// Run the tasks on this machine and compare
     #[arg(long)]
     pub(crate) run: bool,
-    /// Release jitter: as stated, or that of the run, with which all is analysed again
+    /// Release jitter: as stated, or as measured in the run (the analysis is then repeated with it)
     #[arg(long, value_enum, default_value_t = Jitter::Stated, requires_if("measured", "run"))]
     pub(crate) jitter: Jitter,
     /// How long to run [default: what the file says, or 10s]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
     pub(crate) duration: Option<Nanos>,
-    /// What tasks of --task wait by that name no timer: HR, NATIVE, grid(10ms) and others, as in `threads --list`
+    /// Timer for tasks of --task that name none: HR, NATIVE, grid(10ms) and others, as in `threads
+    /// --list`
     #[arg(long, value_name = "TIMER", default_value = "HR", help_heading = "The run")]
     pub(crate) timer: String,
     /// The CPU [default: the last one]
     #[arg(long, value_name = "CPU", help_heading = "The run")]
     pub(crate) cpus: Option<String>,
-    /// Records of the execution trace, in all [default: 300000]
+    /// Most records of the execution trace [default: 300000]
     #[arg(long, value_name = "N", help_heading = "The run")]
     pub(crate) records: Option<NonZeroU32>,
 }
 
-/// Who gets the CPU.
+/// Scheduling policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Policy {
     /// The most urgent by a fixed priority.
@@ -96,7 +97,7 @@ pub(crate) enum Policy {
     Cbs,
 }
 
-/// How priorities are given out.
+/// How priorities are assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Assign {
     /// Rate-monotonic: the shorter the period.

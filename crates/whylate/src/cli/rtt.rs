@@ -11,19 +11,20 @@ use super::{Common, LinkArgs, RttAcross, RttBackends, RttBreakdown, SocketOption
 use crate::arrivals::AskedArrivals;
 use crate::parse;
 
-/// How long does a request take from when it was meant to leave, and what became of every one.
+/// Request response time at a fixed rate, with every request accounted for
 ///
-/// A client on a CPU of its own sends requests when a schedule says, whatever came of those before,
-/// and takes in the replies. Three times are told: service (actual send to reply), response (intended
-/// send to reply) and lateness (between the two sends). A server that stalls shows in the response of
-/// all requests that were meant to leave meanwhile, not in one service time.
+/// A client on its own CPU sends requests on a fixed schedule (open loop), whether or not earlier
+/// ones were answered. It reports three times: service (actual send to reply), response (due send
+/// to reply) and send lateness (between the two sends). A server that stalls shows in the response
+/// of all requests that were due meanwhile, not in one service time.
 ///
-/// Without a target the other end is a reflector that whylate starts on another CPU, over the loopback
-/// interface or through a bed of `whylate lab`; with one it is `whylate reflect` at that address.
+/// Without a target the other end is a reflector that whylate starts on another CPU, over the
+/// loopback interface or through a test network of `whylate lab`; with one it is `whylate reflect`
+/// at that address.
 ///
-/// What interrupted the client and its reflector is held against the slow requests: causes that struck
-/// them more than twice as often as ordinary ones, and as chance has it, are named with their lift. As
-/// root the kernel's trace names them; without it interruptions have no name.
+/// Interruptions of the client and of its reflector are compared with the slow requests: causes
+/// that struck them more than twice as often as ordinary ones, and as chance would, are named with
+/// their lift. As root the kernel's trace names them; without it interruptions have no name.
 ///
 /// Example: whylate rtt --rate 10kpps --arrivals poisson --duration 30s
 ///
@@ -45,48 +46,49 @@ use crate::parse;
 ///
 /// Example: whylate rtt --wait block --breakdown --breakdown-cost --duration 30s
 ///
-/// The first 64 odd messages of each kind (lost, late, duplicate, reordered, foreign) are kept in
-/// anomalies.pcapng of the run directory, each with a comment. A closed loop (--arrivals closed) sends
-/// the next request when the reply has come: it hides what happens between, and has no response times.
+/// The first 64 lost, late, duplicate, reordered and foreign messages are kept in anomalies.pcapng
+/// of the run directory, each with a comment. A closed loop (--arrivals closed) sends the next
+/// request when the reply has come: it hides what happens between, and has no response times.
 ///
-/// Past the socket: --port packet and --port xdp write whole frames into rings that the kernel shares,
-/// by the interface of --interface; they ask for the target's hardware address and answer who asks for
-/// theirs, so that an ordinary host can be the other end. They need CAP_NET_RAW, and xdp CAP_BPF,
-/// CAP_NET_ADMIN and CAP_PERFMON. xdp cannot sleep for replies while it sends on time: it waits by spin
-/// or busy-poll.
+/// Past the socket: --port packet and --port xdp write whole frames into rings shared with the
+/// kernel, on the interface of --interface. They resolve the target's hardware address and answer
+/// such questions themselves, so that an ordinary machine can be the other end. They need
+/// CAP_NET_RAW, and xdp CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. xdp cannot sleep for replies while
+/// it sends on time: it waits by spin or busy-poll.
 ///
-/// With --compare-backends the same requests go over several backends in turns, and what each saves of the
-/// round trip against the first is told with intervals: what going past the kernel's sockets saves. The
-/// first is measured twice in each round, and nothing is claimed where it differs from itself by more than
-/// 3 %. The other end spins over UDP for all, so that what is saved is saved at one host; with --both-ends
-/// the reflector goes by the same backend, and it is saved at two.
+/// --compare-backends sends the same requests over several backends in turns, and reports what each
+/// saves of the round trip against the first, with intervals. The first is measured twice in each
+/// round, and nothing is claimed where it differs from itself by more than 3 %. The other end spins
+/// over UDP for all, so that one end's saving is measured; with --both-ends the reflector uses the
+/// same backend, and both ends' is.
 ///
-/// With --across the client has both ports of what lies between them, and nobody answers: what leaves by
-/// the one comes back by the other, and the time is one way, by one clock. With --both-ways messages go
-/// the other way as well, by a flow of their own, and a client that spins does all of it on one thread.
+/// With --across the client has both ports of what is between them, and nobody answers: what leaves
+/// by one comes back by the other, and the time is one way, by one clock. With --both-ways messages
+/// go in the other direction as well, as a flow of their own, and a client that spins does all of
+/// it on one thread.
 ///
-/// With --breakdown each request is taken apart, into parts that sum to the whole: from where it was meant
-/// to leave, through stack, driver and wire, to the other end and back. Stamps of the kernel need no
-/// privilege; its tracepoints need root. What does not come is counted, two sources of one point are set
-/// beside each other, and the mean composition is told of all requests and of those above p99.9 (--slow).
-/// Without stamps the trace tells alone, without the trace the stamps; without both the total is told.
-/// Stamps are those of SO_TIMESTAMPING; callbacks of BPF for them (BPF_SOCK_OPS_TSTAMP) are not used.
+/// With --breakdown each request is taken apart into parts that sum to the whole: from its due send
+/// through stack, driver and wire to the other end and back. Kernel timestamps need no privilege;
+/// tracepoints need root. What does not come is counted, two sources of one point are set beside
+/// each other, and the mean composition is reported of all requests and of those above p99.9
+/// (--slow). Without timestamps the trace is used alone, without the trace the timestamps; without
+/// both only the total is reported. Timestamps are those of SO_TIMESTAMPING; BPF callbacks for them
+/// (BPF_SOCK_OPS_TSTAMP) are not used.
 ///
-/// Cost: the client's CPU is busy for the whole run, and the reflector's too where it spins; sends to
-/// the target only, at the rate asked for, which is 1000 requests a second unless told otherwise.
+/// Cost: the client's CPU is busy for the whole run, and the reflector's too where it spins; it
+/// sends to the target only, at the requested rate, by default 1000 requests a second.
+/// --breakdown-cost measures what --breakdown costs.
 ///
-/// What --breakdown costs is measured by --breakdown-cost, beside what it finds.
-///
-/// The trace costs some 100 ns an event, and events of the end that shares a CPU with this program's own
+/// The trace costs some 100 ns per event, and events of an end that shares a CPU with whylate's own
 /// thread are read there: --no-trace leaves it out.
 ///
-/// Limits: stamps are readings of the counter around system calls; a rate that the client cannot hold
-/// is called saturated, and the run is then not trustworthy. Causes are looked at up to 100 000 requests a
-/// second (20 000, and 5000 with a trace, where the recording's own thread shares a CPU with an end), of a
-/// reflector that whylate starts and of the client; of another target, of the client alone. Where the
-/// recording's own thread shares a CPU with an end, as on a host of two, histograms are written every ten
-/// seconds or at the end: what is killed before that leaves none. --no-trace keeps it out of the way
-/// best.
+/// Limits: send and receive times are readings of the counter around system calls; a rate that the
+/// client cannot hold is called saturated, and trust is then poor. Causes are looked for up to 100
+/// 000 requests a second (20 000, and 5000 with a trace, where the recording's own thread shares a
+/// CPU with an end), of a reflector that whylate starts and of the client; of another target, of
+/// the client alone. Where the recording's own thread shares a CPU with an end, as on a machine
+/// with two CPUs, histograms are written every ten seconds or at the end: a run that is killed
+/// before that leaves none. --no-trace disturbs the ends least.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rtt {
     /// Common options.
@@ -95,50 +97,49 @@ pub(crate) struct Rtt {
     /// Where a reflector listens: an address or a name with its port, or the path of a Unix socket
     #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "other_cpu"])]
     pub(crate) target: Option<String>,
-    /// How messages go: udp, tcp or unix (by a socket), packet (whole frames by rings of a packet
-    /// socket, the kernel sees them too), xdp (whole frames by rings of AF_XDP, past the kernel) or dpdk
-    /// (a device of DPDK, see --vdev)
+    /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET, which the kernel
+    /// sees too), xdp (whole frames over AF_XDP, past the kernel) or dpdk (a device of DPDK, see
+    /// --vdev)
     #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
     pub(crate) port: whylate_port::open::Transport,
-    /// What the other end speaks: raw (whylate's own) or sockperf
+    /// Protocol of the other end: raw (whylate's own) or sockperf
     #[arg(long, value_name = "NAME", default_value = "raw")]
     pub(crate) protocol: whylate_net::Speaks,
     /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
     #[arg(long, value_name = "HOW", default_value = "spin")]
     pub(crate) wait: whylate_port::Wait,
-    /// How often: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2 [default:
-    /// 1kpps]
+    /// Rate: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2 [default: 1kpps]
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
-    /// In which pattern: constant, poisson, burst(32), pair(10us), train(8,5us),
-    /// sweep(2us,1ms,10), closed, or at the times of a capture: capture(FILE); of a truncated one its
-    /// whole packets: capture(FILE,cut)
+    /// Arrival pattern: constant, poisson, burst(32), pair(10us), train(8,5us), sweep(2us,1ms,10),
+    /// closed, or the times of a capture: capture(FILE); only the whole packets of a truncated one:
+    /// capture(FILE,cut)
     #[arg(long, value_name = "PATTERN", default_value = "constant")]
     pub(crate) arrivals: AskedArrivals,
-    /// Requests under way at most: with 1 the client waits for each reply, on the schedule
+    /// Maximum requests in flight; with 1 the client waits for each reply, on the schedule
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) outstanding: Option<u64>,
-    /// Bytes of a request and of its reply; 18, the fewest by the protocol raw, are a frame of 64 over UDP
-    /// and IPv4
+    /// Bytes of a request and of its reply; 18, the minimum of the protocol raw, make a frame of 64
+    /// bytes over UDP and IPv4
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     pub(crate) size: usize,
     /// How long to measure
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
     pub(crate) duration: Nanos,
-    /// Requests by the same plan before that, discarded
+    /// Warm-up time, discarded; requests are sent as in the measurement
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
     pub(crate) warmup: Nanos,
-    /// Independent runs, each with a process, sockets and ports of its own; their sum is printed,
-    /// with how far they differ
+    /// Number of independent runs, each with its own process, sockets and ports; prints their sum
+    /// and how far they differ
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,
-    /// A request without a reply so long after it left is given up
+    /// Give up on a request after this time without a reply
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
     pub(crate) timeout: Nanos,
-    /// How late the p99.9 of requests may leave before the process counts as disturbed
+    /// Report the sender as disturbed when its p99.9 leaves later than this
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "50us")]
     pub(crate) tolerance: Nanos,
-    /// Requests slower than this percentile are slow, and what interrupted either end is held against
+    /// Requests above this percentile are slow, and interruptions of either end are compared with
     /// them [default: 99, and 99.9 from 100 000 requests on]
     #[arg(long, value_name = "PERCENT", value_parser = parse::percentile)]
     pub(crate) slow: Option<f64>,
@@ -151,15 +152,15 @@ pub(crate) struct Rtt {
     /// Real-time priority of the client
     #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub(crate) fifo: Option<u8>,
-    /// Send through this bed of `whylate lab` instead of over loopback
+    /// Send through this test network of `whylate lab` instead of over loopback
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
-    /// Messages ask for no reply: departures are measured, and the other end counts what comes
+    /// Ask for no reply: departures are measured, and the other end counts what arrives
     #[arg(long)]
     pub(crate) one_way: bool,
-    /// Another flow at the same time, with a socket, a thread and another end of its own, such as
-    /// `load: rate=20kpps size=1400 cpu=2 one-way`; may be repeated, and `back` sends it from the
-    /// server's end of the bed
+    /// Add a flow with its own socket, thread and other end, such as `load: rate=20kpps size=1400
+    /// cpu=2 one-way`; may be repeated, and `back` sends it from the server's end of the test
+    /// network
     #[arg(long = "flow", value_name = "NAME: WORDS")]
     pub(crate) flows: Vec<FlowWords>,
     /// Both ports of what is measured.
@@ -171,15 +172,15 @@ pub(crate) struct Rtt {
     /// Where requests spend their time.
     #[command(flatten)]
     pub(crate) apart: RttBreakdown,
-    /// Every request in the log, one by one: packets-0001.parquet and so on, and with --breakdown each of
-    /// its points: journeys-0001.parquet
+    /// Log every request: packets-0001.parquet and so on, and with --breakdown each of its points:
+    /// journeys-0001.parquet
     #[arg(long)]
     pub(crate) log_packets: bool,
     /// What is asked of the client's socket
     #[command(flatten)]
     pub(crate) socket: SocketOptions,
-    /// The client's own address, with a port or without; of frames one that the kernel need not have
-    /// [default: the kernel's choice, or the interface's address]
+    /// The client's own address, with or without a port; for frames one that the kernel need not
+    /// have [default: the kernel's choice, or the interface's address]
     #[arg(long, value_name = "ADDRESS", value_parser = parse::own_address)]
     pub(crate) from: Option<SocketAddr>,
     /// What is asked of a port of whole frames

@@ -10,10 +10,10 @@ use crate::parse;
 /// A client that has both ports of what lies between them.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RttAcross {
-    /// Hear at a second port what was sent by the first, rather than have somebody answer: the time
-    /// through whatever lies between the two, one way, by one clock. With --bed the two are its ends;
-    /// else PORT is the interface that messages come back by (with --port dpdk the device), and
-    /// --interface (--vdev, --pci) the one that they leave by
+    /// Receive at a second port what was sent from the first, rather than have somebody answer: the
+    /// time through whatever is between the two, one way, by one clock. With --bed the two are its
+    /// ends; otherwise PORT is the interface that messages come back by (with --port dpdk the
+    /// device), and --interface (--vdev, --pci) the one that they leave by
     #[arg(
         long,
         value_name = "PORT",
@@ -24,15 +24,15 @@ pub(crate) struct RttAcross {
     )]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
     pub(crate) across: Option<Option<String>>,
-    /// With --across: messages the other way as well, by a flow of their own. Where the client spins, one
-    /// thread sends and receives both ways
+    /// With --across: send messages in the other direction as well, as a flow of their own. A
+    /// client that spins sends and receives both on one thread
     #[arg(long, requires = "across")]
     pub(crate) both_ways: bool,
-    /// With --across between two interfaces: the address of the one that messages come back by, which the
-    /// kernel need not have; --from is that of the other
+    /// With --across between two interfaces: the address of the one that messages come back by,
+    /// which the kernel need not have; --from is that of the other
     #[arg(long, value_name = "ADDRESS", value_parser = parse::own_address, requires = "across")]
     pub(crate) to: Option<SocketAddr>,
-    /// Take one in so many messages in so much later, and stamp it only then: 1in10000:20us
+    /// Delay the reception of one in so many messages by this, before its timestamp: 1in10000:20us
     #[arg(
         long,
         value_name = "TAIL",

@@ -25,8 +25,8 @@ pub(crate) struct RttBackends {
         group = "in_rounds"
     )]
     pub(crate) compare_backends: Option<BackendList>,
-    /// Rounds of a comparison of backends, or of what looking costs: in each everything is measured once,
-    /// and what the others are set against twice
+    /// Rounds of a comparison of backends, or of --breakdown-cost: each measures everything once,
+    /// and the reference twice
     #[arg(
         long,
         value_name = "N",
@@ -35,7 +35,7 @@ pub(crate) struct RttBackends {
         value_parser = clap::value_parser!(u32).range(2..=1000)
     )]
     pub(crate) rounds: u32,
-    /// In a comparison of backends the reflector that whylate starts goes by the same backend as the
+    /// In a comparison of backends the reflector that whylate starts uses the same backend as the
     /// client, rather than spinning over udp for all
     #[arg(long, requires = "compare_backends", conflicts_with = "target")]
     pub(crate) both_ends: bool,

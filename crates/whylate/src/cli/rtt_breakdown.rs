@@ -13,9 +13,10 @@ const USUAL: &str = "stamps,trace,told,tap";
 /// Where requests spend their time.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RttBreakdown {
-    /// Take each request apart into application, stack, driver, wire, other end and wake-up, by these
-    /// sources: stamps (of the kernel, at the sockets), trace (the kernel's tracepoints, as root), told
-    /// (what the reflector that whylate starts read itself), tap (that of the bed, where it has one)
+    /// Take each request apart into application, stack, driver, wire, other end and wake-up, from
+    /// these sources: stamps (kernel timestamps at the sockets), trace (kernel tracepoints, as
+    /// root), told (readings of the reflector that whylate starts), tap (that of the test network,
+    /// where it has one)
     #[arg(
         long,
         value_name = "SOURCES",
@@ -28,7 +29,7 @@ pub(crate) struct RttBreakdown {
     /// What a tap between both ends writes.
     #[command(flatten)]
     pub(crate) tap: TapArgs,
-    /// One of so many requests has its sending stamped: cards have one or four registers for it
+    /// Timestamp the sending of one in so many requests: cards have one or four registers for it
     #[arg(
         long,
         value_name = "N",
@@ -37,8 +38,8 @@ pub(crate) struct RttBreakdown {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub(crate) stamp_every: u32,
-    /// What looking costs: after the measurement, as long again, rounds of the same requests unlooked at,
-    /// stamped, traced and both, in turns, each second round the other way round than the one before
+    /// Measure the cost of looking: afterwards, for as long again, rounds of the same requests
+    /// unobserved, stamped, traced and both, in turns, every second round in reverse order
     #[arg(long, requires = "breakdown", conflicts_with = "runs", group = "in_rounds")]
     pub(crate) breakdown_cost: bool,
 }

@@ -11,22 +11,22 @@ const BELOW_DSCP: u8 = 2;
 /// Options of a socket; what the kernel gave is read back and printed.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SocketOptions {
-    /// Only what comes and goes by this interface; a multicast group needs it
+    /// Use only this interface; a multicast group needs it
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
-    /// Bytes for what came and was not read yet [default: the system's]
+    /// Socket receive buffer size [default: the system's]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub(crate) receive_buffer: Option<u64>,
-    /// Bytes for what was sent and is still here [default: the system's]
+    /// Socket send buffer size [default: the system's]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub(crate) send_buffer: Option<u64>,
-    /// Refuse a message that does not fit the path's MTU, rather than cut it into fragments
+    /// Do not fragment: refuse a message that exceeds the path's MTU
     #[arg(long)]
     pub(crate) dont_fragment: bool,
-    /// Class of the packets, DSCP: 46 is expedited forwarding
+    /// DSCP of the packets: 46 is expedited forwarding
     #[arg(long, value_name = "0-63", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub(crate) dscp: Option<u8>,
-    /// Routers that a packet may pass [default: the system's, 1 for a multicast group]
+    /// Time to live (hop limit) of the packets [default: the system's, 1 for a multicast group]
     #[arg(long, value_name = "1-255", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) hops: Option<u8>,
 }

@@ -6,22 +6,24 @@ use whylate_model::Nanos;
 use super::Common;
 use crate::parse;
 
-/// What does a context switch cost, directly and through the caches.
+/// Cost of a context switch, directly and through the caches
 ///
-/// Directly: two runners share a CPU and read the counter in a loop; where one stops and the other goes
-/// on lies a switch, and its time is from the last reading of the one to the first of the other. Threads
-/// and processes; involuntary (a quantum expires, with its timer interrupt), by sched_yield among equals
-/// of a real-time priority (ordinary threads that yield are not switched away from by today's
-/// scheduler), and by hand-off (one wakes the other and waits: the true voluntary switch). All kinds
-/// are measured in turns, up to ten times, and the interval is that over these repetitions. The times
-/// come from parts without tracing; others with the kernel's trace say what each switch was.
+/// Directly: two runners share a CPU and read the counter in a loop. Where one stops and the other
+/// continues there is a switch; it takes from the last reading of the one to the first of the
+/// other. Both for threads and for processes; involuntary (a time slice expires, with its timer
+/// interrupt), by sched_yield among equals of a real-time priority (today's scheduler does not
+/// switch away from ordinary threads that yield), and by hand-off (one wakes the other and waits: a
+/// voluntary switch). All kinds are measured in turns, up to ten times, and the interval is that
+/// over these repetitions. The times come from parts without tracing; parts with the kernel's trace
+/// classify each switch.
 ///
-/// Through the caches: one runner reads through a working set over and over again, and then ten do,
-/// each through its own, for the same time. What the ten do less is the price of their switches:
-/// C = ((W1 - W10) / W1) x (T / N10), with W passes and N10 switches. Beside it stands what filling the
-/// caches again should take: bytes by the read bandwidth of the level that they come from, which is
-/// measured once for each cache and for memory, on sets of its own. Each size beyond the first-level cache
-/// is set beside those inside it: whether the cost grows there, or why that is not shown.
+/// Through the caches: one runner reads through a working set again and again, and then ten do,
+/// each through its own, for the same time. What the ten do less is the price of their switches: C
+/// = ((W1 - W10) / W1) x (T / N10), with W passes and N10 switches. Beside it is the time that
+/// filling the caches again should take: bytes divided by the read bandwidth of the level that they
+/// come from, which is measured once for each cache and for memory, on sets of its own. Each size
+/// beyond the first-level cache is compared with those inside it: whether the cost grows there, or
+/// why that is not shown.
 ///
 /// Example: whylate switch-cost --cpus 1
 ///
@@ -31,9 +33,10 @@ use crate::parse;
 /// where runners yield; a quarter of the free memory at most.
 ///
 /// Limits: yielding needs CAP_SYS_NICE, and the classes of switches root; without them the rest is
-/// measured. A switch that the host interrupts is long: costs are those of the dense cluster near the
-/// shortest. Trials over working sets have no trace: a pair that breaks made unequal is discarded, and
-/// is called the host's only where the kernel counts that time as stolen.
+/// measured. A switch that the hypervisor interrupts is long: costs are those of the dense cluster
+/// near the shortest. Trials over working sets have no trace: a pair that interruptions made
+/// unequal is discarded, and is attributed to the hypervisor only where the kernel counts that time
+/// as stolen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SwitchCost {
     /// Common options.
@@ -42,10 +45,10 @@ pub(crate) struct SwitchCost {
     /// The CPU that all runners share [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
-    /// Only the times of switches
+    /// Only the direct cost
     #[arg(long, conflicts_with = "indirect")]
     pub(crate) direct: bool,
-    /// Only what switches cost through the caches
+    /// Only the cost through the caches
     #[arg(long)]
     pub(crate) indirect: bool,
     /// How long each kind of switch is measured, half of it with tracing [default: 4s]
@@ -75,7 +78,7 @@ pub(crate) struct SwitchCost {
     #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
     pub(crate) trial: Option<Nanos>,
     /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the
-    /// quanta of the kernel, as in the paper
+    /// time slices of the kernel, as in the paper
     #[arg(
         long,
         value_name = "TIME",

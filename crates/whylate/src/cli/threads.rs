@@ -8,22 +8,22 @@ use whylate_model::Nanos;
 use super::Common;
 use crate::parse;
 
-/// Does this set of threads meet its deadlines, and what kept it from doing so.
+/// Run a task set; report deadline misses and why they happened
 ///
 /// Synthetic threads receive CPU time, wait, lock and hand over as the set says, and record when
-/// they had the CPU. Deadlines, response times and each miss are reported with the gap that caused
-/// it. A set comes from a file, or from one word for each thread (--thread): the workload, then
-/// clauses apart by commas. A file is a task set in TOML, or a workload of rt-app in JSON as people
-/// write it: comments, trailing commas, a key more than once. Execution time of either is counted
-/// between gaps; rt-app's calibration is not used.
+/// they had the CPU. Deadlines, response times and each miss are reported with its cause. A set
+/// comes from a file, or from one option per thread (--thread): the workload, then clauses
+/// separated by commas. A file is a task set in TOML, or a workload of rt-app in JSON as people
+/// write it: with comments, trailing commas and a key that occurs more than once. Execution time of
+/// either is counted between gaps; rt-app's calibration is not used.
 ///
-/// Example: whylate threads --thread "PERIODIC 3ms 8ms, timer HR, priority RTMED" --thread "PERIODIC
-/// 17ms 33ms, timer HR, priority RTLOW" --cpus 1
+/// Example: whylate threads --thread "PERIODIC 3ms 8ms, timer HR, priority RTMED" --thread
+/// "PERIODIC 17ms 33ms, timer HR, priority RTLOW" --cpus 1
 ///
 /// Cost: the CPU time that the set asks for, and a housekeeping thread that wakes every 20 ms.
 ///
-/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a gap shorter than the threshold
-/// counts as CPU time received.
+/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a gap shorter than the
+/// threshold counts as CPU time received.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Threads {
     /// Common options.
@@ -50,35 +50,35 @@ pub(crate) struct Threads {
     /// How long to run [default: what the file says, or 10s]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The set")]
     pub(crate) duration: Option<Nanos>,
-    /// A delta above this is a gap [default: max(100ns, 8 x p99.9 of the warm-up)]
+    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(long, value_name = "TIME", value_parser = parse::limit)]
     pub(crate) threshold: Option<Nanos>,
-    /// Propose a reservation for each thread with jobs, of which at most this share may miss
+    /// Propose a reservation for each periodic thread that lets at most this share of its jobs miss
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) suggest_reservation: Option<f64>,
     /// Write a log of each rt-app task here, in rt-app's columns
     #[arg(long, value_name = "DIR")]
     pub(crate) rt_app_log: Option<PathBuf>,
-    /// Fail where there is no kernel trace to hold the rules of inference against
+    /// Fail unless a kernel trace is available to check inferred causes
     #[arg(long, conflicts_with = "no_trace")]
     pub(crate) validate: bool,
     /// Close segments and write run.json this often
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
     pub(crate) checkpoint: Nanos,
-    /// Records of the execution trace, in all
+    /// Most records of the execution trace
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     pub(crate) records: u64,
-    /// Load to make on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
-    /// cpu:50%, mem:64MiB, with commas between them
+    /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
+    /// cpu:50%, mem:64MiB, separated by commas
     #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
     pub(crate) load: Option<parse::Loads>,
-    /// Send network load through this bed of `whylate lab` instead of over loopback
+    /// Send network load through this test network of `whylate lab` instead of over loopback
     #[arg(long, value_name = "NAME", requires = "load")]
     pub(crate) bed: Option<String>,
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,
-    /// List the workloads, timers and priorities that there are, and end
+    /// List the workloads, timers and priorities, and exit
     #[arg(long, exclusive = true)]
     pub(crate) list: bool,
 }

@@ -10,13 +10,13 @@ use whylate_report::Percentiles;
 use super::Format;
 use crate::parse;
 
-/// Where do requests of a server spend their time that knows nothing of this.
+/// Where the requests of a server that knows nothing of whylate spend their time
 ///
-/// Whoever listens at a port, or a process by its number: the kernel's tracepoints say when a message
-/// for it arrived, lay in its socket, woke a thread and was read, and when what that thread sent next was
-/// given to the driver. So each request is taken apart into stack, wake-up, server and stack again, and
-/// the parts sum to the time from driver to driver. The slowest are shown with what the kernel did beside
-/// them.
+/// Names whoever listens at a port, or a process by its number. The kernel's tracepoints tell when
+/// a message for it arrived, was in its socket, woke a thread and was read, and when what that
+/// thread sent next was given to the driver. So each request is taken apart into stack, wake-up,
+/// server and stack again, and the parts sum to the time from driver to driver. The slowest are
+/// shown with what the kernel did meanwhile.
 ///
 /// Example: whylate watch 4021 --duration 30s
 ///
@@ -24,17 +24,18 @@ use crate::parse;
 ///
 /// Example: whylate watch tcp:443 --log-requests
 ///
-/// Cost: the process is neither changed nor asked; it pays some 100 ns for each tracepoint that it passes,
-/// and so does everybody else who sends and receives meanwhile. What that comes to is measured by
-/// `whylate rtt --breakdown-cost`.
+/// Cost: the process is neither changed nor asked; it pays some 100 ns for each tracepoint that it
+/// passes, and so does everybody else who sends and receives meanwhile. `whylate rtt
+/// --breakdown-cost` measures what that comes to.
 ///
-/// Limits: it needs the kernel's tracing (root). A reply is what the thread that read a request sends
-/// next, on the same connection where that is known: a server that hands requests from thread to thread
-/// has none here, and is told so. Threads that it starts are found every 200 ms: what one reads or answers
-/// before that is missed, and all of one that has ended by then. Ports are those of this network namespace;
-/// of another, name the process.
+/// Limits: it needs the kernel's tracing (root). A reply is what the thread that read a request
+/// sends next, on the same connection where that is known; servers that hand requests from thread
+/// to thread cannot be followed, and the report says so. Threads that the server starts are found
+/// every 200 ms: what a thread reads or answers before that is missed, and so is everything of a
+/// thread that has ended by then. Ports are those of this network namespace; for another one, name
+/// the process.
 ///
-/// Exit status: 0 done, 1 when it could not watch, 2 usage, 4 when what was recorded is not trustworthy.
+/// Exit status: 0 done, 1 could not watch, 2 usage, 4 trust is poor.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Watch {
     /// The process: its number, or a port that it listens at; pid:N, port:N, udp:N and tcp:N say which
@@ -46,7 +47,7 @@ pub(crate) struct Watch {
     /// Requests slower than this percentile are slow
     #[arg(long, value_name = "PERCENT", value_parser = parse::percentile, default_value_t = 99.9)]
     pub(crate) slow: f64,
-    /// Every request in the log, one by one: journeys-0001.parquet and so on
+    /// Log every request: journeys-0001.parquet and so on
     #[arg(long)]
     pub(crate) log_requests: bool,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]

@@ -36,6 +36,7 @@ mod rt_app_peer;
 #[allow(dead_code, reason = "shared with figures")]
 mod rt_app_rows;
 mod rta;
+mod shell;
 mod thresholds;
 mod told;
 #[allow(dead_code, reason = "shared with the live figures")]

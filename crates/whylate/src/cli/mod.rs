@@ -24,6 +24,7 @@ mod rtt;
 mod rtt_across;
 mod rtt_backends;
 mod rtt_breakdown;
+mod shell;
 mod socket;
 mod switch_cost;
 mod switch_runner;
@@ -58,6 +59,7 @@ pub(crate) use rtt::Rtt;
 pub(crate) use rtt_across::RttAcross;
 pub(crate) use rtt_backends::{BackendList, RttBackends};
 pub(crate) use rtt_breakdown::RttBreakdown;
+pub(crate) use shell::{Completions, Man};
 pub(crate) use socket::SocketOptions;
 pub(crate) use switch_cost::SwitchCost;
 pub(crate) use switch_runner::SwitchRunner;
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     Report(Report),
     Compare(Box<Compare>),
     Merge(Merge),
+    Completions(Completions),
+    Man(Man),
     /// Answers probes on the socket that is its standard input
     #[command(hide = true)]
     ReflectStdin(ReflectStdin),

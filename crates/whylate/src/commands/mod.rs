@@ -20,6 +20,7 @@ mod rta;
 mod rtt;
 mod rtt_backends;
 mod service;
+mod shell;
 mod switch_cost;
 mod switch_runner;
 mod threads;
@@ -120,6 +121,8 @@ pub(crate) fn run(cli: Cli) -> Result<Exit> {
         Some(Command::Report(options)) => report::run(&options),
         Some(Command::Compare(options)) => compare::run(&options),
         Some(Command::Merge(options)) => merge::run(&options),
+        Some(Command::Completions(options)) => shell::completions(&options),
+        Some(Command::Man(options)) => shell::man(&options),
         Some(Command::ReflectStdin(options)) => reflect::run_stdin(&options),
         Some(Command::LoadStdin) => load::run(),
         Some(Command::SwitchRunner(options)) => switch_runner::run(&options),

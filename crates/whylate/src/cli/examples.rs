@@ -46,7 +46,9 @@ fn commands(text: &str) -> Vec<String> {
 /// Why the program does not take a command line. What it prints by itself (`--help`) it takes, and where a
 /// sentence names a command, the rest may be missing.
 fn refused(command: &str) -> Option<String> {
-    let words = shlex::split(command)?;
+    let mut words = shlex::split(command)?;
+    let to_another = words.iter().position(|word| matches!(word.as_str(), ">" | "|"));
+    words.truncate(to_another.unwrap_or(words.len()));
     let is_name = words.len() == 2;
     let error = Cli::try_parse_from(words).err()?;
     let taken = match error.kind() {
@@ -84,4 +86,5 @@ fn a_command_line_that_the_program_does_not_take_is_found() {
     assert_eq!(found, ["whylate gaps --cpu 1", "whylate rtt     --rat 1kpps"]);
     assert!(found.iter().all(|command| refused(command).is_some()));
     assert_eq!(refused("whylate gaps --help   # all of it"), None);
+    assert_eq!(refused("whylate completions bash > file"), None);
 }

@@ -49,7 +49,7 @@ use crate::parse;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reflect {
     /// Address and port to listen at, or a path for unix; port 0 takes any that is free [default:
-    /// 127.0.0.1:11111, or the server of the bed]
+    /// 127.0.0.1:11111, or the server of the test network]
     #[arg(long, value_name = "WHERE", conflicts_with = "feed")]
     pub(crate) listen: Option<String>,
     /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET), xdp (whole

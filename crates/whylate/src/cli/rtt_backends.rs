@@ -7,7 +7,7 @@ use whylate_port::Wait;
 use whylate_port::open::Transport;
 use whylate_record::rtt::backends::Backend;
 
-/// What all that this host can do is asked by.
+/// Stands for all backends of this machine.
 const ALL: &str = "all";
 
 /// The same requests over several backends in turns.

@@ -14,82 +14,87 @@ use crate::parse;
 
 /// A delay line: holds everything between two ports back for a known time, and logs the truth
 ///
-/// What comes in on one interface leaves by the other, in both directions, with no byte changed,
-/// each frame when its delay is over and not before, in the order of arrival. One thread polls both
-/// ports without sleeping. Before the first frame it measures its own delay and error and prints
-/// `delaying between A and B: base X, error Y` on standard error: without a delay a frame stays for
-/// X, and 99 of 100 leave no more than Y after they were due. Where the kernel has netem, netem's
-/// error for the same delay is printed beside it.
+/// What comes in on one interface is sent on by the other, in both directions, with no byte
+/// changed, each frame when its delay is over and not before, in the order of arrival. One thread
+/// polls both ports without sleeping. Before the first frame it measures its own delay and error
+/// and prints `delaying between A and B: base X, error Y` on standard error: without a delay a
+/// frame stays for X, and 99 of 100 are sent no more than Y after they were due. Where the kernel
+/// has netem, netem's error for the same delay is printed beside it.
 ///
-/// Delays are constant (20us), drawn (uniform:5us..15us, normal:10us,1us, exponential:5us,20us) or follow
-/// a file of lines with a time since the start and a delay (schedule:FILE). Loss, duplicates and order are
-/// drawn by --seed: the same seed and the same frames give the same fates. Two values with a comma between
-/// them are for the way from A to B and for the way back: --delay 20us,5us.
+/// Delays are constant (20us), drawn (uniform:5us..15us, normal:10us,1us, exponential:5us,20us) or
+/// read from a file whose lines are a time since the start and a delay (schedule:FILE). Loss,
+/// duplicates and reordering are drawn by --seed: with the same seed and the same frames, the same
+/// frames are lost, doubled and reordered. Two values with a comma between them are for the
+/// directions from A to B and back: --delay 20us,5us.
 ///
 /// Example: whylate delay eth1 eth2 --port xdp --delay 20us --cpu 3 -o truth
 ///
-/// Orders: with --control PATH a Unix socket takes lines while it runs, each answered by one: `delay 20us`,
-/// `delay back 5us`, `loss there 0.01`, `duplicate 0`, `reorder 0.001`, `rate 1Gbit/s`, `show` (what became of
-/// frames, as JSON) and `stop`. What does not fit is refused with the reason.
+/// Commands: with --control PATH a Unix socket takes commands while it runs, a line each, answered
+/// by one line: `delay 20us`, `delay back 5us`, `loss there 0.01`, `duplicate 0`, `reorder 0.001`,
+/// `rate 1Gbit/s`, `show` (counts of frames, as JSON) and `stop`. What does not fit is refused with
+/// the reason.
 ///
 /// As a proxy: --proxy udp:127.0.0.1:4100=127.0.0.1:4021 carries datagrams (or tcp: the bytes of
-/// connections) from clients to one server and back by the same laws, through ordinary sockets and without
-/// root. Who is slow there is the kernel's stack as well: use it to try things, not to judge others by.
+/// connections) from clients to one server and back by the same rules, through ordinary sockets and
+/// without root. Its error includes that of the kernel's network stack: use it to try things, not
+/// as a reference for other instruments.
 ///
-/// Cost: a whole CPU (a proxy that waits by poll sleeps), memory for what --fastest brings within the
-/// longest delay, and, with --output, up to 40 bytes a frame on the disk.
+/// Cost: a whole CPU (a proxy that waits by poll sleeps), memory for the frames that arrive at
+/// --fastest within the longest delay, and, with --output, up to 40 bytes of disk space per frame.
 ///
-/// Limits: as `whylate forward` of what a port sees. What finds no room is dropped and counted; a delay
-/// that needs more room than there is, also one that is ordered later, is refused with what there is.
+/// Limits: those of `whylate forward` on what a port sees. Frames that find no room are dropped and
+/// counted; a delay that needs more room than there is, also one that is set later, is refused with
+/// the room that there is.
 ///
-/// Exit status: 0 done, 1 when it could not delay, 2 usage, 4 when a port was lost or what was kept is not
-/// trustworthy.
+/// Exit status: 0 done, 1 when it could not delay, 2 usage, 4 when a port was lost or what was kept
+/// is not trustworthy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Delay {
-    /// One interface, or a device of DPDK
+    /// One interface, or a DPDK device
     #[arg(value_name = "A", required_unless_present = "proxy", requires = "second")]
     pub(crate) first: Option<String>,
     /// The other one
     #[arg(value_name = "B")]
     pub(crate) second: Option<String>,
-    /// Carry messages from here to there in place of frames: udp:LISTEN=TO or tcp:LISTEN=TO
+    /// Carry messages between sockets instead of frames: udp:LISTEN=TO or tcp:LISTEN=TO
     #[arg(long, value_name = "WAY", conflicts_with_all = ["first", "port", "bed", "queues", "ring"])]
     pub(crate) proxy: Option<ProxyWay>,
-    /// What carries the frames: packet, xdp or dpdk
+    /// Transport of the frames: packet, xdp or dpdk
     #[arg(long, value_name = "PORT", default_value = "packet")]
     pub(crate) port: Transport,
-    /// Inside the device of this bed of `whylate lab` (`lab up --kind open`): to-client and to-server
+    /// Run inside the device of this test network of `whylate lab` (`lab up --kind open`), whose
+    /// interfaces are to-client and to-server
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
-    /// How to look for frames: spin or busy-poll; for messages: spin or poll [default: spin]
+    /// How to wait for frames: spin or busy-poll; for messages: spin or poll [default: spin]
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<Wait>,
     /// How long to hold back
     #[arg(long = "delay", value_name = "DELAY[,BACK]", default_value = "0s")]
     pub(crate) hold: String,
-    /// Draw delays evenly from so much below --delay to so much above it
+    /// Draw delays evenly from this much below --delay to this much above it
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub(crate) jitter: Option<Nanos>,
-    /// Share to lose: 0.01 or 1%
+    /// Share of frames to lose: 0.01 or 1%
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
     pub(crate) loss: String,
-    /// Share to pass on twice
+    /// Share of frames to send twice
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
     pub(crate) duplicate: String,
-    /// Share to let past those that came before it
+    /// Share of frames to send before those that arrived earlier
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
     pub(crate) reorder: String,
-    /// Pass on no faster than so: 1Gbit/s, 800Mbit/s@L2 or 50kpps
+    /// Send no faster than this: 1Gbit/s, 800Mbit/s@L2 or 50kpps
     #[arg(long, value_name = "RATE[,BACK]")]
     pub(crate) rate: Option<String>,
-    /// How fast frames or datagrams may come: with the longest delay it says how many each direction needs
-    /// room for [default: 1Mpps; 100kpps of a proxy]
+    /// Highest rate of arrivals: with the longest delay it determines the room for frames in each
+    /// direction [default: 1Mpps; 100kpps with --proxy]
     #[arg(long, value_name = "RATE")]
     pub(crate) fastest: Option<Rate>,
-    /// Room for so many frames in each direction instead
+    /// Room for this many frames in each direction instead
     #[arg(long, value_name = "FRAMES", conflicts_with = "proxy")]
     pub(crate) capacity: Option<u32>,
-    /// Seed of everything random; the default is drawn and recorded
+    /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// CPU to run on
@@ -105,38 +110,38 @@ pub(crate) struct Delay {
     #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
           value_parser = parse::priority)]
     pub(crate) fifo: Option<u8>,
-    /// Write down when each frame came, was to leave and left (in the run directory)
+    /// Log when each frame arrived, was due and was sent (in the run directory)
     #[arg(long, value_enum, default_value_t = Truths::On)]
     pub(crate) truth: Truths,
-    /// Whose messages have numbers in it: raw (whylate's own) or sockperf
+    /// Protocol of the messages whose numbers are logged: raw (whylate's own) or sockperf
     #[arg(long, value_name = "NAME", default_value = "raw")]
     pub(crate) protocol: Speaks,
-    /// Take orders at this Unix socket while it runs
+    /// Take commands at this Unix socket while it runs
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
-    /// End after so long [default: when it is told to]
+    /// End after this time [default: when told to]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
     pub(crate) duration: Option<Nanos>,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long)]
     pub(crate) no_dma_latency: bool,
-    /// Do not measure what netem of this kernel makes of the same delay
+    /// Do not measure the error of the kernel's netem with the same delay
     #[arg(long)]
     pub(crate) no_netem: bool,
-    /// Keep what was done in this run directory, too: readable by `whylate report` while it goes on,
-    /// and after it was killed up to its last checkpoint (every 10s)
+    /// Also write this run directory, which `whylate report` can read while it runs, and after it
+    /// was killed up to its last checkpoint (every 10s)
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// How to print what was done
+    /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(crate) format: Findings,
 }
 
-/// Is the truth of each frame kept?
+/// Whether the truth of each frame is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Truths {
-    /// With a run directory.
+    /// Where there is a run directory.
     On,
-    /// Counts and distributions alone.
+    /// Only counts and distributions.
     Off,
 }

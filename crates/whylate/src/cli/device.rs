@@ -14,20 +14,23 @@ use crate::parse;
 
 /// What a network device or function adds to the time of frames
 ///
-/// The box, a bare link in its place and a delay line whose truth is known are measured in turns, in an
-/// order that the seed draws, each by a process of its own. A client that has both outer ports sends
-/// through them with one clock, so each latency is of one way. From them come bounds for what the box
-/// alone adds, which hold whether its time and that of everything else depend on each other or not; its
-/// own log stands beside them where it keeps one. Also: whether it stores frames before it forwards them,
-/// from how its latency grows with their size; the highest rate without loss; and with --fan-in, or
-/// --fan-in-from and --fan-in-to of real ports, the share that each of several ports gets of one.
+/// The box (the device or function), a bare link in its place and a delay line whose truth is known
+/// are measured in turns, in an order that the seed draws, each by its own process. A client that
+/// has both outer ports sends through them with one clock, so each latency is one way. From these
+/// come bounds for what the box alone adds, which hold whether or not its time and that of
+/// everything else depend on each other; where the box keeps its own log, the log is shown beside
+/// them. Also reported: whether the box stores frames before it forwards them, from how its latency
+/// grows with their size; the highest rate without loss; and with --fan-in, or --fan-in-from and
+/// --fan-in-to for real ports, the share that each of several ports gets of one.
 ///
-/// Boxes: bridge (of the kernel), ovs (Open vSwitch), forward:packet and forward:xdp (whylate forward),
-/// testpmd and testpmd:xdp (DPDK's), delay:10us (whylate delay with that law), each in a bed of `whylate
-/// lab` that is set up for it and taken down; between: whatever lies between two interfaces of this machine.
+/// Boxes: bridge (of the kernel), ovs (Open vSwitch), forward:packet and forward:xdp (whylate
+/// forward), testpmd and testpmd:xdp (DPDK's), delay:10us (whylate delay), each in a test network
+/// of `whylate lab` that is set up for it and taken down; between: whatever is between two
+/// interfaces of this machine.
 ///
-/// Or of two captures of the same traffic, taken on both sides: --captures IN OUT, pcap, pcapng or ERF. Packets
-/// are matched by what they hold; no privilege is needed.
+/// With --captures IN OUT two captures of the same traffic, taken on both sides of a box, are
+/// compared instead: pcap, pcapng or ERF. Packets are matched by their contents; no privilege is
+/// needed.
 ///
 /// Example: whylate device --box bridge
 ///
@@ -35,66 +38,70 @@ use crate::parse;
 ///
 /// Example: whylate device --box bridge --fan-in 4
 ///
-/// Example: whylate device --box between --interfaces eth1,eth4 --fan-in-from eth1,eth2,eth3 --fan-in-to eth4
-/// --fan-in-takes 1Gbit/s
+/// Example: whylate device --box between --interfaces eth1,eth4 --fan-in-from eth1,eth2,eth3
+/// --fan-in-to eth4 --fan-in-takes 1Gbit/s
 ///
-/// Example: whylate device --box between --interfaces eth1,eth2 --loopback eth3,eth4 --from 198.18.0.1 --to
-/// 198.18.0.2
+/// Example: whylate device --box between --interfaces eth1,eth2 --loopback eth3,eth4 --from
+/// 198.18.0.1 --to 198.18.0.2
 ///
 /// Example: whylate device --box between --interfaces eth1,eth2 --loopback eth3,eth4 --line
 /// eth5,eth6,eth7,eth8
 ///
 /// Example: whylate device --captures before.pcap after.pcap --ignore mac,ttl,checksum
 ///
-/// Cost: two CPUs, the client's and the box's; with the usual sizes and rounds about ten minutes, with
-/// --quick, which makes three rounds of a tenth each, about four. How long is told before it begins.
+/// Cost: two CPUs, the client's and the box's; about ten minutes with the usual sizes and rounds,
+/// about four with --quick, which makes three rounds of a tenth each. The duration is printed
+/// before it starts.
 ///
-/// Limits: a bed needs root. Times are of whole frames, from the last bit in at the first port to the last
-/// bit in at the other: stamps of software are of nothing else. Without --loopback something real has no
-/// bare link beside it, and no upper bound; without --line no delay line, and no lower bound. Software boxes of a bed pass frames in memory: no wire.
+/// Limits: a test network needs root. Times are of whole frames, from the last bit in at the first
+/// port to the last bit in at the other; software timestamps are of nothing else. Beside real
+/// hardware there is no bare link and no upper bound without --loopback, and no delay line and no
+/// lower bound without --line. Boxes in a test network pass frames in memory: there is no wire.
 ///
 /// Exit status: 0 done, 1 when it could not measure, 2 usage, 4 when the result is not trustworthy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Device {
-    /// The box: bridge, ovs, forward:packet, forward:xdp, testpmd, testpmd:xdp, delay:TIME or between
+    /// What to measure: bridge, ovs, forward:packet, forward:xdp, testpmd, testpmd:xdp, delay:TIME
+    /// or between
     #[arg(long = "box", value_name = "BOX", required_unless_present = "captures")]
     pub(crate) the_box: Option<TheBox>,
     /// Two captures of the same traffic, before the box and behind it
     #[arg(long, num_args = 2, value_names = ["IN", "OUT"], conflicts_with = "the_box")]
     pub(crate) captures: Option<Vec<PathBuf>>,
-    /// What the box changes in packets, apart by commas: mac, ttl, checksum (of captures)
+    /// What the box changes in packets, separated by commas: mac, ttl, checksum (with --captures)
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "captures")]
     pub(crate) ignore: Vec<Ignored>,
-    /// Which point of a packet the stamps are of, start or end; two with a comma for IN and OUT. No format
-    /// tells it (of captures) [default: not told]
+    /// Which bit of a packet its timestamp belongs to: start or end; two separated by a comma for
+    /// IN and OUT. The formats do not say it (with --captures) [default: not known]
     #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', requires = "captures")]
     pub(crate) stamped: Vec<StampedAt>,
-    /// Packets with the same bytes are the same one only so far apart (of captures)
+    /// Packets with the same bytes are the same packet only when they are no further apart than
+    /// this (with --captures)
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
     pub(crate) window: Nanos,
-    /// Take the whole packets of a capture that ends in the middle of one
+    /// Use the whole packets of a capture that ends in the middle of one
     #[arg(long, requires = "captures")]
     pub(crate) cut: bool,
-    /// The two interfaces that a real box lies between
+    /// The two interfaces that a real box is between
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) interfaces: Vec<String>,
-    /// Two interfaces that a cable joins, for a bare link beside a real box
+    /// Two interfaces joined by a cable, for a bare link beside a real box
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) loopback: Vec<String>,
-    /// Four interfaces for a delay line beside a real box: cables join the first two and the last two, and
-    /// whylate delays between the middle ones
+    /// Four interfaces for a delay line beside a real box: cables join the first two and the last
+    /// two, and whylate delays between the middle ones
     #[arg(long, value_name = "NEAR,A,B,FAR", value_delimiter = ',')]
     pub(crate) line: Vec<String>,
-    /// Address of the first of the interfaces, which the kernel need not have
+    /// Address of the first interface, which the kernel need not have
     #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.1")]
     pub(crate) from: std::net::Ipv4Addr,
-    /// Address of the second of them
+    /// Address of the second interface
     #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.2")]
     pub(crate) to: std::net::Ipv4Addr,
-    /// How the client sends and receives: packet, xdp or udp
+    /// Transport of the client: packet, xdp or udp
     #[arg(long, value_name = "PORT", default_value = "packet")]
     pub(crate) port: Transport,
-    /// How it waits: spin, busy-poll, block, ...
+    /// How the client waits: spin, busy-poll, block, ...
     #[arg(long, value_name = "WAIT", default_value = "spin")]
     pub(crate) wait: Wait,
     /// Sizes of frames in bytes, check sequence included
@@ -105,37 +112,37 @@ pub(crate) struct Device {
         default_value = "64,128,256,512,1024,1280,1518"
     )]
     pub(crate) sizes: Vec<u32>,
-    /// How often, in each direction
+    /// Rate in each direction
     #[arg(long, value_name = "RATE", default_value = "10kpps")]
     pub(crate) rate: Rate,
-    /// Rounds: in each of them everything is measured once, in an order that is drawn. Few say little of how
-    /// far runs lie apart, and their bounds are wide: at the confidence of a report three reach four times as
-    /// many standard errors as five
+    /// Rounds: in each of them everything is measured once, in a random order. With few rounds the
+    /// bounds are wide: at the confidence of a report three reach four times as many standard
+    /// errors as five
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) rounds: u32,
-    /// How long one measurement of one size takes
+    /// How long to measure each size
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "1s")]
     pub(crate) duration: Nanos,
-    /// And its warm-up
+    /// Warm-up time before each measurement, discarded
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "100ms")]
     pub(crate) warmup: Nanos,
-    /// Do not look for the highest rate without loss
+    /// Do not search for the highest rate without loss
     #[arg(long)]
     pub(crate) no_throughput: bool,
-    /// Trials of that search for one size, at most
+    /// Most trials of that search for one size
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=32))]
     pub(crate) trials: u32,
-    /// How long one of them takes
+    /// Length of one trial
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "500ms")]
     pub(crate) trial: Nanos,
-    /// Share of frames that a trial may lose all the same: without it none (RFC 2544)
+    /// Share of frames that a trial may lose [default: none, as RFC 2544 demands]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) tolerated_loss: Option<f64>,
-    /// From so many ports to one as well: the share that each gets, over several of their subsets (of bridge
-    /// and ovs)
+    /// Also send from this many ports to one, and report the share that each gets, over several
+    /// subsets of them (bridge and ovs)
     #[arg(long, value_name = "PORTS", group = "shares")]
     pub(crate) fan_in: Option<u32>,
-    /// The same of interfaces of this machine that a real box joins: those that send (of between)
+    /// The same for interfaces of this machine that a real box joins: those that send (between)
     #[arg(
         long,
         value_name = "A,B,...",
@@ -144,25 +151,28 @@ pub(crate) struct Device {
         requires = "fan_in_to"
     )]
     pub(crate) fan_in_from: Vec<String>,
-    /// And the one that they send to
+    /// The interface that they send to
     #[arg(long, value_name = "D", requires = "fan_in_from")]
     pub(crate) fan_in_to: Option<String>,
-    /// What the one port of a fan-in takes: made so in a bed, told of a real one. Twice of it is sent
+    /// Capacity of the one port of a fan-in: set in a test network, stated of a real one. Twice as
+    /// much is sent
     #[arg(long, value_name = "RATE", default_value = "20Mbit/s@L2", requires = "shares")]
     pub(crate) fan_in_takes: Rate,
-    /// What each of several ports sends, against the others: 2,1 [default: all the same]
+    /// What each of the ports sends, relative to the others: 2,1 [default: all the same]
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "shares")]
     pub(crate) fan_in_sends: Vec<u32>,
-    /// Have the one port of a bed serve the others by these weights (HTB): a truth to find again
+    /// In a test network, let the one port serve the others by these weights (HTB): a known truth
+    /// to find again
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "fan_in")]
     pub(crate) fan_in_weights: Vec<u32>,
-    /// Configurations of the operating system for the box, apart by commas: local,local+isolset+power
+    /// Configurations of the operating system for the box, separated by commas:
+    /// local,local+isolset+power
     #[arg(long, value_name = "LIST", value_parser = parse::configurations)]
     pub(crate) config: Option<Configurations>,
     /// The client's CPU [default: the last one]
     #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
     pub(crate) cpus: Option<CpuId>,
-    /// The CPU of the box and of the delay line [default: the first one]
+    /// CPU of the box and of the delay line [default: the first one]
     #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
     pub(crate) box_cpu: Option<CpuId>,
     /// What every measurement has.
@@ -170,7 +180,7 @@ pub(crate) struct Device {
     pub(crate) common: Common,
 }
 
-/// Which point of a packet stamps are of.
+/// Which bit of a packet a timestamp belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StampedAt {
     /// Its first bit.
@@ -182,7 +192,7 @@ pub(crate) enum StampedAt {
 /// What a device changes in packets that it passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ignored {
-    /// Hardware addresses: a router's work.
+    /// Hardware addresses, as a router does.
     Mac,
     /// Time to live and hop limit.
     Ttl,

@@ -49,6 +49,6 @@ pub(crate) struct Doctor {
 pub(crate) enum Findings {
     /// A report of at most 80 columns.
     Text,
-    /// Every check with its evidence.
+    /// JSON with all details.
     Json,
 }

@@ -6,13 +6,13 @@ use whylate_port::device::{Device, DeviceName, Pages};
 
 use crate::parse;
 
-/// A device of DPDK; only with --port dpdk, where whylate was built with the feature dpdk.
+/// A DPDK device; only with --port dpdk, where whylate was built with the feature dpdk.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct DeviceArgs {
-    /// Virtual device of DPDK with its arguments, such as net_memif0,role=client,socket=/run/m.sock
+    /// Virtual DPDK device with its arguments, such as net_memif0,role=client,socket=/run/m.sock
     #[arg(long, value_name = "DEVICE", conflicts_with = "pci")]
     pub(crate) vdev: Option<String>,
-    /// Network card for DPDK, by its place on the bus: 0000:03:00.0
+    /// Network card for DPDK, by its address on the bus: 0000:03:00.0
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) pci: Option<String>,
     /// What its memory is made of
@@ -23,11 +23,11 @@ pub(crate) struct DeviceArgs {
 /// The memory of DPDK; only with --port dpdk.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct MemoryArgs {
-    /// Memory that DPDK takes, once in a process [default: 256MiB]
+    /// Memory for DPDK, once per process [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub(crate) dpdk_memory: Option<u64>,
-    /// Pages of that memory: auto (huge ones where enough are free), ordinary, or huge (or there is no
-    /// port) [default: auto]
+    /// Pages of that memory: auto (huge ones where enough are free), ordinary, or huge (an error
+    /// where they are not free) [default: auto]
     #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true)]
     pub(crate) pages: Option<PageKind>,
 }

@@ -10,7 +10,7 @@ use whylate_port::open::Transport;
 use crate::arrivals::AskedArrivals;
 use crate::parse;
 
-/// A flow beside the one of the command; what is not said is as in that one.
+/// A flow beside the first one; what is not given is as in that one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FlowWords {
     pub(crate) name: String,

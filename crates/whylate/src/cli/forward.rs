@@ -14,61 +14,62 @@ use crate::parse;
 /// A port forwarder: carries frames or datagrams between two ports, and reports how long each
 /// stayed
 ///
-/// What comes in on one interface leaves by the other, in both directions, with no byte changed. It
-/// polls rings without sleeping, copies bursts from ring to ring, and prints `forwarding between A
-/// and B` on standard error when it is ready. At the end it reports, for each direction, what
-/// became of every frame, how long frames stayed (from when they were seen in one ring to when they
-/// were handed to the other), what a frame cost in ticks of the counter for receiving, work and
-/// transmitting, and which ring or interface lost how many.
+/// What comes in on one interface is sent on by the other, in both directions, with no byte
+/// changed. It polls rings without sleeping, copies bursts from ring to ring, and prints
+/// `forwarding between A and B` on standard error when it is ready. At the end it reports, for each
+/// direction, what became of every frame, how long frames stayed (from when they were seen in one
+/// ring to when they were handed to the other), what a frame cost in ticks of the counter for
+/// receiving, work and transmitting, and how many frames each ring or interface lost.
 ///
 /// Example: whylate forward eth1 eth2 --port xdp --cpus 2,3 --duration 60s
 ///
-/// By udp it carries datagrams from clients to one server and back, through ordinary sockets and without a
-/// capability: A is where clients reach it, B is the server. Up to 256 clients at a time have a socket
-/// towards the server each, so that each gets its own answers; bursts take one system call. Bytes are those
-/// that datagrams carry. How long one stayed is from when it was taken from one socket to when it was handed
-/// over to the other; what the kernel's stacks took on both sides, and what it waited in the socket before,
-/// is not in it. It may sleep there: --wait poll or epoll.
+/// With --port udp it carries datagrams from clients to one server and back, through ordinary
+/// sockets and without a capability: clients send to A, and B is the server. Up to 256 clients at a
+/// time have their own socket towards the server, so that each gets its own answers; a burst takes
+/// one system call. Bytes are those of the payload. A datagram stays from when it was read from one
+/// socket to when it was handed to the other; the time in the kernel's stacks on both sides, and in
+/// the receiving socket, is not included. It can sleep: --wait poll or epoll.
 ///
 /// Example: whylate forward 192.0.2.1:4100 198.51.100.7:11111 --port udp --wait poll
 ///
-/// Cost: a whole CPU for each of --cpus, or one, where it does not sleep. The stamps' cost for a burst and
-/// for a frame is measured before the first frame and told.
+/// Cost: a whole CPU for each of --cpus, or one, unless it sleeps. The cost of timestamps per burst
+/// and per frame is measured before the first frame and printed.
 ///
-/// Limits: by packet the host sees the frames as well and may answer or forward them itself; by xdp it
-/// hears nothing on these interfaces, and their drivers leave VLAN tags in frames until it ends
-/// (rx-vlan-offload off); what a virtual link's sender leaves beside frames is lost all the same. How long a
-/// frame waited in the receiving ring before it was seen is not in how long it stayed. Frames put
-/// together of several on their way (GRO, TSO) are too long and counted; checksums that a sender on this
-/// machine left to its interface are never finished: between network namespaces switch both off at the
-/// senders (`ethtool -K NAME tx off`). What lies in the receiving rings at the end is in no count; what
-/// has not left the sending ones is counted apart. By udp there is no probe for what goes round: only what
-/// would be sent to itself is refused; that a server is gone is told as often as its host answers so (ICMP),
-/// that a client is gone is told by nobody. It forwards whatever comes: keep it off networks that
-/// you do not trust.
+/// Limits: with packet this machine sees the frames as well and may answer or forward them itself;
+/// with xdp it receives nothing on these interfaces, and their drivers leave VLAN tags in frames
+/// until the end (rx-vlan-offload off); tags that the sender of a virtual link keeps beside frames
+/// are lost even so. The time that a frame waited in the receiving ring before it was seen is not
+/// included. Frames that were put together from several on their way (GRO, TSO) are too long, and
+/// counted; checksums that a sender on this machine left to its interface are never finished:
+/// between network namespaces switch both off at the senders (`ethtool -K NAME tx off`). Frames in
+/// the receiving rings at the end are not counted; those still in the sending rings are counted
+/// separately. With udp loops are not probed for: only an address that leads directly back to the
+/// forwarder is refused. How often the server's machine answered that the server is gone (ICMP) is
+/// reported; that a client is gone cannot be known. It forwards whatever arrives: keep it off
+/// networks that you do not trust.
 ///
-/// With --output it has a run directory: its counts, the residence second by second (or by --interval) with
-/// intervals, and the host. Ctrl-C and SIGTERM end it as its time does.
+/// With --output it writes a run directory: counts, the residence second by second (or by
+/// --interval) with intervals, and the machine. Ctrl-C and SIGTERM end it in the regular way.
 ///
-/// Exit status: 0 done, 1 when it could not forward, 2 usage, 4 when a port was lost or what was kept is
-/// not trustworthy.
+/// Exit status: 0 done, 1 when it could not forward, 2 usage, 4 when a port was lost or what was
+/// kept is not trustworthy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Forward {
-    /// One interface, or a device of DPDK: net_memif0,role=server or 0000:03:00.0; by udp where clients
-    /// reach it: 127.0.0.1:4100
+    /// One interface, or a DPDK device (net_memif0,role=server or 0000:03:00.0); with udp the
+    /// address that clients send to: 127.0.0.1:4100
     #[arg(value_name = "A")]
     pub(crate) first: String,
-    /// The other one; by udp the server: 127.0.0.1:4021
+    /// The other one; with udp the server: 127.0.0.1:4021
     #[arg(value_name = "B")]
     pub(crate) second: String,
-    /// What carries the frames: packet, xdp or dpdk; or datagrams: udp
+    /// Transport: packet, xdp or dpdk for frames, udp for datagrams
     #[arg(long, value_name = "PORT", default_value = "packet")]
     pub(crate) port: Transport,
-    /// Inside the device of this bed of `whylate lab`, between whose links to-client and to-server
-    /// nothing else may be (`lab up --kind open`)
+    /// Run inside the device of this test network of `whylate lab`, between to-client and
+    /// to-server; nothing else may join them (`lab up --kind open`)
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
-    /// How to look for frames: spin or busy-poll; for datagrams poll or epoll as well
+    /// How to wait for frames: spin or busy-poll; for datagrams also poll or epoll
     #[arg(long, value_name = "WAIT", default_value = "spin")]
     pub(crate) wait: Wait,
     /// CPU of one thread for both directions, or two CPUs for one each: 1 or 1,2
@@ -80,19 +81,19 @@ pub(crate) struct Forward {
     /// Frames in each ring [default: 2048]
     #[arg(long, value_name = "FRAMES")]
     pub(crate) ring: Option<u32>,
-    /// Length of the intervals that its log has, a second at most
+    /// Length of the intervals in the log, at most a second
     #[arg(long, value_name = "TIME", value_parser = parse::log_interval, default_value = "1s")]
     pub(crate) interval: Nanos,
     /// The memory of DPDK
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// End after so long [default: when it is told to]
+    /// End after this time [default: when told to]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
     pub(crate) duration: Option<Nanos>,
-    /// What to stamp: every (frame), sampled:N (one burst in N) or off (counts alone)
+    /// Timestamps: every (frame), sampled:N (one burst in N) or off (only counts)
     #[arg(long, value_name = "WHAT", default_value = "every")]
     pub(crate) stamps: Stamps,
-    /// Keep the CPU busy for so long for each frame, as a function that does something would
+    /// Keep the CPU busy for this time for each frame, as a network function with more to do would
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse::work_of_frame)]
     pub(crate) work: Nanos,
     /// Run under SCHED_FIFO
@@ -102,11 +103,11 @@ pub(crate) struct Forward {
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long)]
     pub(crate) no_dma_latency: bool,
-    /// Keep what was done in this run directory, too: readable by `whylate report` while it goes on,
-    /// and after it was killed up to its last checkpoint (every 10s)
+    /// Also write this run directory, which `whylate report` can read while it runs, and after it
+    /// was killed up to its last checkpoint (every 10s)
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// How to print what was done
+    /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(crate) format: Findings,
 }

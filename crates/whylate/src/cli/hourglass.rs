@@ -5,8 +5,8 @@ use clap::Args;
 /// Run a command line of Hourglass 0.5; print its output format
 ///
 /// Synthetic threads record when they have the CPU. The options are those of the paper "Inferring
-/// Scheduling Behavior with Hourglass" (2002), its appendix A, and mean what they mean there; -p has
-/// the paper's eight names, -w its workloads, -i its timers. All threads share one CPU unless
+/// Scheduling Behavior with Hourglass" (2002), its appendix A, and mean what they mean there; -p
+/// has the paper's eight names, -w its workloads, -i its timers. All threads share one CPU unless
 /// --cpus says otherwise. Nothing is printed before the run has ended; the run directory holds what
 /// the paper did not have: causes, intervals, the kernel's view. Times have a unit: 3m, 1.5s,
 /// 1020ms, 87.0us.

@@ -41,7 +41,7 @@ pub(crate) enum Action {
     /// Set a test network up, and send datagrams through it before reporting it as up (an open one:
     /// links up alone)
     Up {
-        /// What lies between client and server
+        /// What is between client and server
         #[arg(long, value_enum, default_value_t = Kind::Direct)]
         kind: Kind,
         /// Its name: lower-case letters, digits and dashes
@@ -71,7 +71,7 @@ pub(crate) enum Action {
     },
 }
 
-/// What lies between client and server.
+/// What is between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Nothing: they are back to back.
@@ -80,6 +80,6 @@ pub(crate) enum Kind {
     Bridge,
     /// Open vSwitch.
     Ovs,
-    /// A place for a box: nothing passes until one joins to-client and to-server.
+    /// A place for a network function: nothing passes until one joins to-client and to-server.
     Open,
 }

@@ -19,16 +19,16 @@ const PACKET: &[Transport] = &[Transport::Packet];
 /// Why ports of sockets have none of it.
 const OF_FRAMES: &str = "it is for ports of whole frames (packet, xdp, dpdk)";
 
-/// Options of a port of whole frames (packet, xdp, dpdk); what there was instead is told.
+/// Options of a port of whole frames (packet, xdp, dpdk); what was used instead is reported.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LinkArgs {
-    /// Own hardware address of a port of frames [default: the interface's]
+    /// Own hardware address for frames [default: the interface's]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) mac: Option<Mac>,
-    /// Who takes frames on the way to the other end: the router, where that is on another link
+    /// The router, where the other end is on another link
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) next_hop: Option<IpAddr>,
-    /// Tag frames for this network (802.1Q), 1 to 4094, or for OUTER.INNER, and hear no other one
+    /// Tag frames for this network (802.1Q), 1 to 4094, or OUTER.INNER, and receive no others
     #[arg(long, value_name = "ID")]
     pub(crate) vlan: Option<Tags>,
     /// Queues of the interface to use, such as 0,1 [default: 0 with xdp, all with packet]
@@ -37,24 +37,26 @@ pub(crate) struct LinkArgs {
     /// Frames in each ring [default: 2048, fewer where frames are long]
     #[arg(long, value_name = "FRAMES")]
     pub(crate) ring: Option<u32>,
-    /// Bytes of a buffer for one frame [default: what the MTU needs]
+    /// Size of the buffer for one frame [default: what the MTU needs]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub(crate) frame_buffer: Option<u64>,
-    /// Who copies frames of xdp: auto (nobody where the driver can do without, else the kernel), copy
-    /// (the kernel) or zero-copy (nobody, or there is no port) [default: auto]
+    /// Who copies frames of xdp: auto (nobody where the driver supports it, otherwise the kernel),
+    /// copy (the kernel) or zero-copy (nobody; an error where that is not supported) [default:
+    /// auto]
     #[arg(long, value_name = "WHO", value_enum, hide_possible_values = true)]
     pub(crate) copying: Option<Copier>,
-    /// Where the program of xdp runs: auto (in the driver, else behind it), native (in the driver) or
-    /// generic (behind it) [default: auto]
+    /// Where the program of xdp runs: auto (in the driver, otherwise behind it), native (in the
+    /// driver) or generic (behind it) [default: auto]
     #[arg(long, value_name = "WHERE", value_enum, hide_possible_values = true)]
     pub(crate) attach: Option<Attach>,
-    /// Wake the kernel for each frame of xdp, without asking whether it has to be (need-wakeup)
+    /// Wake the kernel for each frame of xdp, without asking whether that is necessary
+    /// (need-wakeup)
     #[arg(long)]
     pub(crate) no_need_wakeup: bool,
-    /// Send frames of packet through the queueing discipline, as sockets do, rather than past it
+    /// Send frames of packet through the queueing discipline, as sockets do, instead of past it
     #[arg(long)]
     pub(crate) qdisc: bool,
-    /// The device of DPDK
+    /// The DPDK device
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
 }

@@ -61,7 +61,7 @@ pub(crate) struct Paper {
     /// CPU of the experiments [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
-    /// Seed of everything random; the default is drawn and recorded
+    /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Shorter parts; the report says so

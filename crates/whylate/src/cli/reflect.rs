@@ -43,13 +43,13 @@ use crate::parse;
 /// With --output it writes a run directory: counts, clients, the residence second by second, what
 /// the kernel gave, and the machine. Ctrl-C and SIGTERM end it in the regular way.
 ///
-/// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not trustworthy, or
-/// its interface went away.
+/// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not
+/// trustworthy, or its interface went away.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reflect {
     /// Address and port to listen at, or a path for unix; port 0 takes any that is free [default:
-    /// 127.0.0.1:11111, or the server of the bed]
+    /// 127.0.0.1:11111, or the server of the test network]
     #[arg(long, value_name = "WHERE", conflicts_with = "feed")]
     pub(crate) listen: Option<String>,
     /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET), xdp (whole
@@ -110,11 +110,11 @@ pub(crate) struct Reflect {
     /// Tell the kernel's stamps of each request and its answer, too
     #[arg(long, hide = true, requires = "tell_visits")]
     pub(crate) tell_stamps: bool,
-    /// Keep what was done in this run directory, too: readable by `whylate report` while it goes on,
-    /// and after it was killed up to its last checkpoint (every 10s)
+    /// Also write this run directory, which `whylate report` can read while it runs, and after it
+    /// was killed up to its last checkpoint (every 10s)
     #[arg(short, long, value_name = "DIR", conflicts_with = "tell_stalls")]
     pub(crate) output: Option<PathBuf>,
-    /// How to print what was done
+    /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text)]
     pub(crate) format: Findings,
 }

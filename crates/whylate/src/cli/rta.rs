@@ -29,7 +29,8 @@ use crate::parse;
 ///
 /// Example: whylate rta --file examples/audio-video.toml --run --duration 10s
 ///
-/// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms, timer grid(10ms)" --run --jitter measured
+/// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms, timer grid(10ms)" --run --jitter
+/// measured
 ///
 /// Cost: milliseconds without --run; with it, that of `whylate threads`.
 ///
@@ -48,8 +49,8 @@ pub(crate) struct Rta {
     /// A task set in TOML
     #[arg(long, value_name = "FILE", help_heading = "The tasks", required_unless_present = "task")]
     pub(crate) file: Option<PathBuf>,
-    /// A task: C T[, jitter T][, deadline T][, blocking T][, priority N][, timer T][, reserve C T][,
-    /// name N]
+    /// A task: execution time and period, such as 3ms 8ms, then any of jitter T, deadline T,
+    /// blocking T, priority N, timer T, reserve C T and name N, separated by commas
     #[arg(long, value_name = "TASK", help_heading = "The tasks")]
     pub(crate) task: Vec<String>,
     /// Scheduling policy

@@ -30,7 +30,8 @@ use crate::parse;
 ///
 /// Example: whylate rtt --runs 5 --duration 120s --warmup 30s -o five
 ///
-/// Example: whylate rtt --bed lab --flow "load: rate=50kpps size=1400 one-way" --flow "back: rate=1kpps back"
+/// Example: whylate rtt --bed lab --flow "load: rate=50kpps size=1400 one-way" --flow "back:
+/// rate=1kpps back"
 ///
 /// Example: whylate rtt 198.51.100.7:4021 --rate 1Gbit/s --size 512
 ///
@@ -83,11 +84,11 @@ use crate::parse;
 /// thread are read there: --no-trace leaves it out.
 ///
 /// Limits: send and receive times are readings of the counter around system calls; a rate that the
-/// client cannot hold is called saturated, and trust is then poor. Causes are looked for up to 100
-/// 000 requests a second (20 000, and 5000 with a trace, where the recording's own thread shares a
-/// CPU with an end), of a reflector that whylate starts and of the client; of another target, of
-/// the client alone. Where the recording's own thread shares a CPU with an end, as on a machine
-/// with two CPUs, histograms are written every ten seconds or at the end: a run that is killed
+/// client cannot hold is called saturated, and trust is then poor. Causes are looked for at up to
+/// 100 000 requests a second; where whylate's own recording thread shares a CPU with an end, as on
+/// a machine with two CPUs, at up to 20 000, and 5000 with a trace. Both the client and a reflector
+/// that whylate starts are watched; with another target the client only. Where that thread shares a
+/// CPU with an end, histograms are written every ten seconds or at the end: a run that is killed
 /// before that leaves none. --no-trace disturbs the ends least.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rtt {
@@ -136,7 +137,7 @@ pub(crate) struct Rtt {
     /// Give up on a request after this time without a reply
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
     pub(crate) timeout: Nanos,
-    /// Report the sender as disturbed when its p99.9 leaves later than this
+    /// Report the sender as disturbed when p99.9 of its send lateness is above this
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "50us")]
     pub(crate) tolerance: Nanos,
     /// Requests above this percentile are slow, and interruptions of either end are compared with

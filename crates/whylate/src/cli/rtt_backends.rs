@@ -7,15 +7,15 @@ use whylate_port::Wait;
 use whylate_port::open::Transport;
 use whylate_record::rtt::backends::Backend;
 
-/// What all that this host can do is asked by.
+/// Stands for all backends of this machine.
 const ALL: &str = "all";
 
 /// The same requests over several backends in turns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RttBackends {
-    /// The same requests over several backends in turns, and what each saves against the first: udp,
-    /// packet and xdp, each with a way to wait (`xdp spin`, `udp:block`) or by all that fit it; without LIST all of them. --duration
-    /// and --warmup are of all together
+    /// Send the same requests over several backends in turns, and report what each saves against
+    /// the first: udp, packet and xdp, each with a way to wait (`xdp spin`, `udp:block`) or in all
+    /// ways that fit it; without LIST all of them. --duration and --warmup are for all together
     #[arg(
         long,
         value_name = "LIST",
@@ -35,8 +35,8 @@ pub(crate) struct RttBackends {
         value_parser = clap::value_parser!(u32).range(2..=1000)
     )]
     pub(crate) rounds: u32,
-    /// In a comparison of backends the reflector that whylate starts uses the same backend as the
-    /// client, rather than spinning over udp for all
+    /// In a comparison of backends, let the reflector that whylate starts use the same backend as
+    /// the client, instead of spinning over udp for all
     #[arg(long, requires = "compare_backends", conflicts_with = "target")]
     pub(crate) both_ends: bool,
 }

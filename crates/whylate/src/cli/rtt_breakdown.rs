@@ -29,7 +29,8 @@ pub(crate) struct RttBreakdown {
     /// What a tap between both ends writes.
     #[command(flatten)]
     pub(crate) tap: TapArgs,
-    /// Timestamp the sending of one in so many requests: cards have one or four registers for it
+    /// Take a transmit timestamp of one in this many requests: cards have one or four registers for
+    /// it
     #[arg(
         long,
         value_name = "N",
@@ -38,8 +39,9 @@ pub(crate) struct RttBreakdown {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub(crate) stamp_every: u32,
-    /// Measure the cost of looking: afterwards, for as long again, rounds of the same requests
-    /// unobserved, stamped, traced and both, in turns, every second round in reverse order
+    /// Measure the cost of the breakdown: afterwards, for as long again, rounds of the same
+    /// requests unobserved, with timestamps, with the trace and with both, in turns; every second
+    /// round in reverse order
     #[arg(long, requires = "breakdown", conflicts_with = "runs", group = "in_rounds")]
     pub(crate) breakdown_cost: bool,
 }

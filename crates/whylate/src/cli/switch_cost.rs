@@ -54,8 +54,8 @@ pub(crate) struct SwitchCost {
     /// How long each kind of switch is measured, half of it with tracing [default: 4s]
     #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "indirect")]
     pub(crate) duration: Option<Nanos>,
-    /// Working sets, such as 16KiB,1MiB [default: from half of the first cache of this CPU to twice its
-    /// last one, 512MiB at most]
+    /// Working sets, such as 16KiB,1MiB [default: from half of the first cache of this CPU to twice
+    /// its last one, 512MiB at most]
     #[arg(
         long,
         value_name = "LIST",
@@ -73,8 +73,9 @@ pub(crate) struct SwitchCost {
         conflicts_with = "direct"
     )]
     pub(crate) trials: u32,
-    /// Length of a trial [default: 200ms, or 1s with the kernel's quanta]; with runners that yield no
-    /// longer than the kernel lets real-time threads run (kernel.sched_rt_runtime_us)
+    /// Length of a trial [default: 200ms, or 1s with the time slices of the kernel]; with runners
+    /// that yield, at most as long as the kernel lets real-time threads run
+    /// (kernel.sched_rt_runtime_us)
     #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
     pub(crate) trial: Option<Nanos>,
     /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the

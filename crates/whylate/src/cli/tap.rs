@@ -8,12 +8,12 @@ use whylate_model::tap::TapClock;
 /// What a tap between both ends has written.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TapArgs {
-    /// What a tap between both ends writes while this runs, read when the run is over: pcap, pcapng, or
-    /// ERF in a file named .erf. A bed's own tap needs no file
+    /// Capture of a tap between both ends, written during the run and read after it: pcap, pcapng,
+    /// or ERF in a file named .erf. The tap of a test network needs no file
     #[arg(long, value_name = "FILE")]
     pub(crate) tap: Option<PathBuf>,
-    /// Whose clock has stamped it: by a clock of the tap's own only distances from request to reply can
-    /// be set beside the ends
+    /// Clock of the tap's timestamps; with a clock of its own only the distance from request to
+    /// reply can be compared with the ends
     #[arg(long, value_enum, requires = "tap", default_value_t = TapClockWord::Own)]
     pub(crate) tap_clock: TapClockWord,
 }
@@ -23,7 +23,7 @@ pub(crate) struct TapArgs {
 pub(crate) enum TapClockWord {
     /// The tap's own.
     Own,
-    /// This host's system clock: it was captured here.
+    /// This machine's system clock: it was captured here.
     System,
 }
 

@@ -38,10 +38,11 @@ use crate::parse;
 /// Exit status: 0 done, 1 could not watch, 2 usage, 4 trust is poor.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Watch {
-    /// The process: its number, or a port that it listens at; pid:N, port:N, udp:N and tcp:N say which
+    /// The process: its number, or a port that it listens at; pid:N, port:N, udp:N and tcp:N say
+    /// which
     #[arg(value_name = "PID|PORT")]
     pub(crate) whom: Asked,
-    /// End after so long [default: when it is told to, or the process ends]
+    /// End after this time [default: when told to, or when the process ends]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
     pub(crate) duration: Option<Nanos>,
     /// Requests slower than this percentile are slow

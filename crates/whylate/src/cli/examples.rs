@@ -16,8 +16,8 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Commands for a shell in a text: after `$ ` in a block, on as many lines as end with a backslash, and between
-/// backquotes.
+/// Commands for a shell in a text: after `$ ` in a block, on as many lines as end with a backslash, and
+/// between backquotes.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut in_block = false;
@@ -43,8 +43,8 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// Why the program does not take a command line. What it prints by itself (`--help`) it takes, and where a
-/// sentence names a command, the rest may be missing.
+/// Why the program does not take a command line. What it prints by itself (`--help`) it takes, and where
+/// a sentence names a command, the rest may be missing.
 fn refused(command: &str) -> Option<String> {
     let mut words = shlex::split(command)?;
     let to_another = words.iter().position(|word| matches!(word.as_str(), ">" | "|"));

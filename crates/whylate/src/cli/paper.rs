@@ -36,7 +36,7 @@ use crate::parse;
 /// Example: whylate paper killer2017 --quick --tools xdp,udp-block --import trex=stats.json
 ///
 /// Cost: hourglass2002 sixteen to twenty minutes of one CPU, two with --quick; load on that CPU for
-/// sections 5.3 and 5.4. pam2017 three and a half minutes of two CPUs, half a minute with --quick. killer2017
+/// sections 5.3 and 5.4. pam2017 three and a half minutes of two CPUs, some 20 s with --quick. killer2017
 /// has five runs of two minutes of everything, as the paper: six hours of two CPUs, eight minutes with
 /// --quick. How long is told before it begins.
 ///

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::net::sockopt;
 use whylate_clock::{Calibrator, HardwareCounter};
@@ -20,6 +20,7 @@ use whylate_model::{CpuId, Nanos};
 use whylate_port::{End, LinkOptions, Setup, Threads, Transport, Wait};
 use whylate_stats::rng::Rng;
 use whylate_sys::namespace;
+use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::signal::send_to_process;
 
 use crate::between::{Bed, Place};
@@ -153,8 +154,9 @@ impl Came {
 /// it is not in its counts: then nothing comes any more.
 fn has_passed_on(control: &Path, count: u64) {
     let mut orders = Orders::at(control);
-    let begun = Instant::now();
-    while begun.elapsed() < SILENCE {
+    let now = || Duration::from_nanos(clock_ns(Clock::Monotonic));
+    let begun = now();
+    while now().saturating_sub(begun) < SILENCE {
         let shown: serde_json::Value = serde_json::from_str(&orders.give("show")).unwrap();
         let counts = &shown["there"]["counts"];
         if counts["received"] == count && counts["waiting_at_the_end"] == 0 {

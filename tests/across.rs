@@ -261,7 +261,7 @@ fn where_nothing_comes_through_it_is_said_what_to_look_at_and_nothing_is_left() 
     let Some(bed) = bed("nothing", "bridge") else { return };
     // Up at both ends, and joined by nothing.
     ip(&bed, "device", "link set to-server nomaster");
-    for words in ["--port udp", "--port packet --both-ways"] {
+    let tried = |words: &str| {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("run");
         let all = format!("rtt --bed {} --across {words} {SHORT}", bed.0);
@@ -271,7 +271,13 @@ fn where_nothing_comes_through_it_is_said_what_to_look_at_and_nothing_is_left() 
         assert!(told.contains("does not come to the other"), "{words}: {told}");
         assert!(told.contains("whylate forward"), "{words}: {told}");
         assert!(!directory.exists(), "{words}: something was left behind");
-    }
+    };
+    // Nothing is measured: both are tried at once.
+    std::thread::scope(|scope| {
+        for words in ["--port udp", "--port packet --both-ways"] {
+            scope.spawn(move || tried(words));
+        }
+    });
 }
 
 /// A started `whylate WORDS`, killed with the test.

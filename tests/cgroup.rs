@@ -62,7 +62,7 @@ fn the_measuring_thread_is_inside_the_cgroup_and_the_housekeeping_is_not() {
     let Some(cpuset) = Cpuset::make(&cpus[1].to_string()) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let mut command = whylate(["gaps", "--duration", "4s", "--warmup", "200ms", "--cpus"]);
+    let mut command = whylate(["gaps", "--duration", "2s", "--warmup", "200ms", "--cpus"]);
     command.arg(format!("cgroup:/{}", cpuset.name)).arg("-o").arg(&directory);
     let mut started = Started::new(command);
     let measuring = started.measuring_thread();

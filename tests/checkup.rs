@@ -270,9 +270,9 @@ fn guards_and_housekeeping_hold_through_all_parts_and_counters_cover_them() {
 #[test]
 fn counters_of_proc_cover_what_was_measured_and_not_what_came_before() {
     let _alone = program::alone();
-    let warmup = Nanos(3 * Nanos::SECOND.0);
+    let warmup = Nanos(2 * Nanos::SECOND.0);
     let begun = clock_ns(Clock::Monotonic);
-    let Recorded { run, .. } = program::recorded("gaps --duration 300ms --warmup 3s --no-trace");
+    let Recorded { run, .. } = program::recorded("gaps --duration 100ms --warmup 2s --no-trace");
     let whole = Nanos(clock_ns(Clock::Monotonic) - begun);
     let gaps = &run.gaps[0];
     let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
@@ -301,7 +301,7 @@ fn restricted(cpus: &[CpuId], words: &[&str]) -> (Option<i32>, String, Run) {
 fn a_callers_affinity_says_what_is_measured_and_house_is_kept_outside_of_it() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
-    let words = ["gaps", "--duration", "500ms", "--warmup", "200ms", "--no-trace"];
+    let words = ["gaps", "--duration", "100ms", "--warmup", "50ms", "--no-trace"];
     let (_, said, run) = restricted(&[cpus[0]], &words);
     assert_eq!(run.gaps[0].cpu, cpus[0], "{said}");
     let crowded = |w: &Warning| matches!(w, Warning::NoHousekeepingCpu);

@@ -20,6 +20,7 @@ use whylate_model::{CpuId, Nanos};
 use whylate_port::{End, LinkOptions, Setup, Threads, Transport, Wait};
 use whylate_stats::rng::Rng;
 use whylate_sys::namespace;
+use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::signal::send_to_process;
 
 use crate::between::{Bed, Place};
@@ -36,6 +37,8 @@ const SERVER: &str = "198.18.0.2:7000";
 const BUFFER: usize = 64 << 20;
 /// Nothing comes any more after so long.
 const SILENCE: Duration = Duration::from_secs(2);
+/// What cannot come at all is waited for as long.
+const NOTHING: Duration = Duration::from_millis(500);
 /// What is there comes at once.
 const LOOK: Duration = Duration::from_millis(4);
 /// What must come has come after so long, on a busy machine too.
@@ -147,12 +150,28 @@ impl Came {
     }
 }
 
+/// Waits until a line that takes orders here has taken in so many frames and holds none. What was lost before
+/// it is not in its counts: then nothing comes any more.
+fn has_passed_on(control: &Path, count: u64) {
+    let mut orders = Orders::at(control);
+    let now = || Duration::from_nanos(clock_ns(Clock::Monotonic));
+    let begun = now();
+    while now().saturating_sub(begun) < SILENCE {
+        let shown: serde_json::Value = serde_json::from_str(&orders.give("show")).unwrap();
+        let counts = &shown["there"]["counts"];
+        if counts["received"] == count && counts["waiting_at_the_end"] == 0 {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
 /// Sends numbered datagrams, so many under way at most that there is room for all of them wherever they
 /// are; what came of them by the time that the line, which is stopped then, has passed on what it had.
 fn numbered(
     (client, server): &(UdpSocket, UdpSocket),
     count: u64,
-    delaying: Delaying,
+    (delaying, control): (Delaying, &Path),
 ) -> (Came, DelayLine) {
     const UNDER_WAY: u64 = 100;
     sockopt::set_socket_recv_buffer_size_force(server, BUFFER).unwrap();
@@ -173,8 +192,7 @@ fn numbered(
         take(&mut came);
         (sent == count).then_some(())
     });
-    // Of the last ones some are lost: what is not held back any more is not under way either.
-    thread::sleep(SILENCE);
+    has_passed_on(control, count);
     let line = delaying.stop();
     let of = line.directions[0].counts;
     until("all that passed has come", || {
@@ -197,17 +215,18 @@ fn sums(directory: &Path) -> [TruthSums; 2] {
 #[test]
 fn losses_duplicates_and_order_are_exactly_those_that_come_out() {
     let wanted = std::env::var("WHYLATE_TESTS_PACKETS").ok().map(|text| text.parse().unwrap());
-    let count: u64 = wanted.unwrap_or(10_000);
+    let count: u64 = wanted.unwrap_or(3_000);
     let _alone = program::alone();
     for backend in BACKENDS {
         let Some(bed) = Bed::new() else { return };
         let home = tempfile::tempdir().unwrap();
-        let directory = home.path().join("run");
+        let [directory, control] = ["run", "control"].map(|name| home.path().join(name));
         let cpu = last();
         let laws = "--delay 2ms --loss 0.02 --duplicate 0.03 --reorder 0.05 --seed 11";
-        let words = format!("--port {backend} --cpu {cpu} {laws} -o {}", directory.display());
+        let (run, orders) = (directory.display(), control.display());
+        let words = format!("--port {backend} --cpu {cpu} {laws} --control {orders} -o {run}");
         let delaying = Delaying::new(&bed, &words);
-        let (came, line) = numbered(&bed.sockets(), count, delaying);
+        let (came, line) = numbered(&bed.sockets(), count, (delaying, &control));
         closes(&line);
         let counts = line.directions[0].counts;
         let drops = line.ends[0].drops.iter().filter(|of| of.frames);
@@ -401,7 +420,7 @@ fn a_box_in_an_open_bed_carries_between_its_ends_and_nothing_passes_without_one(
             UdpSocket::bind(at).unwrap()
         });
         let socket = socket.join().unwrap();
-        socket.set_read_timeout(Some(SILENCE)).unwrap();
+        socket.set_read_timeout(Some(NOTHING)).unwrap();
         socket
     };
     let sockets = (socket("client", "198.18.0.1:7000"), socket("server", SERVER));
@@ -497,16 +516,18 @@ fn a_limited_rate_drops_what_would_wait_too_long_and_counts_it() {
     let _alone = program::alone();
     let Some(bed) = Bed::new() else { return };
     let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
+    let [directory, control] = ["run", "control"].map(|name| home.path().join(name));
     // A frame every millisecond, and one may wait for ten.
-    let delaying = Delaying::new(&bed, &format!("--rate 1kpps -o {}", directory.display()));
+    let (run, orders) = (directory.display(), control.display());
+    let delaying = Delaying::new(&bed, &format!("--rate 1kpps --control {orders} -o {run}"));
     let (client, server) = bed.sockets();
     for number in 0..SENT {
         client.send_to(&number.to_le_bytes(), SERVER).unwrap();
     }
-    server.set_read_timeout(Some(SILENCE)).unwrap();
-    let mut came = std::iter::from_fn(|| server.recv(&mut [0; 8]).ok()).count() as u64;
+    has_passed_on(&control, SENT);
     let line = delaying.stop();
+    server.set_read_timeout(Some(LOOK)).unwrap();
+    let mut came = std::iter::from_fn(|| server.recv(&mut [0; 8]).ok()).count() as u64;
     closes(&line);
     let counts = line.directions[0].counts;
     until("all that passed has come", || {

@@ -21,7 +21,7 @@ fn a_thread_moved_in_its_warm_up_is_noticed() {
     let Some(cpus) = needs::cpus(2) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = format!("gaps --no-trace --duration 500ms --warmup 3s --cpus {}", cpus[1]);
+    let words = format!("gaps --no-trace --duration 100ms --warmup 3s --cpus {}", cpus[1]);
     let mut command = whylate(words.split_whitespace());
     command.arg("-o").arg(&directory);
     let mut started = Started::new(command);
@@ -61,10 +61,11 @@ fn a_disk_that_fills_up_costs_neither_the_report_nor_what_was_measured() {
     }
     let Some(disk) = Mounted::new("size=6m") else { return };
     let directory = disk.0.path().join("run");
-    let started = measuring(&directory, "--checkpoint 500ms --format json");
+    let started = measuring(&directory, "--no-trace --checkpoint 200ms --format json");
     let checkpoint = checkpointed(&directory);
     fill(disk.0.path());
-    std::thread::sleep(Duration::from_secs(2));
+    // Some checkpoints long.
+    std::thread::sleep(Duration::from_secs(1));
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = crate::faults::finished(started);
     assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));

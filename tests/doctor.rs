@@ -117,8 +117,8 @@ fn a_recording_is_remembered_and_a_kernel_that_changed_since_is_found() {
     let doctor = || changed(&whylate("doctor --format json"));
     assert_eq!(doctor().level, Level::Unknown, "there was no recording");
     for words in [
-        "gaps --duration 200ms --warmup 500ms --no-trace -o first",
-        "gaps --duration 200ms --warmup 500ms --no-trace -o second",
+        "gaps --duration 100ms --warmup 50ms --no-trace -o first",
+        "gaps --duration 100ms --warmup 50ms --no-trace -o second",
     ] {
         let output = whylate(words);
         assert!(output.status.code().is_some_and(|code| [0, 4].contains(&code)), "{output:?}");
@@ -144,7 +144,7 @@ fn a_recording_that_cannot_be_remembered_is_one_line_and_no_failure() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let record = |name: &str, state: &str| {
-        let words = "gaps --duration 200ms --warmup 500ms --no-trace --format json -o";
+        let words = "gaps --duration 100ms --warmup 50ms --no-trace --format json -o";
         let mut command = program::whylate(words.split_whitespace());
         command.arg(home.path().join(name)).env("XDG_STATE_HOME", state).output().unwrap()
     };

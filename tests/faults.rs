@@ -207,7 +207,7 @@ fn without_privilege_gaps_are_measured_and_the_missing_capability_is_named() {
     if !needs::root() {
         return;
     }
-    let run = unprivileged("gaps --fifo --duration 2s --warmup 200ms");
+    let run = unprivileged("gaps --fifo --duration 1s --warmup 200ms");
     assert!(run.gaps.iter().all(|summary| summary.gaps > 0), "no gap was found");
     assert!(run.evidence.trace.is_none() && run.evidence.rseq, "{:?}", run.evidence);
     assert!(!run.causes.is_empty(), "nothing was inferred");
@@ -227,7 +227,8 @@ fn two_runs_at_once_both_end_and_know_of_each_other() {
     let home = tempfile::tempdir().unwrap();
     let start = |name: &str| {
         // Each looks for others at its checkpoints.
-        let words = "gaps --duration 3s --warmup 200ms --checkpoint 300ms --format json -o";
+        let words =
+            "gaps --duration 2s --warmup 200ms --no-trace --checkpoint 200ms --format json -o";
         let mut command = whylate(words.split(' '));
         command.arg(home.path().join(name)).stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
@@ -268,9 +269,9 @@ fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let mut started = measuring(&directory, "--checkpoint 500ms");
+    let mut started = measuring(&directory, "--checkpoint 200ms");
     checkpointed(&directory);
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(300));
     started.0.kill().unwrap();
     started.status();
 
@@ -307,7 +308,7 @@ fn the_next_start_removes_the_instance(dead: Pid) {
         tracefs.instances().unwrap().iter().filter(|name| name.starts_with(&of_the_dead)).count()
     };
     assert!(left(&tracefs) > 0, "the killed run had no trace instance to leave behind");
-    program::recorded("gaps --duration 500ms --warmup 200ms");
+    program::recorded("gaps --duration 100ms --warmup 50ms");
     assert_eq!(left(&tracefs), 0, "trace instances of the dead run are left");
 }
 
@@ -317,8 +318,8 @@ fn an_affinity_changed_from_outside_is_noticed() {
     let Some(cpus) = needs::cpus(2) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let mut started = measuring(&directory, &format!("--checkpoint 300ms --cpus {}", cpus[1]));
-    // The threads that compared the cost of tracing have ended by then.
+    let mut started =
+        measuring(&directory, &format!("--no-trace --checkpoint 200ms --cpus {}", cpus[1]));
     checkpoint_exists(&directory);
     until("a checkpoint tells of it", || {
         let _ = affinity::set_of(started.measuring_thread(), &cpus[..1]);
@@ -336,7 +337,7 @@ fn an_affinity_changed_from_outside_is_noticed() {
 /// The first checkpoint is written when the measurement proper begins.
 fn checkpoint_exists(directory: &Path) {
     until("the measurement begins", || directory.join("run.json").exists().then_some(()));
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(100));
 }
 
 #[test]
@@ -345,8 +346,9 @@ fn a_gap_above_the_stop_limit_ends_the_run_and_runs_the_command() {
     let home = tempfile::tempdir().unwrap();
     let (directory, touched) = (home.path().join("run"), home.path().join("touched"));
     let action = format!("command:touch {}", touched.display());
-    let words = ["gaps", "--duration", "60s", "--warmup", "200ms", "--threshold-stop", "1us"];
+    let words = ["gaps", "--no-trace", "--duration", "60s", "--warmup", "50ms"];
     let mut command = whylate(words);
+    command.args(["--threshold-stop", "1us"]);
     command.arg("--on-threshold").arg(action).arg("-o").arg(&directory);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
@@ -363,7 +365,7 @@ fn one_ctrl_c_ends_the_measurement_and_reports_it() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let started = measuring(&directory, "--format json");
+    let started = measuring(&directory, "--no-trace --format json");
     checkpoint_exists(&directory);
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = finished(started);
@@ -383,7 +385,8 @@ fn a_second_ctrl_c_gives_up_the_report() {
     // What is done at the first gap holds the end of the run back until both have come.
     let (held_text, go_text) = (held.display(), go.display());
     let action = format!("command:touch {held_text}; until [ -e {go_text} ]; do sleep 0.05; done");
-    let mut command = whylate("gaps --duration 60s --warmup 200ms --format json".split(' '));
+    let mut command =
+        whylate("gaps --no-trace --duration 60s --warmup 50ms --format json".split(' '));
     command.args(["--threshold-stop", "1us", "--on-threshold", &action, "-o"]).arg(&directory);
     let started = Started::new(command);
     until("the end of the run is held back", || held.exists().then_some(()));
@@ -419,7 +422,7 @@ fn the_hosts_settings_are_put_back_after_a_run() {
     let defaults = || std::fs::read_to_string("/proc/irq/default_smp_affinity").unwrap();
     let (before, affinity) = (defaults(), affinity::get_of(Pid(1)).unwrap());
     let words = format!(
-        "gaps --cpus {} --move-tasks --move-interrupts --duration 1s --warmup 200ms",
+        "gaps --cpus {} --move-tasks --move-interrupts --duration 100ms --warmup 50ms",
         CpuId(cpus[1].0)
     );
     program::recorded(&words);

@@ -24,19 +24,19 @@ fn the_closure_holds_for_the_chain_loop() {
 #[test]
 fn the_closure_holds_for_the_pair_loop() {
     let _alone = program::alone();
-    closes(&program::recorded("gaps --loop pair --duration 2s --warmup 200ms").run);
+    closes(&program::recorded("gaps --loop pair --duration 300ms --warmup 50ms").run);
 }
 
 #[test]
 fn the_closure_holds_while_the_loop_moves_memory() {
     let _alone = program::alone();
-    closes(&program::recorded("gaps --workload memmove:64KiB --duration 2s --warmup 200ms").run);
+    closes(&program::recorded("gaps --workload memmove:64KiB --duration 300ms --warmup 200ms").run);
 }
 
 #[test]
 fn the_closure_holds_for_floating_threads() {
     let _alone = program::alone();
-    let run = program::recorded("gaps --floating 2 --duration 2s --warmup 200ms").run;
+    let run = program::recorded("gaps --floating 2 --duration 300ms --warmup 50ms").run;
     assert_eq!(run.gaps.len(), 2, "one summary for each floating thread");
     closes(&run);
 }
@@ -150,7 +150,7 @@ fn a_self_test_keeps_what_it_injected_and_its_counts_are_parts_of_it() {
 }
 
 /// Long enough that the cost of tracing is compared.
-const PLAIN: &str = "gaps --duration 4s --warmup 500ms";
+const PLAIN: &str = "gaps --duration 3s --warmup 200ms";
 
 /// One plain run.
 fn plain() -> &'static Recorded {
@@ -162,7 +162,7 @@ fn plain() -> &'static Recorded {
 fn selftest() -> &'static Recorded {
     static RUN: OnceLock<Recorded> = OnceLock::new();
     // On a busy machine its own verdict may be that names were wrong.
-    let words = || format!("gaps --selftest --cpus {} --warmup 500ms", needs::last_cpu());
+    let words = || format!("gaps --selftest --cpus {} --warmup 200ms", needs::last_cpu());
     RUN.get_or_init(|| program::record_ending(&words(), &[0, 4]))
 }
 
@@ -172,7 +172,7 @@ fn a_run_states_the_time_it_was_asked_for() {
     let measures_it = |run: &Run| {
         let long_enough = |summary: &GapSummary| {
             let elapsed = summary.end.since(summary.start).to_nanos(run.clock.hz);
-            elapsed >= Nanos(4 * Nanos::SECOND.0 * 99 / 100)
+            elapsed >= Nanos(3 * Nanos::SECOND.0 * 99 / 100)
         };
         run.gaps.iter().all(long_enough)
     };

@@ -31,7 +31,7 @@ fn shortened(words: &str) -> String {
     if let Some(at) = all.iter().position(|word| *word == "-d") {
         all.drain(at..at + 2);
     }
-    format!("hourglass -d 150ms {}", all.join(" "))
+    format!("hourglass -d 100ms {}", all.join(" "))
 }
 
 /// A line of the execution trace.
@@ -153,7 +153,7 @@ fn every_job_of_the_papers_rate_monotonic_threads_is_a_hit_or_a_miss() {
 #[test]
 fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_leaves_out() {
     let _alone = program::alone();
-    let recorded = program::record_ending("hourglass -d 2s -n 2 -c -e 20 -a -w CPU", &[0, 4]);
+    let recorded = program::record_ending("hourglass -d 500ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
     let printed = printed(&recorded);
     assert_eq!((printed.trace.len(), printed.raw), (20, 20));
     let cut = recorded.run.warnings.iter().find_map(|warning| match warning {

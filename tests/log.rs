@@ -36,7 +36,7 @@ fn assert_whole(run: &Run, directory: &Path) {
 #[test]
 fn the_log_of_a_gap_run_holds_every_sample_of_its_report() {
     let _alone = program::alone();
-    let words = "gaps --duration 1s --warmup 200ms --distribution --checkpoint 300ms";
+    let words = "gaps --duration 500ms --warmup 50ms --distribution --checkpoint 200ms";
     let recorded = program::recorded(words);
     assert_whole(&recorded.run, &recorded.directory);
 }
@@ -54,7 +54,7 @@ fn the_log_of_a_checkup_holds_every_sample_of_its_report() {
 #[test]
 fn the_log_of_a_killed_run_holds_what_its_last_checkpoint_counts() {
     let _alone = program::alone();
-    killed_behind_a_checkpoint("gaps --warmup 200ms", |run| {
+    killed_behind_a_checkpoint("gaps --warmup 50ms --no-trace", |run| {
         run.series.iter().any(|series| series.n > 0)
     });
 }

@@ -11,7 +11,7 @@ use crate::program;
 #[test]
 fn report_prints_what_the_recording_printed() {
     let _alone = program::alone();
-    let recorded = program::recorded("gaps --duration 2s --warmup 200ms");
+    let recorded = program::recorded("gaps --duration 500ms --warmup 50ms");
     let printed = String::from_utf8(recorded.output.stdout.clone()).unwrap();
     let (first, _) = printed.split_once("\nRun directory: ").unwrap();
     let again = program::reported(&recorded.directory, &[]);
@@ -21,7 +21,7 @@ fn report_prints_what_the_recording_printed() {
 #[test]
 fn a_recording_leaves_its_page_and_report_writes_the_same() {
     let _alone = program::alone();
-    let recorded = program::recorded("gaps --duration 2s --warmup 200ms");
+    let recorded = program::recorded("gaps --duration 500ms --warmup 50ms");
     let left = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
     assert!(left.contains(&escaped(&whylate_report::answer(&recorded.run))));
     let again = recorded.directory.join("again.html");
@@ -37,8 +37,8 @@ fn a_set_of_threads_leaves_its_page_by_either_command() {
     // On one CPU they switch with each other.
     let cpu = affinity::get()[0];
     for words in [
-        format!("threads --thread CPU --thread CPU --cpus {cpu} --duration 1s"),
-        "hourglass -n 2 -d 1s -a -p NORMAL -w CPU".to_owned(),
+        format!("threads --thread CPU --thread CPU --cpus {cpu} --duration 300ms"),
+        "hourglass -n 2 -d 300ms -a -p NORMAL -w CPU".to_owned(),
     ] {
         let recorded = program::recorded(&words);
         let left = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();

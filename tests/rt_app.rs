@@ -69,7 +69,7 @@ fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("run");
         // The only one that is busy by the clock needs a whole pass.
-        let duration = if shown.contains("example7") { "700ms" } else { "200ms" };
+        let duration = if shown.contains("example7") { "700ms" } else { "100ms" };
         let output = whylate(["threads", &shown, "--duration", duration, "-o"])
             .arg(&directory)
             .output()
@@ -141,7 +141,7 @@ fn a_thread_that_keeps_busy_beside_a_hog_is_told_by_the_clock_and_by_what_it_rec
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(1) else { return };
     let cpu = cpus[cpus.len() - 1];
-    let recorded = recorded(&format!("threads {} --cpus {cpu}", own("busy")));
+    let recorded = recorded(&format!("threads {} --cpus {cpu} --duration 300ms", own("busy")));
     let [busy, hog] = recorded.run.threads.as_slice() else { panic!("two threads") };
     assert!(is_busy_by_the_clock(busy, &busy.phases[0]));
     [busy, hog].into_iter().for_each(steps_add_up);
@@ -156,7 +156,7 @@ fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
     let example = example.display().to_string();
     let feasible = own("periods");
     let (heavy, light) = ("PERIODIC 5ms 8ms, name a", "PERIODIC 4ms 8ms, name b");
-    let hourglass = "hourglass -d 500ms -n 2 -t 0 -p RTMED -w PERIODIC 5ms 8ms -t 1 -p RTLOW -w \
+    let hourglass = "hourglass -d 100ms -n 2 -t 0 -p RTMED -w PERIODIC 5ms 8ms -t 1 -p RTLOW -w \
                      PERIODIC 4ms 8ms";
     let hourglass: Vec<&str> = hourglass.split_whitespace().collect();
     let words = |words: &[&'static str]| words.to_vec();
@@ -167,7 +167,7 @@ fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
                 "--cpus",
                 "0",
                 "--duration",
-                "500ms",
+                "100ms",
                 "--thread",
                 heavy,
                 "--thread",
@@ -176,8 +176,8 @@ fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
             Some(2),
         ),
         (hourglass, Some(2)),
-        (vec!["threads", &example, "--cpus", "0", "--duration", "700ms"], Some(12)),
-        (vec!["threads", &feasible, "--cpus", "0", "--duration", "500ms"], None),
+        (vec!["threads", &example, "--cpus", "0", "--duration", "100ms"], Some(12)),
+        (vec!["threads", &feasible, "--cpus", "0", "--duration", "100ms"], None),
     ] {
         if words.contains(&example.as_str()) && shipped().is_empty() {
             needs::missing("the examples of the package rt-app are not installed");

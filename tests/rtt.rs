@@ -133,12 +133,11 @@ fn departures_of_a_poisson_process_are_held_against_it_and_those_of_no_other() {
 #[test]
 fn a_reflector_that_dies_ends_the_run_and_what_was_measured_is_kept() {
     let _alone = program::alone();
-    if needs::cpus(2).is_none() {
-        return;
-    }
+    let Some(cpus) = needs::cpus(2) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let mut command = whylate("rtt --rate 1kpps --duration 4m --warmup 50ms".split(' '));
+    let words = format!("rtt --rate 1kpps --duration 4m --warmup 50ms {}", requests::apart(&cpus));
+    let mut command = whylate(words.split(' '));
     command.arg("-o").arg(&directory).stdout(std::process::Stdio::piped());
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let reflector = program::reflector_of(child.id());

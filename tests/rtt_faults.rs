@@ -101,18 +101,25 @@ fn sent(bed: &Bed) -> Option<u64> {
 fn a_peer_that_is_silent_or_answers_garbage_is_named_with_the_time_tried() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
     let silent = Peer::new(|_| Vec::new());
     let garbage = Peer::new(|_| vec![0xa5; 300]);
-    for peer in [&silent, &garbage] {
+    let named = |(peer, directory): (&Peer, &str)| {
         let mut command = Command::new(program::path());
         command.args(["rtt", &peer.at]);
+        let directory = home.path().join(directory);
         let text = refused(command, &directory, &["no reflector answered", &peer.at]);
         // On a busy machine the last look comes later.
         let (_, tried) = text.split_once(" within ").expect("how long it was tried");
         let (seconds, _) = tried.split_once("s:").expect("seconds");
         assert!(seconds.parse::<f64>().is_ok_and(|seconds| seconds >= 5.0), "{text}");
-    }
+    };
+    // Nothing is measured: both are tried at once.
+    thread::scope(|scope| {
+        for tried in [(&silent, "silent"), (&garbage, "garbage")] {
+            scope.spawn(move || named(tried));
+        }
+    });
+    let directory = home.path().join("run");
     let mut command = Command::new(program::path());
     command.args(["rtt", &silent.at, "--interface", "nosuchport"]);
     refused(command, &directory, &["`nosuchport`", "ip link"]);
@@ -169,7 +176,7 @@ fn interfaces_routes_and_mtus_that_will_not_do_are_named_with_what_to_do() {
 /// A recording through a bed whose path becomes too narrow once something was measured, and what it said.
 fn narrowed(bed: &Bed, way: &str, directory: &Path) -> (Run, String) {
     let words = format!(
-        "rtt --bed {} --rate 200pps --size 1400 --dont-fragment --duration 4s --warmup 100ms \
+        "rtt --bed {} --rate 800pps --size 1400 --dont-fragment --duration 1s --warmup 100ms \
          --no-trace {way}",
         bed.0
     );

@@ -25,7 +25,8 @@ use whylate_sys::signal::send_to_process;
 
 use crate::needs;
 use crate::program::{self, Beside, record_ending, said, until, whylate};
-use crate::requests::{SIGKILL, both_ends_spin, flow, logged, series};
+use crate::requests::{SIGKILL, apart, both_ends_spin, flow, logged, series};
+use crate::tasks::Task;
 
 /// A started `whylate WORDS`, killed with the test.
 struct Started(Child);
@@ -249,7 +250,7 @@ fn odd_messages_stand_in_a_capture_that_another_reader_opens_each_with_its_comme
     let (at, server) = planting_server();
     let before = clock_ns(Clock::Realtime);
     // So few that a socket has room for all of them.
-    let words = format!("rtt {at} --rate 100pps --duration 300ms --warmup 50ms --timeout 2s");
+    let words = format!("rtt {at} --rate 100pps --duration 300ms --warmup 50ms --timeout 1s");
     let recorded = record_ending(&words, &[0, 4]);
     let after = clock_ns(Clock::Realtime);
     assert_eq!(server.end(), [TWICE, NEVER, FOREIGN], "{}", said(&recorded.output));
@@ -265,7 +266,7 @@ fn odd_messages_stand_in_a_capture_that_another_reader_opens_each_with_its_comme
     let twice = find("request 5: second reply, ");
     assert_eq!((twice.bytes[9], twice.length), (17, 28 + 64), "UDP");
     assert_eq!(twice.bytes[20..22], port.to_be_bytes(), "from the server");
-    let lost = find("request 11: no reply within 2.00s");
+    let lost = find("request 11: no reply within 1.00s");
     assert_eq!(lost.bytes[22..24], port.to_be_bytes(), "to the server");
     assert_eq!(lost.bytes[28..32], *b"wlat", "the request as it left");
     assert_eq!(lost.bytes[28 + 16..28 + 24], 11_u64.to_be_bytes());
@@ -315,12 +316,11 @@ fn every_request_is_in_the_log_that_was_asked_for_with_the_times_of_the_histogra
 #[test]
 fn a_client_that_is_killed_leaves_a_readable_run_and_no_reflector() {
     let _alone = program::alone();
-    if needs::cpus(2).is_none() {
-        return;
-    }
+    let Some(cpus) = needs::cpus(2) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = "rtt --rate 1kpps --duration 20s --warmup 50ms --log-packets -o";
+    let words = "rtt --rate 1kpps --duration 60s --warmup 50ms --log-packets";
+    let words = format!("{words} {} -o", apart(&cpus));
     let path = directory.display().to_string();
     let client = Started::new(words.split(' ').chain([path.as_str()]));
     let reflector = program::reflector_of(client.0.id());
@@ -384,9 +384,11 @@ fn another_hosts_reflector_tells_its_share_in_nanoseconds_and_its_end_ends_the_r
     assert!(other.residence_median <= median, "{other:?} {median}");
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run").display().to_string();
-    let client = ["rtt", &at, "--duration", "4m", "--warmup", "10ms", "-o", &path];
-    let mut client = Started::new(client);
-    until("it is measured", || Path::new(&path).join("run.json").exists().then_some(()));
+    let words = format!("rtt {at} --rate 5kpps --wait block --duration 4m --warmup 10ms -o {path}");
+    let mut client = Started::new(words.split(' '));
+    // It sleeps once for each message, and for fewer than fifty of the warm-up.
+    let measures = Task::named(client.0.id(), "whylate-part");
+    until("it is measured", || (measures.sleeps()? > 3_000).then_some(()));
     drop(reflector);
     let status = until("the run ends", || client.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(4));

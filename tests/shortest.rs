@@ -19,7 +19,7 @@ use crate::program::{self, Recorded, recorded};
 use crate::requests::{Bed, flow};
 
 /// Enough to see that everything comes, in a fraction of a second.
-const SHORT: &str = "--rate 1kpps --duration 300ms --warmup 50ms --no-trace";
+const SHORT: &str = "--rate 1kpps --duration 100ms --warmup 20ms --no-trace";
 /// Bytes before a message: Ethernet 14, IPv4 20, UDP 8. A tap does not see the check sequence, of 4.
 const BEFORE: usize = 14 + 20 + 8;
 const UDP: u8 = 17;

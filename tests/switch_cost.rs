@@ -47,15 +47,15 @@ fn kinds_of_switches_take_turns_and_numbers_log_report_and_prediction_are_one() 
     if !needs::root() || !may_yield() {
         return;
     }
-    let recorded = recorded("switch-cost --direct --duration 1s --no-dma-latency");
+    let recorded = recorded("switch-cost --direct --duration 600ms --no-dma-latency");
     let run = &recorded.run;
     for between in [Between::Threads, Between::Processes] {
         for how in [How::Involuntary, How::Yield, How::HandOff] {
             let of = row(run, between, how);
             // In turns, so that what drifts is in all of them; the interval is no narrower than
             // that of the cluster.
-            let over = of.repetitions.as_ref().expect("half of 1 s is five repetitions");
-            assert!(over.medians.len() <= 5, "{over:?}");
+            let over = of.repetitions.as_ref().expect("half of 600 ms is three repetitions");
+            assert!(over.medians.len() <= 3, "{over:?}");
             let width = |(low, high): (Nanos, Nanos)| high.0 - low.0;
             if let (Some(whole), Some(of_those)) = (of.interval(), over.interval) {
                 assert!(width(of_those) <= width(whole), "{of:?}");
@@ -209,7 +209,7 @@ fn without_real_time_priority_yielding_is_refused_by_name_and_the_rest_is_measur
     // Root without the capability, and without the limit that would stand in for it.
     command.args(["--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"]);
     command.arg(program::path());
-    command.args(["switch-cost", "--duration", "400ms", "--no-trace", "--sizes", "16KiB"]);
+    command.args(["switch-cost", "--duration", "200ms", "--no-trace", "--sizes", "16KiB"]);
     command.args(["--trials", "2", "--trial", "20ms", "--no-dma-latency", "-o"]).arg(&directory);
     let output = command.env("XDG_STATE_HOME", program::state()).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
@@ -337,7 +337,7 @@ fn an_affinity_that_is_changed_from_outside_spoils_trust() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let last = cpus[cpus.len() - 1].to_string();
-    let mut command = whylate(["switch-cost", "--direct", "--duration", "1s", "--no-trace"]);
+    let mut command = whylate(["switch-cost", "--direct", "--duration", "300ms", "--no-trace"]);
     command.args(["--cpus", &last, "--no-dma-latency", "-o"]).arg(&directory);
     let mut started = Started::new(command);
     let pid = started.pid();

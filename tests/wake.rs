@@ -16,6 +16,7 @@ use crate::program::{self, recorded, said, until, whylate};
 use crate::stalls::Stalls;
 
 const MS: u64 = 1_000_000;
+const SIGINT: i32 = 2;
 
 /// The CPU that is measured.
 fn measured() -> Option<CpuId> {
@@ -127,7 +128,7 @@ fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
     if !needs::root() {
         return;
     }
-    let quiet = recorded(&format!("wake --cpus {cpu} --duration 1s --load net"));
+    let quiet = recorded(&format!("wake --cpus {cpu} --duration 300ms --load net"));
     let load = &quiet.run.loads[0];
     assert_eq!((load.load.as_str(), load.unit.as_str()), ("net", "bytes"));
     assert!(load.amount > 0 && !load.ended_early, "{load:?}");
@@ -135,7 +136,7 @@ fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
 
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = format!("wake --cpus {cpu} --duration 5s --load cpu:20% -o");
+    let words = format!("wake --cpus {cpu} --duration 60s --checkpoint 300ms --load cpu:20% -o");
     let mut command = whylate(words.split_whitespace());
     command.arg(&directory);
     let mut started = program::Started::new(command);
@@ -150,10 +151,15 @@ fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
     });
     let killed = Command::new("kill").args(["-KILL", &child.to_string()]).status().unwrap();
     assert!(killed.success());
-    assert_eq!(started.status(), Some(4), "not to be relied on");
-    let run = program::read(&directory);
     let told =
         |warning: &Warning| matches!(warning, Warning::LoadEnded { load, .. } if load == "cpu");
+    until("a checkpoint tells of it", || {
+        let run = RunDir::open(&directory).ok()?.read_run().ok()?;
+        run.warnings.iter().any(told).then_some(())
+    });
+    whylate_sys::signal::send_to_process(pid, SIGINT).unwrap();
+    assert_eq!(started.status(), Some(4), "not to be relied on");
+    let run = program::read(&directory);
     assert!(run.warnings.iter().any(told), "{:?}", run.warnings);
     assert!(run.loads[0].ended_early);
 }

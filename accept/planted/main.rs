@@ -88,8 +88,20 @@ const USUAL: [&Figure; 10] = [
     &Figure { name: "last", ..FIGURE },
 ];
 
-const BY_NAME: [&Figure; 2] = [
+/// Goes on for ever with somebody beside it, unless it may end.
+fn goes_on(round: Round) -> Result<Vec<Reading>, String> {
+    let root = PathBuf::from(std::env::var_os("PLANTED_ROOT").unwrap_or_default());
+    if round.number == 2 && !root.join("tmp/may-end").exists() {
+        sleeper();
+        for_ever()
+    }
+    counts(round)
+}
+
+const BY_NAME: [&Figure; 3] = [
     &Figure { name: "takes_long", rounds: 1, ..FIGURE },
+    // No deadline ends it before it is interrupted.
+    &Figure { name: "goes_on", seconds: 600.0, round: goes_on, ..FIGURE },
     &Figure { name: "is_interrupted", rounds: 1, round: |_| by(Signal::TERM), ..FIGURE },
 ];
 

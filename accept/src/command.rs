@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::figure::{Figure, LEAST_DEADLINE};
+use crate::interrupt::{self, Interrupted};
 use crate::journal::Journal;
 use crate::round::{self, Apart};
 use crate::{driver, state, suite, table};
@@ -56,7 +57,8 @@ impl<'a> Stock<'a> {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("accept: {error:#}");
-                ExitCode::FAILURE
+                let interrupted = error.is::<Interrupted>();
+                if interrupted { ExitCode::from(interrupt::STATUS) } else { ExitCode::FAILURE }
             }
         }
     }
@@ -145,6 +147,8 @@ impl<'a> Stock<'a> {
             bail!("{} is not there: cargo build --release", missing.display());
         }
         let _held = (!suite::is_held()).then(|| suite::hold_in(&self.machine, &suite::say));
+        // Until here it ends as any program does.
+        interrupt::listen()?;
         let folder = self.root.join("target/accept");
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let journal = folder.join("rounds.jsonl");

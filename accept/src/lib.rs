@@ -8,6 +8,7 @@ pub mod command;
 pub mod conditions;
 pub mod driver;
 pub mod figure;
+mod interrupt;
 pub mod journal;
 pub mod judge;
 pub mod process;

@@ -1,4 +1,5 @@
-//! Runs a process until it ends or its time is over, and ends with it whatever it started.
+//! Runs a process until it ends, its time is over or this one is interrupted, and ends with it whatever it
+//! started.
 //!
 //! Whoever loses its parent becomes a child of this process, so that all that was started can be found. What
 //! descended from this process before is left alone; what the kernel does not let go of is left, and told.
@@ -12,6 +13,8 @@ use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 use whylate_sys::nanosleep::{Clock, clock_ns};
 
+use crate::interrupt;
+
 /// How long what is asked to end has to do it, and then how long the kernel.
 const ASKED: Duration = Duration::from_secs(5);
 const KILLED: Duration = Duration::from_secs(10);
@@ -20,12 +23,22 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 /// What became of a process.
 #[derive(Debug)]
 pub struct Ended {
-    /// How it ended; none where its time was over before.
+    /// How it ended; none where its time was over before, or this process was interrupted.
     pub status: Option<ExitStatus>,
-    /// Names of processes that it left, or had when its time was over: ended, too.
+    /// Was this process interrupted meanwhile?
+    pub interrupted: bool,
+    /// Names of processes that it left, or had when it was to end: ended, too.
     pub left: Vec<String>,
     /// Names of those that did not end.
     pub remain: Vec<String>,
+}
+
+/// What is waited for.
+pub(crate) enum News {
+    /// It has ended.
+    Ended(std::io::Result<ExitStatus>),
+    /// This process is to end.
+    Interrupted,
 }
 
 /// Runs this, for no longer than `limit`.
@@ -35,13 +48,16 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
     let child = command.stdin(Stdio::null()).spawn();
     let mut child = child.with_context(|| format!("{command:?}"))?;
     let (tell, told) = mpsc::channel();
+    interrupt::tell(tell.clone());
     // This thread sleeps meanwhile: looking again and again would take from what is measured.
     let waiting = std::thread::spawn(move || {
-        let _ = tell.send(child.wait());
+        let _ = tell.send(News::Ended(child.wait()));
     });
-    let mut status = None;
-    if let Ok(ended) = told.recv_timeout(limit) {
-        status = Some(ended.with_context(|| format!("{command:?}"))?);
+    let (mut status, mut interrupted) = (None, false);
+    match told.recv_timeout(limit) {
+        Ok(News::Ended(ended)) => status = Some(ended.with_context(|| format!("{command:?}"))?),
+        Ok(News::Interrupted) => interrupted = true,
+        Err(_) => {}
     }
     let started = || {
         let mut all = descendants();
@@ -55,7 +71,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
         let _ = waiting.join();
     }
     reap();
-    Ok(Ended { status, left, remain })
+    Ok(Ended { status, interrupted, left, remain })
 }
 
 /// Sends a signal to all and waits for their end; the names of those that it was sent to.

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::driver::Taker;
 use crate::figure::{Figure, Reading, Round};
+use crate::interrupt::Interrupted;
 use crate::journal::Outcome;
 use crate::process::{self, Ended};
 use crate::suite;
@@ -120,11 +121,14 @@ impl Apart {
             return Ok(Asked::Said(serde_json::from_str(&text)?));
         }
         suite::mend(&self.machine);
+        if ended.interrupted {
+            bail!(Interrupted(shown("what it had has ended:", &ended.left)));
+        }
         match ended.status {
             None => Ok(Asked::Hung(ended)),
             // They are sent to a whole group, and mean all of it.
             Some(status) if matches!(status.signal(), Some(1 | 2 | 15)) => {
-                bail!("interrupted: {status}")
+                bail!(Interrupted(status.to_string()))
             }
             Some(status) => Ok(Asked::Died(status)),
         }
@@ -154,13 +158,17 @@ impl Taker for Apart {
 /// Of a round that had to be ended.
 fn hung(ended: &Ended, limit: Duration) -> String {
     let mut text = format!("no end within {} s", limit.as_secs());
-    let shown = |what: &str, names: &[String]| match names {
-        [] => String::new(),
-        names => format!("{what} {}", names.join(", ")),
-    };
     text.push_str(&shown("; ended with", &ended.left));
     text.push_str(&shown("; still there:", &ended.remain));
     text
+}
+
+/// Names, where there are some, with a word about them.
+fn shown(what: &str, names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!("{what} {}", names.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -222,9 +230,10 @@ mod tests {
         let least = Duration::from_secs(180);
         assert_eq!(FIGURE.deadline(least), Duration::from_secs(250));
         assert_eq!(Figure { seconds: 9.0, ..FIGURE }.deadline(least), least);
-        let ended = Ended { status: None, left: vec!["a".into(), "b".into()], remain: vec![] };
+        let over = Ended { status: None, interrupted: false, left: vec![], remain: vec![] };
+        let ended = Ended { left: vec!["a".into(), "b".into()], ..over };
         assert_eq!(hung(&ended, least), "no end within 180 s; ended with a, b");
-        let ended = Ended { status: None, left: vec![], remain: vec!["disk".into()] };
+        let ended = Ended { left: vec![], remain: vec!["disk".into()], ..ended };
         assert_eq!(hung(&ended, least), "no end within 180 s; still there: disk");
     }
 }

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use accept::state;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A setting of the planted machine.
@@ -139,9 +141,65 @@ fn rounds_that_hang_crash_or_say_nothing_have_failed_and_the_run_goes_on_without
 fn a_round_that_was_interrupted_is_not_set_down_and_ends_the_run() {
     let repository = repository();
     let output = planted(repository.path(), &["is_interrupted"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(130));
     assert!(text(&output.stderr).contains("interrupted: signal: 15"), "{}", text(&output.stderr));
     assert_eq!(rounds(repository.path()), 0);
+}
+
+#[test]
+fn one_that_is_interrupted_ends_its_round_keeps_those_that_are_whole_and_goes_on_where_it_was() {
+    let repository = repository();
+    let root = repository.path();
+    // As a shell starts what it sends behind: with SIGINT ignored.
+    let mut command = planted(root, &[]);
+    let words = r#"trap "" INT; exec "$0" counts goes_on"#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", words]).arg(command.get_program());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let quiet = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut driver = quiet.spawn().unwrap();
+    until("two rounds are there and a third goes on", || rounds(root) == 8 && sleepers(root) == 1);
+    let pid = Pid::from_child(&driver);
+    kill_process(pid, Signal::INT).unwrap();
+    until("it ends", || driver.try_wait().unwrap().is_some());
+    assert_eq!(driver.wait().unwrap().code(), Some(130));
+    let mut said = String::new();
+    driver.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("accept: interrupted"), "{said}");
+    assert_eq!((sleepers(root), rounds(root)), (0, 8), "{said}");
+    // The table has what is whole, and nothing of what is not.
+    let table = || {
+        let newest = accept::table::newest(&root.join("acceptance")).unwrap().unwrap();
+        std::fs::read_to_string(newest).unwrap()
+    };
+    let row = |table: &str, name: &str| {
+        let begins = format!("| `{name}` | ");
+        table.lines().find(|line| line.starts_with(&begins)).map(str::to_owned)
+    };
+    let half = table();
+    assert!(row(&half, "counts").unwrap().contains("n 6"), "{half}");
+    assert!(!row(&half, "goes_on").unwrap().contains("n 2"), "{half}");
+    std::fs::write(root.join("tmp/may-end"), "").unwrap();
+    command.args(["counts", "goes_on"]);
+    assert!(command.output().unwrap().status.success());
+    assert_eq!(rounds(root), 12);
+    assert!(row(&table(), "goes_on").unwrap().contains("n 6"), "{}", table());
+}
+
+/// Waits for something to come true.
+fn until(what: &str, mut look: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if look() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited a minute in vain until {what}")
 }
 
 #[test]

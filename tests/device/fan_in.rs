@@ -78,8 +78,8 @@ fn ports_that_are_named_send_together_by_their_names_and_one_that_is_absent_is_r
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("narrow");
-    let words = format!("{} --fan-in-takes 10Mbit/s@L2", narrow::PORTS);
-    let output = narrow::measured(&bed, (&words, "200ms"), &directory);
+    let words = format!("--rounds 1 {} --fan-in-takes 10Mbit/s@L2", narrow::PORTS);
+    let output = narrow::measured(&bed, (&words, "100ms"), &directory);
     assert!(MEASURED.contains(&output.status.code().unwrap_or(-1)), "{}", said(&output));
     let of = program::read(&directory).device.expect("a device");
     every_subset_adds_up(&of);
@@ -95,7 +95,7 @@ fn ports_that_are_named_send_together_by_their_names_and_one_that_is_absent_is_r
     }
     let directory = home.path().join("none");
     let words = "--fan-in-from s0,never-was --fan-in-to d0";
-    let output = narrow::measured(&bed, (words, "200ms"), &directory);
+    let output = narrow::measured(&bed, (words, "100ms"), &directory);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("no interface `never-was`"), "{}", said(&output));
     assert!(!directory.exists(), "nothing was measured, and something is left");

@@ -15,7 +15,7 @@ pub(crate) const PORTS: &str = "--fan-in-from s0,s1,s2 --fan-in-to d0";
 /// `whylate device` between them, of which each measurement takes so long; its run is in this directory.
 pub(crate) fn measured(bed: &Bed, (words, length): (&str, &str), directory: &Path) -> Output {
     let usual = format!(
-        "device --box between --interfaces s0,d0 --sizes 128 --rate 1kpps --rounds 3 --duration {length} \
+        "device --box between --interfaces s0,d0 --sizes 128 --rate 1kpps --duration {length} \
          --warmup 50ms --no-throughput --seed 5"
     );
     let mut command = whylate(usual.split_whitespace().chain(words.split_whitespace()));

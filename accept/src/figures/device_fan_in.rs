@@ -98,8 +98,11 @@ fn measured(words: &str) -> Device {
 fn named(bed: &Bed, words: &str) -> Device {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let output =
-        narrow::measured(bed, (&format!("{} {words}", narrow::PORTS), "500ms"), &directory);
+    let output = narrow::measured(
+        bed,
+        (&format!("--rounds 3 {} {words}", narrow::PORTS), "500ms"),
+        &directory,
+    );
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     *read(&directory).device.expect("a device")
 }

@@ -29,13 +29,13 @@ const PAPER: Known = Known {
         Experiment {
             place: "4",
             title: "host latency: how long a request stays in a host, from driver to driver",
-            seconds: (35, 8),
+            seconds: (35, 4),
             run: host::run,
         },
         Experiment {
             place: "6a",
             title: "client and server over UDP, and where the time goes",
-            seconds: (160, 28),
+            seconds: (160, 17),
             run: client_server::run,
         },
     ],

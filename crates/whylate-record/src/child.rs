@@ -14,12 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
 use whylate_model::{CpuId, Pid};
 use whylate_net::lab::{Bed, Role};
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::{affinity, signal};
 
-/// A child ends by itself; this often it is looked at whether it is to end before.
+/// A child that is waited for ends by itself; this often it is looked at whether it is to end before.
 const LOOK: Duration = Duration::from_millis(100);
 /// Whoever waits for a word of a child looks this often: it is about to begin.
 const LISTEN: Duration = Duration::from_millis(10);
@@ -257,7 +259,7 @@ impl Running {
                 let _ = self.child.kill();
                 killed = true;
             }
-            thread::sleep(LOOK);
+            self.until_it_ends(LOOK);
         }
         self.ended(killed)
     }
@@ -275,9 +277,22 @@ impl Running {
                 let _ = self.child.kill();
                 killed = true;
             }
-            thread::sleep(LISTEN);
+            self.until_it_ends(LISTEN);
         }
         self.ended(killed)
+    }
+
+    /// Sleeps for so long, or until it has ended: nobody waits longer than it takes.
+    fn until_it_ends(&self, most: Duration) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let (Ok(child), Ok(most_of_it)) =
+            (pidfd_open(pid, PidfdFlags::empty()), Timespec::try_from(most))
+        else {
+            // Kernels before 5.3.
+            return thread::sleep(most);
+        };
+        // A signal wakes it up as well: who sleeps here looks again.
+        let _ = poll(&mut [PollFd::new(&child, PollFlags::IN)], Some(&most_of_it));
     }
 
     /// Ends it as Ctrl-C does. Where it has gone meanwhile there is nobody to tell.
@@ -438,6 +453,18 @@ mod tests {
         let gone = Program::whylate(Path::new("/nowhere/whylate"), "rtt").run(&GO_ON, None);
         let error = gone.unwrap_err().to_string();
         assert!(error.starts_with("whylate rtt: it did not start"), "{error}");
+    }
+
+    #[test]
+    fn who_waits_for_a_child_goes_on_as_soon_as_it_has_ended() {
+        const LONG: Duration = Duration::from_secs(120);
+        let mut child = shell("exit 0").start().unwrap();
+        let begun = now();
+        child.until_it_ends(LONG);
+        assert!(child.is_over() && now() - begun < nanos(LONG), "its time was waited for");
+        let mut goes_on = shell("exec sleep 600").start().unwrap();
+        goes_on.until_it_ends(LISTEN);
+        assert!(!goes_on.is_over());
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! What this process has changed on the host, on disk before it changes.
+//! What this process has changed on the host, in a file before it changes.
 //!
 //! One JSON file per process, named by process id and start time, in a directory that only its
-//! owner may enter. Each entry says how to take one change back ([`Undo`]); it is written and
-//! synced before the change is made and struck after it was taken back. So whenever the process
+//! owner may enter. Each entry says how to take one change back ([`Undo`]); it is written
+//! before the change is made and struck after it was taken back. So whenever the process
 //! dies, the file lists at least what is left to undo, and [`recover`] of the next start undoes it.
+//!
+//! No disk is waited for: what the kernel was given outlives the process, and where the kernel goes the
+//! changes go with it.
 //!
 //! The file exists from the first moment of a run, also without entries: [`crate::another`] finds
 //! other runs by it.
@@ -119,7 +122,7 @@ impl Journal {
         Ok(Self(Arc::new(Mutex::new(inner))))
     }
 
-    /// Announces a change. Make it only when this returned `Ok`: then the entry is on disk.
+    /// Announces a change. Make it only when this returned `Ok`: then the entry is in the file.
     pub fn record(&self, undo: Undo) -> Result<EntryId, HostError> {
         self.append(vec![undo]).map(|ids| EntryId(ids.start))
     }
@@ -204,9 +207,8 @@ fn write_record(directory: &File, record: &Record) -> io::Result<()> {
     let mode = Mode::RUSR | Mode::WUSR;
     let mut file = File::from(rustix::fs::openat(directory, &fresh, flags, mode)?);
     file.write_all(&text)?;
-    file.sync_all()?;
     rustix::fs::renameat(directory, &fresh, directory, &name)?;
-    directory.sync_all()
+    Ok(())
 }
 
 fn boot_id() -> String {

@@ -15,7 +15,7 @@ use crate::bench::{Bench, Times};
 use crate::rows::{Filled, row};
 
 /// Each part; the paper's is a million packets.
-const TIMES: Times = Times { usual: 30, quick: 4 };
+const TIMES: Times = Times { usual: 30, quick: 2 };
 /// The next request leaves when the reply has come, as in the paper; both ends sleep for messages.
 const CLOSED: &str = "--arrivals closed --wait block";
 /// The same where both ends look for messages and never sleep.

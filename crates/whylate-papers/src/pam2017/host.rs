@@ -18,7 +18,7 @@ use crate::PaperError;
 use crate::bench::{Bench, Times};
 
 /// The paper's is a million packets.
-const TIMES: Times = Times { usual: 30, quick: 5 };
+const TIMES: Times = Times { usual: 30, quick: 2 };
 /// One under way as in a closed loop, and no more a second than what looks at each of them can follow.
 pub(super) const ONE_AT_A_TIME: &str = "--outstanding 1 --rate 4kpps --wait block";
 /// Requests that are read again: more than minutes make of them.

@@ -28,8 +28,10 @@ use crate::RecordError;
 use crate::progress::{Progress, Step};
 use crate::workbench::Workbench;
 
-/// Time that finding the threshold takes, for each CPU and kind of work.
+/// Time that finding the threshold takes, for each CPU and kind of work: enough turns for a p99.9, also where
+/// others have the CPU for half of it. A turn with work takes longer.
 const WARMUP: Nanos = Nanos(400_000_000);
+const WARMUP_WITHOUT_WORK: Nanos = Nanos(200_000_000);
 /// Records that all threads together can hold until they are drained, 20 ms apart: 80 MiB.
 const RINGS: usize = 1 << 20;
 
@@ -179,7 +181,7 @@ pub(super) fn prepare(
         let known = if let Some(known) = calibrated.get(&(cpu, work)) {
             known.clone()
         } else {
-            progress.step(&Step::of("warm-up", WARMUP));
+            progress.step(&Step::of("warm-up", warmup(work)));
             let known = calibrate(request, workbench, cpu, work, stop)?;
             warnings.extend(known.warnings.iter().cloned());
             calibrated.insert((cpu, work), known.clone());
@@ -315,6 +317,11 @@ fn seat(priority: Priority) -> Seated {
     Seated { policy: sched::policy(), warnings }
 }
 
+/// How long a thread with this work warms up.
+fn warmup(work: Work) -> Nanos {
+    if work == Work::Nothing { WARMUP_WITHOUT_WORK } else { WARMUP }
+}
+
 /// Which delta is a gap to a thread on this CPU with this work, and what recording one costs: a
 /// thread of its own finds out before the set runs.
 fn calibrate(
@@ -330,7 +337,7 @@ fn calibrate(
         counting: false,
         work,
         threshold: request.threshold,
-        warmup: WARMUP,
+        warmup: warmup(work),
         policy: GapPolicy::Ordinary,
         competitors: 0,
         stop_at: None,

@@ -36,9 +36,9 @@ use crate::parse;
 /// Example: whylate paper killer2017 --quick --tools xdp,udp-block --import trex=stats.json
 ///
 /// Cost: hourglass2002 takes sixteen to twenty minutes of one CPU, two with --quick, with load on
-/// that CPU for sections 5.3 and 5.4. pam2017 takes three and a half minutes of two CPUs, half a
-/// minute with --quick. killer2017 makes five runs of two minutes of everything, as the paper: six
-/// hours of two CPUs, eight minutes with --quick. The duration is printed before it starts.
+/// that CPU for sections 5.3 and 5.4. pam2017 takes three and a half minutes of two CPUs, some 20 s
+/// with --quick. killer2017 makes five runs of two minutes of everything, as the paper: six hours
+/// of two CPUs, eight minutes with --quick. The duration is printed before it starts.
 ///
 /// Limits: real-time priorities and reservations need CAP_SYS_NICE; a test network needs root, and
 /// without it pam2017 runs over loopback and killer2017 not at all. What this machine cannot do is

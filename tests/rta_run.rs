@@ -91,17 +91,18 @@ fn predicted_tasks_run_and_stand_beside_what_was_measured() {
         let periods = 660 * MS / task.period.0;
         let all = measured.jobs + measured.never_done;
         assert!(measured.jobs > 0 && all <= periods + 1, "{periods} periods: {measured:?}");
-        let violated = max > bound;
-        let expected = if violated || measured.never_done == 0 {
-            Some(Comparison::of(bound, max))
-        } else {
-            let by = task.deadline.0.checked_sub(bound.0);
-            by.map(|by| Comparison::Violated { by: Nanos(by) })
-        };
-        assert_eq!(measured.comparison, expected, "{measured:?}");
-        assert_eq!(measured.worst.is_some(), violated);
+        let judged = measured.judged.as_ref().unwrap();
+        let unrecorded = run.threads[task.thread as usize].deadlines.as_ref().unwrap().unrecorded;
+        let verdicts = judged.within + judged.machine + judged.violated + judged.not_judged;
+        assert_eq!(verdicts, all + unrecorded, "each job once: {measured:?}");
+        assert!(judged.machine + judged.violated <= measured.over, "{measured:?}");
+        let above = max > bound;
+        let all_within = judged.within == verdicts;
+        let expected = all_within.then(|| Comparison::of(bound, max));
+        assert!(judged.violated > 0 || measured.comparison == expected, "{measured:?}");
+        assert_eq!(measured.worst.is_some(), above);
         let never_over = measured.never_done > 0 && task.deadline >= bound;
-        assert_eq!(measured.over > 0, violated || never_over);
+        assert_eq!(measured.over > 0, above || never_over);
         // Each of them is counted by what is behind it, and the first are told.
         let by_cause: u64 = measured.over_by.iter().map(|of| of.jobs).sum();
         assert_eq!(by_cause, measured.over, "{:?}", measured.over_by);

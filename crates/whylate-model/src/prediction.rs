@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::threads::TakenFrom;
 use crate::units::{Nanos, Ticks};
 
+mod judged;
+
+pub use judged::{AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineTime};
+
 /// A bound that lies further above what was seen than this share of itself is pessimistic.
 const PESSIMISTIC: f64 = 0.1;
 
@@ -209,10 +213,14 @@ pub struct MeasuredTask {
     pub over: u64,
     /// The longest response.
     pub max: Option<Nanos>,
-    /// The prediction beside it; none without both, and where no job that was done took longer than
-    /// predicted and others were never done, of which that is not known.
+    /// The prediction beside the longest; none without both, where the jobs above the bound are not
+    /// violations of it, and where some are not judged.
     pub comparison: Option<Comparison>,
-    /// The slowest job, where the prediction was violated.
+    /// The jobs one by one beside the prediction; none without a bound, and in a run before they were
+    /// judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<JudgedJobs>,
+    /// The slowest job, where it took longer than was predicted.
     pub worst: Option<WorstJob>,
     /// The jobs of `over` by what the longest gap of each is named after, most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -236,9 +244,10 @@ pub enum Comparison {
         /// The bound less the largest.
         by: Nanos,
     },
-    /// Some job took longer.
+    /// Some job took longer, and the machine does not account for it; in a run before jobs were judged:
+    /// some job took longer.
     Violated {
-        /// The largest less the bound.
+        /// The response of the longest such job less the bound.
         by: Nanos,
     },
 }
@@ -304,6 +313,9 @@ pub struct OverJob {
     pub by: Nanos,
     /// The gap that took most of its time; of a job that was never done, of that up to its deadline.
     pub gap: Option<WorstJobGap>,
+    /// Whether the machine accounts for it; none in a run before jobs were judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<JobVerdict>,
 }
 
 /// The gap behind a slow job.

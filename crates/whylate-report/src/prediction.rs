@@ -9,17 +9,24 @@ use std::collections::BTreeMap;
 
 use whylate_model::directory::RunDir;
 use whylate_model::execution::{StoredJob, Verdict};
-use whylate_model::prediction::{Comparison, MeasuredTask, PredictedTask, Prediction, WorstJob};
+use whylate_model::prediction::{
+    Comparison, JobVerdict, MeasuredTask, PredictedTask, Prediction, WorstJob,
+};
 use whylate_model::run::Run;
 use whylate_model::segments;
 use whylate_model::threads::{Miss, TakenFrom};
 use whylate_model::{Hertz, ModelError, Nanos, Ticks};
 
+mod judged;
 mod over;
 mod told;
 
+pub use judged::WithLost;
+use judged::{JobTable, Judge, judged};
 use over::Over;
-pub(crate) use told::{BESIDE, LONGEST_GAPS, Violations, beside_measured, violations};
+pub(crate) use told::{
+    LONGEST_GAPS, Violations, beside_measured, how_beside, told_jobs, violations,
+};
 
 /// Jobs that are looked at: some hundred bytes of memory each.
 const MOST_JOBS: usize = 2_000_000;
@@ -31,18 +38,20 @@ const MOST_RELEASES: usize = 1_000_000;
 /// Releases of a thread: nominal instant and arrival, from the beginning of the run.
 pub type Releases = Vec<(Nanos, Nanos)>;
 
-/// Puts what a run measured beside the prediction for its set; gives the releases of each task.
+/// Puts what a run measured beside the prediction for its set, and judges each job by it; gives the releases
+/// of each task.
 pub fn beside(
     directory: &RunDir,
     run: &Run,
     prediction: &mut Prediction,
+    with_lost: &WithLost<'_>,
 ) -> Result<Vec<Releases>, ModelError> {
     let jobs = segments::read_jobs(directory)?.take(MOST_JOBS);
     let jobs = jobs.collect::<Result<Vec<StoredJob>, _>>()?;
     if jobs.len() == MOST_JOBS {
         prediction.notes.push(format!("only the first {MOST_JOBS} jobs of the run were read"));
     }
-    let (releases, mut over) = judge(run, &jobs, &mut prediction.tasks);
+    let (releases, mut over) = judge(run, &jobs, prediction, with_lost);
     let hint = without_overheads(prediction);
     prediction.notes.extend(hint);
     if over.iter().any(|over| over.len() > 0) {
@@ -85,11 +94,8 @@ fn named_alike(of: &mut MeasuredTask, misses: &[Miss]) {
 
 /// What to do about jobs that took longer than was predicted for a system that costs nothing.
 fn without_overheads(prediction: &Prediction) -> Option<String> {
-    let violated = |task: &PredictedTask| {
-        let of = task.measured.as_ref();
-        of.is_some_and(|of| matches!(of.comparison, Some(Comparison::Violated { .. })))
-    };
-    let tasks = prediction.tasks.iter().filter(|task| violated(task)).count();
+    let over = |task: &&PredictedTask| task.measured.as_ref().is_some_and(|of| of.over > 0);
+    let tasks = prediction.tasks.iter().filter(over).count();
     (tasks > 0 && prediction.overheads.is_none()).then(|| {
         format!(
             "{tasks} of {} tasks took longer than R, and R leaves out what switches, ticks and \
@@ -101,50 +107,85 @@ fn without_overheads(prediction: &Prediction) -> Option<String> {
 }
 
 /// Judges each task by its jobs; gives the releases of each, and its jobs that took too long.
-fn judge(run: &Run, jobs: &[StoredJob], tasks: &mut [PredictedTask]) -> (Vec<Releases>, Vec<Over>) {
+fn judge(
+    run: &Run,
+    jobs: &[StoredJob],
+    prediction: &mut Prediction,
+    with_lost: &WithLost<'_>,
+) -> (Vec<Releases>, Vec<Over>) {
+    let rate = run.clock.hz;
     let begin = jobs.iter().map(|job| job.release).min().unwrap_or_default();
     let mut by_thread: BTreeMap<u32, Vec<&StoredJob>> = BTreeMap::new();
     for job in jobs {
         by_thread.entry(job.thread.into()).or_default().push(job);
     }
-    let judged = tasks.iter_mut().map(|task| {
-        let own = by_thread.get(&task.thread).map_or(&[][..], Vec::as_slice);
-        let over = Over::of(task.nominal(), own, run.clock.hz);
-        task.measured = Some(measured(task, own, &over, run.clock.hz));
-        (releases(run, begin, own), over)
+    let tables = tables(run, &by_thread, jobs.len() == MOST_JOBS, &prediction.tasks);
+    let judge = Judge::new((rate, run.evidence.trace.is_some()), prediction.policy, with_lost);
+    let mut found = Vec::with_capacity(tables.len());
+    for (index, table) in tables.iter().enumerate() {
+        let level = judge.level(&tables, index);
+        let mut above = Vec::new();
+        let over = Over::of(table.task.nominal(), table.jobs, rate, |job| {
+            let (verdict, with_lost) = judge.judge(&level, (index, table), job);
+            if job.done.is_some() {
+                above.push((job, verdict, with_lost));
+            }
+            verdict
+        });
+        found.push((measured(table, &over, &above, rate), releases(run, begin, table.jobs), over));
+    }
+    let told = prediction.tasks.iter_mut().zip(found).map(|(task, (measured, releases, over))| {
+        task.measured = Some(measured);
+        (releases, over)
     });
-    judged.unzip()
+    told.unzip()
 }
 
-fn measured(task: &PredictedTask, jobs: &[&StoredJob], over: &Over, rate: Hertz) -> MeasuredTask {
-    let bound = task.nominal();
+/// The jobs of each task, in the order of the tasks.
+fn tables<'a>(
+    run: &Run,
+    by_thread: &'a BTreeMap<u32, Vec<&'a StoredJob>>,
+    cut: bool,
+    tasks: &'a [PredictedTask],
+) -> Vec<JobTable<'a>> {
+    let table = |task: &'a PredictedTask| {
+        let thread = run.threads.get(task.thread as usize);
+        let deadlines = thread.and_then(|thread| thread.deadlines.as_ref());
+        JobTable {
+            task,
+            jobs: by_thread.get(&task.thread).map_or(&[][..], Vec::as_slice),
+            unrecorded: deadlines.map_or(0, |of| of.unrecorded),
+            cut,
+            step: thread.map_or(Nanos(0), |thread| thread.threshold.to_nanos(run.clock.hz)),
+        }
+    };
+    tasks.iter().map(table).collect()
+}
+
+/// A job above its bound, what is to be said of it, and the bound with what the machine took.
+type Above<'a> = (&'a StoredJob, JobVerdict, Option<Nanos>);
+
+fn measured(of: &JobTable<'_>, over: &Over, above: &[Above<'_>], rate: Hertz) -> MeasuredTask {
+    let bound = of.task.nominal();
     let response = |job: &StoredJob| Some(job.done?.since(job.release).to_nanos(rate));
-    let done = || jobs.iter().filter_map(|job| Some((response(job)?, *job)));
+    let done = || of.jobs.iter().filter_map(|job| Some((response(job)?, *job)));
     // The first of the slowest.
     let worst = done().rev().max_by_key(|(response, _)| *response);
-    let never = jobs.iter().filter(|job| job.done.is_none());
-    let beyond = |job: &&&StoredJob| {
-        bound.is_some_and(|bound| job.deadline.since(job.release).to_nanos(rate) >= bound)
-    };
-    let never_over = never.clone().filter(beyond).count() as u64;
-    let never_done = never.count() as u64;
-    let comparison = match (bound, worst) {
-        (Some(bound), Some((max, _))) if max > bound || never_done == 0 => {
-            Some(Comparison::of(bound, max))
-        }
-        // What was never done took longer than its deadline.
-        (Some(bound), _) if never_over > 0 => {
-            Some(Comparison::Violated { by: Nanos(task.deadline.0.saturating_sub(bound.0)) })
-        }
-        // And where the bound lies behind the deadline, nobody knows whether it took longer.
-        _ => None,
-    };
+    let judged = judged(of, rate, above);
+    let violated = above.iter().filter(|(_, of, _)| matches!(of, JobVerdict::Violated { .. }));
+    let longest = violated.filter_map(|(job, ..)| response(job)).max();
+    let comparison = bound.zip(judged.as_ref()).and_then(|(bound, judged)| {
+        let all_within = judged.pessimistic_by_ns.and(worst);
+        longest.or(all_within.map(|(max, _)| max)).map(|max| Comparison::of(bound, max))
+    });
+    let jobs = done().count() as u64;
     MeasuredTask {
-        jobs: done().count() as u64,
-        never_done,
+        jobs,
+        never_done: of.jobs.len() as u64 - jobs,
         over: over.len() as u64,
         max: worst.map(|(response, _)| response),
         comparison,
+        judged,
         worst: worst
             .filter(|(max, _)| bound.is_some_and(|bound| *max > bound))
             .map(|(max, job)| worst_of(job, max)),

@@ -98,6 +98,39 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
     Ok(prediction)
 }
 
+/// The response of one task when so much more is taken from it as the tasks are said to take: by blocking
+/// under fixed priorities, as work of its own inside a reservation. None where that is not answered.
+#[must_use]
+pub fn response_with_lost(
+    asked: &Asked<'_>,
+    task: usize,
+    lost: Nanos,
+) -> Option<PredictedResponse> {
+    let (overheads, _) = asked.overheads.unwrap_or_default();
+    let loaded = overheads.added_to(&asked.tasks.tasks).ok()?;
+    let mut own = loaded.tasks.get(task)?.clone();
+    let delay = asked.delays.get(task).copied().unwrap_or_default();
+    let found = match asked.policy {
+        Policy::FixedPriority => {
+            own.blocking = Nanos(own.blocking.0.checked_add(lost.0)?);
+            let others = loaded
+                .tasks
+                .iter()
+                .enumerate()
+                .filter(|(index, other)| *index != task && other.priority >= own.priority);
+            let others = others.map(|(_, other)| other).chain(&loaded.tick).cloned();
+            let level: Vec<Task> = std::iter::once(own.clone()).chain(others).collect();
+            fixed_priority::analyse(&level)
+        }
+        Policy::Reservations => {
+            own.execution = Nanos(own.execution.0.checked_add(lost.0)?);
+            with_ticks(&own, &overheads).and_then(|own| cbs::analyse(&[own]))
+        }
+        Policy::EarliestDeadline => return None,
+    };
+    Some(stored(found.ok()?.first()?, delay))
+}
+
 fn policy(policy: Policy) -> PredictedPolicy {
     match policy {
         Policy::FixedPriority => PredictedPolicy::FixedPriority,
@@ -191,19 +224,24 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// A response of releases that are all late by so much.
+fn stored(of: &Response, delay: Nanos) -> PredictedResponse {
+    match of {
+        Response::Bounded(bound) => PredictedResponse::Bounded {
+            nominal: Nanos(bound.nominal.0.saturating_add(delay.0)),
+            actual: bound.actual,
+        },
+        Response::Unbounded => PredictedResponse::Unbounded,
+        Response::Undecided(_) => PredictedResponse::Undecided,
+    }
+}
+
 /// Takes the responses of the tasks; what follows them is the tick's.
 fn respond(prediction: &mut Prediction, responses: &[Response]) {
     let mut feasible = Some(true);
     for (task, response) in prediction.tasks.iter_mut().zip(responses) {
         let delay = task.delay.0;
-        let late = |nominal: Nanos| Nanos(nominal.0.saturating_add(delay));
-        task.response = Some(match response {
-            Response::Bounded(bound) => {
-                PredictedResponse::Bounded { nominal: late(bound.nominal), actual: bound.actual }
-            }
-            Response::Unbounded => PredictedResponse::Unbounded,
-            Response::Undecided(_) => PredictedResponse::Undecided,
-        });
+        task.response = Some(stored(response, task.delay));
         task.slack_ns = response.bound().map(|bound| {
             let slack = bound.slack_ns(task.deadline) - i128::from(delay);
             i64::try_from(slack).unwrap_or(if slack < 0 { i64::MIN } else { i64::MAX })
@@ -324,6 +362,34 @@ mod tests {
         );
         assert_eq!(found.tasks[1].simulated, Some(Nanos(29 * MS)));
         assert_eq!(found.simulation.unwrap().patterns, 4);
+    }
+
+    #[test]
+    fn what_is_lost_lets_more_urgent_jobs_in_or_needs_another_budget() {
+        let mut set = paper();
+        let nominal = |asked: &Asked<'_>, task, lost| match response_with_lost(asked, task, lost) {
+            Some(PredictedResponse::Bounded { nominal, .. }) => nominal.0,
+            other => panic!("{other:?}"),
+        };
+        let fixed = asked(&set, Policy::FixedPriority);
+        assert_eq!(nominal(&fixed, 0, Nanos(0)), 3 * MS);
+        assert_eq!(nominal(&fixed, 0, Nanos(MS)), 4 * MS);
+        assert_eq!(nominal(&fixed, 1, Nanos(0)), 29 * MS);
+        // Done at 32 at the latest; then audio is released again.
+        assert_eq!(nominal(&fixed, 1, Nanos(3 * MS)), 32 * MS);
+        assert_eq!(nominal(&fixed, 1, Nanos(3 * MS + 1)), 35 * MS + 1);
+        let late = [Nanos(0), Nanos(5 * MS)];
+        let late = Asked { delays: &late, ..fixed };
+        assert_eq!(nominal(&late, 1, Nanos(0)), 34 * MS);
+        let deadlines = asked(&set, Policy::EarliestDeadline);
+        assert_eq!(response_with_lost(&deadlines, 0, Nanos(0)), None);
+        assert_eq!(response_with_lost(&fixed, 2, Nanos(0)), None);
+        let server = cbs::Server { budget: Nanos(3 * MS), period: Nanos(8 * MS) };
+        set.tasks[0].server = Some(server);
+        set.tasks[0].period = Nanos(24 * MS);
+        let reserved = asked(&set, Policy::Reservations);
+        assert_eq!(nominal(&reserved, 0, Nanos(0)), 8 * MS);
+        assert_eq!(nominal(&reserved, 0, Nanos(MS)), 14 * MS);
     }
 
     #[test]

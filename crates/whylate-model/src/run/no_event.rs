@@ -2,7 +2,9 @@
 //! that out, and nobody's else.
 
 use crate::cause::{Cause, STORED_NO_EVENT};
-use crate::prediction::{MeasuredTask, OverCause, Prediction, WorstJobGap};
+use crate::prediction::{
+    MachineCause, MeasuredTask, OverCause, PredictedTask, Prediction, WorstJobGap,
+};
 use crate::run::Run;
 use crate::threads::Deadlines;
 use crate::wake::WakeSummary;
@@ -44,7 +46,7 @@ impl Run {
             cause.clone_from(&name);
         }
         if let Some(prediction) = &mut run.prediction {
-            predicted(prediction, &name.to_string());
+            predicted(prediction, &name);
         }
         run
     }
@@ -71,10 +73,16 @@ fn of_deadlines(of: &mut Deadlines) -> Vec<&mut Cause> {
 }
 
 /// The names that a prediction holds as they are stored.
-fn predicted(of: &mut Prediction, name: &str) {
+fn predicted(of: &mut Prediction, name: &Cause) {
+    let (text, machine) = match name {
+        Cause::Hypervisor => (name.to_string(), MachineCause::Hypervisor),
+        other => (other.to_string(), MachineCause::NoEvent),
+    };
+    let causes = of.tasks.iter_mut().flat_map(PredictedTask::machine_causes);
+    causes.filter(|cause| **cause == MachineCause::NoEvent).for_each(|cause| *cause = machine);
     for measured in of.tasks.iter_mut().filter_map(|task| task.measured.as_mut()) {
         let stored = measured_names(measured).into_iter().filter(|cause| *cause == STORED_NO_EVENT);
-        stored.for_each(|cause| name.clone_into(cause));
+        stored.for_each(|cause| text.clone_into(cause));
     }
     if let Some(again) = &mut of.with_measured_jitter {
         predicted(again, name);

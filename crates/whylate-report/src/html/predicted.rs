@@ -6,7 +6,9 @@ use whylate_model::prediction::Prediction;
 use whylate_model::run::Run;
 
 use super::measured::capped;
-use crate::prediction::{BESIDE, LONGEST_GAPS, Violations, beside_measured, violations};
+use crate::prediction::{
+    LONGEST_GAPS, Violations, beside_measured, how_beside, told_jobs, violations,
+};
 use crate::svg::Table;
 
 /// Rows of a table; what is more is counted in the last.
@@ -16,7 +18,6 @@ const MOST_ROWS: usize = 256;
 #[derive(Debug, Serialize)]
 pub(super) struct Predicted {
     parts: Vec<Part>,
-    how: &'static str,
     how_slow: &'static str,
 }
 
@@ -25,6 +26,9 @@ pub(super) struct Predicted {
 struct Part {
     title: &'static str,
     beside: Table,
+    how: &'static str,
+    /// Jobs that are told one by one.
+    told: Vec<String>,
     slow: Option<Slow>,
 }
 
@@ -43,7 +47,7 @@ pub(super) fn of(run: &Run) -> Option<Predicted> {
     let mut parts = vec![part("Predicted beside measured", first)];
     parts
         .extend(again.map(|again| part("Again, with the release jitter that was measured", again)));
-    Some(Predicted { parts, how: BESIDE, how_slow: LONGEST_GAPS })
+    Some(Predicted { parts, how_slow: LONGEST_GAPS })
 }
 
 fn part(title: &'static str, of: &Prediction) -> Part {
@@ -52,7 +56,8 @@ fn part(title: &'static str, of: &Prediction) -> Part {
         first: shortened(first),
         more,
     });
-    Part { title, beside: shortened(beside_measured(of)), slow }
+    let (how, told) = (how_beside(of), told_jobs(of));
+    Part { title, beside: shortened(beside_measured(of)), how, told, slow }
 }
 
 fn shortened(mut table: Table) -> Table {

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use whylate_model::execution::StoredJob;
-use whylate_model::prediction::{MeasuredTask, OverBy, OverCause, OverJob, WorstJobGap};
+use whylate_model::prediction::{
+    JobVerdict, MeasuredTask, OverBy, OverCause, OverJob, WorstJobGap,
+};
 use whylate_model::segments::StoredGap;
 use whylate_model::{Hertz, Nanos, Ticks};
 
@@ -26,6 +28,7 @@ struct Searched {
     to: Ticks,
     response: Option<Nanos>,
     by: Nanos,
+    judged: JobVerdict,
     longest: Option<Longest>,
 }
 
@@ -60,9 +63,14 @@ pub(super) struct Over {
 
 impl Over {
     /// Those of `jobs` that took longer than the bound, and those that were never done though the
-    /// bound ends with their deadline or before; none without a bound.
-    pub(super) fn of(bound: Option<Nanos>, jobs: &[&StoredJob], rate: Hertz) -> Self {
-        let over = |job: &&StoredJob| {
+    /// bound ends with their deadline or before; none without a bound. Each is judged once.
+    pub(super) fn of<'a>(
+        bound: Option<Nanos>,
+        jobs: &[&'a StoredJob],
+        rate: Hertz,
+        mut judge: impl FnMut(&'a StoredJob) -> JobVerdict,
+    ) -> Self {
+        let over = |job: &&'a StoredJob| {
             let bound = bound?;
             let to = job.done.unwrap_or(job.deadline);
             let known = to.since(job.release).to_nanos(rate);
@@ -73,6 +81,7 @@ impl Over {
                 to,
                 response: job.done.map(|_| known),
                 by: Nanos(known.0 - bound.0),
+                judged: judge(job),
                 longest: None,
             })
         };
@@ -113,6 +122,7 @@ impl Over {
             response: of.response,
             by: of.by,
             gap: of.gap(rate),
+            judged: Some(of.judged),
         };
         measured.over_first = self.jobs.iter().take(MOST_FIRST).map(told).collect();
         if let Some(worst) = &mut measured.worst {

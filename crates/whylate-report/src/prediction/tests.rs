@@ -1,7 +1,9 @@
 //! Planted jobs and gaps: what took too long is found with the gap behind it.
 
 use whylate_model::gap::{Evidence, Gap, GapKind};
-use whylate_model::prediction::{OverBy, OverCause, PredictedPolicy, PredictedResponse};
+use whylate_model::prediction::{
+    JobVerdict, OverBy, OverCause, PredictedPolicy, PredictedResponse,
+};
 use whylate_model::segments::{Limits, StoredGap, Writer};
 use whylate_model::{CpuId, TicksDelta};
 
@@ -44,6 +46,12 @@ pub(crate) fn predicted(bounds_ms: &[u64]) -> Prediction {
         notes: Vec::new(),
         with_measured_jitter: None,
     }
+}
+
+/// The response of a task of these when so much is lost: two of 3 ms each 10 ms.
+pub(super) fn alone(_: usize, lost: Nanos) -> Option<PredictedResponse> {
+    let nominal = Nanos(6 * MS + lost.0);
+    Some(PredictedResponse::Bounded { nominal, actual: nominal })
 }
 
 /// Job `index` of a thread, released every 10 ms, that took so many ms.
@@ -108,7 +116,7 @@ fn planted(traced: bool) -> (Prediction, Vec<Releases>) {
     }
     assert_eq!(run.evidence.trace.is_some(), traced);
     let mut prediction = predicted(&[4, 5]);
-    let releases = beside(&directory, &run, &mut prediction).unwrap();
+    let releases = beside(&directory, &run, &mut prediction, &alone).unwrap();
     (prediction, releases)
 }
 
@@ -137,7 +145,11 @@ fn the_slowest_job_is_told_with_the_gap_that_took_most_of_it() {
     assert_eq!((first.comparison, first.worst), (Some(Comparison::Consistent), None));
     let second = prediction.tasks[1].measured.clone().unwrap();
     assert_eq!((second.jobs, second.over, second.max), (5, 1, Some(Nanos(9 * MS))));
-    assert_eq!(second.comparison, Some(Comparison::Violated { by: Nanos(4 * MS) }));
+    // Of its 9 ms the two received 6.
+    assert_eq!(second.comparison, None);
+    let judged = second.judged.unwrap();
+    assert_eq!((judged.within, judged.machine, judged.violated, judged.not_judged), (4, 1, 0, 0));
+    assert_eq!(judged.most.unwrap().machine.lost_ns, Nanos(3 * MS));
     let worst = second.worst.unwrap();
     assert_eq!((worst.job, worst.response), (1, Nanos(9 * MS)));
     let gap = worst.gap.unwrap();
@@ -168,7 +180,7 @@ fn many_slow() -> MeasuredTask {
     let mut run = set();
     run.clock.hz = Hertz(1e9);
     let mut prediction = predicted(&[4]);
-    beside(&directory, &run, &mut prediction).unwrap();
+    beside(&directory, &run, &mut prediction, &alone).unwrap();
     prediction.tasks.remove(0).measured.unwrap()
 }
 
@@ -190,6 +202,15 @@ fn every_job_over_its_bound_is_counted_by_its_longest_gap_and_the_first_are_told
     assert_eq!((gap.cause.as_deref(), gap.length), (Some("the host"), Nanos(2 * MS)));
     let mut prediction = predicted(&[4]);
     prediction.tasks[0].measured = Some(measured);
+    let beside = beside_measured(&prediction);
+    assert_eq!(beside.rows[0][3..], ["7.00ms", "14", "26", "0"], "{beside:?}");
+    let jobs = told_jobs(&prediction);
+    assert_eq!(
+        jobs,
+        [
+            "task t0: the machine took most of job 2, which took 7.00ms: L = 4.00ms, of which unknown 3.00ms"
+        ]
+    );
     let told = violations(&prediction).unwrap();
     assert_eq!(told.more, ["task t0: 16 more jobs took longer than R"]);
     assert_eq!((told.by_cause.rows.len(), told.first.rows.len()), (3, 10));
@@ -218,7 +239,7 @@ fn a_gap_in_two_jobs_counts_for_both_and_rare_causes_are_counted_together() {
     let mut run = set();
     run.clock.hz = Hertz(1e9);
     let mut prediction = predicted(&[4]);
-    beside(&directory, &run, &mut prediction).unwrap();
+    beside(&directory, &run, &mut prediction, &alone).unwrap();
     let measured = prediction.tasks[0].measured.clone().unwrap();
     assert_eq!((measured.over, measured.never_done), (23, 2));
     let stop = OverBy { cause: OverCause::Named { cause: "a stop".to_owned() }, jobs: 3 };
@@ -233,7 +254,7 @@ fn a_gap_in_two_jobs_counts_for_both_and_rare_causes_are_counted_together() {
 }
 
 #[test]
-fn a_job_that_is_never_done_violates_a_bound_within_its_deadline() {
+fn a_job_that_is_never_done_is_above_a_bound_within_its_deadline_and_is_not_judged() {
     let (_home, directory) = empty();
     let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
     let never = StoredJob { done: None, woke: None, verdict: Verdict::Skipped, ..job(0, 1, 3, 0) };
@@ -244,13 +265,18 @@ fn a_job_that_is_never_done_violates_a_bound_within_its_deadline() {
     let mut run = set();
     run.clock.hz = Hertz(1e9);
     let mut prediction = predicted(&[4]);
-    beside(&directory, &run, &mut prediction).unwrap();
+    beside(&directory, &run, &mut prediction, &alone).unwrap();
     let measured = prediction.tasks[0].measured.clone().unwrap();
     assert_eq!((measured.jobs, measured.never_done, measured.over), (1, 1, 1));
-    assert_eq!(measured.comparison, Some(Comparison::Violated { by: Nanos(6 * MS) }));
+    let judged = measured.judged.unwrap();
+    assert_eq!((judged.within, judged.violated, judged.not_judged), (1, 0, 1));
+    assert_eq!(
+        (measured.comparison, measured.over_first[0].judged),
+        (None, Some(JobVerdict::NotJudged))
+    );
     // Of a bound behind the deadline nobody knows: it may have taken 11 ms, or 13.
     let mut prediction = predicted(&[12]);
-    beside(&directory, &run, &mut prediction).unwrap();
+    beside(&directory, &run, &mut prediction, &alone).unwrap();
     let measured = prediction.tasks[0].measured.clone().unwrap();
     assert_eq!((measured.jobs, measured.never_done, measured.over), (1, 1, 0));
     assert_eq!(measured.comparison, None);

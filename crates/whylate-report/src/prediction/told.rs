@@ -1,7 +1,8 @@
 //! What is said of a set that was run, for a terminal and for a page: the same cells and sentences.
 
 use whylate_model::prediction::{
-    Comparison, MeasuredTask, OverCause, OverJob, PredictedTask, Prediction, WorstJobGap,
+    AboveJob, Comparison, JudgedJobs, MachineTime, MeasuredTask, OverCause, OverJob, PredictedTask,
+    Prediction, WorstJobGap,
 };
 use whylate_model::{Nanos, Printable};
 
@@ -14,13 +15,28 @@ const MOST_ROWS: usize = 256;
 const MOST_TASKS: usize = 16;
 
 /// What the columns of the table of measured tasks mean.
-pub(crate) const BESIDE: &str = "The largest of each, from the nominal release. consistent: no job took longer than R; pessimistic: \
-                                 none came near it; violated: some took longer; not known: none of those that \
-                                 were done, and others never were.";
+const JUDGED: &str = "measured: the longest response, from the nominal release. within: jobs that took R or \
+                      less; machine: jobs above R, but not above the R that adds L to their blocking, where \
+                      L is what the machine took of their busy period; violated: jobs above even that, so \
+                      that the theory, the task set or the measurement is wrong; not judged: jobs never \
+                      done, or near a lost record.";
+/// The same for a run before its jobs were judged one by one.
+const COMPARED: &str = "measured: the longest response, from the nominal release. consistent: no job took \
+                        longer than R; pessimistic: none came near it; above R: some took longer; not \
+                        known: none of those that were done, and others never were.";
 /// What those of the tables of slow jobs mean.
 pub(crate) const LONGEST_GAPS: &str = "Each job that took longer than R is counted under the gap that took most of \
                                        its time from its release to its end, or to its deadline where it was never \
                                        done.";
+
+/// What the columns of [`beside_measured`] mean.
+pub(crate) fn how_beside(of: &Prediction) -> &'static str {
+    if of.tasks.iter().any(|task| judged(task).is_some()) { JUDGED } else { COMPARED }
+}
+
+fn judged(task: &PredictedTask) -> Option<&JudgedJobs> {
+    task.measured.as_ref()?.judged.as_ref()
+}
 
 /// What was simulated and measured beside the bound of each task.
 pub(crate) fn beside_measured(of: &Prediction) -> Table {
@@ -28,13 +44,21 @@ pub(crate) fn beside_measured(of: &Prediction) -> Table {
     let simulated = shown.iter().any(|task| task.simulated.is_some());
     let measured = shown.iter().any(|task| task.measured.is_some());
     let bounded = shown.iter().any(|task| task.nominal().is_some());
+    let one_by_one = shown.iter().any(|task| judged(task).is_some());
+    let unjudged = shown.iter().filter_map(judged).any(|of| of.not_judged > 0);
     let mut head = vec!["task"];
     head.extend(bounded.then_some("R"));
     head.extend(simulated.then_some("simulated"));
     let mut left = Vec::new();
     if measured {
-        head.extend(["measured", "jobs", "over R", "verdict"]);
-        left.push(head.len() - 1);
+        head.push("measured");
+        if one_by_one {
+            head.extend(["within", "machine", "violated"]);
+            head.extend(unjudged.then_some("not judged"));
+        } else {
+            head.extend(["jobs", "over R", "verdict"]);
+            left.push(head.len() - 1);
+        }
     }
     let time = |time: Option<Nanos>| time.map_or("-".to_owned(), |time| time.to_string());
     let row = |task: &PredictedTask| {
@@ -45,12 +69,18 @@ pub(crate) fn beside_measured(of: &Prediction) -> Table {
         if simulated {
             row.push(time(task.simulated));
         }
-        if measured {
-            row.extend(match &task.measured {
-                Some(of) => [time(of.max), count(of.jobs), count(of.over), verdict(task, of)],
-                None => ["-", "-", "-", "-"].map(str::to_owned),
-            });
+        if let Some(of) = &task.measured {
+            row.push(time(of.max));
+            match &of.judged {
+                Some(of) => row.extend([of.within, of.machine, of.violated].map(count)),
+                None if !one_by_one => {
+                    row.extend([count(of.jobs), count(of.over), verdict(task, of)]);
+                }
+                None => {}
+            }
+            row.extend(of.judged.as_ref().filter(|_| unjudged).map(|of| count(of.not_judged)));
         }
+        row.resize(head.len(), "-".to_owned());
         row
     };
     let mut table = Table::new("The largest response of each task", &head);
@@ -59,16 +89,52 @@ pub(crate) fn beside_measured(of: &Prediction) -> Table {
     table
 }
 
+/// Of a run before its jobs were judged one by one.
 fn verdict(task: &PredictedTask, of: &MeasuredTask) -> String {
     match of.comparison {
         Some(Comparison::Consistent) => "consistent".to_owned(),
         Some(Comparison::Pessimistic { by }) => format!("pessimistic by {by}"),
-        Some(Comparison::Violated { by }) => format!("violated by {by}"),
+        Some(Comparison::Violated { by }) => format!("above R by {by}"),
         None if task.nominal().is_some() && of.never_done > 0 => {
             format!("not known: {} never done", count(of.never_done))
         }
         None => "-".to_owned(),
     }
+}
+
+/// Of each task, by how much its bound is pessimistic, or the job that the machine took most from and the
+/// first that it does not account for.
+pub(crate) fn told_jobs(of: &Prediction) -> Vec<String> {
+    let mut said = Vec::new();
+    for task in of.tasks.iter().take(MOST_TASKS) {
+        let Some(judged) = judged(task) else { continue };
+        let name = Printable(&task.name);
+        if let Some(by) = judged.pessimistic_by_ns {
+            said.push(format!("task {name}: all jobs are within R, which is pessimistic by {by}"));
+        }
+        if let Some(most) = &judged.most {
+            let (job, took, machine) = (most.job, most.response_ns, taken(&most.machine));
+            said.push(format!(
+                "task {name}: the machine took most of job {job}, which took {took}: {machine}"
+            ));
+        }
+        said.extend(judged.violated_first.iter().map(|of| {
+            let AboveJob { job, response_ns, bound_ns, machine, .. } = of;
+            let bound = bound_ns.map_or_else(String::new, |bound| format!(" of {bound}"));
+            let machine = taken(machine);
+            format!("task {name}: job {job} took {response_ns}, above even the R{bound} with {machine}: violated")
+        }));
+        let more = judged.violated.saturating_sub(judged.violated_first.len() as u64);
+        if more > 0 {
+            said.push(format!("task {name}: {} more violated, in run.json", count(more)));
+        }
+    }
+    said
+}
+
+fn taken(of: &MachineTime) -> String {
+    let most = of.cause.map(|cause| format!(", of which {cause} {}", of.cause_ns));
+    format!("L = {}{}", of.lost_ns, most.unwrap_or_default())
 }
 
 /// The jobs that took longer than was predicted.
@@ -91,9 +157,12 @@ pub(crate) fn violations(of: &Prediction) -> Option<Violations> {
     let head = ["task", "jobs", "share", "longest gap"];
     let mut by_cause = Table::new("Jobs that took longer than R, by their longest gap", &head);
     by_cause.left = vec![3];
-    let head = ["task", "job", "took", "over R", "gap", "longest gap"];
+    let judged = violated.iter().any(|task| judged(task).is_some());
+    let (own, verdict): (&[_], &[_]) = if judged { (&["L"], &["judged"]) } else { (&[], &[]) };
+    let head = [&["task", "job", "took", "over R"], own, verdict, &["gap", "longest gap"]].concat();
     let mut first = Table::new("The first of them, one by one", &head);
-    first.left = vec![5];
+    first.left = vec![head.len() - 1];
+    first.left.extend(judged.then_some(5));
     let mut more = Vec::new();
     for task in violated.iter().take(MOST_TASKS) {
         let Some(measured) = &task.measured else { continue };
@@ -102,7 +171,7 @@ pub(crate) fn violations(of: &Prediction) -> Option<Violations> {
             let share = by.jobs as f64 / measured.over as f64;
             vec![name.clone(), count(by.jobs), percent(share), cause(&by.cause)]
         }));
-        first.rows.extend(measured.over_first.iter().map(|job| first_row(&name, job)));
+        first.rows.extend(measured.over_first.iter().map(|job| first_row(&name, job, judged)));
         let others = measured.over.saturating_sub(measured.over_first.len() as u64);
         if others > 0 {
             let jobs = if others == 1 { "job" } else { "jobs" };
@@ -116,16 +185,22 @@ pub(crate) fn violations(of: &Prediction) -> Option<Violations> {
     Some(Violations { by_cause, first, more })
 }
 
-fn first_row(task: &str, of: &OverJob) -> Vec<String> {
+fn first_row(task: &str, of: &OverJob, judged: bool) -> Vec<String> {
     let (took, by) = match of.response {
         Some(response) => (response.to_string(), of.by.to_string()),
         None => ("never done".to_owned(), format!(">= {}", of.by)),
     };
-    let (length, gap) = match &of.gap {
-        Some(gap) => (gap.length.to_string(), named(gap)),
-        None => ("-".to_owned(), cause(&OverCause::NoGap)),
-    };
-    vec![task.to_owned(), of.job.to_string(), took, by, length, gap]
+    let mut row = vec![task.to_owned(), of.job.to_string(), took, by];
+    if judged {
+        let lost = of.judged.as_ref().and_then(|of| of.machine()).map(|machine| machine.lost_ns);
+        row.push(lost.map_or("-".to_owned(), |lost| lost.to_string()));
+        row.push(of.judged.map_or("-".to_owned(), |of| of.to_string()));
+    }
+    row.extend(match &of.gap {
+        Some(gap) => [gap.length.to_string(), named(gap)],
+        None => ["-".to_owned(), cause(&OverCause::NoGap)],
+    });
+    row
 }
 
 fn named(of: &WorstJobGap) -> String {

@@ -9,7 +9,7 @@ use whylate_model::{Nanos, Printable};
 
 use super::Style;
 use super::text::{Page, count, percent};
-use crate::prediction::{BESIDE, LONGEST_GAPS, beside_measured, violations};
+use crate::prediction::{LONGEST_GAPS, beside_measured, how_beside, told_jobs, violations};
 use crate::svg::Table;
 
 /// Tasks with a row each; the others are in the JSON.
@@ -195,8 +195,9 @@ fn beside(page: &mut Page, of: &Prediction) {
     let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
     print(page, &beside_measured(of));
     if shown.iter().any(|task| task.measured.is_some()) {
-        page.paragraph(BESIDE);
+        page.paragraph(how_beside(of));
     }
+    told_jobs(of).iter().for_each(|said| page.item(said));
     let worst = |task: &'_ PredictedTask| {
         let job = task.measured.as_ref()?.worst.as_ref()?;
         Some(slowest(&task.name, job))
@@ -278,7 +279,8 @@ fn jitter(page: &mut Page, of: &Prediction) {
 mod tests {
     use whylate_model::Ticks;
     use whylate_model::prediction::{
-        Comparison, OverBy, OverCause, OverJob, ReleaseJitter, WorstJobGap,
+        AboveJob, Comparison, JobVerdict, JudgedJobs, MachineCause, MachineTime, OverBy, OverCause,
+        OverJob, ReleaseJitter, WorstJobGap,
     };
     use whylate_model::threads::TakenFrom;
 
@@ -339,6 +341,7 @@ mod tests {
             over: 0,
             max: Some(Nanos(11_900_000)),
             comparison: None,
+            judged: None,
             worst: None,
             over_by: Vec::new(),
             over_first: Vec::new(),
@@ -360,6 +363,91 @@ mod tests {
     }
 
     #[test]
+    fn jobs_are_told_by_what_they_are_put_down_to_and_a_violation_by_its_job() {
+        let machine = |lost: u64, cause| MachineTime {
+            lost_ns: Nanos(lost * 1_000),
+            cause: Some(cause),
+            cause_ns: Nanos(lost * 900),
+        };
+        let above = |job, response: u64, bound: u64, machine| AboveJob {
+            job,
+            release_ticks: Ticks(job),
+            response_ns: Nanos(response * 1_000),
+            bound_ns: Some(Nanos(bound * 1_000)),
+            machine,
+        };
+        let by_machine = machine(2_000, MachineCause::NoEvent);
+        let violated = machine(500, MachineCause::LateWakeUp);
+        let first = |job, judged| OverJob {
+            job,
+            release: Ticks(job),
+            response: Some(Nanos(5_000_000)),
+            by: Nanos(1_000_000),
+            gap: None,
+            judged: Some(judged),
+        };
+        let mut of = predicted(&[4]);
+        of.tasks[0].measured = Some(MeasuredTask {
+            jobs: 1_007,
+            never_done: 1,
+            over: 8,
+            max: Some(Nanos(6_000_000)),
+            comparison: Some(Comparison::Violated { by: Nanos(1_000_000) }),
+            judged: Some(JudgedJobs {
+                within: 1_000,
+                machine: 5,
+                violated: 2,
+                not_judged: 1,
+                pessimistic_by_ns: None,
+                most: Some(above(3, 6_000, 6_000, by_machine)),
+                violated_first: vec![above(7, 5_000, 4_500, violated)],
+            }),
+            worst: None,
+            over_by: Vec::new(),
+            over_first: vec![
+                first(3, JobVerdict::Machine { machine: by_machine }),
+                first(7, JobVerdict::Violated { machine: violated }),
+                first(9, JobVerdict::NotJudged),
+            ],
+            releases: None,
+        });
+        let mut run = crate::execution::recorded::tests::set();
+        run.prediction = Some(of);
+        run.evidence.steal_ns = Some(1e18);
+        let text = crate::render(&run, Style::default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let directory = crate::execution::recorded::tests::sample();
+        let (text, page) = (unwrapped(&text), crate::html::render(&directory, &run).unwrap());
+        for said in [
+            "4.00ms 4.00ms 6.00ms 1 000 5 2 1",
+            "the machine took most of job 3, which took 6.00ms: L = 2.00ms, of which hypervisor 1.80ms",
+            "job 7 took 5.00ms, above even the R of 4.50ms with L = 500us, of which late wake-up 450us: \
+             violated",
+            "1 more violated",
+            "3 5.00ms 1.00ms 2.00ms machine -",
+            "9 5.00ms 1.00ms - not judged -",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        let mut all = predicted(&[4]);
+        all.tasks[0].measured = run.prediction.and_then(|mut of| of.tasks.remove(0).measured);
+        let judged = all.tasks[0].measured.as_mut().and_then(|of| of.judged.as_mut()).unwrap();
+        *judged = JudgedJobs {
+            within: 9,
+            pessimistic_by_ns: Some(Nanos(200_000)),
+            ..JudgedJobs::default()
+        };
+        let within = unwrapped(&self::text(&all));
+        assert!(
+            within.contains("all jobs are within R, which is pessimistic by 200us"),
+            "{within}"
+        );
+        for said in ["L = 2.00ms, of which hypervisor 1.80ms", "above even the R of 4.50ms"] {
+            assert!(page.contains(said), "{said}");
+        }
+    }
+
+    #[test]
     fn a_violated_task_is_told_with_its_job_and_gap_and_hostile_names_do_not_act() {
         let mut of = predicted(&[4]);
         of.tasks[0].name = "\u{1b}[31mred".to_owned();
@@ -374,6 +462,7 @@ mod tests {
             over: 5,
             max: Some(Nanos(7_000_000)),
             comparison: Some(Comparison::Violated { by: Nanos(3_000_000) }),
+            judged: None,
             worst: Some(WorstJob {
                 job: 77,
                 release: Ticks(0),
@@ -392,6 +481,7 @@ mod tests {
                     response: Some(Nanos(7_000_000)),
                     by: Nanos(3_000_000),
                     gap: Some(gap),
+                    judged: None,
                 },
                 OverJob {
                     job: 80,
@@ -399,6 +489,7 @@ mod tests {
                     response: None,
                     by: Nanos(6_000_000),
                     gap: None,
+                    judged: None,
                 },
             ],
             releases: Some(ReleaseJitter {
@@ -414,7 +505,7 @@ mod tests {
         let text = crate::render(&run, Style::default());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let text = unwrapped(&text);
-        assert!(text.contains("violated by 3.00ms"), "{text}");
+        assert!(text.contains("above R by 3.00ms"), "{text}");
         assert!(text.contains("job 77 took 7.00ms"), "{text}");
         assert!(text.contains("their deadline was over: 3"), "{text}");
         assert!(text.contains("its longest gap took 3.00ms: host"), "{text}");

@@ -19,7 +19,7 @@ use whylate_rta::analysis::assign::{Assignment, assign};
 use whylate_rta::analysis::of_set::{self, OfSet, Policy as By, Taken};
 use whylate_rta::analysis::word::{self, Word};
 use whylate_rta::analysis::{Overheads, cbs, jitter};
-use whylate_rta::prediction::{Asked, predict};
+use whylate_rta::prediction::{Asked, predict, response_with_lost};
 use whylate_rta::{Call, File, Step, TaskSet, file};
 use whylate_sys::affinity;
 use whylate_threads::priority::Priority;
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
         return Err(Refused::because(refusal));
     }
     let prepared = Wanted::of(options).and_then(|wanted| {
-        let prediction = wanted.predict(options, None)?;
+        let prediction = wanted.predict(options, &wanted.question(None))?;
         Ok((wanted, prediction))
     });
     let (wanted, prediction) = match prepared {
@@ -273,13 +273,10 @@ impl Wanted {
         Ok(())
     }
 
-    fn predict(
-        &self,
-        options: &Rta,
-        measured: Option<&[Option<ReleaseJitter>]>,
-    ) -> Result<Prediction> {
+    /// What is asked for the set as it is written, or with the releases that a run had.
+    fn question(&self, measured: Option<&[Option<ReleaseJitter>]>) -> Question {
         let mut tasks = self.tasks.clone();
-        let (mut delays, mut kept) = (Vec::new(), Vec::new());
+        let (mut delays, mut notes) = (Vec::new(), Vec::new());
         for (task, found) in tasks.tasks.iter_mut().zip(measured.unwrap_or_default()) {
             if let Some(found) = found {
                 task.jitter = found.jitter;
@@ -292,16 +289,20 @@ impl Wanted {
                 let timer = &self.set.threads[*thread].timer;
                 let Some(busy) = keeps_cpu_up_to(timer) else { continue };
                 task.execution = Nanos(task.execution.0.saturating_add(busy.0));
-                kept.push(format!(
+                notes.push(format!(
                     "C of task {} includes {busy}: its coarse clock keeps the CPU for sleeps of that \
                      length and less",
                     Printable(&task.name)
                 ));
             }
         }
+        Question { tasks, delays, notes }
+    }
+
+    fn asked<'a>(&'a self, options: &Rta, question: &'a Question) -> Asked<'a> {
         let seed = options.common.seed.or(self.seed).unwrap_or(SEED);
-        let asked = Asked {
-            tasks: &tasks,
+        Asked {
+            tasks: &question.tasks,
             policy: match options.policy {
                 Policy::Fp => By::FixedPriority,
                 Policy::Edf => By::EarliestDeadline,
@@ -309,14 +310,39 @@ impl Wanted {
             },
             assignment: self.assignment,
             overheads: self.overheads.as_ref().map(|(costs, from)| (*costs, from.as_str())),
-            delays: &delays,
+            delays: &question.delays,
             simulation: options.simulate.map(|patterns| (patterns, seed)),
             limit: cbs::Limit::LINUX,
-        };
-        let mut prediction = predict(&asked)?;
-        prediction.notes.extend(kept);
+        }
+    }
+
+    fn predict(&self, options: &Rta, question: &Question) -> Result<Prediction> {
+        let mut prediction = predict(&self.asked(options, question))?;
+        prediction.notes.extend(question.notes.iter().cloned());
         Ok(prediction)
     }
+
+    /// Puts a run beside the answer to a question.
+    fn compare(
+        &self,
+        options: &Rta,
+        question: &Question,
+        (directory, run): (&RunDir, &Run),
+        prediction: &mut Prediction,
+    ) -> Result<Vec<Releases>> {
+        let asked = self.asked(options, question);
+        let with_lost = |task, lost| response_with_lost(&asked, task, lost);
+        Ok(beside(directory, run, prediction, &with_lost)?)
+    }
+}
+
+/// The tasks that a prediction is of.
+struct Question {
+    tasks: OfSet,
+    /// By how much all releases of each are late.
+    delays: Vec<Nanos>,
+    /// What is to be known of them.
+    notes: Vec<String>,
 }
 
 /// The overheads that a word states, or those that a run measured.
@@ -430,7 +456,8 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
     drop(progress);
     let run = &mut recorded.recorded.run;
     let directory = RunDir::open(&path)?;
-    let releases = beside(&directory, run, &mut prediction)?;
+    let question = wanted.question(None);
+    let releases = wanted.compare(options, &question, (&directory, run), &mut prediction)?;
     let found: Vec<Option<ReleaseJitter>> = releases.iter().map(estimated).collect();
     for (task, found) in prediction.tasks.iter_mut().zip(&found) {
         if let Some(measured) = &mut task.measured {
@@ -438,7 +465,8 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
         }
     }
     if options.jitter == Jitter::Measured {
-        let mut again = wanted.predict(options, Some(&found))?;
+        let question = wanted.question(Some(&found));
+        let mut again = wanted.predict(options, &question)?;
         if run.evidence.trace.is_none() {
             again.notes.push(
                 "without the kernel's trace an arrival is the first reading of the running thread, \
@@ -447,7 +475,7 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
                     .to_owned(),
             );
         }
-        beside(&directory, run, &mut again)?;
+        wanted.compare(options, &question, (&directory, run), &mut again)?;
         prediction.with_measured_jitter = Some(Box::new(again));
     }
     run.prediction = Some(prediction);
@@ -474,7 +502,7 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
     let duration = options.duration.or(wanted.duration).unwrap_or(DURATION);
     let duration = quick(duration, options.common.quick);
     let question = format!(
-        "Do {} tasks on CPU {cpu} take no longer than was predicted, in {duration}?",
+        "Do {} tasks on CPU {cpu} meet their deadlines, as was predicted, in {duration}?",
         wanted.tasks.tasks.len()
     );
     Ok(Request {

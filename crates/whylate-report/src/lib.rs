@@ -26,6 +26,8 @@ mod flows;
 mod footnote;
 mod forward;
 mod frames;
+#[cfg(test)]
+mod kept;
 mod pacing;
 mod plain;
 mod queues;

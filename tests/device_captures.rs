@@ -170,7 +170,7 @@ fn a_planted_latency_is_found_in_both_ways_in_every_format() {
             assert!(min >= took - 1 && max <= took + 1, "{before} {behind}: {min} {max}");
             assert_eq!(logged(&home.path().join("run"), name).len(), 1_000);
         }
-        assert!(text.contains("2 000 frames are in both captures"), "{text}");
+        assert!(text.contains("2,000 frames are in both captures"), "{text}");
         assert!(text.contains("clocks: that of whoever captured each file"), "{text}");
     }
 }

@@ -1,26 +1,25 @@
-//! Several backends in turns, in tables and sentences that the terminal and the page share.
+//! The section of several backends in turns.
 
 use whylate_model::backends::{BackendRole, BackendRow, Backends, Claim, Saved};
 use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 use whylate_model::{Nanos, Printable};
 
+use crate::doc::{Block, Picture, Section};
+use crate::numbers::{ABSENT, count, percent, rate, time};
 use crate::svg::Table;
-use crate::switch_cost::signed;
-use crate::terminal::{count, percent, rate};
 use crate::trusted;
 
 /// The title of the section.
-pub(crate) const TITLE: &str = "What each backend saves";
+const TITLE: &str = "What each backend saves";
 /// How the tables are to be read.
-pub(crate) const HOW: &str = "Round trips: from before the send to after the reception, all rounds together; \
+const HOW: &str = "Round trips: from before the send to after the reception, all rounds together; \
      95% intervals. Saved: the first less this one in each round, in the mean of the rounds; ratio: this \
      one over the first, in their geometric mean; 95% intervals by a studentised bootstrap over the \
      rounds. Within a round all were measured next to each other, in an order that the seed drew, and the \
      first one twice: what it differs from itself by is the control. Nothing is claimed where that \
      is wider than +-3%; neither: the ratio's interval holds 1.";
 
-const ABSENT: &str = "-";
 /// The percentiles that are compared.
 const PERCENTS: [f64; 2] = [50.0, 99.0];
 
@@ -37,7 +36,7 @@ pub(crate) fn answer(of: &Backends) -> String {
             "Against {}, {} saves most: {} of the median round trip ({}), {} times it ({}).",
             Printable(first),
             Printable(&row.backend),
-            signed(saved.mean_ns),
+            time(saved.mean_ns),
             times(saved.interval_ns),
             ratio(saved.ratio),
             ratios(saved.ratio_interval)
@@ -49,6 +48,16 @@ pub(crate) fn answer(of: &Backends) -> String {
         0 => format!("There is nothing to set against {}.", Printable(first)),
         _ => format!("No backend is shown to save anything against {}.", Printable(first)),
     }
+}
+
+/// The section of several backends, with their picture where there is one.
+pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section {
+    let picture = svg.map(|svg| Block::Figure(Picture::still(svg, "")));
+    let mut blocks: Vec<Block> = picture.into_iter().collect();
+    blocks.push(Block::table(round_trips(run, of)));
+    blocks.extend(savings(of).map(Block::table));
+    blocks.extend([Block::How(HOW.to_owned()), Block::Items(remarks(of))]);
+    Section::new("backends", TITLE, blocks).headed()
 }
 
 /// Round trips by backend.
@@ -83,7 +92,7 @@ fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
 }
 
 /// What each saves against the first; none where nothing was compared.
-pub(crate) fn savings(of: &Backends) -> Option<Table> {
+fn savings(of: &Backends) -> Option<Table> {
     let head = ["backend", "of", "saved", "interval", "ratio", "interval", "claim"];
     let first = of.first().map_or(ABSENT, |row| row.backend.as_str());
     let mut table = Table::new(format!("Saved against {first}"), &head);
@@ -97,7 +106,7 @@ fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
     vec![
         name(row),
         format!("p{}", saved.percent),
-        signed(saved.mean_ns),
+        time(saved.mean_ns),
         times(saved.interval_ns),
         ratio(saved.ratio),
         ratios(saved.ratio_interval),
@@ -113,7 +122,7 @@ fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
 }
 
 /// What is to be said beside the tables.
-pub(crate) fn remarks(of: &Backends) -> Vec<String> {
+fn remarks(of: &Backends) -> Vec<String> {
     let sent = match of.asked.per_second {
         Some(per_second) => format!("{} ({})", rate(per_second), of.asked.arrivals),
         None => of.asked.arrivals.clone(),
@@ -187,10 +196,8 @@ fn shown(value: Option<Nanos>) -> String {
 }
 
 fn times(interval: Option<(f64, f64)>) -> String {
-    interval.map_or_else(
-        || ABSENT.to_owned(),
-        |(low, high)| format!("{} .. {}", signed(low), signed(high)),
-    )
+    interval
+        .map_or_else(|| ABSENT.to_owned(), |(low, high)| format!("{} .. {}", time(low), time(high)))
 }
 
 fn ratio(ratio: f64) -> String {

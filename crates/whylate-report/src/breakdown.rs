@@ -1,4 +1,4 @@
-//! Where requests spent their time, in tables and sentences that the terminal and the page share.
+//! Where requests spent their time.
 
 use whylate_model::breakdown::{
     Agreement, Breakdown, Composition, Differences, Journey, LookedAt, Pairs, Part, PartAgreement,
@@ -6,50 +6,51 @@ use whylate_model::breakdown::{
 };
 use whylate_model::run::Run;
 use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom, TapSide};
-use whylate_model::{Hertz, Nanos, Printable, Ticks};
+use whylate_model::{Hertz, Printable, Ticks};
 
+use crate::numbers::{ABSENT, count, percent, time};
 use crate::svg::{COLOURS, Table};
-use crate::terminal::{count, percent};
 
 mod account;
+mod section;
 mod stamps;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use section::{Pictures, sections};
 use stamps::never_delivered;
-pub(crate) use stamps::{ASIDES, FAR_STAMPS, PROBES, STAMPS, asides, far_stamps, probes, stamps};
+use stamps::{ASIDES, FAR_STAMPS, PROBES, STAMPS, asides, far_stamps, probes, stamps};
 
 /// How the parts are to be read.
-pub(crate) const PARTS: &str = "Parts lie between neighbouring points of which the time is known, and \
+const PARTS: &str = "Parts lie between neighbouring points of which the time is known, and \
      add up to the whole in every request. Means are over all requests of the column, also over those \
      that lack the part. By: who told the two points.";
 /// How the points are to be read.
-pub(crate) const POINTS: &str = "Missing: looked for and never came. In order: before the point that \
+const POINTS: &str = "Missing: looked for and never came. In order: before the point that \
      comes first, by no more than the two can tell, and taken to be at the same time. Dropped: by more, \
      and not used. Bound: how far a point may lie from the counter's timeline.";
 /// The same of two sources of a point.
-pub(crate) const AGREEMENTS: &str = "The second less the first. Each reads at a place of its own, and what \
+const AGREEMENTS: &str = "The second less the first. Each reads at a place of its own, and what \
      the kernel does between them, making the stamp among it, is part of the difference. Within: what \
      resolutions and bounds of both allow. Agree: requests in which they are no further apart than that, \
      whichever is earlier; not: those in which they are. In order: apart by no more, or each at its own \
      place, between what the kernel did before and after it.";
 /// The same of two sources of a part.
-pub(crate) const PART_AGREEMENTS: &str = "By the second less by the first, between points that both tell. \
+const PART_AGREEMENTS: &str = "By the second less by the first, between points that both tell. \
      Within: what resolutions and bounds of both allow at both points. Agree: requests in which it is \
      no longer and no shorter by more than that; not: those in which it is. In order: that, or both of \
      its points are. What the kernel does between the places of the two, at either point, is in the \
      difference and not in within: the median says how much that usually is.";
 /// The same of a tap and stamps.
-pub(crate) const BETWEEN: &str = "What a tap sees lies behind the sender's stamp, made when its driver \
+const BETWEEN: &str = "What a tap sees lies behind the sender's stamp, made when its driver \
      was given the frame, and before the receiver's, made when its stack took it. By at most: how far it \
      lay on the wrong side. Within: what resolutions and bounds of both allow.";
 /// The same of the cost.
-pub(crate) const COST: &str = "The same requests in turns, looked at and not; differences with their \
+const COST: &str = "The same requests in turns, looked at and not; differences with their \
      95% intervals. Where the second row differs from the first by as much, the difference is chance.";
 
 /// Heading of the section, after which the name of what was looked at follows.
 const SPENT: &str = "Where requests spent their time";
-const ABSENT: &str = "-";
 /// What a reason why a card stamps nothing has in it.
 const OF_CARD: &str = "hardware: ";
 /// Parts named in a sentence.
@@ -104,7 +105,7 @@ pub(crate) fn watched_answer(watched: &Watched) -> String {
 }
 
 /// What requests consist of, in a sentence or two.
-pub(crate) fn answer(of: &Breakdown) -> String {
+fn answer(of: &Breakdown) -> String {
     if of.requests == 0 {
         return "No request was taken apart.".to_owned();
     }
@@ -168,7 +169,7 @@ pub(crate) fn parts(taken: &Taken) -> Table {
     let line = |name: &str, pick: fn(&Composition) -> f64| {
         let cells = [Some(&of.all), slow].map(|of| match of {
             Some(of) if of.total_mean_ns > 0.0 => {
-                (signed(pick(of)), percent(pick(of) / of.total_mean_ns))
+                (time(pick(of)), percent(pick(of) / of.total_mean_ns))
             }
             _ => (absent(), absent()),
         });
@@ -226,7 +227,7 @@ pub(crate) fn colours(of: &Breakdown) -> Vec<(Part, Option<usize>)> {
 }
 
 /// What is known of each point.
-pub(crate) fn points(of: &Breakdown) -> Table {
+fn points(of: &Breakdown) -> Table {
     let head = ["point", "by", "came", "missing", "twice", "in order", "dropped", "step", "bound"];
     let mut table = Table::new("Points on the way, and what became of them", &head);
     table.left = vec![1];
@@ -248,14 +249,14 @@ pub(crate) fn points(of: &Breakdown) -> Table {
 }
 
 /// Points that two sources tell; none where each has one.
-pub(crate) fn agreements(of: &Breakdown) -> Option<Table> {
+fn agreements(of: &Breakdown) -> Option<Table> {
     let row = |of: &Agreement| differences(of.point.to_string(), &of.told);
     let rows = of.agreements.iter().map(row).collect();
     by_two("The same point by two sources", "point", rows)
 }
 
 /// Parts that two sources tell; none where each has one.
-pub(crate) fn part_agreements(of: &Breakdown) -> Option<Table> {
+fn part_agreements(of: &Breakdown) -> Option<Table> {
     let row = |of: &PartAgreement| differences(of.part.to_string(), &of.told);
     let rows = of.part_agreements.iter().map(row).collect();
     by_two("The same part by two sources", "part", rows)
@@ -280,15 +281,15 @@ fn differences(what: String, of: &Differences) -> Vec<String> {
         count(of.agree),
         count(of.disagree()),
         count(of.in_order),
-        signed(of.least_ns as f64),
-        signed(of.median_ns as f64),
-        signed(of.most_ns as f64),
+        time(of.least_ns as f64),
+        time(of.median_ns as f64),
+        time(of.most_ns as f64),
         of.within.to_string(),
     ]
 }
 
 /// Whether a tap's times lie between the stamps of both ends; none where there are not both.
-pub(crate) fn between(of: &Breakdown) -> Option<Table> {
+fn between(of: &Breakdown) -> Option<Table> {
     let found = of.tap.as_ref()?.between.as_ref()?;
     let head = ["way", "the tap is", "requests", "agree", "not", "by at most", "within"];
     let mut table = Table::new("The tap between the stamps of both ends", &head);
@@ -358,7 +359,7 @@ fn judged(of: &TapBetween) -> String {
 }
 
 /// What looking costs; none where that was not measured.
-pub(crate) fn cost(of: &Breakdown) -> Option<Table> {
+fn cost(of: &Breakdown) -> Option<Table> {
     let cost = of.cost.as_ref()?;
     let caption = if cost.rounds == 0 {
         "What looking costs: no round had requests enough for a p99, so none is set against another; \
@@ -368,9 +369,8 @@ pub(crate) fn cost(of: &Breakdown) -> Option<Table> {
         format!("What looking costs, over {} rounds", count(cost.rounds))
     };
     let mut table = Table::new(caption, &["looked at by", "median", "more", "more at p99"]);
-    let interval = |[more, low, high]: [f64; 3]| {
-        format!("{} ({} .. {})", signed(more), signed(low), signed(high))
-    };
+    let interval =
+        |[more, low, high]: [f64; 3]| format!("{} ({} .. {})", time(more), time(low), time(high));
     let row = |way: &LookedAt| {
         let (median, p99) = way.more.map_or_else(
             || (absent(), absent()),
@@ -385,7 +385,7 @@ pub(crate) fn cost(of: &Breakdown) -> Option<Table> {
 }
 
 /// What else is to be said.
-pub(crate) fn remarks(taken: &Taken) -> Vec<String> {
+fn remarks(taken: &Taken) -> Vec<String> {
     let of = taken.of;
     let mut said: Vec<String> = taken.watched.map(threads).into_iter().collect();
     said.extend(of.left_out.iter().map(|left| {
@@ -555,16 +555,6 @@ pub(crate) fn heading(of: &Journey, rate: Hertz) -> String {
 /// When it began.
 pub(crate) fn began(of: &Journey) -> Ticks {
     of.passed.iter().map(|passed| passed.at).min().unwrap_or_default()
-}
-
-/// A mean.
-pub(crate) fn time(ns: f64) -> String {
-    Nanos(if ns.is_finite() { ns.max(0.0).round() as u64 } else { 0 }).to_string()
-}
-
-/// A time that may be negative.
-fn signed(ns: f64) -> String {
-    if ns < -0.5 { format!("-{}", time(-ns)) } else { time(ns) }
 }
 
 /// A percentile without the noise of its last digits.

@@ -1,7 +1,7 @@
-//! How close each backend comes to the truth, in tables and sentences that the terminal and the page
-//! share.
+//! How close each backend comes to the truth.
 
 mod parts;
+mod section;
 
 use whylate_model::calibration::{
     CalibratedBackend, Calibration, Emulator, ErrorAtPercent, ForeignTool, Limit, LimitEnd, Slope,
@@ -10,17 +10,17 @@ use whylate_model::series::Quantile;
 use whylate_model::{Nanos, Printable};
 use whylate_stats::by_run::{FEWEST_BEYOND, FEWEST_RUNS};
 
-use crate::compare::signed;
+use crate::numbers::{ABSENT, count, difference, rate};
 use crate::svg::Table;
 use crate::svg::error_curve::{At, Line};
-use crate::terminal::{count, rate};
 
-pub(crate) use parts::{planted, rates, slopes, told};
+use parts::{planted, rates, slopes, told};
+pub(crate) use section::{blocks, figure, section};
 
 /// The title of the section.
 pub(crate) const TITLE: &str = "How close each backend comes to the truth";
 /// How the numbers are to be read.
-pub(crate) const HOW: &str = "Error: a percentile of what the client measured less the same percentile of the \
+const HOW: &str = "Error: a percentile of what the client measured less the same percentile of the \
      truth, message by message the same ones; above zero is too slow. Its 95% interval assumes nothing of \
      how the two depend on each other. A percentile holds when its error lies within the tolerance of zero \
      with its whole interval; the limit is the largest up to which all hold. Less the path: with the median \
@@ -28,12 +28,10 @@ pub(crate) const HOW: &str = "Error: a percentile of what the client measured le
      is taken off anywhere else. Later results of a backend are shown grey beyond its second limit.";
 
 /// How emulators beside each other are to be read.
-pub(crate) const EMULATED: &str = "The line: from when a frame is due to when it is handed over, frames of \
+const EMULATED: &str = "The line: from when a frame is due to when it is handed over, frames of \
      memory through its own loop, by its own reading, before the first real one. Netem: from before a datagram \
      is sent to after it is received, over loopback in a namespace of its own, less what was set and the median \
      that it takes with no delay set.";
-
-const ABSENT: &str = "-";
 
 /// The answer in a sentence.
 pub(crate) fn answer(of: &Calibration) -> String {
@@ -78,7 +76,7 @@ pub(crate) fn answer(of: &Calibration) -> String {
 }
 
 /// Where the truth comes from.
-pub(crate) fn line(of: &Calibration) -> String {
+fn line(of: &Calibration) -> String {
     let line = &of.line;
     format!(
         "The truth is what the delay line wrote down of each frame ({}, set to {}): it keeps a frame for {} \
@@ -94,7 +92,7 @@ pub(crate) fn line(of: &Calibration) -> String {
 }
 
 /// Both limits of every backend.
-pub(crate) fn limits(of: &Calibration) -> Table {
+fn limits(of: &Calibration) -> Table {
     let head = ["backend", "runs", "n", "rate", "as it is", "path", "less the path"];
     let mut table = Table::new(format!("Trusted within {} up to", of.tolerance), &head);
     let limit = |limit: &Limit| limit.percent.map_or("none".to_owned(), |of| format!("p{of}"));
@@ -114,7 +112,7 @@ pub(crate) fn limits(of: &Calibration) -> Table {
 }
 
 /// The error of one backend at each percentile.
-pub(crate) fn errors(of: &CalibratedBackend, tolerance: Nanos) -> Table {
+fn errors(of: &CalibratedBackend, tolerance: Nanos) -> Table {
     let head = ["", "measured", "truth", "error", "95% interval", "less the path", ""];
     let caption = format!("{}: errors, n = {}", Printable(&of.backend), count(of.n));
     let mut table = Table::new(caption, &head);
@@ -125,9 +123,9 @@ pub(crate) fn errors(of: &CalibratedBackend, tolerance: Nanos) -> Table {
             format!("p{}", raw.percent),
             measured(&of.measured, raw.percent),
             quantile(&of.truth, raw.percent),
-            raw.error_ns.map_or(ABSENT.to_owned(), signed),
+            raw.error_ns.map_or(ABSENT.to_owned(), difference),
             interval(raw.low_ns, raw.high_ns),
-            compensated.and_then(|of| of.error_ns).map_or(ABSENT.to_owned(), signed),
+            compensated.and_then(|of| of.error_ns).map_or(ABSENT.to_owned(), difference),
             judged(compensated.unwrap_or(raw), tolerance, of).to_owned(),
         ]
     };
@@ -148,7 +146,7 @@ fn judged(at: &ErrorAtPercent, tolerance: Nanos, of: &CalibratedBackend) -> &'st
 }
 
 /// What is to be said of a backend beside its table.
-pub(crate) fn remarks(of: &CalibratedBackend) -> Vec<String> {
+fn remarks(of: &CalibratedBackend) -> Vec<String> {
     let asked = of.asked_pps.map_or("as fast as replies came".to_owned(), rate);
     let frame = of.frame_bytes.map_or(String::new(), |bytes| format!(", frames of {bytes} bytes"));
     let mut said = vec![
@@ -194,10 +192,10 @@ fn smallest(of: &CalibratedBackend) -> String {
     let shown = of
         .error_quantiles
         .iter()
-        .filter_map(|at| Some(format!("{} at p{}", signed(at.value_ns?), at.percent)));
+        .filter_map(|at| Some(format!("{} at p{}", difference(at.value_ns?), at.percent)));
     let shown: Vec<String> = shown.collect();
     let shown = if shown.is_empty() { String::new() } else { format!(", {}", shown.join(", ")) };
-    format!("message by message it adds {} at least{shown}", signed(of.error_min_ns as f64))
+    format!("message by message it adds {} at least{shown}", difference(of.error_min_ns as f64))
 }
 
 /// A limit in words, and what ended it.
@@ -273,8 +271,8 @@ fn foreign(name: &str, of: &ForeignTool) -> Vec<String> {
         format!(
             "; at a delay of {} it said {}, twice that is {}, and the line held its messages for {}",
             last.delay,
-            signed(last.reported_ns),
-            signed(2.0 * last.reported_ns),
+            difference(last.reported_ns),
+            difference(2.0 * last.reported_ns),
             last.truth
         )
     });
@@ -290,7 +288,7 @@ fn foreign(name: &str, of: &ForeignTool) -> Vec<String> {
 pub(crate) fn netem(of: &Emulator) -> String {
     let off = |percent: f64| {
         let at = of.errors.iter().find(|at| same(at.percent, percent));
-        at.and_then(|at| at.value_ns).map_or(ABSENT.to_owned(), signed)
+        at.and_then(|at| at.value_ns).map_or(ABSENT.to_owned(), difference)
     };
     match &of.missing {
         Some(why) => format!("Netem is not beside it: {}.", Printable(why)),
@@ -316,7 +314,7 @@ fn slope_in_words(of: &Slope) -> String {
 }
 
 /// What a foreign tool said at each setting of the line.
-pub(crate) fn readings(of: &CalibratedBackend) -> Option<Table> {
+fn readings(of: &CalibratedBackend) -> Option<Table> {
     let tool = of.foreign.as_ref().filter(|tool| !tool.readings.is_empty())?;
     // Of a tool that prints a mean no percentile is known.
     let truth = if of.errors_raw.is_empty() { "truth, mean" } else { "truth, median" };
@@ -331,7 +329,7 @@ pub(crate) fn readings(of: &CalibratedBackend) -> Option<Table> {
             vec![
                 at.delay.to_string(),
                 at.truth.to_string(),
-                signed(at.reported_ns),
+                difference(at.reported_ns),
                 ratio.map_or(ABSENT.to_owned(), |ratio| format!("{ratio:.3}")),
                 at.readings.to_string(),
             ]
@@ -341,13 +339,13 @@ pub(crate) fn readings(of: &CalibratedBackend) -> Option<Table> {
 }
 
 /// The line beside other emulators of delay.
-pub(crate) fn emulators(of: &Calibration) -> Option<Table> {
+fn emulators(of: &Calibration) -> Option<Table> {
     let head = ["emulator", "set to", "n", "p50 off by", "p99 off by", "p99.9 off by"];
     let mut table = Table::new("What comes about less what was set", &head);
     let row = |one: &Emulator| {
         let off = |percent: f64| {
             let of = one.errors.iter().find(|of| same(of.percent, percent));
-            of.and_then(|of| of.value_ns).map_or(ABSENT.to_owned(), signed)
+            of.and_then(|of| of.value_ns).map_or(ABSENT.to_owned(), difference)
         };
         let n = if one.missing.is_some() { ABSENT.to_owned() } else { count(one.n) };
         vec![one.name.clone(), one.delay.to_string(), n, off(50.0), off(99.0), off(99.9)]
@@ -357,7 +355,7 @@ pub(crate) fn emulators(of: &Calibration) -> Option<Table> {
 }
 
 /// What is missing, and why.
-pub(crate) fn missing(of: &Calibration) -> Vec<String> {
+fn missing(of: &Calibration) -> Vec<String> {
     let backends = of.missing.iter().map(|one| {
         format!("{} was not calibrated: {}", Printable(&one.backend), Printable(&one.why))
     });
@@ -369,7 +367,7 @@ pub(crate) fn missing(of: &Calibration) -> Vec<String> {
 }
 
 /// The two curves of a backend's figure.
-pub(crate) fn curves(of: &CalibratedBackend) -> Vec<Line> {
+fn curves(of: &CalibratedBackend) -> Vec<Line> {
     let points = |errors: &[ErrorAtPercent]| -> Vec<At> {
         let at = |of: &ErrorAtPercent| {
             let interval = of.low_ns.zip(of.high_ns);
@@ -415,8 +413,8 @@ fn measured(of: &[Quantile], percent: f64) -> String {
 /// An interval of signed times, one without an upper end too.
 pub(crate) fn interval(low: Option<f64>, high: Option<f64>) -> String {
     match (low, high) {
-        (Some(low), Some(high)) => format!("{} .. {}", signed(low), signed(high)),
-        (Some(low), None) => format!("{} ..", signed(low)),
+        (Some(low), Some(high)) => format!("{} .. {}", difference(low), difference(high)),
+        (Some(low), None) => format!("{} ..", difference(low)),
         _ => ABSENT.to_owned(),
     }
 }

@@ -1,37 +1,58 @@
-//! What a delay line did, in tables and sentences that the terminal and the page share.
+//! The section of a delay line: how frames were held back, and what became of them.
 
 use whylate_model::delay::{DelayBase, DelayDirection, DelayEnd, DelayLine};
 use whylate_model::reflect::Residence;
+use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
+use crate::doc::{Block, Section, Table};
 use crate::html::utc;
-use crate::terminal::{count, percent, rate};
+use crate::numbers::{count, percent, rate};
 use crate::{calibration, forward};
 
-/// Heading of the table of laws.
-pub(crate) const LAWS: &str = "How frames were held back";
-/// Its columns.
-pub(crate) const LAW: [&str; 3] = ["direction", "law", "rate"];
-/// Heading of the table of fates.
-pub(crate) const FATES: &str = "What became of them";
-/// Its columns.
-pub(crate) const FATE: [&str; 3] = ["direction", "what", "frames"];
-/// How it is to be read.
-pub(crate) const READ_FATES: &str = "Received = passed on + lost + dropped + waiting at the end. \
+/// How the table of fates is to be read.
+const READ_FATES: &str = "Received = passed on + lost + dropped + waiting at the end. \
      Duplicates and those out of order are told beside them: the former leave once more, the latter are \
      among those passed on.";
-/// Heading of the table of what rings and interfaces lost.
-pub(crate) const LOSSES: &str = "Frames lost before or behind, by place";
 /// Heading of the table of times.
 pub(crate) const TIMES: &str = "How long they stayed, and how late they left";
 /// How it is to be read.
 pub(crate) const READ_TIMES: &str = "Residence counts from when a frame was seen to when it was about \
      to be handed over; lateness from when it was to leave, its delay, the limit of the rate and those \
      before it considered.";
-/// Heading of the table of changes.
-pub(crate) const CHANGES: &str = "Settings changed meanwhile";
-/// Its columns.
-pub(crate) const CHANGE: [&str; 3] = ["after", "direction", "law"];
+
+/// The section of a delay line; none for a run of something else.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let of = run.delay.as_deref()?;
+    let times = (!times(of).is_empty()).then(|| Block::How(READ_TIMES.to_owned()));
+    let blocks = blocks(of).into_iter().chain(times).collect();
+    Some(Section::new("delayed", "What was held back", blocks).headed())
+}
+
+/// Where, when, how and how much.
+pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
+    let said = std::iter::once(circumstances(of)).chain(remarks(of));
+    let table = |caption, head, words: &[usize], rows| {
+        Block::Table(Table::new(caption, head).words(words).with(rows))
+    };
+    let losses = forward::port_losses(&of.ends);
+    Block::texts(said)
+        .chain([
+            table("How frames were held back", &["direction", "law", "rate"], &[1], laws(of)),
+            table("What became of them", &["direction", "what", "frames"], &[1], fates(of)),
+            Block::How(READ_FATES.to_owned()),
+            table(
+                "Settings changed meanwhile",
+                &["after", "direction", "law"],
+                &[1, 2],
+                changes(of),
+            ),
+            table("Frames lost before or behind, by place", &forward::PLACES, &[1], losses),
+        ])
+        // Also where no frame was lost: what was short says that little room was left.
+        .chain(Block::texts(forward::occasions(&of.ends)))
+        .collect()
+}
 
 /// The answer in a sentence.
 pub(crate) fn answer(of: &DelayLine) -> String {
@@ -63,7 +84,7 @@ fn median(of: &Residence) -> Option<Nanos> {
 }
 
 /// Since when, for how long and where.
-pub(crate) fn circumstances(of: &DelayLine) -> String {
+fn circumstances(of: &DelayLine) -> String {
     let ended = match of.ended {
         DelayEnd::Stopped => "until it was stopped",
         DelayEnd::Duration => "until its time was over",
@@ -80,7 +101,7 @@ pub(crate) fn circumstances(of: &DelayLine) -> String {
 }
 
 /// What else is to be said of it.
-pub(crate) fn remarks(of: &DelayLine) -> Vec<String> {
+fn remarks(of: &DelayLine) -> Vec<String> {
     let mut said = vec![own(&of.base)];
     said.extend(of.netem.as_ref().map(calibration::netem));
     let vain = if of.looks == 0 { 0.0 } else { of.in_vain as f64 / of.looks as f64 };
@@ -130,7 +151,7 @@ pub(crate) fn name(of: &DelayDirection) -> String {
 }
 
 /// Laws and rates.
-pub(crate) fn laws(of: &DelayLine) -> Vec<Vec<String>> {
+fn laws(of: &DelayLine) -> Vec<Vec<String>> {
     let seconds = of.lasted.0 as f64 / 1e9;
     let row = |direction: &DelayDirection| {
         let n = direction.counts.passed_on as f64;
@@ -141,7 +162,7 @@ pub(crate) fn laws(of: &DelayLine) -> Vec<Vec<String>> {
 }
 
 /// What became of frames. Fates that no frame had are left out.
-pub(crate) fn fates(of: &DelayLine) -> Vec<Vec<String>> {
+fn fates(of: &DelayLine) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for direction in &of.directions {
         let counts = &direction.counts;
@@ -178,7 +199,7 @@ pub(crate) fn times(of: &DelayLine) -> Vec<(String, &Residence)> {
 }
 
 /// Settings that were changed.
-pub(crate) fn changes(of: &DelayLine) -> Vec<Vec<String>> {
+fn changes(of: &DelayLine) -> Vec<Vec<String>> {
     let row = |change: &whylate_model::delay::DelayChange| {
         let direction = of.directions.get(usize::from(change.direction));
         vec![

@@ -1,7 +1,8 @@
-//! What a box does to latency, in tables and sentences that the terminal and the page share.
+//! What a box does to latency.
 
 mod captured;
 mod configured;
+mod section;
 mod throughput;
 
 use whylate_model::Printable;
@@ -12,26 +13,25 @@ use whylate_model::device::{
 use whylate_model::flow::Direction;
 
 use crate::calibration::quantile;
-use crate::compare::signed;
+use crate::numbers::{ABSENT, count, percent, rate, time};
 use crate::svg::Table;
 use crate::svg::bounds::{Band, Bound, Known};
-use crate::terminal::{count, percent, rate};
 use crate::trusted::marked;
 
-pub(crate) use captured::{captured_ways, captures};
-pub(crate) use configured::{BOUGHT, bought, configured};
-pub(crate) use throughput::{CARRIED, carried};
+use captured::{captured_ways, captures};
+use configured::{BOUGHT, bought, configured};
+pub(crate) use section::{blocks, figure, section};
+use throughput::{CARRIED, carried};
 
 /// How the bounds are to be read.
-pub(crate) const BOUNDS: &str = "Time in the box lies between the two, all of them together with 95% confidence, \
+const BOUNDS: &str = "Time in the box lies between the two, all of them together with 95% confidence, \
      however the client's own part E depends on it: not above what was measured less the smallest E, and not \
      below a lower percentile of what was measured less a higher one of E, the best of those tried. A box that \
      keeps a log of its own stands below its bounds: it is inside, or marked.";
 /// How frames offered by several ports shared one.
-pub(crate) const SHARES: &str = "Share: of the frames that came. Fairness is Jain's index: 1 when all got the \
+const SHARES: &str = "Share: of the frames that came. Fairness is Jain's index: 1 when all got the \
      same, one over the number of ports when one got everything.";
 
-const ABSENT: &str = "-";
 const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The title of the section.
@@ -73,7 +73,7 @@ fn fair(of: &FanIn) -> String {
 }
 
 /// Who measured what, by which way.
-pub(crate) fn circumstances(of: &Device) -> Vec<String> {
+fn circumstances(of: &Device) -> Vec<String> {
     let mut said =
         vec![format!("{}; measured by {}", Printable(&of.description), Printable(&of.backend))];
     match &of.error {
@@ -160,7 +160,7 @@ fn measured(of: &DeviceAtSize, percent: f64) -> String {
 }
 
 /// Bounds of the time in the box, its own log below each row where it keeps one; none without any.
-pub(crate) fn bounds(of: &Device) -> Option<Table> {
+fn bounds(of: &Device) -> Option<Table> {
     let mut table = Table::new("Time in the box", &[""]);
     table.head.extend(PERCENTS.iter().map(|percent| format!("p{percent}")));
     for one in of.sizes.iter().filter(|one| !one.bounds.is_empty()) {
@@ -184,7 +184,7 @@ fn logged(of: &DeviceAtSize, percent: f64) -> String {
 }
 
 /// How many bounds hold what the box's log says, where it keeps one; and why bounds are missing.
-pub(crate) fn checked(of: &Device) -> Vec<String> {
+fn checked(of: &Device) -> Vec<String> {
     let mut said = Vec::new();
     let all = of.sizes.iter().flat_map(|one| PERCENTS.map(|percent| one.contained(percent)));
     let judged: Vec<bool> = all.flatten().collect();
@@ -208,7 +208,7 @@ pub(crate) fn checked(of: &Device) -> Vec<String> {
 }
 
 /// Store-and-forward or cut-through; none where that was not asked.
-pub(crate) fn forwarding(of: &Device) -> Option<Table> {
+fn forwarding(of: &Device) -> Option<Table> {
     let head = ["", "ns for a byte", "95% interval", "the link's", "it is"];
     let mut table = Table::new("Does it wait for the whole frame?", &head);
     table.left = vec![4];
@@ -228,7 +228,7 @@ pub(crate) fn forwarding(of: &Device) -> Option<Table> {
 }
 
 /// Why it is taken for what it is.
-pub(crate) fn reasons(of: &Device) -> Vec<String> {
+fn reasons(of: &Device) -> Vec<String> {
     let said = |one: &Forwarding| {
         let way = way(one.configuration.as_deref(), one.direction);
         format!("{way}: {}", Printable(&one.why))
@@ -245,7 +245,7 @@ fn words(kind: ForwardingKind) -> &'static str {
 }
 
 /// What each of several ports got of one, a table for each set of ports.
-pub(crate) fn fan_in(of: &Device) -> Vec<Table> {
+fn fan_in(of: &Device) -> Vec<Table> {
     of.fan_in.iter().map(fan_in_table).collect()
 }
 
@@ -276,7 +276,7 @@ fn fan_in_table(of: &FanIn) -> Table {
 }
 
 /// What is drawn of a size.
-pub(crate) fn band(of: &DeviceAtSize) -> Band {
+fn band(of: &DeviceAtSize) -> Band {
     let known = |of: &[whylate_model::series::Quantile]| -> Vec<Known> {
         let one = |of: &whylate_model::series::Quantile| {
             Some(Known { percent: of.percent, ns: of.value?.0 as f64 })
@@ -295,7 +295,7 @@ pub(crate) fn band(of: &DeviceAtSize) -> Band {
 }
 
 /// What a row is called: `64 B there, local`.
-pub(crate) fn name(of: &DeviceAtSize) -> String {
+fn name(of: &DeviceAtSize) -> String {
     format!("{} B {}", of.frame_bytes, way(of.configuration.as_deref(), of.direction))
 }
 
@@ -319,11 +319,6 @@ fn between(of: Option<&BoundsAtPercent>) -> String {
         (Some(low), None) => format!("{} ..", time(low)),
         (None, None) => ABSENT.to_owned(),
     }
-}
-
-/// A time; the sign only where it is below zero.
-fn time(ns: f64) -> String {
-    signed(ns).trim_start_matches('+').to_owned()
 }
 
 fn same(one: f64, other: f64) -> bool {
@@ -466,7 +461,7 @@ pub(crate) mod tests {
         );
         assert_eq!(
             rows[1],
-            ["  its log, n = 99 950", "5.60us", "5.90us", "9.10us OUTSIDE", "20.0us", "-"]
+            ["  its log, n = 99,950", "5.60us", "5.90us", "9.10us OUTSIDE", "20.0us", "-"]
         );
         assert!(checked(&of)[0].starts_with("3 of 4 bounds hold"), "{:?}", checked(&of));
         assert_eq!(latencies(&of).rows[0][3], "0.100%");

@@ -1,4 +1,4 @@
-//! Flows of requests, in tables and sentences that the terminal and the page share.
+//! The section of flows of requests: by which way, what left, what became of it.
 
 use whylate_model::Printable;
 use whylate_model::flow::{
@@ -7,22 +7,22 @@ use whylate_model::flow::{
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 
-use crate::svg::Table;
-use crate::terminal::{count, percent, rate};
-use crate::{frames, pacing, queues, trusted};
+use crate::doc::{Block, Section, Table};
+use crate::numbers::{ABSENT, Cell, Value, count, percent, rate};
+use crate::{frames, pacing, queues, tail, trusted};
 
 /// How the three times are to be read.
-pub(crate) const TIMES: &str = "Service counts from the actual send to the reply, response from the \
+const TIMES: &str = "Service counts from the actual send to the reply, response from the \
      intended send, and lateness is what lies between the two sends. Requests that were given up \
      or never sent stay in the sample, as values of which only a lower bound is known. No time \
      is halved.";
 /// The same where a client hears its messages itself.
-pub(crate) const TIMES_ACROSS: &str = "One way counts from the actual send by the one port to the \
+const TIMES_ACROSS: &str = "One way counts from the actual send by the one port to the \
      reception at the other, by one clock; as intended, from the intended send, and lateness is what \
      lies between the two sends. Messages that were given up or never sent stay in the sample, as \
      values of which only a lower bound is known. No time is halved, and nobody answers.";
 /// The same for the account.
-pub(crate) const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late + lost, \
+const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late + lost, \
      and those of which nobody knows. Messages: arrived = received + late + duplicates + foreign + \
      beside. Messages that ask for no reply are counted where they came. Late came after the \
      drain; reordered is of the received (RFC 4737); beside are replies of the warm-up and the \
@@ -35,8 +35,6 @@ const CLOSED: &str = "closed loop: it sends the next request when the reply has 
 /// What is to be known of losses where the other end gave no account.
 const NOT_LOCATED: &str = "losses are not located: the other end told nothing of what it answered, so those \
      on the way there and those on the way back cannot be told apart";
-
-const ABSENT: &str = "-";
 
 /// The answer in a sentence.
 pub(crate) fn answer(run: &Run) -> String {
@@ -95,7 +93,7 @@ fn in_the_tail(run: &Run, series: &Series) -> Option<String> {
 }
 
 /// How the times of a run's flows are to be read.
-pub(crate) fn times(run: &Run) -> &'static str {
+fn times(run: &Run) -> &'static str {
     let across = run.flows.iter().any(|flow| flow.way.across.is_some());
     if across { TIMES_ACROSS } else { TIMES }
 }
@@ -142,51 +140,62 @@ fn one_way(flow: &Flow) -> String {
     )
 }
 
+/// The section of flows; none for a run without.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    if run.flows.is_empty() {
+        return None;
+    }
+    let mut blocks = vec![Block::How(times(run).to_owned())];
+    let tables = [Some(departures(run)), Some(ways(run)), parts(run)];
+    blocks.extend(tables.into_iter().flatten().map(Block::Table));
+    blocks.push(Block::Items(remarks(run)));
+    blocks.extend(Block::explained(account(run), ACCOUNT));
+    blocks
+        .extend(pacing::table(run).into_iter().flat_map(|of| Block::explained(of, pacing::APART)));
+    blocks.extend(tail::blocks(run));
+    Some(Section::new("flows", "Requests and replies", blocks))
+}
+
 /// Who sends what by which way, and who stamps it.
-pub(crate) fn ways(run: &Run) -> Table {
+fn ways(run: &Run) -> Table {
     let head = ["flow", "way", "waiting", "resolution", "stamp min", "median", "precision"];
-    let mut table = Table::new("Flows and their stamps", &head);
-    table.left = vec![1, 2];
-    table.rows = run
-        .flows
-        .iter()
-        .map(|flow| {
-            let way = &flow.way;
-            vec![
-                flow.name.clone(),
-                format!("{}, {}", way.backend, way.protocol),
-                way.wait.clone(),
-                ns(way.resolution_ns),
-                ns(way.read_cost_min_ns),
-                ns(way.read_cost_median_ns),
-                ns(way.precision_ns),
-            ]
-        })
-        .collect();
+    let mut table = Table::new("Flows and their stamps", &head).words(&[1, 2]);
+    for flow in &run.flows {
+        let way = &flow.way;
+        table.row([
+            flow.name.clone(),
+            format!("{}, {}", way.backend, way.protocol),
+            way.wait.clone(),
+            ns(way.resolution_ns),
+            ns(way.read_cost_min_ns),
+            ns(way.read_cost_median_ns),
+            ns(way.precision_ns),
+        ]);
+    }
     table
 }
 
 /// What was asked for and what left.
-pub(crate) fn departures(run: &Run) -> Table {
+fn departures(run: &Run) -> Table {
     let head = ["flow", "arrivals", "asked", "left", "in time", "late p99.9", "process"];
-    let mut table = Table::new("What was intended, and what left", &head);
-    table.left = vec![1, 6];
-    table.rows = run.flows.iter().map(|flow| departures_row(run, flow)).collect();
+    let mut table = Table::new("What was intended, and what left", &head).words(&[1, 6]);
+    for flow in &run.flows {
+        table.row(departures_row(run, flow));
+    }
     table
 }
 
-fn departures_row(run: &Run, flow: &Flow) -> Vec<String> {
+fn departures_row(run: &Run, flow: &Flow) -> [Value; 7] {
     let (asked, left) = (&flow.asked, &flow.departures);
     let share = (left.intended > 0).then(|| left.in_time as f64 / left.intended as f64);
-    let late = flow.lateness_p999(&run.series);
-    vec![
-        flow.name.clone(),
-        asked.arrivals.clone(),
-        asked.per_second.map_or_else(absent, rate),
-        left.per_second.map_or_else(absent, rate),
-        share.map_or_else(absent, percent),
-        late.map_or_else(absent, |late| late.to_string()),
-        verdict(left.process.verdict).to_owned(),
+    [
+        flow.name.as_str().into(),
+        asked.arrivals.as_str().into(),
+        asked.per_second.map(Value::Rate).into(),
+        left.per_second.map(Value::Rate).into(),
+        share.map(Value::Share).into(),
+        flow.lateness_p999(&run.series).into(),
+        verdict(left.process.verdict).into(),
     ]
 }
 
@@ -204,9 +213,9 @@ fn verdict(verdict: ProcessVerdict) -> &'static str {
 type Count = fn(&Packets) -> u64;
 
 /// What became of requests and messages.
-pub(crate) fn account(run: &Run) -> Table {
-    let mut head = vec!["count"];
-    head.extend(run.flows.iter().map(|flow| flow.name.as_str()));
+fn account(run: &Run) -> Table {
+    let head: Vec<&str> =
+        ["count"].into_iter().chain(run.flows.iter().map(|flow| flow.name.as_str())).collect();
     let mut table = Table::new("What became of requests and messages", &head);
     let counts: [(&str, Count); 14] = [
         ("sent", |of| of.sent),
@@ -225,34 +234,31 @@ pub(crate) fn account(run: &Run) -> Table {
         ("beside", |of| of.unplaced),
     ];
     for (name, of) in counts {
-        let cells = run.flows.iter().map(|flow| count(of(&flow.packets)));
-        table.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        let cells = run.flows.iter().map(|flow| Value::Count(of(&flow.packets)));
+        table.row([Value::from(name)].into_iter().chain(cells));
     }
     table
 }
 
 /// Response times by parts of the pattern; none for patterns of one part.
-pub(crate) fn parts(run: &Run) -> Option<Table> {
+fn parts(run: &Run) -> Option<Table> {
     let heard = run.flows.iter().any(|flow| flow.way.across.is_some());
     let caption = if heard { "One way, as intended, by part" } else { "Response times by part" };
     let mut table = Table::new(caption, &["part", "n", "p50", "p99", "p99.9"]);
-    for flow in &run.flows {
-        for part in &flow.parts {
-            let series = run.series.iter().find(|series| series.name == part.response);
-            let at = |percent| {
-                let value = series.and_then(|series| series.at(percent));
-                let cell = value.map_or_else(absent, |value| value.to_string());
-                trusted::marked(cell, trusted::is_beyond(run, &part.response, percent))
-            };
-            let n = series.map_or_else(absent, |series| count(series.n));
-            table.rows.push(vec![part.label.clone(), n, at(50.0), at(99.0), at(99.9)]);
-        }
+    for part in run.flows.iter().flat_map(|flow| &flow.parts) {
+        let series = run.series.iter().find(|series| series.name == part.response);
+        let at = |percent| {
+            let value = series.and_then(|series| series.at(percent));
+            Cell::from(value).marked(trusted::is_beyond(run, &part.response, percent))
+        };
+        let n = Cell::from(series.map(|series| Value::Count(series.n)));
+        table.row([part.label.as_str().into(), n, at(50.0), at(99.0), at(99.9)]);
     }
     (!table.rows.is_empty()).then_some(table)
 }
 
 /// What is to be said of each flow.
-pub(crate) fn remarks(run: &Run) -> Vec<String> {
+fn remarks(run: &Run) -> Vec<String> {
     run.flows.iter().flat_map(remarks_of).chain(queues::shared(run)).collect()
 }
 
@@ -378,7 +384,7 @@ fn of_recording(of: &OfRecording) -> String {
         let (messages, file) = (count(kept.messages), Printable(&kept.file));
         said.push(format!("{messages} odd messages are in its {file}"));
     }
-    said.extend(of.tail.as_ref().map(crate::tail::answer));
+    said.extend(of.tail.as_ref().map(tail::answer));
     if said.is_empty() {
         said.push("nothing of its own".to_owned());
     }

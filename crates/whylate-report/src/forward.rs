@@ -1,41 +1,33 @@
-//! What a forwarder did, in tables and sentences that the terminal and the page share.
+//! The section of a forwarder: what became of frames, where some were lost, what they cost.
 
 use whylate_model::forward::{
     Forward, ForwardDirection, ForwardEnd, ForwardPort, ForwardThread, TicksPerFrame,
 };
 use whylate_model::reflect::Residence;
+use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use crate::flows::absent;
+use crate::doc::{Block, Section, Table};
 use crate::html::utc;
-use crate::terminal::{count, percent, rate};
+use crate::numbers::{Value, count, percent};
 
-/// Columns of the table of directions.
-pub(crate) const DIRECTIONS: [&str; 6] =
-    ["direction", "received", "forwarded", "frames", "bits", "a burst"];
-/// Heading of the table of losses.
-pub(crate) const LOSSES: &str = "Frames lost, by place";
-/// Its columns.
+/// Columns of the tables of losses.
 pub(crate) const PLACES: [&str; 3] = ["place", "counter", "frames"];
 /// What is to be known of the counters of interfaces.
-pub(crate) const COUNTED: &str = "Received = forwarded + waiting at the end + dropped here. What a ring or an interface \
+const COUNTED: &str = "Received = forwarded + waiting at the end + dropped here. What a ring or an interface \
      dropped before or behind is counted by the kernel; what was refused, the sending ring counts as \
      well, and what one place drops, an interface may.";
 /// The same of sockets.
 const COUNTED_BY_SOCKETS: &str = "Frames are datagrams here, and bits those that they carry. Received = \
      forwarded + waiting at the end + dropped here. What found no room in a socket before (sk_drops), and \
      what of clients for whom there was no place, is not among the received.";
-/// Heading of the table of ticks.
-pub(crate) const TICKS: &str = "Ticks of the counter for a frame";
-/// Its columns.
-pub(crate) const PARTS: [&str; 6] = ["bursts of", "n", "frames", "receive", "work", "transmit"];
-/// How they are to be read.
-pub(crate) const READ_TICKS: &str = "Receive counts from the end of what was done before, or of a \
+/// How ticks are to be read.
+const READ_TICKS: &str = "Receive counts from the end of what was done before, or of a \
      look that found nothing, to when the burst was seen; work to when it was about to be handed \
      over, copying and --work among it; transmit to when the kernel had been called. Ticks are no \
      cycles of the CPU: those are not counted here.";
 /// How the residences are to be read.
-pub(crate) const READ_RESIDENCE: &str = "A frame stayed from when its burst was seen in the receiving \
+const READ_RESIDENCE: &str = "A frame stayed from when its burst was seen in the receiving \
      ring to when it was put on the sending one and that was handed over. What it waited in the receiving \
      ring before is not in it; where the ring has the kernel's stamps, the times from those have it.";
 /// The same of datagrams.
@@ -49,6 +41,34 @@ const STAYED_BETWEEN_SOCKETS: &str =
 
 const MEGA: f64 = 1e6;
 const GIGA: f64 = 1e9;
+
+/// The section of a forwarder; none for a run of something else.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let of = run.forward.as_deref()?;
+    let stayed = (!residences(of).is_empty()).then(|| Block::How(read_residence(of).to_owned()));
+    let blocks = blocks(of).into_iter().chain(stayed).collect();
+    Some(Section::new("forwarded", "What was forwarded", blocks).headed())
+}
+
+/// Where and when, what became of frames, what they cost.
+pub(crate) fn blocks(of: &Forward) -> Vec<Block> {
+    let mut blocks: Vec<Block> =
+        Block::texts(std::iter::once(circumstances(of)).chain(remarks(of))).collect();
+    blocks.push(Block::Table(directions(of)));
+    let losses = losses(of);
+    let counted = (!losses.is_empty()).then(|| Block::How(counted(of).to_owned()));
+    let table = Table::new("Frames lost, by place", &PLACES).words(&[1]).with(losses);
+    blocks.push(Block::Table(table));
+    // Also where no frame was lost: what was short says that little room was left.
+    blocks.extend(Block::texts(occasions(&of.ports)));
+    blocks.extend(counted);
+    let ticks = ticks(of);
+    if !ticks.is_empty() {
+        blocks.extend(ticks.into_iter().map(Block::Table));
+        blocks.push(Block::How(READ_TICKS.to_owned()));
+    }
+    blocks
+}
 
 /// The answer in a sentence.
 pub(crate) fn answer(of: &Forward) -> String {
@@ -97,12 +117,12 @@ pub(crate) fn stayed(of: &Forward) -> &'static str {
 }
 
 /// What is to be known of the counters, of interfaces or of sockets.
-pub(crate) fn counted(of: &Forward) -> &'static str {
+fn counted(of: &Forward) -> &'static str {
     if is_of_sockets(of) { COUNTED_BY_SOCKETS } else { COUNTED }
 }
 
 /// Since when, for how long and where.
-pub(crate) fn circumstances(of: &Forward) -> String {
+fn circumstances(of: &Forward) -> String {
     let ended = match of.ended {
         ForwardEnd::Stopped => "until it was stopped",
         ForwardEnd::Duration => "until its time was over",
@@ -114,7 +134,7 @@ pub(crate) fn circumstances(of: &Forward) -> String {
 }
 
 /// What else is to be said of it.
-pub(crate) fn remarks(of: &Forward) -> Vec<String> {
+fn remarks(of: &Forward) -> Vec<String> {
     let mut said: Vec<String> = of.threads.iter().map(thread).collect();
     let polling = of.busy_polling.as_ref();
     said.extend(polling.map(|outcome| format!("Busy polling: {}.", Printable(outcome))));
@@ -204,29 +224,29 @@ pub(crate) fn name(of: &ForwardDirection) -> String {
 }
 
 /// Counts and rates.
-pub(crate) fn directions(of: &Forward) -> Vec<Vec<String>> {
+fn directions(of: &Forward) -> Table {
     let seconds = of.lasted.0 as f64 / 1e9;
     let per_second = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
-    let row = |direction: &ForwardDirection| {
+    let head = ["direction", "received", "forwarded", "frames", "bits", "a burst"];
+    let mut table = Table::new("What became of frames", &head);
+    for direction in &of.directions {
         let bits = per_second(direction.forwarded_bytes as f64 * 8.0);
-        let burst = match direction.bursts {
-            0 => absent(),
-            bursts => format!("{:.1}", direction.received as f64 / bursts as f64),
-        };
-        vec![
-            name(direction),
-            count(direction.received),
-            count(direction.forwarded),
-            rate(per_second(direction.forwarded as f64)),
-            format!("{:.3}Mbit/s", bits / MEGA),
-            burst,
-        ]
-    };
-    of.directions.iter().map(row).collect()
+        let burst = (direction.bursts > 0)
+            .then(|| format!("{:.1}", direction.received as f64 / direction.bursts as f64));
+        table.row([
+            name(direction).into(),
+            Value::Count(direction.received),
+            Value::Count(direction.forwarded),
+            Value::Rate(per_second(direction.forwarded as f64)),
+            format!("{:.3}Mbit/s", bits / MEGA).into(),
+            burst.into(),
+        ]);
+    }
+    table
 }
 
 /// What was lost where: here, in rings, at interfaces. Places that lost nothing are left out.
-pub(crate) fn losses(of: &Forward) -> Vec<Vec<String>> {
+fn losses(of: &Forward) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |place: String, counter: &str, n: u64| {
         if n > 0 {
@@ -297,14 +317,14 @@ pub(crate) fn occasions(of: &[ForwardPort]) -> Vec<String> {
     said
 }
 
-/// Ticks for a frame of each direction, with the table's caption: all bursts, then by size.
-pub(crate) fn ticks(of: &Forward) -> Vec<(String, Vec<Vec<String>>)> {
+/// Ticks for a frame of each direction: all bursts, then by size.
+fn ticks(of: &Forward) -> Vec<Table> {
     let row = |ticks: &TicksPerFrame, size: String| {
-        let shown = |mean: f64| format!("{mean:.0}");
-        vec![
-            size,
-            count(ticks.bursts),
-            count(ticks.frames),
+        let shown = |mean: f64| Value::Text(format!("{mean:.0}"));
+        [
+            size.into(),
+            Value::Count(ticks.bursts),
+            Value::Count(ticks.frames),
             shown(ticks.receive),
             shown(ticks.work),
             shown(ticks.transmit),
@@ -312,16 +332,19 @@ pub(crate) fn ticks(of: &Forward) -> Vec<(String, Vec<Vec<String>>)> {
     };
     let table = |direction: &ForwardDirection| {
         let ticks = direction.ticks.as_ref()?;
-        let by_burst = ticks.by_burst.iter().map(|of| {
+        let caption = format!("Ticks of the counter for a frame, {}", name(direction));
+        let head = ["bursts of", "n", "frames", "receive", "work", "transmit"];
+        let mut table = Table::new(caption, &head);
+        table.row(row(&ticks.all, "any".to_owned()));
+        for of in &ticks.by_burst {
             let size = if of.from == of.to {
                 of.from.to_string()
             } else {
                 format!("{} to {}", of.from, of.to)
             };
-            row(of, size)
-        });
-        let rows = std::iter::once(row(&ticks.all, "any".to_owned())).chain(by_burst).collect();
-        Some((name(direction), rows))
+            table.row(row(of, size));
+        }
+        Some(table)
     };
     of.directions.iter().filter_map(table).collect()
 }

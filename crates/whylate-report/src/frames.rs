@@ -4,7 +4,7 @@
 use whylate_model::Printable;
 use whylate_model::frames::{Copies, Frames, Program, Taken, TurnCosts};
 
-use crate::terminal::count;
+use crate::numbers::count;
 
 /// What is to be said of a port of whole frames.
 pub(crate) fn said(of: &Frames) -> Vec<String> {
@@ -188,7 +188,7 @@ mod tests {
             "(copy)",
             "(generic)",
             "queues 0, 1",
-            "2 048 frames to receive",
+            "2,048 frames to receive",
             "need-wakeup",
             "9 frames came: 7 messages, 2 from strangers; of the messages 1 without a checksum",
             "dropped: 5 frames by the receive ring of queue 1 (rx_ring_full)",

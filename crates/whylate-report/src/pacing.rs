@@ -3,9 +3,8 @@
 use whylate_model::flow::{Flow, NamedTurns, Pacing, TookTurn, TurnsBy};
 use whylate_model::run::Run;
 
-use crate::flows::absent;
-use crate::svg::Table;
-use crate::terminal::{count, percent};
+use crate::doc::Table;
+use crate::numbers::{Value, count};
 
 /// How the table is to be read.
 pub(crate) const APART: &str = "Apart are requests that left late behind long turns of the sender's \
@@ -19,30 +18,29 @@ pub(crate) fn table(run: &Run) -> Option<Table> {
     let head =
         ["flow", "late p99", "apart", "late p99.9", "apart", "excluded", "long turns", "named"];
     let mut table = Table::new("Send lateness, and apart from long turns", &head);
-    table.rows = run
-        .flows
-        .iter()
-        .filter_map(|flow| Some(row(run, flow, flow.departures.pacing.as_ref()?)))
-        .collect();
+    for flow in &run.flows {
+        if let Some(pacing) = &flow.departures.pacing {
+            table.row(row(run, flow, pacing));
+        }
+    }
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> Vec<String> {
-    let at = |name: Option<&String>, percent: f64| {
+fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> [Value; 8] {
+    let at = |name: Option<&String>, percent: f64| -> Value {
         let series = run.series.iter().find(|series| Some(&series.name) == name);
-        let value = series.and_then(|series| series.at(percent));
-        value.map_or_else(absent, |value| value.to_string())
+        series.and_then(|series| series.at(percent)).into()
     };
     let (all, apart) = (flow.lateness.as_ref(), pacing.lateness.as_ref());
-    vec![
-        flow.name.clone(),
+    [
+        flow.name.as_str().into(),
         at(all, 99.0),
         at(apart, 99.0),
         at(all, 99.9),
         at(apart, 99.9),
-        pacing.share().map_or_else(absent, percent),
-        count(pacing.long_turns),
-        pacing.named.as_ref().map_or_else(absent, |named| count(named.sum().0)),
+        pacing.share().map(Value::Share).into(),
+        Value::Count(pacing.long_turns),
+        pacing.named.as_ref().map(|named| Value::Count(named.sum().0)).into(),
     ]
 }
 
@@ -121,7 +119,7 @@ mod tests {
     #[test]
     fn long_turns_are_called_interruptions_by_their_names_alone() {
         let limits = "long turns of its sender's loop (above 3.00us where it looked, above 9.00us where \
-             it sent): 20, 4.40ms in all, and 86 of 1 000 requests left late behind them; ";
+             it sent): 20, 4.40ms in all, and 86 of 1,000 requests left late behind them; ";
         let unknown = said(&pacing(None));
         assert_eq!(unknown, format!("{limits}what they were was not looked at"));
         let by = |what, turns, took| TurnsBy { what, turns, took: Nanos(took) };

@@ -12,9 +12,9 @@ use whylate_model::paper::{Here, Paper, Scenario, Unit};
 use whylate_model::{Nanos, Printable};
 
 use crate::html::REPORT_FILE;
+use crate::numbers::{count, percent};
 use crate::plain::Plain;
 use crate::svg::Table;
-use crate::terminal::{count, percent};
 use crate::{ReportError, html};
 
 /// Rows of one scenario; a file may hold any number.
@@ -187,9 +187,9 @@ mod tests {
             ),
             (
                 here(0.33, Unit::Share, Some((0.31, 0.35)), Some(4_000)),
-                "33.0% (31.0% .. 35.0%), n 4 000",
+                "33.0% (31.0% .. 35.0%), n 4,000",
             ),
-            (here(3.0, Unit::Count, None, Some(12_000)), "3 of 12 000"),
+            (here(3.0, Unit::Count, None, Some(12_000)), "3 of 12,000"),
             (here(9.4e7, Unit::BitsPerSecond, None, Some(1)), "94.0 Mbit/s"),
             (here(18.0, Unit::PerSecond, None, None), "18.0/s"),
         ] {

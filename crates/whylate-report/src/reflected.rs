@@ -1,24 +1,49 @@
-//! What a reflector did, in tables and sentences that the terminal and the page share.
+//! The section of a reflector: where, what became of messages, whose they were.
 
 use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
 use whylate_model::run::Run;
 use whylate_model::series::Definition;
-use whylate_model::{Nanos, Printable};
 
+use crate::doc::{Block, Section, Table};
 use crate::flows::{absent, socket};
 use crate::frames;
 use crate::html::utc;
+use crate::numbers::{Value, count};
 use crate::queues;
-use crate::terminal::{count, rate};
 
-/// Columns of the table of clients.
-pub(crate) const CLIENTS: [&str; 5] = ["from", "answered", "median", "max", "end"];
-/// Heading of the table of what came one way.
-pub(crate) const ONE_WAY: &str =
-    "Messages that asked for no answer, and the distances at which they came";
-/// Its columns.
-pub(crate) const RECEPTIONS: [&str; 9] =
-    ["from", "came", "twice", "reordered", "rate", "min", "p50", "p99", "max"];
+/// Clients that are listed; JSON has all.
+const MOST_CLIENTS: usize = 64;
+
+/// The section of a reflector; none for a run of something else.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let of = run.reflected.as_deref()?;
+    Some(
+        Section::new("reflected", "What was reflected", said(of).chain(clients(of)).collect())
+            .headed(),
+    )
+}
+
+/// Where, when and how much.
+pub(crate) fn said(of: &Reflected) -> impl Iterator<Item = Block> {
+    let unsent = of.first_unsent.as_ref();
+    let unsent = unsent.map(|why| Block::Note(format!("the first answer not sent: {why}")));
+    Block::texts(std::iter::once(circumstances(of)).chain(remarks(of)))
+        .chain([Block::Table(counts(of))])
+        .chain(unsent)
+}
+
+/// Whose messages they were.
+pub(crate) fn clients(of: &Reflected) -> impl Iterator<Item = Block> {
+    let replaced = (of.clients_replaced > 0)
+        .then(|| format!("{} made room for others.", count(of.clients_replaced)));
+    let nobody = (of.without_account > 0).then(|| {
+        let n = count(of.without_account);
+        format!("{n} requests are in nobody's account: too many clients at once.")
+    });
+    [Block::Table(by_client(of)), Block::Table(one_way(of))]
+        .into_iter()
+        .chain(Block::texts(replaced.into_iter().chain(nobody)))
+}
 
 /// The answer of a recorded reflector in a sentence.
 pub(crate) fn answer(run: &Run, of: &Reflected) -> String {
@@ -49,7 +74,7 @@ pub(crate) fn answer(run: &Run, of: &Reflected) -> String {
 }
 
 /// Since when, for how long and where.
-pub(crate) fn circumstances(of: &Reflected) -> String {
+fn circumstances(of: &Reflected) -> String {
     let cpu = of.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
     let ended = match of.ended {
         ReflectedEnd::Stopped => "until it was stopped",
@@ -70,7 +95,7 @@ pub(crate) fn circumstances(of: &Reflected) -> String {
 }
 
 /// What else is to be said of it.
-pub(crate) fn remarks(of: &Reflected) -> Vec<String> {
+fn remarks(of: &Reflected) -> Vec<String> {
     let polling = of.busy_polling.as_ref().map(|outcome| format!("Busy polling: {outcome}."));
     let given =
         of.socket.as_ref().and_then(|of| socket("its socket", of)).map(|of| format!("{of}."));
@@ -81,7 +106,7 @@ pub(crate) fn remarks(of: &Reflected) -> Vec<String> {
 }
 
 /// What became of messages.
-pub(crate) fn counts(of: &Reflected) -> Vec<Vec<String>> {
+fn counts(of: &Reflected) -> Table {
     let mut rows = vec![
         ("requests answered", of.answered),
         ("of warm-ups, answered", of.warm_ups),
@@ -101,45 +126,49 @@ pub(crate) fn counts(of: &Reflected) -> Vec<Vec<String>> {
         ]);
     }
     let program = of.program.iter().flat_map(frames::judged);
-    rows.into_iter().map(|(what, n)| vec![what.to_owned(), count(n)]).chain(program).collect()
+    let rows = rows.into_iter().map(|(what, n)| vec![what.to_owned(), count(n)]).chain(program);
+    Table::new("What became of messages", &["messages", "count"]).with(rows.collect())
 }
 
 /// The first clients.
-pub(crate) fn clients(of: &Reflected, most: usize) -> Vec<Vec<String>> {
-    let value = |value: Option<Nanos>| value.map_or_else(absent, |ns| ns.to_string());
-    let row = |client: &ReflectedClient| {
-        vec![
-            who(client),
-            count(client.answered),
-            value(client.median),
-            value(client.max),
-            if client.finished { "finished" } else { "-" }.to_owned(),
-        ]
-    };
-    of.clients.iter().take(most).map(row).collect()
+fn by_client(of: &Reflected) -> Table {
+    let head = ["from", "answered", "median", "max", "end"];
+    let mut table = Table::new("Clients", &head).words(&[4]).most(MOST_CLIENTS);
+    for client in &of.clients {
+        table.row([
+            who(client).into(),
+            Value::Count(client.answered),
+            client.median.into(),
+            client.max.into(),
+            client.finished.then_some("finished").into(),
+        ]);
+    }
+    table
 }
 
 /// What came of messages that asked for no answer, and how far apart.
-pub(crate) fn one_way(of: &Reflected, most: usize) -> Vec<Vec<String>> {
-    let sinks = of.clients.iter().filter_map(|client| Some((client, client.one_way.as_ref()?)));
-    let row = |(client, sink): (&ReflectedClient, &whylate_model::reflect::OneWay)| {
+fn one_way(of: &Reflected) -> Table {
+    let head = ["from", "came", "twice", "reordered", "rate", "min", "p50", "p99", "max"];
+    let caption = "Messages that asked for no answer, and the distances at which they came";
+    let mut table = Table::new(caption, &head).most(MOST_CLIENTS);
+    for client in &of.clients {
+        let Some(sink) = &client.one_way else { continue };
         let came = &sink.receptions;
-        vec![
-            who(client),
-            count(sink.received),
-            count(sink.duplicates),
-            count(sink.reordered),
-            came.per_second.map_or_else(absent, rate),
-            came.gap_min.to_string(),
-            came.gap_median.to_string(),
-            came.gap_p99.to_string(),
-            came.gap_max.to_string(),
-        ]
-    };
-    sinks.take(most).map(row).collect()
+        table.row([
+            who(client).into(),
+            Value::Count(sink.received),
+            Value::Count(sink.duplicates),
+            Value::Count(sink.reordered),
+            came.per_second.map(Value::Rate).into(),
+            came.gap_min.into(),
+            came.gap_median.into(),
+            came.gap_p99.into(),
+            came.gap_max.into(),
+        ]);
+    }
+    table
 }
 
-fn who(client: &ReflectedClient) -> String {
-    let from = client.from.clone().unwrap_or_else(|| "unnamed".to_owned());
-    Printable(&from).to_string()
+fn who(client: &ReflectedClient) -> &str {
+    client.from.as_deref().unwrap_or("unnamed")
 }

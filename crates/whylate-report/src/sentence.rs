@@ -8,7 +8,7 @@ use whylate_model::trust::Trust;
 use whylate_model::wake::WakeSummary;
 use whylate_model::{Nanos, Printable};
 
-use crate::terminal::{count, percent};
+use crate::numbers::{count, percent};
 
 /// Series of wake-ups as measured, and with those passed over, before the names of their threads.
 const RAW: &str = "wake-";
@@ -322,7 +322,7 @@ mod tests {
         );
         assert!(
             answer(&run)
-                .ends_with("2 395 activations were passed over, and count at their own lateness."),
+                .ends_with("2,395 activations were passed over, and count at their own lateness."),
             "{}",
             answer(&run)
         );

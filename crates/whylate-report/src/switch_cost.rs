@@ -1,4 +1,4 @@
-//! What a context switch costs, in tables and sentences that the terminal and the page share.
+//! The sections of what a context switch costs.
 
 use whylate_model::execution;
 use whylate_model::run::Run;
@@ -8,40 +8,43 @@ use whylate_model::switch_cost::{
 use whylate_model::{Bytes, Nanos, Printable};
 use whylate_stats::Histogram;
 
+use crate::doc::{self, Block, Picture, Section};
 use crate::execution::bins;
+use crate::numbers::{ABSENT, count, percent, rate, time};
 use crate::svg::Table;
 use crate::svg::switches::Panel;
-use crate::terminal::{count, percent, rate};
 
 mod growth;
 
-pub(crate) use growth::{GROWTH, growth, growth_remarks};
+use growth::{GROWTH, growth, growth_remarks};
+
+/// Columns of the table of times that fit beside each other on a terminal: the percentiles of all of them
+/// stand in the table of series.
+const COLUMNS: usize = 6;
 
 /// How the table of times is to be read.
-pub(crate) const TIMES: &str = "From the last reading of one runner to the first of the next, \
+const TIMES: &str = "From the last reading of one runner to the first of the next, \
      without tracing. The cost to expect is the median of the dense cluster near the shortest; its 95% \
      interval is that over repetitions of all kinds in turns (Student's t), or by order statistics \
      within the cluster where that is wider; contaminated are those over twice that (rule R1). By \
      evidence: of a part with the kernel's trace on, which costs something itself, those that the \
      events say were what was asked for, with nothing else in them.";
 /// The same for that of the evidence.
-pub(crate) const EVIDENCE: &str = "Kernel's count: nvcsw / nivcsw of the runners without tracing; the \
+const EVIDENCE: &str = "Kernel's count: nvcsw / nivcsw of the runners without tracing; the \
      kernel counts sched_yield as involuntary. The other columns are of the part with the kernel's \
      trace: how each switch went by its sched_switch (the runner before was still runnable, or \
      slept), by a tick before it, and by others or other interrupts inside it.";
 /// The same for that of working sets.
-pub(crate) const PENALTY: &str = "C = ((W1 - W10) / W1) x (T / N10): work that ten runners do less \
+const PENALTY: &str = "C = ((W1 - W10) / W1) x (T / N10): work that ten runners do less \
      than one, for each of their switches; mean of paired trials with its 95% interval by Student's t. \
      Refill: what filling the caches again should take, by the size of the set and the read \
      bandwidths of this host. C includes the switch itself, which the refill does not.";
 /// The same for that of what filling the caches again should take.
-pub(crate) const REFILL: &str = "Warm and cold: the bytes of a set by the read bandwidth of the smallest \
+const REFILL: &str = "Warm and cold: the bytes of a set by the read bandwidth of the smallest \
      cache that holds it, and of the smallest that holds the sets of all runners, or of memory. \
      Refill: their difference, for C is work that is lost, and a runner alone reads its set, too. \
      Timed: passes over such sets, again and after those of the others; they contain what is to be \
      predicted, and predict nothing.";
-
-const ABSENT: &str = "-";
 
 /// The answer in a sentence.
 pub(crate) fn answer(run: &Run) -> String {
@@ -68,9 +71,9 @@ pub(crate) fn answer(run: &Run) -> String {
         format!(
             "With the caches, and the switch itself, one costs up to {} ({} .. {}; working sets of \
              {}).",
-            signed(penalty.mean_ns),
-            signed(penalty.interval_ns.0),
-            signed(penalty.interval_ns.1),
+            time(penalty.mean_ns),
+            time(penalty.interval_ns.0),
+            time(penalty.interval_ns.1),
             size(bytes)
         )
     });
@@ -80,6 +83,45 @@ pub(crate) fn answer(run: &Run) -> String {
         [] => "No cost of a context switch was found.".to_owned(),
         _ => sentences.join(" "),
     }
+}
+
+/// Pictures of what was found, which the page has.
+#[derive(Debug, Default)]
+pub(crate) struct Pictures {
+    /// Times by kind: Figure 4 of Hourglass.
+    pub(crate) times: Option<String>,
+    /// What a switch costs by working set: Figure 5.
+    pub(crate) caches: Option<String>,
+}
+
+/// The sections of what switches cost: by kind and by evidence, and by working set.
+pub(crate) fn sections(found: &SwitchCost, pictures: Pictures) -> Vec<Section> {
+    let picture = |svg: Option<String>| svg.map(|svg| Block::Figure(Picture::still(svg, "")));
+    let mut direct: Vec<Block> = picture(pictures.times).into_iter().collect();
+    let known = [
+        times(found)
+            .map(|table| Block::explained(doc::Table::from(table).page_from(COLUMNS), TIMES)),
+        evidence(found).map(|table| Block::explained(table, EVIDENCE)),
+    ];
+    direct.extend(known.into_iter().flatten().flatten());
+    direct.extend(Block::items(remarks(found)));
+
+    let mut caches: Vec<Block> = picture(pictures.caches).into_iter().collect();
+    if let Some(penalties) = penalties(found) {
+        caches.extend(Block::explained(penalties, PENALTY));
+        caches.push(Block::Items(penalty_remarks(found)));
+    }
+    caches.extend(refills(found).into_iter().flat_map(|table| Block::explained(table, REFILL)));
+    caches.extend(Block::items(refill_remarks(found)));
+    if let Some(growth) = growth(found) {
+        caches.extend(Block::explained(growth, GROWTH));
+        caches.push(Block::Items(growth_remarks(found)));
+    }
+    let both = [
+        Section::new("switch-times", "Context switches", direct),
+        Section::new("working-sets", "Through the caches", caches),
+    ];
+    both.into_iter().filter(|of| !of.blocks.is_empty()).map(Section::headed).collect()
 }
 
 /// Times by kind; none where they were left out.
@@ -121,7 +163,7 @@ fn times_row(
 }
 
 /// What the kernel says of the switches; none where there is nothing.
-pub(crate) fn evidence(found: &SwitchCost) -> Option<Table> {
+fn evidence(found: &SwitchCost) -> Option<Table> {
     let head = ["switch", "kernel's count", "traced", "runnable", "slept", "tick", "others"];
     let mut table = Table::new("Context switches by evidence", &head);
     table.rows = measured(found)
@@ -148,7 +190,7 @@ pub(crate) fn evidence(found: &SwitchCost) -> Option<Table> {
 }
 
 /// What is to be said beside the times.
-pub(crate) fn remarks(found: &SwitchCost) -> Vec<String> {
+fn remarks(found: &SwitchCost) -> Vec<String> {
     let mut said: Vec<String> = found
         .direct
         .iter()
@@ -233,7 +275,7 @@ pub(crate) fn penalties(found: &SwitchCost) -> Option<Table> {
 }
 
 fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
-    let refill = row.refill.map_or(ABSENT.to_owned(), |refill| signed(refill.predicted_ns));
+    let refill = row.refill.map_or(ABSENT.to_owned(), |refill| time(refill.predicted_ns));
     let mut cells = vec![size(row.bytes)];
     match &row.penalty {
         None => cells.extend([
@@ -244,11 +286,11 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
         ]),
         Some(penalty) => {
             let (low, high) = penalty.interval_ns;
-            let less = switch.map(|switch| signed(penalty.mean_ns - switch.0 as f64));
+            let less = switch.map(|switch| time(penalty.mean_ns - switch.0 as f64));
             cells.extend([
                 format!("{} of {}", penalty.pairs, row.tried),
-                signed(penalty.mean_ns),
-                format!("{} .. {}", signed(low), signed(high)),
+                time(penalty.mean_ns),
+                format!("{} .. {}", time(low), time(high)),
                 less.unwrap_or_else(|| ABSENT.to_owned()),
             ]);
         }
@@ -259,10 +301,10 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
 }
 
 /// What filling the caches again should take, by its parts; none where nothing was predicted or timed.
-pub(crate) fn refills(found: &SwitchCost) -> Option<Table> {
+fn refills(found: &SwitchCost) -> Option<Table> {
     let head = ["working set", "warm", "cold", "refill", "timed warm", "timed cold"];
     let mut table = Table::new("What filling the caches again should take", &head);
-    let from = |level: Option<u8>, ns: f64| format!("{} {}", level_name(level), signed(ns));
+    let from = |level: Option<u8>, ns: f64| format!("{} {}", level_name(level), time(ns));
     let known = found.indirect.iter().filter(|row| row.refill.is_some() || row.passes.is_some());
     table.rows = known
         .map(|row| {
@@ -271,12 +313,12 @@ pub(crate) fn refills(found: &SwitchCost) -> Option<Table> {
                 Some(of) => cells.extend([
                     from(of.warm_from, of.warm_ns),
                     from(of.cold_from, of.cold_ns),
-                    signed(of.predicted_ns),
+                    time(of.predicted_ns),
                 ]),
                 None => cells.extend([ABSENT; 3].map(str::to_owned)),
             }
             match row.passes {
-                Some(of) => cells.extend([signed(of.warm_ns), signed(of.cold_ns)]),
+                Some(of) => cells.extend([time(of.warm_ns), time(of.cold_ns)]),
                 None => cells.extend([ABSENT; 2].map(str::to_owned)),
             }
             cells
@@ -286,7 +328,7 @@ pub(crate) fn refills(found: &SwitchCost) -> Option<Table> {
 }
 
 /// What is to be said beside that: how fast each level is read.
-pub(crate) fn refill_remarks(found: &SwitchCost) -> Vec<String> {
+fn refill_remarks(found: &SwitchCost) -> Vec<String> {
     let rates: Vec<String> = found
         .bandwidths
         .iter()
@@ -327,7 +369,7 @@ fn switch_inside(found: &SwitchCost) -> Option<Nanos> {
 }
 
 /// What is to be said beside the penalties.
-pub(crate) fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
+fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(trials) = found.trials {
         let quantum = match trials.quantum {
@@ -380,8 +422,8 @@ pub(crate) fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
             said.push(format!(
                 "{of}: a turn reaches {} of a pass, which takes {} cold and {} warm",
                 percent(refill.reached),
-                signed(refill.cold_ns),
-                signed(refill.warm_ns)
+                time(refill.cold_ns),
+                time(refill.warm_ns)
             ));
         }
     }
@@ -458,12 +500,6 @@ fn interval(interval: Option<(Nanos, Nanos)>) -> String {
 
 fn share(part: Option<u64>, of: u64) -> String {
     part.map_or_else(|| ABSENT.to_owned(), |part| percent(part as f64 / of.max(1) as f64))
-}
-
-/// A time that may lie below zero.
-pub(crate) fn signed(ns: f64) -> String {
-    let sign = if ns <= -0.5 { "-" } else { "" };
-    format!("{sign}{}", Nanos(ns.abs().round() as u64))
 }
 
 /// A size.

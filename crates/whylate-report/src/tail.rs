@@ -1,61 +1,57 @@
 //! Why slow requests were slow, in a table and sentences that the terminal and the page share.
 
-use serde::Serialize;
 use whylate_model::Nanos;
 use whylate_model::flow::Flow;
 use whylate_model::run::Run;
 use whylate_model::tail::{End, Lift, Tail, TailCause, TailVerdict, Watched, WatchedBy};
 
-use crate::svg::Table;
-use crate::terminal::{count, percent};
+use crate::doc::{Block, Table, Where};
+use crate::numbers::{ABSENT, Value, count, percent};
 
 /// How the shares are to be read.
-pub(crate) const SHARES: &str = "A cause struck a request when it took at least half of what lies \
+const SHARES: &str = "A cause struck a request when it took at least half of what lies \
      between the median and the slow ones. By chance: of windows as long as the slow requests', at \
      other times. Lift: how much oftener slow requests were struck than ordinary ones. What comes \
      together is not for that a cause.";
 
-const ABSENT: &str = "-";
-
-/// What is said of one flow.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Why {
-    /// The causes, under a heading.
-    pub(crate) table: Table,
-    /// What came of it, in sentences.
-    pub(crate) answer: String,
-    /// How it was looked at.
-    pub(crate) told: Vec<String>,
+/// What is said of each flow whose slow requests were looked at.
+pub(crate) fn blocks(run: &Run) -> Vec<Block> {
+    run.flows.iter().filter_map(|flow| Some(why(flow, flow.tail.as_ref()?))).flatten().collect()
 }
 
-/// One for each flow whose slow requests were looked at.
-pub(crate) fn sections(run: &Run) -> Vec<Why> {
-    let of = |flow: &Flow| flow.tail.as_ref().map(|tail| why(flow, tail));
-    run.flows.iter().filter_map(of).collect()
-}
-
-fn why(flow: &Flow, tail: &Tail) -> Why {
+fn why(flow: &Flow, tail: &Tail) -> Vec<Block> {
     let head = ["at", "cause", "of slow", "ordinary", "chance", "lift", "episodes", "took"];
-    let mut table = Table::new(format!("Why requests of {} were slow", flow.name), &head);
-    table.left = vec![1];
-    table.rows = tail.causes.iter().map(row).collect();
-    Why { table, answer: answer(tail), told: told(tail) }
+    let caption = format!("Why requests of {} were slow", flow.name);
+    let mut table = Table::new(&caption, &head).words(&[1]);
+    for cause in &tail.causes {
+        table.row(row(cause));
+    }
+    // The page has the caption, with the table.
+    let mut blocks = vec![
+        Block::Only(Where::Terminal, vec![Block::Heading(caption)]),
+        Block::Text(answer(tail)),
+    ];
+    if !table.rows.is_empty() {
+        blocks.extend(Block::explained(table, SHARES));
+    }
+    blocks.push(Block::Items(told(tail)));
+    blocks
 }
 
-fn row(cause: &TailCause) -> Vec<String> {
-    let lift = cause.lift.map_or_else(absent, |lift| {
+fn row(cause: &TailCause) -> [Value; 8] {
+    let lift = cause.lift.map(|lift| {
         let mark = if cause.claimed { "" } else { " (no)" };
         format!("{}{mark}", ratio(lift.ratio))
     });
-    vec![
-        end(cause.end).to_owned(),
-        cause.cause.to_string(),
-        percent(cause.of_slow),
-        percent(cause.of_ordinary),
-        cause.by_chance.map_or_else(absent, percent),
-        lift,
-        count(cause.episodes),
-        cause.took.to_string(),
+    [
+        end(cause.end).into(),
+        cause.cause.to_string().into(),
+        Value::Share(cause.of_slow),
+        Value::Share(cause.of_ordinary),
+        cause.by_chance.map(Value::Share).into(),
+        lift.into(),
+        Value::Count(cause.episodes),
+        cause.took.into(),
     ]
 }
 
@@ -194,10 +190,6 @@ fn ratio(value: f64) -> String {
     }
 }
 
-fn absent() -> String {
-    ABSENT.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use whylate_model::cause::{Cause, PriorityClass};
@@ -255,7 +247,7 @@ mod tests {
         let said = answer(&tail(vec![cause(true)], TailVerdict::Claimed));
         assert_eq!(
             said,
-            "Of 6 000 requests 60 are slow, from 1.20ms on (above 99 % of them; median 14.0us). Thread hog \
+            "Of 6,000 requests 60 are slow, from 1.20ms on (above 99 % of them; median 14.0us). Thread hog \
              (real-time) at the other end struck 92.0% of them, 37 times as often as ordinary ones \
              (12 to 61), in 23 episodes. 5.00% of the slow requests were struck by nothing that was \
              seen."

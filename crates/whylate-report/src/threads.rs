@@ -1,4 +1,4 @@
-//! What is said of a set of threads, for a terminal and for a page: the same cells and sentences.
+//! The section of a set of threads: its deadlines, its phases, its CPU time.
 
 use whylate_model::cause::Cause;
 use whylate_model::gap::GapKind;
@@ -7,12 +7,12 @@ use whylate_model::threads::{CpuTime, Deadlines, Miss, MissGap, TakenFrom, Threa
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
-use crate::svg::Table;
-use crate::terminal::{count, percent};
+use crate::doc::{Block, Section, Table};
+use crate::numbers::{Value, count, interval, percent};
 
 mod phases;
 
-pub(crate) use phases::{Explained, phases};
+use phases::{Explained, phases};
 
 /// Threads with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
@@ -26,26 +26,23 @@ const MOST_TOLD: usize = 64;
 const AGREEMENT: f64 = 0.002;
 
 /// What the columns of the table of deadlines mean.
-pub(crate) const SKIPPED: &str = "skipped: jobs that never began, because their deadline was over \
+const SKIPPED: &str = "skipped: jobs that never began, because their deadline was over \
                                   before the job before was done; they are among the missed.";
 /// What the columns of the table of CPU time mean.
-pub(crate) const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
+const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
                                    of its own accord; lost: it wanted the CPU and did not have it.";
 
-/// What came of the deadlines of a set.
-pub(crate) struct Judged {
-    /// Hits and misses of each thread that has some.
-    pub(crate) table: Table,
-    /// The misses of each thread, and what they are named after.
-    pub(crate) misses: Vec<String>,
-}
-
-/// What the threads of a set received.
-pub(crate) struct Received {
-    /// A row for each thread.
-    pub(crate) table: Table,
-    /// What else there is to say, one sentence each.
-    pub(crate) items: Vec<String>,
+/// The section of a set of threads; none for a run without, or whose threads did nothing but wake.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    if run.threads.is_empty() || run.only_wakes() {
+        return None;
+    }
+    let mut blocks = judged(run);
+    for Explained { table, how } in phases(run) {
+        blocks.extend(Block::explained(table, how));
+    }
+    blocks.extend(received(run));
+    Some(Section::new("threads", "The set of threads", blocks))
 }
 
 /// The threads of a run that have a row.
@@ -53,17 +50,18 @@ fn shown(run: &Run) -> &[ThreadSummary] {
     &run.threads[..run.threads.len().min(MOST_ROWS)]
 }
 
-/// The deadlines; none where no thread has some.
-pub(crate) fn judged(run: &Run) -> Option<Judged> {
+/// What came of the deadlines; nothing where no thread has some.
+fn judged(run: &Run) -> Vec<Block> {
     let with: Vec<_> =
         shown(run).iter().filter_map(|thread| Some((thread, thread.deadlines.as_ref()?))).collect();
     if with.is_empty() {
-        return None;
+        return Vec::new();
     }
     let head = ["thread", "workload", "hit", "missed", "95 % interval", "skipped"];
-    let mut table = Table::new("Deadlines", &head);
-    table.left = vec![1];
-    table.rows = with.iter().map(|(thread, of)| deadline_row(thread, of)).collect();
+    let mut table = Table::new("Deadlines", &head).words(&[1]);
+    for (thread, of) in &with {
+        table.row(deadline_row(thread, of));
+    }
     let late = with.iter().filter(|(_, of)| of.misses > 0).take(MOST_TOLD);
     let mut misses: Vec<String> = late.flat_map(|(thread, of)| misses(run, thread, of)).collect();
     let unknown = with.iter().filter(|(_, of)| of.unrecorded > 0).take(MOST_TOLD);
@@ -71,20 +69,18 @@ pub(crate) fn judged(run: &Run) -> Option<Judged> {
         let (name, jobs) = (Printable(&thread.name), count(of.unrecorded));
         format!("thread {name}: of {jobs} jobs it is not known what came of them")
     }));
-    Some(Judged { table, misses })
+    Block::explained(table, SKIPPED).into_iter().chain([Block::Items(misses)]).collect()
 }
 
-fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
-    let interval = of
-        .miss_share_interval
-        .map_or("-".to_owned(), |(low, high)| format!("{} .. {}", percent(low), percent(high)));
-    vec![
-        Printable(&thread.name).to_string(),
-        Printable(&thread.workload).to_string(),
-        count(of.hits),
-        count(of.misses),
-        interval,
-        count(of.skipped),
+fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 6] {
+    let ends = of.miss_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    [
+        thread.name.as_str().into(),
+        thread.workload.as_str().into(),
+        Value::Count(of.hits),
+        Value::Count(of.misses),
+        interval(ends),
+        Value::Count(of.skipped),
     ]
 }
 
@@ -178,34 +174,29 @@ pub(crate) fn taken(of: &TakenFrom) -> String {
 }
 
 /// What each thread received, and whether that agrees with the kernel's accounts.
-pub(crate) fn received(run: &Run) -> Received {
+fn received(run: &Run) -> Vec<Block> {
     let shown = shown(run);
     let head = ["thread", "policy", "received", "share", "waited", "lost", "blocks"];
-    let mut table = Table::new("CPU time of each thread", &head);
-    table.left = vec![1];
-    table.rows = shown
-        .iter()
-        .map(|thread| {
-            let elapsed = thread.end.since(thread.start).to_nanos(run.clock.hz);
-            let share = thread.received.0 as f64 / (elapsed.0 as f64).max(1.0);
-            vec![
-                Printable(&thread.name).to_string(),
-                Printable(&thread.policy).to_string(),
-                thread.received.to_string(),
-                percent(share),
-                thread.waited.to_string(),
-                thread.lost.to_string(),
-                count(thread.blocks),
-            ]
-        })
-        .collect();
+    let mut table = Table::new("CPU time of each thread", &head).words(&[1]);
+    for thread in shown {
+        let elapsed = thread.end.since(thread.start).to_nanos(run.clock.hz);
+        table.row([
+            thread.name.as_str().into(),
+            thread.policy.as_str().into(),
+            thread.received.into(),
+            Value::Share(thread.received.0 as f64 / (elapsed.0 as f64).max(1.0)),
+            thread.waited.into(),
+            thread.lost.into(),
+            Value::Count(thread.blocks),
+        ]);
+    }
     let mut items: Vec<String> = shown.iter().take(MOST_TOLD).flat_map(particulars).collect();
     items.extend(accounts(run, shown));
     items.push(trace(run));
     if run.threads.len() > shown.len() {
         items.push(format!("{} more are in run.json", run.threads.len() - shown.len()));
     }
-    Received { table, items }
+    Block::explained(table, RECEIVED).into_iter().chain([Block::Items(items)]).collect()
 }
 
 fn particulars(thread: &ThreadSummary) -> Vec<String> {
@@ -243,7 +234,7 @@ fn accounts(run: &Run, shown: &[ThreadSummary]) -> Vec<String> {
         let apart: Vec<_> = apart.collect();
         said.push(cpu_times(&known, known.len() - apart.len()));
         for (thread, time) in apart.into_iter().take(MOST_TOLD) {
-            let (name, residual) = (Printable(&thread.name), signed_percent(time.residual));
+            let (name, residual) = (Printable(&thread.name), percent(time.residual));
             said.push(format!("thread {name}: the kernel's differs by {residual}"));
         }
     }
@@ -272,16 +263,11 @@ fn cpu_times(known: &[(&ThreadSummary, CpuTime)], agreeing: usize) -> String {
     format!(
         "the kernel's CPU time less that of the gaps: {} .. {} of it; within {} for {agreeing} of {} \
          threads{allowed}{untraced}",
-        signed_percent(least),
-        signed_percent(most),
+        percent(least),
+        percent(most),
         percent(AGREEMENT),
         known.len()
     )
-}
-
-fn signed_percent(share: f64) -> String {
-    let sign = if share < 0.0 { "-" } else { "" };
-    format!("{sign}{}", percent(share.abs()))
 }
 
 /// How large the execution trace is, what it lost, and what a record of it costs.

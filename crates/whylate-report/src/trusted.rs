@@ -11,10 +11,7 @@ use whylate_model::flow::Flow;
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use crate::terminal::rate;
-
-/// What stands before a number beyond the limit, wherever colours may be missing.
-pub(crate) const MARK: &str = "~";
+use crate::numbers::{ABSENT, MARK, rate};
 
 /// Differences between the conditions of a box and of its client's calibration that are told.
 const MOST_OTHER: usize = 8;
@@ -60,7 +57,7 @@ pub(crate) fn share(run: &Run, series: &str) -> Option<f64> {
 
 /// A cell of a table, marked where it lies beyond; one without a number stays.
 pub(crate) fn marked(cell: String, beyond: bool) -> String {
-    if beyond && cell != "-" { format!("{MARK}{cell}") } else { cell }
+    if beyond && cell != ABSENT { format!("{MARK}{cell}") } else { cell }
 }
 
 /// What the grey means, a sentence for each flow, and each backend of several, that was calibrated.

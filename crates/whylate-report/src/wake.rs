@@ -1,12 +1,12 @@
-//! What is said of wake-ups, for a terminal and for a page: how many were later than the lengths of
+//! The section of wake-ups: how many were later than the lengths of
 //! the paper's Table 1, what their lateness is made of, and what the late ones are named after.
 
+use whylate_model::Printable;
 use whylate_model::run::Run;
 use whylate_model::wake::{LATER_THAN, LateWake, WakeSummary};
-use whylate_model::{Nanos, Printable};
 
-use crate::svg::Table;
-use crate::terminal::{count, percent};
+use crate::doc::{Block, Section, Table};
+use crate::numbers::{Value, count};
 
 /// Threads with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
@@ -18,39 +18,28 @@ const MOST_CAUSES: usize = 4;
 const MOST_PARTS: usize = 4;
 
 /// What the table of late wake-ups means.
-pub(crate) const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
+const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
                                     corrected: each activation that it passed over is counted at \
                                     its own lateness.";
 /// What the table of where the time went means.
-pub(crate) const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \
+const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \
                                 and another thread had the CPU, on a virtual machine with the \
                                 hypervisor's part where nothing shows it; idle: up to the switch away \
                                 from the idle thread, on a virtual machine with the hypervisor's part; irq: \
                                 interrupts; threads: others, after the wake-up; kernel: its own way \
                                 to the thread and into it.";
 
-/// What there is to say of the wake-ups of a run.
-pub(crate) struct Wakes {
-    /// Wake-ups later than the lengths of Table 1.
-    pub(crate) later: Table,
-    /// Shares of the lateness.
-    pub(crate) split: Option<Table>,
-    /// How the threads were run; what the wake-ups of each are named after, and its latest one.
-    pub(crate) told: Vec<String>,
-}
-
-/// The wake-ups; none where no thread does nothing else.
-pub(crate) fn wakes(run: &Run) -> Option<Wakes> {
+/// The section of wake-ups; none where no thread does nothing else.
+pub(crate) fn section(run: &Run) -> Option<Section> {
     if run.wakes.is_empty() {
         return None;
     }
     let shown = &run.wakes[..run.wakes.len().min(MOST_ROWS)];
     let each = shown.iter().take(MOST_TOLD).flat_map(|of| told(run, of));
-    Some(Wakes {
-        later: later(shown),
-        split: split(shown),
-        told: run_as(run).into_iter().chain(each).collect(),
-    })
+    let mut blocks = Block::explained(later(shown), CORRECTED).to_vec();
+    blocks.extend(split(shown).into_iter().flat_map(|split| Block::explained(split, SPLIT)));
+    blocks.push(Block::Items(run_as(run).into_iter().chain(each).collect()));
+    Some(Section::new("wakes", "Wake-ups", blocks))
 }
 
 /// The policies of the woken threads; none where other threads ran beside them and are told of.
@@ -63,22 +52,25 @@ fn run_as(run: &Run) -> Option<String> {
 }
 
 fn later(wakes: &[WakeSummary]) -> Table {
-    let mut table = Table::new("Wake-ups later than", &["thread", "", "woken", "skipped"]);
-    table.head.extend(LATER_THAN.iter().map(|than| format!(">{than}")));
-    table.left = vec![1];
+    let than = LATER_THAN.map(|than| format!(">{than}"));
+    let head: Vec<&str> = ["thread", "", "woken", "skipped"]
+        .into_iter()
+        .chain(than.iter().map(String::as_str))
+        .collect();
+    let mut table = Table::new("Wake-ups later than", &head).words(&[1]);
     for of in wakes {
-        let skipped = of.skipped.map_or("-".to_owned(), count);
-        let mut raw =
-            vec![Printable(&of.thread).to_string(), "raw".to_owned(), count(of.woken), skipped];
-        raw.extend(of.later.iter().map(|later| count(later.raw)));
-        table.rows.push(raw);
-        let corrected = of.later.iter().map(|later| later.corrected.map(count));
-        let Some(corrected) = corrected.collect::<Option<Vec<String>>>() else { continue };
-        let blank = String::new;
-        let all = of.woken + of.skipped.unwrap_or(0);
-        let mut row = vec![blank(), "corrected".to_owned(), count(all), blank()];
-        row.extend(corrected);
-        table.rows.push(row);
+        let raw = [
+            Value::from(of.thread.as_str()),
+            "raw".into(),
+            Value::Count(of.woken),
+            of.skipped.map(Value::Count).into(),
+        ];
+        table.row(raw.into_iter().chain(of.later.iter().map(|later| Value::Count(later.raw))));
+        let corrected = of.later.iter().map(|later| later.corrected.map(Value::Count));
+        let Some(corrected) = corrected.collect::<Option<Vec<Value>>>() else { continue };
+        let all = Value::Count(of.woken + of.skipped.unwrap_or(0));
+        let row = ["".into(), "corrected".into(), all, "".into()];
+        table.row(row.into_iter().chain(corrected));
     }
     table
 }
@@ -91,17 +83,17 @@ fn split(wakes: &[WakeSummary]) -> Option<Table> {
     if stages.is_empty() {
         return None;
     }
-    let mut table = Table::new("Where their lateness went", &["thread", "lateness"]);
-    table.head.extend(stages.iter().map(ToString::to_string));
+    let names: Vec<String> = stages.iter().map(ToString::to_string).collect();
+    let head: Vec<&str> =
+        ["thread", "lateness"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::new("Where their lateness went", &head);
     for of in wakes {
         let total: f64 = of.split.iter().map(|part| part.total_ns).sum();
-        let mut row =
-            vec![Printable(&of.thread).to_string(), Nanos(of.late_ns.round() as u64).to_string()];
-        row.extend(stages.iter().map(|stage| {
+        let row = [Value::from(of.thread.as_str()), Value::Time(of.late_ns)];
+        table.row(row.into_iter().chain(stages.iter().map(|stage| {
             let part = of.split.iter().find(|part| part.stage == *stage);
-            part.map_or("-".to_owned(), |part| percent(part.total_ns / total.max(1.0)))
-        }));
-        table.rows.push(row);
+            part.map(|part| Value::Share(part.total_ns / total.max(1.0))).into()
+        })));
     }
     Some(table)
 }
@@ -173,6 +165,7 @@ fn latest(run: &Run, wake: &LateWake) -> String {
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::Nanos;
     use whylate_model::cause::Cause;
     use whylate_model::wake::{LaterThan, WakeCause, WakePart, WakeStage};
 
@@ -214,14 +207,15 @@ mod tests {
         let table = later(&[summary(Some(9)), summary(None)]);
         assert_eq!(table.rows.len(), 3);
         assert_eq!(table.rows[0][2..5], ["991", "9", "1"]);
-        assert_eq!(table.rows[1][1..5], ["corrected", "1 000", "", "5"]);
+        assert_eq!(table.rows[1][1..5], ["corrected", "1,000", "", "5"]);
         assert_eq!(table.rows[2][3], "-");
     }
 
     #[test]
     fn shares_of_the_lateness_add_up() {
         let table = split(&[summary(None)]).unwrap();
-        assert_eq!(table.head[2..], ["idle", "irq"]);
+        assert_eq!(table.columns[2].head, "idle");
+        assert_eq!(table.columns[3].head, "irq");
         assert_eq!(table.rows[0][1..], ["4.00ms", "75.0%", "25.0%"]);
         assert!(split(&[]).is_none());
     }

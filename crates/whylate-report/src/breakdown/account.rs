@@ -6,7 +6,7 @@ use whylate_model::Printable;
 use whylate_model::breakdown::{Breakdown, CardTold, Differences, Reasoned, Source};
 
 use super::{listed, named, reasons};
-use crate::terminal::count;
+use crate::numbers::count;
 
 /// What is to be said of it.
 pub(super) fn said(of: &Breakdown) -> Vec<String> {

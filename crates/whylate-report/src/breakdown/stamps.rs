@@ -5,33 +5,33 @@ use whylate_model::breakdown::{Aside, Breakdown, CountedStamps, FarStamps, Probe
 use whylate_model::{Nanos, Printable};
 
 use super::{OF_CARD, absent, listed};
+use crate::numbers::count;
 use crate::svg::Table;
-use crate::terminal::count;
 
 /// How the probes are to be read.
-pub(crate) const PROBES: &str = "Packets were sent to find out, for each kind alone, after some that warm \
+pub(super) const PROBES: &str = "Packets were sent to find out, for each kind alone, after some that warm \
      up: a flag that the kernel takes is no stamp yet. A card's stamps are by its own clock, and are parts \
      where that can be read beside the counter.";
 
 /// The same of the stamps of the measurement.
-pub(crate) const STAMPS: &str = "Of the client's sockets, in its warm-up and its measurement; what was \
+pub(super) const STAMPS: &str = "Of the client's sockets, in its warm-up and its measurement; what was \
      asked for came or is missing. Skipped: missing, while one of a later message came. Nobody's: for a \
      message that was not sent, or too long ago. Merged and cut: of messages that shared a segment of TCP, \
      and of parts of one; of rx, merged are missing: their replies were read together with later ones.";
 
 /// The same of those at the other end.
-pub(crate) const FAR_STAMPS: &str = "Of the other end's sockets, one of each kind for each measured request \
+pub(super) const FAR_STAMPS: &str = "Of the other end's sockets, one of each kind for each measured request \
      that it told of; what was asked for came or is missing, by what it told and by nothing else: why is \
      not told.";
 
 /// The same of stamps that lie not on the way.
-pub(crate) const ASIDES: &str = "From the client's reading before the call that sent a request to a stamp \
+pub(super) const ASIDES: &str = "From the client's reading before the call that sent a request to a stamp \
      that divides no part. tx ack: this host's kernel had the other end's word that its kernel has all of \
      the request. tx completion: the driver had the card's word that it is out; of AF_XDP, the kernel had let go \
      of its frame. Missing, in order, dropped: as of points.";
 
 /// What came of the stamps that were asked for; none without stamps.
-pub(crate) fn probes(of: &Breakdown) -> Option<Table> {
+pub(super) fn probes(of: &Breakdown) -> Option<Table> {
     let head = ["stamp", "taken", "sent", "came", "step", "read cost", "why not"];
     let mut table = Table::new("Stamps, before anything was measured", &head);
     table.left = vec![1, 6];
@@ -52,7 +52,7 @@ pub(crate) fn probes(of: &Breakdown) -> Option<Table> {
 }
 
 /// What became of the stamps that the client asked for; none without stamps.
-pub(crate) fn stamps(of: &Breakdown) -> Option<Table> {
+pub(super) fn stamps(of: &Breakdown) -> Option<Table> {
     let head = [
         "stamp", "asked", "came", "missing", "skipped", "twice", "nobody's", "timeless", "merged",
         "cut",
@@ -68,7 +68,7 @@ pub(crate) fn stamps(of: &Breakdown) -> Option<Table> {
 }
 
 /// The same at the other end, where that was started with the client.
-pub(crate) fn far_stamps(of: &Breakdown) -> Option<Table> {
+pub(super) fn far_stamps(of: &Breakdown) -> Option<Table> {
     let head = ["stamp", "asked", "came", "missing", "twice", "nobody's"];
     // It tells the stamps that came, and not what else became of those that did not.
     let row =
@@ -89,7 +89,7 @@ fn table_of(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Option<Tabl
 }
 
 /// Stamps that lie not on the way; none where none were asked for.
-pub(crate) fn asides(of: &Breakdown) -> Option<Table> {
+pub(super) fn asides(of: &Breakdown) -> Option<Table> {
     let head = [
         "stamp", "sent", "came", "missing", "in order", "dropped", "median", "p99", "most", "bound",
     ];

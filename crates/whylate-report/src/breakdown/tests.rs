@@ -7,7 +7,7 @@ use whylate_model::breakdown::{
 use whylate_model::event::{Event, EventKind, Softirq};
 use whylate_model::tail::End;
 use whylate_model::tap::{TapCounts, TapPairing};
-use whylate_model::{CpuId, Pid};
+use whylate_model::{CpuId, Nanos, Pid};
 
 use super::*;
 use crate::timeline::tests::recorded;
@@ -324,7 +324,7 @@ fn the_answer_names_the_largest_parts_of_all_and_of_the_slow_ones() {
     let said = answer(&planted(2_000));
     assert_eq!(
         said,
-        "2 000 requests took 10.0us in the mean from request sent to reply read: 50.0% the server \
+        "2,000 requests took 10.0us in the mean from request sent to reply read: 50.0% the server \
          (request); 20.0% receiving stack, wake-up and return from the read (request); 10.0% send \
          call and protocols (request). The 2 above p99.9 (90.0us and more) took 100us: 92.0% \
          receiving stack, wake-up and return from the read (request); 5.00% the server (request); \
@@ -370,11 +370,11 @@ fn what_never_came_what_is_missing_and_what_was_left_out_is_said() {
     assert!(has("20 requests are left out: given up"), "{said:?}");
     assert!(of_run(&run)[0].of.pairs.as_ref().is_some_and(|of| of.adds_up()));
     assert!(
-        has("of 2 020 requests the replies of 1 996 were followed by their socket"),
+        has("of 2,020 requests the replies of 1,996 were followed by their socket"),
         "{said:?}"
     );
     assert!(has("of 4 met by order, of 20 neither (20 several messages were read)"), "{said:?}");
-    assert!(has("of 10 000 messages 3 997 were followed to their reader, 0 left"), "{said:?}");
+    assert!(has("of 10,000 messages 3,997 were followed to their reader, 0 left"), "{said:?}");
     assert!(has("3 were lost (3 still under way); 7 reads took several pieces"), "{said:?}");
     assert!(has("takes and never delivers: tx hardware (not present)"), "{said:?}");
     assert!(has("a reader that is awake is not woken"), "{said:?}");
@@ -412,7 +412,7 @@ fn what_a_card_was_told_and_what_was_dropped_is_said_where_there_is_any() {
     assert!(!without.contains("not asked for"), "{without}");
     of.points[3].not_asked = 1_500;
     of.asides[0].not_asked = 6;
-    let words = "room for few: request driver (stamp) in 1 500, tx ack in 6";
+    let words = "room for few: request driver (stamp) in 1,500, tx ack in 6";
     assert!(said(of).contains(words));
     assert!(!without.contains("eth0") && !without.contains("dropped on their way"), "{without}");
 }
@@ -445,9 +445,9 @@ fn probes_agreements_and_costs_have_tables_only_where_they_are() {
     let of = planted(2_000);
     assert_eq!(probes(&of).expect("a probe").rows[0][1..4], ["yes", "20", "0"]);
     let agree = agreements(&of).expect("two sources");
-    assert_eq!(agree.rows[0][3..], ["1 000", "800", "1 800", "-30ns", "-4ns", "120ns", "41ns"]);
+    assert_eq!(agree.rows[0][3..], ["1,000", "800", "1,800", "-30ns", "-4ns", "120ns", "41ns"]);
     let parts = part_agreements(&of).expect("two sources");
-    assert_eq!(parts.rows[0][3..], ["1 000", "800", "1 799", "-60ns", "5ns", "90ns", "82ns"]);
+    assert_eq!(parts.rows[0][3..], ["1,000", "800", "1,799", "-60ns", "5ns", "90ns", "82ns"]);
     let cost = cost(&of).expect("measured");
     assert_eq!(cost.rows[1][1..], ["9.80us", "800ns (700ns .. 900ns)", "-100ns (-900ns .. 700ns)"]);
     let mut short = of.clone();
@@ -466,7 +466,7 @@ fn probes_agreements_and_costs_have_tables_only_where_they_are() {
     let caption = super::cost(&short).unwrap().caption;
     assert!(caption.contains("no round had requests enough"), "{caption}");
     let stamps_of = stamps(&of).expect("stamps were asked for");
-    let counts = ["2 050", "2 040", "10", "9", "1", "2", "3", "4", "5"];
+    let counts = ["2,050", "2,040", "10", "9", "1", "2", "3", "4", "5"];
     assert_eq!(stamps_of.rows[0][0], "tx software");
     assert_eq!(stamps_of.rows[0][1..], counts);
     let far = far_stamps(&of).expect("the other end's");
@@ -474,7 +474,7 @@ fn probes_agreements_and_costs_have_tables_only_where_they_are() {
     assert_eq!(far.head, ["stamp", "asked", "came", "missing", "twice", "nobody's"]);
     assert_eq!(far.rows[0], ["rx software", "9", "8", "1", "0", "7"]);
     let aside = asides(&of).expect("acknowledged");
-    let cells = ["2 000", "1 800", "200", "1", "0", "7.00us", "9.00us", "40.0us", "40ns"];
+    let cells = ["2,000", "1,800", "200", "1", "0", "7.00us", "9.00us", "40.0us", "40ns"];
     assert_eq!(aside.rows[0][1..], cells);
     assert_eq!(aside.rows[0][0], "tx ack");
     let none = Breakdown {
@@ -500,7 +500,7 @@ fn two_sources_that_contradict_each_other_are_named_and_those_that_do_not_are_co
     wrong.agreements[0].told.in_order = 1_782;
     wrong.part_agreements[0].told.in_order = 1_781;
     let said = remarks(&of_run(&run(wrong))[0]).join("\n");
-    assert!(said.contains("contradict each other in 19 of 1 800 requests"), "{said}");
+    assert!(said.contains("contradict each other in 19 of 1,800 requests"), "{said}");
     assert_eq!(said.matches("contradict each other").count(), 1, "{said}");
     assert!(!said.contains("points that two sources tell"), "{said}");
 }
@@ -528,15 +528,15 @@ fn a_tap_between_the_stamps_has_a_table_and_a_sentence_with_what_does_not_agree(
     assert_eq!(
         rows,
         [
-            "request; behind driver (stamp); 1 990; 1 990; 0; 0ns; 82ns",
-            "request; before arrived (stamp); 1 990; 1 987; 3; 2.50us; 82ns",
+            "request; behind driver (stamp); 1,990; 1,990; 0; 0ns; 82ns",
+            "request; before arrived (stamp); 1,990; 1,987; 3; 2.50us; 82ns",
         ]
     );
     let run = run(tapped(tap()));
     let said = remarks(&of_run(&run)[0]).join("\n");
     for words in [
-        "the tap at to-client saw 4 002 packets and lost 0: 1 999 requests with their replies",
-        "of 1 990 requests that both tell of 1 987 passed it between the stamps of both ends",
+        "the tap at to-client saw 4,002 packets and lost 0: 1,999 requests with their replies",
+        "of 1,990 requests that both tell of 1,987 passed it between the stamps of both ends",
         "to within 82ns, 3 do not, by 2.50us at most; 10 cannot be compared",
     ] {
         assert!(said.contains(words), "no `{words}` in {said}");
@@ -555,7 +555,7 @@ fn a_tap_between_the_stamps_has_a_table_and_a_sentence_with_what_does_not_agree(
 fn a_request_has_its_points_since_it_began() {
     let of = planted(2_000);
     let table = journey(&of.slowest[0], Hertz(1e9));
-    assert_eq!(table.caption, "Request 1 234: 100us");
+    assert_eq!(table.caption, "Request 1,234: 100us");
     assert_eq!(table.rows[0], ["request sent", "trace", "0ns", ""]);
     assert_eq!(table.rows[1][2..], ["1.00us", "send call and protocols 1.00us"]);
     assert_eq!(table.rows.len(), 7);
@@ -567,7 +567,7 @@ fn a_watched_process_is_named_and_its_name_prints_harmlessly() {
     let taken = &of_run(&run)[0];
     assert_eq!(taken.heading, "Where requests spent their time: ser\\u{1b}ver (77), port 7000");
     assert!(remarks(taken)[0].contains("78 (CPU 1)"), "{:?}", remarks(taken));
-    assert!(crate::answer(&run).contains("ser\\u{1b}ver (77), port 7000: 2 000 requests took"));
+    assert!(crate::answer(&run).contains("ser\\u{1b}ver (77), port 7000: 2,000 requests took"));
 }
 
 #[test]

@@ -6,13 +6,12 @@ use whylate_model::calibration_parts::{
     BackendSlope, CalibrationParts, HeldRate, PartOf, PlantedFound,
 };
 
-use super::{ABSENT, interval, slope_in_words};
-use crate::compare::signed;
+use super::{interval, slope_in_words};
+use crate::numbers::{ABSENT, count, difference, rate};
 use crate::svg::Table;
-use crate::terminal::{count, rate};
 
 /// What each backend held of each rate that it was asked for; none where that was not looked at.
-pub(crate) fn rates(of: &CalibrationParts) -> Option<Table> {
+pub(super) fn rates(of: &CalibrationParts) -> Option<Table> {
     let head = ["backend", "attempt", "asked", "sent", "came behind the line"];
     let mut table = Table::new("Rates that each held, by the sink", &head);
     let row = |one: &HeldRate| {
@@ -29,7 +28,7 @@ pub(crate) fn rates(of: &CalibrationParts) -> Option<Table> {
 }
 
 /// How the median of each backend follows the delay; none where there was one delay.
-pub(crate) fn slopes(of: &CalibrationParts) -> Option<Table> {
+pub(super) fn slopes(of: &CalibrationParts) -> Option<Table> {
     let head = ["backend", "ns for a ns of delay", "95% interval", "at no delay", "points"];
     let mut table = Table::new("How medians follow the delay", &head);
     let row = |one: &BackendSlope| {
@@ -39,7 +38,7 @@ pub(crate) fn slopes(of: &CalibrationParts) -> Option<Table> {
             one.backend.clone(),
             format!("{:.4}", slope.value),
             ends.map_or(ABSENT.to_owned(), |(low, high)| format!("{low:.4} .. {high:.4}")),
-            signed(slope.intercept),
+            difference(slope.intercept),
             slope.points.to_string(),
         ])
     };
@@ -48,7 +47,7 @@ pub(crate) fn slopes(of: &CalibrationParts) -> Option<Table> {
 }
 
 /// What was planted on purpose and found; none in a calibration that is to be used.
-pub(crate) fn planted(of: &CalibrationParts) -> Option<Table> {
+pub(super) fn planted(of: &CalibrationParts) -> Option<Table> {
     let head =
         ["backend", "with it", "without", "difference", "95% interval", "limit without", "with"];
     let mut table = Table::new("Planted on purpose, and found", &head);
@@ -59,7 +58,7 @@ pub(crate) fn planted(of: &CalibrationParts) -> Option<Table> {
             one.backend.clone(),
             count(one.planted),
             count(one.unplanted),
-            one.difference_ns.map_or(ABSENT.to_owned(), signed),
+            one.difference_ns.map_or(ABSENT.to_owned(), difference),
             interval(ends.map(|ends| ends.0), ends.map(|ends| ends.1)),
             limit(&one.limit_without),
             limit(&one.limit_with),
@@ -70,7 +69,7 @@ pub(crate) fn planted(of: &CalibrationParts) -> Option<Table> {
 }
 
 /// What is to be said of the parts.
-pub(crate) fn told(of: &CalibrationParts) -> Vec<String> {
+pub(super) fn told(of: &CalibrationParts) -> Vec<String> {
     let mut said = vec![format!(
         "{} parts in {} rounds, in an order that the seed drew, each a line and a client of its own; all were \
          asked for {}, what all of them hold of the {} that were wanted",
@@ -196,7 +195,7 @@ mod tests {
         );
         assert_eq!(
             planted(&of).unwrap().rows[0],
-            ["udp spin", "5 000", "5 000", "+503ns", "+480ns .. +520ns", "p99.99", "p99.9"]
+            ["udp spin", "5,000", "5,000", "+503ns", "+480ns .. +520ns", "p99.99", "p99.9"]
         );
         let said = told(&of).join("\n");
         for words in [

@@ -158,7 +158,7 @@ fn limits_errors_and_what_ended_them_are_told() {
     );
     assert_eq!(
         limits(&of).rows[0],
-        ["packet spin", "5", "300 000", "9998/s", "none", "3.20us", "p99"]
+        ["packet spin", "5", "300,000", "9998/s", "none", "3.20us", "p99"]
     );
     let rows = errors(&of.backends[0], of.tolerance).rows;
     assert_eq!(
@@ -170,7 +170,7 @@ fn limits_errors_and_what_ended_them_are_told() {
     let said = remarks(&of.backends[0]).join("\n");
     for words in [
         "as it is: nothing is trusted; the error of p50 is beyond the tolerance",
-        "less the path of 3.20us (median of 50 000 messages back to back): trusted up to p99; the error \
+        "less the path of 3.20us (median of 50,000 messages back to back): trusted up to p99; the error \
          of p99.9 is within the tolerance and its interval reaches beyond",
         "it adds +2.90us at least, +4.00us at p99",
         "12 that left it and were never had",
@@ -240,7 +240,7 @@ fn netem_beside_a_line_is_told_with_its_sign_or_with_the_reason_why_not() {
     assert!(netem(&unmeasured()).ends_with("not beside it: this kernel has no netem."));
     let both = Calibration { emulators: vec![of, unmeasured()], ..calibration() };
     let rows = emulators(&both).unwrap().rows;
-    assert_eq!(rows[0], ["netem", "10.0us", "100 000", "-120ns", "+53.0us", "-"]);
+    assert_eq!(rows[0], ["netem", "10.0us", "100,000", "-120ns", "+53.0us", "-"]);
     assert_eq!(rows[1][2..], ["-", "-", "-", "-"]);
     assert!(emulators(&Calibration { emulators: Vec::new(), ..both }).is_none());
 }

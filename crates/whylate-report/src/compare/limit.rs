@@ -7,10 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use whylate_model::{Nanos, Printable};
+use whylate_model::Printable;
 use whylate_stats::quantile::PERCENTS;
 
-use crate::terminal::percent;
+use crate::numbers::{difference, percent};
 
 /// A limit on a difference.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,7 +131,7 @@ impl Judged {
             | Outcome::Exceeded { excess } => {
                 let share = self.limit.contains("lost=");
                 let shown = |value: f64| {
-                    if share { points(value) } else { signed(value) }
+                    if share { points(value) } else { difference(value) }
                 };
                 format!(
                     "{head}: B less what is allowed is {} .. {} (95 %; {} of A, {} of B)",
@@ -162,17 +162,6 @@ pub(crate) fn points(share: f64) -> String {
     format!("{sign}{} points", size.trim_end_matches('%'))
 }
 
-/// A difference of nanoseconds with its sign: `+1.25us`, `-9ns`, `0ns`.
-#[must_use]
-pub(crate) fn signed(ns: f64) -> String {
-    let rounded = ns.round();
-    if rounded == 0.0 {
-        return "0ns".to_owned();
-    }
-    let sign = if rounded < 0.0 { '-' } else { '+' };
-    format!("{sign}{}", Nanos(rounded.abs() as u64))
-}
-
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(series) = &self.series {
@@ -186,7 +175,7 @@ impl fmt::Display for Limit {
         match self.bound {
             Bound::Relative(share) => write!(f, "{:+}%", (share * 1e8).round() / 1e6),
             Bound::Absolute(ns) => {
-                f.write_str(&if ns == 0.0 { "+0ns".to_owned() } else { signed(ns) })
+                f.write_str(&if ns == 0.0 { "+0ns".to_owned() } else { difference(ns) })
             }
         }
     }

@@ -33,7 +33,7 @@ pub use causes::CauseChange;
 pub use caution::Caution;
 pub(crate) use likeness::unlike;
 pub use limit::{Bound, Judged, Limit, Measure, Outcome};
-pub(crate) use limit::{points, runs, signed};
+pub(crate) use limit::{points, runs};
 pub use page::html;
 pub use sides::{Compared as WithValues, compare};
 

@@ -5,8 +5,8 @@ use whylate_model::device::{CapturedWay, Device, PacketPoint, TwoCaptures};
 use whylate_model::flow::Direction;
 
 use super::in_words;
+use crate::numbers::{count, percent};
 use crate::svg::Table;
-use crate::terminal::{count, percent};
 
 /// What became of frames, in a sentence.
 pub(super) fn answer(of: &TwoCaptures) -> String {
@@ -22,7 +22,7 @@ pub(super) fn answer(of: &TwoCaptures) -> String {
 }
 
 /// What two captures of the same traffic hold of each other.
-pub(crate) fn captures(of: &TwoCaptures) -> String {
+pub(super) fn captures(of: &TwoCaptures) -> String {
     let left_out = if of.left_out.is_empty() {
         String::new()
     } else {
@@ -75,7 +75,7 @@ fn name(direction: Direction) -> &'static str {
 }
 
 /// Each way through the box; none without captures.
-pub(crate) fn captured_ways(of: &Device) -> Option<Table> {
+pub(super) fn captured_ways(of: &Device) -> Option<Table> {
     let ways = &of.captures.as_ref()?.ways;
     let head =
         ["", "with a latency", "lost", "doubled", "new", "ambiguous", "backwards", "reordered"];
@@ -129,7 +129,7 @@ mod tests {
         };
         assert_eq!(
             answer(&of),
-            "1 800 frames are in both captures; 200 went in and did not come out (10.0%)."
+            "1,800 frames are in both captures; 200 went in and did not come out (10.0%)."
         );
         assert!(captures(&of).contains("was not told (--stamped), and no format says it."));
         for way in &mut of.ways {

@@ -4,19 +4,17 @@ use whylate_model::device::{Bought, Device};
 
 use super::way;
 use crate::calibration::interval;
-use crate::compare::signed;
 use crate::configuration;
+use crate::numbers::{ABSENT, difference};
 use crate::svg::Table;
 
 /// How the table is to be read.
-pub(crate) const BOUGHT: &str = "Saved: a percentile under the first configuration less that under this one, \
+pub(super) const BOUGHT: &str = "Saved: a percentile under the first configuration less that under this one, \
      with its 95% interval; below zero it has become more. The configurations took turns in an order that the \
      seed drew. Neither: the interval holds zero.";
 
-const ABSENT: &str = "-";
-
 /// What each configuration buys against the first; none where there was one.
-pub(crate) fn bought(of: &Device) -> Option<Table> {
+pub(super) fn bought(of: &Device) -> Option<Table> {
     let against = &of.bought.first()?.against;
     let head = ["", "of", "saved", "95% interval", "claim"];
     let mut table = Table::new(format!("What a configuration buys against {against}"), &head);
@@ -31,7 +29,7 @@ pub(crate) fn bought(of: &Device) -> Option<Table> {
         vec![
             format!("{} B {}", one.frame_bytes, way(Some(&one.configuration), one.direction)),
             format!("p{}", one.percent),
-            one.saved_ns.map_or(ABSENT.to_owned(), signed),
+            one.saved_ns.map_or(ABSENT.to_owned(), difference),
             interval(one.low_ns, one.high_ns),
             claim.to_owned(),
         ]
@@ -41,7 +39,7 @@ pub(crate) fn bought(of: &Device) -> Option<Table> {
 }
 
 /// What came of each configuration, a sentence each.
-pub(crate) fn configured(of: &Device) -> Vec<String> {
+pub(super) fn configured(of: &Device) -> Vec<String> {
     of.configurations.iter().map(configuration::answer).collect()
 }
 

@@ -2,18 +2,16 @@
 
 use whylate_model::device::{Device, Throughput};
 
+use crate::numbers::{ABSENT, rate};
 use crate::svg::Table;
-use crate::terminal::rate;
 
 /// How the table is to be read.
-pub(crate) const CARRIED: &str = "Carried: the highest rate of a trial that lost no frame, or no more than was \
+pub(super) const CARRIED: &str = "Carried: the highest rate of a trial that lost no frame, or no more than was \
      tolerated, by halving between one that did and one that did not (RFC 2544, section 26.1). A box that \
      carries all that the client sends is as fast as that at least, and marked >=.";
 
-const ABSENT: &str = "-";
-
 /// The highest rate without loss by configuration and size; none where it was not looked for.
-pub(crate) fn carried(of: &Device) -> Option<Table> {
+pub(super) fn carried(of: &Device) -> Option<Table> {
     let head = ["", "carried", "L2 Mbit/s", "lost first at", "client alone", "trials"];
     let mut table = Table::new("Throughput without loss", &head);
     let row = |one: &Throughput| {

@@ -138,7 +138,7 @@ fn requests_that_were_given_up_or_never_sent_are_in_the_answer() {
     run.series[0].name = "rtt-response".to_owned();
     let said = answer(&run);
     assert!(
-        said.ends_with("none lost, 230 given up after 100ms and answered later, 4 000 never sent."),
+        said.ends_with("none lost, 230 given up after 100ms and answered later, 4,000 never sent."),
         "{said}"
     );
     // What was lost was given up, too, and is told once.

@@ -1,29 +1,19 @@
-//! The section of where requests spent their time: stacked bars, tables, and slow requests one by one.
+//! Where requests spent their time, drawn: stacked bars, and slow requests one by one.
 
-use minijinja::Value;
-use serde::Serialize;
 use whylate_model::breakdown::{Beside, Breakdown, Journey, Leg, Part, Point, Station};
 use whylate_model::event::EventKind;
 use whylate_model::run::Run;
 use whylate_model::tail::End;
-use whylate_model::{Hertz, Nanos, Ticks};
+use whylate_model::{Hertz, Ticks};
 
 use super::events;
-use super::measured::capped;
-use super::template::raw;
-use crate::breakdown::{
-    self, AGREEMENTS, ASIDES, BETWEEN, COST, FAR_STAMPS, PART_AGREEMENTS, PARTS, POINTS, PROBES,
-    STAMPS, Taken,
-};
+use crate::breakdown::{self, Pictures, Taken};
+use crate::doc::{self, Block, Fold, Table};
+use crate::numbers::{Value, count};
+use crate::svg::Figure;
 use crate::svg::composition::{self, Bar, Piece};
 use crate::svg::journey::{self, Mark, Picture};
-use crate::svg::{Figure, Table};
-use crate::terminal::count;
 
-/// Rows of a table; what is more is counted in the last.
-const MOST_ROWS: usize = 64;
-/// Sections: one for each flow.
-const MOST_SECTIONS: usize = 16;
 /// Requests drawn in a section, and events of one.
 const MOST_JOURNEYS: usize = 8;
 const MOST_EVENTS: usize = 64;
@@ -32,97 +22,24 @@ const CLIENT: usize = 0;
 const NETWORK: usize = 1;
 const SERVER: usize = 2;
 
-/// How the bars are to be read.
-const BARS: &str = "Each bar is the mean of its requests, as wide as the page whatever it takes: the \
-     total stands above it. From left to right as a request passes it.";
-/// The same of the pictures.
+/// How the pictures are to be read.
 const PICTURES: &str = "Strokes below a lane are events of the kernel, on the CPUs of that end where it \
      is known; softirqs stand with the network.";
 
-/// The sections of the page.
-#[derive(Debug, Serialize)]
-pub(super) struct Breakdowns {
-    sections: Vec<Section>,
-    bars: &'static str,
-    pictures: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct Section {
-    heading: String,
-    answer: String,
-    svg: Option<Value>,
-    parts: Option<ReadTable>,
-    told: Vec<String>,
-    tables: Vec<ReadTable>,
-    journeys: Vec<Detail>,
-}
-
-/// A table, and how it is read.
-#[derive(Debug, Serialize)]
-struct ReadTable {
-    table: Table,
-    how: &'static str,
-}
-
-/// One request.
-#[derive(Debug, Serialize)]
-struct Detail {
-    heading: String,
-    svg: Value,
-    points: Table,
-    events: Option<Table>,
-    left_out: Option<String>,
-}
-
-/// The sections; none for a run whose requests were not taken apart.
-pub(super) fn of(run: &Run) -> Option<Breakdowns> {
-    let sections: Vec<Section> =
-        breakdown::of_run(run).iter().take(MOST_SECTIONS).map(section).collect();
-    let (bars, pictures) = (BARS, PICTURES);
-    (!sections.is_empty()).then_some(Breakdowns { sections, bars, pictures })
+/// The pictures of what was taken apart.
+pub(super) fn pictures(taken: &Taken) -> Pictures {
+    let of = taken.of;
+    let journeys = of.slowest.iter().take(MOST_JOURNEYS);
+    Pictures {
+        bars: (of.requests > 0).then(|| bars(taken).svg),
+        journeys: journeys.map(|journey| detail(of, journey, taken.rate)).collect(),
+    }
 }
 
 /// What requests consist of, flow by flow, as bars; none of a run whose requests were not taken apart.
 pub(super) fn figures(run: &Run) -> Vec<Figure> {
     let all = breakdown::of_run(run);
-    all.iter().filter(|taken| taken.of.requests > 0).take(MOST_SECTIONS).map(bars).collect()
-}
-
-fn section(taken: &Taken) -> Section {
-    let of = taken.of;
-    let read = |table: Table, how| ReadTable { table: shortened(table), how };
-    let drawn = (of.requests > 0).then(|| {
-        let Figure { svg, table } = bars(taken);
-        (raw(&svg), read(table, PARTS))
-    });
-    let (svg, parts) = drawn.unzip();
-    let points = (!of.points.is_empty()).then(|| read(breakdown::points(of), POINTS));
-    let others = [
-        breakdown::probes(of).map(|table| read(table, PROBES)),
-        breakdown::stamps(of).map(|table| read(table, STAMPS)),
-        breakdown::far_stamps(of).map(|table| read(table, FAR_STAMPS)),
-        breakdown::asides(of).map(|table| read(table, ASIDES)),
-        breakdown::agreements(of).map(|table| read(table, AGREEMENTS)),
-        breakdown::part_agreements(of).map(|table| read(table, PART_AGREEMENTS)),
-        breakdown::between(of).map(|table| read(table, BETWEEN)),
-        breakdown::cost(of).map(|table| read(table, COST)),
-    ];
-    let journeys = of.slowest.iter().take(MOST_JOURNEYS);
-    Section {
-        heading: taken.heading.clone(),
-        answer: breakdown::answer(of),
-        svg,
-        parts,
-        told: breakdown::remarks(taken).into_iter().take(MOST_ROWS).collect(),
-        tables: points.into_iter().chain(others.into_iter().flatten()).collect(),
-        journeys: journeys.map(|journey| detail(of, journey, taken.rate)).collect(),
-    }
-}
-
-fn shortened(mut table: Table) -> Table {
-    table.rows = capped(table.rows, MOST_ROWS);
-    table
+    all.iter().filter(|taken| taken.of.requests > 0).map(bars).collect()
 }
 
 /// What all requests and the slow ones consist of.
@@ -154,25 +71,28 @@ fn colour(colours: &[(Part, Option<usize>)], part: Part) -> Option<usize> {
     colours.iter().find(|(of, _)| *of == part).and_then(|(_, colour)| *colour)
 }
 
-fn detail(of: &Breakdown, journey: &Journey, rate: Hertz) -> Detail {
+fn detail(of: &Breakdown, journey: &Journey, rate: Hertz) -> Block {
     let picture = picture(of, journey, rate);
-    let mut events = Table::new("Events, in order", &["at", "CPU", "what"]);
-    events.left = vec![2];
-    let shown = journey.beside.iter().zip(&picture.events);
-    events.rows = shown
-        .map(|(beside, mark)| {
-            let at = Nanos(mark.at_ns.round() as u64).to_string();
-            vec![at, beside.event.cpu.to_string(), mark.label.clone()]
-        })
-        .collect();
-    let more = journey.events_left_out + journey.beside.len().saturating_sub(MOST_EVENTS) as u64;
-    Detail {
-        heading: picture.title.clone(),
-        svg: raw(&journey::svg(&picture)),
-        points: breakdown::journey(journey, rate),
-        events: (!events.rows.is_empty()).then_some(events),
-        left_out: left_out(more, journey.events_gone),
+    let mut events = Table::new("Events, in order", &["at", "CPU", "what"]).words(&[2]);
+    for (beside, mark) in journey.beside.iter().zip(&picture.events) {
+        events.row([
+            Value::Time(mark.at_ns),
+            beside.event.cpu.to_string().into(),
+            mark.label.as_str().into(),
+        ]);
     }
+    let more = journey.events_left_out + journey.beside.len().saturating_sub(MOST_EVENTS) as u64;
+    let left_out = left_out(more, journey.events_gone);
+    let how = [Some(PICTURES.to_owned()), left_out].into_iter().flatten().collect::<Vec<_>>();
+    Block::Fold(Fold {
+        heading: picture.title.clone(),
+        gap: None,
+        blocks: vec![
+            Block::Figure(doc::Picture::still(journey::svg(&picture), &how.join(" "))),
+            Block::table(breakdown::journey(journey, rate)),
+            Block::Table(events),
+        ],
+    })
 }
 
 /// What a request's table of events lacks; none where it has all of them.

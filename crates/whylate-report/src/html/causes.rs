@@ -6,8 +6,8 @@ use whylate_model::cause::CauseTotal;
 use whylate_model::run::Run;
 
 use super::measured::capped;
+use crate::numbers::{count, percent};
 use crate::svg::Table;
-use crate::terminal::{count, percent};
 
 /// Rows of a table.
 const MOST_ROWS: usize = 24;

@@ -38,17 +38,8 @@ pub(super) struct Drawn {
     how: String,
     svg: Value,
     table: Table,
-    /// Further tables below it.
-    beside: Vec<Beside>,
     /// Does the script make it zoom?
     live: bool,
-}
-
-/// A table below that of a figure.
-#[derive(Debug, Serialize)]
-struct Beside {
-    table: Table,
-    how: String,
 }
 
 /// What a figure was drawn from.
@@ -66,8 +57,6 @@ pub(super) enum Plot {
 
 pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
     let mut all = report.recorded.as_ref().map_or_else(Vec::new, executed);
-    all.extend(report.run.switch_cost.iter().flat_map(|found| switched(report, found)));
-    all.extend(report.run.backends.as_deref().map(|found| compared(report.run, found)));
     let frames = report.run.forward.is_some() || report.run.delay.is_some();
     let stayed = if frames { "of the frames" } else { "of the requests" };
     let meant = "of the intended messages";
@@ -135,8 +124,8 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
 
 fn drawn(id: &str, heading: &str, how: String, figure: Figure, live: bool) -> Drawn {
     let Figure { svg, table } = figure;
-    let (id, heading, beside) = (id.to_owned(), heading.to_owned(), Vec::new());
-    Drawn { id, heading, how, svg: raw(&svg), table, beside, live }
+    let (id, heading) = (id.to_owned(), heading.to_owned());
+    Drawn { id, heading, how, svg: raw(&svg), table, live }
 }
 
 /// Which thread of a set had the CPU when, and what switching between them took.
@@ -160,33 +149,8 @@ fn executed(recorded: &Recorded) -> Vec<(Drawn, Plot)> {
     all
 }
 
-/// What switches cost: by kind (Figure 4 of Hourglass), by evidence, by working set (Figure 5).
-fn switched(report: &Report, found: &SwitchCost) -> Vec<(Drawn, Plot)> {
-    let said = |how: &str, remarks: Vec<String>| {
-        remarks.into_iter().fold(how.to_owned(), |text, remark| format!("{text} {remark}."))
-    };
-    let mut all = Vec::new();
-    if let Some(figure) = switch_times(&report.histograms, found) {
-        let how = said(switch_cost::TIMES, switch_cost::remarks(found));
-        let mut drawn = drawn("switch-times", "Context switches", how, figure, false);
-        let how = switch_cost::EVIDENCE.to_owned();
-        drawn.beside.extend(switch_cost::evidence(found).map(|table| Beside { table, how }));
-        all.push((drawn, Plot::Still));
-    }
-    if let Some(figure) = through_caches(found) {
-        let how = said(switch_cost::PENALTY, switch_cost::penalty_remarks(found));
-        let mut drawn = drawn("working-sets", "Through the caches", how, figure, false);
-        let how = said(switch_cost::REFILL, switch_cost::refill_remarks(found));
-        drawn.beside.extend(switch_cost::refills(found).map(|table| Beside { table, how }));
-        let how = said(switch_cost::GROWTH, switch_cost::growth_remarks(found));
-        drawn.beside.extend(switch_cost::growth(found).map(|table| Beside { table, how }));
-        all.push((drawn, Plot::Still));
-    }
-    all
-}
-
-/// Several backends in turns: round trips of each, and what it saves.
-fn compared(run: &Run, found: &Backends) -> (Drawn, Plot) {
+/// Round trips of several backends in turns.
+pub(super) fn compared(run: &Run, found: &Backends) -> String {
     let bar = |row: &BackendRow| {
         let series = row.measured.as_ref().and_then(|of| backends::series(run, &of.service));
         let value = |percent: f64| {
@@ -197,15 +161,7 @@ fn compared(run: &Run, found: &Backends) -> (Drawn, Plot) {
         BackendBar { label: backends::name(row), values: [50.0, 99.0].map(value) }
     };
     let bars: Vec<BackendBar> = found.rows.iter().map(bar).collect();
-    let table = backends::round_trips(run, found);
-    let figure = svg_backends::figure(&bars, "Round trips by backend", table);
-    let how = backends::remarks(found)
-        .into_iter()
-        .fold(backends::HOW.to_owned(), |text, remark| format!("{text} {remark}."));
-    let mut drawn = drawn("backends", backends::TITLE, how, figure, false);
-    let how = backends::answer(found);
-    drawn.beside.extend(backends::savings(found).map(|table| Beside { table, how }));
-    (drawn, Plot::Still)
+    svg_backends::figure(&bars, "Round trips by backend", Table::default()).svg
 }
 
 /// Figure 4: times of context switches by kind.
@@ -346,7 +302,7 @@ fn wasted(report: &Report) -> (Drawn, Plot) {
         let at = |ns: u64| {
             let elapsed = elapsed_ns(run, gaps);
             let share = curve_share(pooled, ns, elapsed);
-            crate::terminal::percent(share)
+            crate::numbers::percent(share)
         };
         let mut cells = vec![
             report.run.thread_name(gaps),
@@ -441,14 +397,14 @@ fn over_time(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
         let _ = write!(
             how,
             " All {} gaps are in it; of gaps shorter than {from} the page holds sums over time alone.",
-            crate::terminal::count(timeline.gaps)
+            crate::numbers::count(timeline.gaps)
         );
     }
     if timeline.left_out > 0 {
         let _ = write!(
             how,
             " {} gaps are not shown: before the measurement, or of CPUs beyond the first.",
-            crate::terminal::count(timeline.left_out)
+            crate::numbers::count(timeline.left_out)
         );
     }
     let figure = timeline::figure(timeline, "Gaps over time");

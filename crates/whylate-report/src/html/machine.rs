@@ -5,8 +5,9 @@ use whylate_model::CpuList;
 use whylate_model::run::{ClockFacts, FrequencySource, Run};
 
 use super::measured::capped;
+use crate::numbers::{count, percent};
 use crate::svg::{Table, resolution_label};
-use crate::terminal::{count, percent, trust};
+use crate::terminal::trust;
 
 /// Rows of a table: the knobs of a host are some hundred.
 const MOST_ROWS: usize = 200;

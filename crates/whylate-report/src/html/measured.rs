@@ -7,8 +7,9 @@ use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Quantile, Series};
 
 use crate::footnote;
+use crate::numbers::{Cell, Value, count, percent};
 use crate::svg::{Table, resolution_label};
-use crate::terminal::{count, loads, percent, rate};
+use crate::terminal::loads;
 use crate::trusted::{self, MAX, marked};
 
 /// Rows of a table; what is more is counted in the last.
@@ -116,7 +117,7 @@ pub(super) fn quantiles(run: &Run, series: &[&Series], caption: &str) -> Table {
     let rows = series.iter().map(|series| {
         let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
         let cell = |percent: &f64| marked(with_interval(series, *percent), beyond(*percent));
-        let mut cells = vec![series.label.clone(), unbroken(series.n)];
+        let mut cells = vec![series.label.clone(), count(series.n)];
         cells.extend(percents.iter().map(cell));
         cells.push(marked(value(series, series.max), beyond(MAX)));
         cells
@@ -129,11 +130,6 @@ fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
     series.quantiles.iter().find(|quantile| (quantile.percent - percent).abs() < 1e-9)
 }
 
-/// A count that stays on one line.
-fn unbroken(n: u64) -> String {
-    count(n).replace(' ', "\u{a0}")
-}
-
 fn with_interval(series: &Series, percent: f64) -> String {
     let Some(quantile) = quantile(series, percent).filter(|q| q.value.is_some()) else {
         return "-".to_owned();
@@ -141,7 +137,7 @@ fn with_interval(series: &Series, percent: f64) -> String {
     let end = |end: Option<Nanos>| end.map_or("?".to_owned(), |ns| ns.to_string());
     // Each percentile has its own: samples that hang together do so at some height.
     let worth =
-        if quantile.n_eff.is_finite() { unbroken(quantile.n_eff as u64) } else { "?".to_owned() };
+        if quantile.n_eff.is_finite() { count(quantile.n_eff as u64) } else { "?".to_owned() };
     format!(
         "{} ({}\u{a0}..\u{a0}{}; n_eff\u{a0}{worth})",
         value(series, quantile.value),
@@ -152,13 +148,7 @@ fn with_interval(series: &Series, percent: f64) -> String {
 
 /// A value; one below the clock's resolution says so.
 fn value(series: &Series, value: Option<Nanos>) -> String {
-    match value {
-        None => "-".to_owned(),
-        Some(found) if (found.0 as f64) < series.resolution_ns => {
-            format!("< {}", Nanos(series.resolution_ns.ceil() as u64))
-        }
-        Some(found) => found.to_string(),
-    }
+    Cell::from(value).resolved(series.resolution_ns).to_string()
 }
 
 fn footnote(series: &Series) -> Option<String> {
@@ -218,7 +208,8 @@ fn rates(run: &Run) -> Option<Table> {
                 let found = gaps.rates.iter().find(|rate| rate.at_least == wanted.at_least);
                 found.map_or("-".to_owned(), |found| {
                     let (low, high) = found.interval;
-                    format!("{} ({} .. {})", rate(found.per_second), rate(low), rate(high))
+                    let interval = Some((Value::Rate(low), Value::Rate(high)));
+                    Cell::from(Value::Rate(found.per_second)).within(interval).to_string()
                 })
             }));
             cells

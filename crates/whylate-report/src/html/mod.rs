@@ -9,26 +9,20 @@
 //! of a run directory cannot be read is named on the page; the rest is shown.
 
 mod breakdown;
-mod calibrate;
 mod causes;
 mod data;
-mod delay;
-mod device;
 mod events;
 mod figures;
-mod flows;
-mod forward;
 mod histograms;
 mod machine;
 mod measured;
 mod origins;
 mod predicted;
-mod reflected;
+#[cfg(test)]
+mod set;
 mod template;
 #[cfg(test)]
 mod tests;
-mod threads;
-mod wake;
 mod worst;
 
 use std::path::{Path, PathBuf};
@@ -39,10 +33,10 @@ use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::{self, StoredGap};
 use whylate_model::{ModelError, output};
 
-use crate::ReportError;
 use crate::execution::recorded::Recorded;
 use crate::svg::Figure;
 use crate::timeline::{Builder, Start, Timeline};
+use crate::{ReportError, calibration, device};
 use histograms::Histograms;
 pub(crate) use machine::utc;
 
@@ -138,7 +132,7 @@ pub(crate) fn breakdown_figures(run: &Run) -> Vec<Figure> {
 /// The figures of a calibration, for a page that shows several runs: the errors of each backend.
 pub(crate) fn error_figures(run: &Run) -> Vec<Figure> {
     let Some(of) = run.calibration.as_deref() else { return Vec::new() };
-    of.backends.iter().map(|one| calibrate::figure(of, one)).collect()
+    of.backends.iter().map(|one| calibration::figure(of, one)).collect()
 }
 
 /// The figures of a box, for a page that shows several runs: bounds of the time in it.

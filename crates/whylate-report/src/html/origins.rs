@@ -9,8 +9,8 @@ use whylate_model::run::{Run, Verdict};
 use super::machine::utc;
 use super::measured::capped;
 use super::worst;
+use crate::numbers::{count, percent};
 use crate::svg::Table;
-use crate::terminal::{count, percent};
 
 /// Rows of a table: those with the largest values come first.
 const MOST_ROWS: usize = 64;

@@ -7,24 +7,22 @@ use serde::Serialize;
 use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::trust::{Level, Trust};
 
-use super::breakdown::{self, Breakdowns};
-use super::calibrate::{self, Calibrated};
+use super::breakdown;
 use super::causes::{self, Causes};
-use super::delay::{self, Delayed};
-use super::device::{self, Boxed};
 use super::figures::{self, Drawn};
-use super::flows::{self, Flows};
-use super::forward::{self, Forwarded};
 use super::machine::{self, Machine};
 use super::measured::{self, Measured};
 use super::origins::{self, Origins};
 use super::predicted::{self, Predicted};
-use super::reflected::{self, Reflected};
-use super::threads::{self, Threads};
-use super::wake::{self, Wakes};
 use super::worst::{self, Shown};
 use super::{Report, data};
-use crate::{ReportError, sentence, svg};
+use crate::doc::{Section, Where};
+use crate::render::page::Html;
+use crate::switch_cost::{self, Pictures};
+use crate::{
+    ReportError, backends, calibration, delay, device, flows, forward, reflected, sentence, svg,
+    threads, wake,
+};
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const PAGE_STYLE: &str = include_str!("../../assets/report.css");
@@ -47,16 +45,14 @@ struct Page {
     notes: Vec<String>,
     warnings: Vec<Warned>,
     measured: Measured,
-    flows: Option<Flows>,
-    breakdown: Option<Breakdowns>,
-    reflected: Option<Reflected>,
-    forwarded: Option<Forwarded>,
-    delayed: Option<Delayed>,
-    calibrated: Option<Calibrated>,
-    boxed: Option<Boxed>,
-    wakes: Option<Wakes>,
+    flows: Value,
+    breakdown: Value,
+    frames: Value,
+    calibrated: Value,
+    wakes: Value,
     predicted: Option<Predicted>,
-    threads: Option<Threads>,
+    threads: Value,
+    compared: Value,
     figures: Vec<Drawn>,
     causes: Causes,
     worst: Shown,
@@ -92,6 +88,10 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
     let drawn = figures::all(report);
     let worst = worst::of(report);
     let data = data::of(report, &drawn, &worst);
+    let compared = run
+        .backends
+        .as_deref()
+        .map(|found| backends::section(run, found, Some(figures::compared(run, found))));
     let page = Page {
         question: run.question.clone(),
         answer: sentence::answer(run),
@@ -116,16 +116,22 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
             })
             .collect(),
         measured: measured::of(run),
-        flows: flows::of(run),
-        breakdown: breakdown::of(run),
-        reflected: reflected::of(run),
-        forwarded: forward::of(run),
-        delayed: delay::of(run),
-        calibrated: calibrate::of(run),
-        boxed: device::of(run),
-        wakes: wake::of(run),
+        flows: written(flows::section(run)),
+        breakdown: written(crate::breakdown::sections(run, breakdown::pictures)),
+        frames: written(
+            [reflected::section(run), forward::section(run), delay::section(run)]
+                .into_iter()
+                .flatten(),
+        ),
+        calibrated: written(
+            [calibration::section(run, Where::Page), device::section(run, Where::Page)]
+                .into_iter()
+                .flatten(),
+        ),
+        wakes: written(wake::section(run)),
         predicted: predicted::of(run),
-        threads: threads::of(run),
+        threads: written(threads::section(run)),
+        compared: written(switched(report).into_iter().chain(compared)),
         figures: drawn.into_iter().map(|(drawn, _)| drawn).collect(),
         causes: causes::of(run),
         worst: worst.shown,
@@ -157,6 +163,25 @@ fn judged(run: &Run) -> Judged {
     let reasons = trust.reasons.into_iter().map(|reason| reason.what);
     let reasons = exceeded.into_iter().chain(reasons).take(MOST_ITEMS).collect();
     Judged { class, text: format!("{}.", level.name()), reasons }
+}
+
+/// Sections as they stand on the page.
+fn written(sections: impl IntoIterator<Item = Section>) -> Value {
+    let mut html = Html::default();
+    for section in sections {
+        html.section(&section);
+    }
+    raw(&html.finish())
+}
+
+/// What switches cost, with its pictures.
+fn switched(report: &Report) -> Vec<Section> {
+    let Some(found) = &report.run.switch_cost else { return Vec::new() };
+    let pictures = Pictures {
+        times: figures::switch_times(&report.histograms, found).map(|figure| figure.svg),
+        caches: figures::through_caches(found).map(|figure| figure.svg),
+    };
+    switch_cost::sections(found, pictures)
 }
 
 /// Markup of our own, not to be escaped.

@@ -97,11 +97,11 @@ fn each_percentile_has_the_number_of_samples_it_is_worth() {
     let run = recorded();
     let page = render(&sample(), &run).unwrap();
     let row = row_after(&page, "id=\"ccdf-gaps\"");
-    let worth = |q: &whylate_model::series::Quantile| crate::terminal::count(q.n_eff as u64);
+    let worth = |q: &whylate_model::series::Quantile| crate::numbers::count(q.n_eff as u64);
     let supported: Vec<_> = run.series[0].quantiles.iter().filter(|q| q.value.is_some()).collect();
     assert!(supported.len() > 1 && worth(supported[0]) != worth(supported[1]));
     for quantile in supported {
-        let worth = format!("n_eff\u{a0}{})", worth(quantile).replace(' ', "\u{a0}"));
+        let worth = format!("n_eff\u{a0}{})", worth(quantile));
         assert!(row.contains(&worth), "p{}: {worth} in {row}", quantile.percent);
     }
 }
@@ -401,7 +401,7 @@ fn a_calibration_and_a_device_have_their_sections_with_a_figure_and_tables() {
     for part in [
         "id=\"calibrated\"",
         "less the path of 3.20us: trusted up to p99",
-        "packet spin: errors, n = 300 000",
+        "packet spin: errors, n = 300,000",
         "dpdk was not calibrated: no huge pages",
     ] {
         assert!(page.contains(part), "no {part}");

@@ -9,10 +9,10 @@ use super::events;
 use super::machine::time_of_day;
 use super::template::raw;
 use super::{Report, measured};
+use crate::numbers::count;
 use crate::svg::Table;
 use crate::svg::gap::{self, Mark, Picture};
 use crate::svg::shares::numbered;
-use crate::terminal::count;
 use crate::timeline::start_of;
 
 /// Rows of the table.

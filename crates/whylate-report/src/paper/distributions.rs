@@ -6,9 +6,9 @@ use whylate_model::paper::{
 };
 
 use super::in_unit;
+use crate::numbers::count;
 use crate::svg::ccdf::{self, Curve, Point, Share};
 use crate::svg::{Figure, Table, cdf, resolution_label};
-use crate::terminal::count;
 use crate::trusted::marked;
 
 /// Figures of one scenario, curves of a figure, steps of a curve and effects; a file may hold any number.
@@ -196,7 +196,7 @@ mod tests {
         assert!(drawn[1].svg.contains("at least as long") && !drawn[1].svg.contains("<2>"));
         assert_eq!(
             drawn[1].table.rows[1],
-            ["TRex (imported: a.json)", "1 000", "100ns", "2.50us (2.26us .. 3.00us)"]
+            ["TRex (imported: a.json)", "1,000", "100ns", "2.50us (2.26us .. 3.00us)"]
         );
         assert!(drawn[1].table.caption.contains("fewer than 1 of their samples"));
     }

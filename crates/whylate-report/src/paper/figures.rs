@@ -10,9 +10,9 @@ use super::distributions;
 use crate::execution::Window;
 use crate::execution::recorded::Recorded;
 use crate::html;
+use crate::numbers::percent;
 use crate::svg::composition::{self, Bar, Piece};
 use crate::svg::{COLOURS, Figure, Table, execution};
-use crate::terminal::percent;
 
 /// Parts that are drawn, of one scenario.
 const MOST_RUNS: usize = 16;

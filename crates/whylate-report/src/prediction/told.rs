@@ -6,8 +6,8 @@ use whylate_model::prediction::{
 };
 use whylate_model::{Nanos, Printable};
 
+use crate::numbers::{count, percent};
 use crate::svg::Table;
-use crate::terminal::{count, percent};
 
 /// Tasks with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;

@@ -144,7 +144,7 @@ fn line(svg: &mut Svg, x: &TailAxis, y: &Axis, (points, index): (&[Known], usize
 }
 
 fn keys(band: &Band) -> Vec<Key> {
-    let n = crate::terminal::count(band.n);
+    let n = crate::numbers::count(band.n);
     let largest =
         band.measured.last().map_or(String::new(), |of| format!(", up to {}", time(of.ns)));
     let mut keys = vec![Key::new(&format!("measured through the box: n = {n}{largest}"))];

@@ -389,7 +389,7 @@ pub(super) fn mark(svg: &mut Svg, (x, y): (f64, f64), index: usize) {
 }
 
 fn key(curve: &Curve) -> Key {
-    let n = crate::terminal::count(curve.n);
+    let n = crate::numbers::count(curve.n);
     let resolution = resolution_label(curve.resolution_ns);
     Key::new(&format!("{}: n = {n}, resolution {resolution}", curve.label))
 }
@@ -429,7 +429,7 @@ fn table(curves: &[Curve], options: &Options) -> Table {
     let rows = curves
         .iter()
         .map(|curve| {
-            let mut cells = vec![curve.label.clone(), crate::terminal::count(curve.n)];
+            let mut cells = vec![curve.label.clone(), crate::numbers::count(curve.n)];
             cells.extend(shown.iter().map(|share| cell(curve.value_at(*share, options.share))));
             cells.push(cell(curve.shown(options.share).last().map(|p| p.value_ns)));
             cells

@@ -115,7 +115,7 @@ fn one(svg: &mut Svg, (x, y): (&Axis, &Axis), (curve, points): (&Curve, &[Point]
 }
 
 fn key(curve: &Curve) -> Key {
-    let n = crate::terminal::count(curve.n);
+    let n = crate::numbers::count(curve.n);
     let resolution = resolution_label(curve.resolution_ns);
     Key::new(&format!("{}: n = {n}, resolution {resolution}", curve.label))
 }

@@ -8,7 +8,7 @@ use super::axis::{Axis, share_label, time};
 use super::shares::{class, numbered};
 use super::writer::{GLYPH, Svg, WIDTH};
 use super::{Figure, Table};
-use crate::terminal::percent;
+use crate::numbers::percent;
 
 const LEFT: f64 = 16.0;
 /// Half of a tick's label lies beyond it.

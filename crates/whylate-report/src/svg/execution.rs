@@ -10,7 +10,7 @@ use super::path::Path;
 use super::writer::{GLYPH, Svg, WIDTH};
 use super::{Figure, Table};
 use crate::execution::{Received, ThreadRow, Window};
-use crate::terminal::{count, percent};
+use crate::numbers::{count, percent};
 
 const LEFT: f64 = 16.0;
 /// Half of a tick's label lies beyond it.

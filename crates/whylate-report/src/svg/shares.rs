@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::writer::{Svg, WIDTH};
 use super::{COLOURS, Figure, Table};
-use crate::terminal::percent;
+use crate::numbers::percent;
 
 /// Height of a bar with the space below it.
 const ROW: f64 = 38.0;

@@ -9,7 +9,7 @@ use super::path::Path;
 use super::shares::class;
 use super::writer::{GLYPH, Key, Svg, WIDTH};
 use super::{COLOURS, Figure, Table};
-use crate::terminal::{count, percent, rate};
+use crate::numbers::{count, percent, rate};
 use whylate_model::execution::SwitchTimes;
 
 const LEFT: f64 = 78.0;

@@ -13,7 +13,7 @@ use super::path::Path;
 use super::shares::{class, numbered};
 use super::writer::{GLYPH, Svg, WIDTH};
 use super::{Figure, Table};
-use crate::terminal::percent;
+use crate::numbers::percent;
 use crate::timeline::{Lane, NAMED, NOT_ATTRIBUTED, OTHERS, SLOTS, Single, Timeline};
 
 const LEFT: f64 = 78.0;

@@ -3,18 +3,19 @@
 use whylate_model::Printable;
 use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
 
-use super::{ABSENT, signed, size};
+use super::size;
+use crate::numbers::{ABSENT, time};
 use crate::svg::Table;
 
 /// How the table is to be read.
-pub(crate) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
+pub(super) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
      that of all pairs inside it, with its 95% interval by Welch's t; each row for itself.";
 
 /// Below this a probability is named as smaller.
 const SMALLEST_P: f64 = 0.001;
 
 /// Larger working sets beside those inside the first-level cache; none where there are no two.
-pub(crate) fn growth(found: &SwitchCost) -> Option<Table> {
+pub(super) fn growth(found: &SwitchCost) -> Option<Table> {
     let growth = found.growth.as_ref()?;
     let head = ["working set", "C - C inside L1", "95% interval", "grows"];
     let mut table = Table::new("Does it grow with the working set?", &head);
@@ -28,7 +29,7 @@ fn row(beyond: &Beyond) -> Vec<String> {
         None => (ABSENT.to_owned(), ABSENT.to_owned()),
         Some(more) => {
             let (low, high) = more.interval_ns;
-            (signed(more.mean_ns), format!("{} .. {}", signed(low), signed(high)))
+            (time(more.mean_ns), format!("{} .. {}", time(low), time(high)))
         }
     };
     let grows = match &beyond.reason {
@@ -39,7 +40,7 @@ fn row(beyond: &Beyond) -> Vec<String> {
 }
 
 /// What is to be said beside it.
-pub(crate) fn growth_remarks(found: &SwitchCost) -> Vec<String> {
+pub(super) fn growth_remarks(found: &SwitchCost) -> Vec<String> {
     let Some(growth) = &found.growth else { return Vec::new() };
     let mut said = vec![inside(growth)];
     said.push(match &growth.trend {
@@ -54,7 +55,7 @@ fn inside(growth: &Growth) -> String {
     let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
     let mean = match growth.inside_ns {
         None => "no mean".to_owned(),
-        Some(mean) => format!("{} over {} pairs", signed(mean), growth.pairs),
+        Some(mean) => format!("{} over {} pairs", time(mean), growth.pairs),
     };
     if growth.first_level_known {
         format!("inside the first-level cache: {sizes}, {mean}")

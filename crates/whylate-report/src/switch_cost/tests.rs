@@ -205,7 +205,7 @@ fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
         first,
         [
             "threads, involuntary",
-            "1 000",
+            "1,000",
             "3.00us",
             "5.00us",
             "4.80us .. 5.20us",

@@ -5,7 +5,8 @@ use whylate_model::event::EventKind;
 use whylate_model::run::{Confidence, Run};
 use whylate_model::{Nanos, TicksDelta};
 
-use super::text::{Page, count, percent};
+use crate::numbers::{count, percent};
+use crate::render::terminal::Page;
 
 /// Rows of the table of causes: the rest is one row.
 const MOST_CAUSES: usize = 12;

@@ -6,11 +6,12 @@ use whylate_model::identity::Component;
 use whylate_model::series::Quantile;
 
 use super::Style;
-use super::text::{Page, percent, rate, short_count};
 use crate::compare::{
     Basis, CauseChange, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult,
-    RunFacts, Shown, Side, Spread, Verdict, points, runs, signed,
+    RunFacts, Shown, Side, Spread, Verdict, points, runs,
 };
+use crate::numbers::{count, difference, percent, rate};
+use crate::render::terminal::Page;
 use crate::svg::Table;
 
 /// Runs of a side that are named; the others are counted.
@@ -128,7 +129,7 @@ pub(crate) fn lines(pair: &Pair) -> Vec<String> {
         );
         whylate_model::Printable(&text).to_string()
     };
-    let size = |shown: &Shown| format!("n = {} in {}", short_count(shown.n), runs(shown.runs));
+    let size = |shown: &Shown| format!("n = {} in {}", count(shown.n), runs(shown.runs));
     let mut lines = match &pair.result {
         PairResult::Unlike { .. } | PairResult::SideBySide => {
             vec![
@@ -232,13 +233,16 @@ pub(crate) fn table(pair: &Pair) -> Table {
 fn row(
     name: String,
     (a, b): (Option<Nanos>, Option<Nanos>),
-    difference: Option<&Spread>,
+    spread: Option<&Spread>,
     verdict: Option<Verdict>,
 ) -> Vec<String> {
-    let (by, interval) = difference.map_or(("-".to_owned(), "-".to_owned()), |d| {
-        (signed(d.difference), format!("{} .. {}", signed(d.interval.0), signed(d.interval.1)))
+    let (by, interval) = spread.map_or(("-".to_owned(), "-".to_owned()), |d| {
+        (
+            difference(d.difference),
+            format!("{} .. {}", difference(d.interval.0), difference(d.interval.1)),
+        )
     });
-    let words = match (verdict, difference) {
+    let words = match (verdict, spread) {
         (Some(verdict), Some(spread)) => in_words(verdict, spread),
         (None, Some(_)) => "beyond trust".to_owned(),
         (_, None) if name == "max" => "one run tells no spread".to_owned(),

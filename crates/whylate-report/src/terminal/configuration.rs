@@ -4,8 +4,8 @@ use whylate_model::Printable;
 use whylate_model::configuration::AppliedConfiguration;
 
 use super::Style;
-use super::text::Page;
 use crate::configuration;
+use crate::render::terminal::Page;
 
 /// All of it: each knob with what it said before, what was asked of it and what it reads back, and
 /// each that the host does not offer with the reason.

@@ -2,11 +2,11 @@
 
 use whylate_model::Printable;
 use whylate_model::delay::DelayLine;
-use whylate_model::run::Run;
 
-use super::text::{Page, count};
 use super::{Percentiles, Style};
-use crate::{delay, forward};
+use crate::delay;
+use crate::numbers::count;
+use crate::render::terminal::Page;
 
 /// All of it.
 #[must_use]
@@ -20,47 +20,13 @@ pub fn render(of: &DelayLine, style: Style) -> String {
         Printable(&of.transport)
     ));
     page.paragraph(&delay::answer(of));
-    body(&mut page, of);
+    page.blocks(&delay::blocks(of));
     times(&mut page, of, style.percentiles);
     for warning in &of.warnings {
         page.note(&warning.to_string());
         page.advice(&warning.advice());
     }
     page.finish()
-}
-
-/// The same in the report of a run, whose table of series has the times.
-pub(super) fn sections(page: &mut Page, run: &Run) {
-    let Some(of) = &run.delay else { return };
-    page.section("What was held back");
-    body(page, of);
-}
-
-/// Where, when, how and how much.
-fn body(page: &mut Page, of: &DelayLine) {
-    page.paragraph(&delay::circumstances(of));
-    for said in &delay::remarks(of) {
-        page.paragraph(said);
-    }
-    page.section(delay::LAWS);
-    page.table(&delay::LAW, &delay::laws(of), &[0, 1]);
-    page.section(delay::FATES);
-    page.table(&delay::FATE, &delay::fates(of), &[0, 1]);
-    page.paragraph(delay::READ_FATES);
-    let changes = delay::changes(of);
-    if !changes.is_empty() {
-        page.section(delay::CHANGES);
-        page.table(&delay::CHANGE, &changes, &[1, 2]);
-    }
-    let losses = forward::port_losses(&of.ends);
-    if !losses.is_empty() {
-        page.section(delay::LOSSES);
-        page.table(&forward::PLACES, &losses, &[0, 1]);
-    }
-    // Also where no frame was lost: what was short says that little room was left.
-    for said in &forward::occasions(&of.ends) {
-        page.paragraph(said);
-    }
 }
 
 fn times(page: &mut Page, of: &DelayLine, columns: Percentiles) {
@@ -182,13 +148,13 @@ mod tests {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "Delayed between eth1 and eth2 by xdp",
-            "2 000 of 2 020 frames or messages were passed on, half of them within 48ns of when they",
+            "2,000 of 2,020 frames or messages were passed on, half of them within 48ns of when they",
             "; 6 found no room.",
             "until its time was over",
             "By itself it takes 61ns",
             "no more than 90ns late",
             "netem of this kernel is off by +53.0us in the median at 10.0us, and by +60.0us at p99",
-            "Truths of 2 020 frames are kept, 5 missed.",
+            "Truths of 2,020 frames are kept, 5 missed.",
             "lost on purpose",
             "eth2 to eth1",
             "out of order",

@@ -4,7 +4,7 @@ use whylate_model::doctor::{Compared, Diagnosis, Evidence, Level, Remedy, Sympto
 use whylate_model::{CpuList, Printable};
 
 use super::Style;
-use super::text::Page;
+use crate::render::terminal::Page;
 
 /// Pieces of evidence shown of one symptom; JSON has them all.
 const MOST_EVIDENCE: usize = 3;

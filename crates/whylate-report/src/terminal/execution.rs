@@ -2,8 +2,9 @@
 //! `process_ctx` on a terminal.
 
 use super::Style;
-use super::text::{Page, count};
 use crate::execution::{Received, ThreadRow, Window};
+use crate::numbers::count;
+use crate::render::terminal::Page;
 use crate::svg::Table;
 use crate::svg::execution::{milliseconds, table as received_table};
 use crate::svg::switches::{Panel, sentence, table as switches_table};

@@ -1,12 +1,12 @@
 //! What a forwarder did, on a terminal.
 
 use whylate_model::forward::Forward;
-use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use super::text::{Page, count};
 use super::{Percentiles, Style};
 use crate::forward;
+use crate::numbers::count;
+use crate::render::terminal::Page;
 
 /// All of it.
 #[must_use]
@@ -16,53 +16,13 @@ pub fn render(of: &Forward, style: Style) -> String {
         of.ports.iter().map(|port| Printable(&port.interface).to_string()).collect();
     page.title(&format!("Forwarded between {} by {}", ports.join(" and "), of.backend));
     page.paragraph(&forward::answer(of));
-    body(&mut page, of);
+    page.blocks(&forward::blocks(of));
     residences(&mut page, of, style.percentiles);
     for warning in &of.warnings {
         page.note(&warning.to_string());
         page.advice(&warning.advice());
     }
     page.finish()
-}
-
-/// The same in the report of a run, whose table of series has the residence.
-pub(super) fn sections(page: &mut Page, run: &Run) {
-    let Some(of) = &run.forward else { return };
-    page.section("What was forwarded");
-    body(page, of);
-    if !forward::residences(of).is_empty() {
-        page.paragraph(forward::read_residence(of));
-    }
-}
-
-/// Where, when and how much.
-fn body(page: &mut Page, of: &Forward) {
-    page.paragraph(&forward::circumstances(of));
-    for said in &forward::remarks(of) {
-        page.paragraph(said);
-    }
-    page.blank();
-    page.table(&forward::DIRECTIONS, &forward::directions(of), &[0]);
-    let losses = forward::losses(of);
-    if !losses.is_empty() {
-        page.section(forward::LOSSES);
-        page.table(&forward::PLACES, &losses, &[0, 1]);
-    }
-    // Also where no frame was lost: what was short says that little room was left.
-    for said in &forward::occasions(&of.ports) {
-        page.paragraph(said);
-    }
-    if !losses.is_empty() {
-        page.paragraph(forward::counted(of));
-    }
-    let ticks = forward::ticks(of);
-    for (direction, rows) in &ticks {
-        page.section(&format!("{}, {direction}", forward::TICKS));
-        page.table(&forward::PARTS, rows, &[0]);
-    }
-    if !ticks.is_empty() {
-        page.paragraph(forward::READ_TICKS);
-    }
 }
 
 fn residences(page: &mut Page, of: &Forward, columns: Percentiles) {
@@ -217,10 +177,10 @@ mod tests {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "Forwarded between eth1 and eth2 by af_xdp",
-            "2 000 of 2 038 frames were forwarded, half of them within 420ns of being seen; 30 dropped",
+            "2,000 of 2,038 frames were forwarded, half of them within 420ns of being seen; 30 dropped",
             "until its time was over",
             "eth1 to eth2: 4 frames still waited in the sending ring at the end.",
-            "On CPU 2: 10 000 looks, 95.0% of them in vain; 25.0% of its time in bursts.",
+            "On CPU 2: 10,000 looks, 95.0% of them in vain; 25.0% of its time in bursts.",
             "Stamps (every) cost 31.2 ns a burst and 0.50 ns for each of its frames.",
             "Busy work of 250ns",
             "Ticks are those of the counter, 2.596 in a nanosecond, whatever clock the CPU ran at",
@@ -230,7 +190,7 @@ mod tests {
             "eth1 to eth2 refused 5",
             "eth1, receive ring 1",
             "rx_ring_full",
-            "1 234",
+            "1,234",
             "send drop",
             "rx_fill_ring_empty_descs 7 times",
             "3 to 4",
@@ -263,9 +223,9 @@ mod tests {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "Forwarded between eth1 and eth2 by udp",
-            "2 000 of 2 038 datagrams were forwarded",
+            "2,000 of 2,038 datagrams were forwarded",
             "eth1: by ordinary sockets of the kernel",
-            "eth1, receive queue rx_ring_full 1 234",
+            "eth1, receive queue rx_ring_full 1,234",
             "eth2: answers that nobody is there (ICMP), 7 times.",
             "Frames are datagrams here",
             "from taken from one socket to handed over to the other",

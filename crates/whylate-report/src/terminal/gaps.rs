@@ -3,7 +3,8 @@
 use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Rate, Run, TimeShare};
 use whylate_model::{Hertz, Nanos};
 
-use super::text::{Page, count, percent, rate};
+use crate::numbers::{Cell, Value, count, percent, rate};
+use crate::render::terminal::Page;
 
 /// Threads with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
@@ -102,7 +103,8 @@ fn rates_in_columns(page: &mut Page, run: &Run, shown: &[GapSummary], lengths: &
     head.extend(shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps))));
     let with_interval = |found: &Rate| {
         let (low, high) = found.interval;
-        format!("{} ({} .. {})", rate(found.per_second), rate(low), rate(high))
+        let interval = Some((Value::Rate(low), Value::Rate(high)));
+        Cell::from(Value::Rate(found.per_second)).within(interval).to_string()
     };
     let row = |length: &Nanos| {
         let found = shown.iter().map(|gaps| rate_of(gaps, *length));

@@ -3,8 +3,8 @@
 use whylate_model::lab::{BedStatus, LabStatus, NamespaceStatus};
 
 use super::Style;
-use super::text::Page;
 use crate::html::utc;
+use crate::render::terminal::Page;
 
 /// All beds.
 #[must_use]

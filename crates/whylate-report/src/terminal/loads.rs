@@ -4,7 +4,8 @@ use whylate_model::Nanos;
 use whylate_model::load::LoadFacts;
 use whylate_model::run::Run;
 
-use super::text::{Page, count, percent, rate, short_count};
+use crate::numbers::{count, percent, rate};
+use crate::render::terminal::Page;
 
 /// Heads of the table.
 pub(crate) const HEAD: [&str; 6] = ["load", "done", "of", "rate", "time", "lost"];
@@ -35,7 +36,7 @@ pub(crate) fn cells(load: &LoadFacts) -> Vec<String> {
             "CPU time".to_owned(),
             load.per_second().map(|ns| format!("{} of a CPU", percent(ns / 1e9))),
         ),
-        unit => (short_count(load.amount), unit.to_owned(), load.per_second().map(rate)),
+        unit => (count(load.amount), unit.to_owned(), load.per_second().map(rate)),
     };
     let dash = || "-".to_owned();
     let lost = match (load.lost, load.offered) {
@@ -96,7 +97,7 @@ mod tests {
     fn each_load_has_its_rate_and_its_losses() {
         let rows: Vec<Vec<String>> = planted().iter().map(cells).collect();
         assert_eq!(rows[0], ["net", "250.0 MB", "", "1000 Mbit/s", "2.00s", "-"]);
-        assert_eq!(rows[1], ["net:udp", "40.0k", "datagrams", "19995/s", "2.00s", "10 (0.0250%)"]);
+        assert_eq!(rows[1], ["net:udp", "39,990", "datagrams", "19995/s", "2.00s", "10 (0.0250%)"]);
         assert_eq!(rows[2][3], "50.0% of a CPU");
         let never = LoadFacts { time: Nanos(0), ..planted().remove(0) };
         assert_eq!(cells(&never)[3], "-");

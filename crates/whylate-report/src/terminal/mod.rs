@@ -1,7 +1,5 @@
 //! The report on a terminal: at most 80 columns, colour never the only sign.
 
-mod backends;
-mod breakdown;
 pub mod calibrate;
 mod causes;
 pub mod compare;
@@ -10,7 +8,6 @@ pub mod delay;
 pub mod device;
 pub mod doctor;
 pub mod execution;
-mod flows;
 pub mod forward;
 mod gaps;
 pub mod lab;
@@ -22,20 +19,19 @@ pub mod reflect;
 pub(crate) mod rta;
 mod selftest;
 mod series;
-mod switch_cost;
-mod text;
 mod threads;
 pub(crate) mod trust;
-mod wake;
 
 use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::trust::{Level, Trust};
 
+use crate::doc::Where;
+use crate::render::terminal::Page;
+use crate::switch_cost::{self, Pictures};
+use crate::{backends, breakdown, calibration, flows, reflected, wake};
 pub(crate) use causes::{cells as cause_cells, denominator};
 pub use percentiles::Percentiles;
 pub use rta::render_prediction;
-use text::Page;
-pub(crate) use text::{count, percent, rate, short_count};
 pub use threads::Traced;
 
 /// How the report looks.
@@ -69,19 +65,27 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     series::table(&mut page, run, style.percentiles);
-    backends::sections(&mut page, run);
-    flows::sections(&mut page, run);
-    breakdown::sections(&mut page, run);
-    reflect::sections(&mut page, run);
-    forward::sections(&mut page, run);
-    delay::sections(&mut page, run);
-    calibrate::sections(&mut page, run);
-    device::sections(&mut page, run);
-    wake::sections(&mut page, run);
+    let compared = run.backends.as_deref();
+    page.sections(compared.map(|found| backends::section(run, found, None)));
+    page.sections(flows::section(run));
+    page.sections(breakdown::sections(run, |_| breakdown::Pictures::default()));
+    let frames =
+        [reflected::section(run), crate::forward::section(run), crate::delay::section(run)];
+    page.sections(frames.into_iter().flatten());
+    let found =
+        [calibration::section(run, Where::Terminal), crate::device::section(run, Where::Terminal)];
+    page.sections(found.into_iter().flatten());
+    page.sections(wake::section(run));
     loads::sections(&mut page, run);
     rta::sections(&mut page, run);
-    threads::sections(&mut page, run, traced);
-    switch_cost::sections(&mut page, run);
+    if let Some(section) = crate::threads::section(run) {
+        page.write(&section);
+        if let Some(traced) = traced {
+            threads::drawn(&mut page, traced);
+        }
+    }
+    let found = run.switch_cost.iter();
+    page.sections(found.flat_map(|found| switch_cost::sections(found, Pictures::default())));
     gaps::sections(&mut page, run);
     causes::sections(&mut page, run);
     selftest::sections(&mut page, run);

@@ -7,7 +7,8 @@ use whylate_model::Printable;
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{Run, Verdict};
 
-use super::text::{Page, count, percent, rate, short_count};
+use crate::numbers::{count, percent, rate};
+use crate::render::terminal::Page;
 
 /// Origins shown of each series: those with the largest values.
 const MOST_SHOWN: usize = 8;
@@ -78,7 +79,7 @@ fn shares(page: &mut Page, run: &Run, name: &str) {
             cell(share.p99),
             cell(share.p999),
             cell(share.max),
-            short_count(share.n),
+            count(share.n),
             share.lost_share.map_or("-".to_owned(), percent),
         ]
     }));

@@ -4,8 +4,8 @@ use whylate_model::Printable;
 use whylate_model::paper::{Paper, Scenario};
 
 use super::Style;
-use super::text::Page;
 use crate::paper::{NOT_HERE, heading, host, not_here, reached, reasons, table, tables};
+use crate::render::terminal::Page;
 use crate::svg::Table;
 
 /// The whole of it, at most `style.width` columns wide.

@@ -1,15 +1,12 @@
 //! What a reflector did, on a terminal.
 
 use whylate_model::reflect::{Reflected, Residence};
-use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use super::text::{Page, count};
 use super::{Percentiles, Style};
+use crate::numbers::count;
 use crate::reflected;
-
-/// Clients that are listed; JSON has all.
-const MOST_CLIENTS: usize = 16;
+use crate::render::terminal::Page;
 
 /// All of it.
 #[must_use]
@@ -21,40 +18,19 @@ pub fn render(of: &Reflected, style: Style) -> String {
         of.backend,
         Printable(&of.listening)
     ));
-    body(&mut page, of);
+    page.blocks(&reflected::said(of).collect::<Vec<_>>());
     if let Some(residence) = &of.residence {
         show_residence(&mut page, residence, style.percentiles);
     } else if of.answered == 0 {
         page.blank();
         page.paragraph("No measured request was answered.");
     }
-    show_clients(&mut page, of);
+    page.blocks(&reflected::clients(of).collect::<Vec<_>>());
     for warning in &of.warnings {
         page.note(&warning.to_string());
         page.advice(&warning.advice());
     }
     page.finish()
-}
-
-/// The same in the report of a run, whose table of series has the residence.
-pub(super) fn sections(page: &mut Page, run: &Run) {
-    let Some(of) = &run.reflected else { return };
-    page.section("What was reflected");
-    body(page, of);
-    show_clients(page, of);
-}
-
-/// Where, when and how much.
-fn body(page: &mut Page, of: &Reflected) {
-    page.paragraph(&reflected::circumstances(of));
-    for said in &reflected::remarks(of) {
-        page.paragraph(said);
-    }
-    page.blank();
-    page.table(&["messages", "count"], &reflected::counts(of), &[0]);
-    if let Some(why) = &of.first_unsent {
-        page.note(&format!("the first answer not sent: {}", Printable(why)));
-    }
 }
 
 fn show_residence(page: &mut Page, residence: &Residence, columns: Percentiles) {
@@ -89,37 +65,6 @@ fn show_residence(page: &mut Page, residence: &Residence, columns: Percentiles) 
         Nanos(residence.resolution_ns.ceil() as u64),
         residence.frequency_bound_ppm
     ));
-}
-
-fn show_clients(page: &mut Page, of: &Reflected) {
-    if of.clients.is_empty() {
-        return;
-    }
-    page.section("Clients");
-    let rows = reflected::clients(of, MOST_CLIENTS);
-    page.table(&reflected::CLIENTS, &rows, &[0, 4]);
-    let more = of.clients.len().saturating_sub(MOST_CLIENTS) as u64;
-    if more > 0 {
-        page.paragraph(&format!("{} more are in --format json.", count(more)));
-    }
-    show_one_way(page, of);
-    if of.clients_replaced > 0 {
-        page.paragraph(&format!("{} made room for others.", count(of.clients_replaced)));
-    }
-    if of.without_account > 0 {
-        let n = count(of.without_account);
-        page.paragraph(&format!("{n} requests are in nobody's account: too many clients at once."));
-    }
-}
-
-/// What came of messages that asked for no answer, and how far apart.
-fn show_one_way(page: &mut Page, of: &Reflected) {
-    let rows = reflected::one_way(of, MOST_CLIENTS);
-    if rows.is_empty() {
-        return;
-    }
-    page.section(reflected::ONE_WAY);
-    page.table(&reflected::RECEPTIONS, &rows, &[0]);
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
 use super::Style;
-use super::text::{Page, count, percent};
+use crate::numbers::{ABSENT, count, percent, time};
 use crate::prediction::{LONGEST_GAPS, beside_measured, how_beside, told_jobs, violations};
+use crate::render::terminal::Page;
 use crate::svg::Table;
 
 /// Tasks with a row each; the others are in the JSON.
@@ -136,19 +137,13 @@ fn response(task: &PredictedTask) -> [String; 3] {
     let same = |text: &str| [text.to_owned(), text.to_owned(), "-".to_owned()];
     match task.response {
         Some(PredictedResponse::Bounded { nominal, actual }) => {
-            [nominal.to_string(), actual.to_string(), slack(task.slack_ns)]
+            let slack = task.slack_ns.map_or(ABSENT.to_owned(), |ns| time(ns as f64));
+            [nominal.to_string(), actual.to_string(), slack]
         }
         Some(PredictedResponse::Unbounded) => same("unbounded"),
         Some(PredictedResponse::Undecided) => same("not found"),
         None => same("-"),
     }
-}
-
-fn slack(ns: Option<i64>) -> String {
-    ns.map_or("-".to_owned(), |ns| {
-        let sign = if ns < 0 { "-" } else { "" };
-        format!("{sign}{}", Nanos(ns.unsigned_abs()))
-    })
 }
 
 /// What there is to say of the whole set.

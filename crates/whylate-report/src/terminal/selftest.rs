@@ -3,7 +3,8 @@
 use whylate_model::cause::Validation;
 use whylate_model::run::{Run, SelfTestKind};
 
-use super::text::{Page, count, percent};
+use crate::numbers::{count, percent};
+use crate::render::terminal::Page;
 
 pub(super) fn sections(page: &mut Page, run: &Run) {
     if let Some(test) = &run.selftest {

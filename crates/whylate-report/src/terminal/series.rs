@@ -5,8 +5,9 @@ use whylate_model::run::Run;
 use whylate_model::series::{Class, Quantile, Series};
 
 use super::Percentiles;
-use super::text::{Page, short_count};
 use crate::footnote;
+use crate::numbers::{Cell, count};
+use crate::render::terminal::Page;
 use crate::trusted::{self, MAX, marked};
 
 /// Blocks of time are printed one by one for so many series; of more, for those with a trend.
@@ -49,7 +50,7 @@ fn row(run: &Run, series: &Series, percentiles: Percentiles) -> Vec<String> {
     let cell = |percent: f64| marked(quantile(series, percent), beyond(percent));
     cells.extend(percentiles.percents().map(cell));
     cells.push(marked(value(series, series.max), beyond(MAX)));
-    cells.push(short_count(series.n));
+    cells.push(count(series.n));
     cells.push(series.class.map_or("-", class).to_owned());
     cells
 }
@@ -76,13 +77,7 @@ fn quantile(series: &Series, percent: f64) -> String {
 
 /// A value; one below the clock's resolution says so.
 fn value(series: &Series, value: Option<Nanos>) -> String {
-    match value {
-        None => "-".to_owned(),
-        Some(found) if (found.0 as f64) < series.resolution_ns => {
-            format!("<{}", Nanos(series.resolution_ns.ceil() as u64))
-        }
-        Some(found) => found.to_string(),
-    }
+    Cell::from(value).resolved(series.resolution_ns).to_string()
 }
 
 fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[String]) {
@@ -102,7 +97,7 @@ fn intervals(page: &mut Page, run: &Run, percentiles: Percentiles, columns: &[St
                 "-".to_owned(),
                 |quantile| match quantile.n_eff {
                     _ if is_dependence_unknown(quantile) => "not known".to_owned(),
-                    n_eff => short_count(n_eff.round() as u64),
+                    n_eff => count(n_eff.round() as u64),
                 },
             ));
             cells
@@ -230,7 +225,7 @@ mod tests {
             page.finish()
         };
         for (percents, head, worth) in
-            [("50,99.9", "n_eff p99.9", "4444"), ("50,99.99", "n_eff p99.99", "5555")]
+            [("50,99.9", "n_eff p99.9", "4,444"), ("50,99.99", "n_eff p99.99", "5,555")]
         {
             let text = shown(percents);
             let mut lines = text.lines().skip_while(|line| !line.contains("95 % intervals"));

@@ -1,13 +1,8 @@
-//! A set of threads: what each received, whether it met its deadlines, which had the CPU when, and
-//! what switching between them took.
-
-use whylate_model::run::Run;
+//! A set of threads, drawn: which had the CPU when, and what switching between them took.
 
 use super::execution;
-use super::text::Page;
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
-use crate::svg::Table;
-use crate::threads::{Explained, RECEIVED, SKIPPED, judged, phases, received};
+use crate::render::terminal::Page;
 
 /// What there is to tell beside the run: its blocks, and the window whose trace is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -18,33 +13,13 @@ pub struct Traced<'a> {
     pub trace: bool,
 }
 
-pub(super) fn sections(page: &mut Page, run: &Run, traced: Option<Traced>) {
-    if run.threads.is_empty() || run.only_wakes() {
-        return;
+/// What a terminal draws of them, below their section.
+pub(super) fn drawn(page: &mut Page, Traced { recorded, trace }: Traced) {
+    if trace {
+        trace_of(page, recorded);
     }
-    if let Some(judged) = judged(run) {
-        page.section("Deadlines");
-        print(page, &judged.table);
-        page.paragraph(SKIPPED);
-        judged.misses.iter().for_each(|said| page.item(said));
-    }
-    for Explained { table, how } in phases(run) {
-        page.section(&table.caption);
-        print(page, &table);
-        page.paragraph(how);
-    }
-    let received = received(run);
-    page.section("CPU time of each thread");
-    print(page, &received.table);
-    page.paragraph(RECEIVED);
-    received.items.iter().for_each(|said| page.item(said));
-    if let Some(Traced { recorded, trace }) = traced {
-        if trace {
-            trace_of(page, recorded);
-        }
-        switches_of(page, recorded);
-        recorded.notes().iter().for_each(|note| page.note(note));
-    }
+    switches_of(page, recorded);
+    recorded.notes().iter().for_each(|note| page.note(note));
 }
 
 fn trace_of(page: &mut Page, recorded: &Recorded) {
@@ -65,9 +40,4 @@ fn switches_of(page: &mut Page, recorded: &Recorded) {
     page.section("Context switches");
     execution::draw_switches(page, recorded.switches());
     page.paragraph(SWITCHES);
-}
-
-fn print(page: &mut Page, table: &Table) {
-    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-    page.table(&head, &table.rows, &table.left);
 }

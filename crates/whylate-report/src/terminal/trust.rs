@@ -3,7 +3,8 @@
 use whylate_model::run::{ClockFacts, Run, TraceFacts};
 use whylate_model::trust::Level;
 
-use super::text::{Page, count, percent};
+use crate::numbers::{count, percent};
+use crate::render::terminal::Page;
 
 /// Rows of /proc counters shown.
 const MOST_COUNTERS: usize = 8;

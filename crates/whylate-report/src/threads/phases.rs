@@ -6,8 +6,8 @@ use whylate_model::threads::{PhaseSummary, ThreadSummary};
 use whylate_model::{Nanos, Printable};
 
 use super::{MOST_ROWS, shown};
+use crate::numbers::{count, percent};
 use crate::svg::Table;
-use crate::terminal::{count, percent};
 
 const PASSES: &str = "run: what a pass received for its run steps, by gap accounting, beside what the \
                       file asks for; pass: from begin to begin, beside what run, runtime and sleep \
@@ -23,14 +23,14 @@ const STEPS: &str = "received: as in the table of CPU time; other: memory writte
                      to step, recordings, and the pass that had not ended. They add up.";
 
 /// A table with what its columns mean.
-#[derive(Debug, serde::Serialize)]
-pub(crate) struct Explained {
-    pub(crate) table: Table,
-    pub(crate) how: &'static str,
+#[derive(Debug)]
+pub(super) struct Explained {
+    pub(super) table: Table,
+    pub(super) how: &'static str,
 }
 
 /// What came of the phases of programs; empty where no thread has some.
-pub(crate) fn phases(run: &Run) -> Vec<Explained> {
+pub(super) fn phases(run: &Run) -> Vec<Explained> {
     [passes(run), timers(run), runtimes(run), steps(run)].into_iter().flatten().collect()
 }
 

@@ -1,4 +1,4 @@
-//! Words, lines and tables within a number of columns.
+//! Documents on a terminal: words, lines and tables within a number of columns.
 
 use std::fmt::Write;
 
@@ -7,13 +7,25 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use whylate_model::Printable;
 
-use super::Style;
-use crate::trusted::MARK;
+use super::{and_more, capped, is_shown, shortened};
+use crate::doc::{self, Block, Section, Where};
+use crate::numbers::MARK;
+use crate::terminal::Style;
+
+/// Rows of a table: what is more is counted in the last.
+const MOST_ROWS: usize = 256;
+/// Items of a list.
+const MOST_ITEMS: usize = 256;
 
 /// A report under construction.
-pub(super) struct Page {
+#[derive(Debug)]
+pub(crate) struct Page {
     style: Style,
     text: String,
+    /// The heading that the next table stands under, which it does not repeat.
+    heading: Option<String>,
+    /// Is there nothing between that heading and what comes?
+    below_heading: bool,
 }
 
 const BOLD: Paint = Paint::new().bold();
@@ -23,11 +35,11 @@ const YELLOW: Paint = AnsiColor::Yellow.on_default();
 const GREY: Paint = Paint::new().dimmed();
 
 impl Page {
-    pub(super) fn new(style: Style) -> Self {
-        Self { style, text: String::new() }
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style, text: String::new(), heading: None, below_heading: false }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         let lines: Vec<&str> = self.text.lines().map(str::trim_end).collect();
         let mut text = lines.join("\n");
         text.push('\n');
@@ -35,42 +47,42 @@ impl Page {
     }
 
     /// Columns that there are.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.style.width
     }
 
-    pub(super) fn blank(&mut self) {
+    pub(crate) fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    pub(super) fn title(&mut self, text: &str) {
+    pub(crate) fn title(&mut self, text: &str) {
         self.wrapped(text, "", "", BOLD);
     }
 
-    pub(super) fn section(&mut self, text: &str) {
+    pub(crate) fn section(&mut self, text: &str) {
         self.blank();
         self.wrapped(text, "", "", BOLD);
     }
 
-    pub(super) fn paragraph(&mut self, text: &str) {
+    pub(crate) fn paragraph(&mut self, text: &str) {
         self.wrapped(text, "", "", Paint::new());
     }
 
-    pub(super) fn item(&mut self, text: &str) {
+    pub(crate) fn item(&mut self, text: &str) {
         self.wrapped(text, "  - ", "    ", Paint::new());
     }
 
-    pub(super) fn note(&mut self, text: &str) {
+    pub(crate) fn note(&mut self, text: &str) {
         self.wrapped(text, "! ", "  ", YELLOW);
     }
 
-    pub(super) fn advice(&mut self, text: &str) {
+    pub(crate) fn advice(&mut self, text: &str) {
         self.wrapped(text, "    ", "    ", Paint::new());
     }
 
     /// A line for a shell, which can be taken from the page as it is: a backslash ends a line that
     /// goes on.
-    pub(super) fn command(&mut self, text: &str) {
+    pub(crate) fn command(&mut self, text: &str) {
         let mut line = "    $".to_owned();
         for word in text.split_whitespace() {
             if line.chars().count() + 1 + word.chars().count() + 2 > self.style.width {
@@ -85,28 +97,104 @@ impl Page {
     }
 
     /// A line of a drawing, as it is: control characters are the drawer's concern.
-    pub(super) fn drawn(&mut self, line: &str) {
+    pub(crate) fn drawn(&mut self, line: &str) {
         self.line(line, Paint::new());
     }
 
-    pub(super) fn good(&mut self, text: &str) {
+    pub(crate) fn good(&mut self, text: &str) {
         self.wrapped(text, "", "", GREEN);
     }
 
-    pub(super) fn bad(&mut self, text: &str) {
+    pub(crate) fn bad(&mut self, text: &str) {
         self.wrapped(text, "", "", RED);
     }
 
+    /// Those sections that there are.
+    pub(crate) fn sections(&mut self, sections: impl IntoIterator<Item = Section>) {
+        for section in sections {
+            self.write(&section);
+        }
+    }
+
+    /// A section of a document.
+    pub(crate) fn write(&mut self, section: &Section) {
+        if is_shown(section.headed, Where::Terminal) {
+            self.heading(&section.heading);
+        }
+        self.blocks(&section.blocks);
+    }
+
+    pub(crate) fn blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            self.block(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(text) => return self.heading(text),
+            Block::Only(there, blocks) if is_shown(*there, Where::Terminal) => {
+                return self.blocks(blocks);
+            }
+            Block::Only(..) | Block::Figure(_) | Block::Fold(_) => return,
+            Block::Text(text) | Block::How(text) => self.paragraph(text),
+            Block::Note(text) => self.note(text),
+            Block::Items(items) => self.items(items),
+            Block::Table(table) => self.of(table),
+        }
+        self.below_heading = false;
+    }
+
+    fn items(&mut self, items: &[String]) {
+        items.iter().take(MOST_ITEMS).for_each(|item| self.item(item));
+        if items.len() > MOST_ITEMS {
+            self.item(&and_more(items.len() - MOST_ITEMS));
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.section(text);
+        (self.heading, self.below_heading) = (Some(text.to_owned()), true);
+    }
+
+    /// A table under its caption; one without rows is left out.
+    fn of(&mut self, table: &doc::Table) {
+        if table.rows.is_empty() {
+            return;
+        }
+        let is_told = self.heading.take().is_some_and(|above| above == table.caption);
+        if table.caption.is_empty() && !self.below_heading {
+            self.blank();
+        } else if !is_told && !self.below_heading {
+            self.section(&table.caption);
+        }
+        let shown: Vec<_> = table
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| is_shown(column.shown, Where::Terminal))
+            .collect();
+        let head: Vec<&str> = shown.iter().map(|(_, column)| column.head.as_str()).collect();
+        let words = shown.iter().enumerate().filter(|(_, (_, column))| column.words);
+        let words: Vec<usize> = words.map(|(place, _)| place).collect();
+        let rows: Vec<Vec<String>> = capped(&table.rows, table.most.unwrap_or(MOST_ROWS))
+            .iter()
+            .map(|row| shown.iter().filter_map(|(at, _)| row.get(*at)).map(ToString::to_string))
+            .map(Iterator::collect)
+            .collect();
+        self.table(&head, &rows, &words);
+    }
+
     /// A table whose first column is text and the others numbers, unless `left` names them.
-    pub(super) fn table(&mut self, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
+    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
         let mut table = Table::new();
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(self.style.width as u16)
-            .set_header(head);
+            .set_header(head.iter().map(|cell| Printable(&shortened(cell)).to_string()));
         for row in rows {
-            table.add_row(row.iter().map(|cell| Printable(cell).to_string()));
+            table.add_row(row.iter().map(|cell| Printable(&shortened(cell)).to_string()));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
             let aligned = index == 0 || left.contains(&index);
@@ -123,7 +211,7 @@ impl Page {
 
     fn wrapped(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
         // Whatever a run directory holds: no control character reaches the terminal.
-        let text = Printable(text).to_string();
+        let text = Printable(&shortened(text)).to_string();
         let mut line = first.to_owned();
         let mut empty = true;
         let most = self.style.width.saturating_sub(rest.len().max(first.len())).max(1);
@@ -180,78 +268,9 @@ fn pieces(word: &str, most: usize) -> Vec<String> {
     letters.chunks(most).map(|piece| piece.iter().collect()).collect()
 }
 
-/// A share as a percentage with three significant digits: `0.0123%`, `4.50%`, `100%`.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    let size = percent.abs();
-    let decimals = match size {
-        _ if size == 0.0 => 0,
-        _ if size >= 99.95 => 0,
-        _ if size >= 9.995 => 1,
-        _ if size >= 0.9995 => 2,
-        _ => (2.0 - size.log10().floor()).clamp(3.0, 6.0) as usize,
-    };
-    format!("{percent:.decimals$}%")
-}
-
-/// A rate per second with three significant digits.
-pub(crate) fn rate(per_second: f64) -> String {
-    let decimals = match per_second {
-        99.95.. => 0,
-        9.995.. => 1,
-        0.9995.. => 2,
-        _ => 4,
-    };
-    format!("{per_second:.decimals$}/s")
-}
-
-/// A count with thousands apart: `12 345 678`.
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut spaced = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            spaced.push(' ');
-        }
-        spaced.push(digit);
-    }
-    spaced
-}
-
-/// A count in few columns: `999`, `12.3k`, `4.56M`, `91.4G`.
-pub(crate) fn short_count(n: u64) -> String {
-    match n {
-        ..10_000 => n.to_string(),
-        10_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2}M", n as f64 / 1e6),
-        _ => format!("{:.2}G", n as f64 / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_keep_three_digits() {
-        for (share, text) in [
-            (0.0, "0%"),
-            (1.0, "100%"),
-            (0.045, "4.50%"),
-            (0.123_4, "12.3%"),
-            (0.000_123, "0.0123%"),
-        ] {
-            assert_eq!(percent(share), text);
-        }
-    }
-
-    #[test]
-    fn counts_are_spaced_or_short() {
-        assert_eq!(count(1_234_567), "1 234 567");
-        assert_eq!(count(999), "999");
-        assert_eq!(short_count(91_400_000_000), "91.40G");
-        assert_eq!(short_count(12_345), "12.3k");
-    }
 
     #[test]
     fn a_command_that_goes_on_says_so_to_the_shell() {

@@ -1,0 +1,106 @@
+//! The section of a box between two ports: latency, bounds of the time in it, how it forwards, who got
+//! what of a port that several send to.
+
+use whylate_model::device::{Device, DeviceAtSize};
+use whylate_model::run::Run;
+
+use super::{
+    BOUGHT, BOUNDS, CARRIED, SHARES, band, bought, bounds, captured_ways, captures, carried,
+    checked, circumstances, configured, fan_in, forwarding, latencies, name, reasons, title,
+};
+use crate::doc::{Block, Picture, Section, Table, Where};
+use crate::svg::{self, Figure};
+
+/// Figures of a section: a row of the tables has the others' numbers.
+const MOST_FIGURES: usize = 8;
+/// Rows of a table.
+const MOST_ROWS: usize = 128;
+/// Tables of ports that share one: 16 ports have 20, the last of which is of all of them.
+const MOST_TABLES: usize = 24;
+
+/// How the figures are to be read.
+const CURVE: &str = "Right: the percentile, each nine of the tail as wide as the one before. Shaded: where the \
+     time in the box lies, all percentiles together with 95% confidence; a bar alone bounds one side.";
+
+/// The section; none for a run of something else.
+pub(crate) fn section(run: &Run, to: Where) -> Option<Section> {
+    let of = run.device.as_deref()?;
+    Some(Section::new("device", title(of), blocks(of, to)).headed())
+}
+
+/// What it says, with figures on the page.
+pub(crate) fn blocks(of: &Device, to: Where) -> Vec<Block> {
+    let table = |table: svg::Table| Table::from(table).most(MOST_ROWS);
+    let read = |of: Option<svg::Table>, how: &str| {
+        of.into_iter().flat_map(|of| Block::explained(table(of), how)).collect::<Vec<_>>()
+    };
+    let mut blocks = vec![Block::Items(circumstances(of))];
+    blocks.extend(Block::items(configured(of)));
+    blocks.extend(of.captures.as_ref().map(|of| Block::Text(captures(of))));
+    blocks.extend(captured_ways(of).map(table).map(Block::Table));
+    blocks.push(Block::Table(table(latencies(of))));
+    blocks.extend(read(bounds(of), BOUNDS));
+    blocks.extend(Block::items(checked(of)));
+    if to == Where::Page {
+        blocks.extend(figures(of));
+    }
+    blocks.extend(read(bought(of), BOUGHT));
+    blocks.extend(read(carried(of), CARRIED));
+    if let Some(forwarding) = forwarding(of) {
+        blocks.push(Block::Table(table(forwarding)));
+        blocks.extend(Block::items(reasons(of)));
+    }
+    let shared = fan_in(of);
+    if !shared.is_empty() {
+        blocks.extend(shared.into_iter().take(MOST_TABLES).map(table).map(Block::Table));
+        blocks.push(Block::How(SHARES.to_owned()));
+    }
+    blocks
+}
+
+fn figures(of: &Device) -> Vec<Block> {
+    let bounded = of.sizes.iter().filter(|one| !one.bounds.is_empty());
+    let how = format!("{CURVE}{}", undrawn(of));
+    let one = |one: &DeviceAtSize| {
+        [Block::Heading(name(one)), Block::Figure(Picture::still(figure(one).svg, &how))]
+    };
+    bounded.take(MOST_FIGURES).flat_map(one).collect()
+}
+
+/// What the tables have and no figure.
+fn undrawn(of: &Device) -> String {
+    let bounded = of.sizes.iter().filter(|one| !one.bounds.is_empty()).count();
+    match bounded.saturating_sub(MOST_FIGURES) {
+        0 => String::new(),
+        1 => " One more has its bounds in the table alone.".to_owned(),
+        more => format!(" {more} more have their bounds in the table alone."),
+    }
+}
+
+/// The bounds of a size in one direction over the percentile.
+pub(crate) fn figure(of: &DeviceAtSize) -> Figure {
+    let band = band(of);
+    let title = format!("Time in the box, {}", band.name);
+    svg::bounds::figure(&band, &title, svg::Table::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::tests::device;
+
+    #[test]
+    fn sizes_that_are_not_drawn_are_counted_and_all_ports_together_have_their_table() {
+        let mut of = device();
+        let bounded = of.sizes.iter().find(|one| !one.bounds.is_empty()).cloned().unwrap();
+        of.sizes = vec![bounded.clone(); MOST_FIGURES];
+        assert_eq!((figures(&of).len(), undrawn(&of).as_str()), (2 * MOST_FIGURES, ""));
+        of.sizes.extend([bounded.clone(), bounded]);
+        assert_eq!(figures(&of).len(), 2 * MOST_FIGURES);
+        assert_eq!(undrawn(&of), " 2 more have their bounds in the table alone.");
+        // 6 pairs, a subset of each size from 3 to 15, and all 16.
+        let one = of.fan_in[0].clone();
+        of.fan_in = vec![one; 6 + 13 + 1];
+        assert!(fan_in(&of).len() <= MOST_TABLES);
+    }
+}

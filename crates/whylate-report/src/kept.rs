@@ -1,0 +1,73 @@
+//! The pages of the runs that are kept, one of each kind: a change of what a page holds is seen.
+//!
+//! What a terminal shows of the same runs is pinned by the tests of the whole tool.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use whylate_model::directory::RunDir;
+use whylate_model::run::Run;
+
+/// The directories, by name.
+pub(crate) const KINDS: [&str; 10] = [
+    "checkup",
+    "gaps",
+    "hourglass",
+    "merge",
+    "rta",
+    "rtt",
+    "selftest",
+    "switch-cost",
+    "threads",
+    "wake",
+];
+
+/// Elements that stand on a line of their own in an outline.
+const BEGINS_A_LINE: [&str; 16] = [
+    "header", "main", "section", "h1", "h2", "h3", "p", "div", "figure", "svg", "table", "tr",
+    "ul", "li", "details", "summary",
+];
+
+/// A kept run with its directory.
+pub(crate) fn kept(kind: &str) -> (RunDir, Run) {
+    let home: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs").join(kind);
+    let directory = RunDir::open(home).unwrap();
+    let run = directory.read_run().unwrap();
+    (directory, run)
+}
+
+#[test]
+fn the_page_of_a_kept_run_of_each_kind_holds_what_it_held() {
+    for kind in KINDS {
+        let (directory, run) = kept(kind);
+        let page = crate::html::render(&directory, &run).unwrap();
+        insta::assert_snapshot!(kind, outline(&page));
+    }
+}
+
+/// What a reader of a page sees, an element a line; of a picture the digest alone.
+fn outline(page: &str) -> String {
+    let body = page.split_once("<body>").unwrap().1.split_once("</main>").unwrap().0;
+    let mut parts = body.split("<svg");
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (picture, rest) = part.split_once("</svg>").unwrap();
+        let _ = write!(text, "<svg {:016x}/>{rest}", digest(picture));
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    // What space there is beside a tag shows nothing.
+    let mut outline = words.join(" ").replace("> ", ">").replace(" <", "<");
+    for name in BEGINS_A_LINE {
+        for end in [" ", ">"] {
+            outline = outline.replace(&format!("<{name}{end}"), &format!("\n<{name}{end}"));
+        }
+    }
+    outline
+}
+
+/// FNV-1a: the same on every machine and by every release of the compiler.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |digest: u64, byte| {
+        (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,53 @@
+//! Documents as text: on a terminal and on a page.
+//!
+//! Whatever a run directory holds, here is where it is made harmless: no control character reaches a
+//! terminal, nothing of a run is markup on a page, and no text is longer than a reader would read.
+
+pub(crate) mod page;
+pub(crate) mod terminal;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::doc::Where;
+use crate::numbers::{Cell, count};
+
+/// Longest text from a run that is shown whole.
+const LONGEST_TEXT: usize = 4_000;
+
+/// A text that is no longer than [`LONGEST_TEXT`], and says so where it was.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => {
+            Cow::Owned(format!("{}... ({} bytes in all)", &text[..end], count(text.len() as u64)))
+        }
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Rows as they are shown: the first of them, and a last one that counts the others.
+fn capped(rows: &[Vec<Cell>], most: usize) -> Vec<Vec<Cell>> {
+    let mut shown = rows.iter().take(most).cloned().collect::<Vec<_>>();
+    if let [first, ..] = rows
+        && rows.len() > most
+    {
+        let mut last = vec![Cell::from(""); first.len()];
+        if let Some(cell) = last.first_mut() {
+            *cell = Cell::from(and_more(rows.len() - most));
+        }
+        shown.push(last);
+    }
+    shown
+}
+
+/// What stands below the last that is shown.
+fn and_more(more: usize) -> String {
+    format!("and {more} more, in run.json")
+}
+
+/// Is what is shown there shown here?
+fn is_shown(there: Where, here: Where) -> bool {
+    there == Where::Both || there == here
+}

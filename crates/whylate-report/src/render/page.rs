@@ -1,0 +1,139 @@
+//! Documents on a page: elements of HTML, every text escaped.
+
+use std::fmt::{Display, Write};
+
+use super::{and_more, capped, is_shown, shortened};
+use crate::doc::{Block, Column, Fold, Picture, Section, Table, Where};
+use crate::numbers::Cell;
+use crate::svg::escaped;
+
+/// Rows of a table, of which there may be more than anybody reads.
+pub(crate) const MOST_ROWS: usize = 64;
+/// Items of a list.
+pub(crate) const MOST_ITEMS: usize = 64;
+
+/// Elements, one below the other.
+#[derive(Debug, Default)]
+pub(crate) struct Html {
+    text: String,
+}
+
+impl Html {
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+
+    /// Markup of our own.
+    pub(crate) fn raw(&mut self, markup: impl Display) {
+        // Writing to a String cannot fail.
+        let _ = write!(self.text, "{markup}");
+    }
+
+    /// An element with a text in it.
+    pub(crate) fn element(&mut self, name: &str, class: &str, text: &str) {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
+        let _ = writeln!(self.text, "<{name}{class}>{}</{name}>", escaped(&shortened(text)));
+    }
+
+    pub(crate) fn section(&mut self, section: &Section) {
+        let _ = writeln!(self.text, "<section id=\"{}\">", escaped(&shortened(&section.id)));
+        self.element("h2", "", &section.heading);
+        self.blocks(&section.blocks);
+        self.raw("</section>\n");
+    }
+
+    pub(crate) fn blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            self.block(block);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(text) => self.element("h3", "", text),
+            Block::Text(text) => self.element("p", "", text),
+            Block::How(text) => self.element("p", "how", text),
+            Block::Note(text) => self.element("p", "note", text),
+            Block::Items(items) => self.items(items),
+            Block::Table(table) => self.table(table),
+            Block::Figure(picture) => self.figure(picture),
+            Block::Fold(fold) => self.fold(fold),
+            Block::Only(there, blocks) if is_shown(*there, Where::Page) => self.blocks(blocks),
+            Block::Only(..) => {}
+        }
+    }
+
+    pub(crate) fn items(&mut self, items: &[String]) {
+        if items.is_empty() {
+            return;
+        }
+        self.raw("<ul>");
+        items.iter().take(MOST_ITEMS).for_each(|item| self.element("li", "", item));
+        if items.len() > MOST_ITEMS {
+            self.element("li", "", &and_more(items.len() - MOST_ITEMS));
+        }
+        self.raw("</ul>\n");
+    }
+
+    fn figure(&mut self, picture: &Picture) {
+        let plot = picture.plot.as_ref();
+        let plot =
+            plot.map_or(String::new(), |id| format!(" data-plot=\"{}\"", escaped(&shortened(id))));
+        let _ = writeln!(self.text, "<figure{plot}>\n{}", picture.svg);
+        if !picture.how.is_empty() {
+            self.element("figcaption", "how", &picture.how);
+        }
+        self.raw("</figure>\n");
+    }
+
+    fn fold(&mut self, fold: &Fold) {
+        let gap = fold.gap.map_or(String::new(), |gap| format!(" data-gap=\"{gap}\""));
+        let _ = writeln!(self.text, "<details{gap}>");
+        self.element("summary", "", &fold.heading);
+        self.blocks(&fold.blocks);
+        self.raw("</details>\n");
+    }
+
+    /// A table, where it has rows.
+    pub(crate) fn table(&mut self, table: &Table) {
+        if table.rows.is_empty() {
+            return;
+        }
+        let shown: Vec<bool> =
+            table.columns.iter().map(|column| is_shown(column.shown, Where::Page)).collect();
+        self.raw("<div class=\"scroll\"><table>\n");
+        self.element("caption", "", &table.caption);
+        if table.columns.iter().any(|column| !column.head.is_empty()) {
+            self.raw("<thead><tr>");
+            let columns = table.columns.iter().zip(&shown).filter(|(_, shown)| **shown);
+            for (column, _) in columns {
+                let class = if column.words { " class=\"left\"" } else { "" };
+                let head = shortened(&column.head);
+                let _ = write!(self.text, "<th scope=\"col\"{class}>{}</th>", escaped(&head));
+            }
+            self.raw("</tr></thead>\n");
+        }
+        self.raw("<tbody>\n");
+        for row in capped(&table.rows, table.most.unwrap_or(MOST_ROWS)) {
+            self.raw("<tr>");
+            let cells = row.iter().zip(&table.columns).zip(&shown);
+            for (at, ((cell, column), _)) in cells.enumerate().filter(|(_, (_, shown))| **shown) {
+                self.cell(cell, column, at == 0);
+            }
+            self.raw("</tr>\n");
+        }
+        self.raw("</tbody></table></div>\n");
+    }
+
+    fn cell(&mut self, cell: &Cell, column: &Column, names_the_row: bool) {
+        let text = cell.to_string();
+        let text = shortened(&text);
+        let (open, close) = match (names_the_row, column.words, cell.is_beyond()) {
+            (true, ..) => ("<th scope=\"row\">", "</th>"),
+            (_, true, _) => ("<td class=\"left\">", "</td>"),
+            (.., true) => ("<td class=\"beyond\">", "</td>"),
+            _ => ("<td>", "</td>"),
+        };
+        let _ = write!(self.text, "{open}{}{close}", escaped(&text));
+    }
+}

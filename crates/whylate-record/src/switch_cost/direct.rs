@@ -356,7 +356,8 @@ impl Recording<'_> {
         };
         let board = crew.board();
         let runners = 0..board.runners();
-        let line = Line::of(runners.clone().map(|of| (of, board.stretches(of))), end)?;
+        let unseen = THRESHOLD.to_ticks(rate);
+        let line = Line::of(runners.clone().map(|of| (of, board.stretches(of))), end, unseen)?;
         let mut kernel = KernelCount::default();
         for (voluntary, involuntary) in runners.clone().map(|of| board.switches(of)) {
             kernel.voluntary += voluntary;

@@ -149,6 +149,8 @@ pub(super) fn tick_period(timers: &[Ticks], built: Option<u32>, rate: Hertz) -> 
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::TicksDelta;
+
     use super::*;
 
     const A: Pid = Pid(10);
@@ -166,7 +168,7 @@ mod tests {
     /// One switch from A to B in 100 .. 200 with these events.
     fn seen(notes: &[Note]) -> Seen {
         let readings = [(0, vec![(Ticks(0), Ticks(100))]), (1, vec![(Ticks(200), Ticks(300))])];
-        let line = Line::of(readings, Ticks(1_000)).unwrap();
+        let line = Line::of(readings, Ticks(1_000), TicksDelta(0)).unwrap();
         judge(&line, notes, &[A, B]).next().unwrap().1
     }
 
@@ -203,7 +205,7 @@ mod tests {
         let seen = seen(&outside);
         assert_eq!((seen.passage, seen.tick, seen.interrupt), (Passage::Unseen, false, false));
         let readings = [(0, vec![(Ticks(0), Ticks(100)), (Ticks(200), Ticks(300))])];
-        let line = Line::of(readings, Ticks(1_000)).unwrap();
+        let line = Line::of(readings, Ticks(1_000), TicksDelta(0)).unwrap();
         let mut counted = Inside::default();
         counted.add(&line, &mut [90, 100, 150, 200, 250].map(Ticks));
         assert_eq!(counted, Inside { events: 5, in_breaks: 3 });
@@ -214,7 +216,7 @@ mod tests {
         // A turn of a single reading: two breaks share an instant. Events of two traces are not in order.
         let turns = [(0, vec![(Ticks(0), Ticks(100))]), (1, vec![(Ticks(200), Ticks(200))])];
         let last = (2, vec![(Ticks(300), Ticks(400))]);
-        let line = Line::of(turns.into_iter().chain([last]), Ticks(1_000)).unwrap();
+        let line = Line::of(turns.into_iter().chain([last]), Ticks(1_000), TicksDelta(0)).unwrap();
         let mut counted = Inside::default();
         counted.add(&line, &mut [150, 200, 300, 90, 120, 200, 500].map(Ticks));
         assert_eq!(counted, Inside { events: 7, in_breaks: 5 });

@@ -127,7 +127,7 @@ impl Recording<'_> {
         // A log that is full holds the breaks up to there.
         let ended = crew.hold(&trial, &mut counter, rate, &mut || attendance.look()).ok()?;
         attendance.end(&mut counter);
-        let line = Line::of([(0, crew.board().stretches(0))], ended.end).ok()?;
+        let line = Line::of([(0, crew.board().stretches(0))], ended.end, TicksDelta(0)).ok()?;
         let found: Vec<(Ticks, TicksDelta)> =
             line.breaks().map(|of| (of.at, of.length())).collect();
         breaks::tick(&found, rate)
@@ -289,7 +289,8 @@ impl Recording<'_> {
         let board = crew.board();
         let runners = 0..board.runners();
         let of = runners.clone().filter(|runner| active >> runner & 1 == 1);
-        let line = Line::of(of.clone().map(|runner| (runner, board.stretches(runner))), ended.end)
+        let stretches = of.clone().map(|runner| (runner, board.stretches(runner)));
+        let line = Line::of(stretches, ended.end, longest.to_ticks(rate))
             .map_err(|overlap| overlap.to_string())?;
         let taken = line.taken(ended.begin, longest.to_ticks(rate)).0 as f64;
         let worked = Worked {

@@ -49,6 +49,7 @@ pub(crate) fn predicted(bounds_ms: &[u64]) -> Prediction {
 }
 
 /// The response of a task of these when so much is lost: two of 3 ms each 10 ms.
+#[expect(clippy::unnecessary_wraps, reason = "has the shape of an analysis, which may refuse")]
 pub(super) fn alone(_: usize, lost: Nanos) -> Option<PredictedResponse> {
     let nominal = Nanos(6 * MS + lost.0);
     Some(PredictedResponse::Bounded { nominal, actual: nominal })

@@ -192,7 +192,9 @@ fn beside(page: &mut Page, of: &Prediction) {
     if shown.iter().any(|task| task.measured.is_some()) {
         page.paragraph(how_beside(of));
     }
-    told_jobs(of).iter().for_each(|said| page.item(said));
+    for said in told_jobs(of) {
+        page.item(&said);
+    }
     let worst = |task: &'_ PredictedTask| {
         let job = task.measured.as_ref()?.worst.as_ref()?;
         Some(slowest(&task.name, job))
@@ -414,7 +416,7 @@ mod tests {
         let directory = crate::execution::recorded::tests::sample();
         let (text, page) = (unwrapped(&text), crate::html::render(&directory, &run).unwrap());
         for said in [
-            "4.00ms 4.00ms 6.00ms 1 000 5 2 1",
+            "4.00ms 4.00ms 6.00ms 1,000 5 2 1",
             "the machine took most of job 3, which took 6.00ms: L = 2.00ms, of which hypervisor 1.80ms",
             "job 7 took 5.00ms, above even the R of 4.50ms with L = 500us, of which late wake-up 450us: \
              violated",

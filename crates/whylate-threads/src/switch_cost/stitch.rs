@@ -72,21 +72,33 @@ pub struct Line {
 impl Line {
     /// Lays the stretches of each runner on one line. What begins at `end` or later is not of the
     /// trial: there runners leave, and leaving is no switch.
+    ///
+    /// A runner does not notice a break of `unseen` and less. So a turn that short may lie inside the
+    /// stretch of another one, and is left out: nobody knows when the CPU changed hands.
     pub fn of(
         by_runner: impl IntoIterator<Item = (u32, Vec<(Ticks, Ticks)>)>,
         end: Ticks,
+        unseen: TicksDelta,
     ) -> Result<Self, Overlap> {
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut all: Vec<Stretch> = Vec::new();
         for (runner, readings) in by_runner {
             let own = readings.into_iter().filter(|(first, _)| *first < end);
-            stretches.extend(own.map(|(first, last)| Stretch { runner, first, last }));
+            all.extend(own.map(|(first, last)| Stretch { runner, first, last }));
         }
-        stretches.sort_by_key(|stretch| (stretch.first, stretch.last));
-        let overlap = stretches.windows(2).find(|pair| pair[1].first < pair[0].last);
-        match overlap {
-            Some(pair) => Err(Overlap { at: pair[1].first }),
-            None => Ok(Self { stretches, end: Some(end) }),
+        all.sort_by_key(|stretch| (stretch.first, stretch.last));
+        let mut stretches: Vec<Stretch> = Vec::with_capacity(all.len());
+        for next in all {
+            match stretches.last() {
+                Some(before) if next.first < before.last => {
+                    let is_inside = next.last < before.last;
+                    if !is_inside || next.last.since(next.first) > unseen {
+                        return Err(Overlap { at: next.first });
+                    }
+                }
+                _ => stretches.push(next),
+            }
         }
+        Ok(Self { stretches, end: Some(end) })
     }
 
     /// All breaks, in the order of time. None follows a stretch that reached the end of the trial.
@@ -163,6 +175,9 @@ fn bit(runner: u32) -> u64 {
 mod tests {
     use super::*;
 
+    /// Every break was noticed.
+    const NONE: TicksDelta = TicksDelta(0);
+
     fn of(runner: u32, readings: &[(u64, u64)]) -> (u32, Vec<(Ticks, Ticks)>) {
         let readings = readings.iter().map(|(first, last)| (Ticks(*first), Ticks(*last)));
         (runner, readings.collect())
@@ -173,6 +188,7 @@ mod tests {
         let line = Line::of(
             [of(0, &[(0, 100), (210, 300)]), of(1, &[(107, 150), (155, 205), (312, 400)])],
             Ticks(1_000),
+            NONE,
         )
         .unwrap();
         let switches: Vec<(u32, u32, u64)> =
@@ -193,6 +209,7 @@ mod tests {
                 of(2, &[(250, 300), (505, 600)]),
             ],
             Ticks(1_000),
+            NONE,
         )
         .unwrap();
         assert!(line.switches().all(|of| of.length() == TicksDelta(5)), "{line:?}");
@@ -204,33 +221,48 @@ mod tests {
 
     #[test]
     fn leaving_at_the_end_of_a_trial_is_no_switch() {
-        let line =
-            Line::of([of(0, &[(0, 1_001)]), of(1, &[(990, 991), (1_050, 1_060)])], Ticks(1_000));
+        let line = Line::of(
+            [of(0, &[(0, 1_001)]), of(1, &[(990, 991), (1_050, 1_060)])],
+            Ticks(1_000),
+            NONE,
+        );
         assert_eq!(line, Err(Overlap { at: Ticks(990) }));
         let line =
-            Line::of([of(0, &[(0, 1_001)]), of(1, &[(1_050, 1_060)])], Ticks(1_000)).unwrap();
+            Line::of([of(0, &[(0, 1_001)]), of(1, &[(1_050, 1_060)])], Ticks(1_000), NONE).unwrap();
         assert_eq!((line.switches().count(), line.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_turn_inside_a_break_that_the_other_did_not_notice_is_no_overlap() {
+        let line = |inner: (u64, u64), unseen| {
+            let others = [of(0, &[(0, 500), (620, 700)]), of(1, &[inner, (510, 600)])];
+            Line::of(others, Ticks(1_000), TicksDelta(unseen))
+        };
+        let noticed = line((200, 230), 30).unwrap();
+        assert_eq!((noticed.len(), noticed.changes()), (3, 2), "it is left out");
+        assert_eq!(line((200, 231), 30), Err(Overlap { at: Ticks(200) }), "too long to be missed");
+        assert_eq!(line((490, 505), 30), Err(Overlap { at: Ticks(490) }), "it ends outside");
     }
 
     #[test]
     fn only_breaks_that_no_switch_explains_count() {
         let readings = [(0, 100), (105, 200), (900, 1_000), (1_021, 1_100)];
-        let line = Line::of([of(0, &readings)], Ticks(1_101)).unwrap();
+        let line = Line::of([of(0, &readings)], Ticks(1_101), NONE).unwrap();
         assert_eq!(line.taken(Ticks(0), TicksDelta(20)), TicksDelta(721));
         assert_eq!(line.taken(Ticks(0), TicksDelta(700)), TicksDelta(0));
     }
 
     #[test]
     fn a_stop_over_an_end_of_a_trial_counts_too() {
-        let line = Line::of([of(0, &[(300, 400), (405, 700)])], Ticks(1_000)).unwrap();
+        let line = Line::of([of(0, &[(300, 400), (405, 700)])], Ticks(1_000), NONE).unwrap();
         assert_eq!(line.taken(Ticks(0), TicksDelta(20)), TicksDelta(600));
-        let whole = Line::of([of(0, &[(1, 400), (405, 1_002)])], Ticks(1_000)).unwrap();
+        let whole = Line::of([of(0, &[(1, 400), (405, 1_002)])], Ticks(1_000), NONE).unwrap();
         assert_eq!(whole.taken(Ticks(0), TicksDelta(20)), TicksDelta(0));
     }
 
     #[test]
     fn a_trial_in_which_nobody_ran_is_empty() {
-        let line = Line::of([of(0, &[])], Ticks(10)).unwrap();
+        let line = Line::of([of(0, &[])], Ticks(10), NONE).unwrap();
         assert!(line.is_empty() && line.turns().is_empty());
         assert_eq!(
             (line.over(), line.taken(Ticks(0), TicksDelta(0))),

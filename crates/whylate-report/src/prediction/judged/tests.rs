@@ -11,6 +11,7 @@ const TENTH: u64 = 100_000;
 const RATE: Hertz = Hertz(1e9);
 
 /// The response of each of two tasks by fixed priorities, by hand: 2 ms each 10 ms before 6 ms.
+#[expect(clippy::unnecessary_wraps, reason = "has the shape of an analysis, which may refuse")]
 fn by_hand(task: usize, lost: Nanos) -> Option<PredictedResponse> {
     let own = [20, 60][task] * TENTH + lost.0;
     let mut nominal = own;

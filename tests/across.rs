@@ -340,7 +340,7 @@ fn a_box_that_stops_in_the_middle_is_lost_messages_and_the_accounts_close() {
 fn a_client_that_is_stopped_tells_both_ways_and_one_that_is_killed_leaves_a_readable_run() {
     let _alone = program::alone();
     let Some(bed) = bed("killed", "direct") else { return };
-    let words = format!("rtt --bed {} --across --both-ways {LONG}", bed.0);
+    let words = format!("rtt --bed {} --across --both-ways {LONG} --checkpoint 300ms", bed.0);
     for (signal, state) in [(SIGINT, RunState::Stopped), (SIGKILL, RunState::Running)] {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("run");

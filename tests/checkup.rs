@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use whylate_model::run::{Run, Verdict};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Nanos, Pid};
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::{affinity, signal};
 
@@ -21,10 +21,42 @@ use crate::tasks::Task;
 
 const SIGKILL: i32 = 9;
 const SIGSTOP: i32 = 19;
+/// Holds idle states off while it is open.
+const HELD: &str = "/dev/cpu_dma_latency";
 
 pub(crate) fn checkup() -> &'static Recorded {
-    static RUN: OnceLock<Recorded> = OnceLock::new();
-    RUN.get_or_init(|| program::recorded("--quick --format json"))
+    &looked_at().0
+}
+
+/// What was seen of a check-up within two of its parts: the CPUs that its main thread may use, and how often it
+/// holds idle states off; none of a part that was over by then.
+type Seen = [Option<(Vec<CpuId>, usize)>; 2];
+
+/// The check-up of all who look at one.
+fn looked_at() -> &'static (Recorded, Seen) {
+    static RUN: OnceLock<(Recorded, Seen)> = OnceLock::new();
+    RUN.get_or_init(look_at_one)
+}
+
+fn look_at_one() -> (Recorded, Seen) {
+    let parts = if needs::cpus(2).is_some() { &["model/0", "client/0"][..] } else { &[] };
+    let look = |pid: u32| {
+        let mut seen = [None, None];
+        for (part, seen) in parts.iter().zip(&mut seen) {
+            let thread = Task::named(pid, part);
+            let here = affinity::get_of(Pid(pid as i32)).ok();
+            let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let holds =
+                fds.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == Path::new(HELD)));
+            let holds = holds.count();
+            // What was seen after the part had ended says nothing of it.
+            *seen = here.filter(|_| thread.is_there()).map(|here| (here, holds));
+        }
+        seen
+    };
+    let (recorded, seen) = program::record_beside(&["--quick", "--format", "json"], &[0, 4], look);
+    program::ended(recorded.output.status.code(), &recorded.run);
+    (recorded, seen)
 }
 
 #[test]
@@ -231,36 +263,23 @@ fn guards_and_housekeeping_hold_through_all_parts_and_counters_cover_them() {
     if !needs::root() {
         return;
     }
-    let held = Path::new("/dev/cpu_dma_latency");
-    if !held.exists() {
+    if !Path::new(HELD).exists() {
         return needs::absent("this kernel has no /dev/cpu_dma_latency");
     }
     let measured = *cpus.last().unwrap();
-    let looked_at = || {
-        let home = tempfile::tempdir().unwrap();
-        let directory = home.path().join("run");
-        let mut started = start(&directory, &["--quick"]);
-        let seen = ["model/0", "client/0"].map(|part| {
-            let thread = Task::named(started.0.id(), part);
-            let here = affinity::get_of(started.pid()).ok()?;
-            let fds = fs::read_dir(format!("/proc/{}/fd", started.0.id())).ok()?.flatten();
-            let holds = fds.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == held));
-            let holds = holds.count();
-            // What was seen after the part had ended says nothing of it.
-            thread.is_there().then_some((here, holds))
-        });
-        let status = started.status();
-        let run = program::read(&directory);
-        program::ended(status, &run);
-        let [Some(woken), Some(client)] = seen else { return None };
-        Some((run, [woken, client]))
+    let again: Option<(Recorded, Seen)>;
+    let within = |of: &(Recorded, Seen)| of.1.iter().all(Option::is_some);
+    let of = if within(looked_at()) {
+        looked_at()
+    } else {
+        again = (1..TRIES).map(|_| look_at_one()).find(within);
+        let Some(of) = &again else { return needs::spoilt("no look came within a part") };
+        of
     };
-    let Some((run, seen)) = (0..TRIES).find_map(|_| looked_at()) else {
-        return needs::spoilt("no look came within a part");
-    };
-    for (here, holds) in seen {
+    let (Recorded { run, .. }, seen) = of;
+    for (here, holds) in seen.iter().flatten() {
         assert!(!here.contains(&measured), "the main thread may use {here:?}");
-        assert_eq!(holds, 1, "idle states are not held off");
+        assert_eq!(*holds, 1, "idle states are not held off");
     }
     // A tenth of: gaps 16 s, readings 5 s, wake-ups 10 s, two or more kinds of messages 4 s each.
     let over = run.evidence.counted_over.unwrap();

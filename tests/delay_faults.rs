@@ -15,7 +15,7 @@ use crate::between::Bed;
 use crate::delaying::{Delaying, Orders, closes, to_its_end};
 use crate::forward::{end, next, tagged};
 use crate::needs;
-use crate::program::{self, said, until};
+use crate::program::{self, said, two_at_once, until};
 use crate::requests::SIGKILL;
 
 const BACKENDS: [&str; 2] = ["packet", "xdp"];
@@ -56,7 +56,7 @@ fn what_finds_no_room_is_counted_and_a_delay_beyond_the_room_is_refused_with_it(
     // A virtual link holds 256 by itself.
     const BURST: u64 = 100;
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let refused =
             to_its_end(&bed, &format!("a b --port {backend} --delay 10ms --capacity 100"));
@@ -109,7 +109,7 @@ fn what_finds_no_room_is_counted_and_a_delay_beyond_the_room_is_refused_with_it(
             _ => false,
         });
         assert!(told, "{:?}", line.warnings);
-    }
+    });
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn laws_that_cannot_be_kept_are_refused_with_the_reason() {
 #[test]
 fn a_line_killed_under_load_costs_messages_and_holds_nobody_up() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let home = tempfile::tempdir().unwrap();
         let control = home.path().join("control");
@@ -184,7 +184,7 @@ fn a_line_killed_under_load_costs_messages_and_holds_nobody_up() {
         assert_eq!(number, 5);
         closes(&again.stop());
         assert!(!control.exists());
-    }
+    });
 }
 
 #[test]

@@ -19,7 +19,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::between::{Bed, Place, checkpoint, closes, flood, settled, there_and_back};
 use crate::needs;
-use crate::program::{self, said, until};
+use crate::program::{self, said, two_at_once, until};
 use crate::requests::{SIGKILL, flow, logged, series};
 
 const BACKENDS: [&str; 2] = ["packet", "xdp"];
@@ -50,7 +50,7 @@ pub(crate) fn cpus() -> Vec<String> {
 #[test]
 fn ordinary_hosts_talk_through_each_backend_and_every_frame_is_counted() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         for words in cpus() {
             let Some(bed) = Bed::new() else { return };
             let forwarding = bed.forward(&format!("--port {backend} {words}"));
@@ -86,7 +86,7 @@ fn ordinary_hosts_talk_through_each_backend_and_every_frame_is_counted() {
             assert!(busy > 0.0 && busy <= 1.0, "{told:?}");
             assert!(told.stamping.unwrap().per_burst_ns > 0.0);
         }
-    }
+    });
 }
 
 /// A frame with a customer's tag, its bytes behind it counted from `fill` on.
@@ -126,7 +126,7 @@ pub(crate) fn next(end: &mut End) -> Option<Vec<u8>> {
 #[test]
 fn a_tagged_frame_keeps_its_tag_through_each_backend_and_the_driver_is_as_before_afterwards() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let told = |port: &str| ethtool::keeps_tags_beside(port).unwrap();
         let beside = || bed.between.inside(|| ["a", "b"].map(told));
@@ -155,7 +155,7 @@ fn a_tagged_frame_keeps_its_tag_through_each_backend_and_the_driver_is_as_before
             assert_eq!(said, backend == "xdp" && kept_beside, "{port:?}");
         }
         assert_eq!(beside(), before, "{backend}");
-    }
+    });
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn an_interface_that_was_renamed_meanwhile_is_put_back_as_well() {
 #[test]
 fn hosts_find_each_other_through_a_forwarder_and_each_request_and_reply_is_in_its_account() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::asking() else { return };
         let forwarding = bed.forward(&format!("--port {backend}"));
         let recorded = bed.asked("--rate 500pps --duration 200ms");
@@ -190,7 +190,7 @@ fn hosts_find_each_other_through_a_forwarder_and_each_request_and_reply_is_in_it
         let forwarded = (there.forwarded, back.forwarded);
         let enough = forwarded.0 >= packets.received && forwarded.1 >= packets.received;
         assert!(enough, "{backend}: {packets:?} {told:?}");
-    }
+    });
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn no_frame_stays_shorter_than_the_work_that_is_planted_for_it() {
     /// As exactly as the rate of the counter is known.
     const LEAST: u64 = WORK - WORK / 1_000;
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let forwarding = bed.forward(&format!("--port {backend} --work 50us"));
         there_and_back(&bed.sockets(), 100);
@@ -211,7 +211,7 @@ fn no_frame_stays_shorter_than_the_work_that_is_planted_for_it() {
             let ticks = direction.ticks.as_ref().unwrap().all.work;
             assert!(ticks >= told.ticks_hz * LEAST as f64 / 1e9, "{backend}: {ticks} {told:?}");
         }
-    }
+    });
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn what_a_saturated_forwarder_loses_is_located_and_adds_up_to_what_was_offered()
     const OFFERED: u64 = 1_000;
     const ROOM: u64 = 64;
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let forwarding = bed.forward(&format!("--port {backend} --work 1ms --ring {ROOM}"));
         let (client, server) = bed.sockets();
@@ -244,7 +244,7 @@ fn what_a_saturated_forwarder_loses_is_located_and_adds_up_to_what_was_offered()
         assert!(places.iter().all(|ring| ["receive", "fill"].contains(ring)), "{places:?}");
         // What was not lost stayed for its work at least.
         assert!(there.residence.as_ref().unwrap().min >= Nanos(999_000), "{told:?}");
-    }
+    });
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn without_the_capability_nothing_is_forwarded_and_it_is_named() {
 #[test]
 fn an_interface_that_is_deleted_ends_it_with_what_was_measured_and_one_that_was_down_does_not() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("run");
@@ -455,13 +455,13 @@ fn an_interface_that_is_deleted_ends_it_with_what_was_measured_and_one_that_was_
         assert!(part.contains("forwarding by b") && reason.contains("deleted"), "{part}: {reason}");
         assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }), "{:?}", run.verdict);
         assert_eq!(series(&run, "forward-residence-1").map(|of| of.n), Some(100));
-    }
+    });
 }
 
 #[test]
 fn a_renamed_interface_costs_nothing_and_frames_too_long_for_the_other_side_are_counted() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         bed.between.ip("link set dev b mtu 1000");
         let forwarding = bed.forward(&format!("--port {backend}"));
@@ -480,13 +480,13 @@ fn a_renamed_interface_costs_nothing_and_frames_too_long_for_the_other_side_are_
         if !renamed {
             needs::absent("an interface that is up is not renamed by this kernel");
         }
-    }
+    });
 }
 
 #[test]
 fn without_stamps_counts_alone_remain_and_samples_are_few() {
     let _alone = program::alone();
-    for backend in BACKENDS {
+    two_at_once(&BACKENDS, |backend| {
         let Some(bed) = Bed::new() else { return };
         let sockets = bed.sockets();
         let told = |stamps: &str| {
@@ -507,5 +507,5 @@ fn without_stamps_counts_alone_remain_and_samples_are_few() {
             assert_eq!((direction.forwarded, residence.samples), (200, 20), "{direction:?}");
             assert_eq!(direction.ticks.as_ref().unwrap().all.frames, 200);
         }
-    }
+    });
 }

@@ -120,14 +120,31 @@ pub(crate) fn record_ending(words: &str, statuses: &[i32]) -> Recorded {
 
 /// The same of words that may have spaces in them.
 pub(crate) fn record_words(words: &[&str], statuses: &[i32]) -> Recorded {
+    record_beside(words, statuses, |_| ()).0
+}
+
+/// The same, and what is seen of the process while it runs.
+pub(crate) fn record_beside<T>(
+    words: &[&str],
+    statuses: &[i32],
+    look: impl FnOnce(u32) -> T,
+) -> (Recorded, T) {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let output = whylate(words.iter().copied()).arg("-o").arg(&directory).output().unwrap();
+    let mut command = whylate(words.iter().copied());
+    command.arg("-o").arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pid = child.id();
+    let (output, seen) = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| child.wait_with_output().unwrap());
+        let seen = look(pid);
+        (waits.join().unwrap(), seen)
+    });
     let status = output.status.code();
     let expected = status.is_some_and(|status| statuses.contains(&status));
     assert!(expected, "whylate {}: {status:?}: {}", words.join(" "), said(&output));
     let run = read(&directory);
-    Recorded { directory, run, output, _home: home }
+    (Recorded { directory, run, output, _home: home }, seen)
 }
 
 /// Runs `whylate WORDS -o DIR`, which must end well but for what a noisy machine may take from it.
@@ -236,6 +253,18 @@ pub(crate) fn record_without_rights(words: &str) -> Option<Recorded> {
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let run = read(&directory);
     Some(Recorded { directory, run, output, _home: home })
+}
+
+/// Does something with each of these, two at a time: for what holds whatever is beside it, of runs that have
+/// nothing in common.
+pub(crate) fn two_at_once<T: Copy + Sync>(all: &[T], work: impl Fn(T) + Sync) {
+    for two in all.chunks(2) {
+        std::thread::scope(|scope| {
+            for one in two {
+                scope.spawn(|| work(*one));
+            }
+        });
+    }
 }
 
 /// The stored run.

@@ -46,13 +46,6 @@ impl Drop for Bed {
     }
 }
 
-/// Words that put both ends of a recording on the last of some CPUs, where they sleep for messages: its own
-/// thread has another, and writes a checkpoint as soon as there is something to write.
-pub(crate) fn apart(cpus: &[CpuId]) -> String {
-    let last = cpus.last().copied().unwrap_or(CpuId(0));
-    format!("--wait block --cpus {last} --other-cpu {last}")
-}
-
 /// A recording of 5 000 requests a second whose ends spin on these CPUs, and whose own thread has no
 /// other than theirs.
 pub(crate) fn both_ends_spin([other, client]: [CpuId; 2], words: &str, run: &Path) -> Command {

@@ -8,7 +8,7 @@ use whylate_model::threads::{PhaseSummary, ThreadSummary};
 use whylate_model::warning::Warning;
 
 use crate::needs;
-use crate::program::{self, recorded, said, whylate};
+use crate::program::{self, recorded, said, two_at_once, whylate};
 use crate::rt_app_rows::{numbers, of_phases};
 
 /// Where the package puts its examples.
@@ -64,50 +64,53 @@ fn passes(run: &Run) -> BTreeMap<String, u64> {
 fn every_shipped_example_runs_or_is_refused_by_name_and_position() {
     let _alone = program::alone();
     let Some(files) = examples() else { return };
-    for file in files {
-        let shown = file.display().to_string();
-        let home = tempfile::tempdir().unwrap();
-        let directory = home.path().join("run");
-        // The only one that is busy by the clock needs a whole pass.
-        let duration = if shown.contains("example7") { "700ms" } else { "100ms" };
-        let output = whylate(["threads", &shown, "--duration", duration, "-o"])
-            .arg(&directory)
-            .output()
-            .unwrap();
-        let text = said(&output);
-        if shown.contains("/merge/") {
-            // Fragments, some in the grammar of an older version.
-            assert_eq!(output.status.code(), Some(2), "{shown}: {text}");
-            let named = text.contains("there is no `tasks`") || text.contains("`exec` is not");
-            assert!(named && text.contains(": line "), "{shown}: {text}");
-            continue;
-        }
-        if output.status.code() == Some(1) {
-            assert!(shown.contains("example8"), "{shown}: {text}");
-            let missing = "example8.json: line 10, column 14: CPU 2 is not online here";
-            assert!(text.contains(missing), "{shown}: {text}");
-            continue;
-        }
-        assert!(matches!(output.status.code(), Some(0 | 4)), "{shown}: {text}");
-        let run = program::read(&directory);
-        program::ended(output.status.code(), &run);
-        for thread in &run.threads {
-            assert!(!thread.phases.is_empty(), "{shown}, {}", thread.name);
-        }
-        // Whatever a pass gets late, it gets what its `run` events ask for.
-        for (thread, phase) in phases(&run).filter(|(_, phase)| phase.run_asked.0 > 0) {
-            let Some(received) = phase.run_ns else { continue };
-            // Below it by what converting ticks to nanoseconds rounds off, and no more.
-            let asked = phase.run_asked.0 as f64;
-            assert!(received >= asked - 1.0, "{shown}, {thread}: {phase:?}");
-        }
-        let mut busy = 0;
-        for (thread, phase) in of_phases(&run) {
-            busy += usize::from(is_busy_by_the_clock(thread, phase));
-        }
-        assert_eq!(busy > 0, shown.contains("example7"), "{shown}");
-        run.threads.iter().for_each(steps_add_up);
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    two_at_once(&files, runs_or_is_refused);
+}
+
+fn runs_or_is_refused(file: &Path) {
+    let shown = file.display().to_string();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    // The only one that is busy by the clock needs a whole pass.
+    let duration = if shown.contains("example7") { "1s" } else { "100ms" };
+    let output = whylate(["threads", &shown, "--duration", duration, "-o"])
+        .arg(&directory)
+        .output()
+        .unwrap();
+    let text = said(&output);
+    if shown.contains("/merge/") {
+        // Fragments, some in the grammar of an older version.
+        assert_eq!(output.status.code(), Some(2), "{shown}: {text}");
+        let named = text.contains("there is no `tasks`") || text.contains("`exec` is not");
+        assert!(named && text.contains(": line "), "{shown}: {text}");
+        return;
     }
+    if output.status.code() == Some(1) {
+        assert!(shown.contains("example8"), "{shown}: {text}");
+        let missing = "example8.json: line 10, column 14: CPU 2 is not online here";
+        assert!(text.contains(missing), "{shown}: {text}");
+        return;
+    }
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{shown}: {text}");
+    let run = program::read(&directory);
+    program::ended(output.status.code(), &run);
+    for thread in &run.threads {
+        assert!(!thread.phases.is_empty(), "{shown}, {}", thread.name);
+    }
+    // Whatever a pass gets late, it gets what its `run` events ask for.
+    for (thread, phase) in phases(&run).filter(|(_, phase)| phase.run_asked.0 > 0) {
+        let Some(received) = phase.run_ns else { continue };
+        // Below it by what converting ticks to nanoseconds rounds off, and no more.
+        let asked = phase.run_asked.0 as f64;
+        assert!(received >= asked - 1.0, "{shown}, {thread}: {phase:?}");
+    }
+    let mut busy = 0;
+    for (thread, phase) in of_phases(&run) {
+        busy += usize::from(is_busy_by_the_clock(thread, phase));
+    }
+    assert_eq!(busy > 0, shown.contains("example7"), "{shown}");
+    run.threads.iter().for_each(steps_add_up);
 }
 
 /// Both truths of `runtime`: how long its steps lasted, and what they received of that. Is there one?
@@ -212,7 +215,7 @@ fn every_event_is_done_as_often_as_the_file_says() {
     if !needs::root() {
         return;
     }
-    for (name, expected) in [
+    let files = [
         ("semaphores", vec![("asks/asks", 100), ("answers/answers", 100)]),
         (
             "conditions",
@@ -230,13 +233,15 @@ fn every_event_is_done_as_often_as_the_file_says() {
         ("barriers", vec![("quick-0/quick", 30), ("quick-1/quick", 30), ("slow/slow", 30)]),
         ("forks", vec![("parent/parent", 6), ("child/child", 12)]),
         ("loops", vec![("nested/three", 12), ("nested/two", 8), ("nested/once", 4)]),
-    ] {
+    ];
+    let done = |(name, expected): &(&str, Vec<(&str, u64)>)| {
         let recorded = recorded(&format!("threads {}", own(name)));
         let passes = passes(&recorded.run);
         for (phase, count) in expected {
-            assert_eq!(passes.get(phase), Some(&count), "{name}: {passes:?}");
+            assert_eq!(passes.get(*phase), Some(count), "{name}: {passes:?}");
         }
-    }
+    };
+    two_at_once(&files.iter().collect::<Vec<_>>(), done);
 }
 
 #[test]

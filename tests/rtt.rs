@@ -133,10 +133,12 @@ fn departures_of_a_poisson_process_are_held_against_it_and_those_of_no_other() {
 #[test]
 fn a_reflector_that_dies_ends_the_run_and_what_was_measured_is_kept() {
     let _alone = program::alone();
-    let Some(cpus) = needs::cpus(2) else { return };
+    if needs::cpus(2).is_none() {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = format!("rtt --rate 1kpps --duration 4m --warmup 50ms {}", requests::apart(&cpus));
+    let words = "rtt --rate 1kpps --duration 4m --warmup 50ms --checkpoint 300ms";
     let mut command = whylate(words.split(' '));
     command.arg("-o").arg(&directory).stdout(std::process::Stdio::piped());
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();

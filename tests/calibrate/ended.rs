@@ -38,7 +38,8 @@ fn a_calibration_that_is_stopped_keeps_what_it_has_and_leaves_neither_beds_nor_c
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = "--backends udp:spin --rate 2kpps --runs 50 --duration 200ms --warmup 20ms";
+    let words = "--backends udp:spin --rate 2kpps --runs 50 --duration 200ms --warmup 20ms \
+                 --line-port packet";
     let mut command = whylate(["calibrate"]);
     command.args(words.split_whitespace()).arg("-o").arg(&directory);
     command.stdout(Stdio::null()).env("XDG_STATE_HOME", home.path());
@@ -77,8 +78,8 @@ fn a_calibration_whose_line_is_killed_names_the_part_that_failed_ends_and_leaves
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words =
-        "--backends udp:spin --delays 20us --rate 500pps --runs 50 --duration 1s --warmup 10ms";
+    let words = "--backends udp:spin --delays 20us --rate 500pps --runs 50 --duration 1s --warmup 10ms \
+         --line-port packet";
     let mut command = whylate(["calibrate"]);
     command.args(words.split_whitespace()).arg("-o").arg(&directory);
     command.stdout(Stdio::null()).env("XDG_STATE_HOME", home.path());

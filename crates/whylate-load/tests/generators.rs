@@ -191,7 +191,7 @@ fn a_generator_that_nobody_tells_ends_at_its_time_limit() {
         return;
     }
     let words = "net,net:udp,disk:files=50,ipi:rate=100,cpu:5%,mem:1MiB";
-    let homes = [5, 20, 80].map(|seconds| (seconds, tempfile::tempdir().unwrap()));
+    let homes = [1, 5, 20, 80].map(|seconds| (seconds, tempfile::tempdir().unwrap()));
     // Where it takes so long until all of them are at work, the first have ended by then.
     let begun = homes.iter().find_map(|(seconds, home)| {
         let limit = Duration::from_secs(*seconds);

@@ -26,6 +26,7 @@ pub mod tap;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use whylate_breakdown::compose::Composed;
 use whylate_clock::Counter;
@@ -134,7 +135,8 @@ impl<'a> Recording<'a> {
         };
         let open_trace = |ground: Ground<'_>| open_trace(request, ground);
         let (bench, opened) = Workbench::set_up_with(&need, progress, open_trace)?;
-        let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
+        let limits = Limits { checkpoint: request.checkpoint, ..Limits::default() };
+        let storage = Storage::open(directory, bench.observer.epoch(), limits)?;
         let mut warnings = Vec::new();
         if request.lock_memory
             && let Err(error) = memory::lock_all()
@@ -205,6 +207,7 @@ impl<'a> Recording<'a> {
         let (storage, stop) = (&mut self.storage, self.stop);
         let (began, rate) = (counter.read(), self.bench.rate);
         let wait = pace.histograms(request.interval(), request.flows.len());
+        let wait = wait.min(Duration::from_nanos(request.checkpoint.0));
         let (mut records, mut histograms) = (Due::every(pace.records), Due::every(wait));
         let mut attendant = Attendant {
             bench: &mut self.bench,

@@ -53,6 +53,8 @@ pub struct Request {
     pub from: Option<SocketAddr>,
     /// Every request in the log, one by one.
     pub log_packets: bool,
+    /// Histograms wait for no longer until they are stored, and a checkpoint with them.
+    pub checkpoint: Nanos,
     /// Receptions that are stamped late on purpose, of a client that hears its messages itself.
     pub plant: Option<Tail>,
     /// This program: its command `reflect` is the reflector.

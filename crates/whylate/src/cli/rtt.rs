@@ -177,6 +177,9 @@ pub(crate) struct Rtt {
     /// journeys-0001.parquet
     #[arg(long)]
     pub(crate) log_packets: bool,
+    /// Bring what is measured into the run directory this often: of a run that is killed that much is there
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
+    pub(crate) checkpoint: Nanos,
     /// What is asked of the client's socket
     #[command(flatten)]
     pub(crate) socket: SocketOptions,

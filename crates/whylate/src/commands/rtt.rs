@@ -96,6 +96,7 @@ pub(super) fn request(options: &Rtt) -> Result<Request> {
         options: Options { link: options.link.of_port(), ..options.socket.of_port() },
         from: options.from,
         log_packets: options.log_packets,
+        checkpoint: options.checkpoint,
         plant: options.across.plant_late,
         timeout: options.timeout,
         warmup: quick(options.warmup, options.common.quick),

@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use whylate_cause::rules::{Corroboration, Standing};
+use whylate_cause::rules::Standing;
 use whylate_cause::totals::Beside;
 use whylate_cause::{Context, Measured, Placement as Freedom};
 use whylate_clock::mock::{MockCounter, PlantedGap};
@@ -16,7 +16,7 @@ use whylate_gap::table::LogLinear;
 use whylate_gap::workload::{Nothing, Workload};
 use whylate_gap::{Placement, Plan, Policy, ThreadFacts, Threshold, Totals, Work};
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Closure, GapSummary, LoopKind};
+use whylate_model::run::{Closure, Evidence, GapSummary, LoopKind};
 use whylate_model::segments::{self, StoredGap, Writer};
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 use whylate_record::collector::{Collector, Wanted};
@@ -148,10 +148,8 @@ fn look(collector: &Collector, totals: &Totals) -> GapSummary {
     let causes = collector.causes().summary(context, &[(CPU, elapsed)]);
     let gaps: u64 = causes.causes.iter().filter(|of| of.cpu.is_none()).map(|of| of.gaps).sum();
     assert_eq!(gaps, summary.gaps, "gaps with a cause");
-    let beside = Beside {
-        standing: Standing::Ordinary,
-        corroboration: Corroboration { steal_ns: None, smi_count: None },
-    };
+    let evidence = Evidence::default();
+    let beside = Beside { standing: Standing::Ordinary, evidence: &evidence };
     let findings = collector.causes().findings(context, beside);
     assert!(findings.len() < 100, "{findings:?}");
     summary

@@ -188,7 +188,8 @@ pub fn r7_cpu_changed(gap: &Gap) -> Option<Verdict> {
 /// What may bear out that the host or the firmware took time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Corroboration {
-    /// Steal time of the measured CPUs together while they were measured, where readable.
+    /// Steal time of the CPU while it was measured, where readable; of all measured ones together, where
+    /// that of each is not known.
     pub steal_ns: Option<f64>,
     /// System management interrupts over the run, where readable.
     pub smi_count: Option<u64>,

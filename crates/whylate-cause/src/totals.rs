@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use whylate_model::cause::{Cause, CauseTotal, Coverage, SenderTotal, WorstGap};
-use whylate_model::run::Finding;
+use whylate_model::run::{Evidence, Finding};
 use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 
 use crate::attribute::{Attributed, Basis};
@@ -50,11 +50,21 @@ pub struct Summary {
 
 /// What the rules are told beside the gaps.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Beside {
+pub struct Beside<'a> {
     /// The measuring threads' place in the scheduler.
     pub standing: Standing,
     /// Steal time and SMI count.
-    pub corroboration: Corroboration,
+    pub evidence: &'a Evidence,
+}
+
+impl Beside<'_> {
+    /// What may bear out that the time of a CPU was taken: its own steal time, where that is known.
+    fn corroboration(&self, cpu: CpuId) -> Corroboration {
+        let by_cpu = &self.evidence.steal_by_cpu;
+        let own = by_cpu.iter().find(|of| of.cpu == cpu).map(|of| of.steal_ns);
+        let all = self.evidence.steal_ns.filter(|_| by_cpu.is_empty());
+        Corroboration { steal_ns: own.or(all), smi_count: self.evidence.smi_count }
+    }
 }
 
 /// Sums of one CPU.
@@ -195,7 +205,7 @@ impl Totals {
 
     /// What R3, R6, R7, R8 and R9 make of the gaps of each CPU.
     #[must_use]
-    pub fn findings(&self, context: &Context, beside: Beside) -> Vec<Finding> {
+    pub fn findings(&self, context: &Context, beside: Beside<'_>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (cpu, sums) in &self.cpus {
             let counted = (sums.tally.switched > 0).then_some(sums.tally.switched);
@@ -214,7 +224,7 @@ impl Totals {
                 *cpu,
                 sums.without_event,
                 lost_to(Cause::Host) + lost_to(Cause::Firmware),
-                beside.corroboration,
+                beside.corroboration(*cpu),
             ));
             for (kind, starts) in &sums.starts {
                 let among = kind.among(context.virtualised);

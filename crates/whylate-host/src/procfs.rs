@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use whylate_model::CpuId;
-use whylate_model::run::ProcDelta;
+use whylate_model::run::{CpuSteal, ProcDelta};
 
 use crate::error::HostError;
 use crate::files::{required, under};
@@ -96,13 +96,21 @@ impl Steal {
     /// clock tick; `None` when none of them shows any.
     #[must_use]
     pub fn delta_ns(&self, later: &Self, cpus: &[CpuId]) -> Option<f64> {
+        let of_each = self.delta_by_cpu(later, cpus);
+        of_each.into_iter().map(|of| of.steal_ns).reduce(|sum, steal| sum + steal)
+    }
+
+    /// The same of each of them that shows it.
+    #[must_use]
+    pub fn delta_by_cpu(&self, later: &Self, cpus: &[CpuId]) -> Vec<CpuSteal> {
         let tick_ns = Steal::unit_ns();
-        let ticks = cpus.iter().filter_map(|cpu| {
+        let of_cpu = |cpu: &CpuId| {
             let (before, after) = (self.0.get(cpu)?, later.0.get(cpu)?);
             // The column has been seen to run backwards on some hypervisors.
-            Some(after.saturating_sub(*before))
-        });
-        ticks.reduce(|sum, ticks| sum + ticks).map(|ticks| ticks as f64 * tick_ns)
+            let ticks = after.saturating_sub(*before);
+            Some(CpuSteal { cpu: *cpu, steal_ns: ticks as f64 * tick_ns })
+        };
+        cpus.iter().filter_map(of_cpu).collect()
     }
 }
 
@@ -327,6 +335,20 @@ mod tests {
         assert_eq!(before.delta_ns(&later, &[CpuId(0), CpuId(1)]), Some(3.0 * tick_ns));
         assert_eq!(later.delta_ns(&before, &[CpuId(0)]), Some(0.0));
         assert_eq!(before.delta_ns(&later, &[CpuId(1)]), None);
+    }
+
+    #[test]
+    fn the_steal_of_each_cpu_adds_up_to_that_of_all() {
+        let of = |first, second| {
+            let line = |cpu, steal| format!("cpu{cpu} 1 2 3 4 5 6 7 {steal} 0 0");
+            Steal::parse(&[line(0, first), line(1, second), "cpu2 1 2 3".to_owned()].join("\n"))
+        };
+        let (before, later) = (of(100, 7), of(103, 9));
+        let by_cpu = before.delta_by_cpu(&later, &[CpuId(0), CpuId(1), CpuId(2)]);
+        let ticks = by_cpu.iter().map(|of| (of.cpu.0, of.steal_ns / Steal::unit_ns()));
+        assert_eq!(ticks.collect::<Vec<_>>(), [(0, 3.0), (1, 2.0)]);
+        let all = before.delta_ns(&later, &[CpuId(0), CpuId(1)]);
+        assert_eq!(all, Some(by_cpu.iter().map(|of| of.steal_ns).sum()));
     }
 
     #[test]

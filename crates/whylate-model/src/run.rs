@@ -340,8 +340,21 @@ pub struct Evidence {
     pub proc_deltas: Vec<ProcDelta>,
     /// Steal time of the measured CPUs over the run.
     pub steal_ns: Option<f64>,
+    /// The same of each CPU that shows it; empty in runs of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steal_by_cpu: Vec<CpuSteal>,
     /// System management interrupts over the run, where readable.
     pub smi_count: Option<u64>,
+}
+
+/// Steal time of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuSteal {
+    /// CPU.
+    pub cpu: CpuId,
+    /// Increase over the run, in steps of the kernel's tick.
+    pub steal_ns: f64,
 }
 
 /// A counter of /proc/interrupts or /proc/softirqs over the run.

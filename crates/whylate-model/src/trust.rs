@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{Cause, Coverage};
+use crate::cause::Coverage;
 use crate::flow::Flow;
 use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
 use crate::series::Series;
@@ -247,7 +247,7 @@ fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
 /// Lost time without a cause. Where steal bears out that the hypervisor took it, that is its cause.
 fn unexplained(run: &Run, trust: &mut Trust) {
     let Some(Coverage { by_residuals, by_nothing, .. }) = run.coverage else { return };
-    let by_nothing = if run.no_event() == Cause::Hypervisor { 0.0 } else { by_nothing };
+    let by_nothing = by_nothing * run.no_event_share();
     for (share, what) in [
         (by_nothing, "of the lost time has no kernel event"),
         (by_residuals, "of the lost time lies beside kernel events, and no event covers it"),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use whylate_cause::rules::{Corroboration, Standing};
+use whylate_cause::rules::Standing;
 use whylate_cause::totals::Beside;
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
@@ -475,10 +475,8 @@ impl<'a> Recording<'a> {
             Some(priority) => Standing::RealTime(priority),
             None => Standing::Ordinary,
         };
-        let corroboration =
-            Corroboration { steal_ns: evidence.steal_ns, smi_count: evidence.smi_count };
         let context = self.collector.attributor().context();
-        self.collector.causes().findings(context, Beside { standing, corroboration })
+        self.collector.causes().findings(context, Beside { standing, evidence })
     }
 
     fn all_warnings(

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use whylate_cause::rules::{Corroboration, Standing};
+use whylate_cause::rules::Standing;
 use whylate_cause::totals::Beside;
 use whylate_clock::Counter;
 use whylate_clock::facts::RecordingCost;
@@ -541,10 +541,8 @@ impl<'a> Recording<'a> {
     }
 
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
-        let corroboration =
-            Corroboration { steal_ns: evidence.steal_ns, smi_count: evidence.smi_count };
         let context = self.collector.attributor().context();
-        let beside = Beside { standing: Standing::Ordinary, corroboration };
+        let beside = Beside { standing: Standing::Ordinary, evidence };
         let mut findings = self.of_the_set();
         findings.extend(self.collector.causes().findings(context, beside));
         findings

@@ -23,7 +23,7 @@ use whylate_host::topology::Topology;
 use whylate_host::{another, cpus, fingerprint};
 use whylate_model::host::Fingerprint;
 use whylate_model::run::{
-    Beginning, ClockFacts, CpuOffset, Evidence, ProcDelta, RunState, TraceFacts,
+    Beginning, ClockFacts, CpuOffset, CpuSteal, Evidence, ProcDelta, RunState, TraceFacts,
 };
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
@@ -368,9 +368,20 @@ impl Counters {
             counted_over: Some(after.at.since(self.at).to_nanos(rate)),
             proc_deltas,
             steal_ns: steal.and_then(|(before, after)| before.delta_ns(after, cpus)),
+            steal_by_cpu: steal
+                .map_or_else(Vec::new, |(before, after)| before.delta_by_cpu(after, cpus)),
             smi_count: smi.and_then(|(before, after)| before.delta(after)),
         }
     }
+}
+
+/// Steal time of the CPUs that show it in both of two stretches.
+fn steal_by_cpu(first: &[CpuSteal], second: &[CpuSteal]) -> Vec<CpuSteal> {
+    let both = |of: &CpuSteal| {
+        let other = second.iter().find(|other| other.cpu == of.cpu)?;
+        Some(CpuSteal { cpu: of.cpu, steal_ns: of.steal_ns + other.steal_ns })
+    };
+    first.iter().filter_map(both).collect()
 }
 
 /// Two stretches together. What one of them does not know is not known of both.
@@ -386,6 +397,7 @@ fn sum(first: Evidence, second: Evidence) -> Evidence {
         counted_over: first.counted_over.zip(second.counted_over).map(|(a, b)| Nanos(a.0 + b.0)),
         proc_deltas: deltas.collect(),
         steal_ns: first.steal_ns.zip(second.steal_ns).map(|(a, b)| a + b),
+        steal_by_cpu: steal_by_cpu(&first.steal_by_cpu, &second.steal_by_cpu),
         smi_count: first.smi_count.zip(second.smi_count).map(|(a, b)| a + b),
     }
 }
@@ -501,10 +513,12 @@ mod tests {
     #[test]
     fn sums_hold_only_what_both_know() {
         let delta = |cpu, count| ProcDelta { name: "softirqs RCU".to_owned(), cpu, count };
+        let stolen = |cpu, steal_ns| CpuSteal { cpu: CpuId(cpu), steal_ns };
         let of = |deltas: &[ProcDelta], smi_count| Evidence {
             counted_over: Some(Nanos(5)),
             proc_deltas: deltas.to_vec(),
             steal_ns: Some(10.0),
+            steal_by_cpu: deltas.iter().map(|delta| stolen(delta.cpu.0, 10.0)).collect(),
             smi_count,
             ..Evidence::default()
         };
@@ -514,6 +528,7 @@ mod tests {
             counted_over: Some(Nanos(10)),
             proc_deltas: vec![delta(CpuId(0), 1), delta(CpuId(1), 7)],
             steal_ns: Some(20.0),
+            steal_by_cpu: vec![stolen(1, 20.0)],
             smi_count: None,
             ..Evidence::default()
         };

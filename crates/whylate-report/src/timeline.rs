@@ -11,9 +11,13 @@ use std::collections::{BinaryHeap, HashMap};
 use whylate_model::cause::{CauseTotal, STORED_NO_EVENT};
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::StoredGap;
-use whylate_model::{Hertz, Ticks};
+use whylate_model::{CpuId, Hertz, Ticks};
 
 use crate::execution::recorded::beginning;
+
+mod no_event;
+
+use no_event::NoEvent;
 
 /// Bins of each lane: four for each pixel of a wide screen. Even, so that they pair up.
 pub const BINS: usize = 4096;
@@ -105,8 +109,8 @@ pub struct Builder {
     first: Ticks,
     /// May threads and causes that the run does not list have lanes and slots?
     open: bool,
-    /// What time without a kernel event is called.
-    no_event: String,
+    /// What time without a kernel event is called, on each CPU.
+    no_event: NoEvent,
     /// Is it a set of threads? Its threads may have waited for the CPU since before it began.
     set: bool,
 }
@@ -142,7 +146,7 @@ impl Builder {
             single: BinaryHeap::new(),
             overflowed: false,
             first,
-            no_event: run.no_event().to_string(),
+            no_event: NoEvent::of(run),
             open: run.gaps.is_empty() && run.threads.is_empty(),
             set: run.gaps.is_empty() && !run.threads.is_empty(),
         };
@@ -177,7 +181,7 @@ impl Builder {
             self.timeline.left_out += 1;
             return;
         };
-        let slot = self.slot(stored.cause.as_deref());
+        let slot = self.slot(stored.cause.as_deref(), gap.cpu_before);
         self.timeline.gaps += 1;
         let offset = gap.start.since(self.timeline.lanes[lane].start).0;
         let stop = offset + gap.length().0;
@@ -251,9 +255,9 @@ impl Builder {
         lane
     }
 
-    fn slot(&mut self, cause: Option<&str>) -> usize {
+    fn slot(&mut self, cause: Option<&str>, cpu: CpuId) -> usize {
         let Some(stored) = cause else { return NOT_ATTRIBUTED };
-        let cause = if stored == STORED_NO_EVENT { &self.no_event } else { stored };
+        let cause = if stored == STORED_NO_EVENT { self.no_event.on(cpu) } else { stored };
         // A handful of names: to look through them is quicker than to hash one.
         let names = &mut self.timeline.names;
         if let Some(slot) = names.iter().position(|name| name == cause) {
@@ -409,9 +413,10 @@ pub(crate) mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use whylate_model::CpuId;
+    use whylate_model::cause::Cause;
     use whylate_model::directory::parse_run;
     use whylate_model::gap::{Evidence, Gap, GapKind};
+    use whylate_model::run::CpuSteal;
 
     use super::*;
 
@@ -465,6 +470,33 @@ pub(crate) mod tests {
         assert!(near(cells[2][host], 110.0) && near(sum(&timeline, NOT_ATTRIBUTED), 50.0));
         assert_eq!(timeline.longest.len(), 2);
         assert!(near(timeline.longest[0].start_ns, 200.0) && timeline.complete_from_ns == 0.0);
+    }
+
+    #[test]
+    fn the_timeline_names_time_without_an_event_as_the_table_of_its_cpu_does() {
+        let mut run = recorded();
+        let total = run.causes[0].clone();
+        let without = |cpu: Option<u32>, lost_ns| CauseTotal {
+            cause: Cause::Host,
+            cpu: cpu.map(CpuId),
+            lost_ns,
+            ..total.clone()
+        };
+        run.causes = vec![without(None, 200.0), without(Some(1), 100.0), without(Some(2), 100.0)];
+        let stolen = |cpu, steal_ns| CpuSteal { cpu: CpuId(cpu), steal_ns };
+        run.evidence.steal_by_cpu = vec![stolen(1, 60.0), stolen(2, 0.0)];
+        run.clock.hz = Hertz(1e9);
+        run.gaps[0].start = Ticks(1_000);
+        run.gaps[0].end = Ticks(1_001_000);
+        let mut builder = Builder::new(&run.as_shown(), Start::OfAll);
+        builder.add(&gap(1_200, 30, Some("host")));
+        let mut other = gap(1_300, 7, Some("host"));
+        other.gap.cpu_before = CpuId(2);
+        builder.add(&other);
+        let timeline = builder.finish();
+        let taken = |name| sum(&timeline, timeline.slot_of(name).unwrap());
+        assert!((taken("hypervisor") - 30.0).abs() < 1e-6);
+        assert!((taken("no kernel event") - 7.0).abs() < 1e-6);
     }
 
     #[test]

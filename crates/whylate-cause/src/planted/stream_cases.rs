@@ -5,12 +5,13 @@ use proptest::prelude::*;
 use whylate_model::cause::{Cause, PriorityClass, Rule, Validation};
 use whylate_model::event::{Event, EventKind, Softirq};
 use whylate_model::gap::{Evidence, Gap, GapKind, RseqWord};
+use whylate_model::run::CpuSteal;
 use whylate_model::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 
 use super::{CPU, Dice, OWN, Script, context, gap, hog, interrupt, task, thread};
 use crate::attribute::{Attributed, Attributor, Basis, EventCounts, Limits};
 use crate::context::{Context, Measured, Placement};
-use crate::rules::{Corroboration, Standing};
+use crate::rules::Standing;
 use crate::totals::{Beside, Totals};
 use crate::validate;
 
@@ -317,13 +318,41 @@ fn the_rules_for_one_thread_speak_of_a_run() {
         }
     }
     attributor.finish(&mut |gap| totals.add(&gap, &context));
-    let corroboration = Corroboration { steal_ns: Some(1.0), smi_count: None };
-    let beside = Beside { standing: Standing::RealTime(50), corroboration };
+    let evidence = whylate_model::run::Evidence { steal_ns: Some(1.0), ..Default::default() };
+    let beside = Beside { standing: Standing::RealTime(50), evidence: &evidence };
     let findings = totals.findings(&context, beside);
     let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, [Rule::R3, Rule::R6, Rule::R8, Rule::R9], "{findings:#?}");
     assert!(findings[2].text.contains(&format!("{hosts} gaps")), "{}", findings[2].text);
     assert!(findings[3].text.contains("250 Hz: the kernel"), "{}", findings[3].text);
+}
+
+#[test]
+fn r8_of_a_cpu_is_borne_out_by_its_own_steal_time_alone() {
+    let (context, lanes) = two_cpus();
+    let (out, _) = stream(&context, &lanes, 1);
+    let mut totals = Totals::new(1);
+    for gap in &out {
+        totals.add(gap, &context);
+    }
+    let r8 = |steal: &[(u32, f64)]| -> Vec<bool> {
+        let stolen = |&(cpu, steal_ns)| CpuSteal { cpu: CpuId(cpu), steal_ns };
+        let evidence = whylate_model::run::Evidence {
+            steal_ns: Some(1e12),
+            steal_by_cpu: steal.iter().map(stolen).collect(),
+            ..Default::default()
+        };
+        let beside = Beside { standing: Standing::Ordinary, evidence: &evidence };
+        let findings = totals.findings(&context, beside).into_iter();
+        let r8 = findings.filter(|finding| finding.rule == Rule::R8);
+        r8.map(|finding| finding.text.contains("the hypervisor took them: ")).collect()
+    };
+    let cpus: Vec<u32> = context.threads.iter().map(|thread| thread.cpu.0).collect();
+    let [first, second] = cpus.as_slice() else { panic!("{cpus:?}") };
+    let everywhere = r8(&[]);
+    assert_eq!(everywhere, [true, true], "where only the sum is known, it is taken");
+    assert_eq!(r8(&[(*first, 1e12), (*second, 0.0)]), [true, false]);
+    assert_eq!(r8(&[(*first, 0.0), (*second, 1e12)]), [false, true]);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! What time without a kernel event is called: the hypervisor's, where the steal time that was counted bears
 //! that out, and nobody's else.
 
-use crate::cause::{Cause, STORED_NO_EVENT};
-use crate::prediction::{
-    MachineCause, MeasuredTask, OverCause, PredictedTask, Prediction, WorstJobGap,
-};
+use std::collections::BTreeMap;
+
+use crate::cause::{Cause, CauseTotal, STORED_NO_EVENT};
+use crate::prediction::{MachineCause, MeasuredTask, OverCause, Prediction, WorstJobGap};
 use crate::run::Run;
-use crate::threads::Deadlines;
+use crate::threads::{Deadlines, ThreadSummary};
+use crate::units::CpuId;
 use crate::wake::WakeSummary;
 
 /// Steal time bears a loss out when it makes up at least this part of it. (It is counted in whole clock
@@ -14,42 +15,163 @@ use crate::wake::WakeSummary;
 pub const BORNE_OUT: f64 = 0.5;
 
 impl Run {
-    /// What no kernel event accounts for, under the name that this run bears out.
+    /// What no kernel event accounts for, under the name that this run bears out on each of its CPUs.
     #[must_use]
     pub fn no_event(&self) -> Cause {
-        // Each is there once for all CPUs, as a rule, and once for its own.
-        let whole = self.causes.iter().any(|total| total.cpu.is_none());
-        let counted = self.causes.iter().filter(|total| total.cpu.is_none() == whole);
-        let lost: f64 =
-            counted.filter(|total| is_no_event(&total.cause)).map(|total| total.lost_ns).sum();
-        let borne_out = |steal: f64| lost > 0.0 && steal >= BORNE_OUT * lost;
-        if self.evidence.steal_ns.is_some_and(borne_out) { Cause::Hypervisor } else { Cause::Host }
+        Names::of(self).whole
     }
 
-    /// The run as reports show it: what no kernel event accounts for has the name that is borne out.
+    /// The same on one CPU.
+    #[must_use]
+    pub fn no_event_on(&self, cpu: CpuId) -> Cause {
+        Names::of(self).on(Some(cpu)).clone()
+    }
+
+    /// Of what no kernel event accounts for, the share that no steal time bears out as the hypervisor's.
+    #[must_use]
+    pub fn no_event_share(&self) -> f64 {
+        let names = Names::of(self);
+        if names.by_cpu.is_empty() {
+            return if names.whole == Cause::Hypervisor { 0.0 } else { 1.0 };
+        }
+        let lost = |named: Option<&Cause>| -> f64 {
+            let of_name =
+                names.by_cpu.iter().filter(|(_, name)| named.is_none_or(|of| of == *name));
+            of_name.map(|(cpu, _)| lost_without_event(self, Some(*cpu))).sum()
+        };
+        lost(Some(&Cause::Host)) / lost(None)
+    }
+
+    /// The run as reports show it: what no kernel event accounts for has the name that is borne out, CPU by
+    /// CPU where the steal time of each is known. A total over CPUs of which only some bear it out is told
+    /// in two rows.
     #[must_use]
     pub fn as_shown(&self) -> Self {
-        let name = self.no_event();
+        let names = Names::of(self);
         let mut run = self.clone();
-        let mut causes: Vec<&mut Cause> = Vec::new();
-        causes.extend(run.causes.iter_mut().map(|total| &mut total.cause));
+        let mut causes: Vec<(Option<CpuId>, &mut Cause)> = Vec::new();
+        causes.extend(run.causes.iter_mut().map(|total| (total.cpu, &mut total.cause)));
         for gap in &mut run.worst {
-            causes.push(&mut gap.cause);
-            causes.extend(gap.parts.iter_mut().map(|part| &mut part.cause));
+            let cpu = Some(gap.cpu_before);
+            causes.push((cpu, &mut gap.cause));
+            causes.extend(gap.parts.iter_mut().map(|part| (cpu, &mut part.cause)));
         }
-        causes.extend(run.wakes.iter_mut().flat_map(of_wakes));
-        let deadlines = run.threads.iter_mut().filter_map(|thread| thread.deadlines.as_mut());
-        causes.extend(deadlines.flat_map(of_deadlines));
+        let (wakes, threads) = (&mut run.wakes, &mut run.threads);
+        for (wake, thread) in wakes.iter_mut().zip(threads.iter().map(only_cpu)) {
+            causes.extend(of_wakes(wake).into_iter().map(|cause| (thread, cause)));
+        }
+        let cpus: Vec<Option<CpuId>> = threads.iter().map(only_cpu).collect();
+        for (thread, cpu) in threads.iter_mut().zip(&cpus) {
+            let deadlines = thread.deadlines.as_mut().into_iter().flat_map(of_deadlines);
+            causes.extend(deadlines.map(|cause| (*cpu, cause)));
+        }
         let tails = run.flows.iter_mut().filter_map(|flow| flow.tail.as_mut());
-        causes.extend(tails.flat_map(|tail| &mut tail.causes).map(|of| &mut of.cause));
-        for cause in causes.into_iter().filter(|cause| **cause == Cause::Host) {
-            cause.clone_from(&name);
+        causes.extend(tails.flat_map(|tail| &mut tail.causes).map(|of| (None, &mut of.cause)));
+        for (cpu, cause) in causes.into_iter().filter(|(_, cause)| **cause == Cause::Host) {
+            cause.clone_from(names.on(cpu));
         }
         if let Some(prediction) = &mut run.prediction {
-            predicted(prediction, &name);
+            predicted(prediction, &|thread| {
+                names.on(cpus.get(thread as usize).copied().flatten()).clone()
+            });
         }
+        Names::split_total(&mut run.causes);
         run
     }
+}
+
+/// What time without a kernel event is called on each CPU.
+struct Names {
+    /// On CPUs that are not told apart, and of all together: the hypervisor only where it is on each.
+    whole: Cause,
+    /// On each CPU that lost some; empty where the steal time of each is not known.
+    by_cpu: BTreeMap<CpuId, Cause>,
+}
+
+impl Names {
+    fn of(run: &Run) -> Self {
+        let name = |steal: Option<f64>, lost: f64| match steal {
+            Some(steal) if lost > 0.0 && steal >= BORNE_OUT * lost => Cause::Hypervisor,
+            _ => Cause::Host,
+        };
+        let steal_by_cpu = &run.evidence.steal_by_cpu;
+        let steal = |cpu| steal_by_cpu.iter().find(|of| of.cpu == cpu).map(|of| of.steal_ns);
+        let mut by_cpu = BTreeMap::new();
+        if !steal_by_cpu.is_empty() {
+            for cpu in run.causes.iter().filter_map(|total| total.cpu) {
+                let lost = lost_without_event(run, Some(cpu));
+                if lost > 0.0 {
+                    by_cpu.insert(cpu, name(steal(cpu), lost));
+                }
+            }
+        }
+        if by_cpu.is_empty() {
+            // Each is there once for all CPUs, as a rule, and once for its own.
+            let whole = run.causes.iter().any(|total| total.cpu.is_none());
+            let counted = run.causes.iter().filter(|total| total.cpu.is_none() == whole);
+            let whole = name(run.evidence.steal_ns, without_event(counted));
+            return Self { whole, by_cpu };
+        }
+        let everywhere = by_cpu.values().all(|name| *name == Cause::Hypervisor);
+        let whole = if everywhere { Cause::Hypervisor } else { Cause::Host };
+        Self { whole, by_cpu }
+    }
+
+    fn on(&self, cpu: Option<CpuId>) -> &Cause {
+        cpu.and_then(|cpu| self.by_cpu.get(&cpu)).unwrap_or(&self.whole)
+    }
+
+    /// Takes the hypervisor's part out of a total over CPUs of which only some bear it out.
+    fn split_total(causes: &mut Vec<CauseTotal>) {
+        let parts: Vec<&CauseTotal> = causes
+            .iter()
+            .filter(|total| total.cpu.is_some() && total.cause == Cause::Hypervisor)
+            .collect();
+        let whole = |name: Cause| {
+            let is_it = |total: &CauseTotal| total.cpu.is_none() && total.cause == name;
+            causes.iter().position(is_it)
+        };
+        let told = parts.is_empty() || whole(Cause::Hypervisor).is_some();
+        let Some(at) = whole(Cause::Host).filter(|_| !told) else { return };
+        let total = &causes[at];
+        let lost_ns = parts.iter().map(|part| part.lost_ns).sum::<f64>().min(total.lost_ns);
+        let share = if total.lost_ns > 0.0 { lost_ns / total.lost_ns } else { 0.0 };
+        let sum = |of: fn(&CauseTotal) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+        let taken = CauseTotal {
+            cause: Cause::Hypervisor,
+            cpu: None,
+            gaps: sum(|part| part.gaps).min(total.gaps),
+            parts: sum(|part| part.parts).min(total.parts),
+            lost_ns,
+            share_of_lost: total.share_of_lost * share,
+            share_of_elapsed: total.share_of_elapsed * share,
+            longest: parts.iter().map(|part| part.longest).max().unwrap_or_default(),
+        };
+        let others = |part: &&CauseTotal| part.cpu.is_some() && part.cause == Cause::Host;
+        let longest = causes.iter().filter(others).map(|part| part.longest).max();
+        let rest = &mut causes[at];
+        rest.gaps -= taken.gaps;
+        rest.parts -= taken.parts;
+        rest.lost_ns -= taken.lost_ns;
+        rest.share_of_lost -= taken.share_of_lost;
+        rest.share_of_elapsed -= taken.share_of_elapsed;
+        rest.longest = longest.unwrap_or(rest.longest);
+        causes.insert(at, taken);
+    }
+}
+
+/// What no kernel event accounts for on one CPU, or of the totals.
+fn lost_without_event(run: &Run, cpu: Option<CpuId>) -> f64 {
+    without_event(run.causes.iter().filter(|total| total.cpu == cpu))
+}
+
+fn without_event<'a>(of: impl Iterator<Item = &'a CauseTotal>) -> f64 {
+    of.filter(|total| is_no_event(&total.cause)).map(|total| total.lost_ns).sum()
+}
+
+/// The CPU of a thread that may use one only.
+fn only_cpu(of: &ThreadSummary) -> Option<CpuId> {
+    if let [cpu] = of.cpus.as_slice() { Some(*cpu) } else { None }
 }
 
 fn is_no_event(cause: &Cause) -> bool {
@@ -72,17 +194,17 @@ fn of_deadlines(of: &mut Deadlines) -> Vec<&mut Cause> {
     of.causes.iter_mut().map(|of| &mut of.cause).chain(first).collect()
 }
 
-/// The names that a prediction holds as they are stored.
-fn predicted(of: &mut Prediction, name: &Cause) {
-    let (text, machine) = match name {
-        Cause::Hypervisor => (name.to_string(), MachineCause::Hypervisor),
-        other => (other.to_string(), MachineCause::NoEvent),
-    };
-    let causes = of.tasks.iter_mut().flat_map(PredictedTask::machine_causes);
-    causes.filter(|cause| **cause == MachineCause::NoEvent).for_each(|cause| *cause = machine);
-    for measured in of.tasks.iter_mut().filter_map(|task| task.measured.as_mut()) {
-        let stored = measured_names(measured).into_iter().filter(|cause| *cause == STORED_NO_EVENT);
-        stored.for_each(|cause| text.clone_into(cause));
+/// The names that a prediction holds as they are stored, of the threads of its tasks.
+fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause) {
+    for task in &mut of.tasks {
+        let name = name(task.thread);
+        if name == Cause::Hypervisor {
+            let causes = task.machine_causes().filter(|cause| **cause == MachineCause::NoEvent);
+            causes.for_each(|cause| *cause = MachineCause::Hypervisor);
+        }
+        let text = name.to_string();
+        let names = task.measured.as_mut().into_iter().flat_map(measured_names);
+        names.filter(|cause| *cause == STORED_NO_EVENT).for_each(|cause| text.clone_into(cause));
     }
     if let Some(again) = &mut of.with_measured_jitter {
         predicted(again, name);
@@ -104,6 +226,8 @@ fn measured_names(of: &mut MeasuredTask) -> Vec<&mut String> {
 mod tests {
     use super::*;
     use crate::RunDir;
+    use crate::run::CpuSteal;
+    use crate::units::Nanos;
 
     fn kept() -> Run {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/rta");
@@ -133,6 +257,82 @@ mod tests {
             assert!(shown.causes.iter().any(|total| total.cause.to_string() == name));
             let text = format!("{:?}", shown.prediction);
             assert!(!text.contains("\"host\"") && text.contains(name), "{text}");
+        }
+    }
+
+    /// A run that lost so many ms without an event on each of two CPUs.
+    fn two_cpus(taken_ms: [f64; 2], steal_ms: &[(u32, f64)]) -> Run {
+        let mut run = kept();
+        run.causes.retain(|total| total.cpu.is_none());
+        let at = run.causes.iter().position(|total| total.cause == Cause::Host).unwrap();
+        let mut total = run.causes.remove(at);
+        run.causes.truncate(1);
+        for (cpu, lost) in taken_ms.into_iter().enumerate() {
+            let cpu = Some(CpuId(cpu as u32));
+            let (gaps, longest) = (10 + lost as u64, Nanos(lost as u64));
+            let lost_ns = lost * 1e6;
+            run.causes.push(CauseTotal { cpu, gaps, lost_ns, longest, ..total.clone() });
+        }
+        let own = || run.causes.iter().filter(|total| total.cpu.is_some());
+        total.gaps = own().map(|total| total.gaps).sum();
+        total.lost_ns = own().map(|total| total.lost_ns).sum();
+        (total.share_of_lost, total.longest) =
+            (0.8, own().map(|total| total.longest).max().unwrap());
+        total.parts *= 2;
+        run.causes.insert(0, total);
+        run.evidence.steal_ns = Some(steal_ms.iter().map(|(_, steal)| steal * 1e6).sum());
+        let of_cpu = |&(cpu, steal)| CpuSteal { cpu: CpuId(cpu), steal_ns: steal * 1e6 };
+        run.evidence.steal_by_cpu = steal_ms.iter().map(of_cpu).collect();
+        run
+    }
+
+    #[test]
+    fn steal_bears_out_the_time_of_its_own_cpu_and_a_total_is_what_its_cpus_are() {
+        for (steal, names, share) in [
+            (&[(0, 30.0), (1, 0.0)][..], ["hypervisor", "no kernel event"], 0.25),
+            (&[(0, 0.0), (1, 5.0)], ["no kernel event", "hypervisor"], 0.75),
+            (&[(0, 15.0), (1, 5.0)], ["hypervisor", "hypervisor"], 0.0),
+            (&[(0, 14.0), (1, 4.0)], ["no kernel event", "no kernel event"], 1.0),
+            // What is not known of a CPU bears nothing out.
+            (&[(0, 30.0)], ["hypervisor", "no kernel event"], 0.25),
+            // Of runs before steal was kept CPU by CPU the sum is all there is.
+            (&[], ["no kernel event", "no kernel event"], 1.0),
+        ] {
+            let run = two_cpus([30.0, 10.0], steal);
+            let shown = run.as_shown();
+            let without = |cpu| {
+                shown
+                    .causes
+                    .iter()
+                    .filter(move |of: &&CauseTotal| of.cpu == cpu && is_no_event(&of.cause))
+            };
+            for (cpu, name) in [0, 1].into_iter().zip(names) {
+                let found: Vec<_> =
+                    without(Some(CpuId(cpu))).map(|of| of.cause.to_string()).collect();
+                assert_eq!(found, [name], "CPU {cpu}, {steal:?}");
+                assert_eq!(run.no_event_on(CpuId(cpu)).to_string(), name, "CPU {cpu}, {steal:?}");
+            }
+            assert!((run.no_event_share() - share).abs() < 1e-9, "{steal:?}");
+            // The rows over all CPUs are the sums of those of each, name by name.
+            for cause in [Cause::Host, Cause::Hypervisor] {
+                let sum = |of: fn(&CauseTotal) -> f64, whole: bool| -> f64 {
+                    let of_name = shown.causes.iter().filter(|total| total.cause == cause);
+                    of_name.filter(|total| total.cpu.is_none() == whole).map(of).sum()
+                };
+                let lost = |whole| sum(|of| of.lost_ns, whole);
+                assert!((lost(true) - lost(false)).abs() < 1.0, "{cause} {steal:?}");
+                let gaps = |whole| sum(|of| of.gaps as f64, whole);
+                assert!((gaps(true) - gaps(false)).abs() < 0.5, "{cause} {steal:?}");
+                let longest = |whole| sum(|of| of.longest.0 as f64, whole);
+                let mixed = names[0] != names[1];
+                assert!(
+                    !mixed || (longest(true) - longest(false)).abs() < 0.5,
+                    "{cause} {steal:?}"
+                );
+            }
+            let shares: f64 = without(None).map(|of| of.share_of_lost).sum();
+            assert!((shares - 0.8).abs() < 1e-9, "{steal:?}");
+            assert_eq!(shown.as_shown().causes, shown.causes, "shown twice");
         }
     }
 

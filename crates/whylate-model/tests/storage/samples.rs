@@ -16,7 +16,7 @@ use whylate_model::host::{Fingerprint, Knob};
 use whylate_model::load::{LoadFacts, LoadPoint};
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
-    Anchor, Capture, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, Drift,
+    Anchor, Capture, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, CpuSteal, Drift,
     Evidence as RunEvidence, FORMAT_VERSION, Finding, FrequencySource, GapSummary, LoopKind,
     ProcDelta, Rate, Run, RunState, Segment, SelfTest, SelfTestKind, TimeShare, TimeWeighted,
     TraceFacts, Verdict,
@@ -491,6 +491,7 @@ fn evidence() -> RunEvidence {
         counted_over: Some(Nanos(16_000_000_000)),
         proc_deltas: vec![ProcDelta { name: "interrupts LOC".to_owned(), cpu: CpuId(1), count: 1 }],
         steal_ns: Some(0.0),
+        steal_by_cpu: vec![CpuSteal { cpu: CpuId(1), steal_ns: 0.0 }],
         smi_count: None,
     }
 }

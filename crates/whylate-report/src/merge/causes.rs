@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use whylate_model::CpuId;
 use whylate_model::cause::{Cause, CauseTotal, Coverage, SenderTotal, Validation};
-use whylate_model::run::{Evidence, GapSummary, ProcDelta, Run};
+use whylate_model::run::{CpuSteal, Evidence, GapSummary, ProcDelta, Run};
 
 use crate::ReportError;
 
@@ -26,6 +26,8 @@ pub(super) struct Sums {
     counters: BTreeMap<(String, CpuId), u64>,
     rseq: Option<bool>,
     steal_ns: Known<f64>,
+    /// Of each CPU, and of how many recordings; and the recordings.
+    steal_by_cpu: (BTreeMap<CpuId, (f64, u64)>, u64),
     smi_count: Known<u64>,
     validation: Option<Validation>,
     /// Some are of a part of the gaps of their recording.
@@ -125,6 +127,12 @@ impl Sums {
         }
         self.rseq = Some(self.rseq.unwrap_or(true) && evidence.rseq);
         self.steal_ns.add(evidence.steal_ns, |sum, more| sum + more);
+        let (by_cpu, recordings) = &mut self.steal_by_cpu;
+        *recordings += 1;
+        for of in &evidence.steal_by_cpu {
+            let sum = by_cpu.entry(of.cpu).or_default();
+            *sum = (sum.0 + of.steal_ns, sum.1 + 1);
+        }
         self.smi_count.add(evidence.smi_count, u64::saturating_add);
     }
 
@@ -161,6 +169,9 @@ impl Sums {
         causes.sort_by(|a, b| a.cpu.cmp(&b.cpu).then(b.lost_ns.total_cmp(&a.lost_ns)));
         let (sum, weight) = self.coverage;
         let counters = self.counters.into_iter();
+        let (by_cpu, recordings) = self.steal_by_cpu;
+        let known = by_cpu.into_iter().filter(|(_, (_, known))| *known == recordings);
+        let steal_by_cpu = known.map(|(cpu, (steal_ns, _))| CpuSteal { cpu, steal_ns });
         Totals {
             causes,
             coverage: (weight > 0.0).then(|| Coverage {
@@ -186,6 +197,7 @@ impl Sums {
                     .map(|((name, cpu), count)| ProcDelta { name, cpu, count })
                     .collect(),
                 steal_ns: self.steal_ns.sum(),
+                steal_by_cpu: steal_by_cpu.collect(),
                 smi_count: self.smi_count.sum(),
                 ..Evidence::default()
             },

@@ -41,6 +41,9 @@ pub struct Context {
     pub own: HashSet<Pid>,
     names: HashMap<Pid, Name>,
     handlers: HashMap<i32, String>,
+    /// Threads that had a measured CPU, with the name they had last, and those not told yet.
+    ran: HashMap<Pid, String>,
+    fresh: Vec<(Pid, String)>,
 }
 
 /// One measuring thread.
@@ -94,7 +97,19 @@ impl Context {
             own: HashSet::new(),
             names: HashMap::new(),
             handlers: HashMap::new(),
+            ran: HashMap::new(),
+            fresh: Vec::new(),
         }
+    }
+
+    /// Foreign threads that have had a measured CPU since the last call, each once under each of its names.
+    pub fn take_fresh(&mut self) -> Vec<(Pid, String)> {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        let own = |pid: &Pid| {
+            self.own.contains(pid) || self.threads.iter().any(|thread| thread.pid == *pid)
+        };
+        fresh.retain(|(pid, _)| !own(pid));
+        fresh
     }
 
     /// The thread of that index.
@@ -119,8 +134,10 @@ impl Context {
     pub fn learn(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Switch { from, to, .. } => {
-                self.learn_task(from);
-                self.learn_task(to);
+                for task in [from, to] {
+                    self.learn_task(task);
+                    self.had_the_cpu(task);
+                }
             }
             EventKind::Wakeup { task, .. } | EventKind::Migrate { task, .. } => {
                 self.learn_task(task);
@@ -166,6 +183,14 @@ impl Context {
         }
     }
 
+    fn had_the_cpu(&mut self, task: &Task) {
+        let known = self.ran.get(&task.pid).is_some_and(|comm| *comm == task.comm);
+        if task.pid.0 != 0 && !known && self.ran.len() < NAMES_MAX {
+            self.fresh.push((task.pid, task.comm.clone()));
+            self.ran.insert(task.pid, task.comm.clone());
+        }
+    }
+
     fn remember(&mut self, pid: Pid, comm: &str, class: Option<PriorityClass>) {
         if let Some(known) = self.names.get_mut(&pid) {
             if known.comm != comm {
@@ -197,6 +222,13 @@ mod tests {
         assert_eq!(context.comm(Pid(9)), "new");
         assert_eq!(context.class(Pid(9)), PriorityClass::RealTime);
         assert_eq!(context.comm(Pid(10)), "");
+        assert_eq!(context.take_fresh(), [(Pid(1), "a".to_owned()), (Pid(9), "new".to_owned())]);
+        context.learn(&switch(Task { pid: Pid(9), comm: "new".into(), prio: 49 }));
+        assert_eq!(context.take_fresh(), [], "once");
+        context.own.insert(Pid(9));
+        context.learn(&switch(Task { pid: Pid(9), comm: "newer".into(), prio: 49 }));
+        context.learn(&switch(Task { pid: Pid(0), comm: "swapper/1".into(), prio: 120 }));
+        assert_eq!(context.take_fresh(), [], "whylate's own, and the idle thread");
         assert_eq!(context.class(Pid(0)), PriorityClass::Idle);
     }
 

@@ -23,6 +23,7 @@ pub mod event;
 pub mod execution;
 mod files;
 pub mod flow;
+pub mod foreign;
 pub mod forward;
 pub mod frames;
 pub mod gap;

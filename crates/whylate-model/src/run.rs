@@ -13,6 +13,7 @@ use crate::delay::DelayLine;
 use crate::device::Device;
 use crate::digest::Digest;
 use crate::flow::Flow;
+use crate::foreign::ForeignThread;
 use crate::forward::Forward;
 use crate::host::Fingerprint;
 use crate::load::LoadFacts;
@@ -81,6 +82,9 @@ pub struct Run {
     /// Who sent interrupts and wake-ups to the measured CPUs.
     #[serde(default)]
     pub senders: Vec<SenderTotal>,
+    /// Threads of other processes among the causes, and their processes; empty in runs of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_threads: Vec<ForeignThread>,
     /// What the evidence was.
     pub evidence: Evidence,
     /// Conclusions of the inference rules.

@@ -8,14 +8,16 @@ use whylate_cause::attribute::Limits;
 use whylate_cause::{Attributed, Attributor, Context, Placement, Totals as CauseTotals, validate};
 use whylate_gap::closure::Check;
 use whylate_gap::{Session, Source, ThreadFacts, Totals};
-use whylate_model::cause::Validation;
+use whylate_model::cause::{CauseTotal, Validation};
 use whylate_model::event::Event;
+use whylate_model::foreign::ForeignThread;
 use whylate_model::gap::Gap;
 use whylate_model::run::{Evidence, TraceFacts};
 use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
 use whylate_stats::histogram::Histogram;
 
 use crate::deltas::{Deltas, Found};
+use crate::foreign::Foreign;
 use crate::intervals::Intervals;
 use crate::kernel_trace::KernelTrace;
 
@@ -68,6 +70,7 @@ pub struct Collector {
     threads: Vec<Thread>,
     attributor: Attributor,
     causes: CauseTotals,
+    foreign: Foreign,
     validation: Option<Validation>,
     closed: Vec<ClosedInterval>,
     watched: Option<Vec<Attributed>>,
@@ -136,6 +139,7 @@ impl Collector {
             threads,
             attributor: Attributor::new(context, LIMITS),
             causes: CauseTotals::new(wanted.worst),
+            foreign: Foreign::new(),
             validation: wanted.validate.then(Validation::default),
             closed: Vec::new(),
             watched: wanted.keep_all.then(Vec::new),
@@ -184,6 +188,8 @@ impl Collector {
         if let Some(trace) = trace {
             let attributor = &mut self.attributor;
             trace.poll(now, self.rate, attributor, &mut keep_event);
+            let fresh = attributor.context_mut().take_fresh();
+            self.foreign.look(fresh, whylate_host::names::process_of);
         }
         self.name_causes(false, keep_gap);
         state
@@ -315,6 +321,11 @@ impl Collector {
     #[must_use]
     pub fn causes(&self) -> &CauseTotals {
         &self.causes
+    }
+
+    /// Foreign threads among these causes, with their processes.
+    pub(crate) fn foreign(&self, causes: &[CauseTotal]) -> Vec<ForeignThread> {
+        self.foreign.among(causes)
     }
 
     /// Evidence B judged, where that was wanted.

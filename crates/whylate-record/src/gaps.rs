@@ -432,6 +432,7 @@ impl<'a> Recording<'a> {
             settings: self.settings(),
             series,
             gaps,
+            foreign_threads: self.collector.foreign(&causes.causes),
             causes: causes.causes,
             coverage: causes.coverage,
             worst: causes.worst,

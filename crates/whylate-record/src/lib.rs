@@ -17,6 +17,7 @@ mod composed;
 pub mod delay;
 pub mod deltas;
 pub mod device;
+mod foreign;
 pub mod forward;
 pub mod gaps;
 pub mod intervals;

@@ -469,6 +469,7 @@ impl<'a> Recording<'a> {
             series,
             wakes: self.wakes(),
             threads,
+            foreign_threads: self.collector.foreign(&causes.causes),
             causes: causes.causes,
             coverage: causes.coverage,
             worst: causes.worst,

@@ -25,6 +25,7 @@ mod doc;
 mod error;
 mod flows;
 mod footnote;
+mod foreign;
 mod forward;
 mod frames;
 #[cfg(test)]

@@ -8,16 +8,16 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use whylate_model::cause::{CauseTotal, STORED_NO_EVENT};
+use whylate_model::cause::CauseTotal;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::segments::StoredGap;
 use whylate_model::{CpuId, Hertz, Ticks};
 
 use crate::execution::recorded::beginning;
 
-mod no_event;
+mod shown_names;
 
-use no_event::NoEvent;
+use shown_names::ShownNames;
 
 /// Bins of each lane: four for each pixel of a wide screen. Even, so that they pair up.
 pub const BINS: usize = 4096;
@@ -109,8 +109,8 @@ pub struct Builder {
     first: Ticks,
     /// May threads and causes that the run does not list have lanes and slots?
     open: bool,
-    /// What time without a kernel event is called, on each CPU.
-    no_event: NoEvent,
+    /// What causes are called.
+    shown: ShownNames,
     /// Is it a set of threads? Its threads may have waited for the CPU since before it began.
     set: bool,
 }
@@ -146,7 +146,7 @@ impl Builder {
             single: BinaryHeap::new(),
             overflowed: false,
             first,
-            no_event: NoEvent::of(run),
+            shown: ShownNames::of(run),
             open: run.gaps.is_empty() && run.threads.is_empty(),
             set: run.gaps.is_empty() && !run.threads.is_empty(),
         };
@@ -257,7 +257,7 @@ impl Builder {
 
     fn slot(&mut self, cause: Option<&str>, cpu: CpuId) -> usize {
         let Some(stored) = cause else { return NOT_ATTRIBUTED };
-        let cause = if stored == STORED_NO_EVENT { self.no_event.on(cpu) } else { stored };
+        let cause = self.shown.of_stored(stored, cpu);
         // A handful of names: to look through them is quicker than to hash one.
         let names = &mut self.timeline.names;
         if let Some(slot) = names.iter().position(|name| name == cause) {

@@ -47,6 +47,7 @@ impl Run {
             coverage: None,
             worst: Vec::new(),
             senders: Vec::new(),
+            foreign_threads: Vec::new(),
             evidence: Evidence::default(),
             findings: Vec::new(),
             validation: None,

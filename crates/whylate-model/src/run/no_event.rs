@@ -1,5 +1,5 @@
-//! What time without a kernel event is called: the hypervisor's, where the steal time that was counted bears
-//! that out, and nobody's else.
+//! A run as reports show it: time without a kernel event is the hypervisor's where the steal time that was
+//! counted bears that out, and nobody's else; threads of other processes go with those.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Run {
 
     /// The run as reports show it: what no kernel event accounts for has the name that is borne out, CPU by
     /// CPU where the steal time of each is known. A total over CPUs of which only some bear it out is told
-    /// in two rows.
+    /// in two rows. A foreign thread goes with the name of its process.
     #[must_use]
     pub fn as_shown(&self) -> Self {
         let names = Names::of(self);
@@ -67,13 +67,21 @@ impl Run {
         }
         let tails = run.flows.iter_mut().filter_map(|flow| flow.tail.as_mut());
         causes.extend(tails.flat_map(|tail| &mut tail.causes).map(|of| (None, &mut of.cause)));
-        for (cpu, cause) in causes.into_iter().filter(|(_, cause)| **cause == Cause::Host) {
-            cause.clone_from(names.on(cpu));
+        let threads = self.foreign_names();
+        for (cpu, cause) in causes {
+            match cause {
+                Cause::Host => cause.clone_from(names.on(cpu)),
+                Cause::Thread { comm, .. } => {
+                    if let Some(shown) = threads.get(comm) {
+                        comm.clone_from(shown);
+                    }
+                }
+                _ => {}
+            }
         }
         if let Some(prediction) = &mut run.prediction {
-            predicted(prediction, &|thread| {
-                names.on(cpus.get(thread as usize).copied().flatten()).clone()
-            });
+            let on = |thread| names.on(cpus.get(thread as usize).copied().flatten()).clone();
+            predicted(prediction, &on, &self.shown_threads());
         }
         Names::split_total(&mut run.causes);
         run
@@ -195,7 +203,7 @@ fn of_deadlines(of: &mut Deadlines) -> Vec<&mut Cause> {
 }
 
 /// The names that a prediction holds as they are stored, of the threads of its tasks.
-fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause) {
+fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause, threads: &BTreeMap<String, String>) {
     for task in &mut of.tasks {
         let name = name(task.thread);
         if name == Cause::Hypervisor {
@@ -204,10 +212,16 @@ fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause) {
         }
         let text = name.to_string();
         let names = task.measured.as_mut().into_iter().flat_map(measured_names);
-        names.filter(|cause| *cause == STORED_NO_EVENT).for_each(|cause| text.clone_into(cause));
+        for cause in names {
+            if cause == STORED_NO_EVENT {
+                text.clone_into(cause);
+            } else if let Some(shown) = threads.get(cause) {
+                shown.clone_into(cause);
+            }
+        }
     }
     if let Some(again) = &mut of.with_measured_jitter {
-        predicted(again, name);
+        predicted(again, name, threads);
     }
 }
 
@@ -227,7 +241,7 @@ mod tests {
     use super::*;
     use crate::RunDir;
     use crate::run::CpuSteal;
-    use crate::units::Nanos;
+    use crate::units::{Nanos, Pid};
 
     fn kept() -> Run {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/rta");
@@ -334,6 +348,40 @@ mod tests {
             assert!((shares - 0.8).abs() < 1e-9, "{steal:?}");
             assert_eq!(shown.as_shown().causes, shown.causes, "shown twice");
         }
+    }
+
+    #[test]
+    fn a_foreign_thread_is_shown_with_its_process_wherever_it_is_named() {
+        use crate::foreign::{ForeignProcess, ForeignThread};
+        let mut run = kept();
+        let of = |comm: &str, tid, process: Option<(i32, &str)>| ForeignThread {
+            comm: comm.to_owned(),
+            tid: Pid(tid),
+            process: process
+                .map(|(pid, name)| ForeignProcess { pid: Pid(pid), name: name.to_owned() }),
+        };
+        run.foreign_threads = vec![
+            of("hourglass/0", 14_703, Some((14_700, "whylate"))),
+            of("opt cwx3qg53sfz", 77, Some((70, "rustc"))),
+            of("opt cwx3qg53sfz", 87, Some((80, "clippy-driver"))),
+            of("rustc", 71, Some((71, "rustc"))),
+            of("gone", 99, None),
+        ];
+        let shown = run.as_shown();
+        let names: Vec<String> = shown.causes.iter().map(|of| of.cause.to_string()).collect();
+        for name in [
+            "thread hourglass/0 of whylate (real-time)",
+            "thread opt cwx3qg53sfz of clippy-driver and rustc (ordinary)",
+            "thread rustc (ordinary)",
+        ] {
+            assert!(names.iter().any(|of| of == name), "{name}: {names:?}");
+        }
+        assert!(shown.worst.iter().all(|gap| gap.cause.to_string().contains("of whylate")));
+        let predicted = format!("{:?}", shown.prediction);
+        let (own, bare) = ("hourglass/0 of whylate (real-time)", "hourglass/0 (real-time)");
+        assert!(predicted.contains(own) && !predicted.contains(bare), "{predicted}");
+        assert_eq!(shown.as_shown().causes, shown.causes, "shown twice");
+        assert_eq!(kept().as_shown().foreign_threads, [], "a run without it is read");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use whylate_model::cause::{
 };
 use whylate_model::digest::Digest;
 use whylate_model::event::{Event, EventKind, Softirq};
+use whylate_model::foreign::{ForeignProcess, ForeignThread};
 use whylate_model::gap::{GapKind, RseqWord};
 use whylate_model::host::{Fingerprint, Knob};
 use whylate_model::load::{LoadFacts, LoadPoint};
@@ -225,6 +226,7 @@ pub(crate) fn run() -> Run {
                 ratio: Some(100.5),
             },
         ],
+        foreign_threads: foreign_threads(),
         prediction: None,
         reflected: None,
         backends: None,
@@ -457,6 +459,12 @@ fn summary() -> GapSummary {
         counting: Some(CountingCost { period_with: 45.0, period_without: 25.5 }),
         interval_lost_ns: vec![0.0, 1.5, 2e9],
     }
+}
+
+fn foreign_threads() -> Vec<ForeignThread> {
+    let process = ForeignProcess { pid: Pid(7), name: "stress-ng".to_owned() };
+    let thread = |tid, process| ForeignThread { comm: "stress".to_owned(), tid: Pid(tid), process };
+    vec![thread(8, Some(process)), thread(9, None)]
 }
 
 fn worst() -> WorstGap {

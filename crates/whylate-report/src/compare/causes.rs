@@ -45,10 +45,11 @@ pub enum CauseChange {
 
 impl CauseChange {
     /// With this name for a cause that is stored as another.
-    fn with_name(self, stored: &str, name: &str) -> Self {
+    fn with_names(self, shown: &BTreeMap<String, String>) -> Self {
         match self {
-            Self::Shown { cause, share } if cause == stored => {
-                Self::Shown { cause: name.to_owned(), share }
+            Self::Shown { cause, share } => {
+                let cause = shown.get(&cause).cloned().unwrap_or(cause);
+                Self::Shown { cause, share }
             }
             other => other,
         }
@@ -75,7 +76,11 @@ pub(super) fn changed(
     let no_event = if borne_out { Cause::Hypervisor } else { Cause::Host }.to_string();
     let read = |(side, name)| Blocks::read(side, name, floor);
     Some(match (read(a), read(b)) {
-        (Ok(before), Ok(after)) => most(&before, &after).with_name(STORED_NO_EVENT, &no_event),
+        (Ok(before), Ok(after)) => {
+            let mut names: BTreeMap<String, String> = runs().flat_map(Run::shown_threads).collect();
+            names.insert(STORED_NO_EVENT.to_owned(), no_event);
+            most(&before, &after).with_names(&names)
+        }
         (Err(reason), _) | (_, Err(reason)) => CauseChange::NotKnown { reason },
     })
 }

@@ -17,6 +17,7 @@ const MOST_ROWS: usize = 24;
 pub(super) struct Causes {
     coverage: Option<String>,
     senders: Option<Table>,
+    foreign: Option<Table>,
     findings: Vec<String>,
 }
 
@@ -32,6 +33,10 @@ pub(super) fn of(run: &Run) -> Causes {
             )
         }),
         senders: senders(run),
+        foreign: crate::foreign::table(run).map(|mut table| {
+            table.rows = capped(table.rows, MOST_ROWS);
+            table
+        }),
         findings: run
             .findings
             .iter()

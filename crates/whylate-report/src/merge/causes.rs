@@ -1,9 +1,10 @@
 //! Causes, senders and evidence, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use whylate_model::CpuId;
 use whylate_model::cause::{Cause, CauseTotal, Coverage, SenderTotal, Validation};
+use whylate_model::foreign::ForeignThread;
 use whylate_model::run::{CpuSteal, Evidence, GapSummary, ProcDelta, Run};
 
 use crate::ReportError;
@@ -21,6 +22,7 @@ type SenderKey = (String, CpuId, CpuId, Cause);
 pub(super) struct Sums {
     causes: BTreeMap<(Option<CpuId>, Cause), CauseTotal>,
     senders: BTreeMap<SenderKey, (u64, f64)>,
+    foreign: BTreeSet<ForeignThread>,
     /// Coverage times lost time, and that lost time.
     coverage: (Coverage, f64),
     counters: BTreeMap<(String, CpuId), u64>,
@@ -62,6 +64,7 @@ pub(super) struct Totals {
     pub(super) causes: Vec<CauseTotal>,
     pub(super) coverage: Option<Coverage>,
     pub(super) senders: Vec<SenderTotal>,
+    pub(super) foreign_threads: Vec<ForeignThread>,
     pub(super) evidence: Evidence,
     pub(super) validation: Option<Validation>,
 }
@@ -94,6 +97,7 @@ impl Sums {
             let sum = self.senders.entry(key).or_default();
             *sum = (sum.0.saturating_add(sender.count), sum.1 + sender.lost_ns);
         }
+        self.foreign.extend(run.foreign_threads.iter().cloned());
         if let Some(coverage) = run.coverage {
             let lost: f64 = run.gaps.iter().map(|gaps| gaps.lost.0 as f64).sum();
             let (sum, weight) = &mut self.coverage;
@@ -111,7 +115,11 @@ impl Sums {
             sum.none_as_none += validation.none_as_none;
             sum.undecided += validation.undecided;
         }
-        for (what, size) in [("causes", self.causes.len()), ("senders", self.senders.len())] {
+        for (what, size) in [
+            ("causes", self.causes.len()),
+            ("senders", self.senders.len()),
+            ("foreign threads", self.foreign.len()),
+        ] {
             if size > MOST {
                 let what = format!("there are {size} different {what}");
                 return Err(ReportError::TooMuch { what, most: MOST.to_string() });
@@ -179,6 +187,7 @@ impl Sums {
                 by_residuals: sum.by_residuals / weight,
                 by_nothing: sum.by_nothing / weight,
             }),
+            foreign_threads: self.foreign.into_iter().collect(),
             senders: self
                 .senders
                 .into_iter()

@@ -242,6 +242,7 @@ impl<'a> Merging<'a> {
             causes: totals.causes,
             coverage: totals.coverage,
             senders: totals.senders,
+            foreign_threads: totals.foreign_threads,
             evidence: totals.evidence,
             validation: totals.validation,
             verdict,

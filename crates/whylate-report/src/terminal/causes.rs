@@ -12,6 +12,8 @@ use crate::render::terminal::Page;
 const MOST_CAUSES: usize = 12;
 /// Rows of the table of senders.
 const MOST_SENDERS: usize = 6;
+/// Rows of the table of foreign threads.
+const MOST_FOREIGN: usize = 12;
 /// Parts shown of a worst gap.
 const MOST_PARTS: usize = 5;
 
@@ -31,6 +33,7 @@ pub(super) fn sections(page: &mut Page, run: &Run) {
         ));
     }
     senders(page, run);
+    foreign(page, run);
     worst(page, run);
     findings(page, run);
 }
@@ -85,6 +88,18 @@ fn senders(page: &mut Page, run: &Run) {
         .collect();
     page.blank();
     page.table(&["sent by", "what", "to", "times", "lost"], &rows, &[1]);
+}
+
+fn foreign(page: &mut Page, run: &Run) {
+    let Some(mut table) = crate::foreign::table(run) else { return };
+    let more = table.rows.len().saturating_sub(MOST_FOREIGN);
+    table.rows.truncate(MOST_FOREIGN);
+    page.section(&table.caption);
+    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
+    page.table(&head, &table.rows, &table.left);
+    if more > 0 {
+        page.item(&format!("{more} more are in run.json"));
+    }
 }
 
 fn worst(page: &mut Page, run: &Run) {
@@ -146,8 +161,12 @@ fn by_cause(gap: &WorstGap) -> Vec<(&Cause, TicksDelta, u32)> {
 /// Which thread of that name it was, where the gap's own events tell: its id and priority.
 fn who(gap: &WorstGap, cause: &Cause) -> String {
     let Cause::Thread { comm, .. } = cause else { return String::new() };
+    // Its process may stand behind its name.
+    let named = |own: &str| {
+        comm.strip_prefix(own).is_some_and(|of| of.is_empty() || of.starts_with(" of "))
+    };
     let switched_to = gap.events.iter().find_map(|event| match &event.kind {
-        EventKind::Switch { to, .. } if to.comm == *comm => Some(to),
+        EventKind::Switch { to, .. } if named(&to.comm) => Some(to),
         _ => None,
     });
     switched_to.map_or(String::new(), |task| format!(" pid {} prio {}", task.pid, task.prio))

@@ -1,0 +1,71 @@
+//! Threads of other processes that had a measured CPU, and which processes those were.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cause::{Cause, PriorityClass};
+use crate::run::Run;
+use crate::units::Pid;
+
+/// A thread that had a measured CPU and is neither one of the set nor one of whylate's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForeignThread {
+    /// Its name when it had the CPU.
+    pub comm: String,
+    /// Its thread id.
+    pub tid: Pid,
+    /// Its process; none where the thread had ended, or had another name, before it was looked at.
+    pub process: Option<ForeignProcess>,
+}
+
+/// The process of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForeignProcess {
+    /// Its id.
+    pub pid: Pid,
+    /// Its name: that of its first thread.
+    pub name: String,
+}
+
+impl Run {
+    /// Names of threads as reports show them, where the name of the process says more.
+    pub(crate) fn foreign_names(&self) -> BTreeMap<String, String> {
+        let mut processes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for of in &self.foreign_threads {
+            let known = of.process.as_ref().map(|process| process.name.as_str());
+            processes.entry(&of.comm).or_default().extend(known);
+        }
+        let shown = processes.into_iter().filter_map(|(comm, names)| {
+            let names: Vec<&str> = names.into_iter().collect();
+            let of = match names.as_slice() {
+                [] => return None,
+                [name] if *name == comm => return None,
+                [name] => (*name).to_owned(),
+                [first, second] => format!("{first} and {second}"),
+                more => format!("{} processes", more.len()),
+            };
+            Some((comm.to_owned(), format!("{comm} of {of}")))
+        });
+        shown.collect()
+    }
+
+    /// What tables of gaps call threads, and what reports call them, where that differs.
+    #[must_use]
+    pub fn shown_threads(&self) -> BTreeMap<String, String> {
+        const CLASSES: [PriorityClass; 4] = [
+            PriorityClass::Deadline,
+            PriorityClass::RealTime,
+            PriorityClass::Ordinary,
+            PriorityClass::Idle,
+        ];
+        let named = |comm: &str, class| Cause::Thread { comm: comm.to_owned(), class }.to_string();
+        let foreign = self.foreign_names();
+        let of_each = foreign.iter().flat_map(|(comm, shown)| {
+            CLASSES.map(|class| (named(comm, class), named(shown, class)))
+        });
+        of_each.collect()
+    }
+}

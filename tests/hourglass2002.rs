@@ -54,7 +54,7 @@ pub(crate) fn here<'a>(scenario: &'a Scenario, words: &[&str]) -> &'a Here {
     row.here.as_ref().unwrap_or_else(|| panic!("{row:?}: {:?}", scenario.notes))
 }
 
-/// The figure without what the host took, where that is another one.
+/// The figure without time that has no kernel event, where that is another one.
 pub(crate) fn without_host(scenario: &Scenario, words: &[&str]) -> f64 {
     let row = row(scenario, words);
     row.without_host.as_ref().or(row.here.as_ref()).unwrap().value
@@ -109,7 +109,7 @@ fn check(place: &str, row: &Row) {
         let few = here.n.is_none_or(|n| n < 40);
         assert!(few || row.what.contains("the fastest"), "{place}: {row:?}");
     }
-    let host = row.why.contains("mostly the host's doing");
+    let host = row.why.contains("mostly time without a kernel event");
     if let Some(without) = &row.without_host {
         assert!(without.value < here.value, "{place}: {row:?}");
         assert!(!host || without.value <= here.value / 2.0 + 1e-9, "{place}: {row:?}");

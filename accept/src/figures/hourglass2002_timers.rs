@@ -7,7 +7,7 @@ use crate::needed;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "hourglass2002_timers",
-    method: "shares of missed deadlines of the second task of 5.5, shortened, without what the host took",
+    method: "shares of missed deadlines of the second task of 5.5, shortened, without time that has no kernel event",
     rows: &[
         Row {
             claim: "deadlines missed by the coarse timer",

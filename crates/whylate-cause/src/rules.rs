@@ -46,7 +46,7 @@ pub fn r3_highest_priority(
 ) -> Option<Finding> {
     let (Standing::RealTime(priority), 1..) = (standing, gaps) else { return None };
     let ours = format!("the thread runs under SCHED_FIFO {priority} and never blocks");
-    let kinds = "interrupts, softirqs, NMIs, SMIs or the host";
+    let kinds = "interrupts, softirqs, NMIs, SMIs or the hypervisor";
     let (text, confidence) = match with_thread {
         None => (format!("all {gaps} gaps are {kinds}: {ours}"), Confidence::Possible),
         Some(0) => (

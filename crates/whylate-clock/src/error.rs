@@ -28,7 +28,7 @@ pub enum ClockError {
     #[error(
         "cannot use the counter: one read costs {median_ns} ns (median), so a hypervisor or the \
          kernel traps the instruction; switch the trapping off (hypervisor setting for the \
-         counter) or measure on the host itself"
+         counter) or measure outside the virtual machine"
     )]
     Trapped {
         /// Median cost of one read.
@@ -44,7 +44,7 @@ pub enum ClockError {
     #[error(
         "cannot use the time-stamp counter: `{instruction}` calls this CPU {read}, the kernel \
          calls it {kernel}; the hypervisor does not keep the TSC_AUX register, so migrations \
-         could not be seen; run on a hypervisor that does, or on the host itself"
+         could not be seen; run on a hypervisor that does, or outside the virtual machine"
     )]
     WrongCpuNumber {
         /// The instruction that was asked.

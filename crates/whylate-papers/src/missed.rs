@@ -145,25 +145,26 @@ impl Facts {
         }
     }
 
-    /// What the host took, and what that cost.
+    /// Time without a kernel event, and what that cost.
     pub(crate) fn of_the_host(&self) -> Option<String> {
         let Some(OfHost { taken, without, still_missed }) = &self.host else {
             return (self.missed > 0)
-                .then(|| "what the host took of the CPU is not known".to_owned());
+                .then(|| "how much time has no kernel event is not known".to_owned());
         };
         if taken.stretches == 0 {
-            return Some("the host took nothing that was seen".to_owned());
+            return Some("no time without a kernel event was seen".to_owned());
         }
         let (share, longest) = (in_unit(taken.share, Unit::Share), taken.longest);
         // It is seen only while a thread has the CPU.
-        let took = format!("the host took {share} of the time or more, at most {longest} at once");
+        let took =
+            format!("{share} of the time or more has no kernel event, at most {longest} at once");
         let (missed, judged) = (self.missed, self.here.n.unwrap_or_default());
         let left = || {
             let ends = without.interval.map_or(String::new(), |(low, high)| {
                 format!(", {} .. {}", in_unit(low, Unit::Share), in_unit(high, Unit::Share))
             });
             format!(
-                "without what it took {still_missed} of {judged} would be missed ({}{ends})",
+                "without that time {still_missed} of {judged} would be missed ({}{ends})",
                 in_unit(without.value, Unit::Share)
             )
         };
@@ -172,7 +173,7 @@ impl Facts {
             0 => format!("{took}, which cost no deadline"),
             _ if *still_missed >= missed => format!("{took}: no miss is for that alone"),
             _ if gone >= MOSTLY * missed as f64 => {
-                format!("mostly the host's doing: {took}, and {}", left())
+                format!("mostly time without a kernel event: {took}, and {}", left())
             }
             _ => format!("{took}; {}", left()),
         })
@@ -255,16 +256,11 @@ pub(crate) mod tests {
     #[test]
     fn what_is_said_of_the_host_follows_from_what_it_took() {
         for (missed, host, words, never) in [
-            (
-                40,
-                Some(of_host(0.03, 3, 400)),
-                "mostly the host's doing: the host took 3.0",
-                "cost no",
-            ),
-            (40, Some(of_host(0.03, 30, 400)), "without what it took 30 of 400", "mostly"),
+            (40, Some(of_host(0.03, 3, 400)), "mostly time without a kernel event: 3.0", "cost no"),
+            (40, Some(of_host(0.03, 30, 400)), "without that time 30 of 400", "mostly"),
             (40, Some(of_host(0.03, 40, 400)), "no miss is for that alone", "mostly"),
             (0, Some(of_host(0.03, 0, 400)), "which cost no deadline", "mostly"),
-            (40, Some(of_host(0.0, 40, 400)), "nothing that was seen", "mostly"),
+            (40, Some(of_host(0.0, 40, 400)), "no time without a kernel event", "mostly"),
             (40, None, "is not known", "took"),
         ] {
             let facts = Facts { host, ..facts(missed, 400) };

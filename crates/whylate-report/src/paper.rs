@@ -27,7 +27,7 @@ const MOST_TABLES: usize = 16;
 pub(crate) const NOT_HERE: &str = "Not repeated here yet";
 
 /// The line below a figure that has more of the host in it.
-const WITHOUT_HOST: &str = "  without what the host took";
+const WITHOUT_HOST: &str = "  without time that has no kernel event";
 
 /// Writes the page into the directory that holds the paper and its runs; returns where it is.
 pub fn write(directory: &Path, paper: &Paper) -> Result<PathBuf, ReportError> {

@@ -434,7 +434,10 @@ fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
 pub(crate) fn discarded(row: &IndirectRow) -> String {
     let unnamed = row.discarded.saturating_sub(row.discarded_by_host);
     let parts = [
-        (row.discarded_by_host, "for the host, which the kernel's count of stolen time bears out"),
+        (
+            row.discarded_by_host,
+            "for the hypervisor, which the kernel's count of stolen time bears out",
+        ),
         (unnamed, "for longer breaks in which none of the runners had the CPU"),
         (row.empty, "without a switch or a pass"),
     ];

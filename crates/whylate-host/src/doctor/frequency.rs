@@ -73,7 +73,7 @@ fn governor(exam: &Exam<'_>) -> Outcome {
     }
     let steady = format!("{} at a fixed speed or under governor performance", exam.measured());
     let what = if exam.host.hypervisor.is_some() {
-        "the governor, which on a virtual machine is the host's,"
+        "the governor, which on a virtual machine is the hypervisor's,"
     } else {
         "the governor"
     };

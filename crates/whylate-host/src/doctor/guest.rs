@@ -10,21 +10,24 @@ use super::exam::{Exam, Outcome};
 /// Checks of which the guest sees its own side only, and what lies on the other.
 const HIDDEN: [(&str, &str); 16] = [
     ("smt-siblings", "a virtual CPU may be one thread of a core that others use, too"),
-    ("governor", "how fast its CPUs run is for the host to say"),
-    ("turbo", "how fast its CPUs run is for the host to say"),
-    ("idle-states", "a CPU that halts goes to the host, which puts it to sleep as it likes"),
-    ("transparent-hugepages", "the host may join, split and move the pages below this memory"),
-    ("same-page-merging", "the host may merge this memory with that of other guests"),
-    ("numa-balancing", "the host may move this memory between its nodes"),
-    ("swap", "the host may write this memory out"),
-    ("nmi-watchdog", "the host's own interrupts the CPUs below"),
+    ("governor", "how fast its CPUs run is for the hypervisor to say"),
+    ("turbo", "how fast its CPUs run is for the hypervisor to say"),
+    ("idle-states", "a CPU that halts goes to the hypervisor, which puts it to sleep as it likes"),
+    (
+        "transparent-hugepages",
+        "the hypervisor may join, split and move the pages below this memory",
+    ),
+    ("same-page-merging", "the hypervisor may merge this memory with that of other guests"),
+    ("numa-balancing", "the hypervisor may move this memory between its nodes"),
+    ("swap", "the hypervisor may write this memory out"),
+    ("nmi-watchdog", "the hypervisor's own interrupts the CPUs below"),
     ("mitigations", "which processor there is, is what the hypervisor says"),
     ("microcode", "the revision is what the hypervisor says, often one that no processor has"),
     ("nic-node", "the nodes are those that the hypervisor shows"),
-    ("nic-pcie-width", "the host's adapter and its slot are not shown"),
-    ("pcie-power", "the host's adapter and its slot are not shown"),
-    ("nic-coalescing", "the host's port behind this one is not shown"),
-    ("nic-offloads", "the host's port behind this one is not shown"),
+    ("nic-pcie-width", "the hypervisor's adapter and its slot are not shown"),
+    ("pcie-power", "the hypervisor's adapter and its slot are not shown"),
+    ("nic-coalescing", "the hypervisor's port behind this one is not shown"),
+    ("nic-offloads", "the hypervisor's port behind this one is not shown"),
 ];
 
 /// What a check found, as far as it holds on this machine.

@@ -41,7 +41,7 @@ fn hypervisor(exam: &Exam<'_>) -> Outcome {
     if let Some(name) = &exam.host.hypervisor {
         return Outcome::spoils(format!("this host is a virtual machine ({name})"))
             .seen(seen("/proc/cpuinfo", if flagged { "flag hypervisor" } else { "no such flag" }))
-            .advise("give the guest whole cores: pin its virtual CPUs, one to each, on the host")
+            .advise("give the guest whole cores: pin its virtual CPUs, one to each, where the hypervisor runs")
             .advise("repeat runs over hours, and compare whole sets of them, never single runs");
     }
     // CPUID 1, ecx bit 31: set by every hypervisor that does not hide itself.

@@ -70,7 +70,7 @@ fn idle_states(exam: &Exam<'_>) -> Outcome {
         };
         return Outcome::unknown(format!(
             "how deep {} sleeps is not known: the kernel shows no idle states (driver: {}); on a \
-             virtual machine the host decides",
+             virtual machine the hypervisor decides",
             exam.measured(),
             driver.said
         ))

@@ -123,7 +123,9 @@ fn counter(exam: &Exam<'_>) -> Outcome {
     }
     Outcome::spoils(format!("the processor does not promise {}", lacking.join(" and ")))
         .seen(seen("/proc/cpuinfo", &format!("flags without {}", lacking.join(", "))))
-        .advise("measure on another machine; on a guest, have the host pass the flags (invtsc)")
+        .advise(
+            "measure on another machine; on a guest, have the hypervisor pass the flags (invtsc)",
+        )
 }
 
 /// Values of the lines `name : value` of `/proc/cpuinfo`.

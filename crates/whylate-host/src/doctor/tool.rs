@@ -53,9 +53,9 @@ fn clock_cost(exam: &Exam<'_>) -> Outcome {
     let shortest = cost * READINGS;
     let least = format!("two readings time nothing well that is shorter than {shortest:.0} ns");
     if cost > CLOCK_TRAPPED_NS {
-        Outcome::spoils(format!("{finding}: the hypervisor emulates it"))
-            .seen(evidence)
-            .advise("have the host stop intercepting rdtsc, or measure on the host")
+        Outcome::spoils(format!("{finding}: the hypervisor emulates it")).seen(evidence).advise(
+            "have the hypervisor stop intercepting rdtsc, or measure outside the virtual machine",
+        )
     } else if cost > CLOCK_NATIVE_NS {
         Outcome::note(finding).seen(evidence).advise(least)
     } else {

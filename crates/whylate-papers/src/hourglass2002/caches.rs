@@ -68,8 +68,8 @@ fn one(of: &IndirectRow, caches: &[Cache]) -> Row {
 fn discarded(of: &IndirectRow) -> String {
     let (discarded, tried) = (of.discarded, of.tried);
     let whose = match of.discarded_by_host {
-        0 => "none of them shown to be the host's".to_owned(),
-        n => format!("by the kernel's count of stolen time those of {n} were the host's"),
+        0 => "none of them shown to be the hypervisor's".to_owned(),
+        n => format!("by the kernel's count of stolen time those of {n} were the hypervisor's"),
     };
     format!(
         "{discarded} of {tried} pairs discarded: in one trial the runners had less of the CPU by longer \
@@ -212,7 +212,7 @@ mod tests {
             "1.00us from the L1 again",
             "explains 3.80us of the cost",
             "1 of 16 pairs discarded",
-            "none of them shown to be the host's",
+            "none of them shown to be the hypervisor's",
         ] {
             assert!(why.contains(words), "{words}: {why}");
         }

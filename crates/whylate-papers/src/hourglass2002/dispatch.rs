@@ -116,20 +116,24 @@ fn named(wakes: &WakeSummary, index: usize) -> Option<String> {
     })
 }
 
-/// What of it is the host's.
+/// What of it is time without a kernel event.
 fn of_the_host(later: &LaterThan) -> Option<String> {
     let (raw, perhaps) = (later.raw, later.perhaps_host.unwrap_or_default());
     let Some(without) = later.without_host else {
-        return (raw > 0).then(|| "what the host took of them is not known".to_owned());
+        return (raw > 0).then(|| "how much of it has no kernel event is not known".to_owned());
     };
     let shown = match without {
         _ if raw == 0 => return None,
-        _ if without == raw && perhaps > 0 => "of none it is shown that the host did it".to_owned(),
-        _ if without == raw => "none is for the host alone".to_owned(),
+        _ if without == raw && perhaps > 0 => {
+            "of none is it shown that time without a kernel event did it".to_owned()
+        }
+        _ if without == raw => "none is for time without a kernel event alone".to_owned(),
         _ if without * 2 <= raw => format!(
-            "mostly the host's doing: without what it took {without} of these {raw} would be so late"
+            "mostly time without a kernel event: without it {without} of these {raw} would be so late"
         ),
-        _ => format!("without what the host took {without} of these {raw} would be so late"),
+        _ => format!(
+            "without time that has no kernel event {without} of these {raw} would be so late"
+        ),
     };
     if perhaps == 0 {
         return Some(shown);
@@ -205,15 +209,17 @@ mod tests {
     #[test]
     fn the_hosts_part_of_a_length_follows_from_the_two_counts() {
         for (raw, without_host, perhaps, words) in [
-            (8, Some(1), 0, Some("mostly the host's doing: without what it took 1 of these 8")),
-            (8, Some(6), 0, Some("without what the host took 6 of these 8")),
+            (8, Some(1), 0, Some("mostly time without a kernel event: without it 1 of these 8")),
+            (8, Some(6), 0, Some("without time that has no kernel event 6 of these 8")),
             (8, Some(6), 5, Some("6 of these 8 would be so late, and of 5 it is not known")),
-            (8, Some(8), 0, Some("none is for the host alone")),
+            (8, Some(8), 0, Some("none is for time without a kernel event alone")),
             (
                 8,
                 Some(8),
                 3,
-                Some("of none it is shown that the host did it, and of 3 it is not known"),
+                Some(
+                    "of none is it shown that time without a kernel event did it, and of 3 it is not known",
+                ),
             ),
             (8, None, 0, Some("not known")),
             (0, Some(0), 0, None),

@@ -73,12 +73,12 @@ fn charged(of: Charged) -> String {
         .map_or(String::new(), |n| format!(", and the kernel counted {n} overruns of its own"));
     let host = match (over, by_host) {
         (0, _) => String::new(),
-        (_, 0) => ", none for the host alone".to_owned(),
-        (_, by_host) => format!(", {by_host} of them for the host alone"),
+        (_, 0) => ", none for time without a kernel event alone".to_owned(),
+        (_, by_host) => format!(", {by_host} of them for time without a kernel event alone"),
     };
     format!(
-        "with interrupts, the kernel's own time and the host's {over} of {jobs} jobs ({share}) took \
-         more than the {budget} reserved{host}{kernel}"
+        "with interrupts, the kernel's own time and time without a kernel event {over} of {jobs} jobs \
+         ({share}) took more than the {budget} reserved{host}{kernel}"
     )
 }
 
@@ -93,10 +93,13 @@ mod tests {
         };
         let some = of(75, 60, Some(80));
         assert!(some.contains("75 of 375 jobs (20.0%) took more than the 3.10ms"), "{some}");
-        assert!(some.contains("60 of them for the host alone") && some.contains("80 overruns"));
-        assert!(of(75, 0, None).contains("none for the host alone"));
+        assert!(
+            some.contains("60 of them for time without a kernel event alone")
+                && some.contains("80 overruns")
+        );
+        assert!(of(75, 0, None).contains("none for time without a kernel event alone"));
         let none = of(0, 0, None);
-        assert!(none.contains("0 of 375") && !none.contains("host alone"), "{none}");
+        assert!(none.contains("0 of 375") && !none.contains("event alone"), "{none}");
     }
 
     #[test]

@@ -243,7 +243,11 @@ fn share(value: f64) -> String {
 }
 
 fn took(of: Taken) -> String {
-    format!("the host took {} of the time or more, at most {} at once", share(of.share), of.longest)
+    format!(
+        "{} of the time or more has no kernel event, at most {} at once",
+        share(of.share),
+        of.longest
+    )
 }
 
 /// The same cost in cycles, which a faster machine does not change by itself.
@@ -386,7 +390,7 @@ mod tests {
             "8500 cycles of its 850 MHz, 10000 of the counter's 2.50 GHz",
             "80 of 1000 (8.00%)",
             "990 of 1000",
-            "the host took 2.00% of the time",
+            "2.00% of the time or more has no kernel event",
         ] {
             assert!(expected.why.contains(words), "{words}: {}", expected.why);
         }

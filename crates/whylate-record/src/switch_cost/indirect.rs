@@ -338,7 +338,7 @@ fn reason(row: &IndirectRow, good: usize, wanted: u32, ending: &Ending) -> Optio
                 Ending::Stopped => format!("stopped after {good} good pairs of {wanted}"),
                 _ => format!(
                     "{good} good pairs of {wanted} in {} tries: {} discarded, for longer breaks \
-                     took more of one trial than of the other ({} of these by the host), {} without \
+                     took more of one trial than of the other ({} of these by the hypervisor), {} without \
                      a switch or a pass",
                     row.tried, row.discarded, row.discarded_by_host, row.empty
                 ),

@@ -252,7 +252,7 @@ fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
         "L1 32 KiB, L3 32 MiB (of 8 CPUs)",
         "breaks of more than 74.0us",
         "a tick takes 37.0us",
-        "512 KiB: 5 of 20 pairs discarded: 1 for the host, which the kernel's count of stolen time bears \
+        "512 KiB: 5 of 20 pairs discarded: 1 for the hypervisor, which the kernel's count of stolen time bears \
          out, 3 for longer breaks in which none of the runners had the CPU, 1 without a switch or a pass",
         "8 MiB: 3 good pairs of 15",
         "8 MiB: a turn reaches 25.0% of a pass",

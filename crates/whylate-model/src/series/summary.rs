@@ -61,6 +61,7 @@ impl Series {
     ) -> Self {
         let mut quantiles = quantile::PERCENTS.map(|percent| one(values, percent, n_eff(percent)));
         withhold(&mut quantiles);
+        order_ends(&mut quantiles);
         let has_class = identity.definition.has_class();
         let decides = deciding(&quantiles).filter(|_| has_class);
         let snr = || Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) };
@@ -213,6 +214,22 @@ fn withhold(quantiles: &mut [Quantile]) {
     }
 }
 
+/// Puts the ends of the intervals of rising percentiles in order. How dependent the values are is found at
+/// each percentile by itself, so that a higher one may come with a lower end; but what lies above a lower
+/// end of one percentile bounds each higher one, too, and what lies below an upper end each lower one.
+pub fn order_ends(quantiles: &mut [Quantile]) {
+    let mut least = None;
+    for low in quantiles.iter_mut().filter_map(|of| of.low.as_mut()) {
+        *low = (*low).max(least.unwrap_or(*low));
+        least = Some(*low);
+    }
+    let mut most = None;
+    for high in quantiles.iter_mut().rev().filter_map(|of| of.high.as_mut()) {
+        *high = (*high).min(most.unwrap_or(*high));
+        most = Some(*high);
+    }
+}
+
 /// What decides the class: the p99.9, or, where the sample does not bound it from above, the lower
 /// end of its interval when that is Ugly already: the whole interval then lies in one class.
 fn deciding(quantiles: &[Quantile]) -> Option<Nanos> {
@@ -278,6 +295,30 @@ mod tests {
             assert_eq!(found, (shown, shown), "{quantile:?}");
         }
         assert_eq!(series.class_by, None, "a class by a percentile that is not shown");
+    }
+
+    #[test]
+    fn ends_of_intervals_rise_with_the_percentile_however_dependent_values_are_there() {
+        let values: Histogram = (0..100_000).collect();
+        // At p90 and p99 they are worth 4, elsewhere all: p50's lower end bounds those of both.
+        let n_eff = |percent: f64| if (80.0..99.5).contains(&percent) { 4.0 } else { 1e5 };
+        let series = Series::summarise(identity(), &values, n_eff, None);
+        let alone: Vec<Quantile> =
+            quantile::PERCENTS.map(|percent| one(&values, percent, n_eff(percent))).to_vec();
+        assert!(alone[1].low < alone[0].low, "planted: {alone:?}");
+        let lows: Vec<_> = series.quantiles.iter().filter_map(|of| of.low).collect();
+        assert!(lows.is_sorted() && lows.len() > 2, "{lows:?}");
+        assert_eq!(series.quantiles[1].low, alone[0].low);
+        let quantile = |low, value, high| Quantile {
+            percent: 0.0,
+            value: Some(Nanos(value)),
+            low: Some(Nanos(low)),
+            high: Some(Nanos(high)),
+            n_eff: 9.0,
+        };
+        let mut both = [quantile(3, 5, 90), quantile(2, 7, 20), quantile(6, 8, 30)];
+        order_ends(&mut both);
+        assert_eq!(both, [quantile(3, 5, 20), quantile(3, 7, 20), quantile(6, 8, 30)]);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 use whylate_model::Nanos;
 use whylate_model::origin::{Measure, Share, Spread};
 use whylate_model::run::Rate;
-use whylate_model::series::{Quantile, Series};
+use whylate_model::series::{Quantile, Series, summary};
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::{Histogram, quantile, rate, student};
 
@@ -197,6 +197,7 @@ impl Quantiles<'_> {
             }
             spreads.push(spread);
         }
+        summary::order_ends(&mut series.quantiles);
         spreads
     }
 

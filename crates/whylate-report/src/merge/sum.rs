@@ -318,12 +318,13 @@ impl Sum {
         let Some(reading) = self.reading.take() else { return };
         let Reading { origin, values, dependence, left_out, left_out_ns } = reading;
         self.recordings.add(&values);
-        let quantiles = PERCENTS.map(|percent| {
+        let mut quantiles = PERCENTS.map(|percent| {
             let n_eff = dependence.effective_n(&values, percent);
             let found = quantile::estimate(&values, percent, n_eff);
             let [value, low, high] = [found.value, found.low, found.high].map(|at| at.map(Nanos));
             Quantile { percent, value, low, high, n_eff }
         });
+        summary::order_ends(&mut quantiles);
         let mut read = Read {
             n: values.len(),
             max: values.max().map(Nanos),

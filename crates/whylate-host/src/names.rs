@@ -25,8 +25,8 @@ pub fn processes() -> Vec<(Pid, String, ForeignProcess)> {
         .map(|(process, task)| (*process, task.comm.clone()))
         .collect();
     let of = |(pid, task): (Pid, tasks::Task)| {
-        let name = first.get(&pid).unwrap_or(&task.comm).clone();
-        (task.tid, task.comm, ForeignProcess { pid, name })
+        let name = as_traced(first.get(&pid).unwrap_or(&task.comm)).to_owned();
+        (task.tid, as_traced(&task.comm).to_owned(), ForeignProcess { pid, name })
     };
     all.into_iter().map(of).collect()
 }
@@ -36,15 +36,36 @@ pub fn processes() -> Vec<(Pid, String, ForeignProcess)> {
 pub fn process_of(tid: Pid, comm: &str) -> Option<ForeignProcess> {
     let status = text(Path::new(&format!("/proc/{tid}/status"))).ok()?;
     let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
-    let named = |of: Pid| Some(tasks::Task::read(of)?.comm);
+    let named = |of: Pid| Some(as_traced(&tasks::Task::read(of)?.comm).to_owned());
     let name = named(Pid(pid))?;
     // Last: what has the name still is what was asked for.
     (named(tid)? == comm).then_some(ForeignProcess { pid: Pid(pid), name })
 }
 
+/// The name that the trace has of a thread: /proc adds what a worker of the kernel works on.
+fn as_traced(comm: &str) -> &str {
+    let worker = comm.strip_prefix("kworker/").and_then(|of| of.split_once(':'));
+    let work = worker.and_then(|(_, number)| number.find(['-', '+']).map(|at| number.len() - at));
+    &comm[..comm.len() - work.unwrap_or(0)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_of_the_kernel_has_the_name_that_the_trace_has() {
+        for (name, traced) in [
+            ("kworker/1:1-events", "kworker/1:1"),
+            ("kworker/u8:2+flush-252:0", "kworker/u8:2"),
+            ("kworker/0:1H-kblockd", "kworker/0:1H"),
+            ("kworker/1:1", "kworker/1:1"),
+            ("kworker/R-kvfre", "kworker/R-kvfre"),
+            ("whylate-names", "whylate-names"),
+        ] {
+            assert_eq!(as_traced(name), traced);
+        }
+    }
 
     #[test]
     fn a_thread_is_found_with_its_process_as_long_as_it_has_its_name() {

@@ -33,21 +33,23 @@ pub struct ForeignProcess {
 impl Run {
     /// Names of threads as reports show them, where the name of the process says more.
     pub(crate) fn foreign_names(&self) -> BTreeMap<String, String> {
-        let mut processes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut processes: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for of in &self.foreign_threads {
-            let known = of.process.as_ref().map(|process| process.name.as_str());
-            processes.entry(&of.comm).or_default().extend(known);
+            let process = of.process.as_ref().map(|process| process.name.as_str());
+            processes.entry(&of.comm).or_default().insert(process);
         }
         let shown = processes.into_iter().filter_map(|(comm, names)| {
-            let names: Vec<&str> = names.into_iter().collect();
-            let of = match names.as_slice() {
+            let known: Vec<&str> = names.iter().flatten().copied().collect();
+            let of = match known.as_slice() {
                 [] => return None,
                 [name] if *name == comm => return None,
                 [name] => (*name).to_owned(),
                 [first, second] => format!("{first} and {second}"),
                 more => format!("{} processes", more.len()),
             };
-            Some((comm.to_owned(), format!("{comm} of {of}")))
+            // Of those that ended before they were looked at nobody knows.
+            let others = if names.contains(&None) { ", or of others" } else { "" };
+            Some((comm.to_owned(), format!("{comm} of {of}{others}")))
         });
         shown.collect()
     }

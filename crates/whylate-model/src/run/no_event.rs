@@ -144,7 +144,9 @@ impl Names {
         let total = &causes[at];
         let lost_ns = parts.iter().map(|part| part.lost_ns).sum::<f64>().min(total.lost_ns);
         let share = if total.lost_ns > 0.0 { lost_ns / total.lost_ns } else { 0.0 };
-        let sum = |of: fn(&CauseTotal) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+        let sum = |of: fn(&CauseTotal) -> u64| {
+            parts.iter().map(|part| of(part)).fold(0, u64::saturating_add)
+        };
         let taken = CauseTotal {
             cause: Cause::Hypervisor,
             cpu: None,
@@ -366,13 +368,22 @@ mod tests {
             of("opt cwx3qg53sfz", 87, Some((80, "clippy-driver"))),
             of("rustc", 71, Some((71, "rustc"))),
             of("gone", 99, None),
+            of("sh", 101, Some((100, "make"))),
+            of("sh", 103, None),
         ];
+        let comm = "sh".to_owned();
+        let class = crate::cause::PriorityClass::Ordinary;
+        let of_several =
+            CauseTotal { cause: Cause::Thread { comm, class }, ..run.causes[0].clone() };
+        run.causes.push(of_several);
         let shown = run.as_shown();
         let names: Vec<String> = shown.causes.iter().map(|of| of.cause.to_string()).collect();
         for name in [
             "thread hourglass/0 of whylate (real-time)",
             "thread opt cwx3qg53sfz of clippy-driver and rustc (ordinary)",
             "thread rustc (ordinary)",
+            // One of them had ended before it was looked at.
+            "thread sh of make, or of others (ordinary)",
         ] {
             assert!(names.iter().any(|of| of == name), "{name}: {names:?}");
         }

@@ -46,7 +46,9 @@ fn commands(text: &str) -> Vec<String> {
 /// Why the program does not take a command line. What it prints by itself (`--help`) it takes, and where
 /// a sentence names a command, the rest may be missing.
 fn refused(command: &str) -> Option<String> {
-    let mut words = shlex::split(command)?;
+    let Some(mut words) = shlex::split(command) else {
+        return Some(format!("{command}\n    a quote is not closed"));
+    };
     let to_another = words.iter().position(|word| matches!(word.as_str(), ">" | "|"));
     words.truncate(to_another.unwrap_or(words.len()));
     let is_name = words.len() == 2;
@@ -87,4 +89,5 @@ fn a_command_line_that_the_program_does_not_take_is_found() {
     assert!(found.iter().all(|command| refused(command).is_some()));
     assert_eq!(refused("whylate gaps --help   # all of it"), None);
     assert_eq!(refused("whylate completions bash > file"), None);
+    assert!(refused("whylate rta --task '3ms 8ms").is_some(), "a quote that is not closed");
 }

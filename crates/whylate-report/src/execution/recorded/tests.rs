@@ -77,7 +77,8 @@ fn block(thread: u16, start_ms: u64, end_ms: u64) -> Block {
     Block { thread, cpu: CpuId(1), start: at(start_ms), end: at(end_ms) }
 }
 
-fn job(thread: u16, index: u64, verdict: Verdict) -> StoredJob {
+/// A job that lost nothing, due every 10 ms and done 2 ms late.
+pub(crate) fn job(thread: u16, index: u64, verdict: Verdict) -> StoredJob {
     let release = 1_000 + index * 10 * MS;
     StoredJob {
         thread,

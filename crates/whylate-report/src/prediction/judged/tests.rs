@@ -4,6 +4,7 @@ use whylate_model::execution::Verdict;
 use whylate_model::prediction::Prediction;
 
 use super::*;
+use crate::execution::recorded;
 use crate::prediction::tests::predicted;
 
 /// A tenth of a millisecond, in ticks of 1 GHz and in nanoseconds.
@@ -39,22 +40,14 @@ fn two() -> Prediction {
 /// A job that was released, and done or not, at these instants; all in tenths of a millisecond.
 fn job(index: u64, release: u64, done: Option<u64>, received: u64) -> StoredJob {
     let at = |tenths: u64| Ticks(TENTH * (1_000 + tenths));
+    let verdict = if done.is_some() { Verdict::Hit } else { Verdict::Unfinished };
     StoredJob {
-        thread: 0,
-        index,
         release: at(release),
         deadline: at(release + 100),
         woke: Some(at(release)),
         done: done.map(at),
         received: Nanos(received * TENTH),
-        verdict: if done.is_some() { Verdict::Hit } else { Verdict::Unfinished },
-        threads: Nanos(0),
-        waking: Nanos(0),
-        interrupts: Nanos(0),
-        host: Nanos(0),
-        blocked: Nanos(0),
-        away: Nanos(0),
-        unknown: Nanos(0),
+        ..recorded::tests::job(0, index, verdict)
     }
 }
 

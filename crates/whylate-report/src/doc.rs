@@ -5,6 +5,8 @@
 //! [`crate::numbers::Value`], not as text, so that a sentence that names the figure of a table cannot write it
 //! in another way.
 
+use whylate_model::trust::Level;
+
 use crate::numbers::Cell;
 use crate::svg;
 
@@ -45,6 +47,10 @@ pub(crate) enum Block {
     Note(String),
     /// Facts, one after the other.
     Items(Vec<String>),
+    /// Names of files or commands behind the words that introduce them.
+    Code(String, Vec<String>),
+    /// What to be warned of, and what to do about it.
+    Warnings(Vec<Warning>),
     /// Numbers.
     Table(Table),
     /// A picture with the words below it.
@@ -53,6 +59,15 @@ pub(crate) enum Block {
     Fold(Fold),
     /// What one of them alone shows.
     Only(Where, Vec<Block>),
+}
+
+/// A warning with its advice.
+#[derive(Debug, Clone)]
+pub(crate) struct Warning {
+    pub(crate) text: String,
+    pub(crate) advice: String,
+    /// How far it lets the headline be used.
+    pub(crate) level: Level,
 }
 
 /// A picture of our own writing.
@@ -80,6 +95,8 @@ pub(crate) struct Fold {
 pub(crate) struct Table {
     /// What it shows, in a few words.
     pub(crate) caption: String,
+    /// Where that is said: a terminal may have it in the head of the table.
+    pub(crate) captioned: Where,
     pub(crate) columns: Vec<Column>,
     /// Rows, each as long as there are columns.
     pub(crate) rows: Vec<Vec<Cell>>,
@@ -105,6 +122,12 @@ impl Section {
     /// The same with its heading on a terminal, too.
     pub(crate) fn headed(self) -> Self {
         Self { headed: Where::Both, ..self }
+    }
+}
+
+impl From<&whylate_model::warning::Warning> for Warning {
+    fn from(of: &whylate_model::warning::Warning) -> Self {
+        Self { text: of.to_string(), advice: of.advice(), level: of.level() }
     }
 }
 
@@ -146,7 +169,8 @@ impl Table {
             shown: Where::Both,
         };
         let columns = head.iter().enumerate().map(column).collect();
-        Self { caption: caption.into(), columns, rows: Vec::new(), most: None }
+        let captioned = Where::Both;
+        Self { caption: caption.into(), captioned, columns, rows: Vec::new(), most: None }
     }
 
     /// Further columns of words.
@@ -157,9 +181,16 @@ impl Table {
         self
     }
 
-    /// Columns from here on are on the page alone.
-    pub(crate) fn page_from(mut self, first: usize) -> Self {
-        self.columns.iter_mut().skip(first).for_each(|column| column.shown = Where::Page);
+    /// The caption is on the page alone.
+    pub(crate) fn captioned_on_the_page(self) -> Self {
+        Self { captioned: Where::Page, ..self }
+    }
+
+    /// These columns are on the page alone.
+    pub(crate) fn page_columns(mut self, columns: &[usize]) -> Self {
+        for column in columns {
+            self.columns[*column].shown = Where::Page;
+        }
         self
     }
 
@@ -189,6 +220,7 @@ impl From<svg::Table> for Table {
         let column = |(at, head)| Column { head, words: words(at), shown: Where::Both };
         Self {
             caption,
+            captioned: Where::Both,
             columns: head.into_iter().enumerate().map(column).collect(),
             rows: rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect()).collect(),
             most: None,

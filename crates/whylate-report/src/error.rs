@@ -24,12 +24,6 @@ pub enum ReportError {
         /// Why not.
         why: io::Error,
     },
-    /// The page does not come together: a defect.
-    #[error("cannot make the page: {why}; this is a defect of whylate, please report it")]
-    Page {
-        /// What its template says.
-        why: String,
-    },
     /// Series that are not alike cannot be added up.
     #[error(transparent)]
     Unlike(Box<Unlike>),

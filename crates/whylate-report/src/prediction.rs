@@ -19,14 +19,13 @@ use whylate_model::{Hertz, ModelError, Nanos, Ticks};
 
 mod judged;
 mod over;
+mod section;
 mod told;
 
 pub use judged::WithLost;
 use judged::{JobTable, Judge, judged};
 use over::Over;
-pub(crate) use told::{
-    LONGEST_GAPS, Violations, beside_measured, how_beside, told_jobs, violations,
-};
+pub(crate) use section::{alone, section};
 
 /// Jobs that are looked at: some hundred bytes of memory each.
 const MOST_JOBS: usize = 2_000_000;

@@ -68,6 +68,41 @@ pub fn answer(run: &Run) -> String {
     }
 }
 
+/// On which machine, and by which tool.
+pub(crate) fn machine(run: &Run) -> String {
+    let host = &run.host;
+    let machine = match &host.hypervisor {
+        Some(name) => format!("virtual machine ({name})"),
+        None => "bare metal".to_owned(),
+    };
+    format!(
+        "{}, {}, {} CPUs, {machine}, Linux {}; whylate {}",
+        host.hostname,
+        host.cpu_model,
+        host.cpus_online.len(),
+        host.kernel,
+        run.tool_version,
+    )
+}
+
+/// What a reader has to know of how it was recorded.
+pub(crate) fn notes(run: &Run) -> Vec<String> {
+    let quick =
+        run.command_line.iter().any(|word| word == "--quick").then_some(match run.switch_cost {
+            Some(_) => "a quick run: shorter and fewer trials than usual, so intervals are wider",
+            None => "a quick run: a tenth of the usual time, so less is known about the tail",
+        });
+    let state = match run.state {
+        RunState::Complete => None,
+        RunState::Stopped => Some("stopped early: everything up to then is here"),
+        RunState::Running => Some(
+            "this run did not end: it was killed, or is still going on; what follows is its last \
+             checkpoint",
+        ),
+    };
+    quick.into_iter().chain(state).map(str::to_owned).collect()
+}
+
 fn of_threads(threads: &[ThreadSummary]) -> String {
     let judged: Vec<_> = threads.iter().filter_map(|thread| thread.deadlines.as_ref()).collect();
     let (hits, misses) =

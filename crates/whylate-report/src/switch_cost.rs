@@ -18,9 +18,9 @@ mod growth;
 
 use growth::{GROWTH, growth, growth_remarks};
 
-/// Columns of the table of times that fit beside each other on a terminal: the percentiles of all of them
-/// stand in the table of series.
-const COLUMNS: usize = 6;
+/// Columns of the table of times for which a terminal has no room: the percentiles of all of them stand in the
+/// table of series.
+const PERCENTILES: [usize; 3] = [6, 7, 8];
 
 /// How the table of times is to be read.
 const TIMES: &str = "From the last reading of one runner to the first of the next, \
@@ -99,8 +99,9 @@ pub(crate) fn sections(found: &SwitchCost, pictures: Pictures) -> Vec<Section> {
     let picture = |svg: Option<String>| svg.map(|svg| Block::Figure(Picture::still(svg, "")));
     let mut direct: Vec<Block> = picture(pictures.times).into_iter().collect();
     let known = [
-        times(found)
-            .map(|table| Block::explained(doc::Table::from(table).page_from(COLUMNS), TIMES)),
+        times(found).map(|table| {
+            Block::explained(doc::Table::from(table).page_columns(&PERCENTILES), TIMES)
+        }),
         evidence(found).map(|table| Block::explained(table, EVIDENCE)),
     ];
     direct.extend(known.into_iter().flatten().flatten());

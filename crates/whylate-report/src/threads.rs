@@ -57,10 +57,24 @@ fn judged(run: &Run) -> Vec<Block> {
     if with.is_empty() {
         return Vec::new();
     }
-    let head = ["thread", "workload", "hit", "missed", "95 % interval", "skipped"];
+    let head = ["thread", "workload", "jobs", "hit", "missed", "95 % interval", "skipped"];
     let mut table = Table::new("Deadlines", &head).words(&[1]);
     for (thread, of) in &with {
         table.row(deadline_row(thread, of));
+    }
+    if with.len() > 1 {
+        let each = || run.threads.iter().filter_map(|thread| thread.deadlines.as_ref());
+        let all =
+            |of: fn(&Deadlines) -> u64| Value::Count(each().map(of).fold(0, u64::saturating_add));
+        table.row([
+            "all".into(),
+            "".into(),
+            all(jobs),
+            all(|of| of.hits),
+            all(|of| of.misses),
+            "".into(),
+            all(|of| of.skipped),
+        ]);
     }
     let late = with.iter().filter(|(_, of)| of.misses > 0).take(MOST_TOLD);
     let mut misses: Vec<String> = late.flat_map(|(thread, of)| misses(run, thread, of)).collect();
@@ -72,11 +86,17 @@ fn judged(run: &Run) -> Vec<Block> {
     Block::explained(table, SKIPPED).into_iter().chain([Block::Items(misses)]).collect()
 }
 
-fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 6] {
+/// All that were judged.
+fn jobs(of: &Deadlines) -> u64 {
+    of.hits.saturating_add(of.misses)
+}
+
+fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 7] {
     let ends = of.miss_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
     [
         thread.name.as_str().into(),
         thread.workload.as_str().into(),
+        Value::Count(jobs(of)),
         Value::Count(of.hits),
         Value::Count(of.misses),
         interval(ends),
@@ -189,6 +209,14 @@ fn received(run: &Run) -> Vec<Block> {
             thread.lost.into(),
             Value::Count(thread.blocks),
         ]);
+    }
+    if run.threads.len() > 1 {
+        let blank = || Value::from("");
+        let received =
+            run.threads.iter().map(|thread| thread.received.0).fold(0, u64::saturating_add);
+        let blocks = run.threads.iter().map(|thread| thread.blocks).fold(0, u64::saturating_add);
+        let (received, blocks) = (Nanos(received).into(), Value::Count(blocks));
+        table.row(["all".into(), blank(), received, blank(), blank(), blank(), blocks]);
     }
     let mut items: Vec<String> = shown.iter().take(MOST_TOLD).flat_map(particulars).collect();
     items.extend(accounts(run, shown));

@@ -176,7 +176,7 @@ mod tests {
     fn page(run: &Run) -> String {
         let home = tempfile::tempdir().unwrap();
         let directory = RunDir::create(home.path().join("run")).unwrap();
-        super::super::render(&directory, run).unwrap()
+        super::super::render(&directory, run)
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::figures::{self, Drawn, Plot};
+use super::figures::{self, Plot};
 use super::worst::{All, OnTimeline};
+use crate::doc::Section;
 use crate::svg::ccdf::{Curve, Options, Share};
 use crate::timeline::{NAMED, SLOTS, Timeline};
 
@@ -14,7 +15,7 @@ use crate::timeline::{NAMED, SLOTS, Timeline};
 const MOST_CELLS: usize = 9_000;
 
 /// The JSON, fit to stand inside a `<script>` element.
-pub(super) fn of(report: &Report, drawn: &[(Drawn, Plot)], worst: &All) -> String {
+pub(super) fn of(report: &Report, drawn: &[(Section, Plot)], worst: &All) -> String {
     let plots: Vec<Value> = drawn
         .iter()
         .filter_map(|(drawn, plot)| {

@@ -2,19 +2,17 @@
 
 use std::fmt::Write;
 
-use minijinja::Value;
-use serde::Serialize;
 use whylate_model::backends::{BackendRow, Backends};
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::{Definition, Series};
 use whylate_model::switch_cost::SwitchCost;
 use whylate_stats::weighted;
 
+use super::Report;
 use super::histograms::{Histograms, Pooled};
-use super::template::raw;
-use super::{Report, causes, measured};
-use crate::backends;
+use crate::doc::{self, Block, Picture, Section, Where};
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
+use crate::numbers::Value;
 use crate::svg::backends::{self as svg_backends, Bar as BackendBar, Value as BackendValue};
 use crate::svg::blocks::{self, Line};
 use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
@@ -23,24 +21,12 @@ use crate::svg::{Figure, Table, execution, switches, timeline, working_sets};
 use crate::switch_cost;
 use crate::timeline::Timeline;
 use crate::trusted;
+use crate::{backends, causes};
 
 /// Bars of the figure of causes.
 const MOST_BARS: usize = 12;
 /// Points of a curve that the script draws: fewer where there are many curves.
 const POINTS_OF_ALL: usize = 1_600;
-
-/// A figure on the page.
-#[derive(Debug, Serialize)]
-pub(super) struct Drawn {
-    pub(super) id: String,
-    heading: String,
-    /// How to read it.
-    how: String,
-    svg: Value,
-    table: Table,
-    /// Does the script make it zoom?
-    live: bool,
-}
 
 /// What a figure was drawn from.
 #[derive(Debug)]
@@ -55,7 +41,7 @@ pub(super) enum Plot {
     Still,
 }
 
-pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
+pub(super) fn all(report: &Report) -> Vec<(Section, Plot)> {
     let mut all = report.recorded.as_ref().map_or_else(Vec::new, executed);
     let frames = report.run.forward.is_some() || report.run.delay.is_some();
     let stayed = if frames { "of the frames" } else { "of the requests" };
@@ -122,14 +108,20 @@ pub(super) fn all(report: &Report) -> Vec<(Drawn, Plot)> {
     all
 }
 
-fn drawn(id: &str, heading: &str, how: String, figure: Figure, live: bool) -> Drawn {
-    let Figure { svg, table } = figure;
-    let (id, heading) = (id.to_owned(), heading.to_owned());
-    Drawn { id, heading, how, svg: raw(&svg), table, live }
+/// A picture with its numbers; the script draws one that is live in its place.
+fn drawn(id: &str, heading: &str, how: String, svg: String, live: bool) -> Section {
+    let plot = live.then(|| id.to_owned());
+    Section::new(id, heading, vec![Block::Figure(Picture { svg, how, plot })])
+}
+
+/// The same with its table below.
+fn with_table(mut section: Section, table: impl Into<doc::Table>) -> Section {
+    section.blocks.push(Block::table(table));
+    section
 }
 
 /// Which thread of a set had the CPU when, and what switching between them took.
-fn executed(recorded: &Recorded) -> Vec<(Drawn, Plot)> {
+fn executed(recorded: &Recorded) -> Vec<(Section, Plot)> {
     let mut all = Vec::new();
     if let Some(rows) = recorded.rows() {
         let how = format!(
@@ -137,14 +129,14 @@ fn executed(recorded: &Recorded) -> Vec<(Drawn, Plot)> {
              not have the CPU.",
             recorded.window_in_words()
         );
-        let mut figure = execution::figure(rows, recorded.window(), TITLE);
-        figure.table.rows = measured::capped(figure.table.rows, 64);
-        all.push((drawn("trace", TITLE, how, figure, false), Plot::Still));
+        let Figure { svg, table } = execution::figure(rows, recorded.window(), TITLE);
+        all.push((with_table(drawn("trace", TITLE, how, svg, false), table), Plot::Still));
     }
     if !recorded.switches().is_empty() {
-        let figure = switches::figure(recorded.switches(), "Times of context switches");
-        let how = SWITCHES.to_owned();
-        all.push((drawn("switches", "Context switches", how, figure, false), Plot::Still));
+        let Figure { svg, table } =
+            switches::figure(recorded.switches(), "Times of context switches");
+        let section = drawn("switches", "Context switches", SWITCHES.to_owned(), svg, false);
+        all.push((with_table(section, table), Plot::Still));
     }
     all
 }
@@ -179,7 +171,7 @@ pub(super) fn through_caches(found: &SwitchCost) -> Option<Figure> {
 }
 
 /// The CCDF of the series of one kind.
-fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn, Plot) {
+fn distribution(report: &Report, series: &[&Series], options: Options) -> (Section, Plot) {
     let mut curves: Vec<Curve> = series
         .iter()
         .map(|series| {
@@ -193,9 +185,7 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn
         curves.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
         curves.truncate(MOST_CURVES);
     }
-    let mut figure = ccdf::figure(&curves, &options);
-    figure.table =
-        measured::quantiles(report.run, series, "Percentiles with their 95% intervals and n_eff");
+    let svg = ccdf::figure(&curves, &options).svg;
     let mut how = format!(
         "Up: the share {} that took at least as long as the time below, on logarithmic axes. No \
          curve is drawn below 1/n.",
@@ -225,7 +215,9 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Drawn
         );
     }
     let id = format!("ccdf-{}", options.title.rsplit(' ').next().unwrap_or("all"));
-    (drawn(&id, &options.title, how, figure, true), Plot::Ccdf { curves, options })
+    let section = drawn(&id, &options.title, how, svg, true);
+    let table = crate::series::quantiles(report.run, series);
+    (with_table(section, table), Plot::Ccdf { curves, options })
 }
 
 fn curve(report: &Report, series: &Series) -> Curve {
@@ -266,7 +258,7 @@ fn of_quantiles(series: &Series) -> Curve {
 }
 
 /// Histograms of a run that was killed before it summed them up.
-fn unsummed(report: &Report) -> (Drawn, Plot) {
+fn unsummed(report: &Report) -> (Section, Plot) {
     let resolution = report.run.clock.resolution_ns;
     let curves: Vec<Curve> = report
         .histograms
@@ -284,33 +276,30 @@ fn unsummed(report: &Report) -> (Drawn, Plot) {
         share: Share::OfSamples,
     };
     let how = "The run holds no summary; these are the histograms that it had logged.".to_owned();
-    let figure = ccdf::figure(&curves, &options);
-    (drawn("ccdf-logged", &options.title, how, figure, true), Plot::Ccdf { curves, options })
+    let Figure { svg, table } = ccdf::figure(&curves, &options);
+    let section = drawn("ccdf-logged", &options.title, how, svg, true);
+    (with_table(section, table), Plot::Ccdf { curves, options })
 }
 
 /// Share of the elapsed time in gaps of at least x (Figure 8 of the PAM paper).
-fn wasted(report: &Report) -> (Drawn, Plot) {
+fn wasted(report: &Report) -> (Section, Plot) {
     let run = report.run;
     let mut curves = Vec::new();
-    let mut head = vec![String::new(), "elapsed".to_owned(), "in all gaps".to_owned()];
     let lengths = [1_000_u64, 10_000, 100_000, 1_000_000];
-    head.extend(lengths.map(|ns| format!("of at least {}", whylate_model::Nanos(ns))));
-    let mut rows = Vec::new();
+    let names = lengths.map(|ns| format!("of at least {}", whylate_model::Nanos(ns)));
+    let head: Vec<&str> = ["", "elapsed", "in all gaps"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str))
+        .collect();
+    let caption = "Share of the elapsed time in gaps, the loop's own period included";
+    let mut table = doc::Table::new(caption, &head);
     for gaps in &run.gaps {
         let Some(pooled) = report.histograms.get(&gaps.series) else { continue };
         let curve = time_curve(run, gaps, pooled);
-        let at = |ns: u64| {
-            let elapsed = elapsed_ns(run, gaps);
-            let share = curve_share(pooled, ns, elapsed);
-            crate::numbers::percent(share)
-        };
-        let mut cells = vec![
-            report.run.thread_name(gaps),
-            gaps.end.since(gaps.start).to_nanos(run.clock.hz).to_string(),
-            at(0),
-        ];
-        cells.extend(lengths.map(at));
-        rows.push(cells);
+        let elapsed = elapsed_ns(run, gaps);
+        let at = |ns: u64| Value::Share(curve_share(pooled, ns, elapsed));
+        let cells = [run.thread_name(gaps).into(), Value::Time(elapsed), at(0)];
+        table.row(cells.into_iter().chain(lengths.map(at)));
         curves.push(curve);
     }
     let total = curves.len();
@@ -325,9 +314,7 @@ fn wasted(report: &Report) -> (Drawn, Plot) {
         share_of: "of the elapsed time in gaps".to_owned(),
         share: Share::OfTime,
     };
-    let mut figure = ccdf::figure(&curves, &options);
-    let caption = "Share of the elapsed time in gaps, the loop's own period included".to_owned();
-    figure.table = Table { caption, head, rows: measured::capped(rows, 64), left: Vec::new() };
+    let svg = ccdf::figure(&curves, &options).svg;
     let mut how =
         "Up: the share of the elapsed time that was spent in gaps of at least the length \
                    below. A percentile over gaps weighs one of 64ms like one of 100ns; this does \
@@ -337,7 +324,8 @@ fn wasted(report: &Report) -> (Drawn, Plot) {
     if total > curves.len() {
         let _ = write!(how, " Drawn are the {MOST_CURVES} CPUs that lost most.");
     }
-    (drawn("wasted", &options.title, how, figure, true), Plot::Ccdf { curves, options })
+    let section = drawn("wasted", &options.title, how, svg, true);
+    (with_table(section, table), Plot::Ccdf { curves, options })
 }
 
 fn elapsed_ns(run: &Run, gaps: &GapSummary) -> f64 {
@@ -379,7 +367,7 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
     }
 }
 
-fn over_time(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
+fn over_time(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     let mut how = "Above: the share of each stretch of time that was lost, by the cause of its \
                    gaps. Strip below: grey is time that the thread had. A gap at least one column \
                    wide fills it from its start to its end; shorter ones fill the share of their \
@@ -407,11 +395,11 @@ fn over_time(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
             crate::numbers::count(timeline.left_out)
         );
     }
-    let figure = timeline::figure(timeline, "Gaps over time");
-    (drawn("timeline", heading, how, figure, true), Plot::Timeline)
+    let Figure { svg, table } = timeline::figure(timeline, "Gaps over time");
+    (with_table(drawn("timeline", heading, how, svg, true), table), Plot::Timeline)
 }
 
-fn bars(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
+fn bars(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     let totals = causes::totals(run);
     let mut bars: Vec<Bar> = totals
         .iter()
@@ -427,16 +415,18 @@ fn bars(run: &Run, timeline: &Timeline) -> (Drawn, Plot) {
         let label = format!("{} others", totals.len() - MOST_BARS);
         bars.push(Bar { label, share, colour: None });
     }
-    let mut figure = shares::figure(&bars, "Lost time by cause", "of the lost time");
-    figure.table = causes::table(run);
+    let svg = shares::figure(&bars, "Lost time by cause", "of the lost time").svg;
     let how =
         "Each part of each gap counts for what took it; numbers in brackets are those of the \
                timeline's colours."
             .to_owned();
-    (drawn("causes", "Who took it", how, figure, false), Plot::Still)
+    let mut section = drawn("causes", "Who took it", how, svg, false);
+    section.blocks.extend(causes::blocks(run, Where::Page));
+    section.blocks.extend(causes::findings(run).into_iter().flatten());
+    (section, Plot::Still)
 }
 
-fn moving(run: &Run) -> (Drawn, Plot) {
+fn moving(run: &Run) -> (Section, Plot) {
     let mut lines = Vec::new();
     for series in &run.series {
         let Some(blocks) = &series.stationarity else { continue };
@@ -451,11 +441,12 @@ fn moving(run: &Run) -> (Drawn, Plot) {
         }
     }
     lines.truncate(64);
-    let figure = blocks::figure(&lines, "p50 and p99 by block of time");
+    let Figure { svg, table } = blocks::figure(&lines, "p50 and p99 by block of time");
     let how = "Ten equal blocks of time. A small p says that the percentile moved with time \
                (Mann-Kendall): then one number for the whole run hides something."
         .to_owned();
-    (drawn("blocks", "Did it change during the run?", how, figure, true), Plot::Blocks(lines))
+    let section = drawn("blocks", "Did it change during the run?", how, svg, true);
+    (with_table(section, table), Plot::Blocks(lines))
 }
 
 /// Points for the script, of each of so many curves.

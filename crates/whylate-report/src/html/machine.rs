@@ -1,72 +1,49 @@
 //! How far to trust the clock, what the evidence was, and what the host is.
 
-use serde::Serialize;
 use whylate_model::CpuList;
 use whylate_model::run::{ClockFacts, FrequencySource, Run};
 
-use super::measured::capped;
-use crate::numbers::{count, percent};
-use crate::svg::{Table, resolution_label};
-use crate::terminal::trust;
+use crate::doc::{Block, Fold, Section, Table};
+use crate::evidence;
+use crate::numbers::{Value, count};
+use crate::svg::resolution_label;
 
 /// Rows of a table: the knobs of a host are some hundred.
 const MOST_ROWS: usize = 200;
 /// Counters of /proc shown.
 const MOST_COUNTERS: usize = 16;
 
-/// The tables of the page's last sections.
-#[derive(Debug, Serialize)]
-pub(super) struct Machine {
-    line: String,
-    recorded: Option<String>,
-    words: Table,
-    sources: Option<Table>,
-    offsets: Option<Table>,
-    evidence: Vec<String>,
-    counters: Option<Table>,
-    host: Table,
-    knobs: Table,
-    settings: Table,
-    command: String,
-    version: String,
-}
-
-pub(super) fn of(run: &Run) -> Machine {
-    let host = &run.host;
-    let machine = match &host.hypervisor {
-        Some(name) => format!("virtual machine ({name})"),
-        None => "bare metal".to_owned(),
+/// How far to trust the clock, and what the host is.
+pub(super) fn sections(run: &Run) -> [Section; 2] {
+    let mut trust = vec![Block::Table(words(run))];
+    trust.extend([sources(&run.clock), offsets(&run.clock)].map(Block::Table));
+    let said = evidence::evidence(run).into_iter().chain(evidence::undigested(run));
+    trust.extend([Block::Heading("Evidence".to_owned()), Block::Items(said.collect())]);
+    trust.push(Block::Table(counters(run)));
+    let knobs = pairs("Its settings, as read back", run.host.knobs.iter());
+    let settings = pairs("Settings, as used", run.settings.iter());
+    let fold = |heading: String, table| {
+        Block::Fold(Fold { heading, gap: None, blocks: vec![Block::Table(table)] })
     };
-    Machine {
-        line: format!(
-            "{}, {}, {} CPUs, {machine}, Linux {}",
-            host.hostname,
-            host.cpu_model,
-            host.cpus_online.len(),
-            host.kernel,
-        ),
-        recorded: run.clock.anchors.first().map(|anchor| utc(anchor.realtime_ns)),
-        words: words(run),
-        sources: sources(&run.clock),
-        offsets: offsets(&run.clock),
-        evidence: evidence(run),
-        counters: counters(run),
-        host: fingerprint(run),
-        knobs: knobs(run),
-        settings: pairs("Settings, as used", run.settings.iter()),
-        command: run.command_line.join(" "),
-        version: run.tool_version.clone(),
-    }
+    let host = vec![
+        Block::Table(fingerprint(run)),
+        fold(format!("{} settings of the host", run.host.knobs.len()), knobs),
+        fold("Settings of the run".to_owned(), settings),
+        Block::Code("Command line".to_owned(), vec![run.command_line.join(" ")]),
+    ];
+    [
+        Section::new("trust", "How far to trust the clock and these numbers", trust),
+        Section::new("host", "Fingerprint", host),
+    ]
 }
 
 /// The three words with this run's values, and what each means.
 fn words(run: &Run) -> Table {
     let clock = &run.clock;
-    let mut table =
-        Table::new("Resolution, precision and accuracy", &["", "of this run", "what it means"]);
-    table.left = vec![1, 2];
+    let head = ["", "of this run", "what it means"];
+    let mut table = Table::new("Resolution, precision and accuracy", &head).words(&[1, 2]);
     let mut row = |word: &str, value: String, means: &str| {
-        table.rows.push(vec![word.to_owned(), value, means.to_owned()]);
+        table.row([word.to_owned(), value, means.to_owned()]);
     };
     row(
         "resolution",
@@ -158,104 +135,53 @@ fn accuracy(clock: &ClockFacts, merged: bool) -> String {
     }
 }
 
-fn sources(clock: &ClockFacts) -> Option<Table> {
+fn sources(clock: &ClockFacts) -> Table {
     let head = ["source", "MHz", "bound", "difference", "independent"];
-    let mut table = Table::new(format!("Frequency of the counter ({})", clock.counter), &head);
-    table.left = vec![4];
-    let row = |source: &FrequencySource| {
+    let caption = format!("Frequency of the counter ({})", clock.counter);
+    let mut table = Table::new(caption, &head).words(&[4]).most(MOST_ROWS);
+    for source in &clock.sources {
         let bound = source.bound_ppm;
-        vec![
+        table.row([
             source.name.clone(),
             format!("{:.6}", source.hz.0 / 1e6),
             bound.map_or("not stated".to_owned(), |ppm| format!("{ppm:.3}ppm")),
             format!("{:+.3}ppm", source.difference_ppm),
             if source.independent { "yes" } else { "no" }.to_owned(),
-        ]
-    };
-    table.rows = capped(clock.sources.iter().map(row).collect(), MOST_ROWS);
-    (!clock.sources.is_empty()).then_some(table)
+        ]);
+    }
+    table
 }
 
-fn offsets(clock: &ClockFacts) -> Option<Table> {
+fn offsets(clock: &ClockFacts) -> Table {
     let head = ["CPU", "against", "offset", "at the end", "bound"];
-    let mut table = Table::new("Offsets between the counters of CPUs, in ticks", &head);
-    let rows = clock.cross_cpu.iter().map(|offset| {
-        vec![
-            offset.cpu.to_string(),
-            offset.reference.to_string(),
-            format!("{:+}", offset.offset_ticks),
-            offset.offset_ticks_at_end.map_or("-".to_owned(), |ticks| format!("{ticks:+}")),
-            offset.bound.0.to_string(),
-        ]
-    });
-    table.rows = capped(rows.collect(), MOST_ROWS);
-    (!clock.cross_cpu.is_empty()).then_some(table)
+    let mut table =
+        Table::new("Offsets between the counters of CPUs, in ticks", &head).most(MOST_ROWS);
+    for offset in &clock.cross_cpu {
+        let at_end = offset.offset_ticks_at_end.map(|ticks| format!("{ticks:+}"));
+        table.row([
+            offset.cpu.to_string().into(),
+            offset.reference.to_string().into(),
+            format!("{:+}", offset.offset_ticks).into(),
+            Value::from(at_end),
+            offset.bound.0.to_string().into(),
+        ]);
+    }
+    table
 }
 
-fn evidence(run: &Run) -> Vec<String> {
-    let mut lines = Vec::new();
-    match &run.evidence.trace {
-        None if run.is_merged() => lines.push(
-            "Causes are those of the recordings; each has its evidence in its own run.".to_owned(),
-        ),
-        None => lines.push(
-            "Causes come from what the thread knows by itself; there is no kernel trace."
-                .to_owned(),
-        ),
-        Some(trace) => {
-            let inside = match trace.events_measured {
-                0 => "none".to_owned(),
-                all => percent(trace.events_in_gaps as f64 / all as f64),
-            };
-            lines.push(format!(
-                "Kernel trace on clock {}: {} events of measured CPUs, {inside} of them inside \
-                 recorded gaps, {} lost; {} events elsewhere.",
-                trace.clock,
-                count(trace.events_measured),
-                count(trace.lost),
-                count(trace.events_elsewhere),
-            ));
-            if let (Some(with), Some(without)) = (trace.lost_share_with, trace.lost_share_without) {
-                lines.push(format!(
-                    "Tracing itself: lost share {} with it, {} without, interleaved{}.",
-                    percent(with),
-                    percent(without),
-                    trust::difference(trace),
-                ));
-            }
-            if !trace.missing.is_empty() {
-                lines.push(format!("Not on this kernel: {}.", trace.missing.join(", ")));
-            }
-        }
-    }
-    let rseq = if run.evidence.rseq { "passed its self-test" } else { "was not used" };
-    if !run.is_merged() {
-        lines.push(format!("The rseq word {rseq}."));
-    }
-    if let Some(steal) = run.evidence.steal_ns {
-        lines.push(format!(
-            "Steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick.",
-            steal / 1e6
-        ));
-    }
-    if let Some(smi) = run.evidence.smi_count {
-        lines.push(format!("System management interrupts: {smi}."));
-    }
-    if let Some(cost) = run.clock.gap_recording_ns {
-        lines.push(format!("Recording one gap costs {cost:.0}ns (median), outside the gap."));
-    }
-    lines
-}
-
-fn counters(run: &Run) -> Option<Table> {
+fn counters(run: &Run) -> Table {
     let mut deltas: Vec<_> = run.evidence.proc_deltas.iter().filter(|d| d.count > 0).collect();
     deltas.sort_by_key(|delta| std::cmp::Reverse(delta.count));
-    let mut table = Table::new("Counters of /proc over the run", &["counter", "CPU", "increase"]);
-    let rows = deltas
-        .iter()
-        .map(|delta| vec![delta.name.clone(), delta.cpu.to_string(), count(delta.count)]);
-    table.rows = capped(rows.collect(), MOST_COUNTERS);
-    (!deltas.is_empty()).then_some(table)
+    let head = ["counter", "CPU", "increase"];
+    let mut table = Table::new("Counters of /proc over the run", &head).most(MOST_COUNTERS);
+    for delta in deltas {
+        table.row([
+            Value::from(delta.name.as_str()),
+            delta.cpu.to_string().into(),
+            Value::Count(delta.count),
+        ]);
+    }
+    table
 }
 
 fn fingerprint(run: &Run) -> Table {
@@ -276,28 +202,15 @@ fn fingerprint(run: &Run) -> Table {
     pairs("The host", rows.iter().map(|(name, value)| (name, value)))
 }
 
-fn knobs(run: &Run) -> Table {
-    let knobs: Vec<(&String, String)> =
-        run.host.knobs.iter().map(|(name, knob)| (name, knob.to_string())).collect();
-    pairs("Its settings, as read back", knobs.iter().map(|(name, value)| (name, value)))
-}
-
 fn pairs<'a, K: ToString + 'a, V: ToString + 'a>(
     caption: &str,
     pairs: impl Iterator<Item = (&'a K, &'a V)>,
 ) -> Table {
-    let mut table = Table::new(caption, &["", ""]);
-    table.left = vec![1];
-    let rows = pairs.map(|(name, value)| vec![name.to_string(), value.to_string()]);
-    table.rows = capped(rows.collect(), MOST_ROWS);
+    let mut table = Table::new(caption, &["", ""]).words(&[1]).most(MOST_ROWS);
+    for (name, value) in pairs {
+        table.row([name.to_string(), value.to_string()]);
+    }
     table
-}
-
-/// The time of day of a wall time: `08:21:58.123456`.
-pub(super) fn time_of_day(realtime_ns: u64) -> String {
-    let date = utc(realtime_ns);
-    let time = date.split(' ').nth(1).unwrap_or_default();
-    format!("{time}.{:06}", realtime_ns % 1_000_000_000 / 1_000)
 }
 
 /// A wall time as `2026-11-21 08:21:58 UTC`.
@@ -341,7 +254,6 @@ mod tests {
             assert_eq!(utc(seconds * 1_000_000_000 + 999_999_999), date);
         }
         assert!(utc(u64::MAX).starts_with("2554-"));
-        assert_eq!(time_of_day(1_795_251_718_000_123_999), "09:01:58.000123");
     }
 
     #[test]

@@ -9,18 +9,14 @@
 //! of a run directory cannot be read is named on the page; the rest is shown.
 
 mod breakdown;
-mod causes;
 mod data;
 mod events;
 mod figures;
 mod histograms;
 mod machine;
-mod measured;
-mod origins;
-mod predicted;
+mod page;
 #[cfg(test)]
 mod set;
-mod template;
 #[cfg(test)]
 mod tests;
 mod worst;
@@ -99,7 +95,7 @@ fn cells(directory: &RunDir) -> Result<Vec<PathBuf>, ModelError> {
 
 /// Writes the page to a file; see [`whylate_model::output`].
 pub fn write_to(directory: &RunDir, run: &Run, path: &Path) -> Result<(), ReportError> {
-    put(path, &render(directory, run)?)
+    put(path, &render(directory, run))
 }
 
 /// Puts a page where it belongs.
@@ -112,8 +108,9 @@ pub(crate) fn put(path: &Path, page: &str) -> Result<(), ReportError> {
 ///
 /// Reads the histograms and the single gaps of the directory; what it cannot read of them becomes a
 /// note on the page.
-pub fn render(directory: &RunDir, run: &Run) -> Result<String, ReportError> {
-    template::page(&read(directory, &run.as_shown()))
+#[must_use]
+pub fn render(directory: &RunDir, run: &Run) -> String {
+    page::page(&read(directory, &run.as_shown()))
 }
 
 /// The figures of what a run found of context switches, for a page that shows several runs.

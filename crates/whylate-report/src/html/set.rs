@@ -16,7 +16,7 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
 #[test]
 fn the_page_of_a_set_has_its_deadlines_its_trace_and_its_switches() {
     let run = set();
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert!(page.contains(&crate::answer(&run)), "the answer is missing");
     insta::assert_snapshot!(section(&page, "threads"));
     let trace = section(&page, "trace");
@@ -38,12 +38,12 @@ fn the_page_of_a_set_has_its_deadlines_its_trace_and_its_switches() {
 #[test]
 fn without_blocks_the_page_says_so_and_has_the_rest() {
     let (_home, directory) = empty();
-    let page = render(&directory, &set()).unwrap();
+    let page = render(&directory, &set());
     assert!(page.contains("there is no execution trace: the run directory holds no block"));
     assert!(!page.contains("id=\"trace\"") && !page.contains("id=\"switches\""));
     assert!(section(&page, "threads").contains("CPU time of each thread"));
 
-    let page = render(&sample(), &merged()).unwrap();
+    let page = render(&sample(), &merged());
     assert!(page.contains("there is no execution trace: a sum of recordings"));
     assert!(!page.contains("id=\"trace\""));
 }
@@ -59,7 +59,7 @@ fn hostile_names_of_threads_stay_text() {
         thread.reservation = Some(hostile.to_owned());
         thread.closure = Closure::Broken(hostile.to_owned());
     }
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert_eq!(page.matches("<script>").count(), 2, "uPlot and our own");
     assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}') && !page.contains('\0'));
     assert!(section(&page, "threads").contains("&lt;script&gt;alert(1)"));
@@ -72,7 +72,7 @@ fn a_thousand_threads_stay_within_the_page() {
     run.threads = (0..1_024)
         .map(|number| ThreadSummary { name: format!("thread-{number}"), ..one.clone() })
         .collect();
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert!(page.len() < 500_000, "{} bytes", page.len());
     assert!(section(&page, "threads").contains("more, in run.json"));
 }

@@ -43,7 +43,7 @@ fn holding(values: &[u64]) -> (TempDir, RunDir, Run) {
 
 #[test]
 fn the_page_of_a_recorded_run_has_all_its_parts() {
-    let page = render(&sample(), &recorded()).unwrap();
+    let page = render(&sample(), &recorded());
     for part in [
         "id=\"warnings\"",
         "id=\"measured\"",
@@ -65,10 +65,10 @@ fn the_page_of_a_recorded_run_has_all_its_parts() {
     assert!(page.contains(&crate::answer(&recorded())), "the answer is missing");
     assert!(page.len() < 300_000, "{} bytes", page.len());
     let figures = page.matches("<figure").count();
-    assert_eq!(figures, 5);
-    // A table beside each figure, and a picture for each of the longest gaps.
+    // One for each of the longest gaps among them, and a table beside each.
+    assert_eq!(figures, 5 + recorded().worst.len());
     assert!(page.matches("<table>").count() > figures);
-    assert_eq!(page.matches("<svg class=").count(), figures + recorded().worst.len());
+    assert_eq!(page.matches("<svg class=").count(), figures);
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
 }
 
@@ -82,10 +82,10 @@ fn row_after<'a>(page: &'a str, text: &str) -> &'a str {
 #[test]
 fn times_count_from_the_start_of_the_measurement() {
     let run = recorded();
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert!(!page.contains("epoch"), "a time that counts from the epoch");
     let at = run.worst[0].start.since(run.gaps[0].start).to_nanos(run.clock.hz).0 as f64 / 1e9;
-    assert!(row_after(&page, "id=\"worst\"").contains(&format!(">{at:.6}s<")), "{at}");
+    assert!(row_after(&page, "id=\"worst\"").contains(&format!(">{at:.6}s ")), "{at}");
     let timeline = &page[page.find("id=\"timeline\"").unwrap()..];
     assert!(timeline.contains(">time since the start of the measurement</text>"));
     let ticks: Vec<&str> = timeline.split("class=\"tick mid").skip(1).take(3).collect();
@@ -95,7 +95,7 @@ fn times_count_from_the_start_of_the_measurement() {
 #[test]
 fn each_percentile_has_the_number_of_samples_it_is_worth() {
     let run = recorded();
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     let row = row_after(&page, "id=\"ccdf-gaps\"");
     let worth = |q: &whylate_model::series::Quantile| crate::numbers::count(q.n_eff as u64);
     let supported: Vec<_> = run.series[0].quantiles.iter().filter(|q| q.value.is_some()).collect();
@@ -108,7 +108,7 @@ fn each_percentile_has_the_number_of_samples_it_is_worth() {
 
 #[test]
 fn accuracy_without_an_independent_source_is_unknown() {
-    let page = render(&sample(), &recorded()).unwrap();
+    let page = render(&sample(), &recorded());
     assert!(page.contains("unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW"));
 }
 
@@ -147,7 +147,7 @@ fn a_sum_of_recordings_has_their_numbers_and_no_timeline() {
         command_line: Vec::new(),
     };
     let merged = crate::merge::merge(&request, &into).unwrap();
-    let page = render(&RunDir::open(&into).unwrap(), &merged.run).unwrap();
+    let page = render(&RunDir::open(&into).unwrap(), &merged.run);
     assert!(!page.contains("id=\"timeline\"") && !page.contains("id=\"blocks\""));
     assert!(page.contains("The sum of 2 recordings") && page.contains("has no timeline"));
     for name in ["host-one", "host-two"] {
@@ -174,7 +174,7 @@ fn a_matrix_shows_its_cells_in_one_figure() {
     run.causes.clear();
     run.worst.clear();
     run.segments.clear();
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(!page.contains("summaries alone") && !page.contains("percentiles alone"));
     assert!(page.contains("<code>pinned-fifo/report.html</code>"));
     let lost = row_after(&page, "Gaps over time: lost time");
@@ -197,19 +197,19 @@ fn the_page_of_a_killed_run_is_of_its_last_checkpoint() {
     let later = std::fs::read_to_string(other.path().join("histograms.hlog")).unwrap();
     let line = later.lines().find(|line| line.starts_with("Tag=")).unwrap();
     std::io::Write::write_all(&mut log, format!("{line}\n").as_bytes()).unwrap();
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(page.contains("1 interval of the histogram log not drawn"), "no note");
     assert!(!page.contains("the histogram log holds"), "more than all");
     assert_eq!(read(&directory, &run).histograms.get("gap-cpu1").unwrap().all.len(), 2);
     run.state = RunState::Complete;
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(page.contains("the histogram log holds 5 of the 2 samples"));
 }
 
 #[test]
 fn the_page_asks_nothing_of_the_network() {
     // The address in the head of uPlot is that of its source.
-    let page = render(&sample(), &recorded()).unwrap().replace(template::UPLOT, "");
+    let page = render(&sample(), &recorded()).replace(page::UPLOT, "");
     assert!(page.contains(r#"content="default-src &#39;none&#39;; style-src"#), "no policy");
     for way in ["src=\"", "@import", "url(", "http://", "https://", "<iframe", "<object", "<base"] {
         assert!(!page.contains(way), "{way} in the page");
@@ -244,8 +244,8 @@ fn hostile_texts_stay_texts() {
     run.causes[0].cause = cause.clone();
     run.worst[0].cause = cause.clone();
     run.worst[0].parts[0].cause = cause;
-    let page = render(&sample(), &run).unwrap();
-    let own = render(&sample(), &recorded()).unwrap();
+    let page = render(&sample(), &run);
+    let own = render(&sample(), &recorded());
     for tag in ["<script", "<img", "<style", "<!--", "</style", "</script"] {
         assert_eq!(page.matches(tag).count(), own.matches(tag).count(), "{tag}");
     }
@@ -260,7 +260,7 @@ fn hostile_texts_stay_texts() {
 fn none_one_two_and_equal_samples_make_a_page() {
     for values in [&[][..], &[800], &[800, 90_000], &[5_000; 60]] {
         let (_home, directory, run) = holding(values);
-        let page = render(&directory, &run).unwrap();
+        let page = render(&directory, &run);
         assert!(page.contains("id=\"ccdf-gaps\"") && !page.contains("NaN"), "{values:?}");
     }
 }
@@ -268,7 +268,7 @@ fn none_one_two_and_equal_samples_make_a_page() {
 #[test]
 fn a_directory_without_anything_but_its_run_is_shown_with_what_is_missing() {
     let (_home, directory) = empty();
-    let page = render(&directory, &recorded()).unwrap();
+    let page = render(&directory, &recorded());
     assert!(page.contains("figures rest on summaries alone"));
     assert!(page.contains("listed in run.json and missing"));
     assert!(page.contains("percentiles alone"));
@@ -283,7 +283,7 @@ fn truncated_files_are_named_and_the_rest_is_shown() {
         content.truncate(content.len() * 2 / 3);
         std::fs::write(directory.path().join(name), content).unwrap();
     }
-    let page = render(&directory, &recorded()).unwrap();
+    let page = render(&directory, &recorded());
     assert!(page.contains("figures lack what cannot be read"), "histograms");
     assert!(page.contains("the timeline lacks a segment"), "segment");
     assert!(page.contains("<svg") && !page.contains("percentiles alone"));
@@ -303,9 +303,9 @@ fn a_killed_run_without_any_summary_shows_what_it_logged() {
     run.gaps.clear();
     run.causes.clear();
     run.worst.clear();
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(
-        page.contains("This run did not end") && page.contains("these are its last checkpoint")
+        page.contains("this run did not end") && page.contains("these are its last checkpoint")
     );
     assert!(page.contains("id=\"ccdf-logged\"") && page.contains("id=\"timeline\""));
     assert!(page.contains("nothing was measured"));
@@ -322,11 +322,11 @@ fn a_run_of_nonsense_numbers_is_shown_and_does_not_panic() {
     run.worst[0].length = whylate_model::Nanos(u64::MAX);
     run.worst[1].parts.clear();
     run.series[0].resolution_ns = f64::NAN;
-    render(&sample(), &run).unwrap();
+    assert!(render(&sample(), &run).ends_with("</html>\n"));
     run.clock.hz = whylate_model::Hertz(f64::NAN);
     run.clock.epoch = whylate_model::Ticks(u64::MAX);
     run.clock.anchors.clear();
-    render(&sample(), &run).unwrap();
+    assert!(render(&sample(), &run).ends_with("</html>\n"));
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_thousand_of_everything_stays_within_the_page() {
     run.worst = copies(1_000).map(|_| run.worst[0].clone()).collect();
     run.warnings = copies(1_000).map(|n| Warning::RseqUnusable { reason: n }).collect();
     run.senders = copies(1_000).map(|_| run.senders[0].clone()).collect();
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert!(page.len() < 500_000, "{} bytes", page.len());
 }
 
@@ -363,7 +363,7 @@ fn a_report_is_whole_or_not_there() {
 #[test]
 fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
     let mut run = recorded();
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert!(!page.contains("Load beside it"));
     run.loads.push(whylate_model::load::LoadFacts {
         load: "net".to_owned(),
@@ -377,7 +377,7 @@ fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
         ended_early: false,
         notes: Vec::new(),
     });
-    let page = render(&sample(), &run).unwrap();
+    let page = render(&sample(), &run);
     assert!(page.contains("Load beside it") && page.contains("1000 Mbit/s"));
     assert!(!page.contains("<b>over</b>"));
 }
@@ -385,7 +385,7 @@ fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
 #[test]
 fn a_page_of_several_backends_has_a_row_and_an_interval_of_each_and_why_one_is_missing() {
     let (_home, directory) = empty();
-    let page = render(&directory, &crate::backends::tests::planted()).unwrap();
+    let page = render(&directory, &crate::backends::tests::planted());
     for part in ["id=\"backends\"", "xdp spin", "udp spin again", "not measured", "CAP_NET_RAW"] {
         assert!(page.contains(part), "no `{part}` on the page");
     }
@@ -397,7 +397,7 @@ fn a_calibration_and_a_device_have_their_sections_with_a_figure_and_tables() {
     let (_home, directory) = empty();
     let mut run = recorded();
     run.calibration = Some(Box::new(crate::calibration::tests::calibration()));
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     for part in [
         "id=\"calibrated\"",
         "less the path of 3.20us: trusted up to p99",
@@ -409,7 +409,7 @@ fn a_calibration_and_a_device_have_their_sections_with_a_figure_and_tables() {
     assert_eq!(error_figures(&run).len(), 1);
     run.calibration = None;
     run.device = Some(Box::new(crate::device::tests::device()));
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     for part in
         ["id=\"device\"", "what the box itself wrote down", "store-and-forward", "2 ports into p4"]
     {
@@ -489,7 +489,7 @@ fn numbers_beyond_trust_are_marked_grey_and_explained_on_the_page() {
     let mut run = crate::trusted::tests::calibrated(Some(99.0));
     run.segments.clear();
     run.worst.clear();
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(page.contains("<td class=\"beyond\">~60.0us</td>"), "no grey p99.9");
     assert!(page.contains("<td>20.0us</td>"), "p99 is not as it was");
     assert!(page.contains("rtt: grey, and marked ~, is what lies beyond p99"));
@@ -498,10 +498,10 @@ fn numbers_beyond_trust_are_marked_grey_and_explained_on_the_page() {
     if let Some(trust) = run.flows[0].trust.as_mut() {
         trust.stale = Some("kernel was 6.12.1 and is 6.12.2".to_owned());
     }
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(page.contains("STALE: kernel was 6.12.1 and is 6.12.2. Calibrate again."));
     assert!(page.contains("<td class=\"beyond\">~60.0us</td>"), "it is grey all the same");
     run.flows[0].trust = None;
-    let page = render(&directory, &run).unwrap();
+    let page = render(&directory, &run);
     assert!(!page.contains("class=\"beyond\"") && !page.contains("curve faint"));
 }

@@ -1,21 +1,18 @@
 //! The longest gaps with their parts and events.
 
-use minijinja::Value;
-use serde::Serialize;
-use whylate_model::cause::{Cause, WorstGap};
-use whylate_model::{Hertz, Ticks, TicksDelta};
+use whylate_model::Ticks;
+use whylate_model::cause::WorstGap;
 
+use super::Report;
 use super::events;
-use super::machine::time_of_day;
-use super::template::raw;
-use super::{Report, measured};
+use crate::causes;
+use crate::doc::{self, Block, Fold, Section, Table};
 use crate::numbers::count;
-use crate::svg::Table;
 use crate::svg::gap::{self, Mark, Picture};
 use crate::svg::shares::numbered;
 use crate::timeline::start_of;
 
-/// Rows of the table.
+/// Gaps that may have a picture.
 const MOST_GAPS: usize = 64;
 /// Parts and events shown of one gap.
 const MOST_PARTS: usize = 48;
@@ -23,29 +20,9 @@ const MOST_EVENTS: usize = 48;
 /// Bytes for single gaps with their parts and events: a quarter of the page.
 const MOST_BYTES: usize = 120_000;
 
-/// The section of the page.
-#[derive(Debug, Serialize)]
-pub(super) struct Shown {
-    table: Option<Table>,
-    gaps: Vec<Detail>,
-    /// Gaps without a picture of their own.
-    more: usize,
-}
-
-/// One gap on the page.
-#[derive(Debug, Serialize)]
-struct Detail {
-    heading: String,
-    svg: Value,
-    parts: Table,
-    events: Table,
-    left_out: Option<String>,
-    evidence: String,
-}
-
 /// The section, and what the script draws on the timeline.
 pub(super) struct All {
-    pub(super) shown: Shown,
+    pub(super) section: Option<Section>,
     pub(super) pictures: Vec<OnTimeline>,
 }
 
@@ -60,14 +37,13 @@ pub(super) struct OnTimeline {
 
 pub(super) fn of(report: &Report) -> All {
     let run = report.run;
-    let mut gaps = Vec::new();
+    let mut blocks = vec![Block::Table(causes::longest(run))];
     let mut pictures = Vec::new();
     let mut bytes = 0;
     for (index, gap) in run.worst.iter().take(MOST_GAPS).enumerate() {
-        let detail = detail(report, index, gap);
-        let cells = |table: &Table| table.rows.iter().flatten().map(|c| c.len() + 9).sum::<usize>();
-        bytes += detail.0.svg.as_str().map_or(0, str::len) * 3 / 2;
-        bytes += cells(&detail.0.parts) + cells(&detail.0.events);
+        let picture = picture(report, index, gap);
+        let (fold, taken) = detail(index, gap, &picture);
+        bytes += taken;
         if bytes > MOST_BYTES && index > 0 {
             break;
         }
@@ -77,113 +53,48 @@ pub(super) fn of(report: &Report) -> All {
         });
         if let Some(lane) = lane {
             let start_ns = since_start(report, gap.start);
-            pictures.push(OnTimeline { index, lane, start_ns, picture: detail.1 });
+            pictures.push(OnTimeline { index, lane, start_ns, picture });
         }
-        gaps.push(detail.0);
+        blocks.push(Block::Fold(fold));
     }
-    let more = run.worst.len() - gaps.len();
-    let table = (!run.worst.is_empty()).then(|| table(report));
-    All { shown: Shown { table, gaps, more }, pictures }
-}
-
-fn table(report: &Report) -> Table {
-    let head = ["", "at", "UTC", "length", "CPU", "cause", "parts"];
-    let mut table = Table::new("Each with what its parts took, by cause", &head);
-    table.left = vec![5, 6];
-    let rows = report.run.worst.iter().enumerate().map(|(index, gap)| {
-        let wall = report.run.clock.realtime_ns(gap.start);
-        vec![
-            (index + 1).to_string(),
-            format!("{:.6}s", since_start(report, gap.start) / 1e9),
-            wall.map_or("-".to_owned(), time_of_day),
-            gap.length.to_string(),
-            cpus(gap),
-            cause(gap),
-            parts(gap, report.run.clock.hz),
-        ]
-    });
-    table.rows = measured::capped(rows.collect(), MOST_GAPS);
-    table
-}
-
-pub(super) fn cause(gap: &WorstGap) -> String {
-    match gap.rule {
-        Some(rule) => format!("{} ({rule})", gap.cause),
-        None => gap.cause.to_string(),
+    let more = run.worst.len() + 1 - blocks.len();
+    if more > 0 {
+        blocks.push(Block::How(format!("Parts and events of {more} more are in run.json.")));
     }
-}
-
-/// The causes that took most of a gap, with what they took: `host 3.98ms in 2 parts`.
-fn parts(gap: &WorstGap, hz: Hertz) -> String {
-    let mut sums: Vec<(&Cause, TicksDelta, usize)> = Vec::new();
-    for part in &gap.parts {
-        match sums.iter_mut().find(|(cause, ..)| **cause == part.cause) {
-            Some((_, length, times)) => {
-                *length = *length + part.length;
-                *times += 1;
-            }
-            None => sums.push((&part.cause, part.length, 1)),
-        }
-    }
-    sums.sort_by_key(|(_, length, _)| std::cmp::Reverse(*length));
-    let words = sums.iter().take(3).map(|(cause, length, times)| {
-        let length = length.to_nanos(hz);
-        if *times == 1 {
-            format!("{cause} {length}")
-        } else {
-            format!("{cause} {length} in {times} parts")
-        }
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-pub(super) fn cpus(gap: &WorstGap) -> String {
-    if gap.cpu_before == gap.cpu_after {
-        gap.cpu_before.to_string()
-    } else {
-        format!("{} to {}", gap.cpu_before, gap.cpu_after)
-    }
+    let section = Section::new("worst", "The longest gaps", blocks);
+    All { section: (!run.worst.is_empty()).then_some(section), pictures }
 }
 
 fn since_start(report: &Report, at: Ticks) -> f64 {
     at.since(start_of(report.run)).to_nanos(report.run.clock.hz).0 as f64
 }
 
-fn detail(report: &Report, index: usize, gap: &WorstGap) -> (Detail, Picture) {
-    let picture = picture(report, index, gap);
-    let mut parts = Table::new("Parts, in order", &["at", "length", "what", "sent by"]);
-    parts.left = vec![2, 3];
-    parts.rows = gap
-        .parts
-        .iter()
-        .zip(&picture.parts)
-        .map(|(part, drawn)| {
-            vec![
-                nanos(drawn.from_ns),
-                nanos(drawn.length_ns),
-                numbered(drawn.colour, &drawn.label),
-                part.sender.as_ref().map_or(String::new(), ToString::to_string),
-            ]
-        })
-        .collect();
-    let mut events = Table::new("Events, in order", &["at", "CPU", "what"]);
-    events.left = vec![2];
-    events.rows = gap
-        .events
-        .iter()
-        .zip(&picture.events)
-        .map(|(event, mark)| vec![nanos(mark.at_ns), event.cpu.to_string(), mark.label.clone()])
-        .collect();
+/// A gap with its picture, parts and events, and how many bytes of the page it takes.
+fn detail(index: usize, gap: &WorstGap, picture: &Picture) -> (Fold, usize) {
+    let mut parts =
+        Table::new("Parts, in order", &["at", "length", "what", "sent by"]).words(&[2, 3]);
+    for (part, drawn) in gap.parts.iter().zip(&picture.parts) {
+        parts.row([
+            nanos(drawn.from_ns),
+            nanos(drawn.length_ns),
+            numbered(drawn.colour, &drawn.label),
+            part.sender.as_ref().map_or(String::new(), ToString::to_string),
+        ]);
+    }
+    let mut events = Table::new("Events, in order", &["at", "CPU", "what"]).words(&[2]);
+    for (event, mark) in gap.events.iter().zip(&picture.events) {
+        events.row([nanos(mark.at_ns), event.cpu.to_string(), mark.label.clone()]);
+    }
     let missing = (gap.parts.len() - parts.rows.len(), gap.events.len() - events.rows.len());
-    let detail = Detail {
-        heading: picture.title.clone(),
-        svg: raw(&gap::svg(&picture)),
-        parts,
-        events,
-        left_out: left_out(missing),
-        evidence: evidence(gap),
+    let how: Vec<String> = [evidence(gap)].into_iter().chain(left_out(missing)).collect();
+    let svg = gap::svg(picture);
+    let cells = |table: &Table| {
+        table.rows.iter().flatten().map(|cell| cell.to_string().len() + 9).sum::<usize>()
     };
-    (detail, picture)
+    let bytes = svg.len() * 3 / 2 + cells(&parts) + cells(&events);
+    let drawn = doc::Picture::still(svg, &how.join(" "));
+    let blocks = vec![Block::Figure(drawn), Block::Table(parts), Block::Table(events)];
+    (Fold { heading: picture.title.clone(), gap: Some(index), blocks }, bytes)
 }
 
 /// What of a gap is not on the page; nothing where all is.
@@ -236,7 +147,7 @@ fn picture(report: &Report, index: usize, gap: &WorstGap) -> Picture {
             "Gap {}: {} on CPU {}, {}, at {:.6}s",
             index + 1,
             gap.length,
-            cpus(gap),
+            causes::cpus(gap),
             gap.cause,
             since_start(report, gap.start) / 1e9
         ),

@@ -25,12 +25,12 @@ const COMPARED: &str = "measured: the longest response, from the nominal release
                         longer than R; pessimistic: none came near it; above R: some took longer; not \
                         known: none of those that were done, and others never were.";
 /// What those of the tables of slow jobs mean.
-pub(crate) const LONGEST_GAPS: &str = "Each job that took longer than R is counted under the gap that took most of \
+pub(super) const LONGEST_GAPS: &str = "Each job that took longer than R is counted under the gap that took most of \
                                        its time from its release to its end, or to its deadline where it was never \
                                        done.";
 
 /// What the columns of [`beside_measured`] mean.
-pub(crate) fn how_beside(of: &Prediction) -> &'static str {
+pub(super) fn how_beside(of: &Prediction) -> &'static str {
     if of.tasks.iter().any(|task| judged(task).is_some()) { JUDGED } else { COMPARED }
 }
 
@@ -39,7 +39,7 @@ fn judged(task: &PredictedTask) -> Option<&JudgedJobs> {
 }
 
 /// What was simulated and measured beside the bound of each task.
-pub(crate) fn beside_measured(of: &Prediction) -> Table {
+pub(super) fn beside_measured(of: &Prediction) -> Table {
     let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
     let simulated = shown.iter().any(|task| task.simulated.is_some());
     let measured = shown.iter().any(|task| task.measured.is_some());
@@ -104,7 +104,7 @@ fn verdict(task: &PredictedTask, of: &MeasuredTask) -> String {
 
 /// Of each task, by how much its bound is pessimistic, or the job that the machine took most from and the
 /// first that it does not account for.
-pub(crate) fn told_jobs(of: &Prediction) -> Vec<String> {
+pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
     let mut said = Vec::new();
     for task in of.tasks.iter().take(MOST_TASKS) {
         let Some(judged) = judged(task) else { continue };
@@ -138,17 +138,17 @@ fn taken(of: &MachineTime) -> String {
 }
 
 /// The jobs that took longer than was predicted.
-pub(crate) struct Violations {
+pub(super) struct Violations {
     /// All of them, by what their longest gap is named after.
-    pub(crate) by_cause: Table,
+    pub(super) by_cause: Table,
     /// The first of each task, one by one.
-    pub(crate) first: Table,
+    pub(super) first: Table,
     /// How many more there are, and what is left out.
-    pub(crate) more: Vec<String>,
+    pub(super) more: Vec<String>,
 }
 
 /// None where no job took longer.
-pub(crate) fn violations(of: &Prediction) -> Option<Violations> {
+pub(super) fn violations(of: &Prediction) -> Option<Violations> {
     let over = |task: &'_ &PredictedTask| task.measured.as_ref().is_some_and(|of| of.over > 0);
     let violated: Vec<&PredictedTask> = of.tasks.iter().filter(over).collect();
     if violated.is_empty() {

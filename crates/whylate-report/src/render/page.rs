@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use whylate_model::trust::Level;
+
 use super::{and_more, capped, is_shown, shortened};
 use crate::doc::{Block, Column, Fold, Picture, Section, Table, Where};
 use crate::numbers::Cell;
@@ -55,6 +57,8 @@ impl Html {
             Block::How(text) => self.element("p", "how", text),
             Block::Note(text) => self.element("p", "note", text),
             Block::Items(items) => self.items(items),
+            Block::Code(words, code) => self.code(words, code),
+            Block::Warnings(all) => self.warnings(all),
             Block::Table(table) => self.table(table),
             Block::Figure(picture) => self.figure(picture),
             Block::Fold(fold) => self.fold(fold),
@@ -71,6 +75,34 @@ impl Html {
         items.iter().take(MOST_ITEMS).for_each(|item| self.element("li", "", item));
         if items.len() > MOST_ITEMS {
             self.element("li", "", &and_more(items.len() - MOST_ITEMS));
+        }
+        self.raw("</ul>\n");
+    }
+
+    fn code(&mut self, words: &str, code: &[String]) {
+        let code: Vec<String> =
+            code.iter().map(|one| format!("<code>{}</code>", escaped(&shortened(one)))).collect();
+        let _ = writeln!(
+            self.text,
+            "<p class=\"how\">{}: {}</p>",
+            escaped(&shortened(words)),
+            code.join(", ")
+        );
+    }
+
+    fn warnings(&mut self, all: &[crate::doc::Warning]) {
+        self.raw("<ul class=\"warnings\">\n");
+        for warning in all.iter().take(MOST_ITEMS) {
+            let spoils = if warning.level == Level::Poor { "Spoils trust: " } else { "" };
+            let _ = writeln!(
+                self.text,
+                "<li><strong>{spoils}{}</strong><br>{}</li>",
+                escaped(&shortened(&warning.text)),
+                escaped(&shortened(&warning.advice))
+            );
+        }
+        if all.len() > MOST_ITEMS {
+            self.element("li", "", &and_more(all.len() - MOST_ITEMS));
         }
         self.raw("</ul>\n");
     }
@@ -102,7 +134,9 @@ impl Html {
         let shown: Vec<bool> =
             table.columns.iter().map(|column| is_shown(column.shown, Where::Page)).collect();
         self.raw("<div class=\"scroll\"><table>\n");
-        self.element("caption", "", &table.caption);
+        if !table.caption.is_empty() {
+            self.element("caption", "", &table.caption);
+        }
         if table.columns.iter().any(|column| !column.head.is_empty()) {
             self.raw("<thead><tr>");
             let columns = table.columns.iter().zip(&shown).filter(|(_, shown)| **shown);

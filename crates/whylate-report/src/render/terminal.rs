@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style as Paint};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use whylate_model::Printable;
+use whylate_model::trust::Level;
 
 use super::{and_more, capped, is_shown, shortened};
 use crate::doc::{self, Block, Section, Where};
@@ -140,6 +141,17 @@ impl Page {
             Block::Text(text) | Block::How(text) => self.paragraph(text),
             Block::Note(text) => self.note(text),
             Block::Items(items) => self.items(items),
+            Block::Code(words, code) => self.paragraph(&format!("{words}: {}", code.join(", "))),
+            Block::Warnings(all) => {
+                for warning in all {
+                    match warning.level {
+                        // Nothing to act on: a property of the machine.
+                        Level::Good => self.item(&warning.text),
+                        Level::Limited | Level::Poor => self.note(&warning.text),
+                    }
+                    self.advice(&warning.advice);
+                }
+            }
             Block::Table(table) => self.of(table),
         }
         self.below_heading = false;
@@ -162,8 +174,9 @@ impl Page {
         if table.rows.is_empty() {
             return;
         }
+        let captioned = is_shown(table.captioned, Where::Terminal);
         let is_told = self.heading.take().is_some_and(|above| above == table.caption);
-        if table.caption.is_empty() && !self.below_heading {
+        if (table.caption.is_empty() || !captioned) && !self.below_heading {
             self.blank();
         } else if !is_told && !self.below_heading {
             self.section(&table.caption);

@@ -1,9 +1,11 @@
 //! Documents of every shape, on a terminal and on a page: hostile names, no rows, one, a thousand.
 
+use whylate_model::trust::Level;
+
 use super::page::{self, Html};
 use super::terminal::Page;
 use super::*;
-use crate::doc::{Block, Fold, Picture, Section, Table};
+use crate::doc::{Block, Fold, Picture, Section, Table, Warning};
 use crate::terminal::Style;
 
 /// Everything a text field can hold that neither a terminal nor a page may.
@@ -40,6 +42,8 @@ fn everywhere(text: &str) -> Section {
         Block::How(said()),
         Block::Note(said()),
         Block::Items(vec![said()]),
+        Block::Code(said(), vec![said()]),
+        Block::Warnings(vec![Warning { text: said(), advice: said(), level: Level::Poor }]),
         Block::Table(table.clone()),
         Block::Figure(Picture { svg: String::new(), how: said(), plot: Some(said()) }),
         Block::Fold(Fold { heading: said(), gap: None, blocks: vec![Block::Table(table)] }),
@@ -57,7 +61,7 @@ fn hostile_text_stays_text_wherever_it_stands() {
         !page.contains("<script") && !page.contains("<img") && !page.contains("</style"),
         "{page}"
     );
-    assert_eq!(page.matches("&lt;script&gt;").count(), 20, "{page}");
+    assert_eq!(page.matches("&lt;script&gt;").count(), 24, "{page}");
     let screen = on_a_terminal(&everywhere(HOSTILE));
     assert!(!screen.chars().any(|letter| letter.is_control() && letter != '\n'), "{screen:?}");
     assert!(!screen.contains('\u{202e}'), "{screen:?}");
@@ -108,7 +112,7 @@ fn of_a_thousand_rows_the_first_are_shown_and_the_others_counted() {
 
 #[test]
 fn a_heading_is_said_once_and_columns_stand_where_they_belong() {
-    let table = rows(1).page_from(2);
+    let table = rows(1).page_columns(&[2]);
     let blocks = vec![
         Block::Heading("Numbers".to_owned()),
         Block::Table(table),

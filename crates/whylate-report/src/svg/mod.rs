@@ -27,8 +27,6 @@ mod tail_axis;
 pub mod working_sets;
 mod writer;
 
-use serde::Serialize;
-
 pub(crate) use axis::resolution_label;
 pub(crate) use writer::escaped;
 
@@ -48,7 +46,7 @@ pub struct Figure {
 }
 
 /// A table of text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     /// What it shows, in a few words.
     pub caption: String,

@@ -3,9 +3,9 @@
 use whylate_model::Printable;
 use whylate_model::delay::DelayLine;
 
-use super::{Percentiles, Style};
+use super::{Style, residence};
 use crate::delay;
-use crate::numbers::count;
+use crate::doc::Block;
 use crate::render::terminal::Page;
 
 /// All of it.
@@ -21,44 +21,15 @@ pub fn render(of: &DelayLine, style: Style) -> String {
     ));
     page.paragraph(&delay::answer(of));
     page.blocks(&delay::blocks(of));
-    times(&mut page, of, style.percentiles);
+    let times = residence::table(delay::TIMES, &delay::times(of), style.percentiles);
+    if !times.rows.is_empty() {
+        page.blocks(&Block::explained(times, delay::READ_TIMES));
+    }
     for warning in &of.warnings {
         page.note(&warning.to_string());
         page.advice(&warning.advice());
     }
     page.finish()
-}
-
-fn times(page: &mut Page, of: &DelayLine, columns: Percentiles) {
-    let all = delay::times(of);
-    if all.is_empty() {
-        return;
-    }
-    page.section(delay::TIMES);
-    let wanted: Vec<f64> = columns.percents().collect();
-    let names = wanted.iter().map(|percent| format!("p{percent}"));
-    let head = ["direction", "n", "min"].map(str::to_owned).into_iter().chain(names);
-    let head: Vec<String> = head.chain(["max".to_owned()]).collect();
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|(name, times)| {
-            let value = |percent: &f64| {
-                let same = |known: f64| (known - percent).abs() < 1e-9;
-                let found = times.percentiles.iter().find(|one| same(one.percent));
-                found
-                    .and_then(|one| one.value)
-                    .map_or_else(|| format!("> {}", times.max), |value| value.to_string())
-            };
-            [name.clone(), count(times.samples), times.min.to_string()]
-                .into_iter()
-                .chain(wanted.iter().map(value))
-                .chain([times.max.to_string()])
-                .collect()
-        })
-        .collect();
-    page.table(&head, &rows, &[0]);
-    page.paragraph(delay::READ_TIMES);
 }
 
 #[cfg(test)]

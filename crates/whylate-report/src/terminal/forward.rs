@@ -3,9 +3,9 @@
 use whylate_model::forward::Forward;
 use whylate_model::{Nanos, Printable};
 
-use super::{Percentiles, Style};
+use super::{Percentiles, Style, residence};
+use crate::doc::Block;
 use crate::forward;
-use crate::numbers::count;
 use crate::render::terminal::Page;
 
 /// All of it.
@@ -28,31 +28,8 @@ pub fn render(of: &Forward, style: Style) -> String {
 fn residences(page: &mut Page, of: &Forward, columns: Percentiles) {
     let all = forward::residences(of);
     let Some((_, first)) = all.first() else { return };
-    page.section(forward::stayed(of));
-    let wanted: Vec<f64> = columns.percents().collect();
-    let names = wanted.iter().map(|percent| format!("p{percent}"));
-    let head = ["direction", "n", "min"].map(str::to_owned).into_iter().chain(names);
-    let head: Vec<String> = head.chain(["max".to_owned()]).collect();
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|(name, residence)| {
-            let value = |percent: &f64| {
-                let same = |known: f64| (known - percent).abs() < 1e-9;
-                let found = residence.percentiles.iter().find(|one| same(one.percent));
-                found
-                    .and_then(|one| one.value)
-                    .map_or_else(|| format!("> {}", residence.max), |value| value.to_string())
-            };
-            [name.clone(), count(residence.samples), residence.min.to_string()]
-                .into_iter()
-                .chain(wanted.iter().map(value))
-                .chain([residence.max.to_string()])
-                .collect()
-        })
-        .collect();
-    page.table(&head, &rows, &[0]);
-    page.paragraph(forward::read_residence(of));
+    let table = residence::table(forward::stayed(of), &all, columns);
+    page.blocks(&Block::explained(table, forward::read_residence(of)));
     page.paragraph(&format!(
         "Resolution {}; the counter's frequency is known to {:.2} ppm.",
         Nanos(first.resolution_ns.ceil() as u64),

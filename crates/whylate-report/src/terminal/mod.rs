@@ -1,7 +1,6 @@
 //! The report on a terminal: at most 80 columns, colour never the only sign.
 
 pub mod calibrate;
-mod causes;
 pub mod compare;
 pub mod configuration;
 pub mod delay;
@@ -9,27 +8,24 @@ pub mod device;
 pub mod doctor;
 pub mod execution;
 pub mod forward;
-mod gaps;
 pub mod lab;
-pub(crate) mod loads;
-mod origins;
 pub mod paper;
 mod percentiles;
 pub mod reflect;
+mod residence;
 pub(crate) mod rta;
-mod selftest;
-mod series;
 mod threads;
-pub(crate) mod trust;
 
-use whylate_model::run::{Run, RunState, Verdict};
+use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::{Level, Trust};
 
-use crate::doc::Where;
+use crate::doc::{Block, Where};
 use crate::render::terminal::Page;
 use crate::switch_cost::{self, Pictures};
-use crate::{backends, breakdown, calibration, flows, reflected, wake};
-pub(crate) use causes::{cells as cause_cells, denominator};
+use crate::{
+    backends, breakdown, calibration, causes, evidence, flows, gaps, loads, origins, prediction,
+    reflected, selftest, sentence, series, wake,
+};
 pub use percentiles::Percentiles;
 pub use rta::render_prediction;
 pub use threads::Traced;
@@ -64,7 +60,8 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let run = &run.as_shown();
     let mut page = Page::new(style);
     head(&mut page, run);
-    series::table(&mut page, run, style.percentiles);
+    let percents: Vec<f64> = style.percentiles.percents().collect();
+    page.blocks(&series::blocks(run, &percents));
     let compared = run.backends.as_deref();
     page.sections(compared.map(|found| backends::section(run, found, None)));
     page.sections(flows::section(run));
@@ -76,8 +73,8 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
         [calibration::section(run, Where::Terminal), crate::device::section(run, Where::Terminal)];
     page.sections(found.into_iter().flatten());
     page.sections(wake::section(run));
-    loads::sections(&mut page, run);
-    rta::sections(&mut page, run);
+    page.sections(loads::section(run));
+    page.sections(prediction::section(run));
     if let Some(section) = crate::threads::section(run) {
         page.write(&section);
         if let Some(traced) = traced {
@@ -86,49 +83,27 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     }
     let found = run.switch_cost.iter();
     page.sections(found.flat_map(|found| switch_cost::sections(found, Pictures::default())));
-    gaps::sections(&mut page, run);
-    causes::sections(&mut page, run);
-    selftest::sections(&mut page, run);
-    if run.is_merged() {
-        origins::sections(&mut page, run);
-    } else {
-        trust::sections(&mut page, run);
+    page.blocks(&gaps::blocks(run, Where::Terminal));
+    page.sections(causes::sections(run));
+    page.blocks(&selftest::blocks(run));
+    page.sections(origins::section(run));
+    if !run.is_merged() {
+        page.write(&evidence::section(run));
     }
-    trust::undigested(&mut page, run);
+    page.blocks(
+        &Block::items(evidence::undigested(run).into_iter().collect())
+            .into_iter()
+            .collect::<Vec<_>>(),
+    );
     verdict(&mut page, run);
     page.finish()
 }
 
 fn head(page: &mut Page, run: &Run) {
-    let host = &run.host;
-    let machine = match &host.hypervisor {
-        Some(name) => format!("virtual machine ({name})"),
-        None => "bare metal".to_owned(),
-    };
     page.title(&run.question);
     page.paragraph(&crate::answer(run));
-    page.paragraph(&format!(
-        "{}, {}, {} CPUs, {machine}, Linux {}; whylate {}",
-        host.hostname,
-        host.cpu_model,
-        host.cpus_online.len(),
-        host.kernel,
-        run.tool_version,
-    ));
-    if run.command_line.iter().any(|word| word == "--quick") {
-        page.note(match run.switch_cost {
-            Some(_) => "a quick run: shorter and fewer trials than usual, so intervals are wider",
-            None => "a quick run: a tenth of the usual time, so less is known about the tail",
-        });
-    }
-    match run.state {
-        RunState::Complete => {}
-        RunState::Stopped => page.note("stopped early: everything up to then is here"),
-        RunState::Running => page.note(
-            "this run did not end: it was killed, or is still going on; what follows is its last \
-             checkpoint",
-        ),
-    }
+    page.paragraph(&sentence::machine(run));
+    page.blocks(&sentence::notes(run).into_iter().map(Block::Note).collect::<Vec<_>>());
 }
 
 fn verdict(page: &mut Page, run: &Run) {

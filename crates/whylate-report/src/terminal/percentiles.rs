@@ -23,7 +23,7 @@ impl Default for Percentiles {
 
 impl Percentiles {
     /// In percent, ascending.
-    pub(super) fn percents(self) -> impl Iterator<Item = f64> {
+    pub(crate) fn percents(self) -> impl Iterator<Item = f64> {
         self.chosen.into_iter().flatten().map(|index| PERCENTS[usize::from(index)])
     }
 }

@@ -1,45 +1,18 @@
-//! A prediction on a terminal, and what was simulated and measured beside it.
+//! A prediction alone, on a terminal.
 
-use whylate_model::prediction::{
-    DemandTest, MeasuredTask, PredictedPolicy, PredictedResponse, PredictedTask, Prediction,
-    WorstJob,
-};
-use whylate_model::run::Run;
-use whylate_model::{Nanos, Printable};
+use whylate_model::prediction::Prediction;
 
 use super::Style;
-use crate::numbers::{ABSENT, count, percent, time};
-use crate::prediction::{LONGEST_GAPS, beside_measured, how_beside, told_jobs, violations};
+use crate::prediction;
 use crate::render::terminal::Page;
-use crate::svg::Table;
 
-/// Tasks with a row each; the others are in the JSON.
-const MOST_ROWS: usize = 256;
-/// Slow jobs that are told one by one.
-const MOST_JOBS: usize = 16;
-
-/// What the columns of the first table mean.
-const PREDICTED: &str = "C: what a job asks for at most; T: period; D: deadline; R: the longest \
-                         response, from the nominal release and from the actual arrival; slack: D \
-                         less R.";
-/// A prediction alone, before or without a run.
+/// A prediction, before or without a run.
 #[must_use]
-pub fn render_prediction(prediction: &Prediction, style: Style) -> String {
+pub fn render_prediction(of: &Prediction, style: Style) -> String {
     let mut page = Page::new(style);
-    let tasks = prediction.tasks.len();
-    page.title(&question(tasks));
-    tell(&mut page, prediction, "Predicted response times");
+    page.title(&question(of.tasks.len()));
+    page.write(&prediction::alone(of));
     page.finish()
-}
-
-/// The sections of a run that was predicted.
-pub(super) fn sections(page: &mut Page, run: &Run) {
-    let Some(prediction) = &run.prediction else { return };
-    tell(page, prediction, "Predicted response times");
-    if let Some(again) = &prediction.with_measured_jitter {
-        jitter(page, prediction);
-        tell(page, again, "Predicted again with the release jitter that was measured");
-    }
 }
 
 fn question(tasks: usize) -> String {
@@ -49,237 +22,14 @@ fn question(tasks: usize) -> String {
     }
 }
 
-fn answer(of: &Prediction) -> String {
-    let by = match of.policy {
-        PredictedPolicy::FixedPriority => "with fixed priorities",
-        PredictedPolicy::EarliestDeadline => "under earliest deadline first",
-        PredictedPolicy::Reservations => "inside their reservations",
-    };
-    let load = match percent(of.utilisation) {
-        all if all == "100%" && of.utilisation > 1.0 => "just over 100%".to_owned(),
-        load => load,
-    };
-    let refused = of.admission.is_some_and(|test| !test.admitted);
-    let said = match of.feasible {
-        _ if of.utilisation > 1.0 => "deadlines will be missed",
-        _ if refused => "nothing is promised, for the kernel does not admit them",
-        Some(true) => "all deadlines are met",
-        Some(false) => "deadlines may be missed",
-        None => "it is not known whether deadlines are met, for the search ended at its limit",
-    };
-    format!("By analysis {by}, {said}; the tasks ask for {load} of the CPU.")
-}
-
-fn tell(page: &mut Page, of: &Prediction, title: &str) {
-    page.section(title);
-    page.paragraph(&answer(of));
-    predicted(page, of);
-    for said in particulars(of) {
-        page.item(&said);
-    }
-    of.notes.iter().for_each(|note| page.note(note));
-    if of.tasks.iter().any(|task| task.simulated.is_some() || task.measured.is_some()) {
-        let measured = of.tasks.iter().any(|task| task.measured.is_some());
-        page.section(if measured {
-            "Predicted beside measured"
-        } else {
-            "Predicted beside simulated"
-        });
-        beside(page, of);
-        longest_gaps(page, of);
-    }
-}
-
-/// A column that is there only where some task has it.
-type Get = fn(&PredictedTask) -> Nanos;
-
-fn predicted(page: &mut Page, of: &Prediction) {
-    let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
-    let any = |get: Get| shown.iter().any(|task| get(task).0 > 0);
-    let optional: [(&str, Get); 3] = [
-        ("jitter", |task| task.jitter),
-        ("delay", |task| task.delay),
-        ("blocking", |task| task.blocking),
-    ];
-    let optional: Vec<_> = optional.into_iter().filter(|(_, get)| any(*get)).collect();
-    let by_priority = shown.iter().any(|task| task.priority.is_some());
-    let each = shown.iter().any(|task| task.response.is_some());
-    let mut head = vec!["task"];
-    head.extend(by_priority.then_some("prio"));
-    head.extend(["C", "T", "D"]);
-    head.extend(optional.iter().map(|(name, _)| *name));
-    if each {
-        head.extend(["R nominal", "R actual", "slack"]);
-    }
-    let row = |task: &PredictedTask| {
-        let mut row = vec![Printable(&task.name).to_string()];
-        if by_priority {
-            row.push(task.priority.map_or("-".to_owned(), |priority| priority.to_string()));
-        }
-        row.extend([task.execution, task.period, task.deadline].map(|time| time.to_string()));
-        row.extend(optional.iter().map(|(_, get)| get(task).to_string()));
-        if each {
-            row.extend(response(task));
-        }
-        row
-    };
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
-    page.table(&head, &rows, &[]);
-    if of.tasks.len() > shown.len() {
-        page.item(&format!("{} more are in the JSON", of.tasks.len() - shown.len()));
-    }
-    if each {
-        page.paragraph(PREDICTED);
-    }
-}
-
-fn response(task: &PredictedTask) -> [String; 3] {
-    let same = |text: &str| [text.to_owned(), text.to_owned(), "-".to_owned()];
-    match task.response {
-        Some(PredictedResponse::Bounded { nominal, actual }) => {
-            let slack = task.slack_ns.map_or(ABSENT.to_owned(), |ns| time(ns as f64));
-            [nominal.to_string(), actual.to_string(), slack]
-        }
-        Some(PredictedResponse::Unbounded) => same("unbounded"),
-        Some(PredictedResponse::Undecided) => same("not found"),
-        None => same("-"),
-    }
-}
-
-/// What there is to say of the whole set.
-fn particulars(of: &Prediction) -> Vec<String> {
-    let mut said = Vec::new();
-    said.extend(of.assignment.as_ref().map(|by| format!("priorities: {}", Printable(by))));
-    said.extend(of.overheads.as_ref().map(|costs| {
-        let tick = match (costs.tick, costs.tick_period) {
-            (Some(cost), Some(period)) => format!(", a tick of {cost} each {period}"),
-            _ => String::new(),
-        };
-        let from = Printable(&costs.from);
-        format!("overheads: two switches of {} for each job{tick}; {from}", costs.switch)
-    }));
-    said.extend(of.demand.map(|test| match test {
-        DemandTest::Feasible { busy, deadlines } => {
-            let deadlines = count(deadlines);
-            format!(
-                "demand never exceeds the time: {deadlines} deadlines in a busy period of {busy}"
-            )
-        }
-        DemandTest::Infeasible { window, demand } => {
-            format!("in a window of {window} deadlines ask for {demand}")
-        }
-        DemandTest::Overloaded => "demand exceeds the CPU in the long run".to_owned(),
-        DemandTest::Undecided => "the demand test ended at its limit".to_owned(),
-    }));
-    said.extend(of.admission.map(|test| {
-        let (reserved, limit) = (percent(test.reserved), percent(test.limit));
-        let is = if test.admitted { "admitted" } else { "NOT admitted" };
-        format!("reserved {reserved} of a limit of {limit}: {is}")
-    }));
-    said.extend(of.simulation.as_ref().map(|of| {
-        let cut = if of.cut { "; it was ended by its limit" } else { "" };
-        let (patterns, events) = (count(of.patterns), count(of.events));
-        let s = if of.patterns == 1 { "" } else { "s" };
-        let seed = of.seed;
-        format!("simulated: {patterns} pattern{s} of releases, {events} events, seed {seed}{cut}")
-    }));
-    said
-}
-
-fn beside(page: &mut Page, of: &Prediction) {
-    let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];
-    print(page, &beside_measured(of));
-    if shown.iter().any(|task| task.measured.is_some()) {
-        page.paragraph(how_beside(of));
-    }
-    for said in told_jobs(of) {
-        page.item(&said);
-    }
-    let worst = |task: &'_ PredictedTask| {
-        let job = task.measured.as_ref()?.worst.as_ref()?;
-        Some(slowest(&task.name, job))
-    };
-    shown.iter().filter_map(worst).take(MOST_JOBS).for_each(|said| page.item(&said));
-    for task in shown.iter().take(MOST_JOBS) {
-        let never = task.measured.as_ref().map_or(0, |of| of.never_done);
-        if never > 0 {
-            let (name, never) = (Printable(&task.name), count(never));
-            page.item(&format!(
-                "task {name}: jobs not done though their deadline was over: {never}"
-            ));
-        }
-    }
-}
-
-/// The gap behind each job that took longer than was predicted.
-fn longest_gaps(page: &mut Page, of: &Prediction) {
-    let Some(found) = violations(of) else { return };
-    for table in [&found.by_cause, &found.first] {
-        if !table.rows.is_empty() {
-            page.section(&table.caption);
-            print(page, table);
-        }
-    }
-    found.more.iter().for_each(|said| page.item(said));
-    page.paragraph(LONGEST_GAPS);
-}
-
-fn print(page: &mut Page, table: &Table) {
-    let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-    page.table(&head, &table.rows, &table.left);
-}
-
-fn slowest(task: &str, of: &WorstJob) -> String {
-    let gap = match &of.gap {
-        Some(gap) => {
-            let cause = gap.cause.as_deref().unwrap_or("nobody looked why");
-            format!("; its longest gap took {}: {}", gap.length, Printable(cause))
-        }
-        None => "; no gap of it is stored".to_owned(),
-    };
-    format!(
-        "task {}: job {} took {}; it did not have {}{gap}",
-        Printable(task),
-        of.job,
-        of.response,
-        crate::threads::taken(&of.taken)
-    )
-}
-
-/// How late releases were.
-fn jitter(page: &mut Page, of: &Prediction) {
-    let rows: Vec<Vec<String>> = of
-        .tasks
-        .iter()
-        .take(MOST_ROWS)
-        .filter_map(|task| {
-            let MeasuredTask { releases, .. } = task.measured.as_ref()?;
-            let of = (*releases)?;
-            Some(vec![
-                Printable(&task.name).to_string(),
-                count(of.n),
-                of.least.to_string(),
-                of.p999.map_or("-".to_owned(), |time| time.to_string()),
-                of.jitter.to_string(),
-            ])
-        })
-        .collect();
-    page.section("Release jitter");
-    page.table(&["task", "releases", "least late", "p99.9", "jitter"], &rows, &[]);
-    page.paragraph(
-        "Lateness of each arrival against its nominal release; p99.9 and jitter, the largest, count \
-         from the least.",
-    );
-}
-
 #[cfg(test)]
 mod tests {
-    use whylate_model::Ticks;
     use whylate_model::prediction::{
-        AboveJob, Comparison, JobVerdict, JudgedJobs, MachineCause, MachineTime, OverBy, OverCause,
-        OverJob, ReleaseJitter, WorstJobGap,
+        AboveJob, Comparison, JobVerdict, JudgedJobs, MachineCause, MachineTime, MeasuredTask,
+        OverBy, OverCause, OverJob, PredictedResponse, ReleaseJitter, WorstJob, WorstJobGap,
     };
     use whylate_model::threads::TakenFrom;
+    use whylate_model::{Nanos, Ticks};
 
     use super::*;
     use crate::prediction::tests::predicted;
@@ -311,22 +61,6 @@ mod tests {
         for said in ["deadlines may be missed", "-2.00ms", "8.00ms", "15.0us each 4.00ms"] {
             assert!(text.contains(said), "{said}: {text}");
         }
-    }
-
-    #[test]
-    fn a_set_that_asks_for_more_than_the_cpu_will_miss_deadlines() {
-        let mut of = predicted(&[4]);
-        (of.feasible, of.utilisation) = (Some(false), 1.14);
-        let said = answer(&of);
-        assert!(said.contains("deadlines will be missed; the tasks ask for 114%"), "{said}");
-        of.utilisation = 8_000_001.0 / 8e6;
-        assert!(answer(&of).contains("ask for just over 100% of the CPU"), "{}", answer(&of));
-        of.utilisation = 0.99;
-        assert!(answer(&of).contains("deadlines may be missed"), "{}", answer(&of));
-        let (reserved, limit) = (1.18, 0.95);
-        of.admission =
-            Some(whylate_model::prediction::Admission { reserved, limit, admitted: false });
-        assert!(answer(&of).contains("does not admit them"), "{}", answer(&of));
     }
 
     #[test]
@@ -414,7 +148,7 @@ mod tests {
         let text = crate::render(&run, Style::default());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let directory = crate::execution::recorded::tests::sample();
-        let (text, page) = (unwrapped(&text), crate::html::render(&directory, &run).unwrap());
+        let (text, page) = (unwrapped(&text), crate::html::render(&directory, &run));
         for said in [
             "4.00ms 4.00ms 6.00ms 1,000 5 2 1",
             "the machine took most of job 3, which took 6.00ms: L = 2.00ms, of which hypervisor 1.80ms",

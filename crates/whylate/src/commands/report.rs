@@ -28,7 +28,7 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
             super::print(&run, traced, options.format, options.percentiles)?;
         }
         Some(file) if file.as_os_str() == "-" => {
-            let page = html::render(&directory, &run)?;
+            let page = html::render(&directory, &run);
             out::with(|out| out.write_all(page.as_bytes()))?;
         }
         Some(file) => html::write_to(&directory, &run, file)?,

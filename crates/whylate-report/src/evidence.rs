@@ -1,58 +1,67 @@
 //! How far the numbers can be trusted: the clock, the evidence, the warnings.
 
 use whylate_model::run::{ClockFacts, Run, TraceFacts};
-use whylate_model::trust::Level;
 
+use crate::doc::{Block, Section};
 use crate::numbers::{count, percent};
-use crate::render::terminal::Page;
 
 /// Rows of /proc counters shown.
 const MOST_COUNTERS: usize = 8;
 
-pub(super) fn sections(page: &mut Page, run: &Run) {
-    page.section("How far to trust it");
-    clock(page, &run.clock);
+/// The section of a terminal; the page has tables of the clock, and warnings in a place of their own.
+pub(crate) fn section(run: &Run) -> Section {
+    let mut said = clock(&run.clock);
+    said.extend(evidence(run));
+    said.extend(counters(run));
+    Section::new("trust", "How far to trust it", vec![Block::Items(said), warnings(run)]).headed()
+}
+
+/// What to be warned of.
+pub(crate) fn warnings(run: &Run) -> Block {
+    Block::Warnings(run.warnings.iter().map(Into::into).collect())
+}
+
+/// What is known of causes, and of what else happened.
+pub(crate) fn evidence(run: &Run) -> Vec<String> {
+    let recording = run.clock.gap_recording_ns;
+    let mut said: Vec<String> = recording
+        .map(|ns| format!("recording one gap costs {ns:.0}ns (median), outside the gap"))
+        .into_iter()
+        .collect();
     match &run.evidence.trace {
-        Some(trace) => evidence_a(page, trace),
-        None => page.item("causes from what the thread knows by itself; no kernel trace"),
-    }
-    let rseq = if run.evidence.rseq { "passed its self-test" } else { "not used" };
-    page.item(&format!("rseq word: {rseq}"));
-    if let Some(steal) = run.evidence.steal_ns {
-        page.item(&format!(
-            "steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick",
-            steal / 1e6
-        ));
-    }
-    if let Some(smi) = run.evidence.smi_count {
-        page.item(&format!("system management interrupts: {smi}"));
-    }
-    counters(page, run);
-    for warning in &run.warnings {
-        match warning.level() {
-            // Nothing to act on: a property of the machine.
-            Level::Good => page.item(&warning.to_string()),
-            Level::Limited | Level::Poor => page.note(&warning.to_string()),
+        Some(trace) => said.extend(traced(trace)),
+        None if run.is_merged() => said.push(
+            "causes are those of the recordings; each has its evidence in its own run".to_owned(),
+        ),
+        None => {
+            said.push("causes from what the thread knows by itself; no kernel trace".to_owned());
         }
-        page.advice(&warning.advice());
     }
+    if !run.is_merged() {
+        let rseq = if run.evidence.rseq { "passed its self-test" } else { "not used" };
+        said.push(format!("rseq word: {rseq}"));
+    }
+    said.extend(run.evidence.steal_ns.map(|ns| {
+        format!("steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick", ns / 1e6)
+    }));
+    said.extend(run.evidence.smi_count.map(|n| format!("system management interrupts: {n}")));
+    said
 }
 
 /// Files of which nobody can say whether they are as they were recorded.
-pub(super) fn undigested(page: &mut Page, run: &Run) {
+pub(crate) fn undigested(run: &Run) -> Option<String> {
     let files = &run.files.undigested;
-    if let Some(last) = files.last() {
-        let those = match files.len() {
-            1 => last.clone(),
-            2 => files.join(" and "),
-            several => format!("{} and {} more", files[0], several - 1),
-        };
-        page.item(&format!("no digest was kept of {those}: a change of them is not noticed"));
-    }
+    let those = match files.as_slice() {
+        [] => return None,
+        [one] => one.clone(),
+        [one, other] => format!("{one} and {other}"),
+        [first, others @ ..] => format!("{first} and {} more", others.len()),
+    };
+    Some(format!("no digest was kept of {those}: a change of them is not noticed"))
 }
 
-fn clock(page: &mut Page, clock: &ClockFacts) {
-    page.item(&format!(
+fn clock(clock: &ClockFacts) -> Vec<String> {
+    let mut said = vec![format!(
         "clock: {} at {:.6} MHz +- {:.3} ppm; resolution {:.2}ns; one read costs {:.1}ns (min \
          {:.1}ns)",
         clock.counter,
@@ -61,10 +70,10 @@ fn clock(page: &mut Page, clock: &ClockFacts) {
         clock.resolution_ns,
         clock.read_cost_median_ns,
         clock.read_cost_min_ns,
-    ));
+    )];
     for source in &clock.sources {
         let independent = if source.independent { "independent" } else { "not independent" };
-        page.item(&format!(
+        said.push(format!(
             "frequency by {}: {:.6} MHz, {:+.3} ppm, {independent}",
             source.name,
             source.hz.0 / 1e6,
@@ -72,13 +81,13 @@ fn clock(page: &mut Page, clock: &ClockFacts) {
         ));
     }
     if let Some(drift) = clock.drift {
-        page.item(&format!(
+        said.push(format!(
             "drift of the frequency: {:+.4} +- {:.4} ppm per second",
             drift.ppm_per_s, drift.bound_ppm_per_s
         ));
     }
     for offset in &clock.cross_cpu {
-        page.item(&format!(
+        said.push(format!(
             "CPU {} against CPU {}: {:+} ticks +- {} ({:.0}ns): closer stamps have no order",
             offset.cpu,
             offset.reference,
@@ -87,29 +96,27 @@ fn clock(page: &mut Page, clock: &ClockFacts) {
             offset.bound.0 as f64 * 1e9 / clock.hz.0,
         ));
     }
-    if let Some(cost) = clock.gap_recording_ns {
-        page.item(&format!("recording one gap costs {cost:.0}ns (median), outside the gap"));
-    }
+    said
 }
 
-fn evidence_a(page: &mut Page, trace: &TraceFacts) {
+fn traced(trace: &TraceFacts) -> Vec<String> {
     let inside = match trace.events_measured {
         0 => "none".to_owned(),
         all => percent(trace.events_in_gaps as f64 / all as f64),
     };
-    page.item(&format!(
+    let mut said = vec![format!(
         "kernel trace on clock {}: {} events of measured CPUs, {inside} inside recorded gaps, {} \
          lost; {} events elsewhere",
         trace.clock,
         count(trace.events_measured),
         trace.lost,
         count(trace.events_elsewhere),
-    ));
+    )];
     if trace.lost_elsewhere > 0 {
-        page.item(&format!("of the senders' events {} or more were lost", trace.lost_elsewhere));
+        said.push(format!("of the senders' events {} or more were lost", trace.lost_elsewhere));
     }
     if let (Some(with), Some(without)) = (trace.lost_share_with, trace.lost_share_without) {
-        page.item(&format!(
+        said.push(format!(
             "tracing itself: lost share {} with, {} without, interleaved{}",
             percent(with),
             percent(without),
@@ -117,12 +124,13 @@ fn evidence_a(page: &mut Page, trace: &TraceFacts) {
         ));
     }
     if !trace.missing.is_empty() {
-        page.item(&format!("not on this kernel: {}", trace.missing.join(", ")));
+        said.push(format!("not on this kernel: {}", trace.missing.join(", ")));
     }
+    said
 }
 
 /// What tracing costs by the pairs, or that they do not show it; empty where there are none.
-pub(crate) fn difference(trace: &TraceFacts) -> String {
+fn difference(trace: &TraceFacts) -> String {
     let Some(found) = trace.lost_share_difference else { return String::new() };
     let (low, high) = found.interval;
     let points = |share: f64| format!("{:+.3}", share * 100.0);
@@ -134,19 +142,17 @@ pub(crate) fn difference(trace: &TraceFacts) -> String {
     }
 }
 
-fn counters(page: &mut Page, run: &Run) {
+/// What the kernel counted meanwhile; none where it counted nothing.
+fn counters(run: &Run) -> Option<String> {
     let mut deltas: Vec<_> =
         run.evidence.proc_deltas.iter().filter(|delta| delta.count > 0).collect();
     deltas.sort_by_key(|delta| std::cmp::Reverse(delta.count));
-    if deltas.is_empty() {
-        return;
-    }
     let words: Vec<String> = deltas
         .iter()
         .take(MOST_COUNTERS)
         .map(|delta| format!("{} {} (CPU {})", count(delta.count), delta.name, delta.cpu))
         .collect();
-    page.item(&format!("/proc counted: {}", words.join(", ")));
+    (!words.is_empty()).then(|| format!("/proc counted: {}", words.join(", ")))
 }
 
 #[cfg(test)]

@@ -3,71 +3,93 @@
 use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Rate, Run, TimeShare};
 use whylate_model::{Hertz, Nanos};
 
-use crate::numbers::{Cell, Value, count, percent, rate};
-use crate::render::terminal::Page;
+use crate::doc::{Block, Table, Where};
+use crate::numbers::{Cell, Value, count, interval};
 
 /// Threads with a row each; the others are in run.json.
-const MOST_ROWS: usize = 256;
+const MOST_ON_A_TERMINAL: usize = 256;
+const MOST_ON_THE_PAGE: usize = 64;
 /// Up to so many threads have a column of rates with intervals, and a paragraph each.
 const FEW: usize = 2;
 const SEVERAL: usize = 4;
+/// The same of the page, which is wider.
+const FEW_ON_THE_PAGE: usize = 8;
 
-pub(super) fn sections(page: &mut Page, run: &Run) {
+/// How the table is to be read.
+const LOST: &str = "lost: share of the elapsed time in gaps, less the loop's own period; below: noise too \
+                    short to be a gap, as a share of the elapsed time.";
+
+/// What there is to say; nothing where no thread was busy.
+pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     if run.gaps.is_empty() {
-        return;
+        return Vec::new();
     }
-    let shown = &run.gaps[..run.gaps.len().min(MOST_ROWS)];
-    page.section("What a busy thread did not get");
-    let mut rows: Vec<Vec<String>> = shown.iter().map(|gaps| row(run, gaps)).collect();
-    rows.extend(all_cpus(run));
-    let head =
-        ["thread", "elapsed", "gaps", "lost", "95 % interval", "threshold", "period", "below"];
-    page.table(&head, &rows, &[]);
-    if run.gaps.len() > shown.len() {
-        page.item(&format!("{} more are in run.json", run.gaps.len() - shown.len()));
-    }
-    page.paragraph(
-        "lost: share of the elapsed time in gaps, less the loop's own period; below: noise too \
-         short to be a gap, as a share of the elapsed time.",
-    );
-    rates(page, run, shown);
-    time_shares(page, run, shown);
+    let most = if to == Where::Page { MOST_ON_THE_PAGE } else { MOST_ON_A_TERMINAL };
+    let shown = &run.gaps[..run.gaps.len().min(most)];
+    let mut blocks = vec![Block::Table(table(run, shown))];
+    let more = run.gaps.len() - shown.len();
+    blocks.extend((more > 0).then(|| Block::Items(vec![format!("{more} more are in run.json")])));
+    blocks.push(Block::How(LOST.to_owned()));
+    blocks.extend(rates(run, shown, to));
+    blocks.extend(time_shares(run, shown));
     let told = |gaps: &&GapSummary| {
         shown.len() <= SEVERAL
             || gaps.closure != Closure::Holds
             || gaps.dropped + gaps.migrations > 0
     };
-    for gaps in shown.iter().filter(told) {
-        details(page, run, gaps);
-    }
+    let mut details: Vec<String> =
+        shown.iter().filter(told).map(|gaps| details(run, gaps)).collect();
     let quiet = shown.iter().filter(|gaps| !told(gaps)).count();
     if quiet > 0 {
-        page.item(&format!(
+        details.push(format!(
             "{quiet} threads: the closure holds; 0 migrations, 0 records dropped (each in run.json)"
         ));
     }
+    blocks.extend(Block::items(details));
+    blocks
 }
 
-fn row(run: &Run, gaps: &GapSummary) -> Vec<String> {
-    let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
+fn table(run: &Run, shown: &[GapSummary]) -> Table {
+    let head = [
+        "thread",
+        "elapsed",
+        "gaps",
+        "lost",
+        "95 % interval",
+        "threshold",
+        "period",
+        "below",
+        "closure",
+    ];
+    let mut table = Table::new("What a busy thread did not get", &head)
+        .words(&[8])
+        .page_columns(&[8])
+        .most(MOST_ON_A_TERMINAL + 1);
+    for gaps in shown {
+        table.row(row(run, gaps));
+    }
+    table.rows.extend(all_cpus(run));
+    table
+}
+
+fn row(run: &Run, gaps: &GapSummary) -> [Value; 9] {
     let period_ns = gaps.period_ticks * 1e9 / run.clock.hz.0;
-    let interval = gaps
-        .lost_share_interval
-        .map_or("-".to_owned(), |(low, high)| format!("{} .. {}", percent(low), percent(high)));
-    vec![
-        run.thread_name(gaps),
-        elapsed.to_string(),
-        count(gaps.gaps),
-        percent(gaps.lost_share),
-        interval,
-        gaps.threshold.to_nanos(run.clock.hz).to_string(),
-        format!("{period_ns:.2}ns"),
-        percent(gaps.noise_below_threshold),
+    let ends = gaps.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    [
+        run.thread_name(gaps).into(),
+        gaps.end.since(gaps.start).to_nanos(run.clock.hz).into(),
+        Value::Count(gaps.gaps),
+        Value::Share(gaps.lost_share),
+        interval(ends),
+        gaps.threshold.to_nanos(run.clock.hz).into(),
+        format!("{period_ns:.2}ns").into(),
+        Value::Share(gaps.noise_below_threshold),
+        gaps.closure.to_string().into(),
     ]
 }
 
 /// The sum over the CPUs of one measurement, where there are several.
-fn all_cpus(run: &Run) -> Option<Vec<String>> {
+fn all_cpus(run: &Run) -> Option<Vec<Cell>> {
     let pinned = |gaps: &GapSummary| run.thread_name(gaps) == format!("CPU {}", gaps.cpu);
     if run.gaps.len() < 2 || !run.gaps.iter().all(pinned) {
         return None;
@@ -75,60 +97,66 @@ fn all_cpus(run: &Run) -> Option<Vec<String>> {
     let elapsed = |gaps: &GapSummary| gaps.end.since(gaps.start).to_nanos(run.clock.hz).0;
     let all: u64 = run.gaps.iter().map(elapsed).sum();
     let lost: f64 = run.gaps.iter().map(|gaps| gaps.lost_share * elapsed(gaps) as f64).sum();
-    let mut cells = vec![
-        format!("{} CPUs", run.gaps.len()),
-        Nanos(all).to_string(),
-        count(run.gaps.iter().map(|gaps| gaps.gaps).sum()),
-        percent(lost / (all as f64).max(1.0)),
+    let mut cells: Vec<Cell> = vec![
+        format!("{} CPUs", run.gaps.len()).into(),
+        Nanos(all).into(),
+        Value::Count(run.gaps.iter().map(|gaps| gaps.gaps).sum()).into(),
+        Value::Share(lost / (all as f64).max(1.0)).into(),
     ];
-    cells.resize(8, String::new());
+    cells.resize(9, "".into());
     Some(cells)
 }
 
-fn rates(page: &mut Page, run: &Run, shown: &[GapSummary]) {
+/// Gaps per second of at least each length.
+fn rates(run: &Run, shown: &[GapSummary], to: Where) -> Vec<Block> {
     let most = shown.iter().max_by_key(|gaps| gaps.rates.len());
-    let Some(most) = most.filter(|gaps| !gaps.rates.is_empty()) else { return };
+    let Some(most) = most.filter(|gaps| !gaps.rates.is_empty()) else { return Vec::new() };
     let lengths: Vec<Nanos> = most.rates.iter().map(|wanted| wanted.at_least).collect();
-    page.blank();
-    if shown.len() <= FEW {
-        rates_in_columns(page, run, shown, &lengths);
-    } else {
-        rates_in_rows(page, run, shown, &lengths);
+    match to {
+        Where::Page => {
+            let few = &shown[..shown.len().min(FEW_ON_THE_PAGE)];
+            vec![Block::Table(rates_in_columns(run, few, &lengths))]
+        }
+        _ if shown.len() <= FEW => vec![Block::Table(rates_in_columns(run, shown, &lengths))],
+        _ => vec![
+            Block::Table(rates_in_rows(run, shown, &lengths)),
+            Block::Items(vec!["their intervals are on the page and in run.json".to_owned()]),
+        ],
     }
 }
 
 /// A column with intervals for each thread.
-fn rates_in_columns(page: &mut Page, run: &Run, shown: &[GapSummary], lengths: &[Nanos]) {
-    let mut head = vec!["gaps of at least".to_owned()];
-    head.extend(shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps))));
+fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
+    let names: Vec<String> =
+        shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps))).collect();
+    let mut head = vec!["gaps of at least"];
+    head.extend(names.iter().map(String::as_str));
+    let mut table = Table::new("Gaps per second", &head).captioned_on_the_page();
     let with_interval = |found: &Rate| {
         let (low, high) = found.interval;
         let interval = Some((Value::Rate(low), Value::Rate(high)));
-        Cell::from(Value::Rate(found.per_second)).within(interval).to_string()
+        Cell::from(Value::Rate(found.per_second)).within(interval)
     };
-    let row = |length: &Nanos| {
+    for length in lengths {
         let found = shown.iter().map(|gaps| rate_of(gaps, *length));
-        let cells = found.map(|found| found.map_or("-".to_owned(), with_interval));
-        [length.to_string()].into_iter().chain(cells).collect()
-    };
-    let rows: Vec<Vec<String>> = lengths.iter().map(row).collect();
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    page.table(&head, &rows, &[]);
+        let cells = found.map(|of| of.map_or(Value::Absent.into(), with_interval));
+        table.row([Cell::from(*length)].into_iter().chain(cells));
+    }
+    table
 }
 
 /// A row for each thread.
-fn rates_in_rows(page: &mut Page, run: &Run, shown: &[GapSummary], lengths: &[Nanos]) {
-    let mut head = vec!["gaps of at least".to_owned()];
-    head.extend(lengths.iter().map(ToString::to_string));
-    let row = |gaps: &GapSummary| {
+fn rates_in_rows(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
+    let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let mut head = vec!["gaps of at least"];
+    head.extend(names.iter().map(String::as_str));
+    let mut table = Table::new("Gaps per second", &head).captioned_on_the_page();
+    for gaps in shown {
         let found = lengths.iter().map(|length| rate_of(gaps, *length));
-        let cells = found.map(|found| found.map_or("-".to_owned(), |found| rate(found.per_second)));
-        [run.thread_name(gaps)].into_iter().chain(cells).collect()
-    };
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    page.table(&head, &rows, &[]);
-    page.item("their intervals are on the page and in run.json");
+        let cells = found.map(|of| of.map(|of| Value::Rate(of.per_second)).into());
+        table.row([Value::from(run.thread_name(gaps))].into_iter().chain(cells));
+    }
+    table
 }
 
 fn rate_of(gaps: &GapSummary, at_least: Nanos) -> Option<&Rate> {
@@ -136,38 +164,35 @@ fn rate_of(gaps: &GapSummary, at_least: Nanos) -> Option<&Rate> {
 }
 
 /// The time-weighted view: two rows for each thread, for a share of time names its denominator.
-fn time_shares(page: &mut Page, run: &Run, shown: &[GapSummary]) {
+fn time_shares(run: &Run, shown: &[GapSummary]) -> Vec<Block> {
     let most = shown.iter().max_by_key(|gaps| gaps.time_shares.len());
-    let Some(most) = most.filter(|gaps| !gaps.time_shares.is_empty()) else { return };
+    let Some(most) = most.filter(|gaps| !gaps.time_shares.is_empty()) else { return Vec::new() };
     let lengths: Vec<Nanos> = most.time_shares.iter().map(|share| share.at_least).collect();
-    let mut head = vec!["share of time in gaps of at least".to_owned()];
-    head.extend(lengths.iter().map(ToString::to_string));
+    let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+    let mut head = vec!["share of time in gaps of at least"];
+    head.extend(names.iter().map(String::as_str));
     let cells = |gaps: &GapSummary, of: &str, share: fn(&TimeShare) -> f64| {
-        let mut cells = vec![format!("{}, of the {of}", run.thread_name(gaps))];
-        cells.extend(lengths.iter().map(|length| {
+        let name = Value::from(format!("{}, of the {of}", run.thread_name(gaps)));
+        let of_length = |length: &Nanos| {
             let found = gaps.time_shares.iter().find(|share| share.at_least == *length);
-            found.map_or("-".to_owned(), |found| percent(share(found)))
-        }));
-        cells
+            Value::from(found.map(|found| Value::Share(share(found))))
+        };
+        [name].into_iter().chain(lengths.iter().map(of_length)).collect::<Vec<_>>()
     };
-    let rows: Vec<Vec<String>> = shown
-        .iter()
-        .flat_map(|gaps| {
-            let inside = cells(gaps, "time inside readings", |share| share.of_inside);
-            let elapsed = cells(gaps, "elapsed time", |share| share.of_elapsed);
-            [Some(elapsed), (shown.len() <= SEVERAL).then_some(inside)]
-        })
-        .flatten()
-        .collect();
-    page.blank();
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    page.table(&head, &rows, &[]);
-    if shown.len() > SEVERAL {
-        page.item("shares of the time inside readings are in run.json");
+    let mut table = Table::new("Share of time in gaps", &head).captioned_on_the_page();
+    for gaps in shown {
+        table.row(cells(gaps, "elapsed time", |share| share.of_elapsed));
+        if shown.len() <= SEVERAL {
+            table.row(cells(gaps, "time inside readings", |share| share.of_inside));
+        }
     }
+    let others = (shown.len() > SEVERAL).then(|| {
+        Block::Items(vec!["shares of the time inside readings are in run.json".to_owned()])
+    });
+    [Block::Table(table)].into_iter().chain(others).collect()
 }
 
-fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
+fn details(run: &Run, gaps: &GapSummary) -> String {
     let kind = match gaps.loop_kind {
         LoopKind::Chain => "chain",
         LoopKind::Pair => "pair",
@@ -186,7 +211,7 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
     };
     let ns = |ticks: f64| ticks * 1e9 / run.clock.hz.0;
     let counting = gaps.counting.map_or(String::new(), |cost| counting(cost, run.clock.hz));
-    page.item(&format!(
+    format!(
         "{}: {kind} loop, {} iterations, period {:.2}ns ({:.2}ns .. {:.2}ns over {} quiet \
          blocks), threshold {}; {closure}; {} migrations, {} records dropped, {recording} spent \
          recording ({each} a gap){unseen}{counting}",
@@ -199,7 +224,7 @@ fn details(page: &mut Page, run: &Run, gaps: &GapSummary) {
         gaps.threshold_rule,
         gaps.migrations,
         gaps.dropped,
-    ));
+    )
 }
 
 /// What `--distribution` costs, in the words of the sentence it ends.
@@ -219,13 +244,14 @@ mod tests {
     use whylate_model::run::TimeShare;
 
     use super::*;
+    use crate::render::terminal::Page;
     use crate::terminal::Style;
 
     fn drawn(gaps: impl Fn(&mut GapSummary)) -> String {
         let mut run = crate::timeline::tests::recorded();
         run.gaps.iter_mut().for_each(gaps);
         let mut page = Page::new(Style::default());
-        sections(&mut page, &run);
+        page.blocks(&blocks(&run, Where::Terminal));
         page.finish()
     }
 

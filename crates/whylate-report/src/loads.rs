@@ -4,27 +4,23 @@ use whylate_model::Nanos;
 use whylate_model::load::LoadFacts;
 use whylate_model::run::Run;
 
+use crate::doc::{Block, Section, Table};
 use crate::numbers::{count, percent, rate};
-use crate::render::terminal::Page;
 
-/// Heads of the table.
-pub(crate) const HEAD: [&str; 6] = ["load", "done", "of", "rate", "time", "lost"];
-
-pub(super) fn sections(page: &mut Page, run: &Run) {
-    if run.loads.is_empty() {
-        return;
-    }
+/// The section; none where no load was made.
+pub(crate) fn section(run: &Run) -> Option<Section> {
     let names: Vec<&str> = run.loads.iter().map(|load| load.load.as_str()).collect();
-    page.section(&format!("Load beside it: {}", names.join(", ")));
-    let rows: Vec<Vec<String>> = run.loads.iter().map(cells).collect();
-    page.table(&HEAD, &rows, &[2]);
-    for load in &run.loads {
-        page.item(&sentence(load));
-    }
+    let heading = format!("Load beside it: {}", names.join(", "));
+    let head = ["load", "done", "of", "rate", "time", "lost"];
+    let table = Table::new(heading.clone(), &head).words(&[2]);
+    let table = table.with(run.loads.iter().map(cells).collect());
+    let told = Block::Items(run.loads.iter().map(sentence).collect());
+    let blocks = vec![Block::Table(table), told];
+    (!run.loads.is_empty()).then(|| Section::new("loads", heading, blocks))
 }
 
 /// One row.
-pub(crate) fn cells(load: &LoadFacts) -> Vec<String> {
+fn cells(load: &LoadFacts) -> Vec<String> {
     let (done, of, speed) = match load.unit.as_str() {
         "bytes" => (
             format!("{:.1} MB", load.amount as f64 / 1e6),
@@ -50,7 +46,7 @@ pub(crate) fn cells(load: &LoadFacts) -> Vec<String> {
 }
 
 /// What it was, and whether it was there all the time.
-pub(crate) fn sentence(load: &LoadFacts) -> String {
+fn sentence(load: &LoadFacts) -> String {
     let early = if load.ended_early { "; IT ENDED EARLY" } else { "" };
     let said: Vec<&str> =
         std::iter::once(&load.what).chain(&load.notes).map(String::as_str).collect();
@@ -59,8 +55,8 @@ pub(crate) fn sentence(load: &LoadFacts) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Style, render};
     use super::*;
+    use crate::terminal::{Style, render};
     use crate::timeline::tests::recorded;
 
     fn planted() -> Vec<LoadFacts> {

@@ -1,0 +1,281 @@
+//! The table of what was measured, laid out as Table 1 of the PAM paper, and percentiles with their intervals.
+
+use whylate_model::Nanos;
+use whylate_model::run::Run;
+use whylate_model::series::{Quantile, Series};
+
+use crate::doc::{Block, Table, Where};
+use crate::footnote;
+use crate::numbers::{Cell, Value, count};
+use crate::svg::resolution_label;
+use crate::trusted::{self, MAX};
+
+/// Blocks of time are printed one by one for so many series; of more, for those with a trend.
+const MOST_OVER_TIME: usize = 4;
+/// A trend is one below this p-value.
+const TREND: f64 = 0.01;
+
+/// Percentiles that the page has columns for, in percent.
+pub(crate) const ON_THE_PAGE: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// The table with its footnotes. Intervals and blocks of time stand beside their figures on the page.
+pub(crate) fn blocks(run: &Run, percents: &[f64]) -> Vec<Block> {
+    if run.series.is_empty() {
+        let none = Block::Text("No series is stored in this run.".to_owned());
+        return vec![Block::Only(Where::Page, vec![none])];
+    }
+    let mut blocks = vec![Block::Table(table(run, percents))];
+    blocks.extend(Block::items(run.series.iter().filter_map(footnote::of).collect()));
+    blocks.extend(trusted::said(run).into_iter().map(Block::Note));
+    let beside = [Block::Table(intervals(run, percents))].into_iter();
+    blocks.push(Block::Only(Where::Terminal, beside.chain(Block::items(over_time(run))).collect()));
+    blocks
+}
+
+fn table(run: &Run, percents: &[f64]) -> Table {
+    let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
+    let mut head = vec!["", "min"];
+    head.extend(names.iter().map(String::as_str));
+    head.extend(["max", "n", "resolution", "class"]);
+    let last = head.len() - 1;
+    let mut table = Table::new("Percentiles of each series", &head)
+        .captioned_on_the_page()
+        .words(&[last])
+        .page_columns(&[last - 1]);
+    for series in &run.series {
+        table.row(row(run, series, percents));
+    }
+    table
+}
+
+fn row(run: &Run, series: &Series, percents: &[f64]) -> Vec<Cell> {
+    let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
+    let label = match &series.paper_row {
+        Some(row) => format!("{} [{row}]", series.label),
+        None => series.label.clone(),
+    };
+    let mut cells = vec![label.into(), value(series, series.min)];
+    cells.extend(percents.iter().map(|percent| {
+        // One that the sample does not support is left out, never the maximum in disguise.
+        let found = find(series, *percent).and_then(|quantile| quantile.value);
+        value(series, found).marked(beyond(*percent))
+    }));
+    cells.push(value(series, series.max).marked(beyond(MAX)));
+    cells.push(Value::Count(series.n).into());
+    cells.push(resolution_label(series.resolution_ns).into());
+    cells.push(series.class.map(|class| class.to_string()).into());
+    cells
+}
+
+fn find(series: &Series, percent: f64) -> Option<&Quantile> {
+    series.quantiles.iter().find(|quantile| (quantile.percent - percent).abs() < 1e-9)
+}
+
+/// A value; one below the clock's resolution says so.
+fn value(series: &Series, value: Option<Nanos>) -> Cell {
+    Cell::from(value).resolved(series.resolution_ns)
+}
+
+fn intervals(run: &Run, percents: &[f64]) -> Table {
+    let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
+    let mut head = vec!["95 % intervals"];
+    head.extend(names.iter().map(String::as_str));
+    // Each percentile has its own; that of the highest is the one to be careful with.
+    let worth = format!("n_eff {}", names.last().map_or("", String::as_str));
+    head.push(&worth);
+    let mut table = Table::new("", &head);
+    for series in run.series.iter().filter(|series| !series.quantiles.is_empty()) {
+        let cell = |percent: &f64| {
+            let beyond = trusted::is_beyond(run, &series.name, *percent);
+            Cell::from(interval(series, *percent)).marked(beyond)
+        };
+        let highest = percents.last().and_then(|percent| find(series, *percent));
+        let worth = highest.map(|quantile| match quantile.n_eff {
+            _ if is_dependence_unknown(quantile) => "not known".into(),
+            n_eff => Value::Count(n_eff.round() as u64),
+        });
+        let label = Cell::from(series.label.as_str());
+        let cells = [label].into_iter().chain(percents.iter().map(cell));
+        table.row(cells.chain([Cell::from(worth)]));
+    }
+    table
+}
+
+fn interval(series: &Series, percent: f64) -> Value {
+    let Some(quantile) = find(series, percent) else { return Value::Absent };
+    match (quantile.low, quantile.high) {
+        (Some(low), Some(high)) => format!("{low} .. {high}").into(),
+        (Some(low), None) => format!("{low} .. >max").into(),
+        _ if is_dependence_unknown(quantile) => "not known".into(),
+        _ => "n too small".into(),
+    }
+}
+
+/// Percentiles with their intervals: the numbers beside a CCDF.
+pub(crate) fn quantiles(run: &Run, series: &[&Series]) -> Table {
+    let percents: Vec<f64> = series
+        .iter()
+        .flat_map(|series| series.quantiles.iter())
+        .filter(|quantile| quantile.value.is_some())
+        .map(|quantile| quantile.percent)
+        .fold(Vec::new(), |mut known, percent| {
+            if !known.contains(&percent) {
+                known.push(percent);
+            }
+            known
+        });
+    let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
+    let mut head = vec!["", "n"];
+    head.extend(names.iter().map(String::as_str));
+    head.push("max");
+    let mut table = Table::new("Percentiles with their 95% intervals and n_eff", &head);
+    for series in series {
+        let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
+        let cell = |percent: &f64| with_interval(series, *percent).marked(beyond(*percent));
+        let n = [Cell::from(series.label.as_str()), Value::Count(series.n).into()];
+        let max = value(series, series.max).marked(beyond(MAX));
+        table.row(n.into_iter().chain(percents.iter().map(cell)).chain([max]));
+    }
+    table
+}
+
+fn with_interval(series: &Series, percent: f64) -> Cell {
+    let Some(quantile) = find(series, percent).filter(|of| of.value.is_some()) else {
+        return Value::Absent.into();
+    };
+    let end = |end: Option<Nanos>| end.map_or("?".to_owned(), |ns| ns.to_string());
+    // Each percentile has its own: samples that hang together do so at some height.
+    let worth =
+        if quantile.n_eff.is_finite() { count(quantile.n_eff as u64) } else { "?".to_owned() };
+    Cell::from(format!(
+        "{} ({}\u{a0}..\u{a0}{}; n_eff\u{a0}{worth})",
+        value(series, quantile.value),
+        end(quantile.low),
+        end(quantile.high)
+    ))
+}
+
+/// Signal-to-noise in both readings, and ten blocks of time with the tests for a trend.
+fn over_time(run: &Run) -> Vec<String> {
+    let mut said = Vec::new();
+    let steady: Vec<&Series> = match run.series.len() {
+        ..=MOST_OVER_TIME => Vec::new(),
+        _ => run.series.iter().filter(|series| shows_no_trend(series)).collect(),
+    };
+    let all = run.series.iter();
+    for series in all.filter(|series| !steady.iter().any(|of| of.name == series.name)) {
+        let mut words = Vec::new();
+        if let Some(snr) = series.snr {
+            let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |r| format!("{r:.1}"));
+            words.push(format!(
+                "below p99.9 over above: {} by count (999 by construction), {} by time",
+                ratio(snr.by_count),
+                ratio(snr.by_time),
+            ));
+        }
+        if let Some(blocks) = &series.stationarity {
+            let list = |values: &[Option<Nanos>]| {
+                let shown = values.iter().map(|v| v.map_or("-".to_owned(), |v| v.to_string()));
+                shown.collect::<Vec<_>>().join(" ")
+            };
+            let p = |value: Option<f64>| value.map_or("-".to_owned(), |p| format!("{p:.3}"));
+            words.push(format!(
+                "p50 of ten blocks {} (trend p={}), p99 {} (trend p={})",
+                list(&blocks.p50),
+                p(blocks.trend_p50),
+                list(&blocks.p99),
+                p(blocks.trend_p99),
+            ));
+        }
+        if !words.is_empty() {
+            said.push(format!("{}: {}", series.label, words.join("; ")));
+        }
+    }
+    if !steady.is_empty() {
+        said.push(format!(
+            "{} series show no trend over their ten blocks (p of {TREND} and more), which are in \
+             run.json",
+            steady.len()
+        ));
+    }
+    said
+}
+
+/// No test for a trend speaks against a series.
+fn shows_no_trend(series: &Series) -> bool {
+    series.stationarity.as_ref().is_some_and(|blocks| {
+        let tests = [blocks.trend_p50, blocks.trend_p99];
+        tests.iter().flatten().all(|p| *p >= TREND)
+    })
+}
+
+/// There are samples, and nothing was learned of how they depend on each other.
+fn is_dependence_unknown(quantile: &Quantile) -> bool {
+    quantile.value.is_some() && quantile.n_eff <= 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::calibration::Trust;
+
+    use super::*;
+    use crate::render::terminal::Page;
+    use crate::terminal::{Percentiles, Style};
+    use crate::trusted::tests::{calibrated, trust};
+
+    /// The table of one flow that a planted calibration of this host in another state trusts up to p99.
+    fn planted(style: Style) -> String {
+        let mut run = calibrated(Some(99.0));
+        let changed = "kernel was 6.12.1 and is 6.12.2".to_owned();
+        run.flows[0].trust = Some(Trust { stale: Some(changed), ..trust(Some(99.0)) });
+        let series = &mut run.series[0];
+        series.paper_row = None;
+        (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
+        (series.lost, series.stationarity) = (0, None);
+        let mut page = Page::new(style);
+        page.title("What was measured");
+        let percentiles: Percentiles = "50,99.9".parse().unwrap();
+        page.blocks(&blocks(&run, &percentiles.percents().collect::<Vec<_>>()));
+        page.finish()
+    }
+
+    #[test]
+    fn numbers_beyond_trust_and_a_stale_calibration_read_as_recorded() {
+        insta::assert_snapshot!(planted(Style::default()));
+    }
+
+    #[test]
+    fn independent_samples_are_told_of_the_highest_percentile_that_is_shown() {
+        let mut run = crate::timeline::tests::recorded();
+        let series = &mut run.series[0];
+        for (quantile, worth) in series.quantiles.iter_mut().zip([1.0, 2.0, 3.0, 4_444.0, 5_555.0])
+        {
+            quantile.n_eff = worth;
+        }
+        let shown = |percents: &str| {
+            let mut page = Page::new(Style::default());
+            page.title("What was measured");
+            let percentiles: Percentiles = percents.parse().unwrap();
+            page.blocks(&blocks(&run, &percentiles.percents().collect::<Vec<_>>()));
+            page.finish()
+        };
+        for (percents, head, worth) in
+            [("50,99.9", "n_eff p99.9", "4,444"), ("50,99.99", "n_eff p99.99", "5,555")]
+        {
+            let text = shown(percents);
+            let mut lines = text.lines().skip_while(|line| !line.contains("95 % intervals"));
+            assert!(lines.next().unwrap().ends_with(head), "{text}");
+            assert!(lines.next().unwrap().ends_with(worth), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_trust_are_grey_and_no_others() {
+        let text = planted(Style { colour: true, ..Style::default() });
+        for cell in ["~60.0us", "~900us", "~59.9us .. 60.1us"] {
+            assert!(text.contains(&format!("\u{1b}[2m{cell}\u{1b}[0m")), "{cell}: {text:?}");
+        }
+        assert_eq!(text.matches("\u{1b}[2m").count(), 3, "{text:?}");
+        assert!(text.contains("STALE: kernel was 6.12.1"), "{text}");
+    }
+}

@@ -7,9 +7,7 @@ use whylate_model::prediction::{
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use super::told::{
-    LONGEST_GAPS, Violations, beside_measured, how_beside, told_jobs, violations,
-};
+use super::told::{LONGEST_GAPS, Violations, beside_measured, how_beside, told_jobs, violations};
 use crate::doc::{Block, Section, Table};
 use crate::numbers::{ABSENT, Value, count, percent, time};
 

@@ -7,7 +7,7 @@ use whylate_model::prediction::{
 use whylate_model::segments::{Limits, StoredGap, Writer};
 use whylate_model::{CpuId, TicksDelta};
 
-use super::told::violations;
+use super::told::{beside_measured, told_jobs, violations};
 use super::*;
 use crate::execution::recorded::tests::{empty, set};
 

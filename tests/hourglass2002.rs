@@ -175,7 +175,7 @@ pub(crate) fn late_wake_ups(scenario: &Scenario) {
         }
         for (length, count) in lengths.iter().zip(&with) {
             let row = row(scenario, &["later than", length, name]);
-            let named = row.why.contains("named after") || row.why.contains("not known");
+            let named = row.why.contains("late because of") || row.why.contains("not known");
             let none = row.why.contains("was so late");
             assert_eq!(*count > 0.5, named && !none, "{row:?}");
             let other = name != "idle" && row.why.contains("the idle machine");

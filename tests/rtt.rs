@@ -53,7 +53,7 @@ fn every_intended_request_is_in_the_account_the_histograms_and_the_log_whatever_
             .sum();
         assert_eq!(parts, if arrivals == "constant" { 0 } else { intended }, "{arrivals}");
         let text = said(&recorded.output);
-        assert!(text.contains("What became of requests and messages"), "{text}");
+        assert!(text.contains("Requests sent, answered and lost"), "{text}");
         let page = std::fs::read_to_string(recorded.directory.join("report.html")).unwrap();
         assert!(page.contains("Requests and replies"));
     }

@@ -15,6 +15,7 @@ mod layers;
 mod layout;
 mod mend;
 mod packages;
+mod phrases;
 mod promises;
 mod room;
 mod soak;
@@ -59,13 +60,14 @@ fn check() -> Result<()> {
     faults.extend(packages::check(&root)?);
     faults.extend(promises::check(&root)?);
     faults.extend(documents::check(&root)?);
+    faults.extend(phrases::check(&root)?);
     for fault in &faults {
         eprintln!("{fault}");
     }
     if !faults.is_empty() {
         bail!("{} faults", faults.len());
     }
-    println!("layers, layout, packages, promises and documents hold");
+    println!("layers, layout, packages, promises, documents and phrases hold");
     Ok(())
 }
 

@@ -63,7 +63,7 @@ fn of_messages(of: &FollowCounts) -> Pairs {
         ("their buffer began another way before they were delivered", of.reused),
         ("on the way for longer than the patience", of.expired),
         ("events were lost, or their socket's queue was not what had been seen of it", of.given_up),
-        ("still under way", of.open),
+        ("still in flight", of.open),
     ]));
     Pairs {
         messages: of.messages,

@@ -46,9 +46,9 @@ impl fmt::Display for Warning {
             Self::RseqUnusable { reason } => {
                 write!(f, "the rseq word is not usable: {}", Printable(reason))
             }
-            Self::FrequencyFromRegressionOnly => f.write_str(
-                "the counter's frequency has no source independent of CLOCK_MONOTONIC_RAW",
-            ),
+            Self::FrequencyFromRegressionOnly => {
+                f.write_str("the counter's frequency was checked against CLOCK_MONOTONIC_RAW alone")
+            }
             Self::FrequencyDisagreement { ppm } => {
                 write!(f, "sources of the counter's frequency differ by {ppm:.3} ppm")
             }
@@ -282,7 +282,7 @@ impl Warning {
                  CPU of its own with --housekeeping, or measure fewer CPUs at once."
             }
             Self::NoSenders { .. } => {
-                "Gaps are named after interrupts and threads, without who sent or woke them."
+                "Causes are interrupts and threads, without who sent or woke them."
             }
             Self::NoKernelTrace { .. } => {
                 "Causes are inferred from what the thread knows by itself: no names, no senders."
@@ -316,7 +316,7 @@ impl Warning {
                  CAP_SYS_NICE, raise `ulimit -r`, or run as root."
             }
             Self::Overcommitted { .. } => {
-                "Deadlines will be missed, and whatever is least urgent falls behind without end. \
+                "Deadlines will be missed, and the thread of the lowest priority never catches up. \
                  Ask for less, or give the threads more CPUs."
             }
             Self::RtThrottling { .. } => {
@@ -348,7 +348,7 @@ impl Warning {
                  with runs of the same length only."
             }
             Self::AnotherRun { .. } => {
-                "Each of the two saw the other's load. Wait for it to end, and record again."
+                "Both runs disturbed each other. Wait for the other to end, and record again."
             }
             Self::NotStationary { .. } => {
                 "One number for the whole run hides a change. Look at the blocks over time and find \

@@ -129,7 +129,7 @@ impl FromStr for Component {
         match NAMES.iter().find(|(_, name, _)| *name == text) {
             Some((component, _, true)) => Ok(*component),
             Some(_) => Err(format!(
-                "`{text}` says which number it is, and cannot be passed over; `whylate compare \
+                "`{text}` says which number it is, and cannot be left out; `whylate compare \
                  --side-by-side` shows both without a verdict"
             )),
             None => {

@@ -232,7 +232,7 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         && late > service
     {
         let what = format!(
-            "requests of {} left later (p99 {late}) than they were under way (p99 {service}): response \
+            "requests of {} left later (p99 {late}) than they were in flight (p99 {service}): response \
              times are the client's own",
             flow.name
         );

@@ -141,7 +141,7 @@ impl Facts {
         match (self.missed, causes.as_slice()) {
             (0, _) => "no deadline was missed".to_owned(),
             (missed, []) => format!("what made {missed} of them late is not known"),
-            (_, causes) => format!("missed for {}", causes.join(", ")),
+            (_, causes) => format!("missed because of {}", causes.join(", ")),
         }
     }
 
@@ -288,7 +288,7 @@ pub(crate) mod tests {
         assert!(facts(3, 10).named().contains("not known"));
         let causes = vec![("host".to_owned(), 2), ("other".to_owned(), 1)];
         let named = Facts { causes, ..facts(3, 10) }.named();
-        assert_eq!(named, "missed for host (2), other (1)");
+        assert_eq!(named, "missed because of host (2), other (1)");
     }
 
     #[test]

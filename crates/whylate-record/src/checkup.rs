@@ -262,7 +262,7 @@ fn gaps_request(request: &Request) -> GapsRequest {
         seed: request.seed,
         command_line: request.command_line.clone(),
         question: format!(
-            "What does this host do to a thread, a wake-up, a message? A check-up of CPU {}.",
+            "Is anything on CPU {} of this machine slow, and what is it?",
             request.cpu
         ),
     }

@@ -178,7 +178,7 @@ impl<'a> Recording<'a> {
         let online = workbench.topology.online().to_vec();
         let mut trace = opened(trace, &mut warnings);
         if request.validate && trace.is_none() {
-            progress.say("no kernel trace, so there is nothing to judge evidence B against");
+            progress.say("no kernel trace, so inferred causes have nothing to be checked against");
         }
         let mut inside = enter_cgroup(request, &mut warnings, progress)?;
         let trace_cost = match &mut trace {

@@ -99,7 +99,9 @@ pub fn question(wanted: &Wanted, probes: &Probes, duration: Nanos) -> String {
         more => format!("each of {more} timers"),
     };
     let (cpus, period) = (CpuList(&wanted.cpus), wanted.period);
-    format!("How late does {timers} wake a thread on CPU {cpus}, every {period} for {duration}?")
+    format!(
+        "How long after {timers} does a thread on CPU {cpus} run, every {period} for {duration}?"
+    )
 }
 
 /// Wake-ups that there will be.

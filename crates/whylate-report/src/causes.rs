@@ -35,8 +35,8 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     // Without a trace nobody looked for events, and none of them is the host's for that.
     if let (Some(coverage), Some(_)) = (run.coverage, &run.evidence.trace) {
         blocks.push(Block::Text(format!(
-            "Of the lost time {} is explained by events, {} lies in residuals beside events, {} \
-             has no event.",
+            "Of the lost time, {} has a traced cause, {} is IRQ entry/exit beside such a cause, {} \
+             has no kernel event.",
             percent(coverage.by_events),
             percent(coverage.by_residuals),
             percent(coverage.by_nothing),
@@ -49,14 +49,14 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     blocks
 }
 
-/// What follows from all of it; none where nothing does.
+/// What supports or contradicts it; none where nothing does.
 pub(crate) fn findings(run: &Run) -> Option<Vec<Block>> {
     let said: Vec<String> = run
         .findings
         .iter()
         .map(|finding| format!("{}, {}: {}", finding.rule, finding.confidence, finding.text))
         .collect();
-    let heading = Block::Heading("What follows".to_owned());
+    let heading = Block::Heading("Evidence".to_owned());
     (!said.is_empty()).then(|| vec![heading, Block::Items(said)])
 }
 

@@ -88,7 +88,7 @@ fn clock(clock: &ClockFacts) -> Vec<String> {
     }
     for offset in &clock.cross_cpu {
         said.push(format!(
-            "CPU {} against CPU {}: {:+} ticks +- {} ({:.0}ns): closer stamps have no order",
+            "CPU {} against CPU {}: {:+} ticks +- {} ({:.0}ns): events closer than this cannot be ordered",
             offset.cpu,
             offset.reference,
             offset.offset_ticks,

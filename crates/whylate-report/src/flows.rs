@@ -14,13 +14,13 @@ use crate::{frames, pacing, queues, tail, trusted};
 /// How the three times are to be read.
 const TIMES: &str = "Service counts from the actual send to the reply, response from the \
      intended send, and lateness is what lies between the two sends. Requests that were given up \
-     or never sent stay in the sample, as values of which only a lower bound is known. No time \
-     is halved.";
+     or never sent stay in the sample, as values of which only a lower bound is known. All times \
+     are round trips.";
 /// The same where a client hears its messages itself.
 const TIMES_ACROSS: &str = "One way counts from the actual send by the one port to the \
      reception at the other, by one clock; as intended, from the intended send, and lateness is what \
      lies between the two sends. Messages that were given up or never sent stay in the sample, as \
-     values of which only a lower bound is known. No time is halved, and nobody answers.";
+     values of which only a lower bound is known. All times are one way; nobody answers.";
 /// The same for the account.
 const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late + lost, \
      and those of which nobody knows. Messages: arrived = received + late + duplicates + foreign + \
@@ -178,7 +178,7 @@ fn ways(run: &Run) -> Table {
 /// What was asked for and what left.
 fn departures(run: &Run) -> Table {
     let head = ["flow", "arrivals", "asked", "left", "in time", "late p99.9", "process"];
-    let mut table = Table::new("What was intended, and what left", &head).words(&[1, 6]);
+    let mut table = Table::new("Send schedule: asked, sent, on time", &head).words(&[1, 6]);
     for flow in &run.flows {
         table.row(departures_row(run, flow));
     }
@@ -212,11 +212,11 @@ fn verdict(verdict: ProcessVerdict) -> &'static str {
 /// One of the counts.
 type Count = fn(&Packets) -> u64;
 
-/// What became of requests and messages.
+/// Requests and messages that were sent, answered and lost.
 fn account(run: &Run) -> Table {
     let head: Vec<&str> =
         ["count"].into_iter().chain(run.flows.iter().map(|flow| flow.name.as_str())).collect();
-    let mut table = Table::new("What became of requests and messages", &head);
+    let mut table = Table::new("Requests sent, answered and lost", &head);
     let counts: [(&str, Count); 14] = [
         ("sent", |of| of.sent),
         ("received", |of| of.received),
@@ -225,7 +225,7 @@ fn account(run: &Run) -> Table {
         ("given up", |of| of.given_up),
         ("never sent", |of| of.never_sent),
         ("refused by the kernel", |of| of.refused),
-        ("lost under way at a failure", |of| of.abandoned),
+        ("in flight when the run failed", |of| of.abandoned),
         ("nobody knows", |of| of.unaccounted),
         ("reordered", |of| of.reordered),
         ("arrived", |of| of.arrived),
@@ -288,7 +288,7 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         said.push("sent from the server's end of the bed".to_owned());
     }
     if let Some(most) = asked.most_under_way {
-        said.push(format!("at most {} under way: the client waits for replies", count(most)));
+        said.push(format!("at most {} in flight: the client waits for replies", count(most)));
     }
     if flow.departures.process.verdict == ProcessVerdict::ClosedLoop {
         said.push(format!("{CLOSED}; it has no response times"));

@@ -61,7 +61,7 @@ fn table(run: &Run, shown: &[GapSummary]) -> Table {
         "below",
         "closure",
     ];
-    let mut table = Table::new("What a busy thread did not get", &head)
+    let mut table = Table::new("Lost CPU time", &head)
         .words(&[8])
         .page_columns(&[8])
         .most(MOST_ON_A_TERMINAL + 1);

@@ -78,7 +78,7 @@ fn circumstances(of: &Reflected) -> String {
     let cpu = of.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
     let ended = match of.ended {
         ReflectedEnd::Stopped => "until it was stopped",
-        ReflectedEnd::Idle => "until nothing came any more",
+        ReflectedEnd::Idle => "until its idle timeout",
         ReflectedEnd::ClientFinished => "until a client had finished",
         ReflectedEnd::Lost => "until its interface was gone",
         ReflectedEnd::GoingOn => "and its end is not known",

@@ -129,7 +129,7 @@ fn of_threads(threads: &[ThreadSummary]) -> String {
         let causes = thread.deadlines.iter().flat_map(|of| &of.causes);
         let most = causes.max_by_key(|of| of.misses).filter(|of| of.cause != Cause::Unknown);
         let named = most.map_or(String::new(), |of| {
-            format!(", named after {} ({})", of.cause, count(of.misses))
+            format!(", because of {} ({})", of.cause, count(of.misses))
         });
         format!("; most of them by thread {}{named}", Printable(&thread.name))
     });
@@ -163,10 +163,9 @@ fn of_wakes(run: &Run) -> String {
         }
     };
     let shown = |value: Option<Nanos>| value.map_or("-".to_owned(), |value| value.to_string());
-    let counted = if skipped > 0 { ", and count at their own lateness" } else { "" };
+    let counted = if skipped > 0 { ", and count at their own latency" } else { "" };
     format!(
-        "Half of the wake-ups came within {}{}, the latest was late by {}{}; {} activations were passed \
-         over{counted}.",
+        "Wake-up latency: p50 {}{}, worst {}{}; {} wake-ups were skipped{counted}.",
         shown(median(&best)),
         named("best", best),
         shown(worst.max),
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_wake_ups_counts_those_passed_over_at_their_own_lateness() {
+    fn the_answer_of_wake_ups_counts_those_skipped_at_their_own_latency() {
         let mut run = kept_wakes();
         let with_median = |run: &mut Run, name: &str, median: u64| {
             let series = run.series.iter_mut().find(|series| series.name == name).unwrap();
@@ -352,21 +351,16 @@ mod tests {
         with_median(&mut run, "wake-HR", 45_600);
         with_median(&mut run, "wake-corrected-HR", 194_000);
         run.wakes[0].skipped = Some(2_395);
+        assert!(answer(&run).starts_with("Wake-up latency: p50 194us, worst "), "{}", answer(&run));
         assert!(
-            answer(&run).starts_with("Half of the wake-ups came within 194us, the latest"),
-            "{}",
-            answer(&run)
-        );
-        assert!(
-            answer(&run)
-                .ends_with("2,395 activations were passed over, and count at their own lateness."),
+            answer(&run).ends_with("2,395 wake-ups were skipped, and count at their own latency."),
             "{}",
             answer(&run)
         );
         // A timer that skips nothing has nothing to correct.
         run.series.retain(|series| series.name != "wake-corrected-HR");
         run.wakes[0].skipped = None;
-        assert!(answer(&run).starts_with("Half of the wake-ups came within 45.6us"));
+        assert!(answer(&run).starts_with("Wake-up latency: p50 45.6us"));
     }
 
     fn kept_wakes() -> Run {

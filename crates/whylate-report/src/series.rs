@@ -155,7 +155,7 @@ fn with_interval(series: &Series, percent: f64) -> Cell {
     ))
 }
 
-/// Signal-to-noise in both readings, and ten blocks of time with the tests for a trend.
+/// Ten blocks of time with the tests for a trend.
 fn over_time(run: &Run) -> Vec<String> {
     let mut said = Vec::new();
     let steady: Vec<&Series> = match run.series.len() {
@@ -165,14 +165,6 @@ fn over_time(run: &Run) -> Vec<String> {
     let all = run.series.iter();
     for series in all.filter(|series| !steady.iter().any(|of| of.name == series.name)) {
         let mut words = Vec::new();
-        if let Some(snr) = series.snr {
-            let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |r| format!("{r:.1}"));
-            words.push(format!(
-                "below p99.9 over above: {} by count (999 by construction), {} by time",
-                ratio(snr.by_count),
-                ratio(snr.by_time),
-            ));
-        }
         if let Some(blocks) = &series.stationarity {
             let list = |values: &[Option<Nanos>]| {
                 let shown = values.iter().map(|v| v.map_or("-".to_owned(), |v| v.to_string()));

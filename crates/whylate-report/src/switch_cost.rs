@@ -54,8 +54,8 @@ pub(crate) fn answer(run: &Run) -> String {
         .filter_map(|how| {
             let cost = found.measured(Between::Threads, how)?.times.cluster_median?;
             let kind = match how {
-                How::HandOff => "a switch of its own accord",
-                How::Involuntary | How::Yield => "one at the end of a quantum",
+                How::HandOff => "a voluntary switch (hand-off)",
+                How::Involuntary | How::Yield => "one at the end of a time slice",
             };
             Some(format!("{kind} takes {cost}"))
         })
@@ -223,7 +223,7 @@ fn remarks(found: &SwitchCost) -> Vec<String> {
     }
     if let Some(tick) = found.tick {
         said.push(format!(
-            "a timer tick that switches to nobody takes {} every {} (median of {}, traced)",
+            "a timer tick without a switch takes {} every {} (median of {}, traced)",
             tick.cost,
             tick.period,
             count(tick.n)

@@ -30,7 +30,7 @@ const SKIPPED: &str = "skipped: jobs that never began, because their deadline wa
                                   before the job before was done; they are among the missed.";
 /// What the columns of the table of CPU time mean.
 const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
-                                   of its own accord; lost: it wanted the CPU and did not have it.";
+                                   by its own choice; lost: it was runnable and did not run.";
 
 /// The section of a set of threads; none for a run without, or whose threads did nothing but wake.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -115,14 +115,14 @@ fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
         format!("; of {} of them the known parts do not reach the lateness", count(misses))
     });
     let mut said = vec![format!(
-        "thread {}: missed deadlines are named after {}{unexplained}",
+        "thread {}: deadline misses by cause: {}{unexplained}",
         Printable(&thread.name),
         causes.join(", ")
     )];
     said.extend(of.first.iter().take(MOST_MISSES).map(|miss| told(run, thread, miss)));
     said.extend(of.ordinary.as_ref().map(|ordinary| {
         let name = Printable(&thread.name);
-        format!("thread {name}: a job in time did not have, on average, {}", taken(ordinary))
+        format!("thread {name}: a job in time lost, on average, {}", taken(ordinary))
     }));
     said
 }
@@ -139,7 +139,7 @@ fn told(run: &Run, thread: &ThreadSummary, miss: &Miss) -> String {
         None => "not done by its deadline".to_owned(),
     };
     let why = asked(run, miss).or_else(|| miss.gap.as_ref().map(of_gap)).unwrap_or_default();
-    format!("{job}: {end}; it did not have {}{why}", taken(&miss.taken))
+    format!("{job}: {end}; it lost {}{why}", taken(&miss.taken))
 }
 
 /// The gap that holds most of what a miss is named after.
@@ -149,7 +149,7 @@ fn of_gap(gap: &MissGap) -> String {
         _ => "",
     };
     let (length, cause) = (gap.length, &gap.cause);
-    format!("; most of what jobs in time do not lose lies in a gap of {length}: {doing}{cause}")
+    format!("; the largest part beyond what jobs in time lose is a gap of {length}: {doing}{cause}")
 }
 
 /// What of a miss lies in what was asked for; none where that is not what it is named after.
@@ -173,22 +173,22 @@ fn asked(run: &Run, miss: &Miss) -> Option<String> {
 pub(crate) fn taken(of: &TakenFrom) -> String {
     let time = |ns: f64| Nanos(ns.round() as u64).to_string();
     let mut parts = vec![
-        format!("{} for other threads", time(of.threads_ns)),
-        format!("{} for its wake-up", time(of.waking_ns)),
-        format!("{} for interrupts", time(of.interrupts_ns)),
+        format!("{} to other threads", time(of.threads_ns)),
+        format!("{} to its wake-up", time(of.waking_ns)),
+        format!("{} to interrupts", time(of.interrupts_ns)),
         format!("{} with no kernel event", time(of.host_ns)),
     ];
     if of.blocked_ns > 0.0 {
-        parts.push(format!("{} for resources", time(of.blocked_ns)));
+        parts.push(format!("{} to resources", time(of.blocked_ns)));
     }
     if of.away_ns > 0.0 {
         let away = time(of.away_ns);
         parts.push(format!(
-            "{away} for interrupts and with no kernel event while it was off the CPU"
+            "{away} to interrupts and with no kernel event while it was off the CPU"
         ));
     }
     if of.unknown_ns > 0.0 {
-        parts.push(format!("{} for nothing known", time(of.unknown_ns)));
+        parts.push(format!("{} to nothing known", time(of.unknown_ns)));
     }
     parts.join(", ")
 }

@@ -19,7 +19,7 @@ const MOST_PARTS: usize = 4;
 
 /// What the table of late wake-ups means.
 const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
-                                    corrected: each activation that it passed over is counted at \
+                                    corrected: each wake-up that it skipped is counted at \
                                     its own lateness.";
 /// What the table of where the time went means.
 const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \

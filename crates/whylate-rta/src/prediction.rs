@@ -172,7 +172,7 @@ fn notes(of_set: &OfSet, load: f64) -> Vec<String> {
     let mut notes = Vec::new();
     if load > 1.0 {
         notes.push(format!(
-            "the tasks ask for {} of the CPU: whatever is least urgent falls behind without end",
+            "the tasks need {} of the CPU: the task of the lowest priority never catches up",
             beyond_all(load)
         ));
     }
@@ -455,7 +455,7 @@ mod tests {
         set.tasks[0].execution = Nanos(8 * MS + 1);
         let asked = Asked { simulation: None, ..asked(&set, Policy::FixedPriority) };
         let notes = predict(&asked).unwrap().notes;
-        assert!(notes[0].starts_with("the tasks ask for just over 100 % of the CPU"), "{notes:?}");
+        assert!(notes[0].starts_with("the tasks need just over 100 % of the CPU"), "{notes:?}");
     }
 
     #[test]

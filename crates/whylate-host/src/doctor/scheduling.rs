@@ -87,7 +87,7 @@ fn other_jobs(exam: &Exam<'_>) -> Outcome {
     let finding = format!("{level:.2} tasks ran or waited on average in the last minute");
     let outcome = if level > elsewhere.len() as f64 && !isolated {
         Outcome::spoils(format!(
-            "{finding}; {} beside the measured",
+            "{finding}; {} for other work",
             match elsewhere.len() {
                 0 => "there is no CPU".to_owned(),
                 1 => "there is 1 CPU".to_owned(),

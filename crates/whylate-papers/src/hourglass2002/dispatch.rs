@@ -112,7 +112,7 @@ fn named(wakes: &WakeSummary, index: usize) -> Option<String> {
         .collect();
     Some(match told.as_slice() {
         [] => format!("what made {} of them so late is not known", later.raw),
-        told => format!("named after {}", told.join(", ")),
+        told => format!("late because of {}", told.join(", ")),
     })
 }
 
@@ -199,8 +199,8 @@ mod tests {
         let of = wakes([9, 6, 0, 0], vec![idle, cause(Cause::Host, [5, 5, 0, 0])]);
         let said = |index| named(&of, index).unwrap();
         let (host, idle) = (Cause::Host.to_string(), Cause::IdleExit.to_string());
-        assert_eq!(said(0), format!("named after {host} (5), {idle} (3)"));
-        assert_eq!(said(1), format!("named after {host} (5)"));
+        assert_eq!(said(0), format!("late because of {host} (5), {idle} (3)"));
+        assert_eq!(said(1), format!("late because of {host} (5)"));
         assert_eq!(said(2), "none of 11000 was so late");
         let bare = wakes([9, 6, 0, 0], vec![cause(Cause::Host, [0; 4])]);
         assert!(named(&bare, 1).unwrap().contains("not known"));

@@ -95,7 +95,7 @@ fn open_loop(run: &Run) -> Vec<Row> {
         ProcessVerdict::Held | ProcessVerdict::ClosedLoop => "",
     };
     let why = format!(
-        "from when a request was due, with others under way; a closed loop waits where it is late, and \
+        "from when a request was due, with others in flight; a closed loop waits where it is late, and \
          hides that{held}"
     );
     let one = |(name, percent): (&str, f64)| {
@@ -122,7 +122,7 @@ fn taken_apart(run: &Run, unseen: &Run, scenario: &mut Scenario) {
     scenario.rows.extend(looking(service(run), service(unseen)));
     scenario.notes.push(FIGURE_4.to_owned());
     scenario.notes.push(
-        "what is taken apart are requests of which one is under way at a time, 4000 a second: what looks at \
+        "what is taken apart are requests of which one is in flight at a time, 4000 a second: what looks at \
          each could not follow a closed loop"
             .to_owned(),
     );

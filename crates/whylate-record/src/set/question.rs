@@ -18,8 +18,12 @@ pub fn question(set: &TaskSet, cpus: &[CpuId], duration: Nanos) -> String {
     match (set.threads.len(), judged, wakes) {
         (1, true, _) => format!("Does 1 thread on CPU {on} meet its deadlines in {duration}?"),
         (n, true, _) => format!("Do {n} threads on CPU {on} meet their deadlines in {duration}?"),
-        (1, _, true) => format!("How late does 1 thread on CPU {on} wake up in {duration}?"),
-        (n, _, true) => format!("How late do {n} threads on CPU {on} wake up in {duration}?"),
+        (1, _, true) => {
+            format!("What is the wake-up latency of 1 thread on CPU {on} in {duration}?")
+        }
+        (n, _, true) => {
+            format!("What is the wake-up latency of {n} threads on CPU {on} in {duration}?")
+        }
         (1, ..) => format!("What does 1 thread receive of CPU {on} in {duration}?"),
         (n, ..) => format!("What do {n} threads receive of CPU {on} in {duration}?"),
     }
@@ -44,7 +48,7 @@ mod tests {
         for (workloads, asked) in [
             (&["PERIODIC 1ms 8ms"][..], "Does 1 thread on CPU 1 meet its deadlines in 1.00s?"),
             (&["CPU", "CPU_PERIODIC 1ms 8ms"], "Do 2 threads on CPU 1 meet their deadlines"),
-            (&["LAT 5ms", "LAT_ABS 5ms"], "How late do 2 threads on CPU 1 wake up"),
+            (&["LAT 5ms", "LAT_ABS 5ms"], "What is the wake-up latency of 2 threads on CPU 1"),
             (&["CPU", "LAT 5ms"], "What do 2 threads receive of CPU 1"),
         ] {
             assert!(ask(workloads).starts_with(asked), "{}", ask(workloads));

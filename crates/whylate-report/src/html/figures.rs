@@ -369,7 +369,7 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
 
 fn over_time(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     let mut how = "Above: the share of each stretch of time that was lost, by the cause of its \
-                   gaps. Strip below: grey is time that the thread had. A gap at least one column \
+                   gaps. Strip below: grey marks time in which the thread ran. A gap at least one column \
                    wide fills it from its start to its end; shorter ones fill the share of their \
                    column that they took, in the colour of the cause that took most of it. A gap \
                    counts whole for the cause with its largest part."
@@ -377,7 +377,7 @@ fn over_time(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     let heading = if run.threads.is_empty() {
         "Gaps over time, by CPU and cause"
     } else {
-        how.push_str(" Grey is also the time that a thread of a set waited of its own accord.");
+        how.push_str(" Grey also marks time in which a thread of a set waited by its own choice.");
         "Gaps over time, by thread and cause"
     };
     if timeline.complete_from_ns > 0.0 {

@@ -96,7 +96,7 @@ fn words(run: &Run) -> Table {
         row(
             "accuracy: between CPUs",
             format!("within {bound}"),
-            "Two stamps of different CPUs that are closer than this have no order.",
+            "Events on different CPUs that are closer than this cannot be ordered.",
         );
     }
     if let Some(bound) = clock.anchors.iter().map(|anchor| anchor.bound_ns).reduce(f64::max) {

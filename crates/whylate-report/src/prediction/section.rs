@@ -217,7 +217,7 @@ fn slowest(task: &str, of: &WorstJob) -> String {
         None => "; no gap of it is stored".to_owned(),
     };
     format!(
-        "task {}: job {} took {}; it did not have {}{gap}",
+        "task {}: job {} took {}; it lost {}{gap}",
         Printable(task),
         of.job,
         of.response,

@@ -22,7 +22,7 @@ const JUDGED: &str = "measured: the longest response, from the nominal release. 
                       done, or near a lost record.";
 /// The same for a run before its jobs were judged one by one.
 const COMPARED: &str = "measured: the longest response, from the nominal release. consistent: no job took \
-                        longer than R; pessimistic: none came near it; above R: some took longer; not \
+                        longer than R; pessimistic: none came near it; above R: some were longer; not \
                         known: none of those that were done, and others never were.";
 /// What those of the tables of slow jobs mean.
 pub(super) const LONGEST_GAPS: &str = "Each job that took longer than R is counted under the gap that took most of \

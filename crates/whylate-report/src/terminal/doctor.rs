@@ -14,8 +14,8 @@ const MOST_EVIDENCE: usize = 3;
 pub fn render(diagnosis: &Diagnosis, all: bool, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, diagnosis);
-    in_full(&mut page, diagnosis, Level::Spoils, "Spoils a measurement");
-    in_full(&mut page, diagnosis, Level::Note, "Belongs beside the numbers");
+    in_full(&mut page, diagnosis, Level::Spoils, "Problems");
+    in_full(&mut page, diagnosis, Level::Note, "Notes (report them with your results)");
     in_short(&mut page, diagnosis, Level::Unknown, "Not known");
     if all {
         in_short(&mut page, diagnosis, Level::Fine, "Fine");
@@ -81,7 +81,7 @@ fn remedies(page: &mut Page, symptom: &Symptom) {
     for remedy in &symptom.remedy {
         match remedy {
             Remedy::Command(line) => page.command(&Printable(line).to_string()),
-            Remedy::Advice(text) => page.advice(&format!("Mend: {}", Printable(text))),
+            Remedy::Advice(text) => page.advice(&format!("Fix: {}", Printable(text))),
         }
     }
 }

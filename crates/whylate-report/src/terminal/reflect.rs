@@ -143,7 +143,7 @@ mod tests {
         let text = render(&reflected(), Style::default());
         for words in [
             "Reflected raw by tcp over ipv4 at 127.0.0.1:11111",
-            "until nothing came any more",
+            "until its idle timeout",
             "queue 7",
             "connections closed: no message",
             "900ns",

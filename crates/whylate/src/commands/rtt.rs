@@ -167,7 +167,7 @@ fn refused(options: &Rtt) -> Option<String> {
     if let (Some(_), AskedArrivals::Pattern(Arrivals::Closed)) =
         (options.outstanding, &options.arrivals)
     {
-        return Some("a closed loop has 1 request under way: leave --outstanding out".to_owned());
+        return Some("a closed loop has 1 request in flight: leave --outstanding out".to_owned());
     }
     if let (true, AskedArrivals::Pattern(Arrivals::Closed)) = (options.one_way, &options.arrivals) {
         return Some("a closed loop waits for replies: leave --one-way out".to_owned());

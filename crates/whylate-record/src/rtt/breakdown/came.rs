@@ -37,12 +37,12 @@ pub(in crate::rtt) fn dropped(counts: &StampCounts, missed: u64) -> Vec<Reasoned
     ])
 }
 
-/// Adds requests that nobody heard the end of: their records found no room, or they were under way when
+/// Adds requests that nobody heard the end of: their records found no room, or they were in flight when
 /// the port failed.
 pub(in crate::rtt) fn unheard(left_out: &mut Vec<LeftOut>, unlogged: u64, abandoned: u64) {
     let of = reasoned([
         ("its record found no room on the way from the measuring thread", unlogged),
-        ("it was under way when the port failed", abandoned),
+        ("it was in flight when the port failed", abandoned),
     ]);
     let of = of.into_iter().map(|of| LeftOut { reason: of.reason, requests: of.count });
     left_out.extend(of);

@@ -7,23 +7,22 @@ use std::sync::atomic::AtomicBool;
 
 use whylate_cause::rules::Standing;
 use whylate_cause::totals::Beside;
-use whylate_cause::{Context, Measured, Placement as Freedom};
 use whylate_clock::mock::{MockCounter, PlantedGap};
+use whylate_gap::Totals;
 use whylate_gap::blocks::Blocks;
 use whylate_gap::hot::{self, Limits, Live, Recorder};
 use whylate_gap::ring;
 use whylate_gap::table::LogLinear;
 use whylate_gap::workload::{Nothing, Workload};
-use whylate_gap::{Placement, Plan, Policy, ThreadFacts, Threshold, Totals, Work};
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Closure, Evidence, GapSummary, LoopKind};
+use whylate_model::run::{Closure, Evidence, GapSummary};
 use whylate_model::segments::{self, StoredGap, Writer};
-use whylate_model::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};
+use whylate_model::{CpuId, Hertz, Nanos, Ticks, TicksDelta};
 use whylate_record::collector::{Collector, Wanted};
 use whylate_record::summary::{self, Setting};
 use whylate_stats::rng::Rng;
 
-use crate::program;
+use crate::{mocked, program};
 
 const HOURS: u64 = 72;
 const CPU: CpuId = CpuId(0);
@@ -80,7 +79,11 @@ fn three_days() {
         end: Ticks(0),
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);
-    let mut collector = Collector::of_threads([facts()], context(), &wanted());
+    let mut collector = Collector::of_threads(
+        [mocked::facts(CPU, PERIOD)],
+        mocked::context(&[CPU], PERIOD, true),
+        &wanted(),
+    );
     let (mut batch, mut found, mut named) = (Vec::new(), 0, 0);
     let mut resident = Vec::new();
     for hour in 1..=HOURS {
@@ -129,7 +132,7 @@ fn three_days() {
 
 /// Everything that a checkpoint makes of what was collected.
 fn look(collector: &Collector, totals: &Totals) -> GapSummary {
-    let plan = plan();
+    let plan = mocked::plan(vec![CPU]);
     let setting = Setting {
         plan: &plan,
         rate: Hertz(HZ as f64),
@@ -155,35 +158,6 @@ fn look(collector: &Collector, totals: &Totals) -> GapSummary {
     summary
 }
 
-fn facts() -> ThreadFacts {
-    ThreadFacts {
-        cpu: CPU,
-        fifo: None,
-        tid: Pid(1),
-        threshold: TicksDelta(PERIOD * 2),
-        warmup_period: PERIOD as f64,
-        plain_period: None,
-        recording: TicksDelta(PERIOD),
-        recording_with_switches: TicksDelta(PERIOD),
-        rseq: false,
-        warnings: Vec::new(),
-    }
-}
-
-fn context() -> Context {
-    let mut context = Context::new(true, Hertz(HZ as f64));
-    context.threads.push(Measured {
-        index: 0,
-        pid: Pid(1),
-        cpu: CPU,
-        placement: Freedom::Pinned,
-        period_ticks: PERIOD as f64,
-        always_runs: true,
-        slack: TicksDelta(0),
-    });
-    context
-}
-
 fn wanted() -> Wanted {
     Wanted {
         rate: Hertz(HZ as f64),
@@ -192,20 +166,6 @@ fn wanted() -> Wanted {
         validate: false,
         keep_all: false,
         counting: false,
-    }
-}
-
-fn plan() -> Plan {
-    Plan {
-        placement: Placement::Pinned(vec![CPU]),
-        loop_kind: LoopKind::Chain,
-        counting: false,
-        work: Work::Nothing,
-        threshold: Threshold::Automatic,
-        warmup: Nanos(0),
-        policy: Policy::Ordinary,
-        competitors: 0,
-        stop_at: None,
     }
 }
 

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use whylate_model::run::FORMAT_VERSION;
-use whylate_model::series::Series;
 
-use crate::program;
+use crate::{holds, program};
 
 /// The directories, by name.
 const KINDS: [&str; 10] = [
@@ -66,68 +65,12 @@ fn every_directory_of_kept_runs_is_looked_at_and_names_no_machine() {
     }
 }
 
-/// What holds of the numbers of every run, whatever was measured.
 #[test]
 fn shares_of_every_kept_run_lie_between_nothing_and_all_and_no_part_is_above_its_whole() {
     for kind in KINDS {
         let run = program::read(&directory(kind));
-        for gaps in &run.gaps {
-            assert!(is_share(gaps.lost_share), "{kind}: {gaps:?}");
-            assert!(gaps.lost_share_interval.is_none_or(|(low, high)| {
-                is_share(low) && low <= gaps.lost_share && gaps.lost_share <= high && is_share(high)
-            }));
-            // Of the kept self-test they add up to more than its begin and end are apart.
-            let taken = gaps.gap_ticks + gaps.recording_ticks;
-            let fits = taken <= gaps.end.since(gaps.start);
-            assert!(fits || run.selftest.is_some(), "{kind}: {gaps:?}");
-            assert!(gaps.rates.iter().all(|rate| rate.count <= gaps.gaps), "{kind}: {gaps:?}");
-            for share in &gaps.time_shares {
-                assert!(
-                    is_share(share.of_elapsed) && is_share(share.of_inside),
-                    "{kind}: {share:?}"
-                );
-                assert!(share.of_elapsed <= share.of_inside, "{kind}: {share:?}");
-            }
-        }
-        run.series.iter().for_each(|series| assert_series(kind, series));
-        if let Some(coverage) = run.coverage {
-            let parts = [coverage.by_events, coverage.by_residuals, coverage.by_nothing];
-            assert!(parts.iter().all(|part| is_share(*part)), "{kind}: {parts:?}");
-            assert!((parts.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{kind}: {parts:?}");
-        }
-        for gap in &run.worst {
-            let parts: u64 =
-                gap.parts.iter().map(|part| part.length.to_nanos(run.clock.hz).0).sum();
-            // Each part is rounded to a nanosecond.
-            assert!(parts.abs_diff(gap.length.0) <= gap.parts.len() as u64 + 1, "{kind}: {gap:?}");
-        }
-        if let Some(trace) = &run.evidence.trace {
-            assert!(trace.events_in_gaps <= trace.events_measured, "{kind}: {trace:?}");
-        }
-        assert!(run.flows.iter().all(|flow| flow.packets.add_up()), "{kind}");
-    }
-}
-
-fn is_share(share: f64) -> bool {
-    (0.0..=1.0).contains(&share)
-}
-
-/// Percentiles are in order between the smallest and the largest, and none is shown above one that is not.
-fn assert_series(kind: &str, series: &Series) {
-    let name = &series.name;
-    assert!(
-        series.tail.is_none_or(|of| of.count <= series.n && is_share(of.share)),
-        "{kind} {name}"
-    );
-    let shown = series.quantiles.iter().take_while(|of| of.value.is_some()).count();
-    assert!(series.quantiles[shown..].iter().all(|of| of.value.is_none()), "{kind} {name}");
-    let values = series.quantiles[..shown].iter().map(|of| of.value);
-    let all: Vec<_> =
-        [series.min].into_iter().chain(values).chain([series.max]).flatten().collect();
-    assert!(all.is_sorted(), "{kind} {name}: {all:?}");
-    for of in &series.quantiles[..shown] {
-        assert!(of.low.is_none_or(|low| Some(low) <= of.value), "{kind} {name}: {of:?}");
-        assert!(of.high.is_none_or(|high| Some(high) >= of.value), "{kind} {name}: {of:?}");
+        holds::run(kind, &run);
+        holds::withheld(kind, &run, &reported(kind, &[]));
     }
 }
 

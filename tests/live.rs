@@ -53,6 +53,7 @@ mod load;
 mod log;
 #[allow(dead_code, reason = "shared with the live figures")]
 mod looked;
+mod mocked;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
 mod one_end;

@@ -10,8 +10,11 @@ mod compare;
 mod device_captures;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod directories;
+mod exchanges;
 mod exponential;
 mod flips;
+mod generated;
+mod holds;
 mod hot_path;
 mod identity;
 mod kept;
@@ -19,6 +22,7 @@ mod listing;
 mod merge;
 mod merge_spread;
 mod misses;
+mod mocked;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod needs;
 mod output;
@@ -36,6 +40,7 @@ mod rt_app_peer;
 #[allow(dead_code, reason = "shared with figures")]
 mod rt_app_rows;
 mod rta;
+mod schedules;
 mod shell;
 mod thresholds;
 mod told;

@@ -107,11 +107,12 @@ pub(crate) fn notes(run: &Run) -> Vec<String> {
 
 fn of_threads(threads: &[ThreadSummary]) -> String {
     let judged: Vec<_> = threads.iter().filter_map(|thread| thread.deadlines.as_ref()).collect();
-    let (hits, misses) =
-        judged.iter().fold((0, 0), |(hits, misses), of| (hits + of.hits, misses + of.misses));
+    // A file may state any count.
+    let hits = saturating(judged.iter().map(|of| of.hits));
+    let misses = saturating(judged.iter().map(|of| of.misses));
     if judged.is_empty() {
-        let received: u64 = threads.iter().map(|thread| thread.received.0).sum();
-        let blocks = threads.iter().map(|thread| thread.blocks).sum();
+        let received = saturating(threads.iter().map(|thread| thread.received.0));
+        let blocks = saturating(threads.iter().map(|thread| thread.blocks));
         return format!(
             "{} threads received {} of CPU time in {} blocks.",
             threads.len(),
@@ -133,7 +134,15 @@ fn of_threads(threads: &[ThreadSummary]) -> String {
         });
         format!("; most of them by thread {}{named}", Printable(&thread.name))
     });
-    format!("{} of {} deadlines were missed{worst}.", count(misses), count(hits + misses))
+    format!(
+        "{} of {} deadlines were missed{worst}.",
+        count(misses),
+        count(hits.saturating_add(misses))
+    )
+}
+
+fn saturating(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 /// The best and the worst of the threads that were woken, by the median. An activation that a late
@@ -153,7 +162,7 @@ fn of_wakes(run: &Run) -> String {
         return "No thread was woken often enough for a median.".to_owned();
     };
     let worst = all.iter().copied().max_by_key(|series| series.max).unwrap_or(best);
-    let skipped: u64 = run.wakes.iter().filter_map(|of| of.skipped).fold(0, u64::saturating_add);
+    let skipped = saturating(run.wakes.iter().filter_map(|of| of.skipped));
     let named = |word: &str, series: &Series| match all.len() {
         1 => String::new(),
         several => {
@@ -363,8 +372,33 @@ mod tests {
         assert!(answer(&run).starts_with("Wake-up latency: p50 45.6us"));
     }
 
+    #[test]
+    fn counts_of_threads_that_no_sum_holds_end_at_the_largest() {
+        let mut run = kept("threads");
+        let judged = run.threads.iter().position(|of| of.deadlines.is_some()).unwrap();
+        let mut thread = run.threads.swap_remove(judged);
+        if let Some(deadlines) = &mut thread.deadlines {
+            (deadlines.hits, deadlines.misses) = (u64::MAX, u64::MAX);
+        }
+        (thread.received, thread.blocks) = (Nanos(u64::MAX), u64::MAX);
+        let largest = count(u64::MAX);
+        let said = of_threads(&[thread.clone(), thread.clone()]);
+        assert!(
+            said.starts_with(&format!("{largest} of {largest} deadlines were missed")),
+            "{said}"
+        );
+        thread.deadlines = None;
+        let said = of_threads(&[thread.clone(), thread]);
+        assert!(said.ends_with(&format!("in {largest} blocks.")), "{said}");
+    }
+
     fn kept_wakes() -> Run {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/wake");
+        kept("wake")
+    }
+
+    fn kept(kind: &str) -> Run {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs");
+        let path = path.join(kind);
         whylate_model::RunDir::open(path).unwrap().read_run().unwrap()
     }
 

@@ -240,7 +240,8 @@ impl Histogram {
             all += time;
             above += if bin.low > value_ns { time } else { 0.0 };
         }
-        (above * (self.sum as f64 / all)).round() as u128
+        // A double can round past the whole.
+        ((above * (self.sum as f64 / all)).round() as u128).min(self.sum)
     }
 
     /// Occupied bins in ascending order: (highest value, count). The value lies inside min..=max.

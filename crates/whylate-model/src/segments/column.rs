@@ -1,29 +1,50 @@
 //! Columns of a segment: filled row by row, written and read as a whole.
 //!
 //! Unsigned numbers are stored in Parquet's signed types of the same width, bit for bit; the schema
-//! says that they are unsigned.
+//! says that they are unsigned. Numbers of 32 bits are read from columns of 64, too.
 
 use std::collections::HashMap;
 use std::io::Write;
 
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
 
-use super::places::Place;
+use super::places::{Place, Sign};
 
 /// Most bytes of one text: the kernel's names have 16, those of interrupt handlers a few more.
 const LONGEST_TEXT: usize = 256;
 
+/// A type of values of a column.
+pub(super) trait Stored: DataType {
+    /// The value that a wider column holds; none where it has none of this type.
+    fn from_wide(_: i64, _: Sign) -> Option<Self::T> {
+        None
+    }
+}
+
+impl Stored for BoolType {}
+impl Stored for ByteArrayType {}
+impl Stored for Int64Type {}
+
+impl Stored for Int32Type {
+    fn from_wide(value: i64, sign: Sign) -> Option<i32> {
+        match sign {
+            Sign::Signed => i32::try_from(value).ok(),
+            Sign::Unsigned => u32::try_from(value).ok().map(u32::cast_signed),
+        }
+    }
+}
+
 /// A column with a value in every row.
-pub(super) struct Required<T: DataType> {
+pub(super) struct Required<T: Stored> {
     pub(super) values: Vec<T::T>,
 }
 
 /// A column in which a value may be absent.
-pub(super) struct Optional<T: DataType> {
+pub(super) struct Optional<T: Stored> {
     values: Vec<T::T>,
     present: Vec<i16>,
 }
@@ -49,19 +70,19 @@ const ABSENT: i16 = 0;
 const EMPTY: i16 = 1;
 const ELEMENT: i16 = 2;
 
-impl<T: DataType> Default for Required<T> {
+impl<T: Stored> Default for Required<T> {
     fn default() -> Self {
         Self { values: Vec::new() }
     }
 }
 
-impl<T: DataType> Default for Optional<T> {
+impl<T: Stored> Default for Optional<T> {
     fn default() -> Self {
         Self { values: Vec::new(), present: Vec::new() }
     }
 }
 
-impl<T: DataType> Required<T> {
+impl<T: Stored> Required<T> {
     pub(super) fn push(&mut self, value: T::T) {
         self.values.push(value);
     }
@@ -83,7 +104,7 @@ impl<T: DataType> Required<T> {
     }
 }
 
-impl<T: DataType> Optional<T> {
+impl<T: Stored> Optional<T> {
     pub(super) fn push(&mut self, value: Option<T::T>) {
         self.present.push(i16::from(value.is_some()));
         self.values.extend(value);
@@ -251,7 +272,7 @@ fn cut(text: &str) -> &str {
 /// A row group that is being written.
 pub(super) type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
 
-fn write<T: DataType, W: Write + Send>(
+fn write<T: Stored, W: Write + Send>(
     group: &mut Group<'_, W>,
     values: &[T::T],
     defined: Option<&[i16]>,
@@ -286,14 +307,34 @@ impl<'a> Columns<'a> {
     }
 
     /// Reads the next column. Its place was found by its type: that is right.
-    fn next<T: DataType>(&mut self) -> Result<(Raw<T::T>, &'a Place)> {
+    fn next<T: Stored>(&mut self) -> Result<(Raw<T::T>, &'a Place)> {
         let place = self.left.next().ok_or_else(uneven)?;
+        let Some(sign) = place.wide else { return Ok((self.raw::<T>(place)?, place)) };
+        let Raw { values, defined, repeated } = self.raw::<Int64Type>(place)?;
+        let values: Option<Vec<_>> =
+            values.into_iter().map(|value| T::from_wide(value, sign)).collect();
+        let values = values.ok_or_else(|| too_large(place))?;
+        Ok((Raw { values, defined, repeated }, place))
+    }
+
+    fn raw<T: DataType>(&self, place: &Place) -> Result<Raw<T::T>> {
         let column = self.group.get_column_reader(place.index)?;
         let mut reader = get_typed_column_reader::<T>(column);
         let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         reader.read_records(self.rows, Some(&mut defined), Some(&mut repeated), &mut values)?;
-        Ok((Raw { values, defined, repeated }, place))
+        Ok(Raw { values, defined, repeated })
     }
+}
+
+fn too_large(place: &Place) -> ParquetError {
+    let needed = match place.wide {
+        Some(Sign::Unsigned) => "0 to 2^32 - 1",
+        _ => "-2^31 to 2^31 - 1",
+    };
+    ParquetError::General(format!(
+        "column `{}` holds a number of more than 32 bits, and needs to hold {needed}",
+        place.name
+    ))
 }
 
 fn without_value(place: &Place) -> ParquetError {
@@ -302,4 +343,24 @@ fn without_value(place: &Place) -> ParquetError {
 
 fn uneven() -> ParquetError {
     ParquetError::General("columns of different length".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_a_wider_column_is_that_number_or_none() {
+        let cases = [
+            (7, Sign::Unsigned, Some(7)),
+            (i64::from(u32::MAX), Sign::Unsigned, Some(-1)),
+            (1 << 32, Sign::Unsigned, None),
+            (-1, Sign::Unsigned, None),
+            (-1, Sign::Signed, Some(-1)),
+            (1 << 31, Sign::Signed, None),
+        ];
+        for (wide, sign, expected) in cases {
+            assert_eq!(Int32Type::from_wide(wide, sign), expected, "{wide} {sign:?}");
+        }
+    }
 }

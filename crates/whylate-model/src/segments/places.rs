@@ -1,9 +1,10 @@
 //! Where the columns of a segment are: found by their names and read by their types, whoever wrote the file.
 //!
 //! Users filter segments with their own tools, which put other annotations on the same types, write other
-//! columns beside them or in another order, and let values be absent where none is.
+//! columns beside them or in another order, let values be absent where none is, and by the first version of
+//! the format keep unsigned numbers of 32 bits in 64.
 
-use parquet::basic::Repetition;
+use parquet::basic::{LogicalType, Repetition, Type};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 /// A column of a segment as it is in a file.
@@ -16,6 +17,15 @@ pub(super) struct Place {
     pub(super) present: i16,
     /// The level of a list that is there and empty.
     pub(super) empty: i16,
+    /// Numbers of 32 bits are kept in 64.
+    pub(super) wide: Option<Sign>,
+}
+
+/// What numbers of 32 bits there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Signed,
+    Unsigned,
 }
 
 /// Finds each wanted column; the error says which is none, what there is and what is needed.
@@ -40,7 +50,9 @@ fn place(wanted: &ColumnDescriptor, found: &SchemaDescriptor) -> Result<Place, S
     };
     let is_list = |column: &ColumnDescriptor| column.max_rep_level() == 1;
     let nested = column.max_rep_level() == 0 && column.path().parts().len() > 1;
-    let same = column.physical_type() == wanted.physical_type()
+    let types = (wanted.physical_type(), column.physical_type());
+    let wide = (types == (Type::INT32, Type::INT64)).then(|| sign(wanted));
+    let same = (types.0 == types.1 || wide.is_some())
         && column.max_rep_level() <= 1
         && is_list(column) == is_list(wanted)
         && !nested;
@@ -54,7 +66,14 @@ fn place(wanted: &ColumnDescriptor, found: &SchemaDescriptor) -> Result<Place, S
     let of_root = found.get_column_root(index).get_basic_info();
     let optional = of_root.has_repetition() && of_root.repetition() == Repetition::OPTIONAL;
     let present = column.max_def_level();
-    Ok(Place { name: name.to_owned(), index, present, empty: i16::from(optional) })
+    Ok(Place { name: name.to_owned(), index, present, empty: i16::from(optional), wide })
+}
+
+fn sign(column: &ColumnDescriptor) -> Sign {
+    match column.logical_type_ref() {
+        Some(LogicalType::Integer(of)) if !of.is_signed => Sign::Unsigned,
+        _ => Sign::Signed,
+    }
 }
 
 fn root(column: &ColumnDescriptor) -> &str {

@@ -65,7 +65,6 @@ impl Series {
         let has_class = identity.definition.has_class();
         let decides = deciding(&quantiles).filter(|_| has_class);
         let snr = || Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) };
-        let sum = values.mean().unwrap_or(0.0) * values.len() as f64;
         Self {
             name: identity.name,
             label: identity.label,
@@ -84,14 +83,15 @@ impl Series {
             class: decides.map(classify),
             class_by: decides,
             quantiles: quantiles.to_vec(),
-            tail: has_class.then(|| tail(values, sum, Denominator::Measured)),
+            tail: has_class.then(|| tail(values, values.sum() as f64, Denominator::Measured)),
             snr: has_class.then(snr),
             stationarity,
         }
     }
 
     /// Of the `values` that this series was made of, the largest `censored.count` are only known to
-    /// be larger than `censored.above`. What rests on them is taken back: it is not known.
+    /// be larger than `censored.above`. What rests on them is taken back: it is not known, and neither
+    /// is a percentile whose interval ends among them. What bounds it from below is kept.
     pub fn censor(&mut self, values: &Histogram, censored: Censored) {
         let Some(first) = (values.len() + 1).checked_sub(censored.count) else { return };
         let Some(reached) = values.rank_value(first) else { return };
@@ -100,23 +100,20 @@ impl Series {
         if let Some(snr) = &mut self.snr {
             snr.by_time = None;
         }
-        let among = |value: &Option<Nanos>| value.is_some_and(|value| value.0 >= reached);
+        let among = |value: Option<Nanos>| value.is_some_and(|value| value.0 >= reached);
         for quantile in &mut self.quantiles {
-            if among(&quantile.value) {
-                quantile.value = None;
-                quantile.low = quantile.low.map(|low| low.min(censored.above));
+            quantile.low = quantile.low.map(|low| low.min(censored.above));
+            if among(quantile.high) {
+                (quantile.value, quantile.high) = (None, None);
             }
-            if among(&quantile.high) {
-                quantile.high = None;
-            }
+            quantile.value = quantile.value.filter(|value| !among(Some(*value)));
         }
-        if among(&self.min) {
+        withhold(&mut self.quantiles);
+        if among(self.min) {
             self.min = None;
         }
-        if among(&self.class_by) {
-            self.class_by = (censored.above > UGLY).then_some(censored.above);
-            self.class = self.class_by.map(classify);
-        }
+        self.class_by = self.class_by.and_then(|_| deciding(&self.quantiles));
+        self.class = self.class_by.map(classify);
     }
 
     /// Gaps: the class is by the time-weighted p99.9, and shares are of the elapsed time.
@@ -322,6 +319,16 @@ mod tests {
     }
 
     #[test]
+    fn a_tail_of_all_values_is_the_whole_of_them() {
+        for n in 1..500_u64 {
+            let values: Histogram = (0..n).map(|of| 6_326_080 + of * 7 % 17).collect();
+            let series = Series::summarise(identity(), &values, |_| n as f64, None);
+            let tail = series.tail.unwrap();
+            assert_eq!((tail.count, tail.share), (n, 1.0));
+        }
+    }
+
+    #[test]
     fn only_what_is_kept_waiting_has_a_class() {
         let values: Histogram = std::iter::repeat_n(1_000_000, 2_000).collect();
         let of = |definition| {
@@ -375,6 +382,39 @@ mod tests {
             assert_eq!(quantile.high.is_some(), known, "{quantile:?}");
             assert!(quantile.value.is_none_or(|value| value.0 <= answered), "{quantile:?}");
         }
+    }
+
+    #[test]
+    fn a_percentile_whose_interval_reaches_into_what_was_given_up_is_withheld_like_those_above_it()
+    {
+        let above = Nanos(1_000_000_000);
+        let planted = |given_up: u64, n_eff: f64| {
+            let mut values: Histogram = (1..=10_000 - given_up).map(|rank| rank / 5).collect();
+            values.record_n(above.0, given_up);
+            let series = Series::summarise(identity(), &values, |_| n_eff, None);
+            let mut censored = series.clone();
+            censored.censor(&values, Censored { count: given_up, above });
+            (series, censored)
+        };
+        // From rank 9 956 on they were given up: above p99, and below the upper end of its interval
+        // where the values are worth a tenth.
+        for (n_eff, known) in [(1e4, 3), (1e3, 2)] {
+            let (series, censored) = planted(45, n_eff);
+            let p99 = series.quantiles[2];
+            assert_eq!(p99.value, Some(Nanos(1_980)), "planted");
+            assert_eq!(p99.high == Some(above), known < 3, "planted: {p99:?}");
+            for (at, quantile) in censored.quantiles.iter().enumerate() {
+                let found = (quantile.value.is_some(), quantile.high.is_some());
+                assert_eq!(found, (at < known, at < known), "{quantile:?}");
+                assert!(quantile.low.is_some_and(|low| low <= above), "{quantile:?}");
+            }
+        }
+        // The p99.9 was given up, but what bounds it from below was answered: it may lie in each class.
+        let (series, censored) = planted(20, 4e3);
+        let p999 = series.quantiles[3];
+        assert!(p999.value == Some(above) && p999.low < Some(UGLY), "planted: {p999:?}");
+        assert_eq!(series.class, Some(Class::Ugly), "planted");
+        assert_eq!((censored.class, censored.class_by), (None, None));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Axes: from values to coordinates, and ticks that a person would have chosen.
 
+use std::ops::RangeInclusive;
+
 use whylate_model::Nanos;
 
 /// Most decades of a logarithmic axis: a double cannot tell more apart, a reader neither.
 const MOST_DECADES: i32 = 24;
+/// Where one may end: all its decades are powers of ten that a double has.
+const ENDS: RangeInclusive<i32> = f64::MIN_10_EXP + MOST_DECADES..=f64::MAX_10_EXP;
 
 /// One axis: values `low..=high` on coordinates `from..=to` (which may run downwards).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +40,7 @@ impl Axis {
         let usable = |value: f64| value.is_finite() && value > 0.0;
         let high = if usable(high) { high } else { 1.0 };
         let low = if usable(low) { low.min(high) } else { high };
-        let last = exponent(high, f64::ceil);
+        let last = exponent(high, f64::ceil).clamp(*ENDS.start(), *ENDS.end());
         let first = exponent(low, f64::floor).clamp(last - MOST_DECADES, last);
         let first = if first == last { first - 1 } else { first };
         Self { kind: Kind::Log, low: decade(first), high: decade(last), from, to }
@@ -79,7 +83,9 @@ impl Axis {
                 let step = step_of((self.high - self.low) / most as f64);
                 let first = (self.low / step).ceil() as i64;
                 let last = (self.high / step * (1.0 + 1e-12)).floor() as i64;
-                (first..=last.min(first + 4 * most as i64)).map(|n| n as f64 * step).collect()
+                (first..=last.min(first.saturating_add(4 * most as i64)))
+                    .map(|n| n as f64 * step)
+                    .collect()
             }
         };
         values.into_iter().map(|value| Tick { at: self.at(value), value }).collect()
@@ -176,6 +182,21 @@ mod tests {
         assert_eq!(labels(&axis, 5, time_label), ["0", "5s", "10s", "15s"]);
         let axis = Axis::linear((0.0, 0.13), (0.0, 100.0));
         assert_eq!(labels(&axis, 3, share_label), ["0%", "5%", "10%"]);
+    }
+
+    #[test]
+    fn an_axis_up_to_the_largest_double_and_one_of_the_smallest_have_decades_that_are_numbers() {
+        for ends in [(1.0, f64::MAX), (f64::MAX, f64::MAX), (5e-324, 5e-324), (5e-324, f64::MAX)] {
+            let axis = Axis::log(ends, (0.0, 10.0));
+            assert!(axis.low > 0.0 && axis.high.is_finite() && axis.low < axis.high, "{axis:?}");
+            let ticks = axis.ticks(30);
+            assert!((2..=30).contains(&ticks.len()), "{ends:?}");
+            assert!(
+                ticks.iter().all(|tick| tick.value.is_finite() && tick.value > 0.0),
+                "{ends:?}"
+            );
+            assert!(Axis::linear(ends, (0.0, 10.0)).ticks(30).len() <= 121, "{ends:?}");
+        }
     }
 
     #[test]

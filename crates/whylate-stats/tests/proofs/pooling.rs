@@ -286,3 +286,10 @@ fn bootstrap_default_keeps_noise_out_of_the_ends() {
         / widths.iter().copied().fold(f64::INFINITY, f64::min);
     assert!(spread < 1.2, "{spread}");
 }
+
+#[test]
+fn what_lies_above_nothing_at_all_is_the_sum_however_a_double_rounds_it() {
+    let mut values = of(&[0]);
+    values.record_n(577_390_037, 612_178_002);
+    assert_eq!(values.sum_above(1_000), values.sum());
+}

@@ -34,6 +34,8 @@ const USUAL_RATE: Rate = Rate::Packets(1e3);
 const RTT: &str = "rtt";
 const THERE: &str = "there";
 const BACK: &str = "back";
+/// The longest frame of an Ethernet that nobody set up, with its check sequence.
+const LONGEST_FRAME: usize = 1_518;
 /// Why a rate in bits is none of a Unix socket.
 const NO_FRAMES: &str = "a Unix socket sends no frames whose bits could be counted: write the rate in \
      messages, such as 10kpps";
@@ -274,8 +276,27 @@ fn bits_without_frames(options: &Rtt) -> Option<String> {
 fn per_second(rate: Rate, transport: Transport, target: &Target, bytes: usize) -> Result<f64> {
     match (rate, frame_of(transport, target, bytes)) {
         (Rate::Bits(..), None) => bail!(NO_FRAMES),
+        (Rate::Bits(..), Some(frame)) if may_be_cut(transport, target, frame) => {
+            let most = bytes.saturating_sub(frame - LONGEST_FRAME);
+            Err(Refused::because(format!(
+                "a rate in bit/s counts frames, and it is not known in how many of them a message of \
+                 {bytes} bytes goes: one of {most} bytes is the longest that a link with an MTU of 1500 \
+                 takes in one; write the rate in messages, such as 10kpps, or a --size up to {most}"
+            )))
+        }
         (rate, frame) => Ok(rate.per_second(frame.unwrap_or_default() as u32)),
     }
+}
+
+/// May a packet be too long for one frame on its way? A port that carries frames cuts none, and the loopback
+/// interface takes the longest.
+fn may_be_cut(transport: Transport, target: &Target, frame: usize) -> bool {
+    let loopback = match target {
+        Target::Own { bed, .. } => bed.is_none(),
+        Target::At(Place::Address(address)) => address.ip().is_loopback(),
+        Target::At(Place::Path(_)) | Target::Across(_) => false,
+    };
+    frame > LONGEST_FRAME && !loopback && !transport.carries_frames()
 }
 
 /// Bytes of VLAN tags in each frame.
@@ -444,5 +465,25 @@ mod tests {
             64,
         );
         assert!((packets.unwrap() - 1e4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rate_in_bits_of_messages_that_one_frame_may_not_hold_is_refused_with_the_longest() {
+        let rate: Rate = "1Gbit/s".parse().unwrap();
+        let at = |address: &str| Target::At(Place::Address(address.parse().unwrap()));
+        for (transport, address, most) in [
+            (Transport::Udp, "198.51.100.7:9", 1_472),
+            (Transport::Udp, "[2001:db8::7]:9", 1_452),
+            (Transport::Tcp, "198.51.100.7:9", 1_448),
+        ] {
+            let of = |bytes| per_second(rate, transport, &at(address), bytes);
+            assert!(of(most).is_ok(), "{transport:?} {address}");
+            let said = of(most + 1).unwrap_err().to_string();
+            assert!(said.contains(&format!("or a --size up to {most}")), "{said}");
+            // Messages are counted, whatever carries them.
+            assert!(per_second(Rate::Packets(1e4), transport, &at(address), 9_000).is_ok());
+        }
+        assert!(per_second(rate, Transport::Udp, &at("127.0.0.1:9"), 9_000).is_ok());
+        assert!(per_second(rate, Transport::Packet, &at("198.51.100.7:9"), 8_000).is_ok());
     }
 }

@@ -11,6 +11,7 @@ mod device_captures;
 #[allow(dead_code, reason = "shared with the other kind of tests")]
 mod directories;
 mod exponential;
+mod flags;
 mod flips;
 mod hot_path;
 mod identity;

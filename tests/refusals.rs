@@ -31,6 +31,7 @@ fn options_of_rta_that_would_change_nothing_are_refused_with_the_reason() {
         &["-o", "run"][..],
         &["--duration", "1s"],
         &["--cpus", "0"],
+        &["--warmup", "1s"],
         &["--housekeeping", "0"],
         &["--records", "10"],
         &["--percentiles", "50"],
@@ -55,13 +56,13 @@ fn a_threshold_that_no_gap_can_reach_is_refused() {
         let wanted = ["--threshold", "no gap is longer", "1.00s"];
         refused(&[words, &["--threshold", "100h"]].concat(), 2, &wanted);
     }
-    refused(&["gaps", "--threshold-stop", "10s"], 2, &["--threshold-stop", "no gap is longer"]);
+    refused(&["gaps", "--stop-above", "10s"], 2, &["--stop-above", "no gap is longer"]);
 }
 
 #[test]
 fn options_that_exclude_each_other_are_refused_before_anything_is_measured() {
     for words in [
-        &["threads", "--thread", "PERIODIC 1ms 8ms", "--validate", "--no-trace"][..],
+        &["threads", "--thread", "PERIODIC 1ms 8ms", "--require-trace", "--no-trace"][..],
         &["merge", "a", "b", "-o", "c", "--without-tables", "--max-disk", "1GiB"],
         &["report", "a", "--percentiles", "50", "--html", "page.html"],
     ] {
@@ -79,7 +80,7 @@ fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
         "rtt --cpus",
         "switch-cost --cpus",
         "gaps --housekeeping",
-        "--cpu",
+        "--cpus",
     ] {
         let words: Vec<&str> = words.split(' ').chain(["4095"]).collect();
         refused(&words, 2, &["4095", "does not exist", "choose"]);

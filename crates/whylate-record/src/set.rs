@@ -82,6 +82,8 @@ pub struct Request {
     pub cpus: Vec<CpuId>,
     /// For how long.
     pub duration: Nanos,
+    /// How long a thread of each CPU and kind of work warms up; none for as long as is usual.
+    pub warmup: Option<Nanos>,
     /// Which delta is a gap.
     pub threshold: Threshold,
     /// CPUs of the recording's own thread, where the user chose some.

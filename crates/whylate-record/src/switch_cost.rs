@@ -373,7 +373,8 @@ mod tests {
         assert!(granted(Some(&asked), usual).is_ok() && granted(None, usual).is_ok());
         asked.length = Nanos::SECOND;
         let refused = granted(Some(&asked), usual).unwrap_err().to_string();
-        for words in ["1.00s", "950ms in every 1.00s", "--trial 940ms", "sched_rt_runtime_us"] {
+        for words in ["1.00s", "950ms in every 1.00s", "--trial-time 940ms", "sched_rt_runtime_us"]
+        {
             assert!(refused.contains(words), "{words}: {refused}");
         }
         let lifted = Some(RtLimits { runtime_us: -1, period_us: 1_000_000 });

@@ -144,7 +144,7 @@ impl Comparison {
             return refuse(
                 flow,
                 "the driver net_af_xdp keeps its interface's queue until the process ends, and every \
-                 round opens it anew: measure it in runs of its own, beside others of --port xdp",
+                 round opens it anew: measure it in runs of its own, beside others of --transport xdp",
             );
         }
         match self.unfit(*first) {

@@ -93,11 +93,11 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1us")]
     pub(crate) tolerance: Nanos,
     /// Transport of the line's frames: packet or xdp [default: xdp where it works]
-    #[arg(long, value_name = "PORT")]
-    pub(crate) line_port: Option<Transport>,
+    #[arg(long, alias = "line-port", value_name = "TRANSPORT")]
+    pub(crate) line_transport: Option<Transport>,
     /// CPU of the line [default: another core than the client's]
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
-    pub(crate) line_cpu: Option<CpuId>,
+    #[arg(long, alias = "line-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) line_cpus: Option<CpuId>,
     /// CPU of the client [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
@@ -130,7 +130,7 @@ pub(crate) struct Calibrate {
           requires = "client")]
     pub(crate) client_timeout: Nanos,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -99,8 +99,8 @@ pub(crate) struct Device {
     #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.2")]
     pub(crate) to: std::net::Ipv4Addr,
     /// Transport of the client: packet, xdp or udp
-    #[arg(long, value_name = "PORT", default_value = "packet")]
-    pub(crate) port: Transport,
+    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    pub(crate) transport: Transport,
     /// How the client waits: spin, busy-poll, block, ...
     #[arg(long, value_name = "WAIT", default_value = "spin")]
     pub(crate) wait: Wait,
@@ -133,8 +133,8 @@ pub(crate) struct Device {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=32))]
     pub(crate) trials: u32,
     /// Length of one trial
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "500ms")]
-    pub(crate) trial: Nanos,
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "500ms", alias = "trial")]
+    pub(crate) trial_time: Nanos,
     /// Share of frames that a trial may lose [default: none, as RFC 2544 demands]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) tolerated_loss: Option<f64>,
@@ -173,8 +173,8 @@ pub(crate) struct Device {
     #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
     pub(crate) cpus: Option<CpuId>,
     /// CPU of the box and of the delay line [default: the first one]
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
-    pub(crate) box_cpu: Option<CpuId>,
+    #[arg(long, alias = "box-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) box_cpus: Option<CpuId>,
     /// What every measurement has.
     #[command(flatten)]
     pub(crate) common: Common,

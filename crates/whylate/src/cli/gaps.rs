@@ -7,7 +7,7 @@ use whylate_gap::Work;
 use whylate_model::Nanos;
 
 use super::Common;
-use crate::parse;
+use crate::parse::{self, Sched};
 
 /// OS noise: how much CPU time does a busy thread lose, and to what?
 ///
@@ -60,16 +60,16 @@ pub(crate) struct Gaps {
     pub(crate) selftest: bool,
     /// Compare pinned and floating, FIFO and not, locked memory and not, alone and sharing, one
     /// after another
-    #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "fifo", "share", "no_mlock", "move_tasks", "move_interrupts"])]
+    #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "sched", "share", "no_mlock", "move_tasks", "move_interrupts"])]
     pub(crate) matrix: bool,
 
     /// Let N threads float over the CPUs instead of pinning one to each
     #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "How to run")]
     pub(crate) floating: Option<NonZeroU32>,
-    /// Run the measuring threads under SCHED_FIFO
-    #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
-          value_parser = parse::priority, help_heading = "How to run")]
-    pub(crate) fifo: Option<u8>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched, help_heading = "How to run")]
+    pub(crate) sched: Sched,
     /// Do not lock memory
     #[arg(long, help_heading = "How to run")]
     pub(crate) no_mlock: bool,
@@ -84,15 +84,16 @@ pub(crate) struct Gaps {
     pub(crate) move_interrupts: bool,
 
     /// Stop at the first gap above this, keep the evidence, and exit with 3
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, help_heading = "Stopping")]
-    pub(crate) threshold_stop: Option<Nanos>,
+    #[arg(long, value_name = "TIME", value_parser = parse::limit, alias = "threshold-stop",
+          help_heading = "Stopping")]
+    pub(crate) stop_above: Option<Nanos>,
     /// What to do at that gap: trace-off, marker[:TEXT], snapshot, signal:NUM:PID, command:LINE
-    #[arg(long, value_name = "ACTION", requires = "threshold_stop", help_heading = "Stopping")]
+    #[arg(long, value_name = "ACTION", requires = "stop_above", help_heading = "Stopping")]
     pub(crate) on_threshold: Vec<whylate_record::actions::Action>,
 
     /// Check inferred causes (rseq, /proc) against the kernel trace, and print the confusion matrix
-    #[arg(long, conflicts_with = "no_trace", help_heading = "Causes")]
-    pub(crate) validate: bool,
+    #[arg(long, alias = "validate", conflicts_with = "no_trace", help_heading = "Causes")]
+    pub(crate) verify_causes: bool,
     /// How many of the longest gaps to keep with all their details
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count,
           help_heading = "Causes")]

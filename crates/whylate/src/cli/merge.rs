@@ -32,7 +32,7 @@ pub(crate) struct Merge {
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
     /// Write the sum into this directory, which must be new or empty
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Merge the CPUs, too: gap-cpu1 and gap-cpu2 become gap
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! The command line: every flag documented once, here, one file per command.
 
+#[cfg(test)]
+mod aliases;
 mod calibrate;
 mod checkup;
 mod compare;
@@ -125,7 +127,7 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]

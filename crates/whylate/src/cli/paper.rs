@@ -49,7 +49,7 @@ pub(crate) struct Paper {
     #[arg(value_enum, value_name = "PAPER")]
     pub(crate) which: Which,
     /// Write into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]

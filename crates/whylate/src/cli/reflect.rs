@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use whylate_model::Nanos;
+use whylate_model::{CpuId, Nanos};
 use whylate_net::Speaks;
 use whylate_net::lab::Role;
 use whylate_port::{PortError, Transport, Wait};
 
 use super::{Findings, LinkArgs, SocketOptions};
-use crate::parse;
+use crate::parse::{self, Sched};
 
 /// The server end for rtt
 ///
@@ -21,7 +21,7 @@ use crate::parse;
 /// trip, from the counter's reading after the receiving system call to the one before the sending
 /// one.
 ///
-/// Example: whylate reflect --listen 198.18.0.2:11111 --port tcp --wait epoll --cpu 1
+/// Example: whylate reflect --listen 198.18.0.2:11111 --transport tcp --wait epoll --cpus 1
 ///
 /// Past the socket: packet and xdp need an interface (--interface, or the address of one) and
 /// answer questions for their address, which the kernel need not have. xdp-tx attaches a program to
@@ -31,7 +31,7 @@ use crate::parse;
 /// alone; ours goes with this process, however that ends. Over a virtual link the sender's end has
 /// to run a program, too, or have GRO on.
 ///
-/// Example: whylate reflect --listen 198.51.100.7:4021 --port xdp-tx
+/// Example: whylate reflect --listen 198.51.100.7:4021 --transport xdp-tx
 ///
 /// Cost: the CPU time of waiting: a whole CPU for spin and busy-poll, a wake-up per message
 /// otherwise.
@@ -40,7 +40,7 @@ use crate::parse;
 /// Without --listen it can be reached from this machine only. It answers anybody who reaches it:
 /// keep it off networks that you do not trust.
 ///
-/// With --output it writes a run directory: counts, clients, the residence second by second, what
+/// With --out it writes a run directory: counts, clients, the residence second by second, what
 /// the kernel gave, and the machine. Ctrl-C and SIGTERM end it in the regular way.
 ///
 /// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not
@@ -55,8 +55,14 @@ pub(crate) struct Reflect {
     /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET), xdp (whole
     /// frames over AF_XDP), dpdk (a device of DPDK, see --vdev) or xdp-tx (a program in the kernel
     /// answers)
-    #[arg(long, value_name = "PORT", default_value = "udp", conflicts_with = "feed")]
-    pub(crate) port: ReflectPort,
+    #[arg(
+        long,
+        alias = "port",
+        value_name = "TRANSPORT",
+        default_value = "udp",
+        conflicts_with = "feed"
+    )]
+    pub(crate) transport: ReflectPort,
     /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
     #[arg(long, value_name = "FILE")]
     pub(crate) feed: Option<PathBuf>,
@@ -80,12 +86,12 @@ pub(crate) struct Reflect {
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// CPU to run on
-    #[arg(long, value_name = "CPU")]
-    pub(crate) cpu: Option<u32>,
-    /// Run under SCHED_FIFO
-    #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
-          value_parser = parse::priority)]
-    pub(crate) fifo: Option<u8>,
+    #[arg(long, alias = "cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) cpus: Option<CpuId>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    pub(crate) sched: Sched,
     /// Idle timeout: end after this time without a message, or `never`
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::idle)]
     pub(crate) idle: Nanos,
@@ -112,7 +118,13 @@ pub(crate) struct Reflect {
     pub(crate) tell_stamps: bool,
     /// Also write this run directory, which `whylate report` can read while it runs, and after it
     /// was killed up to its last checkpoint (every 10s)
-    #[arg(short, long, value_name = "DIR", conflicts_with = "tell_stalls")]
+    #[arg(
+        short = 'o',
+        long = "out",
+        alias = "output",
+        value_name = "DIR",
+        conflicts_with = "tell_stalls"
+    )]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text)]

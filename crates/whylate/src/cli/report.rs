@@ -14,7 +14,7 @@ use super::Format;
 ///
 /// Example: whylate report whylate-20261121-070000
 ///
-/// Example: whylate report whylate-20261121-070000 --trace 1s..1.5s
+/// Example: whylate report whylate-20261121-070000 --timeline 1s..1.5s
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Report {
     /// Run directory
@@ -27,9 +27,9 @@ pub(crate) struct Report {
     pub(crate) percentiles: Option<Percentiles>,
     /// Draw which thread had the CPU when, from FROM to TO after the start of the run, such as
     /// 1s..1.5s [default: around the first missed deadline, or the start]
-    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
+    #[arg(long, alias = "trace", value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
-    pub(crate) trace: Option<Option<Window>>,
+    pub(crate) timeline: Option<Option<Window>>,
     /// Write one self-contained page to this file; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub(crate) html: Option<PathBuf>,

@@ -39,8 +39,8 @@ use crate::parse;
 /// `spin`, which keeps the CPU until its next release, above or beside another one. A bound holds
 /// for the tasks as stated: interrupts and the hypervisor are not in it.
 ///
-/// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; with --run those of
-/// `whylate threads`.
+/// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; 3 with --check where the
+/// analysis does not show that every deadline is met; with --run those of `whylate threads`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rta {
     /// Common options.
@@ -66,6 +66,9 @@ pub(crate) struct Rta {
     /// Simulate the worst known release patterns, and N random ones
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
     pub(crate) simulate: Option<u64>,
+    /// Exit with 3 unless the analysis shows that every deadline is met
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Run the tasks on this machine and compare
     #[arg(long)]
     pub(crate) run: bool,
@@ -75,6 +78,9 @@ pub(crate) struct Rta {
     /// How long to run [default: what the file says, or 10s]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
     pub(crate) duration: Option<Nanos>,
+    /// Warm-up time, discarded [default: 200ms, or 400ms for tasks that use memory]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
+    pub(crate) warmup: Option<Nanos>,
     /// Timer for tasks of --task that name none: HR, NATIVE, grid(10ms) and others, as in `threads
     /// --list`
     #[arg(long, value_name = "TIMER", default_value = "HR", help_heading = "The run")]

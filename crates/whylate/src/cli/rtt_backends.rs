@@ -21,7 +21,7 @@ pub(crate) struct RttBackends {
         value_name = "LIST",
         num_args = 0..=1,
         default_missing_value = ALL,
-        conflicts_with_all = ["port", "wait", "runs", "one_way", "flows", "log_packets", "slow"],
+        conflicts_with_all = ["transport", "wait", "runs", "one_way", "flows", "log_packets", "slow"],
         group = "in_rounds"
     )]
     pub(crate) compare_backends: Option<BackendList>,

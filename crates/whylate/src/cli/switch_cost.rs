@@ -76,8 +76,8 @@ pub(crate) struct SwitchCost {
     /// Length of a trial [default: 200ms, or 1s with the time slices of the kernel]; with runners
     /// that yield, at most as long as the kernel lets real-time threads run
     /// (kernel.sched_rt_runtime_us)
-    #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
-    pub(crate) trial: Option<Nanos>,
+    #[arg(long, alias = "trial", value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
+    pub(crate) trial_time: Option<Nanos>,
     /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the
     /// time slices of the kernel, as in the paper
     #[arg(

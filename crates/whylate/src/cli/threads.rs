@@ -50,6 +50,9 @@ pub(crate) struct Threads {
     /// How long to run [default: what the file says, or 10s]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The set")]
     pub(crate) duration: Option<Nanos>,
+    /// Warm-up time for each CPU, discarded [default: 200ms, or 400ms for threads that use memory]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) warmup: Option<Nanos>,
     /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(long, value_name = "TIME", value_parser = parse::limit)]
     pub(crate) threshold: Option<Nanos>,
@@ -60,8 +63,8 @@ pub(crate) struct Threads {
     #[arg(long, value_name = "DIR")]
     pub(crate) rt_app_log: Option<PathBuf>,
     /// Fail unless a kernel trace is available to check inferred causes
-    #[arg(long, conflicts_with = "no_trace")]
-    pub(crate) validate: bool,
+    #[arg(long, alias = "validate", conflicts_with = "no_trace")]
+    pub(crate) require_trace: bool,
     /// Close segments and write run.json this often
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
     pub(crate) checkpoint: Nanos,

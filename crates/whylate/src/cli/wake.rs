@@ -36,12 +36,16 @@ pub(crate) struct Wake {
     /// Period of the wake-ups
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1ms")]
     pub(crate) period: Nanos,
-    /// Priority of the woken threads [default: RTHIGH, or NORMAL where that is not allowed]
-    #[arg(long, value_name = "PRIORITY")]
-    pub(crate) priority: Option<String>,
+    /// Scheduling policy of the woken threads: other, fifo:1-99, rr:1-99 or nice(-20..19)
+    /// [default: fifo:95, or other where that is not allowed]
+    #[arg(long, alias = "priority", value_name = "POLICY")]
+    pub(crate) sched: Option<String>,
     /// How long to measure
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
     pub(crate) duration: Nanos,
+    /// Warm-up time for each CPU, discarded [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) warmup: Option<Nanos>,
     /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(long, value_name = "TIME", value_parser = parse::limit)]
     pub(crate) threshold: Option<Nanos>,

@@ -52,7 +52,7 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) log_requests: bool,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]

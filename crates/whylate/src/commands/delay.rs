@@ -46,8 +46,8 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
         what,
         bed: bed(options.bed.as_deref())?,
         speaks: options.protocol,
-        cpu: options.cpu,
-        fifo: options.fifo,
+        cpu: options.cpus,
+        fifo: options.sched.fifo(),
         hold_dma_latency: !options.no_dma_latency,
         control: options.control.clone(),
         netem: !options.no_netem,
@@ -81,7 +81,7 @@ fn unfit(options: &Delay) -> Option<String> {
     if options.proxy.is_some() {
         return None;
     }
-    let transport = options.port;
+    let transport = options.transport;
     if !transport.carries_frames() {
         return Some(format!(
             "{transport} carries messages: whole frames go by packet, xdp or dpdk; messages by --proxy"
@@ -119,7 +119,7 @@ fn what(options: &Delay, seed: u64) -> Result<What, String> {
     };
     let name = |of: &Option<String>| of.clone().unwrap_or_default();
     Ok(What::Frames(Plan {
-        transport: options.port,
+        transport: options.transport,
         interfaces: [name(&options.first), name(&options.second)],
         link,
         wait,
@@ -137,7 +137,7 @@ fn fits(way: ProxyWay, law: &Law) -> Result<(), String> {
     match shares.into_iter().find(|(_, share)| *share > 0.0) {
         Some((name, _)) if way.kind == ProxyKind::Tcp => Err(format!(
             "{name} of a part of a stream would break it for both ends: take a udp proxy, or frames \
-             (--port)"
+             (--transport)"
         )),
         _ => Ok(()),
     }

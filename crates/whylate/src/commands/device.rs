@@ -66,10 +66,10 @@ fn unfit(options: &Device) -> Option<String> {
             given.join(",")
         ));
     }
-    if !matches!(options.port, Transport::Udp | Transport::Packet | Transport::Xdp) {
+    if !matches!(options.transport, Transport::Udp | Transport::Packet | Transport::Xdp) {
         return Some(format!(
             "a client by {} has no two ports here: packet, xdp or udp",
-            options.port
+            options.transport
         ));
     }
     None
@@ -117,7 +117,7 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         } else {
             options.trials
         },
-        duration: shorter(options.trial),
+        duration: shorter(options.trial_time),
         tolerated: options.tolerated_loss.unwrap_or(0.0),
     });
     let fan_in = fan_in(options, the_box).map(|(over, ports)| FanInQuestion {
@@ -138,10 +138,10 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         ends: [options.from.to_string(), options.to.to_string()],
         loopback: pair(&options.loopback),
         line: line(&options.line),
-        port: options.port,
+        port: options.transport,
         wait: options.wait,
         client_cpu,
-        box_cpu: options.box_cpu.or(others),
+        box_cpu: options.box_cpus.or(others),
         sizes: options.sizes.clone(),
         rate: options.rate,
         rounds,

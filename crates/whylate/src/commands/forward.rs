@@ -58,7 +58,7 @@ pub(super) fn run(options: &Forward) -> Result<Exit> {
 
 /// What the words say that cannot be done, and what to say instead.
 fn unfit(options: &Forward) -> Option<String> {
-    let transport = options.port;
+    let transport = options.transport;
     if let Some(why) = options.memory.refused(&[transport]) {
         return Some(why);
     }
@@ -79,7 +79,7 @@ fn unfit(options: &Forward) -> Option<String> {
 
 /// The same of words for whole frames.
 fn unfit_for_frames(options: &Forward) -> Option<String> {
-    let transport = options.port;
+    let transport = options.transport;
     if !transport.carries_frames() {
         return Some(format!(
             "{transport} carries neither whole frames, which go by packet, xdp or dpdk, nor datagrams, which \
@@ -123,7 +123,7 @@ fn request(options: &Forward) -> Result<ForwardRequest> {
     };
     Ok(ForwardRequest {
         plan: Plan {
-            transport: options.port,
+            transport: options.transport,
             interfaces: [options.first.clone(), options.second.clone()],
             link,
             wait: options.wait,
@@ -135,7 +135,7 @@ fn request(options: &Forward) -> Result<ForwardRequest> {
         },
         bed: bed(options.bed.as_deref())?,
         cpus: options.cpus.clone(),
-        fifo: options.fifo,
+        fifo: options.sched.fifo(),
         hold_dma_latency: !options.no_dma_latency,
     })
 }

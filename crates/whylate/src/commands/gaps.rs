@@ -44,7 +44,7 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
     }
     let duration = quick(options.duration, options.common.quick);
     within(options.threshold, "--threshold", duration)?;
-    within(options.threshold_stop, "--threshold-stop", duration)?;
+    within(options.stop_above, "--stop-above", duration)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { cgroup, ..request(options, measured, housekeeping, seed) };
     let recorded = if options.matrix {
@@ -66,6 +66,21 @@ pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
         return cpus::resolve(&spec, &topology, &allowed).map_err(Refused::because);
     }
     Ok(all_but_the_first(affinity::get()))
+}
+
+/// The one CPU that the words mean, for what runs on `one` alone; by default the last of those that this
+/// process was started with.
+pub(super) fn one_cpu(words: Option<&str>, one: &str) -> Result<CpuId> {
+    let cpus = match words {
+        Some(words) => measured(Some(words))?,
+        None => affinity::get().into_iter().rev().take(1).collect(),
+    };
+    match *cpus.as_slice() {
+        [cpu] => Ok(cpu),
+        _ => {
+            Err(Refused::because(format!("--cpus names {} CPUs, and {one}: name one", cpus.len())))
+        }
+    }
 }
 
 fn all_but_the_first(mut cpus: Vec<CpuId>) -> Vec<CpuId> {
@@ -116,9 +131,9 @@ fn request(
             work: options.workload,
             threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
             warmup: options.warmup,
-            policy: options.fifo.map_or(Policy::Ordinary, Policy::Fifo),
+            policy: options.sched.fifo().map_or(Policy::Ordinary, Policy::Fifo),
             competitors: options.share.map_or(0, std::num::NonZero::get),
-            stop_at: options.threshold_stop,
+            stop_at: options.stop_above,
         },
         duration: if options.selftest { SELFTEST } else { duration },
         cgroup: None,
@@ -126,7 +141,7 @@ fn request(
         lock_memory: !options.no_mlock,
         hold_idle_states: !options.common.no_dma_latency,
         trace: !options.common.no_trace,
-        validate: options.validate || options.selftest,
+        validate: options.verify_causes || options.selftest,
         selftest: options.selftest,
         worst: options.worst.get() as usize,
         move_tasks: options.move_tasks,

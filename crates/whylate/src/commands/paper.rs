@@ -2,14 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use whylate_model::Nanos;
 use whylate_model::paper::Paper as Repeated;
 use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
 use whylate_report::{paper, terminal};
 
-use super::gaps::measured;
+use super::gaps::one_cpu;
 use super::{Exit, style, switch_runner};
 use crate::cli::{Format, Paper, Which};
 use crate::out::{self, say};
@@ -44,8 +44,7 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
         say!("whylate paper: {error}");
         return Ok(Exit::Usage);
     }
-    let cpus = measured(options.cpus.as_deref())?;
-    let Some(cpu) = cpus.last().copied() else { bail!("there is no CPU to measure") };
+    let cpu = one_cpu(options.cpus.as_deref(), "the experiments of a paper run on one")?;
     let stopping = Stopping::listen()?;
     let mut progress = Shown::new(HEARTBEAT);
     for line in whylate_record::mend_what_dead_runs_left() {

@@ -50,7 +50,7 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }
-    let transport = match options.port {
+    let transport = match options.transport {
         ReflectPort::Of(transport) => transport,
         ReflectPort::XdpTx => return in_kernel(options, &stopping, progress),
     };
@@ -60,8 +60,8 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
         options: Options { link: options.link.of_port(), ..options.socket.of_port() },
         wait: options.wait,
         protocol: options.protocol,
-        cpu: options.cpu.map(CpuId),
-        fifo: options.fifo,
+        cpu: options.cpus,
+        fifo: options.sched.fifo(),
         rate: options.counter_hz.map(Hertz),
         idle: options.idle,
         once: options.once,
@@ -90,7 +90,7 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
 
 /// What says nothing together.
 fn refused(options: &Reflect) -> Option<String> {
-    let transport = match options.port {
+    let transport = match options.transport {
         ReflectPort::Of(transport) => transport,
         ReflectPort::XdpTx => return refused_by_program(options),
     };
@@ -119,8 +119,8 @@ fn refused_by_program(options: &Reflect) -> Option<String> {
             "--wait",
             "nothing waits: the kernel runs a program for each frame",
         ),
-        (options.cpu.is_some(), "--cpu", "it runs where the interface's interrupt does"),
-        (options.fifo.is_some(), "--fifo", "it runs where the interface's interrupt does"),
+        (options.cpus.is_some(), "--cpus", "it runs where the interface's interrupt does"),
+        (options.sched.fifo().is_some(), "--sched", "it runs where the interface's interrupt does"),
         (options.once, "--once", "a program leaves farewells to the host"),
         (socket.receive_buffer.is_some(), "--receive-buffer", "it has no socket"),
         (socket.send_buffer.is_some(), "--send-buffer", "it has no socket"),

@@ -71,8 +71,8 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
         say!("Logs in rt-app's columns: {logs}, in {}", folder.display());
     }
     let mut exit = concluded?;
-    if options.validate && set.recorded.run.validation.is_none() {
-        say!("--validate: there was no kernel trace to hold the rules against");
+    if options.require_trace && set.recorded.run.validation.is_none() {
+        say!("--require-trace: there was no kernel trace to check inferred causes against");
         exit = Exit::CouldNotMeasure;
     }
     if let Some(miss) = options.suggest_reservation {
@@ -174,6 +174,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         tables_in,
         cpus,
         duration,
+        warmup: options.warmup,
         threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
         lock_memory: !options.no_mlock,

@@ -24,7 +24,7 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
         timers: options.timers.clone(),
         cpus: measured(options.cpus.as_deref())?,
         period: options.period,
-        priority: options.priority.clone(),
+        priority: options.sched.clone(),
     };
     let probes = match wake::probes(&wanted) {
         Ok(probes) => probes,
@@ -57,6 +57,7 @@ fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Resu
         tables_in: None,
         cpus: wanted.cpus.clone(),
         duration,
+        warmup: options.warmup,
         threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
         lock_memory: !options.no_mlock,

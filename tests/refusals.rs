@@ -13,16 +13,52 @@ fn flat(output: &Output) -> String {
     said(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What is wrong on one line, and where there is one a command to go on with on the next.
+fn has_the_form(text: &str) {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let next = match lines.as_slice() {
+        [wrong] | [wrong, _] if !wrong.starts_with("error: ") => panic!("{text}"),
+        [_] => return,
+        [_, next] => next.strip_prefix("  try: "),
+        _ => None,
+    };
+    assert!(next.is_some_and(|next| !next.is_empty()), "{text}");
+}
+
 /// Runs in an empty directory, which must stay empty.
 fn refused(words: &[&str], status: i32, wanted: &[&str]) {
     let home = tempfile::tempdir().unwrap();
     let output = whylate(words).current_dir(home.path()).output().unwrap();
     let text = flat(&output);
     assert_eq!(output.status.code(), Some(status), "{words:?}: {text}");
+    has_the_form(&said(&output));
     for word in wanted {
         assert!(text.contains(word), "{words:?}: no `{word}` in: {text}");
     }
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "{words:?}: something is left");
+}
+
+#[test]
+fn a_refusal_names_the_command_to_go_on_with_where_there_is_one() {
+    for (words, status, next) in [
+        ("gaps --cpus 4095", 2, "try: whylate gaps --cpus "),
+        ("--cpus 4095", 2, "try: whylate --cpus "),
+        ("gaps --nonsense", 2, "try: whylate gaps -h"),
+        ("gaps --format xml", 2, "try: whylate gaps -h"),
+        ("--nonsense", 2, "try: whylate -h"),
+        ("gasp", 2, "try: whylate -h"),
+        ("gaps --duration -1", 2, "try: whylate gaps -h"),
+        ("report nosuch", 1, "try: ls -d whylate-*"),
+        ("report .", 1, "try: ls -d whylate-*"),
+        ("rtt --bed nosuch", 1, "try: whylate lab up --name nosuch"),
+        ("compare a", 2, "try: whylate compare BEFORE AFTER"),
+        ("compare --baseline a b", 2, "try: whylate compare AFTER --baseline BEFORE"),
+        ("doctor --explain nosuch --root .", 2, "try: whylate doctor --all"),
+    ] {
+        refused(&words.split(' ').collect::<Vec<_>>(), status, &["error: ", next]);
+    }
+    // What is wrong says what to write.
+    refused(&["rtt", "--arrivals", "closed", "--rate", "1kpps"], 2, &["leave --rate out"]);
 }
 
 #[test]
@@ -83,7 +119,7 @@ fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
         "--cpus",
     ] {
         let words: Vec<&str> = words.split(' ').chain(["4095"]).collect();
-        refused(&words, 2, &["4095", "does not exist", "choose"]);
+        refused(&words, 2, &["4095", "does not exist", "try: whylate"]);
     }
     refused(&["gaps", "--cpus", "each"], 2, &["each", "`2-5,8`"]);
 }
@@ -125,7 +161,7 @@ fn a_file_where_a_directory_is_meant_is_told_with_the_directory() {
 
 #[test]
 fn a_baseline_that_takes_every_run_is_told() {
-    let wanted = ["--baseline", "(a b)", "compare AFTER --baseline BEFORE"];
+    let wanted = ["--baseline", "(a b)", "try: whylate compare AFTER --baseline BEFORE"];
     refused(&["compare", "--baseline", "a", "b"], 2, &wanted);
 }
 

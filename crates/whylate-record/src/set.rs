@@ -244,7 +244,7 @@ impl<'a> Recording<'a> {
                 .trace
                 .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
         };
-        let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
+        let (workbench, trace) = Workbench::set_up_with(&need, open_trace)?;
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
         if request.lock_memory
             && let Err(error) = memory::lock_all()

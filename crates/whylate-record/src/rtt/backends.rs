@@ -190,7 +190,7 @@ pub fn record(
 ) -> Result<Recorded, RecordError> {
     comparison.check()?;
     let undo = directory.undo();
-    let recorded = Recording::begin(&comparison.request, directory, (stop, |_, _| None), progress)
+    let recorded = Recording::begin(&comparison.request, directory, (stop, |_, _| None))
         .map(|recording| Comparing::new(comparison, recording))
         .and_then(|mut comparing| comparing.measure(progress).map(|()| comparing))
         .and_then(Comparing::unless_stopped_before);

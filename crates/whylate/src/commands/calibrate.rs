@@ -20,8 +20,6 @@ use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(30 * Nanos::SECOND.0);
 /// More delays than these say nothing more.
 const MOST_DELAYS: usize = 16;
 /// Runs, and the share of the time of each, where time is short.
@@ -38,7 +36,7 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
         return Ok(usage(&refusal));
     }
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }
@@ -67,7 +65,7 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
 }
 
 fn usage(refusal: &str) -> Exit {
-    say!("whylate calibrate: {refusal}");
+    say!("error: {refusal}");
     Exit::Usage
 }
 

@@ -1,7 +1,7 @@
 //! `whylate` without a command: the one-minute check-up.
 
 use anyhow::Result;
-use whylate_model::{CpuId, CpuList, Nanos};
+use whylate_model::{CpuId, CpuList};
 use whylate_record::RecordError;
 use whylate_record::checkup::{Request, Times, record};
 
@@ -10,12 +10,9 @@ use crate::cli::Checkup;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Off a terminal each part is announced; only the longest ones last for another line.
-const HEARTBEAT: Nanos = Nanos(10_000_000_000);
-
 pub(super) fn run(options: &Checkup) -> Result<Exit> {
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let measured = gaps::measured(options.cpus.as_deref())?;
     let housekeeping = gaps::housekeeping(options.common.housekeeping.as_deref())?;
     let cpu = one_of(options.cpus.as_deref(), &measured)?;

@@ -21,8 +21,6 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// No step is ever told: only lines.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How fast frames may come where nobody says, and datagrams, each of which takes two system calls.
 const FASTEST: [Rate; 2] = [Rate::Packets(1e6), Rate::Packets(1e5)];
 /// Memory of a frame of any usual length.
@@ -33,12 +31,12 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
     let what = match unfit(options).map_or_else(|| what(options, seed), Err) {
         Ok(what) => what,
         Err(why) => {
-            say!("whylate delay: {why}");
+            say!("error: {why}");
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }

@@ -56,7 +56,8 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
 /// A check that there is not, with those that there are.
 fn unknown(check: &str, diagnosis: &Diagnosis) -> anyhow::Error {
     let names: Vec<&str> = diagnosis.symptoms.iter().map(|of| of.check.as_str()).collect();
-    Refused::because(format!("doctor has no check `{check}`; it has {}", names.join(", ")))
+    let told = format!("doctor has no check `{check}`; it has {}", names.join(", "));
+    Refused::with_next(told, "whylate doctor --all".to_owned())
 }
 
 fn compared(run: &Path, host: &Fingerprint) -> Result<Compared> {

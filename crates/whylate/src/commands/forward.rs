@@ -1,9 +1,9 @@
 //! `whylate forward`.
 
 use anyhow::Result;
+use whylate_model::Printable;
 use whylate_model::forward::Forward as Account;
 use whylate_model::warning::Warning;
-use whylate_model::{Nanos, Printable};
 use whylate_net::forward::{Plan, addresses};
 use whylate_port::{LinkOptions, Threads, Transport};
 use whylate_record::forward::{ForwardRequest, record, run as forward};
@@ -16,18 +16,16 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// No step is ever told: only lines.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// One thread for each direction at most.
 const MOST_CPUS: usize = 2;
 
 pub(super) fn run(options: &Forward) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        say!("whylate forward: {why}");
+        say!("error: {why}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use whylate_gap::{Placement, Plan, Policy, Threshold};
+use whylate_host::HostError;
 use whylate_host::cpus::{self, CpuSpec};
 use whylate_host::topology::Topology;
 use whylate_model::run::LoopKind;
@@ -14,9 +15,9 @@ use whylate_sys::affinity;
 
 use super::{Beginning, Exit, Refused, begin, conclude, quick, within};
 use crate::cli::{Gaps, Loop};
-use crate::parse;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
+use crate::{failure, parse};
 
 pub(super) fn run(options: &Gaps) -> Result<Exit> {
     let stopping = Stopping::listen()?;
@@ -63,9 +64,20 @@ pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
     if let Some(words) = words {
         let spec: CpuSpec = words.parse().map_err(Refused::because)?;
         let allowed = cpus::allowed(&topology)?;
-        return cpus::resolve(&spec, &topology, &allowed).map_err(Refused::because);
+        return cpus::resolve(&spec, &topology, &allowed).map_err(not_here);
     }
     Ok(all_but_the_first(affinity::get()))
+}
+
+/// A CPU that there is not, with the same command for those that there are.
+fn not_here(error: HostError) -> anyhow::Error {
+    match &error {
+        HostError::DoesNotExist { online, .. } | HostError::Offline { online, .. } => {
+            let next = format!("whylate {}--cpus {online}", failure::of_command());
+            Refused::with_next(&error, next)
+        }
+        _ => Refused::because(error),
+    }
 }
 
 /// The one CPU that the words mean, for what runs on `one` alone; by default the last of those that this

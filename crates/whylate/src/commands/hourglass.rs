@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use whylate_gap::Threshold;
 use whylate_host::last_run;
-use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
@@ -26,26 +25,24 @@ use crate::stopping::Stopping;
 
 /// What the paper's program printed, in the run directory.
 const LINES: &str = "hourglass.txt";
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 
 pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     let line = match hourglass::parse(&options.words) {
         Ok(line) => line,
         Err(error) => {
-            say!("whylate hourglass: {error}");
+            say!("error: {error}");
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for told in whylate_record::mend_what_dead_runs_left() {
         whylate_record::progress::Progress::say(&mut progress, &told);
     }
     let seed = line.extra.seed.unwrap_or_else(whylate_record::draw_seed);
     let output = line.extra.output.clone();
     let (raw, cycles, request) = (line.extra.raw, line.raw_trace, request(line, seed));
-    if let Some(exit) = not_understood(&request, "hourglass") {
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     let directory = whylate_record::new_directory(output.as_deref())?;

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use whylate_model::directory::RunDir;
 use whylate_model::reflect::{Reflected, ReflectedEnd};
 use whylate_model::run::Run;
-use whylate_model::{CpuId, Hertz, Nanos};
+use whylate_model::{CpuId, Hertz};
 use whylate_net::lab::Bed;
 use whylate_net::resolve::{LIMIT, Wanted, resolve};
 use whylate_net::{Reflector, Speaks, StdinReflector, reflect_stdin};
@@ -28,8 +28,6 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// No step is ever told: only lines.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// The stamps of the kernel that are told of each request and its answer.
 const STAMPS: StampWish =
     StampWish { sched: true, software: true, receive: true, ..StampWish::NOTHING };
@@ -39,14 +37,14 @@ const NOT_HERE: &str = "answers at an address of a network, and loopback is none
 
 pub(super) fn run(options: &Reflect) -> Result<Exit> {
     if let Some(refusal) = refused(options) {
-        say!("whylate reflect: {refusal}");
+        say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
     if options.until_eof {
         end_with_input(Arc::clone(&stopping.stop))?;
     }
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }

@@ -32,8 +32,6 @@ use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long tasks run that do not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Records of the execution trace.
@@ -52,7 +50,7 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     let (wanted, prediction) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            say!("whylate rta: {error:#}");
+            say!("error: {error:#}");
             return Ok(Exit::Usage);
         }
     };
@@ -446,14 +444,14 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
     let set = match to_run(options, wanted) {
         Ok(set) => set,
         Err(error) => {
-            say!("whylate rta: {error:#}");
+            say!("error: {error:#}");
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let request = request(options, wanted, set)?;
-    if let Some(exit) = not_understood(&request, "rta") {
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;

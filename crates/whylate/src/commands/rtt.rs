@@ -26,8 +26,6 @@ use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-pub(super) const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// The rate of whoever asks for none.
 const USUAL_RATE: Rate = Rate::Packets(1e3);
 /// Names of flows: there and back again, or to one port and from it to the other.
@@ -41,7 +39,7 @@ const NO_FRAMES: &str = "a Unix socket sends no frames whose bits could be count
 pub(super) fn run(options: &Rtt) -> Result<Exit> {
     let stopping = Stopping::listen()?;
     if let Some(refusal) = refused(options) {
-        say!("whylate rtt: {refusal}");
+        say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
     if let Some(list) = &options.backends.compare_backends {
@@ -49,17 +47,17 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
     }
     let request = request(options)?;
     if let Err(error) = request.check() {
-        say!("whylate rtt: {error}");
+        say!("error: {error}");
         return Ok(Exit::Usage);
     }
     if let Some(refusal) = too_short(&request) {
-        say!("whylate rtt: {refusal}");
+        say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
     if options.runs > 1 {
         return several(options.runs, &options.common, &stopping);
     }
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;

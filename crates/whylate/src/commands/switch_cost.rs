@@ -14,8 +14,6 @@ use crate::parse::Turn;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long each kind of switch is measured.
 const ROW: Nanos = Nanos(4 * Nanos::SECOND.0);
 const QUICK_ROW: Nanos = Nanos(Nanos::SECOND.0);
@@ -27,14 +25,14 @@ const QUICK_TRIALS: u32 = 15;
 
 pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let request = request(options)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let recorded = match record(&request, directory, &stopping.stop, &mut progress) {
         Ok(recorded) => recorded,
         Err(error @ (RecordError::WorkingSet { .. } | RecordError::TrialTooLong { .. })) => {
-            say!("whylate switch-cost: {error}");
+            say!("error: {error}");
             return Ok(Exit::CouldNotMeasure);
         }
         Err(error) => return Err(error.into()),

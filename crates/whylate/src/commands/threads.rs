@@ -19,8 +19,6 @@ use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long a set runs that does not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Passes of rt-app tasks kept for their logs: 48 MB.
@@ -42,20 +40,20 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let Asked { file: set, tables_in, notes, cpus } = match asked(options) {
         Ok(asked) => asked,
         Err(error) => {
-            say!("whylate threads: {error:#}");
+            say!("error: {error:#}");
             return Ok(Exit::Usage);
         }
     };
     if let Some(error) = not_here(&cpus)? {
-        say!("whylate threads: {error}");
+        say!("error: {error}");
         return Ok(Exit::CouldNotMeasure);
     }
     tell(&notes);
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let of_file = set.seed;
     let request = request(options, set, tables_in)?;
-    if let Some(exit) = not_understood(&request, "threads") {
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
@@ -82,9 +80,9 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
 }
 
 /// Says what is wrong with the words of a set, before anything is touched.
-pub(super) fn not_understood(request: &Request, command: &str) -> Option<Exit> {
+pub(super) fn not_understood(request: &Request) -> Option<Exit> {
     let error = whylate_record::set::check(request).err()?;
-    say!("whylate {command}: {error}");
+    say!("error: {error}");
     Some(if matches!(error, RecordError::Word(_)) { Exit::Usage } else { Exit::CouldNotMeasure })
 }
 

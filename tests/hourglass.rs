@@ -158,7 +158,8 @@ fn every_job_of_the_papers_rate_monotonic_threads_is_a_hit_or_a_miss() {
 #[test]
 fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_leaves_out() {
     let _alone = program::alone();
-    let recorded = program::record_ending("hourglass --raw -d 500ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
+    let recorded =
+        program::record_ending("hourglass --raw -d 500ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
     let printed = printed(&recorded);
     assert_eq!((printed.trace.len(), printed.raw), (20, 20));
     let kept = std::fs::read(recorded.directory.join("hourglass.txt")).unwrap();

@@ -8,9 +8,9 @@ use crate::program::{said, whylate};
 fn commands() -> Vec<String> {
     let output = whylate(["--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
-    let names = list.lines().filter(is_name).filter_map(|line| line.split_whitespace().next());
+    // "  forward, delay  what they are for"
+    let rows = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = rows.filter_map(|row| row.split("  ").next()).flat_map(|names| names.split(", "));
     names.map(str::to_owned).collect()
 }
 

@@ -15,7 +15,7 @@ mod stopping;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use out::say;
@@ -23,7 +23,7 @@ use out::say;
 fn main() -> ExitCode {
     #[cfg(feature = "dpdk")]
     whylate_dpdk::register();
-    let cli = match cli::Cli::try_parse() {
+    let cli = match parsed() {
         Ok(cli) => cli,
         Err(told) => return help_or_refusal(&told),
     };
@@ -34,6 +34,12 @@ fn main() -> ExitCode {
             ExitCode::from(commands::exit_of(&error) as u8)
         }
     }
+}
+
+/// The command line; `-h` prints a screen, `--help` everything.
+fn parsed() -> Result<cli::Cli, clap::Error> {
+    let program = cli::help::program(std::env::args_os().any(|word| word == "-h"));
+    cli::Cli::from_arg_matches(&program.try_get_matches()?)
 }
 
 /// Prints what was asked for, or why the words are not understood.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use whylate_host::cpus::CpuSpec;
 
+use super::help::COMMON;
+
 /// Settings that distort measurements, and how to fix them
 ///
 /// Reads back every setting that is known to spoil measurements, says what it found and where, why
@@ -32,21 +34,21 @@ pub(crate) struct Doctor {
     /// Print the commands that fix what was found, as a script for a root shell
     #[arg(long, conflicts_with_all = ["explain", "all", "diff", "format"])]
     pub(crate) fix_script: bool,
-    /// Print the script that collects a tree for --root; run it as root on the other machine
-    #[arg(long, exclusive = true)]
-    pub(crate) collect_script: bool,
+    /// Also show what is fine
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show what differs from the machine of this run
+    #[arg(long, value_name = "RUN")]
+    pub(crate) diff: Option<PathBuf>,
     /// Look at another machine: copies of its /proc and /sys below this directory, as
     /// --collect-script makes them
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Show what differs from the machine of this run
-    #[arg(long, value_name = "RUN")]
-    pub(crate) diff: Option<PathBuf>,
-    /// Also show what is fine
-    #[arg(long)]
-    pub(crate) all: bool,
+    /// Print the script that collects a tree for --root; run it as root on the other machine
+    #[arg(long, exclusive = true)]
+    pub(crate) collect_script: bool,
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }
 

@@ -8,6 +8,7 @@ use crate::parse;
 
 /// A DPDK device; only with --transport dpdk, where whylate was built with the feature dpdk.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "DPDK")]
 pub(crate) struct DeviceArgs {
     /// Virtual DPDK device with its arguments, such as net_memif0,role=client,socket=/run/m.sock
     #[arg(long, value_name = "DEVICE", conflicts_with = "pci")]
@@ -22,6 +23,7 @@ pub(crate) struct DeviceArgs {
 
 /// The memory of DPDK; only with --transport dpdk.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "DPDK")]
 pub(crate) struct MemoryArgs {
     /// Memory for DPDK, once per process [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]

@@ -9,6 +9,7 @@ use whylate_port::{Transport, Wait};
 
 use super::Findings;
 use super::dpdk::MemoryArgs;
+use super::help::COMMON;
 use crate::parse::{self, Sched};
 
 /// A port forwarder: carries frames or datagrams between two ports, and reports how long each
@@ -65,16 +66,22 @@ pub(crate) struct Forward {
     /// Transport: packet, xdp or dpdk for frames, udp for datagrams
     #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
     pub(crate) transport: Transport,
-    /// Run inside the device of this test network of `whylate lab`, between to-client and
-    /// to-server; nothing else may join them (`lab up --kind open`)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) bed: Option<String>,
-    /// How to wait for frames: spin or busy-poll; for datagrams also poll or epoll
-    #[arg(long, value_name = "WAIT", default_value = "spin")]
-    pub(crate) wait: Wait,
     /// CPU of one thread for both directions, or two CPUs for one each: 1 or 1,2
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = parse::cpu)]
     pub(crate) cpus: Vec<CpuId>,
+    /// How to wait for frames: spin or busy-poll; for datagrams also poll or epoll
+    #[arg(long, value_name = "WAIT", default_value = "spin")]
+    pub(crate) wait: Wait,
+    /// End after this time [default: when told to]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) duration: Option<Nanos>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    pub(crate) sched: Sched,
+    /// Run inside this test network of `whylate lab`, in its device between to-client and to-server; nothing else may join them (`lab up --kind open`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bed: Option<String>,
     /// Queues of both interfaces to use [default: all of them]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) queues: Vec<u32>,
@@ -87,27 +94,20 @@ pub(crate) struct Forward {
     /// The memory of DPDK
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// End after this time [default: when told to]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
-    pub(crate) duration: Option<Nanos>,
     /// Timestamps: every (frame), sampled:N (one burst in N) or off (only counts)
     #[arg(long, value_name = "WHAT", default_value = "every")]
     pub(crate) stamps: Stamps,
     /// Keep the CPU busy for this time for each frame, as a network function with more to do would
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse::work_of_frame)]
     pub(crate) work: Nanos,
-    /// Scheduling policy: other or fifo:1-98
-    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
-          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
-    pub(crate) sched: Sched,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
     /// Also write this run directory, which `whylate report` can read while it runs, and after it
     /// was killed up to its last checkpoint (every 10s)
-    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }

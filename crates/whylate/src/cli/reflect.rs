@@ -10,6 +10,7 @@ use whylate_net::Speaks;
 use whylate_net::lab::Role;
 use whylate_port::{PortError, Transport, Wait};
 
+use super::help::COMMON;
 use super::{Findings, LinkArgs, SocketOptions};
 use crate::parse::{self, Sched};
 
@@ -63,28 +64,10 @@ pub(crate) struct Reflect {
         conflicts_with = "feed"
     )]
     pub(crate) transport: ReflectPort,
-    /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
-    #[arg(long, value_name = "FILE")]
-    pub(crate) feed: Option<PathBuf>,
     /// How to wait: block, poll, epoll, busy-poll, spin or io-uring [default: block for one socket,
     /// epoll for tcp and lists]
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<Wait>,
-    /// Protocol of the clients: raw (whylate's own) or sockperf
-    #[arg(long, value_name = "NAME", default_value = "raw")]
-    pub(crate) protocol: Speaks,
-    /// Listen inside the server of this test network of `whylate lab`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) bed: Option<String>,
-    /// Listen inside this part of the test network: client, device or server
-    #[arg(long, value_name = "PART", default_value = "server", requires = "bed")]
-    pub(crate) bed_end: Role,
-    /// What is asked of the sockets
-    #[command(flatten)]
-    pub(crate) socket: SocketOptions,
-    /// What is asked of a port of whole frames
-    #[command(flatten)]
-    pub(crate) link: LinkArgs,
     /// CPU to run on
     #[arg(long, alias = "cpu", value_name = "CPU", value_parser = parse::cpu)]
     pub(crate) cpus: Option<CpuId>,
@@ -98,11 +81,29 @@ pub(crate) struct Reflect {
     /// End when the first client has finished
     #[arg(long)]
     pub(crate) once: bool,
+    /// Protocol of the clients: raw (whylate's own) or sockperf
+    #[arg(long, value_name = "NAME", default_value = "raw")]
+    pub(crate) protocol: Speaks,
+    /// Listen inside this test network of `whylate lab`, at its server or --bed-end
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bed: Option<String>,
+    /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
+    #[arg(long, value_name = "FILE")]
+    pub(crate) feed: Option<PathBuf>,
+    /// Listen inside this part of the test network: client, device or server
+    #[arg(long, value_name = "PART", default_value = "server", requires = "bed")]
+    pub(crate) bed_end: Role,
+    /// What is asked of the sockets
+    #[command(flatten)]
+    pub(crate) socket: SocketOptions,
+    /// What is asked of a port of whole frames
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
     /// End when standard input does: with whoever holds it.
     #[arg(long, hide = true)]
     pub(crate) until_eof: bool,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
     /// The counter's rate, as whoever starts this has found it
     #[arg(long, hide = true, value_name = "HZ", value_parser = parse::hertz)]
@@ -123,11 +124,10 @@ pub(crate) struct Reflect {
         long = "out",
         alias = "output",
         value_name = "DIR",
-        conflicts_with = "tell_stalls"
-    )]
+        conflicts_with = "tell_stalls", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }
 

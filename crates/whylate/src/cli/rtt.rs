@@ -92,23 +92,9 @@ use crate::parse::{self, Sched};
 /// before that leaves none. --no-trace disturbs the ends least.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rtt {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// Where a reflector listens: an address or a name with its port, or the path of a Unix socket
     #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "reflector_cpus"])]
     pub(crate) target: Option<String>,
-    /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET, which the kernel
-    /// sees too), xdp (whole frames over AF_XDP, past the kernel) or dpdk (a device of DPDK, see
-    /// --vdev)
-    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "udp")]
-    pub(crate) transport: whylate_port::open::Transport,
-    /// Protocol of the other end: raw (whylate's own) or sockperf
-    #[arg(long, value_name = "NAME", default_value = "raw")]
-    pub(crate) protocol: whylate_net::Speaks,
-    /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
-    #[arg(long, value_name = "HOW", default_value = "spin")]
-    pub(crate) wait: whylate_port::Wait,
     /// Rate: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2 [default: 1kpps]
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
@@ -117,33 +103,21 @@ pub(crate) struct Rtt {
     /// capture(FILE,cut)
     #[arg(long, value_name = "PATTERN", default_value = "constant")]
     pub(crate) arrivals: AskedArrivals,
-    /// Maximum requests in flight; with 1 the client waits for each reply, on the schedule
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) outstanding: Option<u64>,
+    /// How long to measure
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
+    pub(crate) duration: Nanos,
+    /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET, which the kernel
+    /// sees too), xdp (whole frames over AF_XDP, past the kernel) or dpdk (a device of DPDK, see
+    /// --vdev)
+    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "udp")]
+    pub(crate) transport: whylate_port::open::Transport,
+    /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
+    #[arg(long, value_name = "HOW", default_value = "spin")]
+    pub(crate) wait: whylate_port::Wait,
     /// Bytes of a request and of its reply; 18, the minimum of the protocol raw, make a frame of 64
     /// bytes over UDP and IPv4
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     pub(crate) size: usize,
-    /// How long to measure
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
-    pub(crate) duration: Nanos,
-    /// Warm-up time, discarded; requests are sent as in the measurement
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
-    pub(crate) warmup: Nanos,
-    /// Number of independent runs, each with its own process, sockets and ports; prints their sum
-    /// and how far they differ
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) runs: u32,
-    /// Give up on a request after this time without a reply
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
-    pub(crate) timeout: Nanos,
-    /// Report the sender as disturbed when p99.9 of its send lateness is above this
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "50us")]
-    pub(crate) tolerance: Nanos,
-    /// Requests above this percentile are slow, and interruptions of either end are compared with
-    /// them [default: 99, and 99.9 from 100 000 requests on]
-    #[arg(long, value_name = "PERCENT", value_parser = parse::percentile)]
-    pub(crate) slow: Option<f64>,
     /// The client's CPU [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
@@ -157,14 +131,37 @@ pub(crate) struct Rtt {
     /// Send through this test network of `whylate lab` instead of over loopback
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
-    /// Ask for no reply: departures are measured, and the other end counts what arrives
-    #[arg(long)]
-    pub(crate) one_way: bool,
+    /// Number of independent runs, each with its own process, sockets and ports; prints their sum
+    /// and how far they differ
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) runs: u32,
     /// Add a flow with its own socket, thread and other end, such as `load: rate=20kpps size=1400
     /// cpus=2 one-way`; may be repeated, and `back` sends it from the server's end of the test
     /// network
     #[arg(long = "flow", value_name = "NAME: WORDS")]
     pub(crate) flows: Vec<FlowWords>,
+    /// Warm-up time, discarded; requests are sent as in the measurement
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
+    pub(crate) warmup: Nanos,
+    /// Protocol of the other end: raw (whylate's own) or sockperf
+    #[arg(long, value_name = "NAME", default_value = "raw")]
+    pub(crate) protocol: whylate_net::Speaks,
+    /// Maximum requests in flight; with 1 the client waits for each reply, on the schedule
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) outstanding: Option<u64>,
+    /// Give up on a request after this time without a reply
+    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
+    pub(crate) timeout: Nanos,
+    /// Report the sender as disturbed when p99.9 of its send lateness is above this
+    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "50us")]
+    pub(crate) tolerance: Nanos,
+    /// Requests above this percentile are slow, and interruptions of either end are compared with
+    /// them [default: 99, and 99.9 from 100 000 requests on]
+    #[arg(long, value_name = "PERCENT", value_parser = parse::percentile)]
+    pub(crate) slow: Option<f64>,
+    /// Ask for no reply: departures are measured, and the other end counts what arrives
+    #[arg(long)]
+    pub(crate) one_way: bool,
     /// Both ports of what is measured.
     #[command(flatten)]
     pub(crate) across: RttAcross,
@@ -194,4 +191,7 @@ pub(crate) struct Rtt {
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }

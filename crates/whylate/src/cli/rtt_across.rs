@@ -9,6 +9,7 @@ use crate::parse;
 
 /// A client that has both ports of what lies between them.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Both ports of what is measured")]
 pub(crate) struct RttAcross {
     /// Receive at a second port what was sent from the first, rather than have somebody answer: the
     /// time through whatever is between the two, one way, by one clock. With --bed the two are its

@@ -12,6 +12,7 @@ const ALL: &str = "all";
 
 /// The same requests over several backends in turns.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Comparing backends")]
 pub(crate) struct RttBackends {
     /// Send the same requests over several backends in turns, and report what each saves against
     /// the first: udp, packet and xdp, each with a way to wait (`xdp spin`, `udp:block`) or in all

@@ -39,9 +39,6 @@ use crate::parse;
 /// as stolen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SwitchCost {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// The CPU that all runners share [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
@@ -88,4 +85,7 @@ pub(crate) struct SwitchCost {
         conflicts_with = "direct"
     )]
     pub(crate) quantum: parse::Turn,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }

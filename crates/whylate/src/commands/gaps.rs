@@ -69,11 +69,12 @@ pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
     Ok(all_but_the_first(affinity::get()))
 }
 
-/// A CPU that there is not, with the same command for those that there are.
+/// A CPU that there is not, with the same command for one that there is: some take no more.
 fn not_here(error: HostError) -> anyhow::Error {
     match &error {
         HostError::DoesNotExist { online, .. } | HostError::Offline { online, .. } => {
-            let next = format!("whylate {}--cpus {online}", failure::of_command());
+            let last = online.rsplit([',', '-']).next().unwrap_or(online);
+            let next = format!("whylate {}--cpus {last}", failure::of_command());
             Refused::with_next(&error, next)
         }
         _ => Refused::because(error),

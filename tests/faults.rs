@@ -46,7 +46,7 @@ fn gaps_refused(words: &str, wanted: &[&str]) {
 #[test]
 fn a_cpu_that_is_not_there_is_named_with_those_that_are() {
     let _alone = program::alone();
-    gaps_refused("--cpus 4095", &["4095", "does not exist", "choose"]);
+    gaps_refused("--cpus 4095", &["4095", "does not exist", "try: whylate gaps --cpus"]);
 }
 
 #[test]

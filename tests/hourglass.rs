@@ -31,7 +31,7 @@ fn shortened(words: &str) -> String {
     if let Some(at) = all.iter().position(|word| *word == "-d") {
         all.drain(at..at + 2);
     }
-    format!("hourglass -d 100ms {}", all.join(" "))
+    format!("hourglass --raw -d 100ms {}", all.join(" "))
 }
 
 /// A line of the execution trace.
@@ -158,9 +158,12 @@ fn every_job_of_the_papers_rate_monotonic_threads_is_a_hit_or_a_miss() {
 #[test]
 fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_leaves_out() {
     let _alone = program::alone();
-    let recorded = program::record_ending("hourglass -d 500ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
+    let recorded =
+        program::record_ending("hourglass --raw -d 500ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
     let printed = printed(&recorded);
     assert_eq!((printed.trace.len(), printed.raw), (20, 20));
+    let kept = std::fs::read(recorded.directory.join("hourglass.txt")).unwrap();
+    assert_eq!(kept, recorded.output.stdout, "the run has what was printed");
     let cut = recorded.run.warnings.iter().find_map(|warning| match warning {
         Warning::ExecutionCut { kept, lost } => Some((*kept, *lost)),
         _ => None,
@@ -170,9 +173,23 @@ fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_lea
 }
 
 #[test]
+fn without_raw_a_report_is_printed_and_the_run_has_the_lines_of_the_paper() {
+    let _alone = program::alone();
+    let words = "hourglass -d 100ms -n 1 -t 0 -p NORMAL -i HR -w PERIODIC 1ms 10ms";
+    let recorded = program::recorded(words);
+    let report = String::from_utf8_lossy(&recorded.output.stdout);
+    assert!(report.contains("Run directory: "), "{report}");
+    let kept = std::fs::read_to_string(recorded.directory.join("hourglass.txt")).unwrap();
+    let kept = parse(&kept);
+    assert_eq!(kept.trace.len() as u64, recorded.run.threads[0].blocks);
+    assert_eq!(kept.deadlines.len(), 1);
+}
+
+#[test]
 fn latencies_are_printed_raw_and_one_for_each_wake_up() {
     let _alone = program::alone();
-    let words = "hourglass -d 300ms -n 2 -a -p NORMAL -i HR -t 0 -w LAT 5.3ms -t 1 -w LAT_ABS 5ms";
+    let words =
+        "hourglass --raw -d 300ms -n 2 -a -p NORMAL -i HR -t 0 -w LAT 5.3ms -t 1 -w LAT_ABS 5ms";
     let recorded = program::recorded(words);
     let printed = printed(&recorded);
     let wakes: u64 = recorded

@@ -13,7 +13,7 @@ use crate::program::{self, said, whylate};
 const RECORDINGS: [&str; 3] = [
     "gaps --duration 100ms --warmup 20ms",
     "gaps --duration 100ms --warmup 20ms --format json",
-    "hourglass -d 100ms -n 1 -t 0 -p NORMAL -i HR -w PERIODIC 1ms 10ms",
+    "hourglass --raw -d 100ms -n 1 -t 0 -p NORMAL -i HR -w PERIODIC 1ms 10ms",
 ];
 
 fn recorded_to(words: &str, directory: &Path, stdout: impl Into<Stdio>) -> Output {

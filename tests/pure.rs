@@ -12,6 +12,7 @@ mod device_captures;
 mod directories;
 mod exchanges;
 mod exponential;
+mod flags;
 mod flips;
 mod generated;
 mod holds;

@@ -13,16 +13,51 @@ fn flat(output: &Output) -> String {
     said(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What is wrong on one line, and where there is one a command to go on with on the next.
+fn has_the_form(text: &str) {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let next = match lines.as_slice() {
+        [wrong] | [wrong, _] if !wrong.starts_with("error: ") => panic!("{text}"),
+        [_] => return,
+        [_, next] => next.strip_prefix("  try: "),
+        _ => None,
+    };
+    assert!(next.is_some_and(|next| !next.is_empty()), "{text}");
+}
+
 /// Runs in an empty directory, which must stay empty.
 fn refused(words: &[&str], status: i32, wanted: &[&str]) {
     let home = tempfile::tempdir().unwrap();
     let output = whylate(words).current_dir(home.path()).output().unwrap();
     let text = flat(&output);
     assert_eq!(output.status.code(), Some(status), "{words:?}: {text}");
+    has_the_form(&String::from_utf8_lossy(&output.stderr));
     for word in wanted {
         assert!(text.contains(word), "{words:?}: no `{word}` in: {text}");
     }
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "{words:?}: something is left");
+}
+
+#[test]
+fn a_refusal_names_the_command_to_go_on_with_where_there_is_one() {
+    for (words, status, next) in [
+        ("gaps --cpus 4095", 2, "try: whylate gaps --cpus "),
+        ("--cpus 4095", 2, "try: whylate --cpus "),
+        ("gaps --nonsense", 2, "try: whylate gaps -h"),
+        ("gaps --format xml", 2, "try: whylate gaps -h"),
+        ("--nonsense", 2, "try: whylate -h"),
+        ("gasp", 2, "try: whylate -h"),
+        ("gaps --duration -1", 2, "try: whylate gaps -h"),
+        ("report nosuch", 1, "try: ls -d whylate-*"),
+        ("report .", 1, "try: ls -d whylate-*"),
+        ("rtt --bed nosuch", 1, "try: whylate lab up --name nosuch"),
+        ("compare a", 2, "try: whylate compare BEFORE AFTER"),
+        ("compare --baseline a b", 2, "try: whylate compare AFTER --baseline BEFORE"),
+    ] {
+        refused(&words.split(' ').collect::<Vec<_>>(), status, &["error: ", next]);
+    }
+    // What is wrong says what to write.
+    refused(&["rtt", "--arrivals", "closed", "--rate", "1kpps"], 2, &["leave --rate out"]);
 }
 
 #[test]
@@ -31,6 +66,7 @@ fn options_of_rta_that_would_change_nothing_are_refused_with_the_reason() {
         &["-o", "run"][..],
         &["--duration", "1s"],
         &["--cpus", "0"],
+        &["--warmup", "1s"],
         &["--housekeeping", "0"],
         &["--records", "10"],
         &["--percentiles", "50"],
@@ -55,13 +91,13 @@ fn a_threshold_that_no_gap_can_reach_is_refused() {
         let wanted = ["--threshold", "no gap is longer", "1.00s"];
         refused(&[words, &["--threshold", "100h"]].concat(), 2, &wanted);
     }
-    refused(&["gaps", "--threshold-stop", "10s"], 2, &["--threshold-stop", "no gap is longer"]);
+    refused(&["gaps", "--stop-above", "10s"], 2, &["--stop-above", "no gap is longer"]);
 }
 
 #[test]
 fn options_that_exclude_each_other_are_refused_before_anything_is_measured() {
     for words in [
-        &["threads", "--thread", "PERIODIC 1ms 8ms", "--validate", "--no-trace"][..],
+        &["threads", "--thread", "PERIODIC 1ms 8ms", "--require-trace", "--no-trace"][..],
         &["merge", "a", "b", "-o", "c", "--without-tables", "--max-disk", "1GiB"],
         &["report", "a", "--percentiles", "50", "--html", "page.html"],
     ] {
@@ -79,10 +115,10 @@ fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
         "rtt --cpus",
         "switch-cost --cpus",
         "gaps --housekeeping",
-        "--cpu",
+        "--cpus",
     ] {
         let words: Vec<&str> = words.split(' ').chain(["4095"]).collect();
-        refused(&words, 2, &["4095", "does not exist", "choose"]);
+        refused(&words, 2, &["4095", "does not exist", "try: whylate"]);
     }
     refused(&["gaps", "--cpus", "each"], 2, &["each", "`2-5,8`"]);
 }
@@ -124,7 +160,7 @@ fn a_file_where_a_directory_is_meant_is_told_with_the_directory() {
 
 #[test]
 fn a_baseline_that_takes_every_run_is_told() {
-    let wanted = ["--baseline", "(a b)", "compare AFTER --baseline BEFORE"];
+    let wanted = ["--baseline", "(a b)", "try: whylate compare AFTER --baseline BEFORE"];
     refused(&["compare", "--baseline", "a", "b"], 2, &wanted);
 }
 

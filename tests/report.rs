@@ -30,10 +30,10 @@ fn text_is_as_wide_as_columns_says() {
 
 #[test]
 fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
-    let text = rendered_with("runs/threads", &["--trace"]);
+    let text = rendered_with("runs/threads", &["--timeline"]);
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let window = rendered_with("runs/threads", &["--trace", "100ms..125ms"]);
+    let window = rendered_with("runs/threads", &["--timeline", "100ms..125ms"]);
     assert!(window.contains("From 100ms to 125ms, as asked."), "{window}");
     assert!(!rendered("runs/threads").contains("Execution trace"));
 }

@@ -8,9 +8,9 @@ use crate::program::{said, whylate};
 fn commands() -> Vec<String> {
     let output = whylate(["--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let is_name = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
-    let names = list.lines().filter(is_name).filter_map(|line| line.split_whitespace().next());
+    // "  forward, delay  what they are for"
+    let rows = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = rows.filter_map(|row| row.split("  ").next()).flat_map(|names| names.split(", "));
     names.map(str::to_owned).collect()
 }
 
@@ -49,7 +49,7 @@ fn bash_completes_commands_and_their_options() {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
     assert_eq!(complete("whylate ga", 1, "ga"), "gaps");
-    assert_eq!(complete("whylate gaps --thresh", 2, "--thresh"), "--threshold --threshold-stop");
+    assert_eq!(complete("whylate gaps --stop", 2, "--stop"), "--stop-above");
     assert_eq!(complete("whylate lab u", 2, "u"), "up");
 }
 
@@ -67,7 +67,7 @@ fn every_command_has_a_manual_page_with_its_options() {
             assert!(page.contains(&format!(".SH {section}")), "{command}: no {section}");
         }
     }
-    assert!(page("whylate-gaps.1").contains(r"\-\-threshold\-stop"));
+    assert!(page("whylate-gaps.1").contains(r"\-\-stop\-above"));
     assert!(!pages.join("whylate-reflect-stdin.1").exists());
     let above = home.path().join("nowhere/man1");
     let refused = whylate(["man"]).arg(&above).output().unwrap();

@@ -20,9 +20,7 @@ pub enum HostError {
         why: String,
     },
     /// The host has no such CPU.
-    #[error(
-        "cpu {cpu} does not exist: this host has cpus {present}; choose among those online: {online}"
-    )]
+    #[error("CPU {cpu} does not exist (this machine has CPUs {present}; online: {online})")]
     DoesNotExist {
         /// The CPU.
         cpu: CpuId,

@@ -391,7 +391,7 @@ impl Warning {
             }
             Self::DeparturesDisturbed { .. } => {
                 "The response times hold: they count from the intended instants. Service times are \
-                 those of the process that left. A CPU of its own for the client, and --fifo, help."
+                 those of the process that left. A CPU of its own for the client, and --sched fifo:50, help."
             }
             Self::MessagesRefused { .. } => {
                 "They never left, and stay in the sample as values of which only a lower bound is \
@@ -422,7 +422,7 @@ impl Warning {
             }
             Self::DelayLate { .. } => {
                 "Each frame's own times are in its truth all the same. Give the line a CPU for itself \
-                 (--cpu, isolcpus), and send no faster than it can."
+                 (--cpus, isolcpus), and send no faster than it can."
             }
             Self::TruthsMissed { .. } => {
                 "They are in every count; who judges by truths leaves them out. Send more slowly, or give \

@@ -89,7 +89,7 @@ pub struct Run {
     pub evidence: Evidence,
     /// Conclusions of the inference rules.
     pub findings: Vec<Finding>,
-    /// Evidence B against evidence A, where `--validate` asked for it.
+    /// Evidence B against evidence A, where `--verify-causes` asked for it.
     pub validation: Option<Validation>,
     /// Self-test with injected interruptions, where asked for.
     pub selftest: Option<SelfTest>,

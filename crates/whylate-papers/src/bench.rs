@@ -148,6 +148,7 @@ impl<'a> Bench<'a> {
             tables_in: None,
             cpus: vec![cpu],
             duration: parsed.duration,
+            warmup: None,
             threshold: Threshold::Automatic,
             housekeeping: None,
             lock_memory: true,

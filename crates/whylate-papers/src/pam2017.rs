@@ -65,12 +65,12 @@ const PAPER: Known = Known {
         Missing {
             place: "2a",
             title: "messages between two processes on one core",
-            would_be: "whylate rtt --port unix with both ends on one CPU, closed loop",
+            would_be: "whylate rtt --transport unix with both ends on one CPU, closed loop",
         },
         Missing {
             place: "2b",
             title: "messages between two processes on two cores",
-            would_be: "whylate rtt --port unix with an end on each of two CPUs, closed loop",
+            would_be: "whylate rtt --transport unix with an end on each of two CPUs, closed loop",
         },
         Missing {
             place: "3a",

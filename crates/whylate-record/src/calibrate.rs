@@ -74,7 +74,7 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let undo = directory.undo();
-    let recorded = Calibrating::begin(request, directory, stop, progress).and_then(|mut of| {
+    let recorded = Calibrating::begin(request, directory, stop).and_then(|mut of| {
         of.measure_netem(progress);
         match &request.foreign {
             Some(foreign) => foreign::measure(&mut of, foreign, progress)?,
@@ -125,9 +125,8 @@ impl<'a> Calibrating<'a> {
         request: &'a Request,
         directory: RunDir,
         stop: &'a AtomicBool,
-        progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
-        let setting = Setting::set_up(request, directory.path(), stop, progress)?;
+        let setting = Setting::set_up(request, directory.path(), stop)?;
         let storage = Storage::open(directory, setting.bench.observer.epoch(), Limits::default())?;
         let mut warnings = Vec::new();
         if let Some(plant) = request.plant {

@@ -116,7 +116,7 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<DelayLine, RecordError> {
     request.check()?;
-    let unrecorded = Unrecorded::set_up(request.hold_dma_latency, progress)?;
+    let unrecorded = Unrecorded::set_up(request.hold_dma_latency)?;
     let beside = netem::said(request, progress);
     let mut sums = Sums::new(request, unrecorded.rate, beside);
     let (crew, taker) = unrecorded.crew(2, Delayed::touched);

@@ -65,7 +65,7 @@ pub fn run(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Forward, RecordError> {
-    let unrecorded = Unrecorded::set_up(request.hold_dma_latency, progress)?;
+    let unrecorded = Unrecorded::set_up(request.hold_dma_latency)?;
     let mut sums = Sums::new(request, unrecorded.rate);
     let (crew, taker) = unrecorded.crew(request.open_histograms(), Times::touched);
     // Nothing is changed but where a port takes frames from a driver.

@@ -162,7 +162,7 @@ impl<'a> Recording<'a> {
                 .trace
                 .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
         };
-        let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
+        let (workbench, trace) = Workbench::set_up_with(&need, open_trace)?;
         if request.selftest && workbench.housekeeping.is_empty() {
             return Err(RecordError::NoCpuToInjectFrom);
         }

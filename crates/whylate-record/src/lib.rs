@@ -141,7 +141,7 @@ pub enum RecordError {
     #[error(
         "trials of {length} are too long for real-time runners: the kernel grants them {runtime} in \
          every {period} (kernel.sched_rt_runtime_us), and what it takes from them would be counted \
-         as the hypervisor's; take --trial {longest} or less, or --quantum kernel"
+         as the hypervisor's; take --trial-time {longest} or less, or --quantum kernel"
     )]
     TrialTooLong {
         /// Length asked for.

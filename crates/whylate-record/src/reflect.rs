@@ -95,7 +95,7 @@ pub fn run(
         None => calibrator.quick()?.hz,
     };
     let Opened { mut port, protocol, seat, mut warnings, wait } = open(request, counter, rate)?;
-    let _held = hold_idle_states(request.hold_dma_latency, &mut warnings, progress);
+    let _held = hold_idle_states(request.hold_dma_latency, &mut warnings);
     let since_ns = date_ns();
     progress.say(&announcement(port.as_ref()));
     let settings = Serve { idle: request.idle, once: request.once, rate };

@@ -84,7 +84,7 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let undo = directory.undo();
-    let recorded = Recording::begin(request, directory, (stop, tail::open_trace), progress)
+    let recorded = Recording::begin(request, directory, (stop, tail::open_trace))
         .and_then(|mut recording| recording.measure(progress).map(|()| recording));
     match recorded {
         Ok(recording) => Ok(recording.conclude()),
@@ -125,7 +125,6 @@ impl<'a> Recording<'a> {
             &'a AtomicBool,
             impl FnOnce(&Request, Ground<'_>) -> Option<tail::Opened> + Send,
         ),
-        progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let need = Need {
             measured: request.cpus(),
@@ -134,7 +133,7 @@ impl<'a> Recording<'a> {
             real_time: request.flows.iter().any(|flow| flow.fifo.is_some()),
         };
         let open_trace = |ground: Ground<'_>| open_trace(request, ground);
-        let (bench, opened) = Workbench::set_up_with(&need, progress, open_trace)?;
+        let (bench, opened) = Workbench::set_up_with(&need, open_trace)?;
         let limits = Limits { checkpoint: request.checkpoint, ..Limits::default() };
         let storage = Storage::open(directory, bench.observer.epoch(), limits)?;
         let mut warnings = Vec::new();

@@ -82,6 +82,8 @@ pub struct Request {
     pub cpus: Vec<CpuId>,
     /// For how long.
     pub duration: Nanos,
+    /// How long a thread of each CPU and kind of work warms up; none for as long as is usual.
+    pub warmup: Option<Nanos>,
     /// Which delta is a gap.
     pub threshold: Threshold,
     /// CPUs of the recording's own thread, where the user chose some.
@@ -242,7 +244,7 @@ impl<'a> Recording<'a> {
                 .trace
                 .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
         };
-        let (workbench, trace) = Workbench::set_up_with(&need, progress, open_trace)?;
+        let (workbench, trace) = Workbench::set_up_with(&need, open_trace)?;
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
         if request.lock_memory
             && let Err(error) = memory::lock_all()

@@ -103,7 +103,7 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let undo = directory.undo();
-    let mut recording = match Recording::begin(request, directory, stop, progress) {
+    let mut recording = match Recording::begin(request, directory, stop) {
         Ok(recording) => recording,
         Err(error) => {
             undo.remove();
@@ -138,7 +138,6 @@ impl<'a> Recording<'a> {
         request: &'a Request,
         directory: RunDir,
         stop: &'a AtomicBool,
-        progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let root = Path::new("/");
         let caches = caches::of(root, request.cpu);
@@ -152,7 +151,7 @@ impl<'a> Recording<'a> {
             hold_idle_states: request.hold_idle_states,
             real_time: true,
         };
-        let bench = Workbench::set_up(&need, progress)?;
+        let bench = Workbench::set_up(&need)?;
         let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
         let mut warnings = Vec::new();
         if request.lock_memory
@@ -373,7 +372,8 @@ mod tests {
         assert!(granted(Some(&asked), usual).is_ok() && granted(None, usual).is_ok());
         asked.length = Nanos::SECOND;
         let refused = granted(Some(&asked), usual).unwrap_err().to_string();
-        for words in ["1.00s", "950ms in every 1.00s", "--trial 940ms", "sched_rt_runtime_us"] {
+        for words in ["1.00s", "950ms in every 1.00s", "--trial-time 940ms", "sched_rt_runtime_us"]
+        {
             assert!(refused.contains(words), "{words}: {refused}");
         }
         let lifted = Some(RtLimits { runtime_us: -1, period_us: 1_000_000 });

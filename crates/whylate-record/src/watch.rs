@@ -50,11 +50,10 @@ pub fn record(
     progress: &mut dyn Progress,
 ) -> Result<Recorded, RecordError> {
     let undo = directory.undo();
-    let recorded =
-        recording::Recording::begin(request, directory, stop, progress).map(|mut recording| {
-            recording.watch(progress);
-            recording
-        });
+    let recorded = recording::Recording::begin(request, directory, stop).map(|mut recording| {
+        recording.watch(progress);
+        recording
+    });
     match recorded {
         Ok(recording) => Ok(recording.conclude()),
         Err(error) => {

@@ -15,7 +15,7 @@ use whylate_clock::calibrate::Calibration;
 use whylate_clock::calibrate::Calibrator;
 use whylate_clock::facts::{Observer, RecordingCost};
 use whylate_clock::{Counter, HardwareCounter};
-use whylate_host::guard::{CpuDmaLatency, Guard, RtThrottling};
+use whylate_host::guard::{CpuDmaLatency, RtThrottling};
 use whylate_host::journal::Journal;
 use whylate_host::procfs::{Interrupts, Softirqs, Steal};
 use whylate_host::smi::SmiCounts;
@@ -31,7 +31,6 @@ use whylate_sys::affinity;
 
 use crate::RecordError;
 use crate::kernel_trace::{self, KernelTrace};
-use crate::progress::Progress;
 use crate::storage::Storage;
 
 /// Offsets are measured from the first CPU to so many others: each takes some milliseconds, and a
@@ -116,8 +115,8 @@ impl Workbench {
     ///
     /// # Errors
     /// The clock is of no use, CPUs cannot be had, or a guard could not be taken.
-    pub fn set_up(need: &Need, progress: &mut dyn Progress) -> Result<Self, RecordError> {
-        Self::set_up_with(need, progress, |_| ()).map(|(bench, ())| bench)
+    pub fn set_up(need: &Need) -> Result<Self, RecordError> {
+        Self::set_up_with(need, |_| ()).map(|(bench, ())| bench)
     }
 
     /// Sets up everything as [`set_up`](Self::set_up) does, and prepares what needs no rate on a thread of
@@ -127,7 +126,6 @@ impl Workbench {
     /// As [`set_up`](Self::set_up).
     pub fn set_up_with<T: Send>(
         need: &Need,
-        progress: &mut dyn Progress,
         prepare: impl FnOnce(Ground<'_>) -> T + Send,
     ) -> Result<(Self, T), RecordError> {
         let root = Path::new("/");
@@ -153,7 +151,7 @@ impl Workbench {
         if let (true, Some(limits)) = (need.real_time, RtThrottling::detect(root)) {
             warnings.extend(limits.warning());
         }
-        let idle_states = hold_idle_states(need.hold_idle_states, &mut warnings, progress);
+        let idle_states = hold_idle_states(need.hold_idle_states, &mut warnings);
         let compared: Vec<CpuId> =
             need.measured.iter().chain(&housekeeping).copied().take(MOST_OFFSETS + 1).collect();
         let ground = Ground { journal: &journal, topology: &topology, housekeeping: &housekeeping };
@@ -404,19 +402,12 @@ fn sum(first: Evidence, second: Evidence) -> Evidence {
 
 /// Holds `/dev/cpu_dma_latency` at 0 for as long as the guard lives, where that is wanted. That it cannot
 /// be had is a warning.
-pub(crate) fn hold_idle_states(
-    wanted: bool,
-    warnings: &mut Vec<Warning>,
-    progress: &mut dyn Progress,
-) -> Option<CpuDmaLatency> {
+pub(crate) fn hold_idle_states(wanted: bool, warnings: &mut Vec<Warning>) -> Option<CpuDmaLatency> {
     if !wanted {
         return None;
     }
     match CpuDmaLatency::hold() {
-        Ok(guard) => {
-            guard.describe().iter().for_each(|line| progress.say(line));
-            Some(guard)
-        }
+        Ok(guard) => Some(guard),
         Err(error) => {
             warnings.push(CpuDmaLatency::not_held(&error));
             None
@@ -431,7 +422,6 @@ mod tests {
     use whylate_sys::nanosleep::{Clock, clock_ns};
 
     use super::*;
-    use crate::progress::Silent;
 
     #[test]
     fn the_counter_that_is_furthest_counts_with_its_bound_whichever_way_it_is_off() {
@@ -454,9 +444,7 @@ mod tests {
             hold_idle_states: false,
             real_time: false,
         };
-        Workbench::set_up(&need, &mut Silent)
-            .inspect_err(|reason| eprintln!("skipped: {reason}"))
-            .ok()
+        Workbench::set_up(&need).inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
     }
 
     /// Interrupts of the timer on this CPU by now: where the kernel counts them under this name.

@@ -46,7 +46,10 @@ pub fn threads(word: &str, number: usize) -> Result<Vec<Thread>, FlagError> {
     let (mut count, mut named, mut given) = (1, false, Vec::new());
     for clause in clauses {
         let call = Call::parse(clause)?;
-        let key = call.name.to_ascii_lowercase();
+        let mut key = call.name.to_ascii_lowercase();
+        if key == "sched" {
+            "priority".clone_into(&mut key);
+        }
         if given.contains(&key) {
             return Err(FlagError::Twice(key));
         }

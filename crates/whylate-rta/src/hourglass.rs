@@ -18,8 +18,8 @@
 //! word that begins with `-` and a letter. Times always have a unit. Names of workloads, timers and
 //! priorities are found where they run, not here.
 //!
-//! Not of the paper, and collected apart ([`Extra`]): `--cpus`, `-o`, `--seed`, `--threshold`; they
-//! may stand anywhere.
+//! Not of the paper, and collected apart ([`Extra`]): `--cpus`, `-o` (`--out`), `--seed`, `--threshold`,
+//! `--raw`; they may stand anywhere.
 
 use std::path::PathBuf;
 
@@ -62,12 +62,14 @@ pub struct Hourglass {
 pub struct Extra {
     /// `--cpus`: where all threads run; none: on one CPU, as in the paper.
     pub cpus: Option<Vec<CpuId>>,
-    /// `-o`: the run directory to write.
+    /// `-o`, `--out`: the run directory to write.
     pub output: Option<PathBuf>,
     /// `--seed`.
     pub seed: Option<u64>,
     /// `--threshold`.
     pub threshold: Option<Threshold>,
+    /// `--raw`: print the lines of the paper rather than a report.
+    pub raw: bool,
 }
 
 /// From which length on a gap is one.
@@ -107,7 +109,7 @@ pub enum HourglassError {
     /// No such option.
     #[error(
         "`{0}` is no option of hourglass: they are -n -d -c -t -a -e, for threads -p -rh -rs -w -i \
-         -s -f, and besides --cpus --seed --threshold -o"
+         -s -f, and besides --cpus --seed --threshold --raw -o"
     )]
     Unknown(String),
     /// A word that belongs to no option.
@@ -244,6 +246,7 @@ impl Line {
                 let wrong = |_| given.wrong(format!("`{text}` is no whole number from 0 on"));
                 self.extra.seed = Some(seed.map_err(wrong)?);
             }
+            Option_::Print => self.extra.raw = true,
             Option_::Threshold => self.extra.threshold = Some(threshold(given)?),
             // Read beforehand; those of threads were taken above.
             _ => {}

@@ -54,8 +54,8 @@ pub const NAMES: [(&str, Priority); 8] = [
 ];
 
 /// How a priority is written.
-pub const USAGE: &str = "IDLE, LOW, NORMAL, HIGH, HIGHEST, RTLOW, RTMED, RTHIGH, fifo(1..99), \
-                         rr(1..99), nice(-20..19) or batch(-20..19)";
+pub const USAGE: &str = "other, fifo:1-99, rr:1-99, nice(-20..19), batch(-20..19), or IDLE, LOW, NORMAL, \
+                         HIGH, HIGHEST, RTLOW, RTMED, RTHIGH";
 
 const REAL_TIME: std::ops::RangeInclusive<u8> = 1..=99;
 const NICENESS: std::ops::RangeInclusive<i8> = -20..=19;
@@ -63,6 +63,15 @@ const NICENESS: std::ops::RangeInclusive<i8> = -20..=19;
 impl Priority {
     /// Reads a priority.
     pub fn of(call: &Call) -> Result<Self, CallError> {
+        if let Some((name, number)) =
+            call.name.split_once(':').filter(|_| call.arguments.is_empty())
+        {
+            return Self::of(&Call { name: name.to_owned(), arguments: vec![number.to_owned()] });
+        }
+        if call.is("other") {
+            call.takes(0, USAGE)?;
+            return Ok(Self::Normal);
+        }
         if let Some((_, priority)) = NAMES.iter().find(|(name, _)| call.is(name)) {
             call.takes(0, USAGE)?;
             return Ok(*priority);
@@ -185,6 +194,9 @@ mod tests {
     fn policies_named_outright_are_read() {
         for (text, priority) in [
             ("fifo(50)", Priority::Fifo(50)),
+            ("fifo:50", Priority::Fifo(50)),
+            ("rr:20", Priority::RoundRobin(20)),
+            ("other", Priority::Normal),
             ("FIFO 1", Priority::Fifo(1)),
             ("rr(20)", Priority::RoundRobin(20)),
             ("nice(-5)", Priority::Nice(-5)),
@@ -198,9 +210,21 @@ mod tests {
 
     #[test]
     fn what_is_no_priority_is_refused_with_what_is_one() {
-        for text in
-            ["", "RT", "fifo", "fifo(0)", "fifo(100)", "rr(-1)", "nice(20)", "nice(x)", "LOW 1"]
-        {
+        for text in [
+            "",
+            "RT",
+            "fifo",
+            "fifo:",
+            "fifo:0",
+            "fifo:1:2",
+            "other:1",
+            "fifo(0)",
+            "fifo(100)",
+            "rr(-1)",
+            "nice(20)",
+            "nice(x)",
+            "LOW 1",
+        ] {
             assert!(text.parse::<Priority>().is_err(), "{text}");
         }
         let refusal = "urgent".parse::<Priority>().unwrap_err().to_string();

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use whylate_model::configuration::{Configurations, NoConfiguration};
 use whylate_model::duration::DurationError;
-use whylate_model::{Bytes, Nanos};
+use whylate_model::{Bytes, CpuId, Nanos};
 
 /// A duration with its unit: `60s`, `1.5ms`, `72h`, `250us`, `800ns`, `3m`.
 pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
@@ -149,11 +149,43 @@ pub(crate) fn idle(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A real-time priority from 1 to 98: 99 is left to the kernel's migration and watchdog threads.
-pub(crate) fn priority(text: &str) -> Result<u8, String> {
-    match text.parse() {
-        Ok(priority @ 1..=98) => Ok(priority),
-        _ => Err(format!("`{text}` is not a real-time priority: use 1 to 98")),
+/// Scheduling policy of a thread that measures or serves alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sched {
+    /// `SCHED_OTHER`.
+    #[default]
+    Other,
+    /// `SCHED_FIFO` with this priority.
+    Fifo(u8),
+}
+
+impl Sched {
+    /// The real-time priority, where it has one.
+    pub(crate) fn fifo(self) -> Option<u8> {
+        match self {
+            Self::Other => None,
+            Self::Fifo(priority) => Some(priority),
+        }
+    }
+}
+
+/// `other` or `fifo:N` with N from 1 to 98: 99 is left to the kernel's migration and watchdog threads. A
+/// number alone is the priority of `fifo`, as `--fifo 50` once said it.
+pub(crate) fn sched(text: &str) -> Result<Sched, String> {
+    if text == "other" {
+        return Ok(Sched::Other);
+    }
+    if text.starts_with("rr:") {
+        return Err(format!(
+            "`{text}` shares a CPU in turns among threads of one priority, and this thread is alone at \
+             its own: write fifo:1-98"
+        ));
+    }
+    match text.strip_prefix("fifo:").unwrap_or(text).parse() {
+        Ok(priority @ 1..=98) => Ok(Sched::Fifo(priority)),
+        _ => Err(format!(
+            "`{text}` is no scheduling policy: write other, or fifo:1-98 such as fifo:50"
+        )),
     }
 }
 
@@ -165,10 +197,15 @@ pub(crate) fn own_address(text: &str) -> Result<SocketAddr, String> {
     text.parse::<SocketAddr>().or_else(alone).map_err(|_| told())
 }
 
-/// A CPU by its number.
-pub(crate) fn cpu(text: &str) -> Result<whylate_model::CpuId, String> {
-    let number = text.parse().map_err(|_| format!("`{text}` is no CPU: give its number"))?;
-    Ok(whylate_model::CpuId(number))
+/// The CPU of what runs on one alone.
+pub(crate) fn cpu(text: &str) -> Result<CpuId, String> {
+    let told = |_| match text.contains([',', '-']) {
+        true => {
+            format!("`{text}` names several CPUs, and a thread here runs on one: write its number")
+        }
+        false => format!("`{text}` is no CPU: write its number"),
+    };
+    text.parse().map(CpuId).map_err(told)
 }
 
 /// Busy work for a frame: with a millisecond of it a forwarder hardly forwards.
@@ -236,6 +273,39 @@ mod tests {
         assert_eq!(hertz("2596120000.125"), Ok(2_596_120_000.125));
         for text in ["", "0", "-1e9", "nan", "inf", "1e5", "1e12", "2 GHz"] {
             assert!(hertz(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_scheduling_policy_is_other_or_fifo_with_a_priority() {
+        for (text, policy) in [
+            ("other", Sched::Other),
+            ("fifo:1", Sched::Fifo(1)),
+            ("fifo:98", Sched::Fifo(98)),
+            ("50", Sched::Fifo(50)),
+        ] {
+            assert_eq!(sched(text), Ok(policy));
+        }
+        for (text, part) in [
+            ("rr:50", "write fifo:1-98"),
+            ("fifo:99", "fifo:1-98"),
+            ("fifo:0", "fifo:1-98"),
+            ("fifo", "fifo:1-98"),
+            ("", "no scheduling policy"),
+        ] {
+            let refusal = sched(text).unwrap_err();
+            assert!(refusal.contains(part), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_cpus_where_there_is_one_is_refused_with_the_reason() {
+        assert_eq!(cpu("3"), Ok(CpuId(3)));
+        for (text, part) in
+            [("0-1", "runs on one"), ("0,1", "runs on one"), ("x", "no CPU"), ("", "no CPU")]
+        {
+            let refusal = cpu(text).unwrap_err();
+            assert!(refusal.contains(part), "{text}: {refusal}");
         }
     }
 

@@ -80,7 +80,7 @@ pub enum DelayError {
     /// A part of a stream that is lost, doubled or let past others breaks the stream.
     #[error(
         "{0} would break a stream for both ends: tcp has delay and rate alone; take a udp proxy, or \
-         frames (--port)"
+         frames (--transport)"
     )]
     NotForStreams(&'static str),
 }

@@ -28,7 +28,7 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     let indirect = Indirect { sizes: None, quantum: Some(QUANTUM), trials: TRIALS, length };
     bench.go_on()?;
     let words = format!(
-        "--indirect --trials {TRIALS} --trial {}ms --no-trace --seed {}",
+        "--indirect --trials {TRIALS} --trial-time {}ms --no-trace --seed {}",
         length.0 / 1_000_000,
         bench.seed()
     );

@@ -19,7 +19,7 @@ const STEP: u64 = 1_000;
 fn line_words(site: &Site, delay: Nanos) -> String {
     let [first, second] = OPEN_PORTS;
     format!(
-        "delay {first} {second} --bed {} --port packet --delay {}ns --cpu {} --truth off --no-netem",
+        "delay {first} {second} --bed {} --transport packet --delay {}ns --cpus {} --truth off --no-netem",
         site.bed().name(),
         delay.0,
         site.other
@@ -46,7 +46,7 @@ pub(super) fn forwarder(
 ) -> Result<Beside, PaperError> {
     let [first, second] = OPEN_PORTS;
     let words = format!(
-        "forward {first} {second} --bed {} --port packet --cpus {}",
+        "forward {first} {second} --bed {} --transport packet --cpus {}",
         site.bed().name(),
         site.other
     );

@@ -59,7 +59,7 @@ fn way(
 ) -> Result<Way, PaperError> {
     let seconds = bench.time(TIMES).0 / 1_000_000_000;
     let words = format!(
-        "rtt --bed {} {} --rate 1kpps --duration {seconds}s --warmup 500ms --cpus {} --other-cpu {} \
+        "rtt --bed {} {} --rate 1kpps --duration {seconds}s --warmup 500ms --cpus {} --reflector-cpus {} \
          --no-trace --seed {}",
         site.bed().name(),
         tool.words,

@@ -23,7 +23,7 @@ pub(super) struct Tool {
 pub(super) const XDP: Tool = Tool {
     word: "xdp",
     label: "xdp spin",
-    words: "--port xdp --wait spin",
+    words: "--transport xdp --wait spin",
     characteristics: "frames by rings of AF_XDP, past the kernel's stack; spins",
     across: true,
     usual: true,
@@ -33,7 +33,7 @@ pub(super) const XDP: Tool = Tool {
 pub(super) const UDP_BLOCK: Tool = Tool {
     word: "udp-block",
     label: "udp block",
-    words: "--port udp --wait block",
+    words: "--transport udp --wait block",
     characteristics: "datagrams by a socket; sleeps in the kernel for each",
     across: true,
     usual: true,
@@ -45,7 +45,7 @@ pub(super) const TOOLS: [Tool; 5] = [
     Tool {
         word: "packet",
         label: "packet spin",
-        words: "--port packet --wait spin",
+        words: "--transport packet --wait spin",
         characteristics: "frames by rings of a packet socket, beside the kernel's stack; spins",
         across: true,
         usual: true,
@@ -53,7 +53,7 @@ pub(super) const TOOLS: [Tool; 5] = [
     Tool {
         word: "udp",
         label: "udp spin",
-        words: "--port udp --wait spin",
+        words: "--transport udp --wait spin",
         characteristics: "datagrams by a socket through the kernel's stack; spins",
         across: true,
         usual: true,
@@ -62,7 +62,7 @@ pub(super) const TOOLS: [Tool; 5] = [
     Tool {
         word: "dpdk",
         label: "dpdk spin",
-        words: "--port dpdk --wait spin --vdev net_af_packet0,iface=client0",
+        words: "--transport dpdk --wait spin --vdev net_af_packet0,iface=client0",
         characteristics: "frames by a device of DPDK, past the kernel; spins",
         across: false,
         usual: false,

@@ -70,7 +70,7 @@ fn words(
     (time, seed): (Nanos, u64),
 ) -> String {
     let bed = bed.map_or_else(String::new, |bed| format!(" --bed {bed}"));
-    let other = other.map_or_else(String::new, |other| format!(" --other-cpu {other}"));
+    let other = other.map_or_else(String::new, |other| format!(" --reflector-cpus {other}"));
     let words = format!("rtt {pattern}{bed} --cpus {client}{other}");
     let seconds = time.0 / Nanos::SECOND.0;
     format!("{words} --duration {seconds}s {WARMUP} --seed {seed}")
@@ -86,7 +86,7 @@ mod tests {
         let bedded = words((Some("x"), CpuId(1), Some(CpuId(0))), "--arrivals closed", time);
         assert_eq!(
             bedded,
-            "rtt --arrivals closed --bed x --cpus 1 --other-cpu 0 --duration 3s --warmup 500ms --seed 7"
+            "rtt --arrivals closed --bed x --cpus 1 --reflector-cpus 0 --duration 3s --warmup 500ms --seed 7"
         );
         let alone = words((None, CpuId(0), None), "--arrivals closed", time);
         assert_eq!(alone, "rtt --arrivals closed --cpus 0 --duration 3s --warmup 500ms --seed 7");

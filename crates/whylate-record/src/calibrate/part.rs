@@ -138,7 +138,7 @@ impl Site<'_> {
         let [first, second] = OPEN_PORTS;
         let (delay, seconds, idle) = (delay.0, most.as_secs(), self.idle());
         format!(
-            "delay {first} {second} --bed {open} --port {line_port} --delay {delay}ns --cpu {line_cpu} \
+            "delay {first} {second} --bed {open} --transport {line_port} --delay {delay}ns --cpus {line_cpu} \
              --no-netem --seed {seed} --duration {seconds}s{idle}"
         )
     }
@@ -154,7 +154,7 @@ impl Site<'_> {
             (plan.per_second, self.bytes, self.client_cpu, self.seed);
         let (duration, warmup, idle) = (plan.duration.0, plan.warmup.0, self.idle());
         format!(
-            "rtt --bed {bed} --across --port {transport} --wait {wait} --rate {per_second:.3}pps --size \
+            "rtt --bed {bed} --across --transport {transport} --wait {wait} --rate {per_second:.3}pps --size \
              {bytes} --duration {duration}ns --warmup {warmup}ns --cpus {cpu} --seed {seed} --no-trace \
              --log-packets{idle}{plant}"
         )
@@ -216,7 +216,7 @@ mod tests {
         let words = site.line_words(Nanos(10_000), Duration::from_secs(125));
         assert_eq!(
             words,
-            "delay to-client to-server --bed cal --port packet --delay 10000ns --cpu 0 --no-netem --seed 7 \
+            "delay to-client to-server --bed cal --transport packet --delay 10000ns --cpus 0 --no-netem --seed 7 \
              --duration 125s"
         );
         let plan = Plan {
@@ -233,7 +233,7 @@ mod tests {
         let words = site.client_words(&plan);
         assert_eq!(
             words,
-            "rtt --bed cal-d --across --port xdp --wait spin --rate 10000.000pps --size 64 --duration \
+            "rtt --bed cal-d --across --transport xdp --wait spin --rate 10000.000pps --size 64 --duration \
              2000000000ns --warmup 300000000ns --cpus 1 --seed 7 --no-trace --log-packets --no-dma-latency"
         );
         let through = Plan { between: PartOf::Line { delay: Nanos(10_000) }, ..plan };

@@ -43,7 +43,6 @@ impl<'a> Setting<'a> {
         request: &'a Request,
         directory: &Path,
         stop: &'a AtomicBool,
-        progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let allowed = affinity::get();
         let client_cpu = request.client_cpu;
@@ -60,7 +59,7 @@ impl<'a> Setting<'a> {
             hold_idle_states: request.hold_idle_states,
             real_time: false,
         };
-        let bench = Workbench::set_up(&need, progress)?;
+        let bench = Workbench::set_up(&need)?;
         let line_cpu = request.line_cpu.or_else(|| another(&bench, client_cpu));
         let line_cpu = line_cpu.filter(|line| *line != client_cpu).ok_or_else(|| {
             RecordError::NotCalibrated(format!("there is no other CPU than CPU {client_cpu}"))

@@ -114,7 +114,7 @@ fn read_and_store(
         hold_idle_states: false,
         real_time: false,
     };
-    let mut bench = Workbench::set_up(&need, progress)?;
+    let mut bench = Workbench::set_up(&need)?;
     let mut storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
     let [before, behind] = both(question, stop, progress)?;
     let found = matched(&before.seen, &behind.seen, question.window);

@@ -138,7 +138,9 @@ impl Question {
         }
         if self.box_cpu == Some(self.client_cpu) {
             let cpu = self.client_cpu;
-            return refused(format!("CPU {cpu} cannot have both client and box: choose --box-cpu"));
+            return refused(format!(
+                "CPU {cpu} cannot have both client and box: choose --box-cpus"
+            ));
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ pub fn record(
 ) -> Result<Recorded, RecordError> {
     let undo = directory.undo();
     let recorded = possible(question).and_then(|(question, refused)| {
-        Recording::begin(&question, refused, directory, stop, progress)
+        Recording::begin(&question, refused, directory, stop)
             .and_then(|mut recording| recording.measure(progress).map(|()| recording))
             .and_then(Recording::conclude)
     });
@@ -111,7 +111,6 @@ impl<'a> Recording<'a> {
         refused: Vec<String>,
         directory: RunDir,
         stop: &'a AtomicBool,
-        progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let need = Need {
             measured: vec![question.client_cpu],
@@ -119,7 +118,7 @@ impl<'a> Recording<'a> {
             hold_idle_states: question.hold_idle_states,
             real_time: false,
         };
-        let mut bench = Workbench::set_up(&need, progress)?;
+        let mut bench = Workbench::set_up(&need)?;
         let parts = directory.path().join(PARTS);
         let places = Places::set_up(question, &bench.journal, bench.allowed())?;
         let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;

@@ -57,7 +57,7 @@ impl Client<'_> {
         };
         let message = message(self.frame_bytes);
         let mut words = format!(
-            "rtt {through} --port {} --wait {} --rate {:.3}pps --size {message} --duration {}ns --warmup {}ns \
+            "rtt {through} --transport {} --wait {} --rate {:.3}pps --size {message} --duration {}ns --warmup {}ns \
              --timeout {}ns --cpus {} --seed {} --no-trace",
             question.port,
             question.wait,
@@ -93,7 +93,7 @@ pub(super) fn forward(question: &Question, port: &str, between: &str, most: Nano
     let interval =
         (question.duration.0 / LOG_PARTS).clamp(*LOG_INTERVALS.start(), *LOG_INTERVALS.end());
     format!(
-        "forward {between} --port {port}{cpu} --interval {interval}ns --duration {}ns{}",
+        "forward {between} --transport {port}{cpu} --interval {interval}ns --duration {}ns{}",
         most.0,
         idle(question)
     )
@@ -106,9 +106,9 @@ pub(super) fn delay(
     between: &str,
     most: Nanos,
 ) -> String {
-    let cpu = question.box_cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+    let cpu = question.box_cpu.map_or_else(String::new, |cpu| format!(" --cpus {cpu}"));
     format!(
-        "delay {between} --port {port} --delay {law}{cpu} --seed {} --no-netem --duration {}ns{}",
+        "delay {between} --transport {port} --delay {law}{cpu} --seed {} --no-netem --duration {}ns{}",
         question.seed,
         most.0,
         idle(question)

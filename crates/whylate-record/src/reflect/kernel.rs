@@ -101,7 +101,7 @@ fn interface_of(request: &KernelRequest) -> Result<Interface, RecordError> {
     }
     if address.is_loopback() {
         return refuse(
-            "messages over loopback carry no finished checksum, and none would be answered: use --port udp",
+            "messages over loopback carry no finished checksum, and none would be answered: use --transport udp",
         );
     }
     let all = interface::all()?;
@@ -375,7 +375,7 @@ mod tests {
         assert!(refused("0.0.0.0:7", None).contains("name both"));
         assert!(refused("[ff02::1]:7", None).contains("name both"));
         assert!(refused("198.18.99.99:0", None).contains("name both"));
-        assert!(refused("127.0.0.1:7", None).contains("--port udp"));
+        assert!(refused("127.0.0.1:7", None).contains("--transport udp"));
         // An address of the documentation (RFC 5737) that no host has.
         assert!(refused("192.0.2.99:7", None).contains("no interface here has"));
         assert!(refused("192.0.2.99:7", Some("lo")).contains("has not that address"));

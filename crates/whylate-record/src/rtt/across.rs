@@ -198,7 +198,7 @@ fn refusal(request: &Request, flow: &FlowRequest, ports: &OuterPorts) -> Option<
     if divided && flow.transport == Transport::Xdp {
         return Some(format!(
             "with {} each way has a thread that sends and one that receives, and an xdp port cannot be \
-             divided between them: let it wait by spin or busy-poll, measure one way, or take --port \
+             divided between them: let it wait by spin or busy-poll, measure one way, or take --transport \
              packet",
             flow.wait
         ));
@@ -220,7 +220,7 @@ fn of_transport(flow: &FlowRequest, ports: &OuterPorts) -> Option<String> {
         )),
         (Transport::Udp, OuterPorts::Host { .. }) => Some(
             "the kernel delivers between two of its own addresses by itself, and nothing would leave \
-             this host: take --port packet or xdp, or a bed (--bed), whose ends are namespaces"
+             this host: take --transport packet or xdp, or a bed (--bed), whose ends are namespaces"
                 .to_owned(),
         ),
         (Transport::Dpdk, OuterPorts::Bed(_)) => Some(

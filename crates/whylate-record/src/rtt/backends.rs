@@ -144,7 +144,7 @@ impl Comparison {
             return refuse(
                 flow,
                 "the driver net_af_xdp keeps its interface's queue until the process ends, and every \
-                 round opens it anew: measure it in runs of its own, beside others of --port xdp",
+                 round opens it anew: measure it in runs of its own, beside others of --transport xdp",
             );
         }
         match self.unfit(*first) {
@@ -190,7 +190,7 @@ pub fn record(
 ) -> Result<Recorded, RecordError> {
     comparison.check()?;
     let undo = directory.undo();
-    let recorded = Recording::begin(&comparison.request, directory, (stop, |_, _| None), progress)
+    let recorded = Recording::begin(&comparison.request, directory, (stop, |_, _| None))
         .map(|recording| Comparing::new(comparison, recording))
         .and_then(|mut comparing| comparing.measure(progress).map(|()| comparing))
         .and_then(Comparing::unless_stopped_before);

@@ -259,10 +259,10 @@ fn reflector(
     words.push("--until-eof".to_owned());
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--listen", listen);
-    option("--port", flow.transport.to_string());
+    option("--transport", flow.transport.to_string());
     option("--wait", wait.to_string());
     option("--protocol", flow.protocol.to_string());
-    option("--cpu", cpu.to_string());
+    option("--cpus", cpu.to_string());
     option("--idle", "30s".to_owned());
     // It is the same counter, and would take 0.1 s to find that out.
     option("--counter-hz", bench.rate.0.to_string());

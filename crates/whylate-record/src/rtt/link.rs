@@ -62,7 +62,7 @@ fn refusal(flow: &FlowRequest, options: &Options, from: Option<SocketAddr>) -> O
             return Some(format!(
                 "with {wait} one thread sleeps for replies while another sends on time, and an xdp \
                  port cannot be divided between them: let it wait by spin or busy-poll, take \
-                 --arrivals closed, or --port packet"
+                 --arrivals closed, or --transport packet"
             ));
         }
         _ => (),

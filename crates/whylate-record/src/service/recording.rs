@@ -112,7 +112,7 @@ impl<'a, S: Service> Recording<'a, S> {
         progress: &mut dyn Progress,
         service: impl FnOnce(&Workbench, &mut dyn Progress) -> S,
     ) -> Result<Self, RecordError> {
-        let mut bench = Workbench::set_up(need, progress)?;
+        let mut bench = Workbench::set_up(need)?;
         let service = service(&bench, progress);
         let storage = Storage::open(directory, bench.observer.epoch(), Limits::default())?;
         let began = bench.counter.read();

@@ -26,12 +26,12 @@ impl Unrecorded {
     ///
     /// # Errors
     /// The clock cannot be used.
-    pub(crate) fn set_up(hold: bool, progress: &mut dyn Progress) -> Result<Self, RecordError> {
+    pub(crate) fn set_up(hold: bool) -> Result<Self, RecordError> {
         let counter = HardwareCounter::open()?;
         let mut calibrator = Calibrator::of_this_host(counter);
         let rate = calibrator.quick()?.hz;
         let mut warnings = Vec::new();
-        let idle_states = hold_idle_states(hold, &mut warnings, progress);
+        let idle_states = hold_idle_states(hold, &mut warnings);
         Ok(Self { counter, rate, calibrator, warnings, _idle_states: idle_states })
     }
 

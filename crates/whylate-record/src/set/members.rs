@@ -181,7 +181,7 @@ pub(super) fn prepare(
         let known = if let Some(known) = calibrated.get(&(cpu, work)) {
             known.clone()
         } else {
-            progress.step(&Step::of("warm-up", warmup(work)));
+            progress.step(&Step::of("warm-up", warmup(request, work)));
             let known = calibrate(request, workbench, cpu, work, stop)?;
             warnings.extend(known.warnings.iter().cloned());
             calibrated.insert((cpu, work), known.clone());
@@ -318,8 +318,9 @@ fn seat(priority: Priority) -> Seated {
 }
 
 /// How long a thread with this work warms up.
-fn warmup(work: Work) -> Nanos {
-    if work == Work::Nothing { WARMUP_WITHOUT_WORK } else { WARMUP }
+fn warmup(request: &Request, work: Work) -> Nanos {
+    let usual = if work == Work::Nothing { WARMUP_WITHOUT_WORK } else { WARMUP };
+    request.warmup.unwrap_or(usual)
 }
 
 /// Which delta is a gap to a thread on this CPU with this work, and what recording one costs: a
@@ -337,7 +338,7 @@ fn calibrate(
         counting: false,
         work,
         threshold: request.threshold,
-        warmup: warmup(work),
+        warmup: warmup(request, work),
         policy: GapPolicy::Ordinary,
         competitors: 0,
         stop_at: None,

@@ -282,9 +282,11 @@ impl Recording<'_> {
             return Ok(None);
         }
         if ended.full {
-            return Err("its runners had more gaps than there was room for: shorten --trial or \
+            return Err(
+                "its runners had more gaps than there was room for: shorten --trial-time or \
                         lengthen --quantum"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         let board = crew.board();
         let runners = 0..board.runners();

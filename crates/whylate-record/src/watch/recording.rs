@@ -68,7 +68,6 @@ impl<'a> Recording<'a> {
         request: &'a Request,
         directory: RunDir,
         stop: &'a AtomicBool,
-        progress: &mut dyn Progress,
     ) -> Result<Self, RecordError> {
         let need = Need {
             measured: Vec::new(),
@@ -77,7 +76,7 @@ impl<'a> Recording<'a> {
             hold_idle_states: false,
             real_time: false,
         };
-        let bench = Workbench::set_up(&need, progress)?;
+        let bench = Workbench::set_up(&need)?;
         let threads = request.whom.process.threads();
         let trace = WayTrace::start(&bench.journal, bench.topology.online(), &threads)
             .map_err(RecordError::NotWatched)?;

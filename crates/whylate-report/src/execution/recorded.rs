@@ -258,7 +258,7 @@ impl Kept {
         if cut {
             notes.push(format!(
                 "the execution trace is cut: of its window only the first {MOST_KEPT} blocks are \
-                 drawn; ask for a shorter one with --trace"
+                 drawn; ask for a shorter one with --timeline"
             ));
         }
         if seen > kept.first.len() as u64 {

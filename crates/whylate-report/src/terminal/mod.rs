@@ -7,6 +7,7 @@ pub mod delay;
 pub mod device;
 pub mod doctor;
 pub mod execution;
+pub mod fixes;
 pub mod forward;
 pub mod lab;
 pub mod paper;

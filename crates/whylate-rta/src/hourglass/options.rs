@@ -11,6 +11,7 @@ pub(super) enum Option_ {
     Count,
     Duration,
     Raw,
+    Print,
     Thread,
     All,
     Records,
@@ -28,7 +29,7 @@ pub(super) enum Option_ {
 }
 
 /// Options, how each is written with its values, and how many those are.
-const TABLE: [(Option_, &str, &str, usize); 17] = [
+const TABLE: [(Option_, &str, &str, usize); 20] = [
     (Option_::Count, "-n", "-n THREADS", 1),
     (Option_::Duration, "-d", "-d TIME", 1),
     (Option_::Raw, "-c", "-c", 0),
@@ -44,6 +45,9 @@ const TABLE: [(Option_, &str, &str, usize); 17] = [
     (Option_::Finish, "-f", "-f TIME", 1),
     (Option_::Cpus, "--cpus", "--cpus LIST", 1),
     (Option_::Output, "-o", "-o DIRECTORY", 1),
+    (Option_::Output, "--out", "--out DIRECTORY", 1),
+    (Option_::Output, "--output", "--output DIRECTORY", 1),
+    (Option_::Print, "--raw", "--raw", 0),
     (Option_::Seed, "--seed", "--seed NUMBER", 1),
     (Option_::Threshold, "--threshold", "--threshold paper|auto|TIME", 1),
 ];

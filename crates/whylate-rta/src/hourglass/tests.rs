@@ -142,10 +142,12 @@ fn what_is_ours_stands_anywhere_and_apart() {
         output: Some(PathBuf::from("run")),
         seed: Some(7),
         threshold: Some(Threshold::Paper),
+        raw: true,
     };
     for text in [
-        "hourglass --cpus 1-2 -o run --seed 7 --threshold paper -n 1 -t 0 -w CPU",
-        "hourglass -n 1 -t 0 --cpus 1-2 -w CPU --seed 7 -o run --threshold paper",
+        "hourglass --raw --cpus 1-2 -o run --seed 7 --threshold paper -n 1 -t 0 -w CPU",
+        "hourglass --raw --cpus 1-2 --out run --seed 7 --threshold paper -n 1 -t 0 -w CPU",
+        "hourglass -n 1 -t 0 --cpus 1-2 -w CPU --raw --seed 7 --output run --threshold paper",
     ] {
         assert_eq!(read(text).unwrap().extra, extra);
     }

@@ -9,6 +9,7 @@ use whylate_port::Transport;
 use whylate_record::calibrate::planted::Tail;
 use whylate_report::Percentiles;
 
+use super::help::COMMON;
 use super::{BackendList, Format};
 use crate::parse;
 
@@ -67,51 +68,51 @@ pub(crate) struct Calibrate {
     /// Backends, such as `udp,xdp spin` [default: all of this machine except dpdk]
     #[arg(long, value_name = "LIST", conflicts_with = "client")]
     pub(crate) backends: Option<BackendList>,
+    /// Rate; lowered to what all backends hold
+    #[arg(long, value_name = "RATE", default_value = "10kpps", conflicts_with = "client")]
+    pub(crate) rate: Rate,
     /// Delays of the line: curves are of the first, the others show whether medians follow
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse::limit,
           default_value = "10us,50us")]
     pub(crate) delays: Vec<Nanos>,
-    /// Rate; lowered to what all backends hold
-    #[arg(long, value_name = "RATE", default_value = "10kpps", conflicts_with = "client")]
-    pub(crate) rate: Rate,
-    /// Bytes of a message; 18, the minimum, make a frame of 64 bytes over UDP and IPv4
-    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with = "client")]
-    pub(crate) size: usize,
     /// Independent runs of each backend
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,
     /// Length of a run at the first delay; those at others and back to back are a quarter of it
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
     pub(crate) duration: Nanos,
-    /// Warm-up time before each run, discarded
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "300ms")]
-    pub(crate) warmup: Nanos,
-    /// Two runs, a quarter as long; the report says so
-    #[arg(long)]
-    pub(crate) quick: bool,
     /// Largest error that counts as none
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1us")]
     pub(crate) tolerance: Nanos,
-    /// Transport of the line's frames: packet or xdp [default: xdp where it works]
-    #[arg(long, value_name = "PORT")]
-    pub(crate) line_port: Option<Transport>,
-    /// CPU of the line [default: another core than the client's]
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
-    pub(crate) line_cpu: Option<CpuId>,
     /// CPU of the client [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
+    /// CPU of the line [default: another core than the client's]
+    #[arg(long, alias = "line-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) line_cpus: Option<CpuId>,
     /// Judge this program instead of the backends; {address} and {port} are filled in
     #[arg(long, value_name = "COMMAND", requires = "metric")]
     pub(crate) client: Option<String>,
     /// Server of that program; without it the kernel answers, as it does for ping
     #[arg(long, value_name = "COMMAND", requires = "client")]
     pub(crate) server: Option<String>,
-    /// Regular expression for the numbers that the client prints, with a group `value`, and groups
+    /// Regular expression for the numbers of the client, with a group `value`, and groups
     /// `percent` where it prints several and `unit` where it chooses the unit by the value;
     /// --statistic says what a single value is
     #[arg(long, value_name = "REGEX", requires = "client")]
     pub(crate) metric: Option<String>,
+    /// Bytes of a message; 18, the minimum, make a frame of 64 bytes over UDP and IPv4
+    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with = "client")]
+    pub(crate) size: usize,
+    /// Warm-up time before each run, discarded
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "300ms")]
+    pub(crate) warmup: Nanos,
+    /// Two runs, a quarter as long; the report says so
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) quick: bool,
+    /// Transport of the line's frames: packet or xdp [default: xdp where it works]
+    #[arg(long, alias = "line-port", value_name = "TRANSPORT")]
+    pub(crate) line_transport: Option<Transport>,
     /// Unit of the values, where the expression has no group for it
     #[arg(long, value_enum, default_value_t = MetricUnit::Us, requires = "client")]
     pub(crate) unit: MetricUnit,
@@ -130,19 +131,19 @@ pub(crate) struct Calibrate {
           requires = "client")]
     pub(crate) client_timeout: Nanos,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]
     pub(crate) format: Format,
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
     /// Random seed [default: drawn and recorded]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = COMMON)]
     pub(crate) seed: Option<u64>,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
     /// Add so much to the receptions of half of the messages, to see that it is found
     #[arg(long, value_name = "TIME", value_parser = parse::limit, hide = true,

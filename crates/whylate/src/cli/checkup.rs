@@ -11,6 +11,6 @@ pub(crate) struct Checkup {
     #[command(flatten)]
     pub(crate) common: Common,
     /// CPU to check up [default: the last one this process may use]
-    #[arg(long, value_name = "CPU")]
-    pub(crate) cpu: Option<String>,
+    #[arg(long, alias = "cpu", value_name = "CPU")]
+    pub(crate) cpus: Option<String>,
 }

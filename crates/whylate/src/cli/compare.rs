@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use whylate_model::identity::Component;
 use whylate_report::compare::Limit;
 
+use super::help::COMMON;
+
 /// Compare runs: what changed, by how much, and is it significant?
 ///
 /// With two run directories the first is the one before the change (A), the second the one after it
@@ -32,26 +34,26 @@ pub(crate) struct Compare {
     /// Run directories to compare with; takes all that follow, so put it last
     #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) baseline: Vec<PathBuf>,
+    /// Limit for B against A: p99.9=+10%, max=+50us, lost=+10%, or SERIES:p99=+5%
+    #[arg(long = "limit", value_name = "LIMIT", value_parser = str::parse::<Limit>)]
+    pub(crate) limits: Vec<Limit>,
+    /// Write one page with both curves of each series in one figure
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the limits as a JUnit report
+    #[arg(long, value_name = "FILE", requires = "limits")]
+    pub(crate) junit: Option<PathBuf>,
     /// Only this series; NAME=NAME pairs a series of A with one of B
     #[arg(long, value_name = "NAME", value_parser = series)]
     pub(crate) series: Vec<(String, String)>,
     /// Compare although these differ: rate, size, transport, load, timer ...
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "side_by_side")]
     pub(crate) across: Vec<Component>,
-    /// Limit for B against A: p99.9=+10%, max=+50us, lost=+10%, or SERIES:p99=+5%
-    #[arg(long = "limit", value_name = "LIMIT", value_parser = str::parse::<Limit>)]
-    pub(crate) limits: Vec<Limit>,
-    /// Write the limits as a JUnit report
-    #[arg(long, value_name = "FILE", requires = "limits")]
-    pub(crate) junit: Option<PathBuf>,
-    /// Write one page with both curves of each series in one figure
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
     /// Show both sides without judging, also where they measure different things
     #[arg(long, conflicts_with = "limits")]
     pub(crate) side_by_side: bool,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Shape::Text)]
+    #[arg(long, value_enum, default_value_t = Shape::Text, help_heading = COMMON)]
     pub(crate) format: Shape,
 }
 

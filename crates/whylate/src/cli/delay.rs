@@ -10,7 +10,8 @@ use whylate_net::schedule::Rate;
 use whylate_port::{Transport, Wait};
 
 use super::Findings;
-use crate::parse;
+use super::help::COMMON;
+use crate::parse::{self, Sched};
 
 /// A delay line: holds everything between two ports back for a known time, and logs the truth
 ///
@@ -27,7 +28,7 @@ use crate::parse;
 /// frames are lost, doubled and reordered. Two values with a comma between them are for the
 /// directions from A to B and back: --delay 20us,5us.
 ///
-/// Example: whylate delay eth1 eth2 --port xdp --delay 20us --cpu 3 -o truth
+/// Example: whylate delay eth1 eth2 --transport xdp --delay 20us --cpus 3 -o truth
 ///
 /// Commands: with --control PATH a Unix socket takes commands while it runs, a line each, answered
 /// by one line: `delay 20us`, `delay back 5us`, `loss there 0.01`, `duplicate 0`, `reorder 0.001`,
@@ -40,7 +41,7 @@ use crate::parse;
 /// as a reference for other instruments.
 ///
 /// Cost: a whole CPU (a proxy that waits by poll sleeps), memory for the frames that arrive at
-/// --fastest within the longest delay, and, with --output, up to 40 bytes of disk space per frame.
+/// --fastest within the longest delay, and, with --out, up to 40 bytes of disk space per frame.
 ///
 /// Limits: those of `whylate forward` on what a port sees. Frames that find no room are dropped and
 /// counted; a delay that needs more room than there is, also one that is set later, is refused with
@@ -56,23 +57,16 @@ pub(crate) struct Delay {
     /// The other one
     #[arg(value_name = "B")]
     pub(crate) second: Option<String>,
-    /// Carry messages between sockets instead of frames: udp:LISTEN=TO or tcp:LISTEN=TO
-    #[arg(long, value_name = "WAY", conflicts_with_all = ["first", "port", "bed", "queues", "ring"])]
-    pub(crate) proxy: Option<ProxyWay>,
-    /// Transport of the frames: packet, xdp or dpdk
-    #[arg(long, value_name = "PORT", default_value = "packet")]
-    pub(crate) port: Transport,
-    /// Run inside the device of this test network of `whylate lab` (`lab up --kind open`), whose
-    /// interfaces are to-client and to-server
-    #[arg(long, value_name = "NAME")]
-    pub(crate) bed: Option<String>,
-    /// How to wait for frames: spin or busy-poll; for messages: spin or poll [default: spin]
-    #[arg(long, value_name = "WAIT")]
-    pub(crate) wait: Option<Wait>,
     /// How long to hold back
     #[arg(long = "delay", value_name = "DELAY[,BACK]", default_value = "0s")]
     pub(crate) hold: String,
-    /// Draw delays evenly from this much below --delay to this much above it
+    /// Transport of the frames: packet, xdp or dpdk
+    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    pub(crate) transport: Transport,
+    /// CPU to run on
+    #[arg(long, alias = "cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) cpus: Option<CpuId>,
+    /// Draw delays evenly around --delay: from this much below it to this much above it
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub(crate) jitter: Option<Nanos>,
     /// Share of frames to lose: 0.01 or 1%
@@ -81,12 +75,32 @@ pub(crate) struct Delay {
     /// Share of frames to send twice
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
     pub(crate) duplicate: String,
-    /// Share of frames to send before those that arrived earlier
+    /// Share of frames to send early, before those that arrived earlier
     #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
     pub(crate) reorder: String,
     /// Send no faster than this: 1Gbit/s, 800Mbit/s@L2 or 50kpps
     #[arg(long, value_name = "RATE[,BACK]")]
     pub(crate) rate: Option<String>,
+    /// Carry messages between sockets instead of frames: udp:LISTEN=TO or tcp:LISTEN=TO
+    #[arg(long, value_name = "WAY", conflicts_with_all = ["first", "transport", "bed", "queues", "ring"])]
+    pub(crate) proxy: Option<ProxyWay>,
+    /// End after this time [default: when told to]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) duration: Option<Nanos>,
+    /// Take commands at this Unix socket while it runs
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: Option<PathBuf>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    pub(crate) sched: Sched,
+    /// Run inside this test network of `whylate lab` (`lab up --kind open`), in its device, whose
+    /// interfaces are to-client and to-server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bed: Option<String>,
+    /// How to wait for frames: spin or busy-poll; for messages: spin or poll [default: spin]
+    #[arg(long, value_name = "WAIT")]
+    pub(crate) wait: Option<Wait>,
     /// Highest rate of arrivals: with the longest delay it determines the room for frames in each
     /// direction [default: 1Mpps; 100kpps with --proxy]
     #[arg(long, value_name = "RATE")]
@@ -95,45 +109,32 @@ pub(crate) struct Delay {
     #[arg(long, value_name = "FRAMES", conflicts_with = "proxy")]
     pub(crate) capacity: Option<u32>,
     /// Random seed [default: drawn and recorded]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = COMMON)]
     pub(crate) seed: Option<u64>,
-    /// CPU to run on
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
-    pub(crate) cpu: Option<CpuId>,
     /// Queues of both interfaces to use [default: all of them]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) queues: Vec<u32>,
     /// Frames in each ring [default: 2048]
     #[arg(long, value_name = "FRAMES")]
     pub(crate) ring: Option<u32>,
-    /// Run under SCHED_FIFO
-    #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
-          value_parser = parse::priority)]
-    pub(crate) fifo: Option<u8>,
     /// Log when each frame arrived, was due and was sent (in the run directory)
     #[arg(long, value_enum, default_value_t = Truths::On)]
     pub(crate) truth: Truths,
     /// Protocol of the messages whose numbers are logged: raw (whylate's own) or sockperf
     #[arg(long, value_name = "NAME", default_value = "raw")]
     pub(crate) protocol: Speaks,
-    /// Take commands at this Unix socket while it runs
-    #[arg(long, value_name = "PATH")]
-    pub(crate) control: Option<PathBuf>,
-    /// End after this time [default: when told to]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
-    pub(crate) duration: Option<Nanos>,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
     /// Do not measure the error of the kernel's netem with the same delay
     #[arg(long)]
     pub(crate) no_netem: bool,
     /// Also write this run directory, which `whylate report` can read while it runs, and after it
     /// was killed up to its last checkpoint (every 10s)
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }
 

@@ -68,42 +68,6 @@ pub(crate) struct Device {
     /// Two captures of the same traffic, before the box and behind it
     #[arg(long, num_args = 2, value_names = ["IN", "OUT"], conflicts_with = "the_box")]
     pub(crate) captures: Option<Vec<PathBuf>>,
-    /// What the box changes in packets, separated by commas: mac, ttl, checksum (with --captures)
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "captures")]
-    pub(crate) ignore: Vec<Ignored>,
-    /// Which bit of a packet its timestamp belongs to: start or end; two separated by a comma for
-    /// IN and OUT. The formats do not say it (with --captures) [default: not known]
-    #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', requires = "captures")]
-    pub(crate) stamped: Vec<StampedAt>,
-    /// Packets with the same bytes are the same packet only when they are no further apart than
-    /// this (with --captures)
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
-    pub(crate) window: Nanos,
-    /// Use the whole packets of a capture that ends in the middle of one
-    #[arg(long, requires = "captures")]
-    pub(crate) cut: bool,
-    /// The two interfaces that a real box is between
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(crate) interfaces: Vec<String>,
-    /// Two interfaces joined by a cable, for a bare link beside a real box
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(crate) loopback: Vec<String>,
-    /// Four interfaces for a delay line beside a real box: cables join the first two and the last
-    /// two, and whylate delays between the middle ones
-    #[arg(long, value_name = "NEAR,A,B,FAR", value_delimiter = ',')]
-    pub(crate) line: Vec<String>,
-    /// Address of the first interface, which the kernel need not have
-    #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.1")]
-    pub(crate) from: std::net::Ipv4Addr,
-    /// Address of the second interface
-    #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.2")]
-    pub(crate) to: std::net::Ipv4Addr,
-    /// Transport of the client: packet, xdp or udp
-    #[arg(long, value_name = "PORT", default_value = "packet")]
-    pub(crate) port: Transport,
-    /// How the client waits: spin, busy-poll, block, ...
-    #[arg(long, value_name = "WAIT", default_value = "spin")]
-    pub(crate) wait: Wait,
     /// Sizes of frames in bytes, check sequence included
     #[arg(
         long,
@@ -123,6 +87,52 @@ pub(crate) struct Device {
     /// How long to measure each size
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "1s")]
     pub(crate) duration: Nanos,
+    /// The client's CPU [default: the last one]
+    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) cpus: Option<CpuId>,
+    /// CPU of the box and of the delay line [default: the first one]
+    #[arg(long, alias = "box-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) box_cpus: Option<CpuId>,
+    /// Transport of the client: packet, xdp or udp
+    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    pub(crate) transport: Transport,
+    /// The two interfaces that a real box is between
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) interfaces: Vec<String>,
+    /// Two interfaces joined by a cable, for a bare link beside a real box
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) loopback: Vec<String>,
+    /// Also send from this many ports to one, and report the share that each gets, over several
+    /// subsets of them (bridge and ovs)
+    #[arg(long, value_name = "PORTS", group = "shares")]
+    pub(crate) fan_in: Option<u32>,
+    /// What the box changes in packets, separated by commas: mac, ttl, checksum (with --captures)
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "captures")]
+    pub(crate) ignore: Vec<Ignored>,
+    /// Which bit of a packet its timestamp belongs to: start or end; two separated by a comma for
+    /// IN and OUT. The formats do not say it (with --captures) [default: not known]
+    #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', requires = "captures")]
+    pub(crate) stamped: Vec<StampedAt>,
+    /// Packets with the same bytes are the same packet only when they are no further apart than
+    /// this (with --captures)
+    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
+    pub(crate) window: Nanos,
+    /// Use the whole packets of a capture that ends in the middle of one
+    #[arg(long, requires = "captures")]
+    pub(crate) cut: bool,
+    /// Four interfaces for a delay line beside a real box: cables join the first two and the last
+    /// two, and whylate delays between the middle ones
+    #[arg(long, value_name = "NEAR,A,B,FAR", value_delimiter = ',')]
+    pub(crate) line: Vec<String>,
+    /// Address of the first interface, which the kernel need not have
+    #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.1")]
+    pub(crate) from: std::net::Ipv4Addr,
+    /// Address of the second interface
+    #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.2")]
+    pub(crate) to: std::net::Ipv4Addr,
+    /// How the client waits: spin, busy-poll, block, ...
+    #[arg(long, value_name = "WAIT", default_value = "spin")]
+    pub(crate) wait: Wait,
     /// Warm-up time before each measurement, discarded
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "100ms")]
     pub(crate) warmup: Nanos,
@@ -133,15 +143,11 @@ pub(crate) struct Device {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=32))]
     pub(crate) trials: u32,
     /// Length of one trial
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "500ms")]
-    pub(crate) trial: Nanos,
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "500ms", alias = "trial")]
+    pub(crate) trial_time: Nanos,
     /// Share of frames that a trial may lose [default: none, as RFC 2544 demands]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) tolerated_loss: Option<f64>,
-    /// Also send from this many ports to one, and report the share that each gets, over several
-    /// subsets of them (bridge and ovs)
-    #[arg(long, value_name = "PORTS", group = "shares")]
-    pub(crate) fan_in: Option<u32>,
     /// The same for interfaces of this machine that a real box joins: those that send (between)
     #[arg(
         long,
@@ -169,12 +175,6 @@ pub(crate) struct Device {
     /// local,local+isolset+power
     #[arg(long, value_name = "LIST", value_parser = parse::configurations)]
     pub(crate) config: Option<Configurations>,
-    /// The client's CPU [default: the last one]
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
-    pub(crate) cpus: Option<CpuId>,
-    /// CPU of the box and of the delay line [default: the first one]
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
-    pub(crate) box_cpu: Option<CpuId>,
     /// What every measurement has.
     #[command(flatten)]
     pub(crate) common: Common,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use whylate_host::cpus::CpuSpec;
-use whylate_host::doctor::COLLECT;
+
+use super::help::COMMON;
 
 /// Settings that distort measurements, and how to fix them
 ///
@@ -23,24 +24,31 @@ use whylate_host::doctor::COLLECT;
 ///
 /// Exit status: 0 whatever it finds, 1 when the machine or the run cannot be read, 2 usage.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = format!(
-    "A tree for --root is collected on the other machine, as root, by:\n\n{COLLECT}\n"
-))]
 pub(crate) struct Doctor {
     /// CPUs to be measured: 2-5,8, `all`, `isolated` or cgroup:PATH [default: all but one]
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<CpuSpec>,
-    /// Look at another machine: copies of its /proc and /sys below this directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
-    /// Show what differs from the machine of this run
-    #[arg(long, value_name = "RUN")]
-    pub(crate) diff: Option<PathBuf>,
+    /// Explain one check: what was found, why it matters, what was read and every fix
+    #[arg(long, value_name = "CHECK", conflicts_with_all = ["all", "diff", "format"])]
+    pub(crate) explain: Option<String>,
+    /// Print the commands that fix what was found, as a script for a root shell
+    #[arg(long, conflicts_with_all = ["explain", "all", "diff", "format"])]
+    pub(crate) fix_script: bool,
     /// Also show what is fine
     #[arg(long)]
     pub(crate) all: bool,
+    /// Show what differs from the machine of this run
+    #[arg(long, value_name = "RUN")]
+    pub(crate) diff: Option<PathBuf>,
+    /// Look at another machine: copies of its /proc and /sys below this directory, as
+    /// --collect-script makes them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Print the script that collects a tree for --root; run it as root on the other machine
+    #[arg(long, exclusive = true)]
+    pub(crate) collect_script: bool,
     /// How to print it
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }
 

@@ -6,8 +6,9 @@ use whylate_port::device::{Device, DeviceName, Pages};
 
 use crate::parse;
 
-/// A DPDK device; only with --port dpdk, where whylate was built with the feature dpdk.
+/// A DPDK device; only with --transport dpdk, where whylate was built with the feature dpdk.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "DPDK")]
 pub(crate) struct DeviceArgs {
     /// Virtual DPDK device with its arguments, such as net_memif0,role=client,socket=/run/m.sock
     #[arg(long, value_name = "DEVICE", conflicts_with = "pci")]
@@ -20,8 +21,9 @@ pub(crate) struct DeviceArgs {
     pub(crate) memory: MemoryArgs,
 }
 
-/// The memory of DPDK; only with --port dpdk.
+/// The memory of DPDK; only with --transport dpdk.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "DPDK")]
 pub(crate) struct MemoryArgs {
     /// Memory for DPDK, once per process [default: 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
@@ -84,7 +86,8 @@ impl MemoryArgs {
 /// The first of these options that was given, where no port is one of DPDK.
 fn unless_dpdk(given: &[(bool, &str)], ports: &[Transport]) -> Option<String> {
     let (_, name) = given.iter().find(|(given, _)| *given)?;
-    (!ports.contains(&Transport::Dpdk)).then(|| format!("it is for --port dpdk: leave {name} out"))
+    (!ports.contains(&Transport::Dpdk))
+        .then(|| format!("it is for --transport dpdk: leave {name} out"))
 }
 
 #[cfg(test)]

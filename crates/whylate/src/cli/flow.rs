@@ -1,14 +1,15 @@
-//! A flow in words: `load: rate=20kpps size=1400 cpu=2 one-way`.
+//! A flow in words: `load: rate=20kpps size=1400 cpus=2 one-way`.
 
 use std::str::FromStr;
 
+use whylate_model::CpuId;
 use whylate_net::Speaks;
 use whylate_net::schedule::Rate;
 use whylate_port::Wait;
 use whylate_port::open::Transport;
 
 use crate::arrivals::AskedArrivals;
-use crate::parse;
+use crate::parse::{self, Sched};
 
 /// A flow beside the first one; what is not given is as in that one.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,13 +19,13 @@ pub(crate) struct FlowWords {
     pub(crate) rate: Option<Rate>,
     pub(crate) arrivals: Option<AskedArrivals>,
     pub(crate) size: Option<usize>,
-    pub(crate) port: Option<Transport>,
+    pub(crate) transport: Option<Transport>,
     pub(crate) protocol: Option<Speaks>,
     pub(crate) wait: Option<Wait>,
     pub(crate) outstanding: Option<u64>,
-    pub(crate) cpu: Option<u32>,
-    pub(crate) other_cpu: Option<u32>,
-    pub(crate) fifo: Option<u8>,
+    pub(crate) cpus: Option<CpuId>,
+    pub(crate) reflector_cpus: Option<CpuId>,
+    pub(crate) sched: Sched,
     pub(crate) one_way: bool,
     pub(crate) back: bool,
 }
@@ -67,17 +68,17 @@ impl FlowWords {
             "rate" => self.rate = Some(read(value)?),
             "arrivals" => self.arrivals = Some(read(value)?),
             "size" => self.size = Some(parse::size(value)? as usize),
-            "port" => self.port = Some(read(value)?),
+            "transport" | "port" => self.transport = Some(read(value)?),
             "protocol" => self.protocol = Some(read(value)?),
             "wait" => self.wait = Some(read(value)?),
             "outstanding" => self.outstanding = Some(number(value)?),
-            "cpu" => self.cpu = Some(number(value)?),
-            "other-cpu" => self.other_cpu = Some(number(value)?),
-            "fifo" => self.fifo = Some(parse::priority(value)?),
+            "cpus" | "cpu" => self.cpus = Some(parse::cpu(value)?),
+            "reflector-cpus" | "other-cpu" => self.reflector_cpus = Some(parse::cpu(value)?),
+            "sched" | "fifo" => self.sched = parse::sched(value)?,
             _ => {
                 return Err(format!(
-                    "a flow has no `{key}`: it has to, rate, arrivals, size, port, protocol, wait, \
-                     outstanding, cpu, other-cpu and fifo"
+                    "a flow has no `{key}`: it has to, rate, arrivals, size, transport, protocol, wait, \
+                     outstanding, cpus, reflector-cpus and sched"
                 ));
             }
         }
@@ -103,8 +104,11 @@ mod tests {
     #[test]
     fn a_flow_says_what_differs_and_leaves_the_rest() {
         let flow: FlowWords =
-            "load: rate=20kpps arrivals=burst(32) size=1400 cpu=2 one-way".parse().unwrap();
-        assert_eq!((flow.name.as_str(), flow.size, flow.cpu), ("load", Some(1400), Some(2)));
+            "load: rate=20kpps arrivals=burst(32) size=1400 cpus=2 one-way".parse().unwrap();
+        assert_eq!(
+            (flow.name.as_str(), flow.size, flow.cpus),
+            ("load", Some(1400), Some(CpuId(2)))
+        );
         assert!(flow.one_way && !flow.back && flow.wait.is_none());
         assert_eq!("back:".parse::<FlowWords>().unwrap().name, "back");
     }
@@ -115,7 +119,7 @@ mod tests {
             ("load", "has no name"),
             ("load: loud", "`loud` says nothing"),
             ("load: colour=red", "no `colour`"),
-            ("load: cpu=x", "`x` is no number"),
+            ("load: cpus=x", "`x` is no CPU"),
             ("load: rate=fast", "`fast` is no rate"),
         ] {
             let refusal = text.parse::<FlowWords>().unwrap_err();

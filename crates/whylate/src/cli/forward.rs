@@ -9,7 +9,8 @@ use whylate_port::{Transport, Wait};
 
 use super::Findings;
 use super::dpdk::MemoryArgs;
-use crate::parse;
+use super::help::COMMON;
+use crate::parse::{self, Sched};
 
 /// A port forwarder: carries frames or datagrams between two ports, and reports how long each
 /// stayed
@@ -21,16 +22,16 @@ use crate::parse;
 /// ring to when they were handed to the other), what a frame cost in ticks of the counter for
 /// receiving, work and transmitting, and how many frames each ring or interface lost.
 ///
-/// Example: whylate forward eth1 eth2 --port xdp --cpus 2,3 --duration 60s
+/// Example: whylate forward eth1 eth2 --transport xdp --cpus 2,3 --duration 60s
 ///
-/// With --port udp it carries datagrams from clients to one server and back, through ordinary
+/// With --transport udp it carries datagrams from clients to one server and back, through ordinary
 /// sockets and without a capability: clients send to A, and B is the server. Up to 256 clients at a
 /// time have their own socket towards the server, so that each gets its own answers; a burst takes
 /// one system call. Bytes are those of the payload. A datagram stays from when it was read from one
 /// socket to when it was handed to the other; the time in the kernel's stacks on both sides, and in
 /// the receiving socket, is not included. It can sleep: --wait poll or epoll.
 ///
-/// Example: whylate forward 192.0.2.1:4100 198.51.100.7:11111 --port udp --wait poll
+/// Example: whylate forward 192.0.2.1:4100 198.51.100.7:11111 --transport udp --wait poll
 ///
 /// Cost: a whole CPU for each of --cpus, or one, unless it sleeps. The cost of timestamps per burst
 /// and per frame is measured before the first frame and printed.
@@ -48,7 +49,7 @@ use crate::parse;
 /// reported; that a client is gone cannot be known. It forwards whatever arrives: keep it off
 /// networks that you do not trust.
 ///
-/// With --output it writes a run directory: counts, the residence second by second (or by
+/// With --out it writes a run directory: counts, the residence second by second (or by
 /// --interval) with intervals, and the machine. Ctrl-C and SIGTERM end it in the regular way.
 ///
 /// Exit status: 0 done, 1 when it could not forward, 2 usage, 4 when a port was lost or what was
@@ -63,18 +64,24 @@ pub(crate) struct Forward {
     #[arg(value_name = "B")]
     pub(crate) second: String,
     /// Transport: packet, xdp or dpdk for frames, udp for datagrams
-    #[arg(long, value_name = "PORT", default_value = "packet")]
-    pub(crate) port: Transport,
-    /// Run inside the device of this test network of `whylate lab`, between to-client and
-    /// to-server; nothing else may join them (`lab up --kind open`)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) bed: Option<String>,
-    /// How to wait for frames: spin or busy-poll; for datagrams also poll or epoll
-    #[arg(long, value_name = "WAIT", default_value = "spin")]
-    pub(crate) wait: Wait,
+    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    pub(crate) transport: Transport,
     /// CPU of one thread for both directions, or two CPUs for one each: 1 or 1,2
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = parse::cpu)]
     pub(crate) cpus: Vec<CpuId>,
+    /// How to wait for frames: spin or busy-poll; for datagrams also poll or epoll
+    #[arg(long, value_name = "WAIT", default_value = "spin")]
+    pub(crate) wait: Wait,
+    /// End after this time [default: when told to]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) duration: Option<Nanos>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    pub(crate) sched: Sched,
+    /// Run inside this test network of `whylate lab`, in its device between to-client and to-server; nothing else may join them (`lab up --kind open`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bed: Option<String>,
     /// Queues of both interfaces to use [default: all of them]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) queues: Vec<u32>,
@@ -87,27 +94,20 @@ pub(crate) struct Forward {
     /// The memory of DPDK
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// End after this time [default: when told to]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
-    pub(crate) duration: Option<Nanos>,
     /// Timestamps: every (frame), sampled:N (one burst in N) or off (only counts)
     #[arg(long, value_name = "WHAT", default_value = "every")]
     pub(crate) stamps: Stamps,
     /// Keep the CPU busy for this time for each frame, as a network function with more to do would
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse::work_of_frame)]
     pub(crate) work: Nanos,
-    /// Run under SCHED_FIFO
-    #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
-          value_parser = parse::priority)]
-    pub(crate) fifo: Option<u8>,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
     /// Also write this run directory, which `whylate report` can read while it runs, and after it
     /// was killed up to its last checkpoint (every 10s)
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }

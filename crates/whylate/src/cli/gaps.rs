@@ -7,7 +7,7 @@ use whylate_gap::Work;
 use whylate_model::Nanos;
 
 use super::Common;
-use crate::parse;
+use crate::parse::{self, Sched};
 
 /// OS noise: how much CPU time does a busy thread lose, and to what?
 ///
@@ -25,9 +25,6 @@ use crate::parse;
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Gaps {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// CPUs to measure: 2-5,8, `all`, `isolated`, or cgroup:PATH to measure inside a cgroup
     /// [default: all but one]
     #[arg(long, value_name = "CPUS", help_heading = "What to measure")]
@@ -43,16 +40,24 @@ pub(crate) struct Gaps {
     /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(long, value_name = "TIME", value_parser = parse::limit, help_heading = "What to measure")]
     pub(crate) threshold: Option<Nanos>,
-    /// Which loop: `chain` reads once per iteration, `pair` twice back to back
-    #[arg(long = "loop", value_enum, default_value_t = Loop::Chain, help_heading = "What to measure")]
-    pub(crate) loop_kind: Loop,
+    /// Stop at the first gap above this, keep the evidence, and exit with 3
+    #[arg(long, value_name = "TIME", value_parser = parse::limit, alias = "threshold-stop",
+          help_heading = "Stopping")]
+    pub(crate) stop_above: Option<Nanos>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched, help_heading = "How to run")]
+    pub(crate) sched: Sched,
+    /// Move other tasks off the measured CPUs, and back afterwards
+    #[arg(long, help_heading = "How to run")]
+    pub(crate) move_tasks: bool,
+    /// Move interrupts off the measured CPUs, and back afterwards
+    #[arg(long, help_heading = "How to run")]
+    pub(crate) move_interrupts: bool,
     /// What the loop does between readings: none or memmove:SIZE
     #[arg(long, value_name = "WORK", default_value = "none", value_parser = parse::work,
           help_heading = "What to measure")]
     pub(crate) workload: Work,
-    /// Count every delta, not only gaps, for min/p50/p99/p99.9/max over all readings
-    #[arg(long, help_heading = "What to measure")]
-    pub(crate) distribution: bool,
     /// Inject known interruptions into one measured CPU, and check that each is found and named;
     /// ends when all are injected
     #[arg(long, help_heading = "What to measure",
@@ -60,44 +65,33 @@ pub(crate) struct Gaps {
     pub(crate) selftest: bool,
     /// Compare pinned and floating, FIFO and not, locked memory and not, alone and sharing, one
     /// after another
-    #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "fifo", "share", "no_mlock", "move_tasks", "move_interrupts"])]
+    #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "sched", "share", "no_mlock", "move_tasks", "move_interrupts"])]
     pub(crate) matrix: bool,
-
-    /// Let N threads float over the CPUs instead of pinning one to each
+    /// Let N threads float over the CPUs, instead of pinning one to each
     #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "How to run")]
     pub(crate) floating: Option<NonZeroU32>,
-    /// Run the measuring threads under SCHED_FIFO
-    #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
-          value_parser = parse::priority, help_heading = "How to run")]
-    pub(crate) fifo: Option<u8>,
-    /// Do not lock memory
-    #[arg(long, help_heading = "How to run")]
-    pub(crate) no_mlock: bool,
     /// Busy threads that share each measured CPU
     #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "How to run")]
     pub(crate) share: Option<NonZeroU32>,
-    /// Move other tasks off the measured CPUs, and back afterwards
+    /// Do not lock memory
     #[arg(long, help_heading = "How to run")]
-    pub(crate) move_tasks: bool,
-    /// Move interrupts off the measured CPUs, and back afterwards
-    #[arg(long, help_heading = "How to run")]
-    pub(crate) move_interrupts: bool,
-
-    /// Stop at the first gap above this, keep the evidence, and exit with 3
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, help_heading = "Stopping")]
-    pub(crate) threshold_stop: Option<Nanos>,
+    pub(crate) no_mlock: bool,
+    /// Which loop: `chain` reads once per iteration, `pair` twice back to back
+    #[arg(long = "loop", value_enum, default_value_t = Loop::Chain, help_heading = "What to measure")]
+    pub(crate) loop_kind: Loop,
+    /// Count every delta, not only gaps, for min/p50/p99/p99.9/max over all readings
+    #[arg(long, help_heading = "What to measure")]
+    pub(crate) distribution: bool,
     /// What to do at that gap: trace-off, marker[:TEXT], snapshot, signal:NUM:PID, command:LINE
-    #[arg(long, value_name = "ACTION", requires = "threshold_stop", help_heading = "Stopping")]
+    #[arg(long, value_name = "ACTION", requires = "stop_above", help_heading = "Stopping")]
     pub(crate) on_threshold: Vec<whylate_record::actions::Action>,
-
     /// Check inferred causes (rseq, /proc) against the kernel trace, and print the confusion matrix
-    #[arg(long, conflicts_with = "no_trace", help_heading = "Causes")]
-    pub(crate) validate: bool,
+    #[arg(long, alias = "validate", conflicts_with = "no_trace", help_heading = "Causes")]
+    pub(crate) verify_causes: bool,
     /// How many of the longest gaps to keep with all their details
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count,
           help_heading = "Causes")]
     pub(crate) worst: NonZeroU32,
-
     /// Most disk space for segments of gaps and events; the oldest are deleted
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse::disk,
           help_heading = "Long runs")]
@@ -110,6 +104,9 @@ pub(crate) struct Gaps {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat,
           help_heading = "Long runs")]
     pub(crate) checkpoint: Nanos,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 /// Which loop.

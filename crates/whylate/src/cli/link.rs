@@ -21,6 +21,7 @@ const OF_FRAMES: &str = "it is for ports of whole frames (packet, xdp, dpdk)";
 
 /// Options of a port of whole frames (packet, xdp, dpdk); what was used instead is reported.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Whole frames (packet, xdp, dpdk)")]
 pub(crate) struct LinkArgs {
     /// Own hardware address for frames [default: the interface's]
     #[arg(long, value_name = "ADDRESS")]

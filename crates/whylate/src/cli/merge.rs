@@ -7,6 +7,7 @@ use whylate_model::identity::Component;
 use whylate_report::Percentiles;
 
 use super::Format;
+use super::help::COMMON;
 use crate::parse;
 
 /// Merge runs into one histogram, with the spread between them
@@ -32,7 +33,7 @@ pub(crate) struct Merge {
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
     /// Write the sum into this directory, which must be new or empty
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: PathBuf,
     /// Merge the CPUs, too: gap-cpu1 and gap-cpu2 become gap
     #[arg(long)]
@@ -50,9 +51,9 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = parse::size)]
     pub(crate) max_disk: u64,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]
     pub(crate) format: Format,
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
 }

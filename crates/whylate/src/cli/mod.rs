@@ -1,5 +1,7 @@
 //! The command line: every flag documented once, here, one file per command.
 
+#[cfg(test)]
+mod aliases;
 mod calibrate;
 mod checkup;
 mod compare;
@@ -12,6 +14,7 @@ mod examples;
 mod flow;
 mod forward;
 mod gaps;
+pub(crate) mod help;
 mod hourglass;
 mod lab;
 mod link;
@@ -47,6 +50,7 @@ pub(crate) use doctor::{Doctor, Findings};
 pub(crate) use flow::FlowWords;
 pub(crate) use forward::Forward;
 pub(crate) use gaps::{Gaps, Loop};
+use help::COMMON;
 pub(crate) use hourglass::Hourglass;
 pub(crate) use lab::{Action, Kind, Lab};
 pub(crate) use link::{LinkArgs, refused_of_socket};
@@ -123,9 +127,10 @@ pub(crate) enum Command {
 
 /// Options that every measuring command has.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = COMMON)]
 pub(crate) struct Common {
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -133,21 +138,21 @@ pub(crate) struct Common {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST")]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Measure a tenth as long; the report says so
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Do not use kernel tracing; infer causes from what a thread can know by itself
+    #[arg(long)]
+    pub(crate) no_trace: bool,
     /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// CPUs for housekeeping, such as draining the rings [default: any CPU that is not measured]
     #[arg(long, value_name = "CPUS")]
     pub(crate) housekeeping: Option<String>,
-    /// Measure a tenth as long; the report says so
-    #[arg(long)]
-    pub(crate) quick: bool,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long)]
     pub(crate) no_dma_latency: bool,
-    /// Do not use kernel tracing; infer causes from what a thread can know by itself
-    #[arg(long)]
-    pub(crate) no_trace: bool,
 }
 
 /// How to print a result.

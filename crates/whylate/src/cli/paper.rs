@@ -8,6 +8,7 @@ use whylate_model::configuration::Configurations;
 use whylate_report::import::Wanted;
 
 use super::Format;
+use super::help::COMMON;
 use crate::parse;
 
 /// Repeat a paper's experiments: its figures beside this machine's, and why they differ
@@ -48,12 +49,6 @@ pub(crate) struct Paper {
     /// Which paper
     #[arg(value_enum, value_name = "PAPER")]
     pub(crate) which: Which,
-    /// Write into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
-    pub(crate) output: Option<PathBuf>,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
     /// Only these parts of the paper, separated by commas: "Figure 3", 5.1 ... 5.6; 4, 6a; table1,
     /// fig2, fig3
     #[arg(long, visible_alias = "experiments", value_name = "PLACES", value_delimiter = ',')]
@@ -61,21 +56,27 @@ pub(crate) struct Paper {
     /// CPU of the experiments [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
+    /// Write into this directory, which must be new or empty [default: whylate-DATE-TIME]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
+    pub(crate) output: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]
+    pub(crate) format: Format,
     /// Random seed [default: drawn and recorded]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = COMMON)]
     pub(crate) seed: Option<u64>,
     /// Shorter parts; the report says so
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) quick: bool,
     /// Only these tools of killer2017, separated by commas: xdp, packet, udp, udp-block, sockperf,
     /// dpdk [default: all but dpdk]
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub(crate) tools: Option<Vec<String>>,
-    /// Configurations of the operating system for Figure 3 of killer2017, separated by commas
+    /// Configurations of the operating system, for Figure 3 of killer2017, separated by commas
     /// [default: the paper's local,remote,local+isolset,local+isolset+power]
     #[arg(long, value_name = "LIST", value_parser = parse::configurations)]
     pub(crate) config: Option<Configurations>,
-    /// Import the results of another tool beside those of killer2017: sockperf, trex, moongen,
+    /// Results of another tool, to stand beside those of killer2017: sockperf, trex, moongen,
     /// spirent:UNIT or ixia:UNIT; may be repeated
     #[arg(long, value_name = "TOOL=FILE")]
     pub(crate) import: Vec<Wanted>,

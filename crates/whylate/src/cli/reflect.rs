@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use whylate_model::Nanos;
+use whylate_model::{CpuId, Nanos};
 use whylate_net::Speaks;
 use whylate_net::lab::Role;
 use whylate_port::{PortError, Transport, Wait};
 
+use super::help::COMMON;
 use super::{Findings, LinkArgs, SocketOptions};
-use crate::parse;
+use crate::parse::{self, Sched};
 
 /// The server end for rtt
 ///
@@ -21,7 +22,7 @@ use crate::parse;
 /// trip, from the counter's reading after the receiving system call to the one before the sending
 /// one.
 ///
-/// Example: whylate reflect --listen 198.18.0.2:11111 --port tcp --wait epoll --cpu 1
+/// Example: whylate reflect --listen 198.18.0.2:11111 --transport tcp --wait epoll --cpus 1
 ///
 /// Past the socket: packet and xdp need an interface (--interface, or the address of one) and
 /// answer questions for their address, which the kernel need not have. xdp-tx attaches a program to
@@ -31,7 +32,7 @@ use crate::parse;
 /// alone; ours goes with this process, however that ends. Over a virtual link the sender's end has
 /// to run a program, too, or have GRO on.
 ///
-/// Example: whylate reflect --listen 198.51.100.7:4021 --port xdp-tx
+/// Example: whylate reflect --listen 198.51.100.7:4021 --transport xdp-tx
 ///
 /// Cost: the CPU time of waiting: a whole CPU for spin and busy-poll, a wake-up per message
 /// otherwise.
@@ -40,7 +41,7 @@ use crate::parse;
 /// Without --listen it can be reached from this machine only. It answers anybody who reaches it:
 /// keep it off networks that you do not trust.
 ///
-/// With --output it writes a run directory: counts, clients, the residence second by second, what
+/// With --out it writes a run directory: counts, clients, the residence second by second, what
 /// the kernel gave, and the machine. Ctrl-C and SIGTERM end it in the regular way.
 ///
 /// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not
@@ -55,21 +56,40 @@ pub(crate) struct Reflect {
     /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET), xdp (whole
     /// frames over AF_XDP), dpdk (a device of DPDK, see --vdev) or xdp-tx (a program in the kernel
     /// answers)
-    #[arg(long, value_name = "PORT", default_value = "udp", conflicts_with = "feed")]
-    pub(crate) port: ReflectPort,
-    /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
-    #[arg(long, value_name = "FILE")]
-    pub(crate) feed: Option<PathBuf>,
+    #[arg(
+        long,
+        alias = "port",
+        value_name = "TRANSPORT",
+        default_value = "udp",
+        conflicts_with = "feed"
+    )]
+    pub(crate) transport: ReflectPort,
     /// How to wait: block, poll, epoll, busy-poll, spin or io-uring [default: block for one socket,
     /// epoll for tcp and lists]
     #[arg(long, value_name = "WAIT")]
     pub(crate) wait: Option<Wait>,
+    /// CPU to run on
+    #[arg(long, alias = "cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) cpus: Option<CpuId>,
+    /// Scheduling policy: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    pub(crate) sched: Sched,
+    /// Idle timeout: end after this time without a message, or `never`
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::idle)]
+    pub(crate) idle: Nanos,
+    /// End when the first client has finished
+    #[arg(long)]
+    pub(crate) once: bool,
     /// Protocol of the clients: raw (whylate's own) or sockperf
     #[arg(long, value_name = "NAME", default_value = "raw")]
     pub(crate) protocol: Speaks,
-    /// Listen inside the server of this test network of `whylate lab`
+    /// Listen inside this test network of `whylate lab`, at its server or --bed-end
     #[arg(long, value_name = "NAME")]
     pub(crate) bed: Option<String>,
+    /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
+    #[arg(long, value_name = "FILE")]
+    pub(crate) feed: Option<PathBuf>,
     /// Listen inside this part of the test network: client, device or server
     #[arg(long, value_name = "PART", default_value = "server", requires = "bed")]
     pub(crate) bed_end: Role,
@@ -79,24 +99,11 @@ pub(crate) struct Reflect {
     /// What is asked of a port of whole frames
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// CPU to run on
-    #[arg(long, value_name = "CPU")]
-    pub(crate) cpu: Option<u32>,
-    /// Run under SCHED_FIFO
-    #[arg(long, value_name = "PRIO", num_args = 0..=1, default_missing_value = "50",
-          value_parser = parse::priority)]
-    pub(crate) fifo: Option<u8>,
-    /// Idle timeout: end after this time without a message, or `never`
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::idle)]
-    pub(crate) idle: Nanos,
-    /// End when the first client has finished
-    #[arg(long)]
-    pub(crate) once: bool,
     /// End when standard input does: with whoever holds it.
     #[arg(long, hide = true)]
     pub(crate) until_eof: bool,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
-    #[arg(long)]
+    #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
     /// The counter's rate, as whoever starts this has found it
     #[arg(long, hide = true, value_name = "HZ", value_parser = parse::hertz)]
@@ -112,10 +119,15 @@ pub(crate) struct Reflect {
     pub(crate) tell_stamps: bool,
     /// Also write this run directory, which `whylate report` can read while it runs, and after it
     /// was killed up to its last checkpoint (every 10s)
-    #[arg(short, long, value_name = "DIR", conflicts_with = "tell_stalls")]
+    #[arg(
+        short = 'o',
+        long = "out",
+        alias = "output",
+        value_name = "DIR",
+        conflicts_with = "tell_stalls", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Findings::Text)]
+    #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
 }
 

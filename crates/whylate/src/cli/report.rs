@@ -7,6 +7,7 @@ use whylate_report::Percentiles;
 use whylate_report::execution::Window;
 
 use super::Format;
+use super::help::COMMON;
 
 /// Show a recorded run
 ///
@@ -14,23 +15,23 @@ use super::Format;
 ///
 /// Example: whylate report whylate-20261121-070000
 ///
-/// Example: whylate report whylate-20261121-070000 --trace 1s..1.5s
+/// Example: whylate report whylate-20261121-070000 --timeline 1s..1.5s
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Report {
     /// Run directory
     pub(crate) run: PathBuf,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
-    #[arg(long, value_name = "LIST", conflicts_with = "html")]
-    pub(crate) percentiles: Option<Percentiles>,
     /// Draw which thread had the CPU when, from FROM to TO after the start of the run, such as
     /// 1s..1.5s [default: around the first missed deadline, or the start]
-    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
+    #[arg(long, alias = "trace", value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
-    pub(crate) trace: Option<Option<Window>>,
+    pub(crate) timeline: Option<Option<Window>>,
     /// Write one self-contained page to this file; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     pub(crate) html: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]
+    pub(crate) format: Format,
+    /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
+    #[arg(long, value_name = "LIST", conflicts_with = "html", help_heading = COMMON)]
+    pub(crate) percentiles: Option<Percentiles>,
 }

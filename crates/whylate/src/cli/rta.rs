@@ -39,21 +39,18 @@ use crate::parse;
 /// `spin`, which keeps the CPU until its next release, above or beside another one. A bound holds
 /// for the tasks as stated: interrupts and the hypervisor are not in it.
 ///
-/// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; with --run those of
-/// `whylate threads`.
+/// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; 3 with --check where the
+/// analysis does not show that every deadline is met; with --run those of `whylate threads`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rta {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
-    /// A task set in TOML
-    #[arg(long, value_name = "FILE", help_heading = "The tasks", required_unless_present = "task")]
-    pub(crate) file: Option<PathBuf>,
-    /// A task: execution time and period, such as 3ms 8ms, then any of jitter T, deadline T,
+    /// Execution time and period of a task, such as "3ms 8ms"; then any of jitter T, deadline T,
     /// blocking T, priority N, timer T, reserve C T and name N, separated by commas
     #[arg(long, value_name = "TASK", help_heading = "The tasks")]
     pub(crate) task: Vec<String>,
-    /// Scheduling policy
+    /// A task set in TOML
+    #[arg(long, value_name = "FILE", help_heading = "The tasks", required_unless_present = "task")]
+    pub(crate) file: Option<PathBuf>,
+    /// Scheduling policy: fp, edf or cbs
     #[arg(long, value_enum, default_value_t = Policy::Fp, help_heading = "The tasks")]
     pub(crate) policy: Policy,
     /// Assign priorities [default: as the tasks say, or rm where none does]
@@ -63,6 +60,9 @@ pub(crate) struct Rta {
     /// switch-cost, or `measured` for the newest one of this machine in its present state
     #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
     pub(crate) overhead: Option<String>,
+    /// Exit with 3 unless every deadline is met by analysis
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Simulate the worst known release patterns, and N random ones
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
     pub(crate) simulate: Option<u64>,
@@ -75,16 +75,22 @@ pub(crate) struct Rta {
     /// How long to run [default: what the file says, or 10s]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
     pub(crate) duration: Option<Nanos>,
+    /// The CPU [default: the last one]
+    #[arg(long, value_name = "CPU", help_heading = "The run")]
+    pub(crate) cpus: Option<String>,
     /// Timer for tasks of --task that name none: HR, NATIVE, grid(10ms) and others, as in `threads
     /// --list`
     #[arg(long, value_name = "TIMER", default_value = "HR", help_heading = "The run")]
     pub(crate) timer: String,
-    /// The CPU [default: the last one]
-    #[arg(long, value_name = "CPU", help_heading = "The run")]
-    pub(crate) cpus: Option<String>,
+    /// Warm-up time, discarded [default: 200ms, or 400ms for tasks that use memory]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
+    pub(crate) warmup: Option<Nanos>,
     /// Most records of the execution trace [default: 300000]
     #[arg(long, value_name = "N", help_heading = "The run")]
     pub(crate) records: Option<NonZeroU32>,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 /// Scheduling policy.

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use whylate_model::Nanos;
+use whylate_model::{CpuId, Nanos};
 use whylate_net::schedule::Rate;
 
 use super::flow::FlowWords;
 use super::{Common, LinkArgs, RttAcross, RttBackends, RttBreakdown, SocketOptions};
 use crate::arrivals::AskedArrivals;
-use crate::parse;
+use crate::parse::{self, Sched};
 
 /// Request response time at a fixed rate, with every request accounted for
 ///
@@ -35,15 +35,15 @@ use crate::parse;
 ///
 /// Example: whylate rtt 198.51.100.7:4021 --rate 1Gbit/s --size 512
 ///
-/// Example: whylate rtt 198.51.100.7:4021 --port xdp --interface eth0 --from 198.51.100.9
+/// Example: whylate rtt 198.51.100.7:4021 --transport xdp --interface eth0 --from 198.51.100.9
 ///
 /// Example: whylate rtt --arrivals 'capture(market-open.pcapng)' --log-packets -o replayed
 ///
 /// Example: whylate rtt --bed lab --compare-backends udp,packet,xdp --both-ends
 ///
-/// Example: whylate rtt --bed lab --across --both-ways --port packet --rate 50kpps
+/// Example: whylate rtt --bed lab --across --both-ways --transport packet --rate 50kpps
 ///
-/// Example: whylate rtt --interface eth1 --across eth2 --from 198.18.0.1 --to 198.18.0.2 --port xdp
+/// Example: whylate rtt --interface eth1 --across eth2 --from 198.18.0.1 --to 198.18.0.2 --transport xdp
 ///
 /// Example: whylate rtt --wait block --breakdown --breakdown-cost --duration 30s
 ///
@@ -51,7 +51,7 @@ use crate::parse;
 /// of the run directory, each with a comment. A closed loop (--arrivals closed) sends the next
 /// request when the reply has come: it hides what happens between, and has no response times.
 ///
-/// Past the socket: --port packet and --port xdp write whole frames into rings shared with the
+/// Past the socket: --transport packet and --transport xdp write whole frames into rings shared with the
 /// kernel, on the interface of --interface. They resolve the target's hardware address and answer
 /// such questions themselves, so that an ordinary machine can be the other end. They need
 /// CAP_NET_RAW, and xdp CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. xdp cannot sleep for replies while
@@ -92,23 +92,9 @@ use crate::parse;
 /// before that leaves none. --no-trace disturbs the ends least.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rtt {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// Where a reflector listens: an address or a name with its port, or the path of a Unix socket
-    #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "other_cpu"])]
+    #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "reflector_cpus"])]
     pub(crate) target: Option<String>,
-    /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET, which the kernel
-    /// sees too), xdp (whole frames over AF_XDP, past the kernel) or dpdk (a device of DPDK, see
-    /// --vdev)
-    #[arg(long, value_name = "TRANSPORT", default_value = "udp")]
-    pub(crate) port: whylate_port::open::Transport,
-    /// Protocol of the other end: raw (whylate's own) or sockperf
-    #[arg(long, value_name = "NAME", default_value = "raw")]
-    pub(crate) protocol: whylate_net::Speaks,
-    /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
-    #[arg(long, value_name = "HOW", default_value = "spin")]
-    pub(crate) wait: whylate_port::Wait,
     /// Rate: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2 [default: 1kpps]
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<Rate>,
@@ -117,23 +103,52 @@ pub(crate) struct Rtt {
     /// capture(FILE,cut)
     #[arg(long, value_name = "PATTERN", default_value = "constant")]
     pub(crate) arrivals: AskedArrivals,
-    /// Maximum requests in flight; with 1 the client waits for each reply, on the schedule
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) outstanding: Option<u64>,
+    /// How long to measure
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
+    pub(crate) duration: Nanos,
+    /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET, which the kernel
+    /// sees too), xdp (whole frames over AF_XDP, past the kernel) or dpdk (a device of DPDK, see
+    /// --vdev)
+    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "udp")]
+    pub(crate) transport: whylate_port::open::Transport,
+    /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
+    #[arg(long, value_name = "HOW", default_value = "spin")]
+    pub(crate) wait: whylate_port::Wait,
     /// Bytes of a request and of its reply; 18, the minimum of the protocol raw, make a frame of 64
     /// bytes over UDP and IPv4
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     pub(crate) size: usize,
-    /// How long to measure
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
-    pub(crate) duration: Nanos,
-    /// Warm-up time, discarded; requests are sent as in the measurement
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
-    pub(crate) warmup: Nanos,
+    /// The client's CPU [default: the last one]
+    #[arg(long, value_name = "CPU")]
+    pub(crate) cpus: Option<String>,
+    /// CPU of the reflector that whylate starts [default: another core]
+    #[arg(long, alias = "other-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    pub(crate) reflector_cpus: Option<CpuId>,
+    /// Scheduling policy of the client: other or fifo:1-98
+    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
+          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    pub(crate) sched: Sched,
+    /// Send through this test network of `whylate lab` instead of over loopback
+    #[arg(long, value_name = "NAME")]
+    pub(crate) bed: Option<String>,
     /// Number of independent runs, each with its own process, sockets and ports; prints their sum
     /// and how far they differ
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) runs: u32,
+    /// Add a flow with its own socket, thread and other end, such as `load: rate=20kpps size=1400
+    /// cpus=2 one-way`; may be repeated, and `back` sends it from the server's end of the test
+    /// network
+    #[arg(long = "flow", value_name = "NAME: WORDS")]
+    pub(crate) flows: Vec<FlowWords>,
+    /// Warm-up time, discarded; requests are sent as in the measurement
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
+    pub(crate) warmup: Nanos,
+    /// Protocol of the other end: raw (whylate's own) or sockperf
+    #[arg(long, value_name = "NAME", default_value = "raw")]
+    pub(crate) protocol: whylate_net::Speaks,
+    /// Maximum requests in flight; with 1 the client waits for each reply, on the schedule
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) outstanding: Option<u64>,
     /// Give up on a request after this time without a reply
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
     pub(crate) timeout: Nanos,
@@ -144,26 +159,9 @@ pub(crate) struct Rtt {
     /// them [default: 99, and 99.9 from 100 000 requests on]
     #[arg(long, value_name = "PERCENT", value_parser = parse::percentile)]
     pub(crate) slow: Option<f64>,
-    /// The client's CPU [default: the last one]
-    #[arg(long, value_name = "CPU")]
-    pub(crate) cpus: Option<String>,
-    /// CPU of the reflector that whylate starts [default: another core]
-    #[arg(long, value_name = "CPU")]
-    pub(crate) other_cpu: Option<u32>,
-    /// Real-time priority of the client
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(u8).range(1..=99))]
-    pub(crate) fifo: Option<u8>,
-    /// Send through this test network of `whylate lab` instead of over loopback
-    #[arg(long, value_name = "NAME")]
-    pub(crate) bed: Option<String>,
     /// Ask for no reply: departures are measured, and the other end counts what arrives
     #[arg(long)]
     pub(crate) one_way: bool,
-    /// Add a flow with its own socket, thread and other end, such as `load: rate=20kpps size=1400
-    /// cpu=2 one-way`; may be repeated, and `back` sends it from the server's end of the test
-    /// network
-    #[arg(long = "flow", value_name = "NAME: WORDS")]
-    pub(crate) flows: Vec<FlowWords>,
     /// Both ports of what is measured.
     #[command(flatten)]
     pub(crate) across: RttAcross,
@@ -193,4 +191,7 @@ pub(crate) struct Rtt {
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }

@@ -9,17 +9,18 @@ use crate::parse;
 
 /// A client that has both ports of what lies between them.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Both ports of what is measured")]
 pub(crate) struct RttAcross {
     /// Receive at a second port what was sent from the first, rather than have somebody answer: the
     /// time through whatever is between the two, one way, by one clock. With --bed the two are its
-    /// ends; otherwise PORT is the interface that messages come back by (with --port dpdk the
+    /// ends; otherwise PORT is the interface that messages come back by (with --transport dpdk the
     /// device), and --interface (--vdev, --pci) the one that they leave by
     #[arg(
         long,
         value_name = "PORT",
         num_args = 0..=1,
         conflicts_with_all = [
-            "target", "other_cpu", "one_way", "flows", "compare_backends", "breakdown", "tap"
+            "target", "reflector_cpus", "one_way", "flows", "compare_backends", "breakdown", "tap"
         ]
     )]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]

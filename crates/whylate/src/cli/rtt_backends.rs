@@ -12,6 +12,7 @@ const ALL: &str = "all";
 
 /// The same requests over several backends in turns.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Comparing backends")]
 pub(crate) struct RttBackends {
     /// Send the same requests over several backends in turns, and report what each saves against
     /// the first: udp, packet and xdp, each with a way to wait (`xdp spin`, `udp:block`) or in all
@@ -21,7 +22,7 @@ pub(crate) struct RttBackends {
         value_name = "LIST",
         num_args = 0..=1,
         default_missing_value = ALL,
-        conflicts_with_all = ["port", "wait", "runs", "one_way", "flows", "log_packets", "slow"],
+        conflicts_with_all = ["transport", "wait", "runs", "one_way", "flows", "log_packets", "slow"],
         group = "in_rounds"
     )]
     pub(crate) compare_backends: Option<BackendList>,

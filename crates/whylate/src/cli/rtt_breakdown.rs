@@ -12,6 +12,7 @@ const USUAL: &str = "stamps,trace,told,tap";
 
 /// Where requests spend their time.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Where requests spend their time")]
 pub(crate) struct RttBreakdown {
     /// Take each request apart into application, stack, driver, wire, other end and wake-up, from
     /// these sources: stamps (kernel timestamps at the sockets), trace (kernel tracepoints, as

@@ -10,6 +10,7 @@ const BELOW_DSCP: u8 = 2;
 
 /// Options of a socket; what the kernel gave is read back and printed.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Socket")]
 pub(crate) struct SocketOptions {
     /// Use only this interface; a multicast group needs it
     #[arg(long, value_name = "NAME")]

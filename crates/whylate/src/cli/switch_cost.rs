@@ -39,9 +39,6 @@ use crate::parse;
 /// as stolen.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SwitchCost {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// The CPU that all runners share [default: the last one]
     #[arg(long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
@@ -76,8 +73,8 @@ pub(crate) struct SwitchCost {
     /// Length of a trial [default: 200ms, or 1s with the time slices of the kernel]; with runners
     /// that yield, at most as long as the kernel lets real-time threads run
     /// (kernel.sched_rt_runtime_us)
-    #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
-    pub(crate) trial: Option<Nanos>,
+    #[arg(long, alias = "trial", value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
+    pub(crate) trial_time: Option<Nanos>,
     /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the
     /// time slices of the kernel, as in the paper
     #[arg(
@@ -88,4 +85,7 @@ pub(crate) struct SwitchCost {
         conflicts_with = "direct"
     )]
     pub(crate) quantum: parse::Turn,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }

@@ -7,6 +7,7 @@ use whylate_model::tap::TapClock;
 
 /// What a tap between both ends has written.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Where requests spend their time")]
 pub(crate) struct TapArgs {
     /// Capture of a tap between both ends, written during the run and read after it: pcap, pcapng,
     /// or ERF in a file named .erf. The tap of a test network needs no file

@@ -26,9 +26,6 @@ use crate::parse;
 /// threshold counts as CPU time received.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Threads {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// A task set in TOML, or a workload of rt-app (.json)
     #[arg(
         value_name = "FILE",
@@ -37,10 +34,7 @@ pub(crate) struct Threads {
         conflicts_with = "file"
     )]
     pub(crate) set: Option<PathBuf>,
-    /// The same, by name
-    #[arg(long, value_name = "FILE", help_heading = "The set")]
-    pub(crate) file: Option<PathBuf>,
-    /// A thread: WORKLOAD[, timer T][, priority P][, cpus LIST][, reserve [hard|soft|quota] C T][,
+    /// A thread, such as "PERIODIC 3ms 8ms, priority RTMED": WORKLOAD[, timer T][, priority P][, cpus LIST][, reserve [hard|soft|quota] C T][,
     /// deadline D][, start T][, finish T][, name N][, count N]
     #[arg(long, value_name = "THREAD", help_heading = "The set")]
     pub(crate) thread: Vec<String>,
@@ -50,35 +44,44 @@ pub(crate) struct Threads {
     /// How long to run [default: what the file says, or 10s]
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The set")]
     pub(crate) duration: Option<Nanos>,
-    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
-    #[arg(long, value_name = "TIME", value_parser = parse::limit)]
-    pub(crate) threshold: Option<Nanos>,
-    /// Propose a reservation for each periodic thread that lets at most this share of its jobs miss
+    /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
+    /// cpu:50%, mem:64MiB, separated by commas
+    #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
+    pub(crate) load: Option<parse::Loads>,
+    /// List the workloads, timers and priorities, and exit
+    #[arg(long, exclusive = true)]
+    pub(crate) list: bool,
+    /// Propose a reservation for each periodic thread: at most this share of its jobs may miss
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub(crate) suggest_reservation: Option<f64>,
     /// Write a log of each rt-app task here, in rt-app's columns
     #[arg(long, value_name = "DIR")]
     pub(crate) rt_app_log: Option<PathBuf>,
-    /// Fail unless a kernel trace is available to check inferred causes
-    #[arg(long, conflicts_with = "no_trace")]
-    pub(crate) validate: bool,
+    /// Fail without a kernel trace, against which inferred causes are checked
+    #[arg(long, alias = "validate", conflicts_with = "no_trace")]
+    pub(crate) require_trace: bool,
+    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
+    #[arg(long, value_name = "TIME", value_parser = parse::limit)]
+    pub(crate) threshold: Option<Nanos>,
+    /// Warm-up time for each CPU, discarded [default: 200ms, or 400ms for threads that use memory]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) warmup: Option<Nanos>,
+    /// The same, by name
+    #[arg(long, value_name = "FILE", help_heading = "The set")]
+    pub(crate) file: Option<PathBuf>,
     /// Close segments and write run.json this often
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
     pub(crate) checkpoint: Nanos,
     /// Most records of the execution trace
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     pub(crate) records: u64,
-    /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
-    /// cpu:50%, mem:64MiB, separated by commas
-    #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
-    pub(crate) load: Option<parse::Loads>,
-    /// Send network load through this test network of `whylate lab` instead of over loopback
+    /// Send network load through this test network (see `whylate lab`) instead of over loopback
     #[arg(long, value_name = "NAME", requires = "load")]
     pub(crate) bed: Option<String>,
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,
-    /// List the workloads, timers and priorities, and exit
-    #[arg(long, exclusive = true)]
-    pub(crate) list: bool,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }

@@ -24,9 +24,6 @@ use crate::parse;
 /// report says so. The causes of a wake-up latency need the kernel's trace.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Wake {
-    /// Common options.
-    #[command(flatten)]
-    pub(crate) common: Common,
     /// CPUs to measure [default: all but one]
     #[arg(long, value_name = "CPUS")]
     pub(crate) cpus: Option<String>,
@@ -36,26 +33,33 @@ pub(crate) struct Wake {
     /// Period of the wake-ups
     #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1ms")]
     pub(crate) period: Nanos,
-    /// Priority of the woken threads [default: RTHIGH, or NORMAL where that is not allowed]
-    #[arg(long, value_name = "PRIORITY")]
-    pub(crate) priority: Option<String>,
     /// How long to measure
     #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
     pub(crate) duration: Nanos,
-    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
-    #[arg(long, value_name = "TIME", value_parser = parse::limit)]
-    pub(crate) threshold: Option<Nanos>,
-    /// Close segments and write run.json this often
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
-    pub(crate) checkpoint: Nanos,
+    /// Scheduling policy of the woken threads: other, fifo:1-99, rr:1-99 or nice(-20..19)
+    /// [default: fifo:95, or other where that is not allowed]
+    #[arg(long, alias = "priority", value_name = "POLICY")]
+    pub(crate) sched: Option<String>,
     /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
     /// cpu:50%, mem:64MiB, separated by commas
     #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
     pub(crate) load: Option<parse::Loads>,
-    /// Send network load through this test network of `whylate lab` instead of over loopback
+    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
+    #[arg(long, value_name = "TIME", value_parser = parse::limit)]
+    pub(crate) threshold: Option<Nanos>,
+    /// Warm-up time for each CPU, discarded [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    pub(crate) warmup: Option<Nanos>,
+    /// Close segments and write run.json this often
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
+    pub(crate) checkpoint: Nanos,
+    /// Send network load through this test network (see `whylate lab`) instead of over loopback
     #[arg(long, value_name = "NAME", requires = "load")]
     pub(crate) bed: Option<String>,
     /// Do not lock memory
     #[arg(long)]
     pub(crate) no_mlock: bool,
+    /// Common options.
+    #[command(flatten)]
+    pub(crate) common: Common,
 }

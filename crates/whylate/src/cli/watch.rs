@@ -8,6 +8,7 @@ use whylate_record::watch::Asked;
 use whylate_report::Percentiles;
 
 use super::Format;
+use super::help::COMMON;
 use crate::parse;
 
 /// Where the requests of a server that knows nothing of whylate spend their time
@@ -52,15 +53,15 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) log_requests: bool,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]
     pub(crate) format: Format,
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
     /// CPUs for the thread that reads the trace
-    #[arg(long, value_name = "CPUS")]
+    #[arg(long, value_name = "CPUS", help_heading = COMMON)]
     pub(crate) housekeeping: Option<String>,
 }

@@ -17,7 +17,7 @@ use crate::out::say;
 use crate::stopping::Stopping;
 
 /// Options of the whole that a single run gets values of its own for.
-const OWN: [&str; 4] = ["--runs", "--output", "--format", "--seed"];
+const OWN: [&str; 5] = ["--runs", "--out", "--output", "--format", "--seed"];
 /// The same, as one letter.
 const OWN_SHORT: &str = "-o";
 /// Bytes of tables that a sum copies.
@@ -109,8 +109,7 @@ mod tests {
 
     #[test]
     fn a_single_run_gets_all_words_but_those_of_the_whole() {
-        let words =
-            "rtt --rate 1kpps --runs 5 -o x --outstanding 1 --seed=3 --format json -oy --quick";
+        let words = "rtt --rate 1kpps --runs 5 -o x --outstanding 1 --seed=3 --format json -oy --out z --quick";
         let kept = without_own(words.split(' ').map(OsString::from));
         assert_eq!(kept.join(OsStr::new(" ")), "rtt --rate 1kpps --outstanding 1 --quick");
         let odd = OsStr::from_bytes(b"/tmp/a\xff.toml").to_owned();

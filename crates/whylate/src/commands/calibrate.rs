@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use whylate_host::{calibrations, last_run};
 use whylate_model::Nanos;
 use whylate_port::Transport;
@@ -12,7 +12,7 @@ use whylate_record::calibrate::{Request, kept, record, refusal};
 use whylate_record::progress::Progress;
 use whylate_record::rtt::backends::Backend;
 
-use super::gaps::measured;
+use super::gaps::one_cpu;
 use super::{Exit, finish, print};
 use crate::cli::{Calibrate, Format, MetricStatistic, MetricUnit};
 use crate::out::say;
@@ -20,8 +20,6 @@ use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(30 * Nanos::SECOND.0);
 /// More delays than these say nothing more.
 const MOST_DELAYS: usize = 16;
 /// Runs, and the share of the time of each, where time is short.
@@ -38,7 +36,7 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
         return Ok(usage(&refusal));
     }
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }
@@ -67,7 +65,7 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
 }
 
 fn usage(refusal: &str) -> Exit {
-    say!("whylate calibrate: {refusal}");
+    say!("error: {refusal}");
     Exit::Usage
 }
 
@@ -81,7 +79,10 @@ fn unfit(options: &Calibrate) -> Option<String> {
     {
         return Some(why.to_owned());
     }
-    if options.line_port.is_some_and(|port| !matches!(port, Transport::Packet | Transport::Xdp)) {
+    if options
+        .line_transport
+        .is_some_and(|port| !matches!(port, Transport::Packet | Transport::Xdp))
+    {
         return Some("the delay line carries frames here by packet or xdp".to_owned());
     }
     let delays = &options.delays;
@@ -121,9 +122,7 @@ fn foreign(options: &Calibrate) -> Result<Option<ForeignRequest>, String> {
 }
 
 fn request(options: &Calibrate, foreign: Option<ForeignRequest>) -> Result<Request> {
-    let Some(client_cpu) = measured(options.cpus.as_deref())?.last().copied() else {
-        bail!("there is no CPU to measure");
-    };
+    let client_cpu = one_cpu(options.cpus.as_deref(), "a client runs on one")?;
     let backends = match (&foreign, &options.backends) {
         (Some(_), _) => Vec::new(),
         (None, Some(list)) => list.0.clone(),
@@ -142,8 +141,8 @@ fn request(options: &Calibrate, foreign: Option<ForeignRequest>) -> Result<Reque
         duration: Nanos((options.duration.0 / part).max(SHORTEST.0)),
         warmup: options.warmup,
         tolerance: options.tolerance,
-        line_port: options.line_port,
-        line_cpu: options.line_cpu,
+        line_port: options.line_transport,
+        line_cpu: options.line_cpus,
         client_cpu,
         hold_idle_states: !options.no_dma_latency,
         plant: bias.or_else(|| options.plant_tail.map(Plant::Tail)),

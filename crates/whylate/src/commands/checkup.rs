@@ -1,7 +1,7 @@
 //! `whylate` without a command: the one-minute check-up.
 
 use anyhow::Result;
-use whylate_model::{CpuId, CpuList, Nanos};
+use whylate_model::{CpuId, CpuList};
 use whylate_record::RecordError;
 use whylate_record::checkup::{Request, Times, record};
 
@@ -10,15 +10,12 @@ use crate::cli::Checkup;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Off a terminal each part is announced; only the longest ones last for another line.
-const HEARTBEAT: Nanos = Nanos(10_000_000_000);
-
 pub(super) fn run(options: &Checkup) -> Result<Exit> {
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
-    let measured = gaps::measured(options.cpu.as_deref())?;
+    let mut progress = Shown::usual();
+    let measured = gaps::measured(options.cpus.as_deref())?;
     let housekeeping = gaps::housekeeping(options.common.housekeeping.as_deref())?;
-    let cpu = one_of(options.cpu.as_deref(), &measured)?;
+    let cpu = one_of(options.cpus.as_deref(), &measured)?;
     let program = std::env::current_exe().map_err(RecordError::NoProgram)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request {
@@ -40,13 +37,13 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
 fn one_of(words: Option<&str>, measured: &[CpuId]) -> Result<CpuId> {
     match (words, measured) {
         (Some(words), [_, _, ..]) => Err(Refused::because(format!(
-            "--cpu {words} names {} CPUs ({}), and the check-up is of one: name one of them, or \
+            "--cpus {words} names {} CPUs ({}), and the check-up is of one: name one of them, or \
              measure them all with `whylate gaps --cpus {words}`",
             measured.len(),
             CpuList(measured)
         ))),
         (_, [.., last]) => Ok(*last),
-        (_, []) => Err(Refused::because("no CPU to check up: name one with --cpu")),
+        (_, []) => Err(Refused::because("no CPU to check up: name one with --cpus")),
     }
 }
 
@@ -60,9 +57,9 @@ mod tests {
         assert_eq!(one_of(Some("3"), &ids(&[3])).unwrap(), CpuId(3));
         assert_eq!(one_of(None, &ids(&[1, 2, 3])).unwrap(), CpuId(3), "nobody named any");
         let refused = one_of(Some("0-1"), &ids(&[0, 1])).unwrap_err().to_string();
-        for word in ["--cpu 0-1", "2 CPUs", "whylate gaps --cpus 0-1"] {
+        for word in ["--cpus 0-1", "2 CPUs", "whylate gaps --cpus 0-1"] {
             assert!(refused.contains(word), "{refused}");
         }
-        assert!(one_of(None, &[]).unwrap_err().to_string().contains("--cpu"));
+        assert!(one_of(None, &[]).unwrap_err().to_string().contains("--cpus"));
     }
 }

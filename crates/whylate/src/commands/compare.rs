@@ -3,18 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
-use clap::error::ErrorKind;
 use whylate_model::output;
 use whylate_report::compare::{self, Outcome, Request, junit};
 use whylate_report::terminal::compare::render;
 
-use super::{Exit, style};
-use crate::cli::{Cli, Compare, Shape};
+use super::{Exit, Refused, style};
+use crate::cli::{Compare, Shape};
 use crate::out;
 
 pub(super) fn run(options: &Compare) -> Result<Exit> {
-    let compared = compare::compare(&request(options))?;
+    let compared = compare::compare(&request(options)?)?;
     let comparison = &compared.comparison;
     if let Some(file) = &options.html {
         write(file, &compare::html(&compared))?;
@@ -45,17 +43,20 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
     })
 }
 
-fn request(options: &Compare) -> Request {
+fn request(options: &Compare) -> Result<Request> {
     let (before, after) = match (&options.runs[..], &options.baseline[..]) {
         ([before, after], []) => (vec![before.clone()], vec![after.clone()]),
         ([], baseline) => {
             let taken: Vec<String> = baseline.iter().map(|of| of.display().to_string()).collect();
             let text = format!(
                 "--baseline takes all that follows ({}), and nothing is left to compare with it: name \
-                 the runs that came after first, as `whylate compare AFTER --baseline BEFORE`",
+                 the runs that came after first",
                 taken.join(" ")
             );
-            Cli::command().error(ErrorKind::WrongNumberOfValues, text).exit()
+            return Err(Refused::with_next(
+                text,
+                "whylate compare AFTER --baseline BEFORE".to_owned(),
+            ));
         }
         (after, baseline) if !baseline.is_empty() => (baseline.to_vec(), after.to_vec()),
         (others, _) => {
@@ -63,17 +64,17 @@ fn request(options: &Compare) -> Request {
                 "without --baseline, compare takes two run directories, BEFORE and AFTER, and got {}",
                 others.len()
             );
-            Cli::command().error(ErrorKind::WrongNumberOfValues, text).exit()
+            return Err(Refused::with_next(text, "whylate compare BEFORE AFTER".to_owned()));
         }
     };
-    Request {
+    Ok(Request {
         before,
         after,
         series: options.series.clone(),
         across: options.across.clone(),
         side_by_side: options.side_by_side,
         limits: options.limits.clone(),
-    }
+    })
 }
 
 /// Writes a file, or stdout for `-`.

@@ -21,8 +21,6 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// No step is ever told: only lines.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How fast frames may come where nobody says, and datagrams, each of which takes two system calls.
 const FASTEST: [Rate; 2] = [Rate::Packets(1e6), Rate::Packets(1e5)];
 /// Memory of a frame of any usual length.
@@ -33,12 +31,12 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
     let what = match unfit(options).map_or_else(|| what(options, seed), Err) {
         Ok(what) => what,
         Err(why) => {
-            say!("whylate delay: {why}");
+            say!("error: {why}");
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }
@@ -46,8 +44,8 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
         what,
         bed: bed(options.bed.as_deref())?,
         speaks: options.protocol,
-        cpu: options.cpu,
-        fifo: options.fifo,
+        cpu: options.cpus,
+        fifo: options.sched.fifo(),
         hold_dma_latency: !options.no_dma_latency,
         control: options.control.clone(),
         netem: !options.no_netem,
@@ -81,7 +79,7 @@ fn unfit(options: &Delay) -> Option<String> {
     if options.proxy.is_some() {
         return None;
     }
-    let transport = options.port;
+    let transport = options.transport;
     if !transport.carries_frames() {
         return Some(format!(
             "{transport} carries messages: whole frames go by packet, xdp or dpdk; messages by --proxy"
@@ -119,7 +117,7 @@ fn what(options: &Delay, seed: u64) -> Result<What, String> {
     };
     let name = |of: &Option<String>| of.clone().unwrap_or_default();
     Ok(What::Frames(Plan {
-        transport: options.port,
+        transport: options.transport,
         interfaces: [name(&options.first), name(&options.second)],
         link,
         wait,
@@ -137,7 +135,7 @@ fn fits(way: ProxyWay, law: &Law) -> Result<(), String> {
     match shares.into_iter().find(|(_, share)| *share > 0.0) {
         Some((name, _)) if way.kind == ProxyKind::Tcp => Err(format!(
             "{name} of a part of a stream would break it for both ends: take a udp proxy, or frames \
-             (--port)"
+             (--transport)"
         )),
         _ => Ok(()),
     }

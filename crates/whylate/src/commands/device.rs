@@ -21,8 +21,6 @@ use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Bytes of the frames of a fan-in, check sequence included.
 const FAN_IN_BYTES: u32 = 512;
 /// Rounds with --quick, at most, and trials of a search.
@@ -31,7 +29,7 @@ const QUICK_TRIALS: u32 = 3;
 
 pub(super) fn run(options: &Device) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        say!("whylate device: {why}");
+        say!("error: {why}");
         return Ok(Exit::Usage);
     }
     match (&options.captures, &options.the_box) {
@@ -66,10 +64,10 @@ fn unfit(options: &Device) -> Option<String> {
             given.join(",")
         ));
     }
-    if !matches!(options.port, Transport::Udp | Transport::Packet | Transport::Xdp) {
+    if !matches!(options.transport, Transport::Udp | Transport::Packet | Transport::Xdp) {
         return Some(format!(
             "a client by {} has no two ports here: packet, xdp or udp",
-            options.port
+            options.transport
         ));
     }
     None
@@ -88,11 +86,11 @@ fn line(list: &[String]) -> Option<LineBetween> {
 fn of_box(options: &Device, the_box: &TheBox) -> Result<Exit> {
     let question = question(options, the_box)?;
     if let Err(error) = question.check() {
-        say!("whylate device: {error}");
+        say!("error: {error}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let fan_in = question.fan_in.clone().map(|of| FanInQuestion { seed, ..of });
     let question = Question { seed, fan_in, ..question };
@@ -117,7 +115,7 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         } else {
             options.trials
         },
-        duration: shorter(options.trial),
+        duration: shorter(options.trial_time),
         tolerated: options.tolerated_loss.unwrap_or(0.0),
     });
     let fan_in = fan_in(options, the_box).map(|(over, ports)| FanInQuestion {
@@ -138,10 +136,10 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         ends: [options.from.to_string(), options.to.to_string()],
         loopback: pair(&options.loopback),
         line: line(&options.line),
-        port: options.port,
+        port: options.transport,
         wait: options.wait,
         client_cpu,
-        box_cpu: options.box_cpu.or(others),
+        box_cpu: options.box_cpus.or(others),
         sizes: options.sizes.clone(),
         rate: options.rate,
         rounds,
@@ -185,7 +183,7 @@ fn stamped(at: &[StampedAt]) -> Option<[Stamped; 2]> {
 fn of_captures(options: &Device, captures: &[PathBuf]) -> Result<Exit> {
     let [before, behind] = captures else { return Ok(Exit::Usage) };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let ignored = |what| options.ignore.contains(&what);
     let question = CaptureQuestion {

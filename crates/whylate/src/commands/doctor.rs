@@ -3,17 +3,22 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use whylate_host::doctor::{Live, Request, examine};
+use whylate_host::doctor::{COLLECT, Live, Request, examine};
 use whylate_host::last_run;
 use whylate_model::directory::RunDir;
-use whylate_model::doctor::Compared;
+use whylate_model::doctor::{Compared, Diagnosis};
 use whylate_model::host::Fingerprint;
+use whylate_report::terminal::fixes;
 
-use super::Exit;
+use super::{Exit, Refused};
 use crate::cli::{Doctor, Findings};
 use crate::out;
 
 pub(super) fn run(options: &Doctor) -> Result<Exit> {
+    if options.collect_script {
+        out::print(format_args!("{}\n", COLLECT.trim_end()))?;
+        return Ok(Exit::Done);
+    }
     let root = options.root.as_deref().unwrap_or(Path::new("/"));
     let here = root == Path::new("/");
     let live = here.then(|| Live::look(&std::env::current_dir().unwrap_or_else(|_| ".".into())));
@@ -23,6 +28,15 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
     let mut diagnosis = examine(&request)?;
     if let Some(run) = &options.diff {
         diagnosis.compared = Some(compared(run, &diagnosis.host)?);
+    }
+    if let Some(check) = &options.explain {
+        let text = fixes::explain(&diagnosis, check, super::style());
+        out::print(text.ok_or_else(|| unknown(check, &diagnosis))?)?;
+        return Ok(Exit::Done);
+    }
+    if options.fix_script {
+        out::print(fixes::script(&diagnosis))?;
+        return Ok(Exit::Done);
     }
     match options.format {
         Findings::Text => {
@@ -37,6 +51,13 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// A check that there is not, with those that there are.
+fn unknown(check: &str, diagnosis: &Diagnosis) -> anyhow::Error {
+    let names: Vec<&str> = diagnosis.symptoms.iter().map(|of| of.check.as_str()).collect();
+    let told = format!("doctor has no check `{check}`; it has {}", names.join(", "));
+    Refused::with_next(told, "whylate doctor --all".to_owned())
 }
 
 fn compared(run: &Path, host: &Fingerprint) -> Result<Compared> {

@@ -1,9 +1,9 @@
 //! `whylate forward`.
 
 use anyhow::Result;
+use whylate_model::Printable;
 use whylate_model::forward::Forward as Account;
 use whylate_model::warning::Warning;
-use whylate_model::{Nanos, Printable};
 use whylate_net::forward::{Plan, addresses};
 use whylate_port::{LinkOptions, Threads, Transport};
 use whylate_record::forward::{ForwardRequest, record, run as forward};
@@ -16,18 +16,16 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// No step is ever told: only lines.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// One thread for each direction at most.
 const MOST_CPUS: usize = 2;
 
 pub(super) fn run(options: &Forward) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        say!("whylate forward: {why}");
+        say!("error: {why}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }
@@ -58,7 +56,7 @@ pub(super) fn run(options: &Forward) -> Result<Exit> {
 
 /// What the words say that cannot be done, and what to say instead.
 fn unfit(options: &Forward) -> Option<String> {
-    let transport = options.port;
+    let transport = options.transport;
     if let Some(why) = options.memory.refused(&[transport]) {
         return Some(why);
     }
@@ -79,7 +77,7 @@ fn unfit(options: &Forward) -> Option<String> {
 
 /// The same of words for whole frames.
 fn unfit_for_frames(options: &Forward) -> Option<String> {
-    let transport = options.port;
+    let transport = options.transport;
     if !transport.carries_frames() {
         return Some(format!(
             "{transport} carries neither whole frames, which go by packet, xdp or dpdk, nor datagrams, which \
@@ -123,7 +121,7 @@ fn request(options: &Forward) -> Result<ForwardRequest> {
     };
     Ok(ForwardRequest {
         plan: Plan {
-            transport: options.port,
+            transport: options.transport,
             interfaces: [options.first.clone(), options.second.clone()],
             link,
             wait: options.wait,
@@ -135,7 +133,7 @@ fn request(options: &Forward) -> Result<ForwardRequest> {
         },
         bed: bed(options.bed.as_deref())?,
         cpus: options.cpus.clone(),
-        fifo: options.fifo,
+        fifo: options.sched.fifo(),
         hold_dma_latency: !options.no_dma_latency,
     })
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use whylate_gap::{Placement, Plan, Policy, Threshold};
+use whylate_host::HostError;
 use whylate_host::cpus::{self, CpuSpec};
 use whylate_host::topology::Topology;
 use whylate_model::run::LoopKind;
@@ -14,9 +15,9 @@ use whylate_sys::affinity;
 
 use super::{Beginning, Exit, Refused, begin, conclude, quick, within};
 use crate::cli::{Gaps, Loop};
-use crate::parse;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
+use crate::{failure, parse};
 
 pub(super) fn run(options: &Gaps) -> Result<Exit> {
     let stopping = Stopping::listen()?;
@@ -44,7 +45,7 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
     }
     let duration = quick(options.duration, options.common.quick);
     within(options.threshold, "--threshold", duration)?;
-    within(options.threshold_stop, "--threshold-stop", duration)?;
+    within(options.stop_above, "--stop-above", duration)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { cgroup, ..request(options, measured, housekeeping, seed) };
     let recorded = if options.matrix {
@@ -63,9 +64,36 @@ pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
     if let Some(words) = words {
         let spec: CpuSpec = words.parse().map_err(Refused::because)?;
         let allowed = cpus::allowed(&topology)?;
-        return cpus::resolve(&spec, &topology, &allowed).map_err(Refused::because);
+        return cpus::resolve(&spec, &topology, &allowed).map_err(not_here);
     }
     Ok(all_but_the_first(affinity::get()))
+}
+
+/// A CPU that there is not, with the same command for one that there is: some take no more.
+fn not_here(error: HostError) -> anyhow::Error {
+    match &error {
+        HostError::DoesNotExist { online, .. } | HostError::Offline { online, .. } => {
+            let last = online.rsplit([',', '-']).next().unwrap_or(online);
+            let next = format!("whylate {}--cpus {last}", failure::of_command());
+            Refused::with_next(&error, next)
+        }
+        _ => Refused::because(error),
+    }
+}
+
+/// The one CPU that the words mean, for what runs on `one` alone; by default the last of those that this
+/// process was started with.
+pub(super) fn one_cpu(words: Option<&str>, one: &str) -> Result<CpuId> {
+    let cpus = match words {
+        Some(words) => measured(Some(words))?,
+        None => affinity::get().into_iter().rev().take(1).collect(),
+    };
+    match *cpus.as_slice() {
+        [cpu] => Ok(cpu),
+        _ => {
+            Err(Refused::because(format!("--cpus names {} CPUs, and {one}: name one", cpus.len())))
+        }
+    }
 }
 
 fn all_but_the_first(mut cpus: Vec<CpuId>) -> Vec<CpuId> {
@@ -116,9 +144,9 @@ fn request(
             work: options.workload,
             threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
             warmup: options.warmup,
-            policy: options.fifo.map_or(Policy::Ordinary, Policy::Fifo),
+            policy: options.sched.fifo().map_or(Policy::Ordinary, Policy::Fifo),
             competitors: options.share.map_or(0, std::num::NonZero::get),
-            stop_at: options.threshold_stop,
+            stop_at: options.stop_above,
         },
         duration: if options.selftest { SELFTEST } else { duration },
         cgroup: None,
@@ -126,7 +154,7 @@ fn request(
         lock_memory: !options.no_mlock,
         hold_idle_states: !options.common.no_dma_latency,
         trace: !options.common.no_trace,
-        validate: options.validate || options.selftest,
+        validate: options.verify_causes || options.selftest,
         selftest: options.selftest,
         worst: options.worst.get() as usize,
         move_tasks: options.move_tasks,

@@ -1,44 +1,48 @@
 //! `whylate hourglass`.
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use whylate_gap::Threshold;
 use whylate_host::last_run;
-use whylate_model::Nanos;
+use whylate_model::directory::RunDir;
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
+use whylate_report::Traced;
+use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::hourglass::Output;
 use whylate_rta::hourglass::{self, Hourglass as Line};
 use whylate_sys::affinity;
 
 use super::threads::not_understood;
 use super::{Exit, finish};
-use crate::cli::Hourglass;
+use crate::cli::{Format, Hourglass};
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// What the paper's program printed, in the run directory.
+const LINES: &str = "hourglass.txt";
 
 pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     let line = match hourglass::parse(&options.words) {
         Ok(line) => line,
         Err(error) => {
-            say!("whylate hourglass: {error}");
+            say!("error: {error}");
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for told in whylate_record::mend_what_dead_runs_left() {
         whylate_record::progress::Progress::say(&mut progress, &told);
     }
     let seed = line.extra.seed.unwrap_or_else(whylate_record::draw_seed);
     let output = line.extra.output.clone();
-    let (raw, request) = (line.raw_trace, request(line, seed));
-    if let Some(exit) = not_understood(&request, "hourglass") {
+    let (raw, cycles, request) = (line.extra.raw, line.raw_trace, request(line, seed));
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     let directory = whylate_record::new_directory(output.as_deref())?;
@@ -58,8 +62,17 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         latencies: &set.latencies,
         begin: set.begin,
         hz: run.clock.hz,
-        raw,
+        raw: cycles,
     };
+    keep(&output, &path.join(LINES))?;
+    if !raw {
+        let directory = RunDir::open(&path)?;
+        let recorded = OnDisk::read(&directory, run, None);
+        let traced = recorded.as_ref().map(|recorded| Traced { recorded, trace: false });
+        let printed = super::print(run, traced, Format::Text, None);
+        say!("The lines of the paper are in {} (--raw prints them)", path.join(LINES).display());
+        return finish(run, &path, printed, true);
+    }
     let printed = out::with(|out| {
         let mut out = BufWriter::new(out);
         output.write(&mut out)?;
@@ -71,6 +84,16 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     // Standard output is the execution trace's alone.
     say!("Run directory: {}", path.display());
     finish(run, &path, printed, false)
+}
+
+/// Writes the lines of the paper into a file.
+fn keep(output: &Output, file: &Path) -> Result<()> {
+    let write = || {
+        let mut out = BufWriter::new(File::create(file)?);
+        output.write(&mut out)?;
+        out.flush()
+    };
+    write().with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn request(line: Line, seed: u64) -> Request {
@@ -88,6 +111,7 @@ fn request(line: Line, seed: u64) -> Request {
         tables_in: None,
         cpus,
         duration,
+        warmup: None,
         threshold,
         housekeeping: None,
         lock_memory: true,

@@ -65,18 +65,27 @@ pub(crate) enum Exit {
 
 /// Words that say nothing that can be done here: status 2, and nothing was touched.
 #[derive(Debug)]
-pub(crate) struct Refused(String);
+pub(crate) struct Refused {
+    reason: String,
+    /// The command that goes on from here, where there is one.
+    pub(crate) next: Option<String>,
+}
 
 impl Refused {
-    /// For this reason, with what to write.
+    /// For this reason.
     fn because(reason: impl fmt::Display) -> anyhow::Error {
-        Self(reason.to_string()).into()
+        Self { reason: reason.to_string(), next: None }.into()
+    }
+
+    /// The same, with the command that goes on from here.
+    fn with_next(reason: impl fmt::Display, next: String) -> anyhow::Error {
+        Self { reason: reason.to_string(), next: Some(next) }.into()
     }
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 

@@ -2,22 +2,18 @@
 
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
-use whylate_model::Nanos;
+use anyhow::{Context, Result};
 use whylate_model::paper::Paper as Repeated;
 use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
 use whylate_report::{paper, terminal};
 
-use super::gaps::measured;
+use super::gaps::one_cpu;
 use super::{Exit, style, switch_runner};
 use crate::cli::{Format, Paper, Which};
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
-
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 
 /// Refuses places that a paper has not.
 type Check = fn(&[String]) -> Result<(), PaperError>;
@@ -33,21 +29,20 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
     let of_killer =
         options.tools.is_some() || options.config.is_some() || !options.import.is_empty();
     if options.which != Which::Killer2017 && of_killer {
-        say!("whylate paper: --tools, --config and --import are of killer2017");
+        say!("error: --tools, --config and --import are of killer2017");
         return Ok(Exit::Usage);
     }
     if let Some(error) = options.tools.as_deref().and_then(|of| killer2017::check_tools(of).err()) {
-        say!("whylate paper: {error}");
+        say!("error: {error}");
         return Ok(Exit::Usage);
     }
     if let Some(error) = options.only.as_deref().and_then(|only| check(only).err()) {
-        say!("whylate paper: {error}");
+        say!("error: {error}");
         return Ok(Exit::Usage);
     }
-    let cpus = measured(options.cpus.as_deref())?;
-    let Some(cpu) = cpus.last().copied() else { bail!("there is no CPU to measure") };
+    let cpu = one_cpu(options.cpus.as_deref(), "the experiments of a paper run on one")?;
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }

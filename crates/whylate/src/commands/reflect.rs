@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use whylate_model::directory::RunDir;
 use whylate_model::reflect::{Reflected, ReflectedEnd};
 use whylate_model::run::Run;
-use whylate_model::{CpuId, Hertz, Nanos};
+use whylate_model::{CpuId, Hertz};
 use whylate_net::lab::Bed;
 use whylate_net::resolve::{LIMIT, Wanted, resolve};
 use whylate_net::{Reflector, Speaks, StdinReflector, reflect_stdin};
@@ -28,8 +28,6 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// No step is ever told: only lines.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// The stamps of the kernel that are told of each request and its answer.
 const STAMPS: StampWish =
     StampWish { sched: true, software: true, receive: true, ..StampWish::NOTHING };
@@ -39,18 +37,18 @@ const NOT_HERE: &str = "answers at an address of a network, and loopback is none
 
 pub(super) fn run(options: &Reflect) -> Result<Exit> {
     if let Some(refusal) = refused(options) {
-        say!("whylate reflect: {refusal}");
+        say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
     if options.until_eof {
         end_with_input(Arc::clone(&stopping.stop))?;
     }
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     for line in whylate_record::mend_what_dead_runs_left() {
         progress.say(&line);
     }
-    let transport = match options.port {
+    let transport = match options.transport {
         ReflectPort::Of(transport) => transport,
         ReflectPort::XdpTx => return in_kernel(options, &stopping, progress),
     };
@@ -60,8 +58,8 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
         options: Options { link: options.link.of_port(), ..options.socket.of_port() },
         wait: options.wait,
         protocol: options.protocol,
-        cpu: options.cpu.map(CpuId),
-        fifo: options.fifo,
+        cpu: options.cpus,
+        fifo: options.sched.fifo(),
         rate: options.counter_hz.map(Hertz),
         idle: options.idle,
         once: options.once,
@@ -90,7 +88,7 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
 
 /// What says nothing together.
 fn refused(options: &Reflect) -> Option<String> {
-    let transport = match options.port {
+    let transport = match options.transport {
         ReflectPort::Of(transport) => transport,
         ReflectPort::XdpTx => return refused_by_program(options),
     };
@@ -119,8 +117,8 @@ fn refused_by_program(options: &Reflect) -> Option<String> {
             "--wait",
             "nothing waits: the kernel runs a program for each frame",
         ),
-        (options.cpu.is_some(), "--cpu", "it runs where the interface's interrupt does"),
-        (options.fifo.is_some(), "--fifo", "it runs where the interface's interrupt does"),
+        (options.cpus.is_some(), "--cpus", "it runs where the interface's interrupt does"),
+        (options.sched.fifo().is_some(), "--sched", "it runs where the interface's interrupt does"),
         (options.once, "--once", "a program leaves farewells to the host"),
         (socket.receive_buffer.is_some(), "--receive-buffer", "it has no socket"),
         (socket.send_buffer.is_some(), "--send-buffer", "it has no socket"),

@@ -18,9 +18,9 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
     let run = directory.read_checked()?;
     match &options.html {
         None => {
-            let window = options.trace.flatten();
+            let window = options.timeline.flatten();
             let recorded = Recorded::read(&directory, &run, window);
-            let trace = options.trace.is_some();
+            let trace = options.timeline.is_some();
             let traced = recorded.as_ref().map(|recorded| Traced { recorded, trace });
             if trace && traced.is_none() {
                 say!("there is no execution trace: this is not a run of a set of threads");

@@ -10,7 +10,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::prediction::{Prediction, ReleaseJitter};
 use whylate_model::run::Run;
 use whylate_model::switch_cost::{Between, How};
-use whylate_model::{CpuId, Nanos, Printable};
+use whylate_model::{Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::prediction::{Releases, beside};
@@ -21,11 +21,10 @@ use whylate_rta::analysis::word::{self, Word};
 use whylate_rta::analysis::{Overheads, cbs, jitter};
 use whylate_rta::prediction::{Asked, predict, response_with_lost};
 use whylate_rta::{Call, File, Step, TaskSet, file};
-use whylate_sys::affinity;
 use whylate_threads::priority::Priority;
 use whylate_threads::timers::keeps_cpu_up_to;
 
-use super::gaps::{housekeeping, measured};
+use super::gaps::{housekeeping, one_cpu};
 use super::threads::not_understood;
 use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
 use crate::cli::{Assign, Format, Jitter, Policy, Rta};
@@ -33,8 +32,6 @@ use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long tasks run that do not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Records of the execution trace.
@@ -53,13 +50,13 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     let (wanted, prediction) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            say!("whylate rta: {error:#}");
+            say!("error: {error:#}");
             return Ok(Exit::Usage);
         }
     };
     if !options.run {
         print(&prediction, options.common.format)?;
-        return Ok(Exit::Done);
+        return Ok(checked(options, &prediction).unwrap_or(Exit::Done));
     }
     // What is known beforehand is said beforehand.
     if prediction.feasible != Some(true) && options.common.format == Format::Text {
@@ -71,20 +68,28 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
             )
         );
     }
-    measure(options, &wanted, prediction)
+    let by_analysis = checked(options, &prediction);
+    let measured = measure(options, &wanted, prediction)?;
+    Ok(by_analysis.filter(|_| measured == Exit::Done).unwrap_or(measured))
+}
+
+/// The status of `--check` where the analysis does not show that every deadline is met.
+fn checked(options: &Rta, prediction: &Prediction) -> Option<Exit> {
+    (options.check && prediction.feasible != Some(true)).then_some(Exit::LimitExceeded)
 }
 
 /// What was asked for and would change nothing.
 fn without_effect(options: &Rta) -> Option<String> {
     let common = &options.common;
     let of_run = [
-        (common.output.is_some(), "--output"),
+        (common.output.is_some(), "--out"),
         (common.percentiles.is_some(), "--percentiles"),
         (common.housekeeping.is_some(), "--housekeeping"),
         (common.quick, "--quick"),
         (common.no_dma_latency, "--no-dma-latency"),
         (common.no_trace, "--no-trace"),
         (options.duration.is_some(), "--duration"),
+        (options.warmup.is_some(), "--warmup"),
         (options.cpus.is_some(), "--cpus"),
         (options.records.is_some(), "--records"),
     ];
@@ -439,14 +444,14 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
     let set = match to_run(options, wanted) {
         Ok(set) => set,
         Err(error) => {
-            say!("whylate rta: {error:#}");
+            say!("error: {error:#}");
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let request = request(options, wanted, set)?;
-    if let Some(exit) = not_understood(&request, "rta") {
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
@@ -489,16 +494,7 @@ fn estimated(releases: &Releases) -> Option<ReleaseJitter> {
 }
 
 fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
-    let cpus: Vec<CpuId> = match options.cpus.as_deref() {
-        Some(words) => measured(Some(words))?,
-        None => affinity::get().into_iter().rev().take(1).collect(),
-    };
-    let [cpu] = cpus.as_slice() else {
-        return Err(Refused::because(format!(
-            "--cpus names {} CPUs, and the analysis is of one: name one",
-            cpus.len()
-        )));
-    };
+    let cpu = one_cpu(options.cpus.as_deref(), "the analysis is of one")?;
     let duration = options.duration.or(wanted.duration).unwrap_or(DURATION);
     let duration = quick(duration, options.common.quick);
     let question = format!(
@@ -508,8 +504,9 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
     Ok(Request {
         set,
         tables_in: wanted.tables_in.clone(),
-        cpus,
+        cpus: vec![cpu],
         duration,
+        warmup: options.warmup,
         threshold: Threshold::Automatic,
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
         lock_memory: true,

@@ -17,7 +17,7 @@ use whylate_record::rtt::{
 use whylate_sys::affinity;
 
 use super::again::several;
-use super::gaps::{housekeeping, measured};
+use super::gaps::{housekeeping, one_cpu};
 use super::{Beginning, Exit, Refused, bed, begin, conclude, quick};
 use crate::arrivals::{AskedArrivals, Ready};
 use crate::cli::{FlowWords, Rtt, refused_of_socket};
@@ -26,8 +26,6 @@ use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-pub(super) const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// The rate of whoever asks for none.
 const USUAL_RATE: Rate = Rate::Packets(1e3);
 /// Names of flows: there and back again, or to one port and from it to the other.
@@ -43,7 +41,7 @@ const NO_FRAMES: &str = "a Unix socket sends no frames whose bits could be count
 pub(super) fn run(options: &Rtt) -> Result<Exit> {
     let stopping = Stopping::listen()?;
     if let Some(refusal) = refused(options) {
-        say!("whylate rtt: {refusal}");
+        say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
     if let Some(list) = &options.backends.compare_backends {
@@ -51,17 +49,17 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
     }
     let request = request(options)?;
     if let Err(error) = request.check() {
-        say!("whylate rtt: {error}");
+        say!("error: {error}");
         return Ok(Exit::Usage);
     }
     if let Some(refusal) = too_short(&request) {
-        say!("whylate rtt: {refusal}");
+        say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
     if options.runs > 1 {
         return several(options.runs, &options.common, &stopping);
     }
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
@@ -76,7 +74,7 @@ pub(super) fn request(options: &Rtt) -> Result<Request> {
         None => format!("{} {}", options.rate.unwrap_or(USUAL_RATE), options.arrivals),
         Some(_) => options.arrivals.to_string(),
     };
-    let (port, target) = (options.port, &first.target);
+    let (port, target) = (options.transport, &first.target);
     let question = if options.across.is_asked() {
         format!("How long does a message by {port} take, one way, through {target}, {how}?")
     } else if options.one_way {
@@ -175,18 +173,18 @@ fn refused(options: &Rtt) -> Option<String> {
         return Some("a closed loop waits for replies: leave --one-way out".to_owned());
     }
     let from = options.from.map(|_| "--from");
-    let name = options.socket.of_ip().or(from).filter(|_| options.port == Transport::Unix);
+    let name = options.socket.of_ip().or(from).filter(|_| options.transport == Transport::Unix);
     if let Some(name) = name {
         return Some(format!("a Unix socket has no {name}: leave it out"));
     }
     if let Some(refusal) = bed_beside_the_way(options) {
         return Some(refusal);
     }
-    let beside = options.flows.iter().map(|words| words.port.unwrap_or(options.port));
+    let beside = options.flows.iter().map(|words| words.transport.unwrap_or(options.transport));
     let compared = options.backends.compare_backends.iter().flat_map(|list| &list.0);
     let compared = compared.map(|backend| backend.transport);
     let ports: Vec<Transport> =
-        std::iter::once(options.port).chain(beside).chain(compared).collect();
+        std::iter::once(options.transport).chain(beside).chain(compared).collect();
     let of_socket = || refused_of_socket(&options.socket, &ports);
     options.link.refused(&ports).or_else(of_socket)
 }
@@ -212,7 +210,7 @@ fn refused_across(options: &Rtt) -> Option<String> {
         }
         (None, Some(_)) if near_port(options).is_none() => Some(format!(
             "--across needs the port that messages leave by as well: name it with {}",
-            if options.port == Transport::Dpdk { "--vdev or --pci" } else { "--interface" }
+            if options.transport == Transport::Dpdk { "--vdev or --pci" } else { "--interface" }
         )),
         (None, Some(_)) => {
             let (_, name) = addresses.into_iter().find(|(given, _)| given.is_none())?;
@@ -226,7 +224,7 @@ fn refused_across(options: &Rtt) -> Option<String> {
 
 /// The port of this host that messages leave by.
 fn near_port(options: &Rtt) -> Option<String> {
-    if options.port == Transport::Dpdk {
+    if options.transport == Transport::Dpdk {
         let device = options.link.device.of_port();
         return device.name.map(|name| name.words().to_owned());
     }
@@ -251,21 +249,22 @@ fn outer_ports(options: &Rtt) -> Result<OuterPorts> {
 fn bed_beside_the_way(options: &Rtt) -> Option<String> {
     let bed = options.bed.as_ref()?;
     let why = format!("a Unix socket takes no network, so that nothing goes through the bed {bed}");
-    if options.port == Transport::Unix {
+    if options.transport == Transport::Unix {
         return Some(format!("{why}: leave --bed out"));
     }
-    let beside = |words: &&FlowWords| words.to.is_none() && words.port == Some(Transport::Unix);
+    let beside =
+        |words: &&FlowWords| words.to.is_none() && words.transport == Some(Transport::Unix);
     let flow = options.flows.iter().find(beside)?;
     Some(format!("{why}: leave the flow {} out, or --bed", flow.name))
 }
 
 /// Bits are counted of frames, and a Unix socket sends none.
 fn bits_without_frames(options: &Rtt) -> Option<String> {
-    let first = (options.rate, options.port);
+    let first = (options.rate, options.transport);
     let beside = options
         .flows
         .iter()
-        .map(|words| (words.rate.or(options.rate), words.port.unwrap_or(options.port)));
+        .map(|words| (words.rate.or(options.rate), words.transport.unwrap_or(options.transport)));
     let refused = |(rate, port): (Option<Rate>, Transport)| {
         matches!(rate, Some(Rate::Bits(..))) && port == Transport::Unix
     };
@@ -308,19 +307,19 @@ fn tag_bytes(transport: Transport, options: &Rtt) -> usize {
 
 /// The flow that the question is about.
 fn first(options: &Rtt) -> Result<FlowRequest> {
-    let cpu = client_cpu(options)?;
+    let cpu = one_cpu(options.cpus.as_deref(), "a client runs on one")?;
     let (target, resolved_in) = target(options, cpu)?;
     let Ready { arrivals, replayed } = options.arrivals.ready()?;
     let rate = options.rate.unwrap_or(USUAL_RATE);
-    let tagged = options.size + tag_bytes(options.port, options);
-    let per_second = per_second(rate, options.port, &target, tagged)?;
+    let tagged = options.size + tag_bytes(options.transport, options);
+    let per_second = per_second(rate, options.transport, &target, tagged)?;
     Ok(FlowRequest {
         name: if options.across.is_asked() { THERE } else { RTT }.to_owned(),
         cpu,
-        fifo: options.fifo,
+        fifo: options.sched.fifo(),
         target,
         direction: Direction::There,
-        transport: options.port,
+        transport: options.transport,
         protocol: options.protocol,
         wait: options.wait,
         bytes: options.size,
@@ -335,16 +334,16 @@ fn first(options: &Rtt) -> Result<FlowRequest> {
 
 /// One more flow beside those.
 fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<FlowRequest> {
-    let (cpu, shared) = seat(words.cpu, flows);
-    let transport = words.port.unwrap_or(options.port);
+    let (cpu, shared) = seat(words.cpus, flows);
+    let transport = words.transport.unwrap_or(options.transport);
     let (target, resolved_in) = match (&words.to, &options.target) {
         (Some(to), _) | (None, Some(to)) => {
             let (place, took) = place(transport, to)?;
             (Target::At(place), took)
         }
         (None, None) => {
-            let (other, _) = match words.other_cpu {
-                Some(cpu) => (CpuId(cpu), false),
+            let (other, _) = match words.reflector_cpus {
+                Some(cpu) => (cpu, false),
                 // What reflects sleeps where nothing comes: the first flow's other end need not be
                 // alone on its CPU for that.
                 None => (flows[0].target.cpu().unwrap_or(cpu), true),
@@ -356,13 +355,13 @@ fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<Flo
     let usual = AskedArrivals::Pattern(Arrivals::Constant);
     let Ready { arrivals, replayed } = words.arrivals.as_ref().unwrap_or(&usual).ready()?;
     let rate = words.rate.or(options.rate).unwrap_or(USUAL_RATE);
-    let asleep = shared || words.other_cpu.is_none() && options.target.is_none();
+    let asleep = shared || words.reflector_cpus.is_none() && options.target.is_none();
     let usual = if asleep { Wait::Block } else { options.wait };
     let per_second = per_second(rate, transport, &target, bytes + tag_bytes(transport, options))?;
     Ok(FlowRequest {
         name: words.name.clone(),
         cpu,
-        fifo: words.fifo,
+        fifo: words.sched.fifo(),
         target,
         direction: if words.back { Direction::Back } else { Direction::There },
         transport,
@@ -380,11 +379,11 @@ fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<Flo
 
 /// The CPU asked for, or one that no flow uses, or that of the first flow's other end; true when
 /// others use it, too.
-fn seat(asked: Option<u32>, flows: &[FlowRequest]) -> (CpuId, bool) {
+fn seat(asked: Option<CpuId>, flows: &[FlowRequest]) -> (CpuId, bool) {
     let taken =
         |cpu: CpuId| flows.iter().any(|flow| flow.cpu == cpu || flow.target.cpu() == Some(cpu));
     if let Some(cpu) = asked {
-        return (CpuId(cpu), taken(CpuId(cpu)));
+        return (cpu, taken(cpu));
     }
     match affinity::get().into_iter().rev().find(|cpu| !taken(*cpu)) {
         Some(cpu) => (cpu, false),
@@ -392,28 +391,16 @@ fn seat(asked: Option<u32>, flows: &[FlowRequest]) -> (CpuId, bool) {
     }
 }
 
-fn client_cpu(options: &Rtt) -> Result<CpuId> {
-    let cpus: Vec<CpuId> = match options.cpus.as_deref() {
-        Some(words) => measured(Some(words))?,
-        None => affinity::get().into_iter().rev().take(1).collect(),
-    };
-    let [cpu] = cpus.as_slice() else {
-        let told = format!("--cpus names {} CPUs, and a client runs on one: name one", cpus.len());
-        return Err(Refused::because(told));
-    };
-    Ok(*cpu)
-}
-
 fn target(options: &Rtt, client: CpuId) -> Result<(Target, Option<Nanos>)> {
     if options.across.is_asked() {
         return Ok((Target::Across(outer_ports(options)?), None));
     }
     if let Some(words) = &options.target {
-        let (place, took) = place(options.port, words)?;
+        let (place, took) = place(options.transport, words)?;
         return Ok((Target::At(place), took));
     }
     let another = || affinity::get().into_iter().find(|cpu| *cpu != client);
-    let cpu = options.other_cpu.map(CpuId).or_else(another).unwrap_or(client);
+    let cpu = options.reflector_cpus.or_else(another).unwrap_or(client);
     Ok((Target::Own { cpu, bed: bed(options.bed.as_deref())? }, None))
 }
 

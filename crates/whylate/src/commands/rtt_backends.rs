@@ -5,7 +5,7 @@ use whylate_model::Nanos;
 use whylate_record::rtt::backends::{Comparison, record};
 use whylate_record::rtt::{FlowRequest, Request};
 
-use super::rtt::{HEARTBEAT, request};
+use super::rtt::request;
 use super::{Beginning, Exit, begin, conclude};
 use crate::cli::{BackendList, Rtt};
 use crate::out::say;
@@ -17,15 +17,15 @@ pub(super) fn run(options: &Rtt, list: &BackendList, stopping: &Stopping) -> Res
     let comparison = match comparison(options, list)? {
         Ok(comparison) => comparison,
         Err(refusal) => {
-            say!("whylate rtt: {refusal}");
+            say!("error: {refusal}");
             return Ok(Exit::Usage);
         }
     };
     if let Err(error) = comparison.check() {
-        say!("whylate rtt: {error}");
+        say!("error: {error}");
         return Ok(Exit::Usage);
     }
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..comparison.request };
     let comparison = Comparison { request, ..comparison };

@@ -1,22 +1,19 @@
 //! `whylate switch-cost`.
 
 use anyhow::Result;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::Nanos;
 use whylate_record::RecordError;
 use whylate_record::switch_cost::{Indirect, Request, record};
-use whylate_sys::affinity;
 
-use super::gaps::{housekeeping, measured};
+use super::gaps::{housekeeping, one_cpu};
 use super::switch_runner::WORDS;
-use super::{Beginning, Exit, Refused, begin, conclude};
+use super::{Beginning, Exit, begin, conclude};
 use crate::cli::SwitchCost;
 use crate::out::say;
 use crate::parse::Turn;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long each kind of switch is measured.
 const ROW: Nanos = Nanos(4 * Nanos::SECOND.0);
 const QUICK_ROW: Nanos = Nanos(Nanos::SECOND.0);
@@ -28,14 +25,14 @@ const QUICK_TRIALS: u32 = 15;
 
 pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let request = request(options)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
     let recorded = match record(&request, directory, &stopping.stop, &mut progress) {
         Ok(recorded) => recorded,
         Err(error @ (RecordError::WorkingSet { .. } | RecordError::TrialTooLong { .. })) => {
-            say!("whylate switch-cost: {error}");
+            say!("error: {error}");
             return Ok(Exit::CouldNotMeasure);
         }
         Err(error) => return Err(error.into()),
@@ -45,16 +42,7 @@ pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
 }
 
 fn request(options: &SwitchCost) -> Result<Request> {
-    let cpus: Vec<CpuId> = match options.cpus.as_deref() {
-        Some(words) => measured(Some(words))?,
-        None => affinity::get().into_iter().rev().take(1).collect(),
-    };
-    let [cpu] = cpus.as_slice() else {
-        return Err(Refused::because(format!(
-            "--cpus names {} CPUs, and switches are of one: name one",
-            cpus.len()
-        )));
-    };
+    let cpu = one_cpu(options.cpus.as_deref(), "switches are of one")?;
     let quick = options.common.quick;
     let row = options.duration.unwrap_or(if quick { QUICK_ROW } else { ROW });
     let lengths = if quick { QUICK_TRIAL } else { TRIAL };
@@ -69,10 +57,10 @@ fn request(options: &SwitchCost) -> Result<Request> {
             Turn::Kernel => None,
         },
         trials: if quick { options.trials.min(QUICK_TRIALS) } else { options.trials },
-        length: options.trial.unwrap_or(trial),
+        length: options.trial_time.unwrap_or(trial),
     };
     Ok(Request {
-        cpu: *cpu,
+        cpu,
         direct: (!options.indirect).then_some(row),
         indirect: (!options.direct).then_some(indirect),
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,

@@ -19,8 +19,6 @@ use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// How long a set runs that does not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Passes of rt-app tasks kept for their logs: 48 MB.
@@ -42,20 +40,20 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let Asked { file: set, tables_in, notes, cpus } = match asked(options) {
         Ok(asked) => asked,
         Err(error) => {
-            say!("whylate threads: {error:#}");
+            say!("error: {error:#}");
             return Ok(Exit::Usage);
         }
     };
     if let Some(error) = not_here(&cpus)? {
-        say!("whylate threads: {error}");
+        say!("error: {error}");
         return Ok(Exit::CouldNotMeasure);
     }
     tell(&notes);
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let of_file = set.seed;
     let request = request(options, set, tables_in)?;
-    if let Some(exit) = not_understood(&request, "threads") {
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
@@ -71,8 +69,8 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
         say!("Logs in rt-app's columns: {logs}, in {}", folder.display());
     }
     let mut exit = concluded?;
-    if options.validate && set.recorded.run.validation.is_none() {
-        say!("--validate: there was no kernel trace to hold the rules against");
+    if options.require_trace && set.recorded.run.validation.is_none() {
+        say!("--require-trace: there was no kernel trace to check inferred causes against");
         exit = Exit::CouldNotMeasure;
     }
     if let Some(miss) = options.suggest_reservation {
@@ -82,9 +80,9 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
 }
 
 /// Says what is wrong with the words of a set, before anything is touched.
-pub(super) fn not_understood(request: &Request, command: &str) -> Option<Exit> {
+pub(super) fn not_understood(request: &Request) -> Option<Exit> {
     let error = whylate_record::set::check(request).err()?;
-    say!("whylate {command}: {error}");
+    say!("error: {error}");
     Some(if matches!(error, RecordError::Word(_)) { Exit::Usage } else { Exit::CouldNotMeasure })
 }
 
@@ -174,6 +172,7 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         tables_in,
         cpus,
         duration,
+        warmup: options.warmup,
         threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
         lock_memory: !options.no_mlock,

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use whylate_gap::Threshold;
-use whylate_model::Nanos;
 use whylate_record::set::{Request, record};
 use whylate_record::{storage, wake};
 
@@ -14,8 +13,6 @@ use crate::out::say;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
-/// Time between two lines of progress where no terminal shows a bar.
-const HEARTBEAT: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Wake-ups that rule R5 looks at one by one: 48 MB. All are in the histograms.
 const MOST_LATENCIES: u64 = 2_000_000;
 
@@ -24,19 +21,19 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
         timers: options.timers.clone(),
         cpus: measured(options.cpus.as_deref())?,
         period: options.period,
-        priority: options.priority.clone(),
+        priority: options.sched.clone(),
     };
     let probes = match wake::probes(&wanted) {
         Ok(probes) => probes,
         Err(error) => {
-            say!("whylate wake: {}", error.reason);
+            say!("error: {}", error.reason);
             return Ok(Exit::Usage);
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let request = request(options, &wanted, &probes)?;
-    if let Some(exit) = not_understood(&request, "wake") {
+    if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
     for note in &probes.notes {
@@ -57,6 +54,7 @@ fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Resu
         tables_in: None,
         cpus: wanted.cpus.clone(),
         duration,
+        warmup: options.warmup,
         threshold: options.threshold.map_or(Threshold::Automatic, Threshold::Fixed),
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
         lock_memory: !options.no_mlock,

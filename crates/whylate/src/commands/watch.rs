@@ -4,7 +4,6 @@ use anyhow::Result;
 use whylate_record::watch::{Request, find, record};
 
 use super::gaps::housekeeping;
-use super::rtt::HEARTBEAT;
 use super::{Beginning, Exit, begin, conclude};
 use crate::cli::{Common, Watch};
 use crate::out::say;
@@ -16,12 +15,12 @@ pub(super) fn run(options: &Watch) -> Result<Exit> {
     let whom = match find(options.whom) {
         Ok(whom) => whom,
         Err(refusal) => {
-            say!("whylate watch: {refusal}");
+            say!("error: {refusal}");
             return Ok(Exit::CouldNotMeasure);
         }
     };
     let common = common(options);
-    let mut progress = Shown::new(HEARTBEAT);
+    let mut progress = Shown::usual();
     let Beginning { seed, directory, path } = begin(&common, &mut progress)?;
     let request = Request {
         whom,

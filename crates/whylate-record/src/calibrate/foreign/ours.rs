@@ -47,8 +47,8 @@ pub(super) fn words(of: &Calibrating<'_>, bed: &Bed, cpus: &[CpuId]) -> String {
     let warmup = request.warmup.min(LONGEST_WARMUP).0;
     let (name, bytes, seed, idle) = (bed.name(), site.bytes, site.seed, site.idle());
     format!(
-        "rtt --bed {name} --port udp --wait block --arrivals closed --size {bytes} --duration {duration}ns \
-         --warmup {warmup}ns --cpus {cpu} --other-cpu {other} --seed {seed} --no-trace{idle}"
+        "rtt --bed {name} --transport udp --wait block --arrivals closed --size {bytes} --duration {duration}ns \
+         --warmup {warmup}ns --cpus {cpu} --reflector-cpus {other} --seed {seed} --no-trace{idle}"
     )
 }
 

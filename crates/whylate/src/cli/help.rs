@@ -1,0 +1,327 @@
+//! What `-h` prints: one screen of 24 lines and 80 columns, prompt included, from the same text as `--help`.
+//!
+//! A command's own options come first, in the order in which they are declared, with a line for each as far as
+//! the screen goes; the names of the rest follow, and those of the common options last. `--help` is clap's, in
+//! groups. The program itself has one page for both.
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command, CommandFactory};
+
+use super::Cli;
+
+/// Columns of every help.
+pub(crate) const COLUMNS: usize = 80;
+/// Lines of a screen without that of the prompt.
+pub(crate) const LINES: usize = 23;
+/// Heading of what all commands have, in `--help`.
+pub(crate) const COMMON: &str = "Common options";
+/// Where the text of a row begins at most.
+const WIDEST_NAME: usize = 26;
+const INDENT: usize = 2;
+const ALSO: &str = "Also: ";
+
+/// What `whylate -h` and `whylate --help` print.
+const PROGRAM: &str = "\
+Find out how long your threads, timers and packets are delayed, and by what.
+
+Usage: whylate [COMMAND] [OPTIONS]     without a command: one-minute check-up
+
+Measure:
+  gaps         OS noise: CPU time that a busy thread loses, by cause
+  wake         timer wake-up latency, by cause
+  rtt          request response time at a fixed rate
+  reflect      the server end for rtt
+  watch        where the requests of any server spend their time
+  switch-cost  cost of a context switch
+Real-time tasks:
+  threads      run a task set, report deadline misses and why
+  rta          response-time analysis of a task set
+  hourglass, paper        repeat Hourglass 0.5 (2002), or a paper's experiments
+Network devices:
+  device, forward, delay  measure a device; forward or delay its frames
+  calibrate               how close each backend is to the truth
+Prepare and view:
+  doctor, lab             settings that distort measurements; a test network
+  report, compare, merge  recorded runs
+  completions, man        for a shell, and for man
+Options: --cpus --out --format --percentiles --quick --seed -h --help -V
+";
+
+/// The program as it reads this command line: a word `-h` asks for one screen.
+pub(crate) fn program(asks_for_a_screen: bool) -> Command {
+    let mut program = Cli::command().max_term_width(COLUMNS).override_help(PROGRAM);
+    program.build();
+    if asks_for_a_screen { with_screens(program, true) } else { program }
+}
+
+/// Each command below this one prints a screen for its help.
+fn with_screens(command: Command, is_program: bool) -> Command {
+    let command = if is_program {
+        command
+    } else {
+        let text = screen(&command);
+        command.override_help(text)
+    };
+    let names: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    names.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |below| with_screens(below, false))
+    })
+}
+
+/// One screen about a command.
+fn screen(command: &Command) -> String {
+    let mut text = format!("{}\n\n{}\n\n", about(command), usage(command));
+    let below: Vec<&Command> =
+        command.get_subcommands().filter(|below| !below.is_hide_set()).collect();
+    if below.is_empty() {
+        text + &options(command, LINES - text_lines(&about(command), &usage(command)))
+    } else {
+        for command in below {
+            text += &row(command.get_name(), &about(command), 14);
+        }
+        text
+    }
+}
+
+/// Lines that the first sentence and the usage take, with the empty ones behind them.
+fn text_lines(about: &str, usage: &str) -> usize {
+    about.lines().count() + usage.lines().count() + 2
+}
+
+/// Rows for as many arguments and own options as there is room for, and the names of the others.
+fn options(command: &Command, room: usize) -> String {
+    let shown =
+        |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
+    let all: Vec<&Arg> = command.get_arguments().filter(shown).collect();
+    let (positional, options): (Vec<&Arg>, Vec<&Arg>) =
+        all.into_iter().partition(|arg| arg.is_positional());
+    let (common, own): (Vec<&Arg>, Vec<&Arg>) =
+        options.into_iter().partition(|arg| arg.get_help_heading() == Some(COMMON));
+    let own: Vec<&Arg> = positional.into_iter().chain(own).collect();
+    let last = listed("Common: ", &common, "  More: --help");
+    let room = room - 2;
+    let (rows, also) = (0..=own.len())
+        .rev()
+        .map(|rows| (rows, wrapped(ALSO, &own[rows..])))
+        .find(|(rows, also)| rows + also.len() <= room)
+        .unwrap_or((0, Vec::new()));
+    let column = own[..rows]
+        .iter()
+        .map(|arg| name(arg).chars().count() + INDENT + 2)
+        .max()
+        .unwrap_or(0)
+        .min(WIDEST_NAME);
+    let mut text: String =
+        own[..rows].iter().map(|arg| row(&name(arg), &said(arg), column)).collect();
+    for line in &also {
+        text += line;
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text + &last + "\n"
+}
+
+/// What an argument is for, with its default, and as much of it as fits.
+fn said(arg: &Arg) -> String {
+    let said = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
+    let values: Vec<_> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    let takes = arg.get_action().takes_values() && !arg.is_hide_default_value_set();
+    if values.is_empty() || !takes { said } else { format!("{said} [{}]", values.join(",")) }
+}
+
+/// A name and what it is for, on one line.
+fn row(name: &str, said: &str, column: usize) -> String {
+    let gap = column.saturating_sub(INDENT + name.chars().count()).max(2);
+    let room = COLUMNS - INDENT - name.chars().count() - gap;
+    format!("{:INDENT$}{name}{:gap$}{}\n", "", "", cut(said, room))
+}
+
+/// The text, or as many of its clauses as fit, without the default in brackets at its end.
+fn cut(text: &str, room: usize) -> &str {
+    let fits = |end: &usize| text[..*end].chars().count() <= room;
+    if fits(&text.len()) {
+        return text;
+    }
+    let text = &text[..text.find(" [").unwrap_or(text.len())];
+    if fits(&text.len()) {
+        return text;
+    }
+    let longest = |ends: &[&str]| {
+        let ends = ends.iter().flat_map(|end| text.match_indices(end).map(|(at, _)| at));
+        ends.filter(fits).max()
+    };
+    let end = longest(&["; ", " (", ": ", ". "]).or_else(|| longest(&[", "]));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Names on one line, as many as fit, with something behind them.
+fn listed(head: &str, args: &[&Arg], behind: &str) -> String {
+    let mut line = head.to_owned();
+    for name in args.iter().map(|arg| short_name(arg)) {
+        if line.len() + name.len() + 1 + behind.len() > COLUMNS {
+            break;
+        }
+        line += &name;
+        line.push(' ');
+    }
+    if args.is_empty() {
+        behind.trim_start().to_owned()
+    } else {
+        line.trim_end().to_owned() + behind
+    }
+}
+
+/// Names on as many lines as they need.
+fn wrapped(head: &str, args: &[&Arg]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for name in args.iter().map(|arg| short_name(arg)) {
+        if line.is_empty() {
+            line = if lines.is_empty() { head.to_owned() } else { " ".repeat(head.len()) };
+        } else if line.len() + 1 + name.len() > COLUMNS {
+            lines.push(std::mem::replace(&mut line, " ".repeat(head.len())));
+        } else {
+            line.push(' ');
+        }
+        line += &name;
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// As an option is written, without what it takes.
+fn short_name(arg: &Arg) -> String {
+    match (arg.get_short(), arg.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}/--{long}"),
+        (None, Some(long)) => format!("--{long}"),
+        (Some(short), None) => format!("-{short}"),
+        (None, None) => name(arg),
+    }
+}
+
+/// As an argument is written, with what it takes.
+fn name(arg: &Arg) -> String {
+    let values: Vec<&str> =
+        arg.get_value_names().into_iter().flatten().map(|name| name.as_str()).collect();
+    let values = values.join(" ");
+    if arg.is_positional() {
+        return values;
+    }
+    let takes = arg.get_action().takes_values();
+    let values = if takes && !values.is_empty() { format!(" {values}") } else { String::new() };
+    short_name(arg) + &values
+}
+
+/// The first sentence about a command.
+fn about(command: &Command) -> String {
+    let about = command.get_about().map(StyledStr::to_string).unwrap_or_default();
+    cut(&about, COLUMNS).to_owned()
+}
+
+/// How a command is written, with the first of its examples that has room.
+fn usage(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let long = command.get_long_about().map(StyledStr::to_string).unwrap_or_default();
+    let examples = long.split("\n\n").filter_map(|said| said.strip_prefix("Example: "));
+    let mut lines = examples.flat_map(|example| {
+        let example = example.replace('\n', " ");
+        [format!("{usage}     e.g. {example}"), format!("{usage}\n e.g. {example}")]
+    });
+    let fits = |text: &String| text.lines().all(|line| line.chars().count() <= COLUMNS);
+    lines.find(fits).unwrap_or(usage.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    /// Every command that is shown, with its words.
+    fn commands() -> Vec<(String, Command)> {
+        fn below(words: &str, command: &Command, found: &mut Vec<(String, Command)>) {
+            for command in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+                let words = format!("{words} {}", command.get_name()).trim().to_owned();
+                below(&words, command, found);
+                found.push((words, command.clone()));
+            }
+        }
+        let mut found = Vec::new();
+        below("", &program(false), &mut found);
+        found
+    }
+
+    fn help(words: &str, flag: &str) -> String {
+        let words = words.split(' ').filter(|word| !word.is_empty());
+        let all: Vec<&str> = ["whylate"].into_iter().chain(words).chain([flag]).collect();
+        program(flag == "-h").try_get_matches_from(all).unwrap_err().render().to_string()
+    }
+
+    fn fits(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| line.chars().count() > COLUMNS).collect()
+    }
+
+    #[test]
+    fn a_screen_has_at_most_24_lines_of_80_columns_with_the_prompt() {
+        let mut wide = Vec::new();
+        for (words, command) in commands() {
+            let screen = help(&words, "-h");
+            assert!(screen.lines().count() <= LINES, "{words}:\n{screen}");
+            wide.extend(fits(&screen).into_iter().map(|line| format!("{words}: {line}")));
+            let common = command.get_arguments().any(|arg| arg.get_help_heading() == Some(COMMON));
+            let last = screen.lines().last().unwrap();
+            assert_eq!(last.starts_with("Common: "), common, "{words}:\n{screen}");
+        }
+        assert!(wide.is_empty(), "{}", wide.join("\n"));
+    }
+
+    #[test]
+    fn screens_read_as_recorded() {
+        for (words, _) in commands() {
+            insta::assert_snapshot!(words.replace(' ', "-"), help(&words, "-h"));
+        }
+    }
+
+    #[test]
+    fn the_long_help_has_80_columns_and_common_options_last() {
+        for (words, _) in commands() {
+            let long = help(&words, "--help");
+            assert_eq!(fits(&long), [] as [&str; 0], "{words}");
+            let headings: Vec<&str> =
+                long.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+            let common = headings.iter().position(|heading| heading.starts_with(COMMON));
+            if let Some(at) = common {
+                assert_eq!(at + 1, headings.len(), "{words}: {headings:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_names_every_command_on_one_screen() {
+        for flag in ["-h", "--help"] {
+            let text = help("", flag);
+            assert!(text.lines().count() <= LINES && fits(&text).is_empty(), "{text}");
+            for (words, _) in commands().iter().filter(|(words, _)| !words.contains(' ')) {
+                let named = text.split(|c: char| c != '-' && !c.is_alphanumeric());
+                assert!(named.clone().any(|word| word == words), "{words} is not in\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_read_as_before() {
+        for words in ["gaps --duration 3s", "rtt --rate 1kpps", "hourglass -n 1 -t 0 -w CPU"] {
+            let all = || ["whylate"].into_iter().chain(words.split(' '));
+            let read = program(false).try_get_matches_from(all()).unwrap();
+            let read: Cli = clap::FromArgMatches::from_arg_matches(&read).unwrap();
+            let plain = Cli::try_parse_from(all()).unwrap();
+            assert_eq!(format!("{read:?}"), format!("{plain:?}"));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! How the end of a command that failed is told: `error: ` with what is wrong, and where some command goes on
+//! from there, `  try: ` with it on a line of its own. Lines that a terminal would wrap are not broken: they are
+//! copied.
+
+use std::io::ErrorKind as IoKind;
+
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use whylate_model::ModelError;
+use whylate_net::NetError;
+
+use crate::cli::Cli;
+use crate::commands::Refused;
+use crate::out::say;
+
+/// Lists the runs below the current directory.
+const RUNS: &str = "ls -d whylate-*";
+
+/// Tells an error of a command.
+pub(crate) fn tell(error: &anyhow::Error) {
+    say!("error: {}", told(error));
+    if let Some(next) = next(error) {
+        say!("  try: {next}");
+    }
+}
+
+/// Tells why words are not understood.
+pub(crate) fn tell_of_words(error: &clap::Error) {
+    let wrong = match below_zero(error) {
+        Some(number) => format!(
+            "`{number}` is no value of any option: times, rates and counts are above zero, as in \
+             --duration 60s, --rate 10kpps"
+        ),
+        None => in_one_line(&error.render().to_string()),
+    };
+    say!("error: {wrong}\n  try: whylate {}-h", of_command());
+}
+
+/// The command that this command line asks for, and a space behind it; none for the check-up.
+pub(crate) fn of_command() -> String {
+    let program = Cli::command();
+    let known = |word: &String| program.find_subcommand(word).is_some_and(|of| !of.is_hide_set());
+    let words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    words.into_iter().find(known).map_or_else(String::new, |name| name + " ")
+}
+
+/// What clap says, without its usage and its pointer to the help.
+fn in_one_line(rendered: &str) -> String {
+    let told = rendered.strip_prefix("error: ").unwrap_or(rendered);
+    let said = told.split("\n\n").filter(|said| {
+        let said = said.trim_start();
+        !said.starts_with("Usage:") && !said.starts_with("For more information")
+    });
+    let line = |said: &str| said.split_whitespace().collect::<Vec<_>>().join(" ");
+    said.map(line).filter(|said| !said.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// A number below zero where an option was looked for: that is what its dash says.
+fn below_zero(told: &clap::Error) -> Option<String> {
+    let given = match told.get(ContextKind::InvalidArg)? {
+        ContextValue::String(given) if told.kind() == ErrorKind::UnknownArgument => given,
+        _ => return None,
+    };
+    let digits = given.strip_prefix('-')?;
+    digits.starts_with(|first: char| first.is_ascii_digit() || first == '.').then(|| given.clone())
+}
+
+/// The command that goes on from an error, where there is one.
+fn next(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(refused) = cause.downcast_ref::<Refused>() {
+            return refused.next.clone();
+        }
+        match cause.downcast_ref::<NetError>() {
+            Some(NetError::NoBed(name)) => return Some(format!("whylate lab up --name {name}")),
+            Some(_) | None => {}
+        }
+        match cause.downcast_ref::<ModelError>()? {
+            ModelError::NoRun { .. } => Some(RUNS.to_owned()),
+            ModelError::Read { why, .. } if why.kind() == IoKind::NotFound => Some(RUNS.to_owned()),
+            _ => None,
+        }
+    })
+}
+
+/// An error and its causes, without those that the error has told already.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
+        match (told.is_empty(), told.contains(&cause)) {
+            (true, _) => cause,
+            (_, true) => told,
+            (_, false) => format!("{told}: {cause}"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn each_cause_is_told_once() {
+        let error = || std::io::Error::other("no such file");
+        let wrapped = |what: &'static str| Err::<(), _>(error()).context(what).unwrap_err();
+        let plain = wrapped("cannot read the run");
+        assert_eq!(told(&plain), "cannot read the run: no such file");
+        let twice = wrapped("cannot look at /x: no such file; name another");
+        assert_eq!(told(&twice), "cannot look at /x: no such file; name another");
+    }
+
+    #[test]
+    fn what_clap_says_becomes_one_line() {
+        let of = |words: &str| {
+            let words = ["whylate"].into_iter().chain(words.split(' '));
+            in_one_line(&Cli::try_parse_from(words).unwrap_err().to_string())
+        };
+        for (words, line) in [
+            (
+                "gaps --durat 1s",
+                "unexpected argument '--durat' found; tip: a similar argument exists: '--duration'",
+            ),
+            ("report", "the following required arguments were not provided: <RUN>"),
+            (
+                "gaps --format xml",
+                "invalid value 'xml' for '--format <FORMAT>' [possible values: text, json]",
+            ),
+            (
+                "switch-cost --trials 1",
+                "invalid value '1' for '--trials <N>': 1 is not in 2..=1000",
+            ),
+        ] {
+            assert_eq!(of(words), line, "{words}");
+        }
+    }
+}

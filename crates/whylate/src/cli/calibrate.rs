@@ -138,6 +138,9 @@ pub(crate) struct Calibrate {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999
     #[arg(long, value_name = "LIST")]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Print the whole report, not its first screen
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -25,6 +25,9 @@ pub(crate) struct Report {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST", conflicts_with = "html")]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Print the whole report, not its first screen
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Draw which thread had the CPU when, from FROM to TO after the start of the run, such as
     /// 1s..1.5s [default: around the first missed deadline, or the start]
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]

@@ -36,7 +36,8 @@ fn a_kept_run_of_each_kind_says_what_it_said() {
 }
 
 /// Kinds that have a first screen; what it says of each kept run is pinned beside the code that writes it.
-const WITH_A_FIRST_SCREEN: [&str; 1] = ["gaps"];
+const WITH_A_FIRST_SCREEN: [&str; 8] =
+    ["checkup", "gaps", "merge", "rta", "rtt", "switch-cost", "threads", "wake"];
 
 #[test]
 fn a_kept_run_is_shown_as_its_first_screen_unless_all_of_it_is_asked_for() {
@@ -54,7 +55,8 @@ fn a_kept_run_is_shown_as_its_first_screen_unless_all_of_it_is_asked_for() {
         }
         // A path has a line of its own where it does not fit, and what the user typed is a line.
         let lines = first.lines().count();
-        assert!(first.starts_with("Recorded 2026-11-") && lines < 24, "{lines}: {first}");
+        let begin = if kind == "merge" { "Merged by: " } else { "Recorded 2026-11-" };
+        assert!(first.starts_with(begin) && lines < 24, "{lines}: {first}");
         assert!(first.contains("\nTrust: ") && first.contains(" --full"), "{first}");
         assert!(said(&[], "C").is_ascii() && !first.is_ascii(), "{first}");
     }

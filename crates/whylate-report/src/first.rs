@@ -11,10 +11,18 @@ use whylate_model::trust::Trust;
 use crate::doc::Table;
 use crate::terminal::Style;
 
+mod checkup;
 mod gaps;
 mod layout;
+mod merge;
+mod rta;
+mod rtt;
+mod series;
+mod switch_cost;
 mod taken;
+mod threads;
 mod trusted;
+mod wake;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +35,9 @@ pub struct Place<'a> {
     /// It was recorded before and is shown again.
     pub again: bool,
 }
+
+/// Stands for the directory in a command that a screen names.
+const DIRECTORY: &str = "{directory}";
 
 /// A first screen before it is written.
 #[derive(Debug, Clone, Default)]
@@ -55,24 +66,35 @@ pub fn first_screen(run: &Run, place: Place, style: Style) -> Option<String> {
     Some(layout::write(&screen, style))
 }
 
+/// Which run is of a kind, and what such a run says first.
+type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
+
+/// Kinds of runs that have a first screen; a run is of one of them at most.
+const KINDS: [Kind; 8] = [
+    (gaps::is_it, |run, _| gaps::screen(run)),
+    (wake::is_it, wake::screen),
+    (checkup::is_it, checkup::screen),
+    (rtt::is_it, rtt::screen),
+    (threads::is_it, |run, _| threads::screen(run)),
+    (rta::is_it, |run, _| rta::screen(run)),
+    (switch_cost::is_it, |run, _| switch_cost::screen(run)),
+    (merge::is_it, |run, _| merge::screen(run)),
+];
+
 /// What there is to say first.
 fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
-    let _ = style;
-    let mut screen = if gaps::is_it(run) { gaps::screen(run) } else { return None };
+    let (_, screen) = KINDS.iter().find(|(is_it, _)| is_it(run))?;
+    let mut screen = screen(run, style);
     if let Verdict::LimitExceeded { what } = &run.verdict {
         screen.notes.push(format!("Limit exceeded: {what}."));
     }
     screen.recorded = place.again.then(|| recorded(run)).flatten();
     screen.trust = Some(Trust::of(run));
     screen.advice = trusted::advice(run);
-    screen.more.insert(0, whole(place.directory));
+    let path = for_a_shell(&place.directory.display().to_string());
+    screen.more.iter_mut().for_each(|command| *command = command.replace(DIRECTORY, &path));
+    screen.more.insert(0, format!("whylate report {path} --full, or open {path}/report.html"));
     Some(screen)
-}
-
-/// Where the whole report is.
-fn whole(directory: &Path) -> String {
-    let path = for_a_shell(&directory.display().to_string());
-    format!("whylate report {path} --full, or open {path}/report.html")
 }
 
 /// When and by which command a run was recorded; a run of which neither is known says nothing.
@@ -87,10 +109,11 @@ fn recorded(run: &Run) -> Option<String> {
     let program = words.next().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
     let words = program.into_iter().chain(words.map(|word| for_a_shell(word)));
     let command = words.collect::<Vec<_>>().join(" ");
+    let made = if run.is_merged() { "Merged" } else { "Recorded" };
     match (date, command.as_str()) {
         (None, "") => None,
-        (date, "") => Some(format!("Recorded{}", date.unwrap_or_default())),
-        (date, command) => Some(format!("Recorded{} by: {command}", date.unwrap_or_default())),
+        (date, "") => Some(format!("{made}{}", date.unwrap_or_default())),
+        (date, command) => Some(format!("{made}{} by: {command}", date.unwrap_or_default())),
     }
 }
 

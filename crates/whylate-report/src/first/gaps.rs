@@ -63,9 +63,8 @@ pub(super) fn answer(run: &Run, gaps: &GapSummary) -> String {
         );
     };
     let share = lost(gaps);
-    let ends = gaps
-        .lost_share_interval
-        .map_or(String::new(), |_| format!(" (95% CI {})", share.ends().said()));
+    let ends = gaps.lost_share_interval.filter(|_| !run.is_merged());
+    let ends = ends.map_or(String::new(), |_| format!(" (95% CI {})", share.ends().said()));
     format!(
         "{who} lost {} of its time{ends}; the longest stall was {}.",
         share.said(),
@@ -119,7 +118,7 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
     sorted.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
     let stall = |gaps: &&&GapSummary| longest(run, gaps);
     let stalled =
-        sorted.iter().max_by_key(stall).and_then(|gaps| Some((gaps, longest(run, gaps)?)));
+        sorted.iter().rev().max_by_key(stall).and_then(|gaps| Some((gaps, longest(run, gaps)?)));
     let mut answer = Vec::new();
     match (sorted.first(), stalled) {
         (Some(worst), Some((gaps, longest))) => {
@@ -158,8 +157,8 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
 /// What tells more of why.
 pub(super) fn next(run: &Run, cpus: &[CpuId]) -> String {
     if run.evidence.trace.is_none() && run.causes.iter().any(|total| total.lost_ns > 0.0) {
-        "sudo whylate gaps names the tasks and interrupts".to_owned()
+        "sudo whylate gaps  names the tasks and interrupts".to_owned()
     } else {
-        format!("whylate doctor --cpus {} lists settings that cause stalls", CpuList(cpus))
+        format!("whylate doctor --cpus {}  lists settings that cause stalls", CpuList(cpus))
     }
 }

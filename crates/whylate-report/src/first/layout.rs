@@ -20,16 +20,20 @@ const LINES: usize = 23;
 const COLUMNS: usize = 80;
 /// Lines of the answer, of all tables with what stands between them, of the notes, and of the trust.
 const ANSWER: usize = 2;
-const TABLES: usize = 12;
-const NOTES: usize = 2;
+const TABLES: usize = 14;
+const NOTES: usize = 3;
 const TRUST: usize = 3;
 /// Letters of a name in the first column of a table, or in any other.
 const LABEL: usize = 30;
 const WORDS: usize = 24;
+/// Columns that a name leaves for a number beside it.
+const COLUMN: usize = 12;
 /// Between two columns.
 const APART: usize = 2;
-/// Stands for the unit of a table's times in its head.
-const UNIT: &str = "{unit}";
+/// Units that stay with their numbers.
+const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
+/// Stands between a number and its unit until lines are broken: nobody's letter.
+const JOINT: char = '\u{e000}';
 /// Where a text was cut.
 const CUT: &str = "...";
 
@@ -95,10 +99,11 @@ pub(super) struct Fitting {
 }
 
 impl Fitting {
-    /// Lines of a text, each but the first of which is indented.
+    /// Lines of a text, each but the first of which is indented; a number stays with its unit.
     pub(super) fn wrapped(&self, text: &str, first: &str) -> Vec<String> {
         let rest = " ".repeat(first.chars().count());
-        wrap(&self.letters.write(text), first, &rest, self.width)
+        let lines = wrap(&joined(&self.letters.write(text)), first, &rest, self.width);
+        lines.into_iter().map(|line| line.replace(JOINT, " ")).collect()
     }
 
     /// No more than so many lines; what is cut says so.
@@ -133,6 +138,10 @@ impl Fitting {
         for (at, command) in commands.iter().enumerate() {
             let first = if at == 0 { "More:  " } else { "       " };
             let command = Printable(command).to_string();
+            // One that names a directory has no line of its own for it, but for the first.
+            if at > 0 && first.len() + command.chars().count() > self.width.max(COLUMNS) {
+                continue;
+            }
             let fits = first.len() + command.chars().count() <= self.width;
             let (begin, end) = command.split_once(", or ").unwrap_or((&command, ""));
             lines.push(self.letters.write(&if fits || end.is_empty() {
@@ -194,11 +203,10 @@ impl Fitting {
                 for (at, cell) in row.iter().enumerate().take(to).skip(from) {
                     line.push_str(&" ".repeat(APART));
                     let words = table.columns.get(at).is_some_and(|column| column.words);
-                    line.push_str(&if words {
-                        format!("{cell:<0$}", width(at))
-                    } else {
-                        format!("{cell:>0$}", width(at))
-                    });
+                    let room = " ".repeat(width(at).saturating_sub(cell.chars().count()));
+                    let (before, behind) =
+                        if words { ("", room.as_str()) } else { (room.as_str(), "") };
+                    line.extend([before, cell, behind]);
                 }
                 lines.push(line.trim_end().to_owned());
             }
@@ -213,24 +221,43 @@ impl Fitting {
     /// The head and the rows, as they are written.
     fn cells(&self, table: &Table, rows: usize) -> Vec<Vec<String>> {
         let unit = Unit::of_table(table.rows.iter().flatten());
-        let name = unit.map_or("", |unit| unit.name);
-        let heads: Vec<&str> = table.columns.iter().map(|column| column.head.as_str()).collect();
-        let is_placed = heads.iter().any(|head| head.contains(UNIT));
-        let head = heads.iter().enumerate().map(|(at, head)| {
-            let head = head.replace(UNIT, name);
-            let first = at == 0 && !is_placed && !name.is_empty();
-            let head = if first { format!("{head}, {name}") } else { head };
-            self.letters.write(&head)
+        let has_times =
+            |at: &usize| table.rows.iter().filter_map(|row| row.get(*at)).any(Cell::is_time);
+        let of_times: Vec<usize> = (0..table.columns.len()).filter(has_times).collect();
+        // What several columns have in common stands in front of them.
+        let place = if let [only] = of_times.as_slice() { *only } else { 0 };
+        let head = table.columns.iter().enumerate().map(|(at, column)| {
+            let unit =
+                unit.filter(|_| at == place).map_or(String::new(), |of| format!(", {}", of.name));
+            self.letters.write(&format!("{}{unit}", column.head))
         });
         let written = |(at, cell): (usize, &Cell)| {
             let text = Printable(&cell.in_table(unit)).to_string();
             let text = self.letters.write(&text);
-            shorter(&text, if at == 0 { LABEL.min(self.width / 2) } else { WORDS })
+            shorter(
+                &text,
+                if at == 0 { LABEL.min(self.width.saturating_sub(COLUMN)) } else { WORDS },
+            )
         };
         let body =
             table.rows.iter().take(rows).map(|row| row.iter().enumerate().map(written).collect());
         std::iter::once(head.collect()).chain(body).collect()
     }
+}
+
+/// The text with a joint between each number and its unit.
+fn joined(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut joined = String::new();
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            let number = words[at - 1].ends_with(|letter: char| letter.is_ascii_digit());
+            let unit = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
+            joined.push(if number && UNITS.contains(&unit) { JOINT } else { ' ' });
+        }
+        joined.push_str(word);
+    }
+    joined
 }
 
 /// A text of so many letters at most; one that was cut says so.

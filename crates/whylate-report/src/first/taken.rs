@@ -14,6 +14,8 @@ const SAID: usize = 3;
 const LEAST_SAID: f64 = 0.01;
 /// A sentence that names a cause with so much of it names no other.
 const NEARLY_ALL: f64 = 0.95;
+/// The column of stalls.
+const STALLS: usize = 4;
 /// Columns of a line, and what stands around the causes in it.
 const ROOM: usize = 79;
 
@@ -140,9 +142,16 @@ pub(super) fn by_class(run: &Run, cpu: Option<CpuId>) -> Vec<Taken> {
         add(&mut all, taken);
     }
     all.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns));
-    if all.len() > MOST {
-        let rest = all.split_off(MOST - 1);
-        rest.into_iter().for_each(|taken| add(&mut all, Taken { class: Class::Other, ..taken }));
+    fewer(all, MOST)
+}
+
+/// The largest of them, and one row for the rest.
+pub(super) fn fewer(mut all: Vec<Taken>, most: usize) -> Vec<Taken> {
+    if all.len() > most {
+        let rest = all.split_off(most.saturating_sub(1));
+        for taken in rest {
+            add(&mut all, Taken { class: Class::Other, ..taken });
+        }
     }
     all
 }
@@ -176,6 +185,14 @@ pub(super) fn table(taken: &[Taken]) -> Table {
             own.then_some(of.longest).into(),
         ]);
     }
+    table
+}
+
+/// The same without how many stalls each made.
+pub(super) fn table_without_stalls(taken: &[Taken]) -> Table {
+    let mut table = table(taken);
+    table.columns.remove(STALLS);
+    table.rows.iter_mut().for_each(|row| drop(row.remove(STALLS)));
     table
 }
 

@@ -10,12 +10,12 @@ use crate::numbers::scale::respaced;
 const REASONS: usize = 2;
 const LABEL: &str = "Trust: ";
 
-/// What to do about each reason that a warning gave: the first sentence of its advice.
+/// What to do about each reason that a warning gave: the last sentence of its advice.
 pub(super) fn advice(run: &Run) -> Vec<(String, String)> {
     let of = |warning: &whylate_model::warning::Warning| {
         let advice = warning.advice();
-        let first = advice.split_inclusive(". ").next().unwrap_or_default();
-        (warning.to_string(), first.trim_end().to_owned())
+        let last = advice.trim_end().rsplit(". ").next().unwrap_or_default();
+        (warning.to_string(), last.to_owned())
     };
     run.warnings.iter().map(of).collect()
 }
@@ -38,11 +38,8 @@ pub(super) fn lines(
         let told: Vec<&str> =
             trust.reasons.iter().take(reasons).map(|reason| reason.what.as_str()).collect();
         let more = trust.reasons.len() - told.len();
-        let mut text = format!("{level}. {}", upper(&told.join("; ")));
-        if more > 0 {
-            text += &format!("; and {more} more: --full");
-        }
-        text.push('.');
+        let more = if more > 0 { format!("; and {more} more: --full") } else { String::new() };
+        let mut text = format!("{level}. {}{more}.", upper(&told.join("; ")));
         if let Some(advice) = advice {
             text = format!("{text} {advice}");
         }
@@ -54,8 +51,11 @@ pub(super) fn lines(
     fits.unwrap_or_else(|| fitting.cut(said(1, None), most))
 }
 
-/// The sentence with a capital letter.
+/// The sentence with a capital letter; a name before a colon stays as it is.
 pub(super) fn upper(sentence: &str) -> String {
+    if sentence.split(' ').next().is_some_and(|word| word.ends_with(':')) {
+        return sentence.to_owned();
+    }
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -98,10 +98,16 @@ impl Cell {
         Self { only_ends: true, ..self.clone() }
     }
 
+    /// Is it a time?
+    pub(crate) fn is_time(&self) -> bool {
+        self.time().is_some()
+    }
+
     fn time(&self) -> Option<f64> {
         match (&self.value, &self.interval) {
-            (Value::Time(ns) | Value::AtLeast(ns), _) => Some(*ns),
-            (_, Some((Value::Time(ns), _))) => Some(*ns),
+            (Value::Time(ns) | Value::AtLeast(ns), _) | (_, Some((Value::Time(ns), _))) => {
+                Some(*ns)
+            }
             _ => None,
         }
     }

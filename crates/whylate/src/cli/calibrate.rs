@@ -63,6 +63,7 @@ use crate::parse;
 /// Exit status: 0 done, 1 when nothing could be measured, 2 usage, 4 when the result is not
 /// trustworthy.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Calibrate {
     /// Backends, such as `udp,xdp spin` [default: all of this machine except dpdk]
     #[arg(long, value_name = "LIST", conflicts_with = "client")]

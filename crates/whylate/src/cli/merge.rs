@@ -27,6 +27,7 @@ use crate::parse;
 ///
 /// Cost: every directory is read twice; memory does not grow with their length.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Merge {
     /// Run directories, in any order
     #[arg(required = true, value_name = "DIR")]

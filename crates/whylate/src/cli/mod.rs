@@ -123,6 +123,7 @@ pub(crate) enum Command {
 
 /// Options that every measuring command has.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Common {
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
     #[arg(short = 'o', long = "output", value_name = "DIR")]

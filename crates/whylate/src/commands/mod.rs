@@ -217,10 +217,7 @@ fn print(run: &Run, traced: Option<Traced>, place: Place, form: Form) -> Result<
                 return out::print(screen);
             }
             out::print(whylate_report::render_with(run, traced, style))?;
-            match place.again {
-                true => Ok(()),
-                false => say_where(place.directory),
-            }
+            if place.again { Ok(()) } else { say_where(place.directory) }
         }
         Format::Json => {
             let text = serde_json::to_string_pretty(run).context("cannot write the run as JSON")?;

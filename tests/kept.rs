@@ -34,6 +34,33 @@ fn a_kept_run_of_each_kind_says_what_it_said() {
     }
 }
 
+/// Kinds that have a first screen; what it says of each kept run is pinned beside the code that writes it.
+const WITH_A_FIRST_SCREEN: [&str; 8] =
+    ["checkup", "gaps", "merge", "rta", "rtt", "switch-cost", "threads", "wake"];
+
+#[test]
+fn a_kept_run_is_shown_as_its_first_screen_unless_all_of_it_is_asked_for() {
+    for kind in KINDS {
+        let said = |words: &[&str], locale: &str| {
+            let mut report = program::as_used(["report"]);
+            report.arg(directory(kind)).args(words).env("LC_ALL", locale);
+            String::from_utf8(report.output().unwrap().stdout).unwrap()
+        };
+        let (first, whole) = (said(&[], "C.UTF-8"), said(&["--full"], "C.UTF-8"));
+        assert_eq!(whole, reported(kind, &[]), "{kind}");
+        if !WITH_A_FIRST_SCREEN.contains(&kind) {
+            assert_eq!(first, whole, "{kind}");
+            continue;
+        }
+        // A path has a line of its own where it does not fit, and what the user typed is a line.
+        let lines = first.lines().count();
+        let begin = if kind == "merge" { "Merged by: " } else { "Recorded 2026-11-" };
+        assert!(first.starts_with(begin) && lines < 24, "{lines}: {first}");
+        assert!(first.contains("\nTrust: ") && first.contains(" --full"), "{first}");
+        assert!(said(&[], "C").is_ascii() && !first.is_ascii(), "{first}");
+    }
+}
+
 #[test]
 fn every_kept_run_is_of_version_one_and_each_value_in_it_is_read() {
     for kind in KINDS {

@@ -3,7 +3,7 @@
 #[path = "suite.rs"]
 pub(crate) mod suite;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,8 +92,40 @@ pub(crate) fn state() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")
 }
 
-/// The program with words to run it by, and nothing of the caller's terminal and home.
+/// Commands that print a run: its first screen, unless `--full` asks for all of it.
+const PRINT_RUNS: [&str; 11] = [
+    "calibrate",
+    "device",
+    "gaps",
+    "merge",
+    "report",
+    "rta",
+    "rtt",
+    "switch-cost",
+    "threads",
+    "wake",
+    "watch",
+];
+
+/// Words of a command line with `--full` among them, where a run is printed: what tests read is the whole report.
+pub(crate) fn in_full<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
+    let first = words.first().and_then(|word| word.to_str());
+    let is_checkup = first.is_none_or(|word| word.starts_with("--"));
+    if is_checkup || first.is_some_and(|word| PRINT_RUNS.contains(&word)) {
+        words.insert(usize::from(!is_checkup), "--full".into());
+    }
+    words
+}
+
+/// The program with words to run it by, which prints whole reports, and nothing of the caller's terminal and
+/// home.
 pub(crate) fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    as_used(in_full(words))
+}
+
+/// The same with these words alone: a run is printed as its first screen.
+pub(crate) fn as_used<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(path());
     command.args(words).env("NO_COLOR", "1").env("XDG_STATE_HOME", state()).stdin(Stdio::null());
     command.env_remove("COLUMNS");
@@ -243,7 +275,7 @@ pub(crate) fn record_without_rights(words: &str) -> Option<Recorded> {
     let output = Command::new(setpriv)
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
         .arg(path())
-        .args(words.split_whitespace())
+        .args(in_full(words.split_whitespace()))
         .arg("-o")
         .arg(&directory)
         .env("XDG_STATE_HOME", home.path())

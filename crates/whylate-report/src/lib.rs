@@ -25,6 +25,7 @@ mod device;
 mod doc;
 mod error;
 mod evidence;
+mod first;
 mod flows;
 mod footnote;
 mod foreign;
@@ -51,5 +52,7 @@ mod trusted;
 mod wake;
 
 pub use error::ReportError;
+pub use first::{Place, first_screen};
+pub use numbers::scale::Letters;
 pub use sentence::answer;
 pub use terminal::{Percentiles, Style, Traced, render, render_prediction, render_with};

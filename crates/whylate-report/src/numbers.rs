@@ -7,6 +7,8 @@ use std::fmt::{self, Display};
 
 use whylate_model::Nanos;
 
+pub(crate) mod scale;
+
 /// What stands where there is no number.
 pub(crate) const ABSENT: &str = "-";
 
@@ -20,6 +22,8 @@ pub(crate) enum Value {
     Text(String),
     /// Nanoseconds; a difference may be negative.
     Time(f64),
+    /// Nanoseconds that the sample reaches; how much more it is, is not known.
+    AtLeast(f64),
     /// How many.
     Count(u64),
     /// A part of a whole, 1 being all of it.
@@ -37,6 +41,8 @@ pub(crate) struct Cell {
     interval: Option<(Value, Value)>,
     resolution_ns: f64,
     beyond: bool,
+    /// The interval is what is shown, not the value.
+    only_ends: bool,
 }
 
 impl Cell {
@@ -95,7 +101,13 @@ impl PartialEq<&str> for Cell {
 
 impl<T: Into<Value>> From<T> for Cell {
     fn from(value: T) -> Self {
-        Self { value: value.into(), interval: None, resolution_ns: 0.0, beyond: false }
+        Self {
+            value: value.into(),
+            interval: None,
+            resolution_ns: 0.0,
+            beyond: false,
+            only_ends: false,
+        }
     }
 }
 
@@ -104,6 +116,7 @@ impl Display for Value {
         match self {
             Self::Text(text) => f.write_str(text),
             Self::Time(ns) => f.write_str(&time(*ns)),
+            Self::AtLeast(ns) => write!(f, ">={}", time(*ns)),
             Self::Count(n) => f.write_str(&count(*n)),
             Self::Share(share) => f.write_str(&percent(*share)),
             Self::Rate(per_second) => f.write_str(&rate(*per_second)),

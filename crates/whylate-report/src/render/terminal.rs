@@ -29,10 +29,10 @@ pub(crate) struct Page {
     below_heading: bool,
 }
 
-const BOLD: Paint = Paint::new().bold();
-const GREEN: Paint = AnsiColor::Green.on_default();
-const RED: Paint = AnsiColor::Red.on_default();
-const YELLOW: Paint = AnsiColor::Yellow.on_default();
+pub(crate) const BOLD: Paint = Paint::new().bold();
+pub(crate) const GREEN: Paint = AnsiColor::Green.on_default();
+pub(crate) const RED: Paint = AnsiColor::Red.on_default();
+pub(crate) const YELLOW: Paint = AnsiColor::Yellow.on_default();
 const GREY: Paint = Paint::new().dimmed();
 
 impl Page {
@@ -223,25 +223,9 @@ impl Page {
     }
 
     fn wrapped(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
-        // Whatever a run directory holds: no control character reaches the terminal.
-        let text = Printable(&shortened(text)).to_string();
-        let mut line = first.to_owned();
-        let mut empty = true;
-        let most = self.style.width.saturating_sub(rest.len().max(first.len())).max(1);
-        for word in text.split_whitespace().flat_map(|word| pieces(word, most)) {
-            let space = usize::from(!empty);
-            if !empty && line.chars().count() + space + word.chars().count() > self.style.width {
-                self.line(&line, paint);
-                rest.clone_into(&mut line);
-                empty = true;
-            }
-            if !empty {
-                line.push(' ');
-            }
-            line.push_str(&word);
-            empty = false;
+        for line in wrap(text, first, rest, self.style.width) {
+            self.line(&line, paint);
         }
-        self.line(&line, paint);
     }
 
     fn line(&mut self, line: &str, paint: Paint) {
@@ -252,6 +236,30 @@ impl Page {
             writeln!(self.text, "{line}")
         };
     }
+}
+
+/// The lines of a text, the first of which begins with `first` and each other one with `rest`.
+pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<String> {
+    // Whatever a run directory holds: no control character reaches the terminal.
+    let text = Printable(&shortened(text)).to_string();
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    let most = width.saturating_sub(rest.len().max(first.len())).max(1);
+    for word in text.split_whitespace().flat_map(|word| pieces(word, most)) {
+        let space = usize::from(!empty);
+        if !empty && line.chars().count() + space + word.chars().count() > width {
+            lines.push(std::mem::replace(&mut line, rest.to_owned()));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        empty = false;
+    }
+    lines.push(line);
+    lines
 }
 
 /// A line of a table with the cells that are marked as beyond trust in grey. Between two cells there are

@@ -21,6 +21,7 @@ use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::{Level, Trust};
 
 use crate::doc::{Block, Where};
+use crate::numbers::scale::Letters;
 use crate::render::terminal::Page;
 use crate::switch_cost::{self, Pictures};
 use crate::{
@@ -38,6 +39,8 @@ pub struct Style {
     pub width: usize,
     /// Use colour.
     pub colour: bool,
+    /// Letters of first screens.
+    pub letters: Letters,
     /// Columns of the table of series.
     pub percentiles: Percentiles,
 }
@@ -45,7 +48,12 @@ pub struct Style {
 impl Default for Style {
     /// 80 columns without colour.
     fn default() -> Self {
-        Self { width: 80, colour: false, percentiles: Percentiles::default() }
+        Self {
+            width: 80,
+            colour: false,
+            letters: Letters::default(),
+            percentiles: Percentiles::default(),
+        }
     }
 }
 

@@ -64,6 +64,7 @@ use crate::parse;
 /// Exit status: 0 done, 1 when nothing could be measured, 2 usage, 4 when the result is not
 /// trustworthy.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Calibrate {
     /// Backends, such as `udp,xdp spin` [default: all of this machine except dpdk]
     #[arg(long, value_name = "LIST", conflicts_with = "client")]
@@ -139,6 +140,9 @@ pub(crate) struct Calibrate {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999
     #[arg(long, value_name = "LIST", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
     /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N", help_heading = COMMON)]
     pub(crate) seed: Option<u64>,

@@ -28,6 +28,7 @@ use crate::parse;
 ///
 /// Cost: every directory is read twice; memory does not grow with their length.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Merge {
     /// Run directories, in any order
     #[arg(required = true, value_name = "DIR")]
@@ -56,4 +57,7 @@ pub(crate) struct Merge {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
 }

@@ -128,6 +128,7 @@ pub(crate) enum Command {
 /// Options that every measuring command has.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = COMMON)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Common {
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
     #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR")]
@@ -144,6 +145,9 @@ pub(crate) struct Common {
     /// Do not use kernel tracing; infer causes from what a thread can know by itself
     #[arg(long)]
     pub(crate) no_trace: bool,
+    /// Print the whole report, not its first screen
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

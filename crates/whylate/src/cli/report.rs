@@ -34,4 +34,7 @@ pub(crate) struct Report {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST", conflicts_with = "html", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
 }

@@ -61,6 +61,9 @@ pub(crate) struct Watch {
     /// Percentiles to print, of 50 90 99 99.9 99.99 99.999 99.9999 [default: 50,99,99.9]
     #[arg(long, value_name = "LIST", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
     /// CPUs for the thread that reads the trace
     #[arg(long, value_name = "CPUS", help_heading = COMMON)]
     pub(crate) housekeeping: Option<String>,

@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use whylate_model::identity::Component;
 use whylate_model::output;
+use whylate_report::Place;
 use whylate_report::merge::{Merged, Request, merge};
 
 use super::{Exit, finish};
-use crate::cli::{Common, Format};
+use crate::cli::Common;
 use crate::out::say;
 use crate::stopping::Stopping;
 
@@ -60,8 +61,9 @@ pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result
     for sentence in &left_out {
         say!("left out: {sentence}");
     }
-    let printed = super::print(&run, None, common.format, common.percentiles);
-    finish(&run, &into, printed, common.format == Format::Text)
+    let place = Place { directory: &into, again: false };
+    let printed = super::print(&run, None, place, common.into());
+    finish(&run, &into, printed, false)
 }
 
 fn sum(directories: Vec<PathBuf>) -> Request {

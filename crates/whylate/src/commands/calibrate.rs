@@ -11,10 +11,11 @@ use whylate_record::calibrate::planted::Plant;
 use whylate_record::calibrate::{Request, kept, record, refusal};
 use whylate_record::progress::Progress;
 use whylate_record::rtt::backends::Backend;
+use whylate_report::Place;
 
 use super::gaps::one_cpu;
-use super::{Exit, finish, print};
-use crate::cli::{Calibrate, Format, MetricStatistic, MetricUnit};
+use super::{Exit, Form, finish, print};
+use crate::cli::{Calibrate, MetricStatistic, MetricUnit};
 use crate::out::say;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
@@ -60,8 +61,10 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }
-    let printed = print(run, None, options.format, options.percentiles);
-    finish(run, &path, printed, options.format == Format::Text)
+    let Calibrate { format, percentiles, full, .. } = *options;
+    let place = Place { directory: &path, again: false };
+    let printed = print(run, None, place, Form { format, percentiles, full });
+    finish(run, &path, printed, false)
 }
 
 fn usage(refusal: &str) -> Exit {

@@ -1,10 +1,11 @@
 //! `whylate merge`.
 
 use anyhow::Result;
+use whylate_report::Place;
 use whylate_report::merge::{Request, merge};
 
-use super::{Exit, finish};
-use crate::cli::{Format, Merge};
+use super::{Exit, Form, finish};
+use crate::cli::Merge;
 use crate::out::say;
 
 pub(super) fn run(options: &Merge) -> Result<Exit> {
@@ -21,6 +22,8 @@ pub(super) fn run(options: &Merge) -> Result<Exit> {
     for sentence in &merged.left_out {
         say!("left out: {sentence}");
     }
-    let printed = super::print(&merged.run, None, options.format, options.percentiles);
-    finish(&merged.run, &options.output, printed, options.format == Format::Text)
+    let Merge { format, percentiles, full, .. } = *options;
+    let place = Place { directory: &options.output, again: false };
+    let printed = super::print(&merged.run, None, place, Form { format, percentiles, full });
+    finish(&merged.run, &options.output, printed, false)
 }

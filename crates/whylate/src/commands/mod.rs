@@ -39,7 +39,7 @@ use whylate_model::trust;
 use whylate_net::lab::Bed;
 use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
-use whylate_report::{Percentiles, Style, Traced};
+use whylate_report::{Letters, Percentiles, Place, Style, Traced};
 
 use crate::cli::{Cli, Command, Common, Format};
 use crate::out::{self, say};
@@ -177,14 +177,18 @@ fn conclude(
     let directory = RunDir::open(path);
     let traced = directory.as_ref().ok().and_then(|of| OnDisk::read(of, &recorded.run, None));
     let traced = traced.as_ref().map(|recorded| Traced { recorded, trace: false });
-    let printed = print(&recorded.run, traced, common.format, common.percentiles);
-    finish(&recorded.run, path, printed, common.format == Format::Text)
+    let place = Place { directory: path, again: false };
+    let printed = print(&recorded.run, traced, place, common.into());
+    finish(&recorded.run, path, printed, false)
+}
+
+fn say_where(path: &Path) -> Result<()> {
+    out::print(format_args!("\nRun directory: {}\n", path.display()))
 }
 
 /// Says where a run is stored that was printed, or could not be, makes its page, and judges it.
-fn finish(run: &Run, path: &Path, printed: Result<()>, say_where: bool) -> Result<Exit> {
-    let place = || out::print(format_args!("\nRun directory: {}\n", path.display()));
-    let printed = printed.and_then(|()| if say_where { place() } else { Ok(()) });
+fn finish(run: &Run, path: &Path, printed: Result<()>, is_to_be_said: bool) -> Result<Exit> {
+    let printed = printed.and_then(|()| if is_to_be_said { say_where(path) } else { Ok(()) });
     // The run is stored: without its page it is as good as before.
     let page = RunDir::open(path).map_err(Into::into);
     if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, run)) {
@@ -195,17 +199,34 @@ fn finish(run: &Run, path: &Path, printed: Result<()>, say_where: bool) -> Resul
     Ok(exit(run))
 }
 
-fn print(
-    run: &Run,
-    traced: Option<Traced>,
+/// In which form a run is printed, and how much of it.
+#[derive(Debug, Clone, Copy)]
+struct Form {
     format: Format,
     percentiles: Option<Percentiles>,
-) -> Result<()> {
-    match format {
+    /// The whole report, not its first screen.
+    full: bool,
+}
+
+impl From<&Common> for Form {
+    fn from(of: &Common) -> Self {
+        Self { format: of.format, percentiles: of.percentiles, full: of.full }
+    }
+}
+
+/// Prints a run: its first screen, or the whole report where that is asked for or there is no such screen.
+/// Either says where a new recording lies.
+fn print(run: &Run, traced: Option<Traced>, place: Place, form: Form) -> Result<()> {
+    match form.format {
         Format::Text => {
-            let percentiles = percentiles.unwrap_or_default();
+            let percentiles = form.percentiles.unwrap_or_default();
             let style = Style { percentiles, ..style() };
-            out::print(whylate_report::render_with(run, traced, style))
+            let first = (!form.full).then(|| whylate_report::first_screen(run, place, style));
+            if let Some(screen) = first.flatten() {
+                return out::print(screen);
+            }
+            out::print(whylate_report::render_with(run, traced, style))?;
+            if place.again { Ok(()) } else { say_where(place.directory) }
         }
         Format::Json => {
             let text = serde_json::to_string_pretty(run).context("cannot write the run as JSON")?;
@@ -219,7 +240,22 @@ fn style() -> Style {
     let usual = Style::default();
     let asked = std::env::var("COLUMNS").ok();
     let width = asked.and_then(|columns| width(&columns)).unwrap_or(usual.width);
-    Style { colour: colour(), width, ..usual }
+    Style { colour: colour(), width, letters: letters(), ..usual }
+}
+
+/// Letters that the locale has: the first that is set of those by which the C library chooses.
+fn letters() -> Letters {
+    let set = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    letters_of(["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).as_deref())
+}
+
+fn letters_of(locale: Option<&str>) -> Letters {
+    let named = locale.unwrap_or_default().to_ascii_lowercase();
+    if named.contains("utf-8") || named.contains("utf8") {
+        Letters::Unicode
+    } else {
+        Letters::Plain
+    }
 }
 
 /// The columns that COLUMNS asks for; none where it says nothing that can be.
@@ -264,6 +300,16 @@ mod tests {
         assert_eq!([width("40"), width("132\n"), width("400")], [Some(40), Some(132), Some(400)]);
         for text in ["", "0", "39", "401", "-80", "eighty", "99999999999999999999999"] {
             assert_eq!(width(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_locale_of_utf_8_has_all_letters_and_any_other_those_of_ascii() {
+        for locale in ["C.UTF-8", "de_DE.utf8", "en_GB.UTF-8@euro"] {
+            assert_eq!(letters_of(Some(locale)), Letters::Unicode, "{locale}");
+        }
+        for locale in [None, Some("C"), Some("POSIX"), Some("de_DE.ISO-8859-1")] {
+            assert_eq!(letters_of(locale), Letters::Plain, "{locale:?}");
         }
     }
 

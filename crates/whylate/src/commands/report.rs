@@ -4,9 +4,9 @@ use anyhow::Result;
 use whylate_model::directory::RunDir;
 use whylate_model::paper::Paper;
 use whylate_report::execution::recorded::Recorded;
-use whylate_report::{Traced, html};
+use whylate_report::{Place, Traced, html};
 
-use super::Exit;
+use super::{Exit, Form};
 use crate::cli::{Format, Report};
 use crate::out::{self, say};
 
@@ -25,7 +25,10 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
             if trace && traced.is_none() {
                 say!("there is no execution trace: this is not a run of a set of threads");
             }
-            super::print(&run, traced, options.format, options.percentiles)?;
+            let Report { format, percentiles, .. } = *options;
+            // What is drawn belongs to the whole report.
+            let form = Form { format, percentiles, full: options.full || trace };
+            super::print(&run, traced, Place { directory: &options.run, again: true }, form)?;
         }
         Some(file) if file.as_os_str() == "-" => {
             let page = html::render(&directory, &run);

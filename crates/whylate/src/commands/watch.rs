@@ -42,6 +42,7 @@ fn common(options: &Watch) -> Common {
         output: options.output.clone(),
         format: options.format,
         percentiles: options.percentiles,
+        full: options.full,
         seed: Some(0),
         housekeeping: options.housekeeping.clone(),
         quick: false,

@@ -1,0 +1,130 @@
+//! The first screen of a run: the answer, the small table behind it, how far to trust it, and where the rest is.
+//!
+//! It has at most 24 lines of 80 columns with the command's own, whatever the run holds. What a kind of run
+//! says stands in a file of its own; here is what they have in common: the order, and how much of each.
+
+use std::path::Path;
+
+use whylate_model::run::{Run, Verdict};
+use whylate_model::trust::Trust;
+
+use crate::doc::Table;
+use crate::terminal::Style;
+
+mod checkup;
+mod gaps;
+mod layout;
+mod merge;
+mod rta;
+mod rtt;
+mod series;
+mod switch_cost;
+mod taken;
+mod threads;
+mod trusted;
+mod wake;
+
+#[cfg(test)]
+mod tests;
+
+/// Where a run is stored, and how it comes to be shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Its directory.
+    pub directory: &'a Path,
+    /// It was recorded before and is shown again.
+    pub again: bool,
+}
+
+/// Stands for the directory in a command that a screen names.
+const DIRECTORY: &str = "{directory}";
+
+/// A first screen before it is written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Screen {
+    /// When and by which command it was recorded, where it is shown again.
+    recorded: Option<String>,
+    /// The answer with its two or three numbers, and what has to be said with it.
+    pub(crate) answer: Vec<String>,
+    /// The table behind it, two at most.
+    pub(crate) tables: Vec<Table>,
+    /// How to read them.
+    pub(crate) notes: Vec<String>,
+    /// How far to trust it; none where there is nothing to trust.
+    trust: Option<Trust>,
+    /// What to do about a reason of its trust.
+    advice: Vec<(String, String)>,
+    /// Where the rest is: commands, the first of which may be long.
+    pub(crate) more: Vec<String>,
+}
+
+/// The first screen of a run; none where its kind has none.
+#[must_use]
+pub fn first_screen(run: &Run, place: Place, style: Style) -> Option<String> {
+    let run = &run.as_shown();
+    let screen = of(run, place, style)?;
+    Some(layout::write(&screen, style))
+}
+
+/// Which run is of a kind, and what such a run says first.
+type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
+
+/// Kinds of runs that have a first screen; a run is of one of them at most.
+const KINDS: [Kind; 8] = [
+    (gaps::is_it, |run, _| gaps::screen(run)),
+    (wake::is_it, wake::screen),
+    (checkup::is_it, checkup::screen),
+    (rtt::is_it, rtt::screen),
+    (threads::is_it, |run, _| threads::screen(run)),
+    (rta::is_it, |run, _| rta::screen(run)),
+    (switch_cost::is_it, |run, _| switch_cost::screen(run)),
+    (merge::is_it, |run, _| merge::screen(run)),
+];
+
+/// What there is to say first.
+fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
+    let (_, screen) = KINDS.iter().find(|(is_it, _)| is_it(run))?;
+    let mut screen = screen(run, style);
+    if let Verdict::LimitExceeded { what } = &run.verdict {
+        screen.notes.push(format!("Limit exceeded: {what}."));
+    }
+    screen.recorded = place.again.then(|| recorded(run)).flatten();
+    screen.trust = Some(Trust::of(run));
+    screen.advice = trusted::advice(run);
+    let path = for_a_shell(&place.directory.display().to_string());
+    screen.more.iter_mut().for_each(|command| *command = command.replace(DIRECTORY, &path));
+    screen.more.insert(0, format!("whylate report {path} --full, or open {path}/report.html"));
+    Some(screen)
+}
+
+/// When and by which command a run was recorded; a run of which neither is known says nothing.
+fn recorded(run: &Run) -> Option<String> {
+    let anchors = run.clock.anchors.iter().map(|anchor| anchor.realtime_ns);
+    let date = anchors.min().map(|ns| {
+        let date = crate::html::utc(ns);
+        // Seconds are in the whole report.
+        format!(" {} UTC", &date[..date.len().min(16)])
+    });
+    let mut words = run.command_line.iter();
+    let program = words.next().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    let words = program.into_iter().chain(words.map(|word| for_a_shell(word)));
+    let command = words.collect::<Vec<_>>().join(" ");
+    let made = if run.is_merged() { "Merged" } else { "Recorded" };
+    match (date, command.as_str()) {
+        (None, "") => None,
+        (date, "") => Some(format!("{made}{}", date.unwrap_or_default())),
+        (date, command) => Some(format!("{made}{} by: {command}", date.unwrap_or_default())),
+    }
+}
+
+/// A word as a shell takes it.
+fn for_a_shell(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:,=+@%~".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else if word.contains('\'') {
+        format!("\"{word}\"")
+    } else {
+        format!("'{word}'")
+    }
+}

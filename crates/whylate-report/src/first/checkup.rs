@@ -1,0 +1,88 @@
+//! Is anything on this machine slow, and what is it?
+
+use whylate_model::run::Run;
+use whylate_model::series::{Definition, Series};
+
+use super::taken::{self, by_class};
+use super::{Screen, gaps, series};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value, count};
+use crate::terminal::Style;
+
+/// Series of timer wake-ups as measured, and with each skipped one at its own latency.
+const RAW: &str = "wake";
+const CORRECTED: &str = "wake-corrected";
+/// Rows of causes beside those of latencies.
+const CAUSES: usize = 4;
+
+/// Does it hold latencies beside what busy threads lost, and no set, flow or cost of switches?
+pub(super) fn is_it(run: &Run) -> bool {
+    !run.gaps.is_empty()
+        && run.threads.is_empty()
+        && run.flows.is_empty()
+        && run.switch_cost.is_none()
+        && run.selftest.is_none()
+        && !run.is_merged()
+        && run.series.iter().any(is_latency)
+}
+
+/// Timer wake-ups that were skipped, and count at their own latency.
+fn skipped(run: &Run) -> Option<String> {
+    let (raw, all) = (series::named(run, RAW)?, series::named(run, CORRECTED)?);
+    let skipped = count(all.n.saturating_sub(raw.n));
+    Some(format!(
+        "Timer wake-ups include {skipped} skipped ones (corrected for coordinated omission)."
+    ))
+}
+
+fn is_latency(series: &Series) -> bool {
+    matches!(series.definition, Definition::DispatchLatency | Definition::RoundTrip)
+}
+
+pub(super) fn screen(run: &Run, style: Style) -> Screen {
+    let taken = taken::fewer(by_class(run, None), CAUSES);
+    let worst = run.gaps.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
+    let mut answer: Vec<String> = worst.map(|gaps| gaps::answer(run, gaps)).into_iter().collect();
+    answer.extend(taken::sentence(&taken, "Of that,"));
+    let cpus: Vec<_> = run.gaps.iter().map(|gaps| gaps.cpu).collect();
+    let notes = skipped(run).into_iter().collect();
+    Screen {
+        answer,
+        notes,
+        tables: vec![latency(run, style), taken::table_without_stalls(&taken)],
+        more: vec![gaps::next(run, &cpus)],
+        ..Screen::default()
+    }
+}
+
+fn latency(run: &Run, style: Style) -> Table {
+    let percents: Vec<f64> = style.percentiles.percents().collect();
+    let names = percents.iter().map(|percent| series::name(*percent));
+    let head: Vec<String> = ["latency".to_owned()]
+        .into_iter()
+        .chain(names)
+        .chain(["max", "samples"].map(str::to_owned))
+        .collect();
+    let heads: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut table = Table::new("", &heads);
+    let corrected = series::named(run, CORRECTED).is_some();
+    let shown = |series: &&Series| {
+        let told = is_latency(series) || series.definition == Definition::ReadDelta;
+        told && !(corrected && series.name == RAW)
+    };
+    for of in run.series.iter().filter(shown) {
+        let values = percents.iter().map(|percent| series::at(of, *percent));
+        let rest = [series::max(of), Value::Count(of.n).into()];
+        table.row([Cell::from(label(of))].into_iter().chain(values).chain(rest));
+    }
+    table
+}
+
+/// What was measured, in the words of the field.
+fn label(series: &Series) -> String {
+    match series.definition {
+        Definition::ReadDelta => "clock reading".to_owned(),
+        Definition::DispatchLatency => "timer wake-up".to_owned(),
+        _ => series.label.replace("core", "CPU"),
+    }
+}

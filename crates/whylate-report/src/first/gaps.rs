@@ -1,0 +1,164 @@
+//! How much CPU time a busy thread loses, and to what.
+
+use whylate_model::run::{GapSummary, Rate, Run};
+use whylate_model::series::Definition;
+use whylate_model::{CpuId, CpuList, Nanos};
+
+use super::Screen;
+use super::taken::{self, by_class};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value};
+
+/// Lengths for which rates are shown, where the threshold lets them be known.
+const LENGTHS: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000)];
+/// Rows of CPUs where there are more than [`ALL`].
+const WORST: usize = 5;
+const ALL: usize = 8;
+
+/// Is it a recording of what busy threads lost, and of nothing else?
+pub(super) fn is_it(run: &Run) -> bool {
+    let alone = |definition| matches!(definition, Definition::Gap | Definition::ReadDelta);
+    !run.gaps.is_empty()
+        && run.threads.is_empty()
+        && run.flows.is_empty()
+        && run.selftest.is_none()
+        && run.switch_cost.is_none()
+        && !run.is_merged()
+        && run.series.iter().all(|series| alone(series.definition))
+}
+
+pub(super) fn screen(run: &Run) -> Screen {
+    match run.gaps.as_slice() {
+        [gaps] => of_one(run, gaps),
+        all => of_several(run, all),
+    }
+}
+
+/// The lost share with its interval.
+fn lost(gaps: &GapSummary) -> Cell {
+    let ends = gaps.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    Cell::from(Value::Share(gaps.lost_share)).within(ends)
+}
+
+/// The longest stall that any part of a run saw on a thread's CPU.
+pub(super) fn longest(run: &Run, gaps: &GapSummary) -> Option<Nanos> {
+    let thread = gaps.series.strip_prefix("gap-").unwrap_or(&gaps.series);
+    let of_series = run.series.iter().filter(|series| {
+        let readings = series.definition == Definition::ReadDelta
+            && series.name.strip_prefix("delta-") == Some(thread);
+        series.name == gaps.series || readings
+    });
+    let worst = run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length);
+    of_series.filter_map(|series| series.max).chain(worst).max()
+}
+
+/// The sentence about one thread.
+pub(super) fn answer(run: &Run, gaps: &GapSummary) -> String {
+    let who = run.thread_name(gaps);
+    let elapsed = Cell::from(gaps.end.since(gaps.start).to_nanos(run.clock.hz)).said();
+    let Some(longest) = longest(run, gaps) else {
+        let threshold = Cell::from(gaps.threshold.to_nanos(run.clock.hz)).said();
+        return format!(
+            "{who} lost nothing in {elapsed}: there was no stall of {threshold} or more."
+        );
+    };
+    let share = lost(gaps);
+    let ends = gaps.lost_share_interval.filter(|_| !run.is_merged());
+    let ends = ends.map_or(String::new(), |_| format!(" (95% CI {})", share.ends().said()));
+    format!(
+        "{who} lost {} of its time{ends}; the longest stall was {}.",
+        share.said(),
+        Cell::from(longest).said()
+    )
+}
+
+fn of_one(run: &Run, gaps: &GapSummary) -> Screen {
+    let taken = by_class(run, None);
+    let mut answer = vec![answer(run, gaps)];
+    answer.extend(taken::sentence(&taken, "Of that,"));
+    let mut table = taken::table(&taken);
+    let total = [
+        Cell::from("total"),
+        gaps.lost.into(),
+        Value::Share(1.0).into(),
+        lost(gaps),
+        Value::Count(gaps.gaps).into(),
+        longest(run, gaps).into(),
+    ];
+    if gaps.gaps > 0 {
+        table.row(total);
+    }
+    let tables = [table].into_iter().chain(rates(gaps)).collect();
+    Screen { answer, tables, more: vec![next(run, &[gaps.cpu])], ..Screen::default() }
+}
+
+/// Stalls per second of at least each length.
+fn rates(gaps: &GapSummary) -> Option<Table> {
+    let known: Vec<&Rate> =
+        gaps.rates.iter().filter(|rate| LENGTHS.contains(&rate.at_least)).collect();
+    if known.is_empty() || gaps.gaps == 0 {
+        return None;
+    }
+    let lengths = known.iter().map(|rate| Cell::from(rate.at_least).said());
+    let heads: Vec<String> = ["stalls of at least".to_owned()].into_iter().chain(lengths).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new("", &heads);
+    let cell = |rate: &&Rate| {
+        let (low, high) = rate.interval;
+        Cell::from(Value::Rate(rate.per_second)).within(Some((Value::Rate(low), Value::Rate(high))))
+    };
+    table.row([Cell::from("per second")].into_iter().chain(known.iter().map(cell)));
+    table.row([Cell::from("95% CI")].into_iter().chain(known.iter().map(|rate| cell(rate).ends())));
+    Some(table)
+}
+
+/// The worst of several threads, and what all of them lost together.
+fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
+    let mut sorted: Vec<&GapSummary> = all.iter().collect();
+    sorted.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
+    let stall = |gaps: &&&GapSummary| longest(run, gaps);
+    let stalled =
+        sorted.iter().rev().max_by_key(stall).and_then(|gaps| Some((gaps, longest(run, gaps)?)));
+    let mut answer = Vec::new();
+    match (sorted.first(), stalled) {
+        (Some(worst), Some((gaps, longest))) => {
+            let who = run.thread_name(worst);
+            let longest = Cell::from(longest).said();
+            let share = lost(worst).said();
+            answer.push(if gaps.series == worst.series {
+                format!("{who} lost most: {share} of its time, with the longest stall of {longest}.")
+            } else {
+                let other = run.thread_name(gaps);
+                format!("{who} lost most: {share} of its time; the longest stall, {longest}, was on {other}.")
+            });
+        }
+        _ => answer.push(format!("None of {} CPUs lost time: there was no stall.", all.len())),
+    }
+    answer
+        .extend(taken::sentence(&by_class(run, None), &format!("Of what all {} lost,", all.len())));
+    let head = ["lost CPU time", "of CPU", "95% CI", "longest", "main cause"];
+    let mut table = Table::new("", &head).words(&[4]);
+    for gaps in &sorted {
+        let main = by_class(run, Some(gaps.cpu)).first().map(taken::Taken::with_share);
+        let share = lost(gaps);
+        table.row([
+            Cell::from(run.thread_name(gaps)),
+            share.clone(),
+            share.ends(),
+            longest(run, gaps).into(),
+            main.into(),
+        ]);
+    }
+    let table = if all.len() > ALL { table.most(WORST) } else { table };
+    let cpus: Vec<CpuId> = all.iter().map(|gaps| gaps.cpu).collect();
+    Screen { answer, tables: vec![table], more: vec![next(run, &cpus)], ..Screen::default() }
+}
+
+/// What tells more of why.
+pub(super) fn next(run: &Run, cpus: &[CpuId]) -> String {
+    if run.evidence.trace.is_none() && run.causes.iter().any(|total| total.lost_ns > 0.0) {
+        "sudo whylate gaps  names the tasks and interrupts".to_owned()
+    } else {
+        format!("whylate doctor --cpus {}  lists settings that cause stalls", CpuList(cpus))
+    }
+}

@@ -1,0 +1,270 @@
+//! A first screen in lines: how much of each part fits, and how tables are laid out.
+//!
+//! At 80 columns or wider there are never more than 24 lines with the command's own: what is too long is cut
+//! and says so. On a narrower terminal everything wraps, and a table goes on below itself.
+
+use anstyle::Style as Paint;
+use whylate_model::Printable;
+use whylate_model::trust::Level;
+
+use super::{Screen, trusted};
+use crate::doc::Table;
+use crate::numbers::Cell;
+use crate::numbers::scale::{Letters, Unit};
+use crate::render::terminal::{BOLD, GREEN, RED, YELLOW, wrap};
+use crate::terminal::Style;
+
+/// Lines of a screen, without that of the command.
+const LINES: usize = 23;
+/// Columns at which they hold.
+const COLUMNS: usize = 80;
+/// Lines of the answer, of all tables with what stands between them, of the notes, and of the trust.
+const ANSWER: usize = 2;
+const TABLES: usize = 14;
+const NOTES: usize = 3;
+const TRUST: usize = 3;
+/// Letters of a name in the first column of a table, or in any other.
+const LABEL: usize = 30;
+const WORDS: usize = 24;
+/// Columns that a name leaves for a number beside it.
+const COLUMN: usize = 12;
+/// Between two columns.
+const APART: usize = 2;
+/// Units that stay with their numbers.
+const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
+/// Stands between a number and its unit until lines are broken: nobody's letter.
+const JOINT: char = '\u{e000}';
+/// Where a text was cut.
+const CUT: &str = "...";
+
+/// Its text.
+pub(super) fn write(screen: &Screen, style: Style) -> String {
+    let most = |lines: usize| if style.width >= COLUMNS { lines } else { usize::MAX };
+    let fitting = Fitting { width: style.width, letters: style.letters };
+    let mut lines: Vec<(Paint, String)> = Vec::new();
+    let mut add = |paint: Paint, of: Vec<String>| {
+        lines.extend(of.into_iter().map(|line| (paint, line)));
+    };
+    let recorded = screen.recorded.iter().map(|said| fitting.one_line(said)).collect::<Vec<_>>();
+    let answer = fitting.answer(&screen.answer, most(ANSWER));
+    let notes = screen.notes.iter().flat_map(|note| fitting.wrapped(note, ""));
+    let notes = fitting.cut(notes.collect(), most(NOTES));
+    let trust = screen
+        .trust
+        .as_ref()
+        .map(|trust| (trust.level(), trusted::lines(trust, &screen.advice, &fitting, most(TRUST))));
+    let more = fitting.more(&screen.more);
+    let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
+    let others = recorded.len() + answer.len() + notes.len() + of_trust + more.len() + APARTS;
+    let room = most(LINES).saturating_sub(others).min(TABLES);
+    let tables = fitting.tables(&screen.tables, room);
+    add(Paint::new(), recorded);
+    add(BOLD, answer);
+    if !tables.is_empty() || !notes.is_empty() {
+        add(Paint::new(), vec![String::new()]);
+    }
+    add(Paint::new(), tables);
+    add(Paint::new(), notes);
+    add(Paint::new(), vec![String::new()]);
+    if let Some((level, lines)) = trust {
+        add(
+            match level {
+                Level::Good => GREEN,
+                Level::Limited => YELLOW,
+                Level::Poor => RED,
+            },
+            lines,
+        );
+    }
+    add(Paint::new(), more);
+    let painted = |(paint, line): &(Paint, String)| {
+        let line = line.trim_end();
+        if style.colour && *paint != Paint::new() && !line.is_empty() {
+            format!("{paint}{line}{paint:#}\n")
+        } else {
+            format!("{line}\n")
+        }
+    };
+    lines.iter().map(painted).collect()
+}
+
+/// Empty lines of a screen: below the answer and above the trust.
+const APARTS: usize = 2;
+
+/// What texts and tables are fitted into.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fitting {
+    width: usize,
+    letters: Letters,
+}
+
+impl Fitting {
+    /// Lines of a text, each but the first of which is indented; a number stays with its unit.
+    pub(super) fn wrapped(&self, text: &str, first: &str) -> Vec<String> {
+        let rest = " ".repeat(first.chars().count());
+        let lines = wrap(&joined(&self.letters.write(text)), first, &rest, self.width);
+        lines.into_iter().map(|line| line.replace(JOINT, " ")).collect()
+    }
+
+    /// No more than so many lines; what is cut says so.
+    pub(super) fn cut(&self, mut lines: Vec<String>, most: usize) -> Vec<String> {
+        if lines.len() > most {
+            lines.truncate(most);
+            if let Some(last) = lines.last_mut() {
+                let room = self.width.saturating_sub(CUT.len());
+                *last = last.chars().take(room).collect::<String>().trim_end().to_owned() + CUT;
+            }
+        }
+        lines
+    }
+
+    fn one_line(&self, text: &str) -> String {
+        let text = Printable(text).to_string();
+        shorter(&self.letters.write(&text), self.width)
+    }
+
+    /// Each sentence on a line of its own where that has room, else all of them as one text.
+    fn answer(&self, sentences: &[String], most: usize) -> Vec<String> {
+        let apart: Vec<String> = sentences.iter().flat_map(|said| self.wrapped(said, "")).collect();
+        if apart.len() <= most {
+            return apart;
+        }
+        self.cut(self.wrapped(&sentences.join(" "), ""), most)
+    }
+
+    /// Commands, none of which is broken: what is long stands on a line of its own.
+    fn more(&self, commands: &[String]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (at, command) in commands.iter().enumerate() {
+            let first = if at == 0 { "More:  " } else { "       " };
+            let command = Printable(command).to_string();
+            // One that names a directory has no line of its own for it, but for the first.
+            if at > 0 && first.len() + command.chars().count() > self.width.max(COLUMNS) {
+                continue;
+            }
+            let fits = first.len() + command.chars().count() <= self.width;
+            let (begin, end) = command.split_once(", or ").unwrap_or((&command, ""));
+            lines.push(self.letters.write(&if fits || end.is_empty() {
+                format!("{first}{command}")
+            } else {
+                format!("{first}{begin}")
+            }));
+        }
+        lines
+    }
+
+    /// All tables within so many lines: the longest of them is cut first.
+    fn tables(&self, tables: &[Table], most: usize) -> Vec<String> {
+        let tables: Vec<&Table> = tables.iter().filter(|table| !table.rows.is_empty()).collect();
+        let mut shown: Vec<usize> =
+            tables.iter().map(|of| of.rows.len().min(of.most.unwrap_or(usize::MAX))).collect();
+        let wide = Self { width: self.width.max(COLUMNS), ..*self };
+        let lines = |fitting: &Self, shown: &[usize]| -> Vec<String> {
+            let each = tables.iter().zip(shown).map(|(of, rows)| fitting.table(of, *rows));
+            let each: Vec<Vec<String>> = each.filter(|lines| !lines.is_empty()).collect();
+            each.join(&String::new())
+        };
+        while lines(&wide, &shown).len() > most {
+            let Some(longest) =
+                shown.iter_mut().max_by_key(|rows| **rows).filter(|rows| **rows > 0)
+            else {
+                break;
+            };
+            *longest -= 1;
+        }
+        lines(self, &shown)
+    }
+
+    /// The first rows of a table; the others are counted. Columns that have no room stand below.
+    fn table(&self, table: &Table, rows: usize) -> Vec<String> {
+        if rows == 0 {
+            return Vec::new();
+        }
+        let all = self.cells(table, rows);
+        let Some(columns) = all.first().map(Vec::len) else { return Vec::new() };
+        let width = |at: usize| {
+            all.iter()
+                .filter_map(|row| row.get(at))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+        };
+        let mut from = 1;
+        let mut lines = Vec::new();
+        while from < columns || (columns == 1 && lines.is_empty()) {
+            let mut taken = width(0);
+            let mut to = from;
+            while to < columns && (to == from || taken + APART + width(to) <= self.width) {
+                taken += APART + width(to);
+                to += 1;
+            }
+            for row in &all {
+                let mut line = format!("{:<1$}", row[0], width(0));
+                for (at, cell) in row.iter().enumerate().take(to).skip(from) {
+                    line.push_str(&" ".repeat(APART));
+                    let words = table.columns.get(at).is_some_and(|column| column.words);
+                    let room = " ".repeat(width(at).saturating_sub(cell.chars().count()));
+                    let (before, behind) =
+                        if words { ("", room.as_str()) } else { (room.as_str(), "") };
+                    line.extend([before, cell, behind]);
+                }
+                lines.push(line.trim_end().to_owned());
+            }
+            from = to.max(from + 1);
+        }
+        if table.rows.len() > rows {
+            lines.push(format!("and {} more: --full", table.rows.len() - rows));
+        }
+        lines
+    }
+
+    /// The head and the rows, as they are written.
+    fn cells(&self, table: &Table, rows: usize) -> Vec<Vec<String>> {
+        let unit = Unit::of_table(table.rows.iter().flatten());
+        let has_times =
+            |at: &usize| table.rows.iter().filter_map(|row| row.get(*at)).any(Cell::is_time);
+        let of_times: Vec<usize> = (0..table.columns.len()).filter(has_times).collect();
+        // What several columns have in common stands in front of them.
+        let place = if let [only] = of_times.as_slice() { *only } else { 0 };
+        let head = table.columns.iter().enumerate().map(|(at, column)| {
+            let unit =
+                unit.filter(|_| at == place).map_or(String::new(), |of| format!(", {}", of.name));
+            self.letters.write(&format!("{}{unit}", column.head))
+        });
+        let written = |(at, cell): (usize, &Cell)| {
+            let text = Printable(&cell.in_table(unit)).to_string();
+            let text = self.letters.write(&text);
+            shorter(
+                &text,
+                if at == 0 { LABEL.min(self.width.saturating_sub(COLUMN)) } else { WORDS },
+            )
+        };
+        let body =
+            table.rows.iter().take(rows).map(|row| row.iter().enumerate().map(written).collect());
+        std::iter::once(head.collect()).chain(body).collect()
+    }
+}
+
+/// The text with a joint between each number and its unit.
+fn joined(text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut joined = String::new();
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            let number = words[at - 1].ends_with(|letter: char| letter.is_ascii_digit());
+            let unit = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
+            joined.push(if number && UNITS.contains(&unit) { JOINT } else { ' ' });
+        }
+        joined.push_str(word);
+    }
+    joined
+}
+
+/// A text of so many letters at most; one that was cut says so.
+pub(super) fn shorter(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(CUT.len())).collect::<String>().trim_end().to_owned()
+        + CUT
+}

@@ -1,0 +1,108 @@
+//! What several recordings of busy threads say together.
+
+use whylate_model::run::{GapSummary, Run};
+use whylate_model::series::Definition;
+use whylate_model::{Nanos, Printable};
+
+use super::taken::{self, by_class};
+use super::{Screen, gaps};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value, count};
+
+const NEXT: &str = "whylate compare {directory} OTHER  tells a change from chance";
+/// Rows of causes beside those of recordings.
+const CAUSES: usize = 4;
+
+/// Is it a sum of recordings of busy threads, and of nothing else?
+pub(super) fn is_it(run: &Run) -> bool {
+    let alone = |definition| matches!(definition, Definition::Gap | Definition::ReadDelta);
+    run.is_merged()
+        && !run.gaps.is_empty()
+        && run.threads.is_empty()
+        && run.series.iter().all(|series| alone(series.definition))
+}
+
+pub(super) fn screen(run: &Run) -> Screen {
+    let worst = run.gaps.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
+    let Some(worst) = worst else { return Screen::default() };
+    let mut answer = vec![headline(run, worst)];
+    answer.extend(between(run, worst));
+    let taken = taken::fewer(by_class(run, None), CAUSES);
+    let tables = vec![taken::table_without_stalls(&taken), recordings(run, worst)];
+    let notes = left_out(run).into_iter().collect();
+    Screen { answer, tables, notes, more: vec![NEXT.to_owned()], ..Screen::default() }
+}
+
+fn headline(run: &Run, gaps: &GapSummary) -> String {
+    let elapsed = Cell::from(gaps.end.since(gaps.start).to_nanos(run.clock.hz)).said();
+    let runs = run.origins.len();
+    let said = gaps::answer(run, gaps);
+    let several = if run.gaps.len() > 1 { "the worst of several, " } else { "" };
+    format!("Over {runs} runs ({elapsed}), {several}{said}")
+}
+
+/// How the recordings differ in the share that they lost.
+fn between(run: &Run, gaps: &GapSummary) -> Option<String> {
+    let shares = of_recordings(run, gaps).filter_map(|(_, share)| share.lost_share);
+    let shares: Vec<f64> = shares.collect();
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let said = |share: f64| Cell::from(Value::Share(share)).in_table(None);
+    let (low, high) = (said(least), said(most));
+    (shares.len() > 1).then(|| {
+        if low == high {
+            format!("Each of them lost {low}.")
+        } else {
+            format!("The least of them lost {low}, the most {high}.")
+        }
+    })
+}
+
+type Origin = whylate_model::origin::Origin;
+type Share = whylate_model::origin::Share;
+
+/// What each recording added to a thread's series.
+fn of_recordings<'a>(
+    run: &'a Run,
+    gaps: &'a GapSummary,
+) -> impl Iterator<Item = (&'a Origin, &'a Share)> {
+    let of_series = |origin: &'a Origin| {
+        let share = origin.series.iter().find(|share| share.series == gaps.series)?;
+        Some((origin, share))
+    };
+    run.origins.iter().filter_map(of_series)
+}
+
+/// A row for each recording, the one that lost most first.
+fn recordings(run: &Run, gaps: &GapSummary) -> Table {
+    let mut table = Table::new("", &["runs", "of CPU", "stalls", "longest"]);
+    let mut rows: Vec<(&Origin, &Share)> = of_recordings(run, gaps).collect();
+    let lost = |share: &Share| share.lost_share.unwrap_or(0.0);
+    rows.sort_by(|a, b| lost(b.1).total_cmp(&lost(a.1)));
+    for (origin, share) in rows {
+        let ends =
+            share.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+        let lost = Cell::from(share.lost_share.map(Value::Share)).within(ends);
+        table.row([
+            Cell::from(Printable(&origin.directory).to_string()),
+            lost,
+            Value::Count(share.n).into(),
+            share.max.into(),
+        ]);
+    }
+    table
+}
+
+/// What was too short for one of the recordings.
+fn left_out(run: &Run) -> Option<String> {
+    let shares = run.origins.iter().flat_map(|origin| &origin.series);
+    let left_out = shares.clone().map(|share| share.left_out).fold(0, u64::saturating_add);
+    let threshold = shares.filter_map(|share| share.threshold).max().unwrap_or(Nanos(0));
+    let threshold = Cell::from(threshold).said();
+    (left_out > 0).then(|| {
+        format!(
+            "{} stalls below {threshold} were left out: the thresholds differ.",
+            count(left_out)
+        )
+    })
+}

@@ -1,0 +1,181 @@
+//! What response time a request sees at a rate, and what became of the requests.
+
+use whylate_model::Printable;
+use whylate_model::flow::{Flow, Packets, ProcessVerdict};
+use whylate_model::run::Run;
+use whylate_model::series::Series;
+
+use super::{Screen, series};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value, count};
+use crate::terminal::Style;
+
+/// Is it a recording of requests that are answered?
+pub(super) fn is_it(run: &Run) -> bool {
+    // Where requests spent their time is a question of its own.
+    let apart = run.flows.iter().any(|flow| flow.breakdown.is_some());
+    let others = apart || run.backends.is_some() || run.watched.is_some() || run.device.is_some();
+    let first = run.flows.first().filter(|flow| !flow.asked.one_way && flow.way.across.is_none());
+    !others
+        && !run.is_merged()
+        && run.calibration.is_none()
+        && first.is_some_and(|flow| times(run, flow).is_some())
+}
+
+/// The times that the headline is about, and how they are called.
+fn times<'a>(run: &'a Run, flow: &Flow) -> Option<(&'a Series, &'static str)> {
+    let named = |name: &Option<String>| name.as_ref().and_then(|name| series::named(run, name));
+    let response = named(&flow.response).map(|series| (series, "response time"));
+    response.or_else(|| named(&flow.service).map(|series| (series, "service time")))
+}
+
+pub(super) fn screen(run: &Run, style: Style) -> Screen {
+    let Some(flow) = run.flows.first() else { return Screen::default() };
+    let mut answer = vec![headline(run, flow)];
+    answer.extend(departures(run, flow));
+    let mut notes = Vec::new();
+    if flow.response.is_some() && flow.service.is_some() {
+        notes.push(
+            "Response time counts from when a request was due, service time from when it was sent; only \
+             response time includes queueing behind a stalled client."
+                .to_owned(),
+        );
+    }
+    if let Some(other) = flow.other_end.filter(|other| other.answered > 0) {
+        notes.push(format!(
+            "The reflector held a request for {} in the median, {} at most.",
+            Cell::from(other.residence_median).said(),
+            Cell::from(other.residence_max).said()
+        ));
+    }
+    let more = match flow.departures.process.verdict {
+        ProcessVerdict::Disturbed | ProcessVerdict::Saturated => {
+            "whylate rtt --cpus CPU --fifo 50  keeps the client on time on its own CPU"
+        }
+        _ => "whylate compare {directory} OTHER  tells a change from chance",
+    };
+    let tables = vec![latency(run, style), requests(run)];
+    Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
+}
+
+fn headline(run: &Run, flow: &Flow) -> String {
+    let Some((series, what)) = times(run, flow) else {
+        return "No request was measured.".to_owned();
+    };
+    let closed = flow.departures.process.verdict == ProcessVerdict::ClosedLoop;
+    let closed = if closed { "closed loop, " } else { "" };
+    let what = super::trusted::upper(what);
+    let lost = match flow.packets.lost {
+        0 => "none lost".to_owned(),
+        lost => format!("{} lost", count(lost)),
+    };
+    format!("{what} ({closed}{}): {}; {lost}.", Printable(&flow.way.backend), series::said(series))
+}
+
+/// What has to be said of when requests left.
+fn departures(run: &Run, flow: &Flow) -> Option<String> {
+    let late = flow.lateness.as_ref().and_then(|name| series::named(run, name));
+    match flow.departures.process.verdict {
+        ProcessVerdict::Saturated => {
+            let rate = |of: Option<f64>| Cell::from(of.map(Value::Rate)).in_table(None);
+            let (sent, asked) = (rate(flow.departures.per_second), rate(flow.asked.per_second));
+            Some(format!(
+                "Saturated: {sent} of the {asked} requests/s asked for were sent; times are of that rate."
+            ))
+        }
+        ProcessVerdict::Disturbed => {
+            let late = series::at(late?, 99.0).said();
+            let late = late.trim_start_matches('≥');
+            Some(format!("The client fell behind: 1% of requests left at least {late} late."))
+        }
+        ProcessVerdict::Held | ProcessVerdict::TooFew | ProcessVerdict::ClosedLoop => None,
+    }
+}
+
+/// The three times of the first flow, and the first of them of each other one.
+fn latency(run: &Run, style: Style) -> Table {
+    let percents: Vec<f64> = style.percentiles.percents().collect();
+    let mut head = vec!["latency".to_owned(), "min".to_owned()];
+    for percent in &percents {
+        head.push(series::name(*percent));
+        if (percent - 99.0).abs() < 1e-9 {
+            head.push("95% CI, p99".to_owned());
+        }
+    }
+    head.push("max".to_owned());
+    let heads: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut table = Table::new("", &heads);
+    let mut row = |label: String, of: &Series| {
+        let mut cells = vec![Cell::from(label), series::min(of)];
+        for percent in &percents {
+            cells.push(series::at(of, *percent));
+            if (percent - 99.0).abs() < 1e-9 {
+                cells.push(series::ends(of, *percent));
+            }
+        }
+        cells.push(series::max(of));
+        table.row(cells);
+    };
+    for (at, flow) in run.flows.iter().enumerate() {
+        let of_flow = |what: &str| {
+            if run.flows.len() == 1 { what.to_owned() } else { format!("{}: {what}", flow.name) }
+        };
+        let all = [
+            (&flow.response, "response time"),
+            (&flow.service, "service time"),
+            (&flow.lateness, "send delay"),
+        ];
+        let known = all
+            .into_iter()
+            .filter_map(|(name, what)| Some((series::named(run, name.as_ref()?)?, what)));
+        // Of the others the first alone: `--full` has all of them.
+        for (series, what) in known.take(if at == 0 { 3 } else { 1 }) {
+            row(of_flow(what), series);
+        }
+    }
+    table
+}
+
+/// One of the counts of requests.
+type Counted = fn(&Packets) -> u64;
+
+/// What is told of requests only where it happened.
+const SELDOM: [(&str, Counted); 6] = [
+    ("given up", |of| of.given_up),
+    ("never sent", |of| of.never_sent),
+    ("refused", |of| of.refused),
+    ("reordered", |of| of.reordered),
+    ("foreign", |of| of.foreign),
+    ("unknown", |of| of.unaccounted),
+];
+
+/// What became of the requests, flow by flow.
+fn requests(run: &Run) -> Table {
+    let seldom: Vec<_> = SELDOM
+        .iter()
+        .filter(|(_, of)| run.flows.iter().any(|flow| of(&flow.packets) > 0))
+        .collect();
+    let head = ["requests", "asked", "sent", "answered", "lost", "late", "duplicates"];
+    let heads: Vec<&str> = head.into_iter().chain(seldom.iter().map(|(name, _)| *name)).collect();
+    let mut table = Table::new("", &heads);
+    for flow in &run.flows {
+        let rate = match flow.asked.per_second {
+            Some(per_second) => Cell::from(Value::Rate(per_second)).said(),
+            None => flow.asked.arrivals.clone(),
+        };
+        let label = if run.flows.len() == 1 { rate } else { format!("{} {rate}", flow.name) };
+        let packets = &flow.packets;
+        let counts = [
+            flow.departures.intended,
+            packets.sent,
+            packets.received,
+            packets.lost,
+            packets.late,
+            packets.duplicates,
+        ];
+        let counts = counts.into_iter().chain(seldom.iter().map(|(_, of)| of(packets)));
+        let counts = counts.map(|count| Cell::from(Value::Count(count)));
+        table.row([Cell::from(label)].into_iter().chain(counts));
+    }
+    table
+}

@@ -1,0 +1,54 @@
+//! Numbers of a series as a first screen shows them.
+
+use whylate_model::run::Run;
+use whylate_model::series::{Quantile, Series};
+
+use crate::numbers::{Cell, Value};
+
+/// The series of that name, where it has samples.
+pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
+    run.series.iter().find(|series| series.name == name && series.n > 0)
+}
+
+fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
+    series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)
+}
+
+/// A percentile; of one that the sample does not support the lower bound.
+pub(super) fn at(series: &Series, percent: f64) -> Cell {
+    let value = quantile(series, percent).map_or(Value::Absent, |of| match (of.value, of.low) {
+        (Some(value), _) => value.into(),
+        (None, Some(low)) => Value::AtLeast(low.0 as f64),
+        (None, None) => Value::Absent,
+    });
+    Cell::from(value).resolved(series.resolution_ns)
+}
+
+/// The interval of a percentile.
+pub(super) fn ends(series: &Series, percent: f64) -> Cell {
+    let of = quantile(series, percent);
+    let ends = of.map(|of| (Value::from(of.low), Value::from(of.high)));
+    Cell::from(of.and_then(|of| of.value)).within(ends).ends()
+}
+
+/// The largest value; of one beyond what was waited for its lower bound.
+pub(super) fn max(series: &Series) -> Cell {
+    let beyond = series.censored.map(|of| Value::AtLeast(of.above.0 as f64));
+    Cell::from(series.max.map(Value::from).or(beyond)).resolved(series.resolution_ns)
+}
+
+/// The smallest value.
+pub(super) fn min(series: &Series) -> Cell {
+    Cell::from(series.min).resolved(series.resolution_ns)
+}
+
+/// The median, the p99 and the worst, in a sentence.
+pub(super) fn said(series: &Series) -> String {
+    let (p50, p99, max) = (at(series, 50.0), at(series, 99.0), max(series));
+    format!("p50 {}, p99 {}, worst {}", p50.said(), p99.said(), max.said())
+}
+
+/// How a percentile is called.
+pub(super) fn name(percent: f64) -> String {
+    format!("p{percent}")
+}

@@ -1,0 +1,220 @@
+//! First screens of runs that are larger, or hold less, than any that was recorded.
+
+use whylate_model::Nanos;
+use whylate_model::series::Series;
+use whylate_model::threads::Deadlines;
+
+use super::{assert_fits, shown, style};
+use crate::kept::kept;
+use whylate_model::run::Run;
+
+/// The kept run of woken threads as one of so many, each later than the one before.
+fn timers(many: u64) -> Run {
+    let mut run = kept("wake").1;
+    let (wake, thread) = (run.wakes.remove(0), run.threads.remove(0));
+    let series = std::mem::take(&mut run.series);
+    for at in 0..many {
+        let name = format!("timer{at}");
+        run.threads
+            .push(whylate_model::threads::ThreadSummary { name: name.clone(), ..thread.clone() });
+        let wake = whylate_model::wake::WakeSummary { thread: name.clone(), ..wake.clone() };
+        run.wakes.push(whylate_model::wake::WakeSummary { skipped: Some(at), ..wake });
+        run.series.extend(series.iter().map(|of| {
+            let mut of: Series = of.clone();
+            of.name = of.name.replace("HR", &name);
+            for quantile in &mut of.quantiles {
+                quantile.value = Some(Nanos((at + 1) * 1_000));
+            }
+            of
+        }));
+    }
+    run
+}
+
+#[test]
+fn of_many_timers_the_best_and_the_worst_are_named_and_the_last_rows_are_counted() {
+    for many in [2, 12, 40] {
+        let screen = shown(&timers(many), style());
+        assert_fits(&screen);
+        let worst = format!("worst timer{} (p99 {many} µs).", many - 1);
+        assert!(screen.contains("best timer0 (p99 1 µs)") && screen.contains(&worst), "{screen}");
+    }
+    insta::assert_snapshot!("wake-12", shown(&timers(12), style()));
+}
+
+#[test]
+fn skipped_wake_ups_are_told_with_both_rows() {
+    let mut run = kept("wake").1;
+    run.wakes[0].skipped = Some(13);
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("13 wake-ups were skipped while the thread was still late."), "{screen}");
+    assert!(
+        screen.contains("\nuncorrected ") && screen.contains("\nall due wake-ups "),
+        "{screen}"
+    );
+}
+
+/// The kept set as one of so many threads, the last of which misses most.
+fn set(many: usize) -> Run {
+    let mut run = kept("threads").1;
+    let video = run.threads.remove(1);
+    let response =
+        run.series.iter().find(|series| series.name == "response-video").unwrap().clone();
+    run.threads.clear();
+    for at in 0..many {
+        let name = format!("t{at}");
+        run.series.push(Series { name: format!("response-{name}"), ..response.clone() });
+        let (misses, miss_share_interval) = (at as u64, None);
+        let mut deadlines =
+            video.deadlines.clone().map(|of| Deadlines { misses, miss_share_interval, ..of });
+        for cause in deadlines.iter_mut().flat_map(|of| &mut of.causes) {
+            cause.misses = misses;
+        }
+        run.threads.push(whylate_model::threads::ThreadSummary {
+            name,
+            deadlines,
+            ..video.clone()
+        });
+    }
+    run
+}
+
+#[test]
+fn of_many_threads_those_that_missed_most_stand_first() {
+    for many in [1, 4, 5, 20, 200] {
+        let screen = shown(&set(many), style());
+        assert_fits(&screen);
+        let missed = many * (many - 1) / 2;
+        let first = screen.lines().nth(1).unwrap();
+        let said = match missed {
+            0 => "All 5 deadlines were met.".to_owned(),
+            missed => format!("{} of ", crate::numbers::count(missed as u64)),
+        };
+        assert!(first.starts_with(&said), "{first}");
+        if many > 4 {
+            let row = screen.lines().skip(1).find(|line| line.contains("PERIODIC")).unwrap();
+            assert!(row.starts_with(&format!("t{} ", many - 1)), "{screen}");
+        }
+    }
+    insta::assert_snapshot!("threads-20", shown(&set(20), style()));
+}
+
+/// The kept sum as one of so many recordings.
+fn recordings(many: usize) -> Run {
+    let mut run = kept("merge").1;
+    let origin = run.origins[0].clone();
+    run.origins.clear();
+    for at in 0..many {
+        let mut origin = origin.clone();
+        origin.directory = format!("run-{at}");
+        for share in &mut origin.series {
+            share.lost_share = Some(0.01 * (at + 1) as f64);
+            share.lost_share_interval = None;
+        }
+        run.origins.push(origin);
+    }
+    run
+}
+
+#[test]
+fn of_many_recordings_those_that_lost_most_stand_first() {
+    for many in [2, 5, 30, 90] {
+        let screen = shown(&recordings(many), style());
+        assert_fits(&screen);
+        let row = screen.lines().find(|line| line.starts_with("run-")).unwrap();
+        assert!(row.starts_with(&format!("run-{} ", many - 1)), "{screen}");
+        let said = format!("The least of them lost 1.0%, the most {many}");
+        assert!(screen.contains(&said), "{screen}");
+    }
+    insta::assert_snapshot!("merge-30", shown(&recordings(30), style()));
+}
+
+#[test]
+fn of_many_flows_the_first_is_told_whole_and_what_has_no_room_is_counted() {
+    let mut run = kept("rtt").1;
+    let flow = run.flows[0].clone();
+    for at in 1..12 {
+        run.flows.push(whylate_model::flow::Flow { name: format!("load{at}"), ..flow.clone() });
+    }
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(
+        screen.contains("\nrtt: response time ") && screen.contains("more: --full"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn lost_requests_are_in_the_answer_and_what_is_seldom_has_a_column_where_it_happened() {
+    let mut run = kept("rtt").1;
+    run.flows[0].packets.lost = 3;
+    run.flows[0].packets.reordered = 2;
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains("; 3 lost.") && screen.contains("  reordered"), "{screen}");
+    assert!(!screen.contains("never sent"), "{screen}");
+}
+
+#[test]
+fn a_client_that_could_not_hold_the_rate_says_so_in_the_answer() {
+    let mut run = kept("rtt").1;
+    run.flows[0].departures.process.verdict = whylate_model::flow::ProcessVerdict::Saturated;
+    run.flows[0].departures.per_second = Some(912_000.0);
+    run.flows[0].asked.per_second = Some(1_500_000.0);
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(
+        screen.contains("Saturated: 912,000 of the 1,500,000 requests/s asked for were sent"),
+        "{screen}"
+    );
+}
+
+/// What a sample of one shows is its only value, and nothing of its tail.
+#[test]
+fn one_sample_has_a_maximum_and_no_percentile() {
+    let mut run = kept("wake").1;
+    for series in &mut run.series {
+        series.n = 1;
+        for of in &mut series.quantiles {
+            (of.value, of.low, of.high) = (None, None, None);
+        }
+    }
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains("p50 –, p99 –, worst 26 µs."), "{screen}");
+}
+
+#[test]
+fn a_kind_of_which_nothing_was_measured_is_printed_whole_or_says_so() {
+    let place = super::Place { directory: std::path::Path::new("RUN"), again: true };
+    for kind in ["wake", "rtt", "threads"] {
+        let mut run = kept(kind).1;
+        run.series.clear();
+        run.threads.iter_mut().for_each(|thread| thread.deadlines = None);
+        assert_eq!(super::first_screen(&run, place, style()), None, "{kind}");
+    }
+    let mut run = kept("switch-cost").1;
+    if let Some(of) = &mut run.switch_cost {
+        of.direct.clear();
+        of.indirect.clear();
+    }
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains("The cost of a thread switch on CPU 1 was not measured."), "{screen}");
+}
+
+#[test]
+fn a_check_up_counts_skipped_wake_ups_in_one_row() {
+    let mut run = kept("checkup").1;
+    let wake = run.series.iter().position(|series| series.name == "wake").unwrap();
+    let corrected =
+        Series { name: "wake-corrected".to_owned(), n: 4_034, ..run.series[wake].clone() };
+    run.series.insert(wake + 1, corrected);
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains("Timer wake-ups include 34 skipped ones"), "{screen}");
+    assert_eq!(screen.matches("timer wake-up ").count(), 1, "{screen}");
+    assert!(screen.contains(" 4,034\n"), "{screen}");
+}

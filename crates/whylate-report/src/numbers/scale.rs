@@ -1,0 +1,412 @@
+//! How numbers are written on a first screen.
+//!
+//! The times of a table have one unit, which its head names; a sentence has the unit that gives 1 to 999.
+//! There are at most three significant digits, and no more than the interval supports. What cannot be told
+//! from nothing is told as less than the last place.
+
+use super::{Cell, Value, count};
+
+/// What stands where a number does not apply.
+pub(crate) const DOES_NOT_APPLY: &str = "–";
+
+/// Letters that a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Letters {
+    /// All of Unicode.
+    Unicode,
+    /// Those of ASCII, as far as they are ours to choose.
+    #[default]
+    Plain,
+}
+
+/// Signs and what stands for each where only ASCII is shown.
+const PLAIN: [(char, &str); 5] = [('µ', "u"), ('–', "-"), ('−', "-"), ('≥', ">="), ('±', "+-")];
+
+impl Letters {
+    /// The text in these letters.
+    pub(crate) fn write(self, text: &str) -> String {
+        match self {
+            Self::Unicode => text.to_owned(),
+            Self::Plain => {
+                PLAIN.iter().fold(text.to_owned(), |text, (sign, plain)| text.replace(*sign, plain))
+            }
+        }
+    }
+}
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// As the head of a table names it.
+    pub(crate) name: &'static str,
+    /// As it stands behind a number.
+    behind: &'static str,
+    ns: u32,
+}
+
+const NANOSECONDS: Unit = Unit { name: "ns", behind: " ns", ns: 1 };
+const MICROSECONDS: Unit = Unit { name: "µs", behind: " µs", ns: 1_000 };
+const MILLISECONDS: Unit = Unit { name: "ms", behind: " ms", ns: 1_000_000 };
+const SECONDS: Unit = Unit { name: "s", behind: " s", ns: 1_000_000_000 };
+
+/// A table has a unit when its times lie around this much of it, in the geometric mean.
+const AROUND: f64 = 0.3;
+
+impl Unit {
+    /// That of a table with these cells; none where none is a time.
+    pub(crate) fn of_table<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<Self> {
+        let times: Vec<f64> = cells.filter_map(Cell::time).map(f64::abs).collect();
+        if times.is_empty() {
+            return None;
+        }
+        let logs: Vec<f64> = times.iter().filter(|ns| **ns >= 1.0).map(|ns| ns.ln()).collect();
+        let mean = (logs.iter().sum::<f64>() / (logs.len() as f64).max(1.0)).exp();
+        let fits = |unit: &Self| mean >= AROUND * f64::from(unit.ns);
+        Some([SECONDS, MILLISECONDS].into_iter().find(fits).unwrap_or(MICROSECONDS))
+    }
+
+    /// That which gives 1 to 999.
+    fn of_sentence(ns: f64) -> Self {
+        // What rounds to a thousand of a unit is one of the next.
+        let fits = |unit: &Self| ns.abs() >= 0.9995 * f64::from(unit.ns);
+        [SECONDS, MILLISECONDS, MICROSECONDS].into_iter().find(fits).unwrap_or(NANOSECONDS)
+    }
+}
+
+/// Where a number stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a table, whose times have this unit.
+    Table(Unit),
+    /// In a sentence, with its unit.
+    Sentence,
+}
+
+impl Cell {
+    /// In a table whose times have this unit.
+    pub(crate) fn in_table(&self, unit: Option<Unit>) -> String {
+        self.written(Place::Table(unit.unwrap_or(MICROSECONDS)))
+    }
+
+    /// In a sentence.
+    pub(crate) fn said(&self) -> String {
+        self.written(Place::Sentence)
+    }
+
+    /// The interval alone.
+    pub(crate) fn ends(&self) -> Self {
+        Self { only_ends: true, ..self.clone() }
+    }
+
+    /// Is it a time?
+    pub(crate) fn is_time(&self) -> bool {
+        self.time().is_some()
+    }
+
+    fn time(&self) -> Option<f64> {
+        match (&self.value, &self.interval) {
+            (Value::Time(ns) | Value::AtLeast(ns), _) | (_, Some((Value::Time(ns), _))) => {
+                Some(*ns)
+            }
+            _ => None,
+        }
+    }
+
+    fn written(&self, place: Place) -> String {
+        if self.only_ends {
+            return self.ends_written(place);
+        }
+        if let Value::Time(ns) = self.value
+            && (0.0..self.resolution_ns).contains(&ns)
+        {
+            let least = Value::Time(self.resolution_ns.ceil());
+            let shown = Digits::of(&least, None, place).write(&least);
+            return if shown.starts_with('<') { shown } else { format!("<{shown}") };
+        }
+        Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value)
+    }
+
+    /// Both ends with the digits of the value; of an open interval the lower one.
+    fn ends_written(&self, place: Place) -> String {
+        let Some((low, high)) = &self.interval else { return DOES_NOT_APPLY.to_owned() };
+        let digits = Digits::of(&self.value, self.interval.as_ref(), place);
+        match (low.number(), high.number()) {
+            (Some(from), Some(to)) => {
+                let between = if from < 0.0 { " to " } else { "–" };
+                let (low, high) = (digits.number(from), digits.number(to));
+                let both = if low == high { high } else { format!("{low}{between}{high}") };
+                both + digits.unit
+            }
+            (Some(from), None) => format!("≥{}{}", digits.number(from), digits.unit),
+            _ => DOES_NOT_APPLY.to_owned(),
+        }
+    }
+}
+
+impl Value {
+    /// The number, where it is one.
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Time(of) | Self::AtLeast(of) | Self::Share(of) | Self::Rate(of) => Some(*of),
+            Self::Count(of) => Some(*of as f64),
+            Self::Text(_) | Self::Absent => None,
+        }
+        .filter(|of| of.is_finite())
+    }
+}
+
+/// With which digits and which unit numbers are written.
+#[derive(Debug, Clone, Copy)]
+struct Digits {
+    /// What is written as 1.
+    one: f64,
+    unit: &'static str,
+    significant: i32,
+    /// Places behind the point: those that are shown at most, and that the interval supports.
+    places: i32,
+    /// Zeros at the end carry something.
+    zeros: bool,
+}
+
+impl Digits {
+    fn of(value: &Value, interval: Option<&(Value, Value)>, place: Place) -> Self {
+        let low = interval.and_then(|(low, _)| low.number());
+        let about = value.number().or(low).unwrap_or(0.0);
+        let (one, unit, significant, places) = match (value, interval, place) {
+            (Value::Share(_), None, _) => (0.01, "%", 2, 1),
+            (Value::Share(_), Some(_), _) => (0.01, "%", 3, 2),
+            (Value::Rate(_), _, Place::Sentence) => (1.0, "/s", 3, 1),
+            (Value::Rate(_), _, Place::Table(_)) => (1.0, "", 3, 1),
+            (Value::Count(_), ..) => (1.0, "", 3, 0),
+            (_, _, Place::Table(unit)) => (f64::from(unit.ns), "", 3, 2),
+            (_, _, Place::Sentence) => {
+                let unit = Unit::of_sentence(about);
+                let (significant, places) = if interval.is_some() { (3, 2) } else { (2, 1) };
+                (f64::from(unit.ns), unit.behind, significant, places)
+            }
+        };
+        let width = interval.and_then(|(low, high)| Some(high.number()? - low.number()?));
+        let supported = width.map_or(places, |width| supported((width / one).abs() / 2.0));
+        let zeros = interval.is_some() || significant == 3 || matches!(place, Place::Table(_));
+        Self { one, unit, significant, places: places.min(supported).max(0), zeros }
+    }
+
+    fn write(self, value: &Value) -> String {
+        let mark = match value {
+            Value::Text(text) => return text.clone(),
+            Value::Count(n) => return count(*n),
+            Value::AtLeast(_) => "≥",
+            _ => "",
+        };
+        value.number().map_or(DOES_NOT_APPLY.to_owned(), |of| {
+            format!("{mark}{}{}", self.number(of), self.unit)
+        })
+    }
+
+    /// The digits with their sign.
+    fn number(self, of: f64) -> String {
+        let of = of / self.one;
+        let size = of.abs();
+        if size == 0.0 {
+            return "0".to_owned();
+        }
+        let places = |size: f64| {
+            (self.significant - 1 - size.log10().floor() as i32).clamp(0, self.places) as usize
+        };
+        let mut digits = format!("{size:.*}", places(size));
+        // What rounds up to the next power of ten has a digit less behind the point.
+        if let Ok(shown) = digits.parse::<f64>()
+            && shown > size
+        {
+            digits = format!("{size:.*}", places(shown));
+        }
+        if digits.chars().all(|digit| matches!(digit, '0' | '.')) {
+            let least = format!("<{}1", &digits[..digits.len() - 1]);
+            return if of < 0.0 { "0".to_owned() } else { least };
+        }
+        if !digits.contains('.') {
+            digits = count(significant(size));
+        } else if !self.zeros {
+            digits.truncate(digits.trim_end_matches('0').trim_end_matches('.').len());
+        }
+        format!("{}{digits}", if of < 0.0 { "−" } else { "" })
+    }
+}
+
+/// A whole number of three significant digits.
+fn significant(size: f64) -> u64 {
+    let step = 10_f64.powi((size.log10().floor() as i32 - 2).max(0));
+    ((size / step).round() * step) as u64
+}
+
+/// Places behind the point that a number supports which is known to so much on either side: the first digit of
+/// that, and the second where the first is 1.
+fn supported(to_each_side: f64) -> i32 {
+    if to_each_side <= 0.0 {
+        return i32::MAX;
+    }
+    let power = to_each_side.log10().floor() as i32;
+    let first = to_each_side / 10_f64.powi(power);
+    if first < 2.0 { 1 - power } else { -power }
+}
+
+/// A sentence that was written for a report, with its times as they are on a first screen: `12.0us` is `12 µs`.
+pub(crate) fn respaced(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let start = word.find(|letter: char| letter.is_ascii_digit()).unwrap_or(word.len());
+        let (before, rest) = word.split_at(start);
+        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let (digits, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let end = rest.find(|letter: char| !letter.is_ascii_alphabetic());
+        let (unit, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let known = [NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS];
+        let unit = known.iter().find(|known| known.name.replace('µ', "u") == unit);
+        let number =
+            digits.parse::<f64>().ok().filter(|_| before.chars().all(|of| "(<>~".contains(of)));
+        match (unit, number) {
+            (Some(unit), Some(number)) => format!("{before}{number}{}{behind}", unit.behind),
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use whylate_model::Nanos;
+
+    use super::*;
+
+    fn time(ns: u64) -> Cell {
+        Cell::from(Nanos(ns))
+    }
+
+    fn between(value: Value, low: Value, high: Value) -> Cell {
+        Cell::from(value).within(Some((low, high)))
+    }
+
+    fn share(value: f64, low: f64, high: f64) -> Cell {
+        between(Value::Share(value), Value::Share(low), Value::Share(high))
+    }
+
+    #[test]
+    fn a_sentence_has_the_unit_that_gives_1_to_999_and_no_zeros_that_carry_nothing() {
+        for (ns, said) in [
+            (0, "0 ns"),
+            (90, "90 ns"),
+            (999, "999 ns"),
+            (1_000, "1 µs"),
+            (14_040, "14 µs"),
+            (188_000, "188 µs"),
+            (999_600, "1 ms"),
+            (1_820_000, "1.8 ms"),
+            (3_000_000_000, "3 s"),
+            (303_000_000, "303 ms"),
+        ] {
+            assert_eq!(time(ns).said(), said, "{ns}");
+        }
+        assert_eq!(Cell::from(Value::AtLeast(2.55e6)).said(), "≥2.5 ms");
+        assert_eq!(Cell::from(Value::Rate(813.4)).said(), "813/s");
+        assert_eq!(Cell::from(Value::Absent).said(), "–");
+    }
+
+    #[test]
+    fn a_table_has_three_digits_and_two_places_of_its_unit_at_most() {
+        let shown = |ns: u64| time(ns).in_table(Some(MICROSECONDS));
+        for (ns, text) in [
+            (0, "0"),
+            (4, "<0.01"),
+            (23, "0.02"),
+            (9_996, "10.0"),
+            (14_040, "14.0"),
+            (1_074_000, "1,070"),
+            (303_200_000, "303,000"),
+        ] {
+            assert_eq!(shown(ns), text, "{ns}");
+        }
+        assert_eq!(time(4).resolved(10.01).in_table(Some(MICROSECONDS)), "<0.01");
+        assert_eq!(Cell::from(Value::AtLeast(2.55e6)).in_table(Some(MICROSECONDS)), "≥2,550");
+        assert_eq!(Cell::from(Value::Count(31_960_000)).in_table(None), "31,960,000");
+        let rate = |of: f64| Cell::from(Value::Rate(of)).in_table(None);
+        assert_eq!([rate(813.2), rate(0.3), rate(0.01), rate(0.0)], ["813", "0.3", "<0.1", "0"]);
+    }
+
+    #[test]
+    fn shares_have_a_place_below_ten_percent_and_what_is_below_that_is_told_so() {
+        let shown = |of: f64| Cell::from(Value::Share(of)).in_table(None);
+        for (of, text) in
+            [(0.46, "46%"), (0.005, "0.5%"), (0.0004, "<0.1%"), (0.0, "0%"), (1.0, "100%")]
+        {
+            assert_eq!(shown(of), text);
+        }
+        // What cannot be negative is nothing then.
+        assert_eq!(shown(-1e-5), "0%");
+    }
+
+    #[test]
+    fn a_number_has_no_more_digits_than_its_interval_supports() {
+        for (cell, said, ends) in [
+            (share(0.0198, 0.0184, 0.0233), "2.0%", "1.8–2.3%"),
+            (share(0.064, 0.049, 0.077), "6.4%", "4.9–7.7%"),
+            (share(0.31, 0.24, 0.37), "31%", "24–37%"),
+            (share(0.0083, 0.0071, 0.0098), "0.83%", "0.71–0.98%"),
+            (share(0.21, 0.10, 0.35), "21%", "10–35%"),
+            (share(0.16, -0.038, 0.079), "16%", "−4 to 8%"),
+        ] {
+            assert_eq!((cell.said().as_str(), cell.ends().said().as_str()), (said, ends));
+        }
+        let times = between(Value::Time(32_200.0), Value::Time(30_900.0), Value::Time(34_000.0));
+        assert_eq!(times.in_table(Some(MICROSECONDS)), "32.2");
+        assert_eq!(times.ends().in_table(Some(MICROSECONDS)), "30.9–34.0");
+        let open = between(Value::Absent, Value::Time(15e6), Value::Absent);
+        assert_eq!(open.ends().in_table(Some(MICROSECONDS)), "≥15,000");
+        let exact = between(Value::Time(1_760.0), Value::Time(1_760.0), Value::Time(1_760.0));
+        assert_eq!(exact.ends().in_table(Some(MICROSECONDS)), "1.76");
+        assert_eq!(time(3).ends().said(), "–");
+    }
+
+    #[test]
+    fn a_table_has_the_unit_around_which_its_times_lie() {
+        let unit = |all: &[u64]| {
+            let cells: Vec<Cell> = all.iter().map(|ns| time(*ns)).collect();
+            Unit::of_table(cells.iter()).map(|unit| unit.name)
+        };
+        assert_eq!(unit(&[8_150, 14_000, 1_070_000, 6_360_000]), Some("µs"));
+        assert_eq!(unit(&[27_300_000, 18_000_000, 40_000, 1_820_000]), Some("ms"));
+        assert_eq!(unit(&[3_000_000_000]), Some("s"));
+        assert_eq!((unit(&[0]), unit(&[])), (Some("µs"), None));
+    }
+
+    #[test]
+    fn signs_have_a_plain_form_for_terminals_without_them() {
+        let text = "1.8–2.3 µs, −4, ≥5 and ±1";
+        assert_eq!(Letters::Unicode.write(text), text);
+        assert_eq!(Letters::Plain.write(text), "1.8-2.3 us, -4, >=5 and +-1");
+    }
+
+    #[test]
+    fn a_sentence_of_a_report_gets_the_spaces_and_units_of_a_first_screen() {
+        for (of, text) in [
+            ("tolerance of 50.0us, or never", "tolerance of 50 µs, or never"),
+            ("the kernel grants 950ms in every 1.00s", "the kernel grants 950 ms in every 1 s"),
+            ("(p99 1.07ms)", "(p99 1.07 ms)"),
+            ("<11ns", "<11 ns"),
+            ("run-3s.d and 4 CPUs v1.2", "run-3s.d and 4 CPUs v1.2"),
+        ] {
+            assert_eq!(respaced(of), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_number_of_a_first_screen_has_more_than_three_significant_digits(ns in 0_u64..u64::MAX / 2) {
+            for text in [time(ns).said(), time(ns).in_table(Some(MILLISECONDS))] {
+                let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+                let digits = digits.trim_start_matches('0');
+                let few = if digits.len() > 3 { digits.trim_end_matches('0') } else { digits };
+                prop_assert!(few.len() <= 3, "{}", text);
+            }
+        }
+    }
+}

@@ -444,7 +444,7 @@ fn polls_that_took_frames_in_stand_beside_slow_requests() {
         return;
     }
     let recorded = taken_apart("--wait block --breakdown=trace");
-    let followed = &recorded.run.settings["messages followed by"];
+    let followed = recorded.run.settings["messages followed by"].to_string();
     if followed.contains("napi:napi_poll") {
         return needs::absent("napi:napi_poll is not on this kernel");
     }

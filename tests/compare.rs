@@ -7,6 +7,7 @@ use serde_json::Value;
 use whylate_model::Nanos;
 use whylate_model::cause::Cause;
 use whylate_model::run::Verdict;
+use whylate_model::schema::names;
 use whylate_stats::Histogram;
 
 use crate::directories::{Planted, latencies};
@@ -321,7 +322,7 @@ fn the_maximum_is_judged_between_runs_only() {
     assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
     let found = json(&words, &directories);
     assert_eq!(found["pairs"][0]["before"]["runs"], 3);
-    assert!(found["pairs"][0]["result"]["quantiles"][0]["difference"]["between"].is_array());
+    assert!(found["pairs"][0]["result"]["quantiles"][0]["difference_ns"]["between"].is_array());
 }
 
 #[test]
@@ -340,9 +341,9 @@ fn gaps_are_compared_above_the_larger_threshold_with_lost_share_and_rates() {
     let b = Planted::new("host", 100).gaps(1, Nanos(200), &b).write(home.path(), "b");
     let found = json(&[], &[&a, &b]);
     let result = &found["pairs"][0]["result"];
-    assert_eq!(result["above"], 200, "{result}");
+    assert_eq!(result["above_ns"], 200, "{result}");
     // A's 150 ns gaps are not among what is compared.
-    assert_eq!(found["pairs"][0]["before"]["min"], 5_000);
+    assert_eq!(found["pairs"][0]["before"]["min_ns"], 5_000);
     let lost = &result["lost_share"];
     assert_eq!(lost["verdict"], "a_lower", "{lost}");
     let difference = lost["difference"]["difference"].as_f64().unwrap();
@@ -350,10 +351,10 @@ fn gaps_are_compared_above_the_larger_threshold_with_lost_share_and_rates() {
     assert!((difference - 140e-6).abs() < 2e-6, "{difference}");
     let rate = &result["rates"][0];
     assert_eq!(
-        (&rate["at_least"], &rate["per_second"]["verdict"]),
+        (&rate["at_least_ns"], &rate["per_s"]["verdict"]),
         (&Value::from(1_000), &Value::from("a_lower"))
     );
-    assert_eq!(result["rates"][1]["per_second"]["before"], 0.0);
+    assert_eq!(result["rates"][1]["per_s"]["before"], 0.0);
     let output = compare(&["--limit", "lost=+50%"], &[&a, &b]);
     assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
 }
@@ -370,9 +371,9 @@ fn no_sample_one_two_and_equal_ones_are_compared_without_inventing_anything() {
     for side in &few {
         let found = json(&[], &[side, &equal]);
         let result = &found["pairs"][0]["result"];
-        let supported = result["quantiles"]
-            .as_array()
-            .map_or(0, |quantiles| quantiles.iter().filter(|q| !q["difference"].is_null()).count());
+        let supported = result["quantiles"].as_array().map_or(0, |quantiles| {
+            quantiles.iter().filter(|q| !q["difference_ns"].is_null()).count()
+        });
         assert_eq!(supported, 0, "{result}");
         let output = compare(&["--limit", "p50=+10%"], &[side, &equal]);
         assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
@@ -409,7 +410,7 @@ fn hostile_texts_reach_neither_terminal_nor_page_nor_report() {
     let plant = |name: &str| {
         let mut evil = Planted::new(EVIL, 0).series("rtt", EVIL, &values);
         evil.run.series[0].label = EVIL.to_owned();
-        evil.run.settings.insert(EVIL.to_owned(), name.to_owned());
+        evil.run.settings.insert(EVIL.to_owned(), name.into());
         evil.run.verdict = Verdict::Untrustworthy { reasons: vec![EVIL.to_owned()] };
         evil.write(home.path(), name)
     };
@@ -458,6 +459,9 @@ fn the_committed_schema_of_a_comparison_is_up_to_date() {
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(committed == made, "run `UPDATE_SCHEMA=1 cargo test -p whylate --test pure schema`");
+    let made = serde_json::from_str(&made).unwrap();
+    assert_eq!(names::without_unit(&made), [""; 0]);
+    assert_eq!(names::undescribed(&made), [""; 0]);
 }
 
 #[test]

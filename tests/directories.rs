@@ -244,6 +244,14 @@ fn example_gaps() -> GapSummary {
     RunDir::open(example).unwrap().read_run().unwrap().gaps.remove(0)
 }
 
+/// Brings the files of a run into this directory, which is made where there is none.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
 /// Runs `whylate merge` on these.
 pub(crate) fn merge(words: &[&str], directories: &[PathBuf], into: &Path) -> Output {
     let mut command = program::whylate(["merge"]);

@@ -8,7 +8,7 @@ use whylate_model::cause::Cause;
 use whylate_stats::rng::Rng;
 
 use crate::directories::{Planted, latencies, merge};
-use crate::program::{said, whylate};
+use crate::program::{self, said, whylate};
 
 /// Bits that are flipped, one after another: half in `run.json`, half in the other files.
 const PLACES: usize = 500;
@@ -101,4 +101,27 @@ fn merge_and_compare_tell_of_a_table_of_another_run_and_a_sum_passes_it_on() {
     for words in [&[][..], &["--format", "json"], &["--html", "-"]] {
         told(&whylate(["report"]).arg(&sum).args(words).output().unwrap(), 4);
     }
+}
+
+/// Two recordings in one directory, as where a shorter one was copied over a longer one.
+#[test]
+fn a_table_that_the_run_does_not_count_enters_none_of_its_numbers() {
+    let home = tempfile::tempdir().unwrap();
+    let [first, second] = [1, 2].map(|number| {
+        let run = Planted::new("host", number * 60);
+        let run = run.gaps(1, Nanos(100), &latencies(number, 10, 1_000.0));
+        run.write(home.path(), &format!("run-{number}"))
+    });
+    let report = || whylate(["report"]).arg(&second).args(["--format", "json"]).output().unwrap();
+    let before = report();
+    assert_eq!(before.status.code(), Some(0), "{}", said(&before));
+    std::fs::copy(first.join("gaps-0001.parquet"), second.join("gaps-0002.parquet")).unwrap();
+    let after = report();
+    assert_eq!((after.status.code(), after.stdout), (Some(0), before.stdout));
+    let sum = home.path().join("sum");
+    let output = merge(&[], &[first.clone(), second.clone()], &sum);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let [first, second, sum] = [first, second, sum]
+        .map(|directory| program::read(&directory).segments.iter().map(|of| of.rows).sum::<u64>());
+    assert_eq!(first + second, sum);
 }

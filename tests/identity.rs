@@ -41,13 +41,13 @@ fn flow() -> Flow {
         "way": {"backend": "udp over ipv4", "path": "127.0.0.1:1 -> 127.0.0.1:2", "wait": "spin",
             "protocol": "raw", "stamps": "tsc", "resolution_ns": 1.0, "read_cost_min_ns": 20.0,
             "read_cost_median_ns": 20.0, "precision_ns": 10.0},
-        "asked": {"arrivals": "constant", "per_second": 1000.0, "bytes": 64, "frame_bytes": 110,
-            "timeout": 1_000_000_000, "most_under_way": null},
-        "departures": {"intended": 30_000, "sent": 30_000, "in_time": 30_000, "per_second": 1000.0,
-            "gaps": null, "process": {"verdict": "held", "lateness_p999": null,
-            "tolerance": 50_000, "distribution": null}},
+        "asked": {"arrivals": "constant", "per_s": 1000.0, "bytes": 64, "frame_bytes": 110,
+            "timeout_ns": 1_000_000_000, "most_under_way": null},
+        "departures": {"intended": 30_000, "sent": 30_000, "in_time": 30_000, "per_s": 1000.0,
+            "gaps": null, "process": {"verdict": "held", "lateness_p999_ns": null,
+            "tolerance_ns": 50_000, "distribution": null}},
         "packets": packets, "service": "rtt-service", "response": null, "lateness": null,
-        "other_end": null, "began": null, "ended": null,
+        "other_end": null, "began_ticks": null, "ended_ticks": null,
     });
     serde_json::from_value(flow).unwrap()
 }
@@ -59,7 +59,7 @@ fn requests(home: &Path, name: &str, second: u64, change: fn(&mut Flow)) -> Path
     let mut flow = flow();
     change(&mut flow);
     run.run.flows.push(flow);
-    run.run.settings.insert("client".to_owned(), format!("CPU {}, ordinary", second % 2));
+    run.run.settings.insert("client".to_owned(), format!("CPU {}, ordinary", second % 2).into());
     run.write(home, name)
 }
 
@@ -156,14 +156,14 @@ fn gaps(home: &Path, change: fn(&mut Run)) -> [PathBuf; 2] {
 fn gaps_beside_load_or_on_a_cpu_that_is_kept_from_others_are_other_gaps() {
     fn busy(run: &mut Run) {
         let (load, what) = ("net".to_owned(), "TCP bulk over loopback".to_owned());
-        let facts = json!({"load": load, "what": what, "amount": 9, "unit": "bytes", "time": 1,
+        let facts = json!({"load": load, "what": what, "amount": 9, "unit": "bytes", "time_ns": 1,
             "ended_early": false});
         run.loads.push(serde_json::from_value::<LoadFacts>(facts).unwrap());
     }
     let cases: [OfRun; 3] = [
         ("load", busy),
         ("load", |run| {
-            run.settings.insert("competitors".to_owned(), "1".to_owned());
+            run.settings.insert("competitors".to_owned(), 1_u64.into());
         }),
         ("cpu-role", |run| run.host.cpus_isolated = vec![CpuId(1)]),
     ];

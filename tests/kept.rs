@@ -6,9 +6,12 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use whylate_model::run::FORMAT_VERSION;
+use whylate_model::Nanos;
+use whylate_model::directory::{RunDir, version_one};
+use whylate_model::run::{FORMAT_VERSION, Run};
+use whylate_model::series::Series;
 
-use crate::{holds, program};
+use crate::{directories, holds, program};
 
 /// The directories, by name.
 const KINDS: [&str; 10] = [
@@ -68,12 +71,59 @@ fn every_kept_run_is_of_version_one_and_each_value_in_it_is_read() {
         let kept: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(kept["format_version"], 1, "{kind}");
         let read: Value = serde_json::from_str(&reported(kind, &["--format", "json"])).unwrap();
-        assert_within(&kept, &read, kind);
+        assert_within(&version_one::upgraded(kept), &read, kind);
+        let level = read["trust"]["level"].as_str().unwrap();
+        let text = reported(kind, &[]);
+        assert!(text.contains(&format!("Trust: {level}")), "{kind}: {level}: {text}");
     }
     assert_eq!(
-        FORMAT_VERSION, 1,
+        FORMAT_VERSION, 2,
         "a new version leaves these runs as they are, and keeps some of its own"
     );
+}
+
+#[test]
+fn a_run_of_version_one_is_compared_and_added_up_with_one_of_version_two() {
+    let home = tempfile::tempdir().unwrap();
+    let [one, two, sum] = [directory("checkup"), home.path().join("two"), home.path().join("sum")];
+    directories::copy(&one, &two);
+    // The same again, from another host and as this version stores it.
+    let mut run = program::read(&one);
+    assert_eq!(run.settings["duration"].to_string(), "1.60s");
+    run.settings.insert("duration".to_owned(), Nanos(1_600_000_000).into());
+    run.host.hostname = "another".to_owned();
+    RunDir::open(&two).unwrap().write_run(&run).unwrap();
+    let stored = std::fs::read(two.join("run.json")).unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(
+        (&stored["format_version"], &stored["settings"]["duration"]["time_ns"]),
+        (&Value::from(2), &Value::from(1_600_000_000))
+    );
+    let causes = stored["causes"].as_array().unwrap();
+    assert!(causes.iter().all(|of| of["per_cpu"].as_array().is_some_and(|all| all.len() == 1)));
+    assert_eq!(2 * causes.len(), run.causes.len());
+
+    let mut compare = program::whylate(["compare", "--format", "json"]);
+    let output = compare.arg(&one).arg(&two).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &found["pairs"][0]["result"];
+    assert_eq!(result["outcome"], "compared", "{found}");
+    assert_eq!(result["quantiles"][0]["before_ns"], result["quantiles"][0]["after_ns"]);
+    let differences = found["differences"].as_array().unwrap();
+    let names: Vec<&str> = differences.iter().filter_map(|of| of["name"].as_str()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("setting")), "{names:?}");
+
+    let output =
+        program::whylate(["merge"]).args([&one, &two]).arg("-o").arg(&sum).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
+    let sum = program::read(&sum);
+    let samples = |run: &Run| run.series.iter().map(|of| of.n).sum();
+    let [of_one, of_sum]: [u64; 2] = [samples(&run), samples(&sum)];
+    assert_eq!(of_sum, 2 * of_one);
+    assert!(sum.settings.keys().eq(run.settings.keys()), "{:?}", sum.settings);
+    let gaps = |run: &Run| run.causes.iter().filter(|of| of.cpu.is_none()).map(|of| of.gaps).sum();
+    let [of_one, of_sum]: [u64; 2] = [gaps(&run), gaps(&sum)];
+    assert_eq!(of_sum, 2 * of_one);
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn a_sum_is_compared_recording_by_recording() {
     let pair = &found["pairs"][0];
     assert_eq!((&pair["before"]["runs"], &pair["before"]["n"]), (&3.into(), &18_000.into()));
     let p50 = &pair["result"]["quantiles"][0];
-    assert!(p50["difference"]["between"].is_array(), "{p50}");
+    assert!(p50["difference_ns"]["between"].is_array(), "{p50}");
     assert_eq!(p50["verdict"], "a_lower");
 }
 
@@ -343,7 +343,7 @@ fn other_work_between_two_readings_is_refused_by_name() {
     let home = tempfile::tempdir().unwrap();
     let plant = |number: u64, work: &str| {
         let mut run = Planted::new("host", number * 60).gaps(1, Nanos(100), &steady(1, 100, 900.0));
-        run.run.settings.insert("work".to_owned(), work.to_owned());
+        run.run.settings.insert("work".to_owned(), work.into());
         run.write(home.path(), &format!("run-{number}"))
     };
     let directories = [plant(1, "nothing"), plant(2, "memmove:4KiB")];

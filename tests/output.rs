@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use crate::program::{self, said, whylate};
-use crate::{needs, planted};
+use crate::{directories, needs, planted};
 
 /// Every view of a recorded run, none of which writes a file.
 const VIEWS: [&[&str]; 9] = [
@@ -128,11 +128,7 @@ fn a_path_that_is_no_text_is_read_compared_and_written() {
     let home = tempfile::tempdir().unwrap();
     let name = |bytes: &[u8]| home.path().join(OsStr::from_bytes(bytes));
     let (run, page, sum) = (name(b"bad\xff"), name(b"page\xfe.html"), name(b"sum\xff"));
-    std::fs::create_dir(&run).unwrap();
-    for entry in std::fs::read_dir(recorded("gaps")).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
-    }
+    directories::copy(&recorded("gaps"), &run);
     let output = whylate(["report"]).arg(&run).arg("--html").arg(&page).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert!(File::open(&page).is_ok());

@@ -59,7 +59,10 @@ fn check(run: &Run, directory: &Path, answered: u64) {
     let reflected = run.reflected.as_deref().expect("what it did");
     assert_eq!(reflected.answered, answered);
     assert!(reflected.socket.as_ref().is_some_and(|of| of.receive_buffer > Some(0)));
-    assert!(!run.host.kernel.is_empty() && run.settings["listening at"].starts_with("127.0.0.1:"));
+    assert!(
+        !run.host.kernel.is_empty()
+            && run.settings["listening at"].to_string().starts_with("127.0.0.1:")
+    );
 }
 
 #[test]

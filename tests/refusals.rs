@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Output;
 
 use whylate_host::last_run::LastRun;
+use whylate_model::run::FORMAT_VERSION;
 
+use crate::directories;
 use crate::program::{self, said, whylate};
 
 fn flat(output: &Output) -> String {
@@ -202,11 +204,7 @@ fn measured_overheads_are_of_the_last_switch_cost_on_this_host_and_of_nothing_el
 fn a_run_with_a_warning_of_a_newer_version_is_read_and_shows_it() {
     let home = tempfile::tempdir().unwrap();
     let run = home.path().join("run");
-    std::fs::create_dir(&run).unwrap();
-    for entry in std::fs::read_dir(program::file("runs/gaps")).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
-    }
+    directories::copy(&program::file("runs/gaps"), &run);
     let path = run.join("run.json");
     let mut stored: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -220,4 +218,67 @@ fn a_run_with_a_warning_of_a_newer_version_is_read_and_shows_it() {
     let output = whylate(["report", "--format", "json"]).arg(&run).output().unwrap();
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["warnings"].as_array().unwrap().last(), Some(&new));
+}
+
+#[test]
+fn a_run_of_a_newer_format_is_refused_by_name_with_both_versions_beside_one_that_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let [newer, sum] = ["newer", "sum"].map(|name| home.path().join(name));
+    let kept = program::file("runs/checkup");
+    directories::copy(&kept, &newer);
+    let path = newer.join("run.json");
+    let mut stored: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    stored["format_version"] = (FORMAT_VERSION + 1).into();
+    std::fs::write(&path, stored.to_string()).unwrap();
+    let mut merge = whylate(["merge"]);
+    merge.args([&kept, &newer]).arg("-o").arg(&sum);
+    let mut report = whylate(["report"]);
+    report.arg(&newer);
+    let mut compare = whylate(["compare"]);
+    compare.args([&kept, &newer]);
+    for mut command in [report, compare, merge] {
+        let output = command.output().unwrap();
+        let text = flat(&output);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {text}");
+        let (found, newest) = (
+            format!("has format version {}", FORMAT_VERSION + 1),
+            format!("reads up to {FORMAT_VERSION}"),
+        );
+        for told in [path.to_str().unwrap(), &found, &newest, "update whylate"] {
+            assert!(text.contains(told), "{command:?}: no `{told}` in: {text}");
+        }
+        assert_eq!(output.stdout, b"", "{command:?}");
+    }
+    assert!(!sum.exists());
+}
+
+#[test]
+fn a_second_recording_into_the_directory_of_a_run_is_refused_and_the_run_stays_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let (kept, run) = (program::file("runs/gaps"), home.path().join("run"));
+    directories::copy(&kept, &run);
+    let [first, second] = [1, 2].map(|number| {
+        let other = directories::Planted::new("host", number * 60);
+        other.write(home.path(), &format!("run-{number}")).to_str().unwrap().to_owned()
+    });
+    for words in [
+        &["gaps", "--duration", "60s"][..],
+        &["wake", "--duration", "60s"],
+        &["rtt", "--duration", "60s"],
+        &["merge", &first, &second],
+    ] {
+        let output = whylate(words).arg("-o").arg(&run).output().unwrap();
+        let text = flat(&output);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {text}");
+        for told in [run.to_str().unwrap(), "is not empty", "-o"] {
+            assert!(text.contains(told), "{words:?}: no `{told}` in: {text}");
+        }
+    }
+    let files = |directory: &Path| {
+        let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+        let files = entries.map(|of| (of.file_name(), std::fs::read(of.path()).unwrap()));
+        files.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert!(files(&run) == files(&kept), "{run:?} has changed");
 }

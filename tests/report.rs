@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::program;
+use crate::{directories, program};
 
 #[test]
 fn a_report_is_80_columns_wide_and_without_colour() {
@@ -41,10 +41,7 @@ fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
 #[test]
 fn a_report_of_a_run_without_one_of_its_files_names_it_and_ends_with_4() {
     let home = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(program::file("runs/gaps")).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), home.path().join(entry.file_name())).unwrap();
-    }
+    directories::copy(&program::file("runs/gaps"), home.path());
     let report = || {
         let output = program::whylate(["report"]).arg(home.path()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
@@ -70,9 +67,7 @@ fn a_report_ends_as_the_run_is_judged() {
         (json!({ "verdict": "limit_exceeded", "what": "a gap" }), 3, "Limit exceeded: a gap"),
     ] {
         let home = tempfile::tempdir().unwrap();
-        for entry in std::fs::read_dir(&kept).unwrap().map(Result::unwrap) {
-            std::fs::copy(entry.path(), home.path().join(entry.file_name())).unwrap();
-        }
+        directories::copy(&kept, home.path());
         run["verdict"] = verdict;
         std::fs::write(home.path().join("run.json"), run.to_string()).unwrap();
         for words in [&[][..], &["--format", "json"], &["--html", "-"]] {

@@ -9,6 +9,7 @@ use response_time_analysis::fixed_priority::floating_nonpreemptive;
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::{edf as others_edf, wcet};
 use whylate_model::Nanos;
+use whylate_model::prediction::PREDICTION_VERSION;
 use whylate_rta::analysis::{
     Bound, Releases, Response, Task, Undecided, cbs, edf, fixed_priority, utilisation,
 };
@@ -16,6 +17,8 @@ use whylate_rta::simulate::{
     Patterns, Scheduling, simulate, simulate_interrupted, simulate_reserved,
 };
 use whylate_stats::rng::Rng;
+
+use crate::program;
 
 /// Sets that are compared.
 const SETS: u64 = 10_000;
@@ -316,4 +319,18 @@ fn what_a_server_supplies_agrees_with_another_model_of_it() {
             assert_eq!(ours.supply(Nanos(window)).0, supplied, "{budget}/{period} in {window}");
         }
     }
+}
+
+#[test]
+fn a_prediction_as_json_has_a_version_and_units() {
+    let words = ["rta", "--task", "1ms 4ms", "--format", "json"];
+    let output = program::whylate(words).output().unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["format_version"], PREDICTION_VERSION);
+    let task = &told["tasks"][0];
+    assert_eq!(
+        (&task["execution_ns"], &task["period_ns"]),
+        (&1_000_000.into(), &4_000_000.into()),
+        "{told}"
+    );
 }

@@ -115,7 +115,10 @@ fn a_capture_is_replayed_at_its_times_and_again_from_the_first_packet() {
     let rate = flow.asked.per_second.unwrap();
     assert!((rate - 99.0 / 0.197).abs() < 0.01, "{rate}");
     assert_eq!(flow.asked.repeats_after.unwrap().0 / 1_000, 198_989);
-    assert!(run.settings["capture"].contains("uneven.pcap: 100 packets in 197"), "{run:?}");
+    assert!(
+        run.settings["capture"].to_string().contains("uneven.pcap: 100 packets in 197"),
+        "{run:?}"
+    );
     let gaps = logged(&recorded.directory, "rtt-departures");
     // 49 of 3 ms in each whole turn, and 25 of the third. Of what a disturbed host lets leave too late
     // the distances to both neighbours are others: so many as the run itself says.
@@ -153,7 +156,7 @@ fn a_capture_that_is_cut_or_goes_back_is_refused_by_its_packets_and_nothing_is_l
     if needs::cpus(2).is_some() {
         let (text, left) = attempt(&whole[..whole.len() - 7], ",cut", 0);
         assert!(left, "{text}");
-        assert!(program::read(&run).settings["capture"].contains("39 packets"));
+        assert!(program::read(&run).settings["capture"].to_string().contains("39 packets"));
     }
 }
 

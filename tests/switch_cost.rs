@@ -109,7 +109,7 @@ fn predicts(directory: &Path, run: &Run) {
     let prediction: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = prediction.to_string();
     assert!(text.contains(&format!("measured in {}", directory.display())), "{text}");
-    let charged = format!("\"switch\":{}", switch.0);
+    let charged = format!("\"switch_ns\":{}", switch.0);
     assert!(text.contains(&charged), "{charged}: {text}");
 }
 
@@ -181,7 +181,7 @@ fn the_kernels_own_quanta_make_trials_without_any_privilege() {
                  --trial 120ms --no-trace --no-dma-latency --seed 7";
     let recorded = recorded(words);
     let cost = found(&recorded.run);
-    assert_eq!(recorded.run.settings["quantum"], "the kernel's");
+    assert_eq!(recorded.run.settings["quantum"], "the kernel's".into());
     assert_eq!(cost.trials.unwrap().quantum, None);
     for row in &cost.indirect {
         assert!((2..=6).contains(&row.tried), "{row:?}");

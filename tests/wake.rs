@@ -170,7 +170,7 @@ fn without_the_privilege_the_priority_is_ordinary_and_the_run_says_so() {
     let Some(recorded) = program::record_without_rights("wake --duration 300ms") else { return };
     let (run, text) = (&recorded.run, said(&recorded.output));
     assert!(text.contains("CAP_SYS_NICE"), "{text}");
-    assert!(run.settings["notes"].contains("CAP_SYS_NICE"), "{:?}", run.settings);
+    assert!(run.settings["notes"].to_string().contains("CAP_SYS_NICE"), "{:?}", run.settings);
     assert!(run.threads[0].policy.starts_with("SCHED_OTHER"), "{}", run.threads[0].policy);
     let stages: BTreeMap<WakeStage, u64> =
         only(run).split.iter().map(|part| (part.stage, part.wakes)).collect();

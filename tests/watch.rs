@@ -186,10 +186,10 @@ fn that_requests_of_threads_that_end_before_they_are_found_are_missed_is_said() 
     let Some((run, text)) = asked_by_short_connections() else { return };
     let of = &watched(&run).breakdown;
     assert!(of.requests <= u64::from(SHORT), "{} of {SHORT}: {text}", of.requests);
-    let told = &run.settings["threads looked for"];
+    let told = run.settings["threads looked for"].to_string();
     assert!(told.starts_with("every 200ms: ") && told.contains("is not among"), "{told}");
     // The list holds none that was never found.
-    let seen: usize = run.settings["threads"].parse().unwrap();
+    let seen: usize = run.settings["threads"].to_string().parse().unwrap();
     assert!(watched(&run).process.threads.len() <= seen, "{:?}", watched(&run).process);
 }
 

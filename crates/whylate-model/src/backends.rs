@@ -22,8 +22,10 @@ pub struct Backends {
     /// Rounds asked for.
     pub rounds: u32,
     /// Time measured of each in a round.
+    #[serde(rename = "length_ns")]
     pub length: Nanos,
     /// Discarded time before that.
+    #[serde(rename = "warmup_ns")]
     pub warmup: Nanos,
     /// The order of each round: indices of `rows`, those among them of which nothing came of it.
     pub order: Vec<Vec<u32>>,
@@ -120,10 +122,13 @@ pub struct BackendRound {
     /// Round trips.
     pub n: u64,
     /// Requests that left per second of the measured time.
+    #[serde(rename = "per_s")]
     pub per_second: f64,
     /// Median round trip; none where it is not known.
+    #[serde(rename = "p50_ns")]
     pub p50: Option<Nanos>,
     /// The 99th percentile; none where it is not known, as of fewer than a hundred.
+    #[serde(rename = "p99_ns")]
     pub p99: Option<Nanos>,
 }
 
@@ -142,6 +147,7 @@ pub struct Saved {
     /// This one over the first, in the geometric mean of the rounds.
     pub ratio: f64,
     /// Its 95 % interval, by the same of the logarithms; none of fewer than two rounds.
+    #[serde(rename = "interval_ratio")]
     pub ratio_interval: Option<(f64, f64)>,
     /// What is claimed; none of the control, of which nothing is to be claimed.
     pub claim: Option<Claim>,

@@ -190,8 +190,10 @@ pub struct PointFacts {
     /// Requests in which it did so by more: it is not used.
     pub contradicted: u64,
     /// Smallest step of its clock.
+    #[serde(rename = "resolution_ns")]
     pub resolution: Nanos,
     /// How far it may lie from the counter's timeline.
+    #[serde(rename = "bound_ns")]
     pub bound: Nanos,
 }
 
@@ -299,6 +301,7 @@ pub struct Slow {
     /// The percentile of the whole time from which on a request is slow.
     pub percent: f64,
     /// The time at it.
+    #[serde(rename = "from_ns")]
     pub from: Nanos,
     /// Their parts.
     pub composition: Composition,
@@ -331,6 +334,7 @@ pub struct Passed {
     /// Which.
     pub point: Point,
     /// When.
+    #[serde(rename = "at_ticks")]
     pub at: Ticks,
     /// Who says so.
     pub source: Source,
@@ -405,6 +409,7 @@ pub struct LookedAt {
     /// `nothing`, `nothing, again`, `stamps`, `trace`, `stamps and trace`.
     pub by: String,
     /// Median of the service time, over the rounds.
+    #[serde(rename = "median_ns")]
     pub median: Nanos,
     /// This less the first way, with its interval, at the median and at p99: nanoseconds; none of the
     /// first.

@@ -18,6 +18,7 @@ pub const USUAL_TOLERANCE: Nanos = Nanos(1_000);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
     /// A percentile holds when its error lies within this of zero, its whole interval included.
+    #[serde(rename = "tolerance_ns")]
     pub tolerance: Nanos,
     /// When it was made, nanoseconds since 1970.
     pub made_at_ns: u64,
@@ -52,8 +53,10 @@ pub struct CalibrationLine {
     /// What it was set to, as it is asked for: `10us`, `uniform:5us..15us`.
     pub delay: String,
     /// Median residence with no delay set.
+    #[serde(rename = "base_ns")]
     pub base: Nanos,
     /// Departure minus arrival minus what was set stays within this, by its own measurement.
+    #[serde(rename = "error_ns")]
     pub error: Nanos,
     /// Frames behind these two.
     pub frames: u64,
@@ -98,6 +101,7 @@ pub struct CalibratedBackend {
     pub errors_compensated: Vec<ErrorAtPercent>,
     /// Median of what the path measures back to back, the line's own part not in it: the constant that
     /// the compensated errors are without. None where that was not measured.
+    #[serde(rename = "base_ns")]
     pub base: Option<Nanos>,
     /// Messages behind it.
     pub base_n: u64,
@@ -142,6 +146,7 @@ pub struct Limit {
     /// What ended it.
     pub ended_by: LimitEnd,
     /// The first percentile that does not hold; none where all hold.
+    #[serde(rename = "fails_at_percent")]
     pub fails_at: Option<f64>,
 }
 
@@ -223,8 +228,10 @@ impl ForeignTool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForeignReading {
     /// What the line was set to.
+    #[serde(rename = "delay_ns")]
     pub delay: Nanos,
     /// Median of the truth over all passes; its mean where the tool's number is one.
+    #[serde(rename = "truth_ns")]
     pub truth: Nanos,
     /// What the tool reported.
     pub reported_ns: f64,
@@ -259,6 +266,7 @@ pub struct Emulator {
     /// `the delay line`, `netem`.
     pub name: String,
     /// What it was set to.
+    #[serde(rename = "delay_ns")]
     pub delay: Nanos,
     /// What came about minus what was set, by percentile.
     pub errors: Vec<SignedQuantile>,
@@ -280,12 +288,15 @@ pub struct Trust {
     /// The limit of the errors as they are; beyond it a constant is in the numbers.
     pub limit_raw_percent: Option<f64>,
     /// The constant; none where it was not measured.
+    #[serde(rename = "base_ns")]
     pub base: Option<Nanos>,
     /// The tolerance behind the limits.
+    #[serde(rename = "tolerance_ns")]
     pub tolerance: Nanos,
     /// When the calibration was made, nanoseconds since 1970.
     pub calibrated_at_ns: u64,
     /// How old it was when this was measured.
+    #[serde(rename = "age_ns")]
     pub age: Nanos,
     /// Messages a second of the calibration.
     pub calibrated_pps: f64,

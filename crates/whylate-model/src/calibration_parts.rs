@@ -110,6 +110,7 @@ pub enum PartOf {
     /// The delay line.
     Line {
         /// What it was set to.
+        #[serde(rename = "delay_ns")]
         delay: Nanos,
     },
     /// Nothing: its two ports are back to back.
@@ -135,8 +136,10 @@ pub struct CalibrationPart {
     /// How both logs met; none back to back.
     pub met: Option<Met>,
     /// Median of what the client measured.
+    #[serde(rename = "measured_p50_ns")]
     pub measured_p50: Option<Nanos>,
     /// Median of the truth; none back to back.
+    #[serde(rename = "truth_p50_ns")]
     pub truth_p50: Option<Nanos>,
     /// Why nothing is known of it, where that is so.
     pub failed: Option<String>,

@@ -6,6 +6,8 @@ use crate::event::{Event, Softirq};
 use crate::gap::RseqWord;
 use crate::units::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 
+pub(crate) mod stored;
+
 /// What took a stretch of a gap.
 ///
 /// Two stretches belong to the same cause when they are equal: thread ids are left out where the
@@ -142,8 +144,10 @@ impl PriorityClass {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Where the stretch begins.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// How long it is.
+    #[serde(rename = "length_ticks")]
     pub length: TicksDelta,
     /// What took it.
     pub cause: Cause,
@@ -205,9 +209,8 @@ pub enum Rule {
     R9,
 }
 
-/// Lost time added up for one cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+/// Lost time added up for one cause. Runs of version 1 stored it as it is; see [`stored`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
@@ -224,6 +227,7 @@ pub struct CauseTotal {
     /// Share of the elapsed time; in a set of threads, of the time of all of them.
     pub share_of_elapsed: f64,
     /// Longest gap whose largest part this was.
+    #[serde(rename = "longest_ns")]
     pub longest: Nanos,
 }
 
@@ -232,11 +236,14 @@ pub struct CauseTotal {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Share of lost time in parts that begin and end with an event.
+    #[serde(rename = "by_events_share")]
     pub by_events: f64,
     /// Share in residuals beside events.
+    #[serde(rename = "by_residuals_share")]
     pub by_residuals: f64,
     /// Share in gaps with no event at all, and in stretches of others too long to be the price of
     /// the event beside them.
+    #[serde(rename = "by_nothing_share")]
     pub by_nothing: f64,
 }
 
@@ -245,8 +252,10 @@ pub struct Coverage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstGap {
     /// Last reading before the gap.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// Length.
+    #[serde(rename = "length_ns")]
     pub length: Nanos,
     /// CPU before.
     pub cpu_before: CpuId,

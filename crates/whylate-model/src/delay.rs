@@ -14,7 +14,7 @@ use crate::units::{CpuId, Nanos, Ticks};
 use crate::warning::Warning;
 
 /// Version of the format of this account.
-pub const DELAY_VERSION: u32 = 1;
+pub const DELAY_VERSION: u32 = 2;
 
 /// What a delay line did from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,7 @@ pub struct DelayLine {
     /// When it began, nanoseconds since 1970.
     pub since_ns: u64,
     /// How long it went on.
+    #[serde(rename = "lasted_ns")]
     pub lasted: Nanos,
     /// Why it ended.
     pub ended: DelayEnd,
@@ -164,20 +165,26 @@ impl DelayCounts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayBase {
     /// Median residence where no delay is set.
+    #[serde(rename = "base_ns")]
     pub base: Nanos,
     /// `departure - arrival - delay` was not larger for 99 of 100 frames that follow each other; and twice what it
     /// was at most for 9 of 10 that were held so long that caches had forgotten the way out, where that is more;
     /// never below the resolution.
+    #[serde(rename = "error_ns")]
     pub error: Nanos,
     /// Its median.
+    #[serde(rename = "error_median_ns")]
     pub error_median: Nanos,
     /// Its largest, and no less than the error.
+    #[serde(rename = "error_max_ns")]
     pub error_max: Nanos,
     /// The delay at which the error was measured.
+    #[serde(rename = "at_ns")]
     pub at: Nanos,
     /// Frames behind each of these numbers.
     pub frames: u64,
     /// Smallest step of the counter, rounded up to a nanosecond.
+    #[serde(rename = "resolution_ns")]
     pub resolution: Nanos,
 }
 
@@ -186,6 +193,7 @@ pub struct DelayBase {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DelayChange {
     /// Since it began.
+    #[serde(rename = "at_ns")]
     pub at: Nanos,
     /// Of which direction: 0 leads from the first port to the second.
     pub direction: u8,

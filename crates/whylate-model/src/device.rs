@@ -102,6 +102,7 @@ pub struct DeviceAtSize {
     /// Samples.
     pub n: u64,
     /// Smallest measured.
+    #[serde(rename = "min_ns")]
     pub min: Option<Nanos>,
     /// Quantiles of what was measured: `M`.
     pub measured: Vec<Quantile>,
@@ -274,8 +275,10 @@ pub struct FanInShare {
     /// Its share of all that came, 0 to 1.
     pub share: f64,
     /// Lower end of the 95 % interval of the share; none with too little of it.
+    #[serde(rename = "low_share")]
     pub low: Option<f64>,
     /// Upper end.
+    #[serde(rename = "high_share")]
     pub high: Option<f64>,
 }
 

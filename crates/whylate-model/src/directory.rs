@@ -21,6 +21,7 @@ use crate::tap::TAP_FILE;
 
 mod checked;
 mod sense;
+pub mod version_one;
 
 /// The file that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -29,7 +30,7 @@ pub const RUN_FILE: &str = "run.json";
 pub const ROOM_BYTES: u64 = 4 << 20;
 
 /// Most bytes of `run.json` that are read or written: 72 hours of 8 CPUs take about 50 MiB, and a
-/// hostile file of this size can make its reader use about a gigabyte.
+/// hostile file of this size can make its reader use a gigabyte, one of version 1 two.
 pub const RUN_FILE_LIMIT: u64 = 64 << 20;
 
 /// Name of the file that finds out whether there is room.
@@ -184,7 +185,13 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
         }
         _ => {}
     }
-    let run: Run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
+    let run: Run = if header.format_version == 1 {
+        let run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
+        let run = serde_json::from_value(version_one::upgraded(run));
+        run.map_err(|why| ModelError::malformed(path, why.to_string()))?
+    } else {
+        serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?
+    };
     check_names(path, &run.segments)?;
     if let Some(Capture { file, .. }) = run.captures.iter().find(|of| !is_plain_name(&of.file)) {
         let what = format!("captures: `{file}` is not the name of a file in its directory");

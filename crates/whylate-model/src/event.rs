@@ -149,6 +149,7 @@ pub enum EventKind {
     /// `tcp:tcp_sendmsg_locked`: a part of a message is put into a segment.
     TcpSend {
         /// Bytes of the message that are still to be taken.
+        #[serde(rename = "length_bytes")]
         length: i32,
     },
     /// `net:net_dev_queue`: given to an interface's queueing discipline.
@@ -158,6 +159,7 @@ pub enum EventKind {
         /// The interface.
         device: DeviceName,
         /// Bytes of the frame.
+        #[serde(rename = "length_bytes")]
         length: u32,
     },
     /// `qdisc:qdisc_enqueue`.
@@ -177,6 +179,7 @@ pub enum EventKind {
         /// The interface.
         device: DeviceName,
         /// Bytes of the frame.
+        #[serde(rename = "length_bytes")]
         length: u32,
     },
     /// `net:netif_receive_skb`: taken by the receiving stack.
@@ -186,6 +189,7 @@ pub enum EventKind {
         /// The interface.
         device: DeviceName,
         /// Bytes without the link's header.
+        #[serde(rename = "length_bytes")]
         length: u32,
     },
     /// `napi:napi_poll`, recorded at the END of the poll.
@@ -202,6 +206,7 @@ pub enum EventKind {
         /// Address of the receiver's socket; kernels before 6.10 do not say.
         socket: Option<u64>,
         /// Bytes of data; 0 of a mere acknowledgement.
+        #[serde(rename = "length_bytes")]
         length: u32,
     },
     /// `sock:sk_data_ready`: there is something in a socket's queue.
@@ -218,6 +223,7 @@ pub enum EventKind {
         /// Its protocol.
         protocol: Protocol,
         /// Bytes, or an error below 0.
+        #[serde(rename = "length_bytes")]
         length: i32,
     },
     /// `sock:sock_recv_length`: a call that receives is about to return.
@@ -227,6 +233,7 @@ pub enum EventKind {
         /// Its protocol.
         protocol: Protocol,
         /// Bytes, or an error below 0.
+        #[serde(rename = "length_bytes")]
         length: i32,
     },
     /// `sock:sock_recv_length` of a call that only looked (`MSG_PEEK`) and left the message there.
@@ -239,6 +246,7 @@ pub enum EventKind {
         /// Address of the buffer.
         skb: u64,
         /// Bytes.
+        #[serde(rename = "length_bytes")]
         length: i32,
     },
     /// `udp:udp_fail_queue_rcv_skb`: a datagram found no room at its socket.
@@ -331,6 +339,7 @@ pub enum Softirq {
     Sched,
     Hrtimer,
     Rcu,
+    /// One that has no name here, by its number.
     Unknown(u32),
 }
 

@@ -44,8 +44,10 @@ pub struct Flow {
     /// The other end's own account, where it gave one.
     pub other_end: Option<OtherEnd>,
     /// The first intended send; none when it was not reached.
+    #[serde(rename = "began_ticks")]
     pub began: Option<Ticks>,
     /// When sending ended.
+    #[serde(rename = "ended_ticks")]
     pub ended: Option<Ticks>,
     /// Why the slow ones were slow, where that was looked at; none in a sum, whose recordings each
     /// have their own.
@@ -132,7 +134,7 @@ pub struct Way {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<TurnCosts>,
     /// How long resolving the target's name took, before the run; none where it has no name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "resolved_in_ns", default, skip_serializing_if = "Option::is_none")]
     pub resolved_in: Option<Nanos>,
     /// Of a client that receives what it sent itself, by a second port: the two ports. None where an
     /// other end answers.
@@ -160,10 +162,13 @@ pub struct Socket {
     /// The interface that has its address; none where several may be used.
     pub interface: Option<String>,
     /// The longest packet of IP that the interface sends, in bytes.
+    #[serde(rename = "mtu_bytes")]
     pub mtu: Option<u32>,
     /// Room for what came and was not read yet, in bytes as the kernel counts them.
+    #[serde(rename = "receive_buffer_bytes")]
     pub receive_buffer: Option<u64>,
     /// The same for what was sent and is still here.
+    #[serde(rename = "send_buffer_bytes")]
     pub send_buffer: Option<u64>,
     /// Is a message that does not fit the path's MTU refused rather than cut into fragments?
     pub whole_packets: Option<bool>,
@@ -216,6 +221,7 @@ pub struct Asked {
     /// The pattern of arrivals; `closed loop` where the next request waits for the reply.
     pub arrivals: String,
     /// Requests per second, in the mean; none for a closed loop.
+    #[serde(rename = "per_s")]
     pub per_second: Option<f64>,
     /// Bytes of a request and of its reply.
     pub bytes: u32,
@@ -223,6 +229,7 @@ pub struct Asked {
     /// takes no network.
     pub frame_bytes: Option<u32>,
     /// A request without a reply so long after it left is given up.
+    #[serde(rename = "timeout_ns")]
     pub timeout: Nanos,
     /// Requests under way at most, where that was bounded.
     pub most_under_way: Option<u64>,
@@ -233,7 +240,7 @@ pub struct Asked {
     #[serde(default)]
     pub direction: Direction,
     /// After so long the pattern began again, where it has a length of its own: a capture.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "repeats_after_ns", default, skip_serializing_if = "Option::is_none")]
     pub repeats_after: Option<Nanos>,
 }
 
@@ -260,6 +267,7 @@ pub struct Departures {
     /// Requests that left within the measured time.
     pub in_time: u64,
     /// Requests that left per second of the measured time.
+    #[serde(rename = "per_s")]
     pub per_second: Option<f64>,
     /// Name of the series of distances of neighbours.
     pub gaps: Option<String>,
@@ -279,13 +287,16 @@ pub struct Pacing {
     #[serde(alias = "interruptions")]
     pub long_turns: u64,
     /// What they took in all, beyond a usual turn.
+    #[serde(rename = "took_ns")]
     pub took: Nanos,
     /// What they were, by the kernel's trace; none where it was not read for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<NamedTurns>,
     /// Longer turns are long, where the sender only looked.
+    #[serde(rename = "looking_ns")]
     pub looking: Nanos,
     /// Longer turns are long, where it sent.
+    #[serde(rename = "sending_ns")]
     pub sending: Nanos,
     /// Requests excluded: they left late, and long turns explain the larger part of it.
     pub excluded: u64,
@@ -323,6 +334,7 @@ pub struct TurnsBy {
     /// Turns named after it.
     pub turns: u64,
     /// What others than the thread took of them.
+    #[serde(rename = "took_ns")]
     pub took: Nanos,
 }
 
@@ -385,8 +397,10 @@ pub struct Process {
     pub verdict: ProcessVerdict,
     /// How late a departure of the p99.9 was; none for a closed loop, for fewer than 1 000 and where
     /// it was never sent.
+    #[serde(rename = "lateness_p999_ns")]
     pub lateness_p999: Option<Nanos>,
     /// What that may be.
+    #[serde(rename = "tolerance_ns")]
     pub tolerance: Nanos,
     /// For Poisson arrivals: how far the distances are from exponential.
     pub distribution: Option<Distribution>,
@@ -517,10 +531,13 @@ pub struct OtherEnd {
     /// Messages that it took for foreign.
     pub foreign: u64,
     /// From its reading after receiving to the one before sending: smallest.
+    #[serde(rename = "residence_min_ns")]
     pub residence_min: Nanos,
     /// Median.
+    #[serde(rename = "residence_median_ns")]
     pub residence_median: Nanos,
     /// Largest.
+    #[serde(rename = "residence_max_ns")]
     pub residence_max: Nanos,
     /// What it counted of messages that ask for no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -532,14 +549,19 @@ pub struct OtherEnd {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Receptions {
     /// Messages a second, from the first to the last; none for fewer than two.
+    #[serde(rename = "per_s")]
     pub per_second: Option<f64>,
     /// Distance of neighbours: smallest.
+    #[serde(rename = "gap_min_ns")]
     pub gap_min: Nanos,
     /// Distance of neighbours: median.
+    #[serde(rename = "gap_median_ns")]
     pub gap_median: Nanos,
     /// Distance of neighbours: 99th percentile.
+    #[serde(rename = "gap_p99_ns")]
     pub gap_p99: Nanos,
     /// Distance of neighbours: largest.
+    #[serde(rename = "gap_max_ns")]
     pub gap_max: Nanos,
 }
 

@@ -7,7 +7,7 @@ use crate::units::{CpuId, Nanos};
 use crate::warning::Warning;
 
 /// Version of the format of this account.
-pub const FORWARD_VERSION: u32 = 1;
+pub const FORWARD_VERSION: u32 = 2;
 
 /// What [`ForwardPort::copies`] says of a socket.
 const SOCKETS: &str = "sockets";
@@ -34,10 +34,12 @@ pub struct Forward {
     #[serde(default)]
     pub ticks_hz: f64,
     /// Busy work for each frame, on purpose.
+    #[serde(rename = "work_ns")]
     pub work: Nanos,
     /// When it began to forward, nanoseconds since 1970.
     pub since_ns: u64,
     /// How long it forwarded.
+    #[serde(rename = "lasted_ns")]
     pub lasted: Nanos,
     /// Why it ended.
     pub ended: ForwardEnd,
@@ -89,6 +91,7 @@ pub struct ForwardPort {
     /// Its number; 0 of a socket.
     pub index: u32,
     /// Its MTU in bytes; 0 of a socket.
+    #[serde(rename = "mtu_bytes")]
     pub mtu: u32,
     /// Its queues that were used; empty where one socket heard all of them.
     pub queues: Vec<u32>,
@@ -248,10 +251,13 @@ pub struct TicksPerFrame {
     pub frames: u64,
     /// Ticks for a frame from the end of what was done before, or of a look that found nothing, to
     /// when it was seen.
+    #[serde(rename = "receive_ticks")]
     pub receive: f64,
     /// From there to when it was about to be handed over: copying, and work on purpose.
+    #[serde(rename = "work_ticks")]
     pub work: f64,
     /// From there to when the kernel had been called.
+    #[serde(rename = "transmit_ticks")]
     pub transmit: f64,
 }
 
@@ -266,5 +272,6 @@ pub struct ForwardThread {
     /// Looks that found nothing.
     pub in_vain: u64,
     /// Share of its time in bursts; the rest went to looks that found nothing. None without stamps.
+    #[serde(rename = "busy_share")]
     pub busy: Option<f64>,
 }

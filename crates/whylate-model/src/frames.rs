@@ -13,6 +13,7 @@ pub struct Frames {
     /// Its hardware address.
     pub mac: String,
     /// The longest packet of IP that it sends, in bytes.
+    #[serde(rename = "mtu_bytes")]
     pub mtu: u32,
     /// Its queues that are used; empty where the port gets the frames of all.
     pub queues: Vec<u32>,
@@ -21,8 +22,10 @@ pub struct Frames {
     /// Frames in the ring of what is to be sent.
     pub send_ring: u32,
     /// Bytes of a buffer.
+    #[serde(rename = "buffer_bytes")]
     pub buffer: u32,
     /// The longest frame that it sends, in bytes.
+    #[serde(rename = "room_bytes")]
     pub room: u64,
     /// Who copies a frame between the network card and the ring.
     pub copies: Copies,
@@ -160,6 +163,7 @@ pub struct Cost {
     /// In ticks of the counter.
     pub ticks: u64,
     /// In time.
+    #[serde(rename = "time_ns")]
     pub time: Nanos,
 }
 

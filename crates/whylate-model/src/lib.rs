@@ -45,6 +45,7 @@ pub mod run;
 pub mod schema;
 pub mod segments;
 pub mod series;
+pub mod settings;
 pub mod switch_cost;
 pub mod tail;
 pub mod tap;

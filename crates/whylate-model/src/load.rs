@@ -19,6 +19,7 @@ pub struct LoadFacts {
     /// `shootdowns asked for`, or `ns of CPU time`.
     pub unit: String,
     /// The time in which it did so, by its own clock: that of the measurement, to 50 ms.
+    #[serde(rename = "time_ns")]
     pub time: Nanos,
     /// How much it tried, where that is another number than what was done: of datagrams those whose
     /// numbers the receiver saw or missed.
@@ -44,6 +45,7 @@ pub struct LoadFacts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadPoint {
     /// After so long, by its own clock.
+    #[serde(rename = "time_ns")]
     pub time: Nanos,
     /// It had done so much.
     pub amount: u64,

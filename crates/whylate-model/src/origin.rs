@@ -13,8 +13,6 @@
 //! start that counts from the beginning of the earliest recording by wall time. The relation of two
 //! origins is as good as their anchors and their hosts' wall clocks.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::cause::WorstGap;
@@ -22,6 +20,7 @@ use crate::host::Fingerprint;
 use crate::load::LoadFacts;
 use crate::run::{ClockFacts, Rate, RunState, Segment, Verdict};
 use crate::series::Quantile;
+use crate::settings::Settings;
 use crate::switch_cost::SwitchCost;
 use crate::units::{Nanos, TicksDelta};
 use crate::warning::Warning;
@@ -47,7 +46,7 @@ pub struct Origin {
     /// Its clock: what the ticks of its segments and of its longest gaps are to be read with.
     pub clock: ClockFacts,
     /// Its settings.
-    pub settings: BTreeMap<String, String>,
+    pub settings: Settings,
     /// What it added to each series.
     pub series: Vec<Share>,
     /// Its longest gaps, with raw ticks.
@@ -81,22 +80,27 @@ pub struct Share {
     #[serde(default)]
     pub left_out: u64,
     /// The recording's own median, where it supports one.
+    #[serde(rename = "p50_ns")]
     pub p50: Option<Nanos>,
     /// Its p99.
+    #[serde(rename = "p99_ns")]
     pub p99: Option<Nanos>,
     /// Its p99.9.
+    #[serde(rename = "p999_ns")]
     pub p999: Option<Nanos>,
     /// Its largest value.
+    #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
     /// Time measured, for gaps.
+    #[serde(rename = "elapsed_ns")]
     pub elapsed: Option<Nanos>,
     /// Share of that which was lost.
     pub lost_share: Option<f64>,
     /// Its 95 % interval.
-    #[serde(default)]
+    #[serde(rename = "lost_interval_share", default)]
     pub lost_share_interval: Option<(f64, f64)>,
     /// The threshold that it was recorded with, for gaps.
-    #[serde(default)]
+    #[serde(rename = "threshold_ns", default)]
     pub threshold: Option<Nanos>,
     /// Period of the loop, for gaps.
     #[serde(default)]
@@ -144,6 +148,7 @@ pub enum Measure {
     /// Gaps per second.
     Rate {
         /// Of at least this length.
+        #[serde(rename = "at_least_ns")]
         at_least: Nanos,
     },
 }

@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::ModelError;
 use crate::files;
 use crate::host::Fingerprint;
-use crate::run::FORMAT_VERSION;
 
 pub use distributions::{
     Distribution, DistributionPoint, Distributions, Effect, EffectSize, EffectVerdict, Reached,
     TextTable,
 };
 
+/// Version of this format.
+pub const PAPER_VERSION: u32 = 1;
 /// The file in the directory.
 pub const PAPER_FILE: &str = "paper.json";
 /// A repetition is some hundred rows; one of this size is something else.
@@ -28,7 +29,7 @@ const PAPER_FILE_LIMIT: u64 = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Paper {
-    /// Version of this format.
+    /// [`PAPER_VERSION`] when it was made.
     pub format_version: u32,
     /// Version of the tool that wrote it.
     pub tool_version: String,
@@ -209,13 +210,11 @@ impl Paper {
         let malformed = |why: serde_json::Error| ModelError::malformed(path, why.to_string());
         let header: Header = serde_json::from_slice(json).map_err(malformed)?;
         match header.format_version {
-            1..=FORMAT_VERSION => serde_json::from_slice(json).map_err(malformed),
+            1..=PAPER_VERSION => serde_json::from_slice(json).map_err(malformed),
             0 => Err(ModelError::malformed(path, "there is no format version 0")),
-            found => Err(ModelError::NewerFormat {
-                path: path.to_owned(),
-                found,
-                newest: FORMAT_VERSION,
-            }),
+            found => {
+                Err(ModelError::NewerFormat { path: path.to_owned(), found, newest: PAPER_VERSION })
+            }
         }
     }
 }

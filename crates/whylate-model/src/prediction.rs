@@ -15,6 +15,22 @@ pub use judged::{AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineTime};
 /// A bound that lies further above what was seen than this share of itself is pessimistic.
 const PESSIMISTIC: f64 = 0.1;
 
+/// Version of [`PredictionDocument`]. What was printed before it had one lacked the units.
+pub const PREDICTION_VERSION: u32 = 2;
+
+/// What `whylate rta --format json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PredictionDocument {
+    /// [`PREDICTION_VERSION`] when it was made.
+    pub format_version: u32,
+    /// Version of the tool that predicted.
+    pub tool_version: String,
+    /// The prediction.
+    #[serde(flatten)]
+    pub prediction: Prediction,
+}
+
 /// A prediction for the tasks of one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,6 +42,7 @@ pub struct Prediction {
     /// What the operating system takes, where it was counted.
     pub overheads: Option<PredictedOverheads>,
     /// Share of the CPU that the tasks ask for, overheads included.
+    #[serde(rename = "utilisation_share")]
     pub utilisation: f64,
     /// Are all deadlines met? None where that is not known.
     pub feasible: Option<bool>,
@@ -62,10 +79,13 @@ pub enum PredictedPolicy {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PredictedOverheads {
     /// One context switch; each job has two.
+    #[serde(rename = "switch_ns")]
     pub switch: Nanos,
     /// One tick.
+    #[serde(rename = "tick_ns")]
     pub tick: Option<Nanos>,
     /// Time between two ticks.
+    #[serde(rename = "tick_period_ns")]
     pub tick_period: Option<Nanos>,
     /// Where the costs come from.
     pub from: String,
@@ -82,16 +102,22 @@ pub struct PredictedTask {
     /// How urgent it is, larger is more urgent; none where priorities do not decide.
     pub priority: Option<u32>,
     /// What a job asks for at most, without overheads.
+    #[serde(rename = "execution_ns")]
     pub execution: Nanos,
     /// Its period.
+    #[serde(rename = "period_ns")]
     pub period: Nanos,
     /// Its deadline.
+    #[serde(rename = "deadline_ns")]
     pub deadline: Nanos,
     /// Release jitter.
+    #[serde(rename = "jitter_ns")]
     pub jitter: Nanos,
     /// By how much all releases are late.
+    #[serde(rename = "delay_ns")]
     pub delay: Nanos,
     /// How long a less urgent task may keep it waiting.
+    #[serde(rename = "blocking_ns")]
     pub blocking: Nanos,
     /// Its response time, which every policy is asked for; none in a prediction that was stored
     /// before earliest deadline first gave one for each task.
@@ -99,6 +125,7 @@ pub struct PredictedTask {
     /// What is left before its deadline, ns; negative where it may be missed.
     pub slack_ns: Option<i64>,
     /// The longest response that was simulated.
+    #[serde(rename = "simulated_ns")]
     pub simulated: Option<Nanos>,
     /// Simulated jobs that missed their deadline.
     pub simulated_misses: u64,
@@ -114,8 +141,10 @@ pub enum PredictedResponse {
     /// It is never longer.
     Bounded {
         /// From the nominal release.
+        #[serde(rename = "nominal_ns")]
         nominal: Nanos,
         /// From the actual arrival.
+        #[serde(rename = "actual_ns")]
         actual: Nanos,
     },
     /// It grows without end.
@@ -132,6 +161,7 @@ pub enum DemandTest {
     /// Demand never exceeds the time that there is.
     Feasible {
         /// Length of the longest busy period.
+        #[serde(rename = "busy_ns")]
         busy: Nanos,
         /// Deadlines in it that were looked at.
         deadlines: u64,
@@ -139,8 +169,10 @@ pub enum DemandTest {
     /// It does.
     Infeasible {
         /// The shortest window in which it does.
+        #[serde(rename = "window_ns")]
         window: Nanos,
         /// What is asked for inside it.
+        #[serde(rename = "demand_ns")]
         demand: Nanos,
     },
     /// The tasks ask for more than the CPU.
@@ -166,8 +198,10 @@ impl DemandTest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Admission {
     /// The sum of the reserved shares.
+    #[serde(rename = "reserved_share")]
     pub reserved: f64,
     /// The share that is given away.
+    #[serde(rename = "limit_share")]
     pub limit: f64,
     /// Are they admitted together?
     pub admitted: bool,
@@ -196,8 +230,10 @@ pub struct ScheduleSlot {
     /// Which task, as in `tasks`; one behind the last is the tick.
     pub task: u32,
     /// From.
+    #[serde(rename = "start_ns")]
     pub start: Nanos,
     /// To.
+    #[serde(rename = "end_ns")]
     pub end: Nanos,
 }
 
@@ -212,6 +248,7 @@ pub struct MeasuredTask {
     /// Of both, jobs that took longer than was predicted.
     pub over: u64,
     /// The longest response.
+    #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
     /// The prediction beside the longest; none without both, where the jobs above the bound are not
     /// violations of it, and where some are not judged.
@@ -242,12 +279,14 @@ pub enum Comparison {
     /// No job came near.
     Pessimistic {
         /// The bound less the largest.
+        #[serde(rename = "by_ns")]
         by: Nanos,
     },
     /// Some job took longer, and the machine does not account for it; in a run before jobs were judged:
     /// some job took longer.
     Violated {
         /// The response of the longest such job less the bound.
+        #[serde(rename = "by_ns")]
         by: Nanos,
     },
 }
@@ -259,8 +298,10 @@ pub struct WorstJob {
     /// Its number.
     pub job: u64,
     /// Its nominal release.
+    #[serde(rename = "release_ticks")]
     pub release: Ticks,
     /// Its response.
+    #[serde(rename = "response_ns")]
     pub response: Nanos,
     /// What it wanted and did not have.
     pub taken: TakenFrom,
@@ -306,10 +347,13 @@ pub struct OverJob {
     /// Its number.
     pub job: u64,
     /// Its nominal release.
+    #[serde(rename = "release_ticks")]
     pub release: Ticks,
     /// Its response; none for a job that was never done.
+    #[serde(rename = "response_ns")]
     pub response: Option<Nanos>,
     /// By how much it took longer; of a job that was never done, at least.
+    #[serde(rename = "by_ns")]
     pub by: Nanos,
     /// The gap that took most of its time; of a job that was never done, of that up to its deadline.
     pub gap: Option<WorstJobGap>,
@@ -323,8 +367,10 @@ pub struct OverJob {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorstJobGap {
     /// Where it begins.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// How long it is.
+    #[serde(rename = "length_ns")]
     pub length: Nanos,
     /// What it is named after; none where nobody looked.
     pub cause: Option<String>,
@@ -337,10 +383,13 @@ pub struct ReleaseJitter {
     /// Releases.
     pub n: u64,
     /// The least lateness.
+    #[serde(rename = "least_ns")]
     pub least: Nanos,
     /// The largest beyond it.
+    #[serde(rename = "jitter_ns")]
     pub jitter: Nanos,
     /// What 99.9 % of them did not exceed beyond the least; none where the sample does not show it.
+    #[serde(rename = "p999_ns")]
     pub p999: Option<Nanos>,
 }
 

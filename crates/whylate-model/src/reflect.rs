@@ -8,7 +8,7 @@ use crate::units::{CpuId, Nanos};
 use crate::warning::Warning;
 
 /// Version of the format of this account.
-pub const REFLECTED_VERSION: u32 = 1;
+pub const REFLECTED_VERSION: u32 = 2;
 
 /// What a reflector did from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,7 @@ pub struct Reflected {
     /// When it began to listen, nanoseconds since 1970.
     pub since_ns: u64,
     /// How long it listened.
+    #[serde(rename = "lasted_ns")]
     pub lasted: Nanos,
     /// Why it ended.
     pub ended: ReflectedEnd,
@@ -120,10 +121,12 @@ pub struct Residence {
     /// Bound of the error of its frequency, in parts per million.
     pub frequency_bound_ppm: f64,
     /// Smallest.
+    #[serde(rename = "min_ns")]
     pub min: Nanos,
     /// In the order 50 90 99 99.9 99.99 99.999 99.9999.
     pub percentiles: Vec<ResidencePercentile>,
     /// Largest.
+    #[serde(rename = "max_ns")]
     pub max: Nanos,
 }
 
@@ -136,6 +139,7 @@ pub struct ResidencePercentile {
     /// Which, in percent.
     pub percent: f64,
     /// The value.
+    #[serde(rename = "value_ns")]
     pub value: Option<Nanos>,
 }
 
@@ -173,8 +177,10 @@ pub struct ReflectedClient {
     /// It said that it had finished.
     pub finished: bool,
     /// Median of their residence.
+    #[serde(rename = "median_ns")]
     pub median: Option<Nanos>,
     /// Largest residence.
+    #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
 }
 

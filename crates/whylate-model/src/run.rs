@@ -1,7 +1,5 @@
 //! `run.json`: what was asked, on which host, by which clock, and what came out.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::backends::Backends;
@@ -21,6 +19,7 @@ use crate::origin::{Origin, Spread};
 use crate::prediction::Prediction;
 use crate::reflect::Reflected;
 use crate::series::Series;
+use crate::settings::Settings;
 use crate::switch_cost::SwitchCost;
 use crate::threads::ThreadSummary;
 use crate::trust::Files;
@@ -38,8 +37,9 @@ pub use clock::{Anchor, ClockFacts, CpuOffset, Drift, FrequencySource};
 pub use no_event::BORNE_OUT;
 pub use selftest::{SelfTest, SelfTestKind};
 
-/// The format this version writes and the newest it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The format of `run.json` that this version writes and the newest it reads. Version 2 may still change,
+/// until a run of every kind is a head and parts; version 1 is read for ever.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Run {
     /// The clock.
     pub clock: ClockFacts,
     /// Settings by name, as used (not as asked).
-    pub settings: BTreeMap<String, String>,
+    pub settings: Settings,
     /// What was measured.
     pub series: Vec<Series>,
     /// Gap measurement, one entry per measuring thread.
@@ -74,6 +74,8 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wakes: Vec<WakeSummary>,
     /// Lost time by cause.
+    #[serde(with = "crate::cause::stored")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::cause::stored::Stored>"))]
     pub causes: Vec<CauseTotal>,
     /// How much of it is explained.
     pub coverage: Option<Coverage>,
@@ -205,12 +207,15 @@ pub struct GapSummary {
     /// Which loop.
     pub loop_kind: LoopKind,
     /// Start of the measurement, after the warm-up.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// End.
+    #[serde(rename = "end_ticks")]
     pub end: Ticks,
     /// Iterations of the loop.
     pub iterations: u64,
     /// Threshold in ticks.
+    #[serde(rename = "threshold_ticks")]
     pub threshold: TicksDelta,
     /// Where the threshold came from.
     pub threshold_rule: String,
@@ -235,12 +240,15 @@ pub struct GapSummary {
     /// Did the closure hold?
     pub closure: Closure,
     /// Gap-free time below the threshold against the period, as a share of elapsed.
+    #[serde(rename = "noise_below_threshold_share")]
     pub noise_below_threshold: f64,
     /// Lost time: sum of gap minus period.
+    #[serde(rename = "lost_ns")]
     pub lost: Nanos,
     /// Lost share of elapsed.
     pub lost_share: f64,
     /// 95 % interval of the lost share by block bootstrap over the intervals.
+    #[serde(rename = "lost_interval_share")]
     pub lost_share_interval: Option<(f64, f64)>,
     /// What counting every delta adds to the loop, where every delta is counted.
     #[serde(default)]
@@ -285,13 +293,16 @@ pub enum LoopKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rate {
     /// Gaps of at least this length.
+    #[serde(rename = "at_least_ns")]
     pub at_least: Nanos,
     /// How many.
     pub count: u64,
     /// Per second.
+    #[serde(rename = "per_s")]
     pub per_second: f64,
     /// 95 % interval per second, by block bootstrap over the intervals of time and never narrower
     /// than that of independent events; with no event the upper end is 3/T.
+    #[serde(rename = "interval_per_s")]
     pub interval: (f64, f64),
 }
 
@@ -302,6 +313,7 @@ pub struct TimeWeighted {
     /// Share of the elapsed time spent outside gaps longer than `value`, in percent.
     pub percent: f64,
     /// The gap length.
+    #[serde(rename = "value_ns")]
     pub value: Nanos,
 }
 
@@ -310,11 +322,14 @@ pub struct TimeWeighted {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShare {
     /// The length.
+    #[serde(rename = "at_least_ns")]
     pub at_least: Nanos,
     /// Share of the elapsed time.
+    #[serde(rename = "of_elapsed_share")]
     pub of_elapsed: f64,
     /// Share of the time inside the readings: the elapsed time without recording and without what
     /// falls between pairs.
+    #[serde(rename = "of_inside_share")]
     pub of_inside: f64,
 }
 
@@ -323,8 +338,10 @@ pub struct TimeShare {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountingCost {
     /// Period of the loop when it counts, in ticks.
+    #[serde(rename = "period_with_ticks")]
     pub period_with: f64,
     /// Period of the same loop when it does not.
+    #[serde(rename = "period_without_ticks")]
     pub period_without: f64,
 }
 
@@ -338,7 +355,7 @@ pub struct Evidence {
     pub rseq: bool,
     /// The time that the counters below cover: the measurement, without set-up and warm-up before
     /// it. None where it is not known.
-    #[serde(default)]
+    #[serde(rename = "counted_over_ns", default)]
     pub counted_over: Option<Nanos>,
     /// Counters of /proc over the run, by name and CPU.
     pub proc_deltas: Vec<ProcDelta>,
@@ -404,8 +421,10 @@ pub struct TraceFacts {
     #[serde(default)]
     pub shed: Shed,
     /// Lost share of the CPUs with tracing, interleaved with `lost_share_without`.
+    #[serde(rename = "lost_with_share")]
     pub lost_share_with: Option<f64>,
     /// Lost share without tracing.
+    #[serde(rename = "lost_without_share")]
     pub lost_share_without: Option<f64>,
     /// The difference between the two, from pairs of slices.
     #[serde(default)]
@@ -419,8 +438,10 @@ pub struct PairedDifference {
     /// Pairs.
     pub pairs: u64,
     /// Mean of with minus without.
+    #[serde(rename = "mean_share")]
     pub mean: f64,
     /// 95 % interval of the mean: Student's t over the pairs.
+    #[serde(rename = "interval_share")]
     pub interval: (f64, f64),
 }
 
@@ -518,8 +539,10 @@ pub struct Segment {
     /// Rows.
     pub rows: u64,
     /// First tick covered.
+    #[serde(rename = "from_ticks")]
     pub from: Ticks,
     /// Last tick covered.
+    #[serde(rename = "to_ticks")]
     pub to: Ticks,
     /// Size in bytes.
     pub bytes: u64,

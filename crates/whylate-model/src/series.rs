@@ -35,8 +35,10 @@ pub struct Series {
     #[serde(default)]
     pub censored: Option<Censored>,
     /// Exact smallest value.
+    #[serde(rename = "min_ns")]
     pub min: Option<Nanos>,
     /// Exact largest value; none when samples are censored.
+    #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
     /// Mean; none when samples are censored.
     pub mean_ns: Option<f64>,
@@ -45,6 +47,7 @@ pub struct Series {
     /// Class by the p99.9 of what was measured.
     pub class: Option<Class>,
     /// The value that decided the class: the p99.9, or a lower bound of it that leaves no other.
+    #[serde(rename = "class_by_ns")]
     pub class_by: Option<Nanos>,
     /// The tail: events over 100 us.
     pub tail: Option<Tail>,
@@ -139,6 +142,7 @@ pub struct Censored {
     /// How many.
     pub count: u64,
     /// What each of them exceeds.
+    #[serde(rename = "above_ns")]
     pub above: Nanos,
 }
 
@@ -149,10 +153,13 @@ pub struct Quantile {
     /// In percent: 99.9.
     pub percent: f64,
     /// The estimate; none when the sample is too small to have one.
+    #[serde(rename = "value_ns")]
     pub value: Option<Nanos>,
     /// Lower end.
+    #[serde(rename = "low_ns")]
     pub low: Option<Nanos>,
     /// Upper end; none when the sample does not support one.
+    #[serde(rename = "high_ns")]
     pub high: Option<Nanos>,
     /// Effective sample size behind the interval.
     pub n_eff: f64,
@@ -199,8 +206,10 @@ pub enum Denominator {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snr {
     /// Events below p99.9 over events above: about 999 by construction, ties apart.
+    #[serde(rename = "by_count_ratio")]
     pub by_count: Option<f64>,
     /// Time below p99.9 over time above.
+    #[serde(rename = "by_time_ratio")]
     pub by_time: Option<f64>,
 }
 
@@ -209,13 +218,18 @@ pub struct Snr {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stationarity {
     /// p50 of each block.
+    #[serde(rename = "p50_ns")]
     pub p50: Vec<Option<Nanos>>,
     /// p99 of each block.
+    #[serde(rename = "p99_ns")]
     pub p99: Vec<Option<Nanos>>,
     /// Mann-Kendall p-value of the p50 series.
+    #[serde(rename = "trend_p50_p_value")]
     pub trend_p50: Option<f64>,
     /// Mann-Kendall p-value of the p99 series.
+    #[serde(rename = "trend_p99_p_value")]
     pub trend_p99: Option<f64>,
     /// Kruskal-Wallis p-value over the blocks.
+    #[serde(rename = "blocks_differ_p_value")]
     pub blocks_differ: Option<f64>,
 }

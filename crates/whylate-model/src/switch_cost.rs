@@ -59,8 +59,10 @@ pub struct Cache {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelQuanta {
     /// Slice of ordinary threads; none where it cannot be read (it lies in debugfs).
+    #[serde(rename = "base_slice_ns")]
     pub base_slice: Option<Nanos>,
     /// Slice of SCHED_RR.
+    #[serde(rename = "round_robin_ns")]
     pub round_robin: Option<Nanos>,
 }
 
@@ -148,8 +150,10 @@ pub struct Direct {
     /// Their policy.
     pub policy: String,
     /// CPU time after which a runner gives the CPU up; none where the kernel takes it.
+    #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
     /// Length of the part without tracing.
+    #[serde(rename = "over_ns")]
     pub over: Nanos,
     /// Times in the part without tracing, told apart by rule R1 alone.
     pub times: SwitchTimes,
@@ -180,8 +184,10 @@ impl Direct {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repetitions {
     /// Median of the dense cluster of each, in the order of time; of those that have one.
+    #[serde(rename = "medians_ns")]
     pub medians: Vec<Nanos>,
     /// 95 % interval of the cost to expect by Student's t over them; none of fewer than two.
+    #[serde(rename = "interval_ns")]
     pub interval: Option<(Nanos, Nanos)>,
 }
 
@@ -192,10 +198,13 @@ pub struct SwitchTimes {
     /// Switches.
     pub n: u64,
     /// The shortest: the fastest path through the switching code.
+    #[serde(rename = "shortest_ns")]
     pub shortest: Nanos,
     /// Median of the dense cluster near the shortest: the cost to expect; none without one.
+    #[serde(rename = "cluster_median_ns")]
     pub cluster_median: Option<Nanos>,
     /// Its 95 % interval, by order statistics; none where the cluster is too small for one.
+    #[serde(rename = "cluster_interval_ns")]
     pub cluster_interval: Option<(Nanos, Nanos)>,
     /// Switches in the cluster.
     pub in_cluster: u64,
@@ -203,10 +212,13 @@ pub struct SwitchTimes {
     /// those with another thread or interrupt in them. None where neither can tell.
     pub contaminated: Option<u64>,
     /// Median of all; none where the sample is too small for it.
+    #[serde(rename = "p50_ns")]
     pub p50: Option<Nanos>,
     /// 99th percentile of all; none where the sample is too small for it.
+    #[serde(rename = "p99_ns")]
     pub p99: Option<Nanos>,
     /// The longest of all.
+    #[serde(rename = "max_ns")]
     pub max: Nanos,
 }
 
@@ -250,10 +262,13 @@ pub struct Quantum {
     /// Turns that began and ended with a switch.
     pub turns: u64,
     /// Switches per second.
+    #[serde(rename = "per_s")]
     pub per_second: f64,
     /// Median turn.
+    #[serde(rename = "median_ns")]
     pub median: Nanos,
     /// Its 95 % interval; none with too few turns.
+    #[serde(rename = "interval_ns")]
     pub interval: Option<(Nanos, Nanos)>,
 }
 
@@ -264,8 +279,10 @@ pub struct Tick {
     /// Gaps with a timer interrupt and no switch.
     pub n: u64,
     /// Their median: what a tick takes from whoever runs, tracing included.
+    #[serde(rename = "cost_ns")]
     pub cost: Nanos,
     /// Median distance between two interrupts of the timer, those that switched included.
+    #[serde(rename = "period_ns")]
     pub period: Nanos,
 }
 
@@ -274,8 +291,10 @@ pub struct Tick {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trials {
     /// CPU time after which a runner yields; none where the kernel's own quanta were left alone.
+    #[serde(rename = "quantum_ns")]
     pub quantum: Option<Nanos>,
     /// Length of a trial.
+    #[serde(rename = "length_ns")]
     pub length: Nanos,
     /// Runners of the larger trial of a pair.
     pub runners: u32,
@@ -284,15 +303,15 @@ pub struct Trials {
     /// Pairs tried at most.
     pub most: u32,
     /// A break in which none of the runners had the CPU counts where it is longer than this.
-    #[serde(default)]
+    #[serde(rename = "longest_break_ns", default)]
     pub longest_break: Nanos,
     /// What a tick takes, which that lies above: traced, or of breaks that recur at its period; none
     /// where it was not found.
-    #[serde(default)]
+    #[serde(rename = "tick_ns", default)]
     pub tick: Option<Nanos>,
     /// A pair is discarded where the shares of time of its trials that such breaks took differ by more
     /// than this.
-    #[serde(alias = "host_share_apart")]
+    #[serde(rename = "breaks_apart_share", alias = "host_share_apart")]
     pub breaks_apart: f64,
 }
 
@@ -357,6 +376,7 @@ impl Penalty {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Growth {
     /// The working sets inside the first-level cache; where its size is not known, the smallest one.
+    #[serde(rename = "inside_bytes")]
     pub inside: Vec<u64>,
     /// Is the size of the first-level cache known?
     pub first_level_known: bool,
@@ -435,6 +455,7 @@ pub struct Refill {
     /// A pass over a set that is to be had from where all of them fit, ns.
     pub cold_ns: f64,
     /// The share of a cold pass that a runner comes through in its turn; 1 where it reads all of it.
+    #[serde(rename = "reached_share")]
     pub reached: f64,
     /// `reached` times the difference of the two: the penalty to expect, ns.
     pub predicted_ns: f64,

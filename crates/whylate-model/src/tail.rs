@@ -18,11 +18,14 @@ pub struct Tail {
     /// The percentile from which on a request counts as slow.
     pub percent: f64,
     /// Response times from here on are slow.
+    #[serde(rename = "slow_from_ns")]
     pub slow_from: Nanos,
     /// The median response time.
+    #[serde(rename = "median_ns")]
     pub median: Nanos,
     /// What a cause must have taken from a request to have struck it: half of what lies between the
     /// median and the slow ones.
+    #[serde(rename = "strike_ns")]
     pub strike: Nanos,
     /// Requests that were looked at.
     pub requests: u64,
@@ -48,6 +51,7 @@ pub struct Tail {
     /// Episodes that must have struck a slow request before a cause is tried.
     pub episodes_least: u64,
     /// A lift counts only where its whole interval lies above this.
+    #[serde(rename = "lift_least_ratio")]
     pub lift_least: f64,
     /// What came of it.
     pub verdict: TailVerdict,
@@ -103,8 +107,10 @@ pub enum WatchedBy {
     /// It spins, and knows a turn that took too long.
     Turns {
         /// Longer turns are interruptions, where nothing was sent.
+        #[serde(rename = "looking_ns")]
         looking: Nanos,
         /// Longer turns are interruptions, where a message was sent.
+        #[serde(rename = "sending_ns")]
         sending: Nanos,
     },
     /// It sleeps, and the kernel's scheduler tells when it was to run and did not.
@@ -126,17 +132,21 @@ pub struct TailCause {
     /// Slow requests that it struck.
     pub slow: u64,
     /// The share of them.
+    #[serde(rename = "of_slow_share")]
     pub of_slow: f64,
     /// The share of the ordinary requests that it struck.
+    #[serde(rename = "of_ordinary_share")]
     pub of_ordinary: f64,
     /// The share of windows as long as the slow requests', at other times, that it would have struck;
     /// none where there were too few to tell.
+    #[serde(rename = "by_chance_share")]
     pub by_chance: Option<f64>,
     /// How much oftener it struck slow requests than ordinary ones; none where it was not tried.
     pub lift: Option<Lift>,
     /// How much oftener it struck slow requests than such windows.
     pub over_chance: Option<Lift>,
     /// What it took from a slow request that it struck: median.
+    #[serde(rename = "took_ns")]
     pub took: Nanos,
     /// It is claimed: both lifts lie above the least as a whole.
     pub claimed: bool,
@@ -149,8 +159,10 @@ pub struct Lift {
     /// Estimate; where one of the shares is zero, half a request is added to each count.
     pub ratio: f64,
     /// Lower end of its interval.
+    #[serde(rename = "low_ratio")]
     pub low: f64,
     /// Upper end.
+    #[serde(rename = "high_ratio")]
     pub high: f64,
 }
 

@@ -33,6 +33,7 @@ pub struct TapFacts {
     /// How requests and replies were told.
     pub pairing: TapPairing,
     /// Smallest step of its times, rounded up to a nanosecond; 0 where nothing came.
+    #[serde(rename = "resolution_ns")]
     pub resolution: Nanos,
     /// Packets that it saw, of whatever kind.
     pub packets: u64,
@@ -66,6 +67,7 @@ pub enum TapFrom {
         /// The interface.
         interface: String,
         /// Bytes that are kept of a packet.
+        #[serde(rename = "kept_bytes")]
         kept: u32,
     },
     /// Somebody else, into a file.
@@ -110,8 +112,10 @@ pub struct TapBetween {
     /// Requests of which a tap's time, or every stamp beside one, is missing.
     pub not_compared: u64,
     /// How far a tap's time lay outside of its stamps at most; 0 where none did.
+    #[serde(rename = "largest_ns")]
     pub largest: Nanos,
     /// Within this it may lie outside: resolutions and bounds of both.
+    #[serde(rename = "within_ns")]
     pub within: Nanos,
     /// The same for each stamp, in the order of the way.
     pub sides: Vec<TapSide>,
@@ -147,6 +151,7 @@ pub struct TapSide {
     /// Requests in which the tap was passed on the right side, or within what both can tell.
     pub agree: u64,
     /// How far it was on the wrong side at most.
+    #[serde(rename = "largest_ns")]
     pub largest: Nanos,
 }
 

@@ -19,6 +19,7 @@ pub struct ThreadSummary {
     pub timer: String,
     /// How much later than asked the kernel may let the timer fire: what was read back, and 0 under
     /// a real-time policy, which has no slack whatever is set.
+    #[serde(rename = "timer_slack_ns")]
     pub timer_slack: Option<Nanos>,
     /// Scheduling policy, as read back.
     pub policy: String,
@@ -29,16 +30,22 @@ pub struct ThreadSummary {
     /// Its thread id.
     pub tid: Pid,
     /// First reading.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// Last reading.
+    #[serde(rename = "end_ticks")]
     pub end: Ticks,
     /// A delta above this is a gap to it.
+    #[serde(rename = "threshold_ticks")]
     pub threshold: TicksDelta,
     /// Time that it had the CPU: the sum of the intervals without a gap.
+    #[serde(rename = "received_ns")]
     pub received: Nanos,
     /// Time that it waited of its own accord.
+    #[serde(rename = "waited_ns")]
     pub waited: Nanos,
     /// Time that it wanted the CPU and did not have it.
+    #[serde(rename = "lost_ns")]
     pub lost: Nanos,
     /// Intervals without a gap.
     pub blocks: u64,
@@ -63,6 +70,7 @@ pub struct ThreadSummary {
     #[serde(default)]
     pub held_periods: Option<u64>,
     /// How far a schedule that starts anew with each wake-up has drifted from an absolute one.
+    #[serde(rename = "drift_ns")]
     pub drift: Option<Nanos>,
     /// Wake-ups passed over because the thread was late.
     pub skipped_wakeups: u64,
@@ -83,6 +91,7 @@ pub struct PhaseSummary {
     /// Passes that ended.
     pub passes: u64,
     /// CPU time that the `run` steps of a pass ask for.
+    #[serde(rename = "run_asked_ns")]
     pub run_asked: Nanos,
     /// Mean of what a pass received for them, by gap accounting; none without a pass.
     pub run_ns: Option<f64>,
@@ -90,6 +99,7 @@ pub struct PhaseSummary {
     #[serde(default)]
     pub runtime: Option<RuntimeSummary>,
     /// Periods of its timers; none without one.
+    #[serde(rename = "period_asked_ns")]
     pub period_asked: Option<Nanos>,
     /// What came of its timers; none without one, and where other threads share it, because each
     /// thread moves the instants of all.
@@ -97,7 +107,7 @@ pub struct PhaseSummary {
     pub activations: Option<ActivationSummary>,
     /// How long a pass lasts with nothing in its way, where its `run`, `runtime` and `sleep` steps
     /// alone decide that.
-    #[serde(default)]
+    #[serde(rename = "length_asked_ns", default)]
     pub length_asked: Option<Nanos>,
     /// Mean length of a pass, from begin to begin; none without a pass.
     pub period_ns: Option<f64>,
@@ -111,12 +121,14 @@ pub struct PhaseSummary {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuntimeSummary {
     /// How long the steps of a pass are to be busy.
+    #[serde(rename = "asked_ns")]
     pub asked: Nanos,
     /// How long they were, from their begin to their end; none without a pass.
     pub lasted_ns: Option<f64>,
     /// Of that, what the thread received, by gap accounting; none without a pass.
     pub received_ns: Option<f64>,
     /// How far one of them went beyond its end, at most: it did not have the CPU then.
+    #[serde(rename = "longest_over_ns")]
     pub longest_over: Nanos,
 }
 
@@ -133,10 +145,11 @@ pub struct ActivationSummary {
     /// a relative timer begins anew then.
     pub put_off: u64,
     /// By so much in all.
+    #[serde(rename = "put_off_by_ns")]
     pub put_off_by: Nanos,
     /// How late the last one was: what the distances add up to beyond their periods and what was put
     /// off, for an activation that is late is as much nearer to the next.
-    #[serde(default)]
+    #[serde(rename = "last_late_ns", default)]
     pub last_late: Nanos,
 }
 
@@ -146,11 +159,14 @@ pub struct ActivationSummary {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepTime {
     /// For `run` steps of passes that ended.
+    #[serde(rename = "run_ns")]
     pub run: Nanos,
     /// For `runtime` steps of passes that ended.
+    #[serde(rename = "runtime_ns")]
     pub runtime: Nanos,
     /// For the rest: memory that is written, the way from step to step, recordings, and the pass that
     /// had not ended.
+    #[serde(rename = "other_ns")]
     pub other: Nanos,
 }
 
@@ -178,17 +194,22 @@ pub struct SwitchCounts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuTime {
     /// By the kernel's clock.
+    #[serde(rename = "kernel_ns")]
     pub kernel: Nanos,
     /// Lost time of the gaps without a context switch; by the trace where there is one, by the
     /// rseq word otherwise.
+    #[serde(rename = "unswitched_ns")]
     pub unswitched: Nanos,
     /// Of that and of the time around switches, what the host took: a kernel whose host tells it what
     /// was stolen does not count it, another one does.
+    #[serde(rename = "host_ns")]
     pub host: Nanos,
     /// Kernel time of the thread itself around its waits and preemptions: on the way out of the CPU
     /// and back. None without the trace.
+    #[serde(rename = "around_switches_ns")]
     pub around_switches: Option<Nanos>,
     /// (kernel - received - unswitched - around switches) / kernel.
+    #[serde(rename = "residual_ratio")]
     pub residual: f64,
 }
 
@@ -224,6 +245,7 @@ pub struct Deadlines {
     pub unrecorded: u64,
     /// 95 % interval of the share of misses, exact for the number of independent jobs that the judged
     /// ones are worth by how misses cluster over the run; none without a job.
+    #[serde(rename = "miss_interval_share")]
     pub miss_share_interval: Option<(f64, f64)>,
     /// What the misses are named after, most frequent first.
     pub causes: Vec<MissCause>,
@@ -254,10 +276,13 @@ pub struct Miss {
     /// Number of the job.
     pub job: u64,
     /// Its nominal release.
+    #[serde(rename = "release_ticks")]
     pub release: Ticks,
     /// Its deadline.
+    #[serde(rename = "deadline_ticks")]
     pub deadline: Ticks,
     /// When it had its execution time; none if never.
+    #[serde(rename = "done_ticks")]
     pub done: Option<Ticks>,
     /// It never began: its deadline was over before the job before it was done.
     #[serde(default)]
@@ -289,8 +314,10 @@ pub struct JobDemand {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissGap {
     /// Where it begins.
+    #[serde(rename = "start_ticks")]
     pub start: Ticks,
     /// How long it is.
+    #[serde(rename = "length_ns")]
     pub length: Nanos,
     /// What it is named after.
     pub cause: Cause,

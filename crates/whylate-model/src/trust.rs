@@ -68,11 +68,26 @@ pub struct Reason {
 }
 
 /// How far a run may be trusted, and why no further.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
     /// The worst first; of one level in the order in which a run is judged.
     pub reasons: Vec<Reason>,
+}
+
+/// Trust as it is printed beside a run, with its level.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Told {
+    /// That of the worst reason; good where there is none.
+    pub level: Level,
+    /// The worst first; of one level in the order in which a run is judged.
+    pub reasons: Vec<Reason>,
+}
+
+impl From<Trust> for Told {
+    fn from(trust: Trust) -> Self {
+        Self { level: trust.level(), reasons: trust.reasons }
+    }
 }
 
 /// The state of the files of a run, as whoever read them found it.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "ticks")))]
 #[serde(transparent)]
 pub struct Ticks(pub u64);
 
@@ -19,7 +19,7 @@ pub struct Ticks(pub u64);
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "ticks")))]
 #[serde(transparent)]
 pub struct TicksDelta(pub u64);
 
@@ -27,13 +27,13 @@ pub struct TicksDelta(pub u64);
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "ns")))]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
 /// A frequency in hertz, as precise as the calibration that found it.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "hz")))]
 #[serde(transparent)]
 pub struct Hertz(pub f64);
 
@@ -41,7 +41,7 @@ pub struct Hertz(pub f64);
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "identifier")))]
 #[serde(transparent)]
 pub struct CpuId(pub u32);
 
@@ -49,7 +49,7 @@ pub struct CpuId(pub u32);
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "identifier")))]
 #[serde(transparent)]
 pub struct Pid(pub i32);
 

@@ -20,6 +20,7 @@ pub struct WakeSummary {
     /// CPUs it was allowed on.
     pub cpus: Vec<CpuId>,
     /// Time between two activations.
+    #[serde(rename = "period_ns")]
     pub period: Nanos,
     /// Wake-ups.
     pub woken: u64,
@@ -44,6 +45,7 @@ pub struct WakeSummary {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LaterThan {
     /// The length.
+    #[serde(rename = "than_ns")]
     pub than: Nanos,
     /// As they were measured: a thread that woke late once counts once.
     pub raw: u64,
@@ -142,6 +144,7 @@ pub struct WakePart {
     /// Wake-ups that had some of it.
     pub wakes: u64,
     /// Most of it in one wake-up.
+    #[serde(rename = "most_ns")]
     pub most: Nanos,
 }
 
@@ -156,6 +159,7 @@ pub struct WakeCause {
     /// Their lateness in all.
     pub late_ns: f64,
     /// The latest.
+    #[serde(rename = "latest_ns")]
     pub latest: Nanos,
     /// How many of them were later than each length of [`LATER_THAN`]; empty where that was not
     /// counted.
@@ -168,8 +172,10 @@ pub struct WakeCause {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LateWake {
     /// The instant that it was for.
+    #[serde(rename = "intended_ticks")]
     pub intended: Ticks,
     /// How late the thread ran.
+    #[serde(rename = "late_ns")]
     pub late: Nanos,
     /// What it is named after.
     pub cause: Cause,

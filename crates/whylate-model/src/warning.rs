@@ -98,8 +98,10 @@ pub enum Warning {
         /// The CPUs.
         cpus: Vec<CpuId>,
         /// What is asked of them, in CPUs.
+        #[serde(rename = "asked_cpus")]
         asked: f64,
         /// When that is so first, from the beginning of the run.
+        #[serde(rename = "from_ns")]
         from: Nanos,
         /// Threads that ask for it, the largest shares first.
         most: Vec<Asking>,
@@ -111,15 +113,19 @@ pub enum Warning {
     /// RT throttling takes the CPU from a FIFO thread.
     RtThrottling {
         /// Runtime the kernel grants per period.
+        #[serde(rename = "runtime_ns")]
         runtime: Nanos,
         /// The period.
+        #[serde(rename = "period_ns")]
         period: Nanos,
     },
     /// The threshold lies close to the loop's own period.
     ThresholdNearPeriod {
         /// Threshold.
+        #[serde(rename = "threshold_ns")]
         threshold: Nanos,
         /// Period.
+        #[serde(rename = "period_ns")]
         period: Nanos,
     },
     /// Oldest segments were deleted to stay within the disk bound.
@@ -132,6 +138,7 @@ pub enum Warning {
         /// The CPU.
         cpu: CpuId,
         /// For so long.
+        #[serde(rename = "patience_ns")]
         patience: Nanos,
     },
     /// The execution trace has no room for all records; sums and deadlines cover the whole run.
@@ -198,8 +205,10 @@ pub enum Warning {
         /// Of how many that both told of.
         of: u64,
         /// How far outside at most.
+        #[serde(rename = "largest_ns")]
         largest: Nanos,
         /// What resolutions and bounds of both allow.
+        #[serde(rename = "within_ns")]
         within: Nanos,
     },
     /// Wake-ups were stamped before the instant they were scheduled for; they count as 0.
@@ -209,6 +218,7 @@ pub enum Warning {
         /// Of how many.
         of: u64,
         /// The earliest came this much too early.
+        #[serde(rename = "earliest_ns")]
         earliest: Nanos,
     },
     /// A guard could not do or undo its change.
@@ -301,10 +311,12 @@ pub enum Warning {
         /// The interface with the larger MTU.
         larger: String,
         /// Its MTU in bytes.
+        #[serde(rename = "larger_mtu_bytes")]
         larger_mtu: u32,
         /// The other.
         smaller: String,
         /// Its MTU in bytes.
+        #[serde(rename = "smaller_mtu_bytes")]
         smaller_mtu: u32,
     },
     /// The counts of a forwarder's direction do not add up: an error of the tool.
@@ -329,8 +341,10 @@ pub enum Warning {
         /// Which direction.
         direction: String,
         /// 99 of 100 left no more than so late.
+        #[serde(rename = "late_ns")]
         late: Nanos,
         /// What it had said.
+        #[serde(rename = "said_ns")]
         said: Nanos,
     },
     /// Truths of frames were not kept: they found no room on their way to the disk.
@@ -383,6 +397,7 @@ pub struct Asking {
     /// Its name.
     pub thread: String,
     /// In CPUs.
+    #[serde(rename = "share_cpus")]
     pub share: f64,
 }
 

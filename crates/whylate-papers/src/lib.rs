@@ -20,8 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use whylate_model::configuration::Configurations;
-use whylate_model::paper::{NotHere, Paper, Scenario};
-use whylate_model::run::FORMAT_VERSION;
+use whylate_model::paper::{NotHere, PAPER_VERSION, Paper, Scenario};
 use whylate_model::{CpuId, ModelError};
 use whylate_record::RecordError;
 use whylate_record::progress::Progress;
@@ -150,7 +149,7 @@ fn repeat(
     let wanted = chosen(known, request.only.as_deref())?;
     let host = whylate_host::fingerprint::read(std::path::Path::new("/"));
     let mut paper = Paper {
-        format_version: FORMAT_VERSION,
+        format_version: PAPER_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         name: known.name.to_owned(),
         reference: known.reference.to_owned(),

@@ -270,14 +270,17 @@ fn gaps_request(request: &Request) -> GapsRequest {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use whylate_model::directory::parse_run;
     use whylate_model::run::Verdict;
 
     use super::*;
 
     /// A recorded run with nothing left that could be doubted.
     fn recorded() -> Run {
-        let json = include_str!("../../../tests/runs/gaps/run.json");
-        let mut run: Run = serde_json::from_str(json).unwrap();
+        let json = include_bytes!("../../../tests/runs/gaps/run.json");
+        let mut run = parse_run(Path::new("run.json"), json).unwrap();
         run.warnings.clear();
         run.gaps.clear();
         (run.state, run.verdict) = (RunState::Complete, Verdict::Trustworthy);

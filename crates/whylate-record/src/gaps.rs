@@ -2,7 +2,6 @@
 
 mod preparation;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Evidence, Finding, Run, RunState, SelfTest, TraceFacts};
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_stats::histogram::Histogram;
@@ -449,12 +449,12 @@ impl<'a> Recording<'a> {
     }
 
     /// Settings as used and read back.
-    fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> Settings {
         let mut settings = settings(self.request, &self.workbench, self.collector.threads());
         let tasks = self.moved_tasks.as_ref().map(Guard::describe);
         let interrupts = self.moved_interrupts.as_ref().map(Guard::describe);
         for (name, said) in [("move tasks", tasks), ("move interrupts", interrupts)] {
-            settings.extend(said.map(|lines| (name.to_owned(), lines.join("; "))));
+            settings.extend(said.map(|lines| (name.to_owned(), lines.join("; ").into())));
         }
         settings
     }

@@ -40,6 +40,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::flow::Flow;
 use whylate_model::run::{Evidence, Run, RunState, TraceFacts};
 use whylate_model::series::Series;
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Ticks};
 use whylate_net::open_loop::{Ended, OpenOutcome};
@@ -114,7 +115,7 @@ struct Recording<'a> {
     /// What is known of how far this host's backends may be trusted.
     calibrations: Store,
     /// What is said of receptions that were late on purpose.
-    planted: BTreeMap<String, String>,
+    planted: Settings,
 }
 
 impl<'a> Recording<'a> {
@@ -409,12 +410,12 @@ impl<'a> Recording<'a> {
         judged(run, None)
     }
 
-    fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> Settings {
         let request = self.request;
-        let mut settings = BTreeMap::from([
-            ("warm-up".to_owned(), request.warmup.to_string()),
-            ("duration".to_owned(), request.duration.to_string()),
-            ("timeout".to_owned(), request.timeout.to_string()),
+        let mut settings = Settings::from([
+            ("warm-up".to_owned(), request.warmup.into()),
+            ("duration".to_owned(), request.duration.into()),
+            ("timeout".to_owned(), request.timeout.into()),
         ]);
         settings.extend(self.planted.clone());
         let several = request.flows.len() > 1;
@@ -426,13 +427,13 @@ impl<'a> Recording<'a> {
                 Some(priority) => format!("SCHED_FIFO {priority}"),
                 None => "ordinary".to_owned(),
             };
-            settings.insert(key("client"), format!("CPU {}, {priority}", flow.cpu));
-            settings.insert(key("other end"), flow.target.to_string());
+            settings.insert(key("client"), format!("CPU {}, {priority}", flow.cpu).into());
+            settings.insert(key("other end"), flow.target.to_string().into());
             if let Some(replayed) = &flow.replayed {
-                settings.insert(key("capture"), replayed.clone());
+                settings.insert(key("capture"), replayed.clone().into());
             }
             if let Some(took) = flow.resolved_in {
-                settings.insert(key("name resolved in"), took.to_string());
+                settings.insert(key("name resolved in"), took.into());
             }
         }
         if let Some(trace) = &self.way_trace {
@@ -446,10 +447,10 @@ impl<'a> Recording<'a> {
                 trace.events.len(),
                 trace.lost
             );
-            settings.insert("messages followed by".to_owned(), told);
+            settings.insert("messages followed by".to_owned(), told.into());
         }
         if matches!(self.flows.first().map(|flow| flow.began), Some(None)) {
-            settings.insert("measured".to_owned(), "nothing".to_owned());
+            settings.insert("measured".to_owned(), "nothing".into());
         }
         settings
     }

@@ -34,6 +34,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::execution::Block;
 use whylate_model::load::LoadFacts;
 use whylate_model::run::{Evidence, Finding, Run, RunState, TraceFacts};
+use whylate_model::settings::{Setting, Settings};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_net::lab::Bed;
@@ -487,22 +488,17 @@ impl<'a> Recording<'a> {
         judged(run, None)
     }
 
-    fn settings(&self) -> BTreeMap<String, String> {
-        let house = match self.workbench.housekeeping.as_slice() {
-            [] => "none left".to_owned(),
-            cpus => whylate_model::CpuList(cpus).to_string(),
-        };
-        let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-        let entries = [
-            ("duration", self.request.duration.to_string()),
-            ("threads", self.request.set.threads.len().to_string()),
-            ("threshold", self.request.threshold.rule()),
-            ("records", self.request.records.to_string()),
-            ("lock memory", yes_no(self.request.lock_memory)),
-            ("hold idle states", yes_no(self.request.hold_idle_states)),
-            ("housekeeping", house),
+    fn settings(&self) -> Settings {
+        let entries: [(_, Setting); 7] = [
+            ("duration", self.request.duration.into()),
+            ("threads", self.request.set.threads.len().into()),
+            ("threshold", self.request.threshold.rule().into()),
+            ("records", self.request.records.into()),
+            ("lock memory", self.request.lock_memory.into()),
+            ("hold idle states", self.request.hold_idle_states.into()),
+            ("housekeeping", self.workbench.housekeeping.clone().into()),
         ];
-        let mut settings: BTreeMap<String, String> =
+        let mut settings: Settings =
             entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         if !self.request.load.is_empty() {
             let loads: Vec<String> = self.request.load.iter().map(ToString::to_string).collect();
@@ -511,10 +507,10 @@ impl<'a> Recording<'a> {
                 .bed
                 .as_ref()
                 .map_or(String::new(), |bed| format!(", through the bed {}", bed.name()));
-            settings.insert("load".to_owned(), format!("{}{through}", loads.join(", ")));
+            settings.insert("load".to_owned(), format!("{}{through}", loads.join(", ")).into());
         }
         if !self.request.notes.is_empty() {
-            settings.insert("notes".to_owned(), self.request.notes.join("; "));
+            settings.insert("notes".to_owned(), self.request.notes.join("; ").into());
         }
         settings
     }

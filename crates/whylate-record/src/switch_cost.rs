@@ -15,7 +15,6 @@ mod refill;
 mod sizes;
 mod times;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +25,7 @@ use whylate_host::{caches, quanta};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, RunState, TraceFacts};
 use whylate_model::series::Series;
+use whylate_model::settings::{Setting, Settings};
 use whylate_model::switch_cost::{Cache, How, SwitchCost};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks, TicksDelta};
@@ -248,28 +248,23 @@ impl<'a> Recording<'a> {
         judged(run, None)
     }
 
-    fn settings(&self) -> BTreeMap<String, String> {
-        let house = match self.bench.housekeeping.as_slice() {
-            [] => "none left".to_owned(),
-            cpus => whylate_model::CpuList(cpus).to_string(),
-        };
-        let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    fn settings(&self) -> Settings {
         let indirect = self.request.indirect.as_ref();
-        let left_out = || "left out".to_owned();
-        let entries = [
-            ("cpu", self.request.cpu.to_string()),
-            ("each kind of switch", self.request.direct.map_or_else(left_out, |of| of.to_string())),
-            ("trial", indirect.map_or_else(left_out, |of| of.length.to_string())),
-            ("pairs of trials", indirect.map_or_else(left_out, |of| of.trials.to_string())),
+        let left_out = || Setting::from("left out");
+        let entries: [(_, Setting); 8] = [
+            ("cpu", vec![self.request.cpu].into()),
+            ("each kind of switch", self.request.direct.map_or_else(left_out, Setting::from)),
+            ("trial", indirect.map_or_else(left_out, |of| of.length.into())),
+            ("pairs of trials", indirect.map_or_else(left_out, |of| of.trials.into())),
             (
                 "quantum",
                 indirect.map_or_else(left_out, |of| {
-                    of.quantum.map_or_else(|| "the kernel's".to_owned(), |of| of.to_string())
+                    of.quantum.map_or_else(|| "the kernel's".into(), Setting::from)
                 }),
             ),
-            ("lock memory", yes_no(self.request.lock_memory)),
-            ("hold idle states", yes_no(self.request.hold_idle_states)),
-            ("housekeeping", house),
+            ("lock memory", self.request.lock_memory.into()),
+            ("hold idle states", self.request.hold_idle_states.into()),
+            ("housekeeping", self.bench.housekeeping.clone().into()),
         ];
         entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

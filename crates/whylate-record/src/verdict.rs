@@ -53,14 +53,17 @@ pub(crate) fn unique(warnings: Vec<Warning>) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use whylate_model::CpuId;
+    use whylate_model::directory::parse_run;
 
     use super::*;
 
     /// A recorded run with nothing left that could be doubted, and these warnings.
     fn ended(warnings: &[Warning]) -> Run {
-        let json = include_str!("../../../tests/runs/gaps/run.json");
-        let mut run: Run = serde_json::from_str(json).unwrap();
+        let json = include_bytes!("../../../tests/runs/gaps/run.json");
+        let mut run = parse_run(Path::new("run.json"), json).unwrap();
         run.state = RunState::Complete;
         run.warnings = warnings.to_vec();
         run

@@ -22,6 +22,7 @@ pub struct Differences {
     /// Largest.
     pub most_ns: i64,
     /// Within this they are the same: resolutions and bounds of both, of a part at both of its points.
+    #[serde(rename = "within_ns")]
     pub within: Nanos,
     /// Requests for which they are, whichever was earlier, or shorter.
     pub agree: u64,

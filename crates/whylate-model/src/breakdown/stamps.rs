@@ -17,8 +17,10 @@ pub struct Probed {
     /// Stamps that came.
     pub delivered: u64,
     /// Smallest distance of two that differ; none of fewer than two.
+    #[serde(rename = "step_ns")]
     pub step: Option<Nanos>,
     /// What reading one costs: median; none where none came.
+    #[serde(rename = "read_cost_ns")]
     pub read_cost: Option<Nanos>,
     /// Why there are none, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,17 +102,19 @@ pub struct Aside {
     /// Before it by more: it is not used.
     pub contradicted: u64,
     /// Smallest step of the stamp's clock.
+    #[serde(rename = "resolution_ns")]
     pub resolution: Nanos,
     /// How far it may lie from the counter's timeline.
+    #[serde(rename = "bound_ns")]
     pub bound: Nanos,
     /// Median of the distances; none where there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "median_ns", default, skip_serializing_if = "Option::is_none")]
     pub median: Option<Nanos>,
     /// Their 99th percentile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "p99_ns", default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<Nanos>,
     /// The longest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "most_ns", default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Nanos>,
     /// Name of their series; none where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,7 @@ pub struct Throughput {
     /// The lowest rate at which it lost frames; none where it lost none in any trial.
     pub lowest_lossy_pps: Option<f64>,
     /// Share of frames that a trial may lose all the same.
+    #[serde(rename = "tolerated_share")]
     pub tolerated: f64,
     /// The trials in their order.
     pub trials: Vec<Trial>,

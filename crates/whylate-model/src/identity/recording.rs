@@ -1,6 +1,6 @@
 //! What recordings say beside their series: of a sum each of its own, else the run itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{NOT_RECORDED, distinct};
 use crate::flow::Flow;
@@ -8,6 +8,7 @@ use crate::host::Fingerprint;
 use crate::load::LoadFacts;
 use crate::origin::Share;
 use crate::run::Run;
+use crate::settings::Settings;
 use crate::units::CpuId;
 
 /// The recordings of a run.
@@ -16,7 +17,7 @@ pub(super) struct Recordings<'a> {
 }
 
 struct Recording<'a> {
-    settings: &'a BTreeMap<String, String>,
+    settings: &'a Settings,
     host: &'a Fingerprint,
     loads: &'a [LoadFacts],
     /// Of a sum: what it added to each series.
@@ -40,17 +41,18 @@ impl<'a> Recordings<'a> {
     /// A setting; none where no recording says it.
     pub(super) fn setting(&self, name: &str) -> Option<String> {
         let said = self.all.iter().filter_map(|one| one.settings.get(name));
-        let said = distinct(said.cloned());
+        let said = distinct(said.map(ToString::to_string));
         (!said.is_empty()).then_some(said)
     }
 
     /// The load that was made beside it, in the words that ask for it again where they are known.
     pub(super) fn load(&self) -> String {
         distinct(self.all.iter().map(|one| {
-            let asked = one.settings.get("load").cloned();
+            let asked = one.settings.get("load").map(ToString::to_string);
             let made = || distinct(one.loads.iter().map(|load| load.load.clone()));
             let load = asked.unwrap_or_else(made);
-            let others = one.settings.get("competitors").filter(|count| *count != "0");
+            let others = one.settings.get("competitors").map(ToString::to_string);
+            let others = others.filter(|count| count != "0");
             let others = others.map(|count| format!("{count} competitors on each CPU"));
             match [load].into_iter().chain(others).filter(|of| !of.is_empty()).collect::<Vec<_>>() {
                 none if none.is_empty() => "none".to_owned(),
@@ -77,7 +79,8 @@ impl<'a> Recordings<'a> {
             None => false,
         };
         let clients = settings.filter(|(name, _)| is_client(name));
-        let cpus: BTreeSet<CpuId> = clients.flat_map(|(_, said)| named(said, "CPU ")).collect();
+        let cpus: BTreeSet<CpuId> =
+            clients.flat_map(|(_, said)| named(&said.to_string(), "CPU ")).collect();
         cpus.into_iter().collect()
     }
 

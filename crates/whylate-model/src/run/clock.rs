@@ -24,6 +24,7 @@ pub struct ClockFacts {
     #[serde(default)]
     pub jitter_ns: Option<f64>,
     /// The counter's reading that tables of this run count from.
+    #[serde(rename = "epoch_ticks")]
     pub epoch: Ticks,
     /// Relation to wall time at start and end.
     pub anchors: Vec<Anchor>,
@@ -106,7 +107,9 @@ pub struct CpuOffset {
     /// Other minus reference, in ticks, at the start of the run.
     pub offset_ticks: i64,
     /// Bound: two stamps closer than this have no order.
+    #[serde(rename = "bound_ticks")]
     pub bound: TicksDelta,
     /// The offset again at the end of the run.
+    #[serde(rename = "offset_at_end_ticks")]
     pub offset_ticks_at_end: Option<i64>,
 }

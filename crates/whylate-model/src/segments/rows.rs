@@ -20,11 +20,12 @@ use super::pages;
 use super::places::{self, Place};
 use crate::digest::Digest;
 use crate::error::ModelError;
-use crate::run::FORMAT_VERSION;
 use crate::units::Ticks;
 
 /// Key of the format version in a segment's metadata.
 const VERSION_KEY: &str = "whylate.format_version";
+/// The format of tables that this version writes and the newest it reads.
+const TABLES_VERSION: u32 = 1;
 /// Key of the tick that the run's tables count from.
 const EPOCH_KEY: &str = "whylate.epoch_ticks";
 
@@ -62,7 +63,7 @@ pub(super) trait Rows: Default {
 /// The file that holds `rows`, in the place of one that had the digest `before`.
 pub(super) fn encode<R: Rows>(rows: &R, epoch: Ticks, before: Option<Digest>) -> Result<Vec<u8>> {
     let mut metadata = vec![
-        KeyValue::new(VERSION_KEY.to_owned(), FORMAT_VERSION.to_string()),
+        KeyValue::new(VERSION_KEY.to_owned(), TABLES_VERSION.to_string()),
         KeyValue::new(EPOCH_KEY.to_owned(), epoch.0.to_string()),
     ];
     metadata.extend(before.map(|of| KeyValue::new(BEFORE_KEY.to_owned(), of.to_string())));
@@ -148,8 +149,8 @@ fn check_version(path: &Path, metadata: &ParquetMetaData) -> std::result::Result
     let Some(version) = value_of(metadata, VERSION_KEY) else { return Ok(()) };
     match version.parse::<u32>().ok() {
         None | Some(0) => Err(ModelError::malformed(path, "it states no format version")),
-        Some(found) if found > FORMAT_VERSION => {
-            Err(ModelError::NewerFormat { path: path.to_owned(), found, newest: FORMAT_VERSION })
+        Some(found) if found > TABLES_VERSION => {
+            Err(ModelError::NewerFormat { path: path.to_owned(), found, newest: TABLES_VERSION })
         }
         Some(_) => Ok(()),
     }

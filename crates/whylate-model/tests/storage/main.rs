@@ -12,6 +12,7 @@ mod hostile;
 mod injections;
 mod journeys;
 mod killed;
+mod manual;
 mod needs;
 mod packets;
 mod papers;

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use whylate_model::ModelError;
-use whylate_model::paper::{NotHere, Paper};
-use whylate_model::run::FORMAT_VERSION;
+use whylate_model::paper::{NotHere, PAPER_VERSION, Paper};
 
 use crate::samples::run;
 
@@ -13,7 +12,7 @@ const PATH: &str = "paper.json";
 
 fn paper() -> Paper {
     Paper {
-        format_version: FORMAT_VERSION,
+        format_version: PAPER_VERSION,
         tool_version: "0.1.0".to_owned(),
         name: "pam2017".to_owned(),
         reference: "somebody, somewhere".to_owned(),

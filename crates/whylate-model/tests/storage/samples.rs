@@ -164,7 +164,7 @@ pub(crate) fn run() -> Run {
         state: RunState::Complete,
         host: host(),
         clock: clock(),
-        settings: BTreeMap::from([("threshold".to_owned(), "120ns".to_owned())]),
+        settings: BTreeMap::from([("threshold".to_owned(), "120ns".into())]),
         series: vec![series()],
         gaps: vec![summary()],
         threads: vec![thread()],
@@ -254,7 +254,7 @@ fn origin() -> Origin {
         state: RunState::Stopped,
         host: host(),
         clock: clock(),
-        settings: BTreeMap::from([("loop".to_owned(), "chain".to_owned())]),
+        settings: BTreeMap::from([("loop".to_owned(), "chain".into())]),
         series: vec![Share {
             series: "gap".to_owned(),
             recorded_as: "gap-cpu1".to_owned(),
@@ -531,7 +531,7 @@ pub(crate) fn any_run() -> impl Strategy<Value = Run> {
     (texts, events, numbers, any::<[u64; 4]>(), vec(option::of(any::<u64>()), 0..9)).prop_map(
         |(texts, events, numbers, whole, blocks)| {
             let mut run = run();
-            run.settings.extend(texts.iter().map(|text| (text.clone(), text.clone())));
+            run.settings.extend(texts.iter().map(|text| (text.clone(), text.clone().into())));
             run.verdict = Verdict::Untrustworthy { reasons: texts.clone() };
             run.warnings.extend(texts.iter().map(|text| Warning::Guard { what: text.clone() }));
             run.command_line = texts;

@@ -1,6 +1,5 @@
 //! Where a calibration is made: two beds for its time, a CPU for the line and one for the client.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +8,7 @@ use std::time::Duration;
 use whylate_host::cpus::Opposite;
 use whylate_model::calibration_parts::PartOf;
 use whylate_model::lab::BedKind;
+use whylate_model::settings::Settings;
 use whylate_model::{CpuId, Nanos};
 use whylate_net::NetError;
 use whylate_net::lab::{self, Bed, Borrowed};
@@ -136,22 +136,25 @@ impl<'a> Setting<'a> {
     }
 
     /// Settings as the run tells them.
-    pub(super) fn told(&self, request: &Request, common_pps: f64) -> BTreeMap<String, String> {
+    pub(super) fn told(&self, request: &Request, common_pps: f64) -> Settings {
         let site = &self.site;
         let delays: Vec<String> = request.delays.iter().map(ToString::to_string).collect();
-        let mut told = BTreeMap::from([
-            ("client".to_owned(), format!("CPU {}", site.client_cpu)),
-            ("delay line".to_owned(), format!("CPU {}, by {}", site.line_cpu, site.line_port)),
-            ("delays".to_owned(), delays.join(", ")),
-            ("duration".to_owned(), request.duration.to_string()),
-            ("rate".to_owned(), format!("{common_pps:.0} messages a second")),
-            ("runs".to_owned(), request.runs.to_string()),
-            ("size".to_owned(), format!("{} bytes", request.bytes)),
-            ("tolerance".to_owned(), request.tolerance.to_string()),
-            ("warm-up".to_owned(), request.warmup.to_string()),
+        let mut told = Settings::from([
+            ("client".to_owned(), format!("CPU {}", site.client_cpu).into()),
+            (
+                "delay line".to_owned(),
+                format!("CPU {}, by {}", site.line_cpu, site.line_port).into(),
+            ),
+            ("delays".to_owned(), delays.join(", ").into()),
+            ("duration".to_owned(), request.duration.into()),
+            ("rate".to_owned(), format!("{common_pps:.0} messages a second").into()),
+            ("runs".to_owned(), request.runs.into()),
+            ("size".to_owned(), format!("{} bytes", request.bytes).into()),
+            ("tolerance".to_owned(), request.tolerance.into()),
+            ("warm-up".to_owned(), request.warmup.into()),
         ]);
         if let Some(plant) = request.plant {
-            told.insert("PLANTED ON PURPOSE".to_owned(), plant.to_string());
+            told.insert("PLANTED ON PURPOSE".to_owned(), plant.to_string().into());
         }
         told
     }

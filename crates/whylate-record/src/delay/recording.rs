@@ -1,13 +1,13 @@
 //! A delay line's run directory: the truth of each frame, what became of all of them, how late they left,
 //! second by second.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::delay::DelayLine;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{ClockFacts, RunState};
+use whylate_model::settings::Settings;
 use whylate_net::delay::Delayed;
 
 use super::sums::Sums;
@@ -80,16 +80,16 @@ impl Service for Sums<'_> {
     }
 }
 
-fn settings(sums: &Sums<'_>, line: &DelayLine) -> BTreeMap<String, String> {
+fn settings(sums: &Sums<'_>, line: &DelayLine) -> Settings {
     let request = sums.request;
-    let mut settings = BTreeMap::from([
-        ("delay line".to_owned(), placed(request.cpu.as_slice(), request.fifo)),
-        ("ports".to_owned(), line.ports.join(" and ")),
-        ("carried by".to_owned(), line.transport.clone()),
-        ("waiting by".to_owned(), line.wait.clone()),
+    let mut settings = Settings::from([
+        ("delay line".to_owned(), placed(request.cpu.as_slice(), request.fifo).into()),
+        ("ports".to_owned(), line.ports.join(" and ").into()),
+        ("carried by".to_owned(), line.transport.clone().into()),
+        ("waiting by".to_owned(), line.wait.clone().into()),
     ]);
     for (way, law) in ["there", "back"].into_iter().zip(request.laws()) {
-        settings.insert(format!("law at the start, {way}"), law.to_string());
+        settings.insert(format!("law at the start, {way}"), law.to_string().into());
     }
     settings
 }

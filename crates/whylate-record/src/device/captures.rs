@@ -7,7 +7,6 @@
 mod digest;
 mod matching;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +17,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::flow::Direction;
 use whylate_model::run::{Run, RunState};
 use whylate_model::series::{Definition, Series};
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_net::capture::Cut;
 use whylate_net::capture::seen::{CaptureFacts, Packet, packets};
@@ -405,7 +405,7 @@ fn notes(found: &Matched, before: &Side, behind: &Side) -> Vec<String> {
     notes
 }
 
-fn settings(question: &CaptureQuestion, before: &Side, behind: &Side) -> BTreeMap<String, String> {
+fn settings(question: &CaptureQuestion, before: &Side, behind: &Side) -> Settings {
     let side = |side: &Side| {
         let facts = &side.facts;
         format!("{}: {} packets, {}", side.path.display(), facts.packets, facts.format)
@@ -414,11 +414,11 @@ fn settings(question: &CaptureQuestion, before: &Side, behind: &Side) -> BTreeMa
         none if none.is_empty() => "nothing: whole packets were compared".to_owned(),
         left_out => left_out.join(", "),
     };
-    BTreeMap::from([
-        ("before the box".to_owned(), side(before)),
-        ("behind the box".to_owned(), side(behind)),
-        ("not compared".to_owned(), left_out),
-        ("window".to_owned(), question.window.to_string()),
+    Settings::from([
+        ("before the box".to_owned(), side(before).into()),
+        ("behind the box".to_owned(), side(behind).into()),
+        ("not compared".to_owned(), left_out.into()),
+        ("window".to_owned(), question.window.into()),
     ])
 }
 

@@ -1,12 +1,12 @@
 //! A forwarder's run directory: what became of frames, how long they stayed, second by second.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::directory::RunDir;
 use whylate_model::forward::Forward;
 use whylate_model::run::{ClockFacts, RunState};
+use whylate_model::settings::Settings;
 use whylate_net::forward::Times;
 
 use super::sums::Sums;
@@ -73,13 +73,13 @@ impl Service for Sums<'_> {
     }
 }
 
-fn settings(request: &ForwardRequest, forward: &Forward) -> BTreeMap<String, String> {
-    BTreeMap::from([
-        ("forwarder".to_owned(), placed(&request.cpus, request.fifo)),
-        ("ports".to_owned(), request.plan.interfaces.join(" and ")),
-        ("carried by".to_owned(), forward.backend.clone()),
-        ("waiting by".to_owned(), forward.wait.clone()),
-        ("stamps".to_owned(), forward.stamps.clone()),
-        ("work for each frame".to_owned(), forward.work.to_string()),
+fn settings(request: &ForwardRequest, forward: &Forward) -> Settings {
+    Settings::from([
+        ("forwarder".to_owned(), placed(&request.cpus, request.fifo).into()),
+        ("ports".to_owned(), request.plan.interfaces.join(" and ").into()),
+        ("carried by".to_owned(), forward.backend.clone().into()),
+        ("waiting by".to_owned(), forward.wait.clone().into()),
+        ("stamps".to_owned(), forward.stamps.clone().into()),
+        ("work for each frame".to_owned(), forward.work.into()),
     ])
 }

@@ -1,7 +1,6 @@
 //! What a gap recording is set up with before it measures: the trace, the moved tasks and
 //! interrupts, the context of the attribution, and the settings for the record.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use whylate_cause::{Context, Measured, Placement as CausePlacement};
@@ -9,8 +8,9 @@ use whylate_gap::{Placement, Session};
 use whylate_host::cpus;
 use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks, Scope};
 use whylate_host::topology::Topology;
+use whylate_model::TicksDelta;
+use whylate_model::settings::{Setting, Settings};
 use whylate_model::warning::Warning;
-use whylate_model::{CpuList, TicksDelta};
 use whylate_sys::affinity;
 
 use super::Request;
@@ -157,11 +157,7 @@ pub(super) fn context(session: &Session, workbench: &Workbench, request: &Reques
 }
 
 /// Settings as used, for the record.
-pub(super) fn settings(
-    request: &Request,
-    workbench: &Workbench,
-    threads: &[Thread],
-) -> BTreeMap<String, String> {
+pub(super) fn settings(request: &Request, workbench: &Workbench, threads: &[Thread]) -> Settings {
     let granted: Vec<String> = threads
         .iter()
         .map(|thread| match thread.facts.fifo {
@@ -170,25 +166,20 @@ pub(super) fn settings(
         })
         .collect();
     let plan = &request.plan;
-    let house = match workbench.housekeeping.as_slice() {
-        [] => "none left".to_owned(),
-        cpus => CpuList(cpus).to_string(),
-    };
-    let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-    let entries = [
-        ("duration", request.duration.to_string()),
-        ("warmup", plan.warmup.to_string()),
-        ("placement", plan.placement.to_string()),
-        ("loop", plan.loop_kind.to_string()),
-        ("work", plan.work.to_string()),
-        ("policy", granted.join(", ")),
-        ("counting", yes_no(plan.counting)),
-        ("competitors", plan.competitors.to_string()),
-        ("lock memory", yes_no(request.lock_memory)),
-        ("hold idle states", yes_no(request.hold_idle_states)),
-        ("move tasks", "no".to_owned()),
-        ("move interrupts", "no".to_owned()),
-        ("housekeeping", house),
+    let entries: [(_, Setting); 13] = [
+        ("duration", request.duration.into()),
+        ("warmup", plan.warmup.into()),
+        ("placement", plan.placement.to_string().into()),
+        ("loop", plan.loop_kind.to_string().into()),
+        ("work", plan.work.to_string().into()),
+        ("policy", granted.join(", ").into()),
+        ("counting", plan.counting.into()),
+        ("competitors", plan.competitors.into()),
+        ("lock memory", request.lock_memory.into()),
+        ("hold idle states", request.hold_idle_states.into()),
+        ("move tasks", false.into()),
+        ("move interrupts", false.into()),
+        ("housekeeping", workbench.housekeeping.clone().into()),
     ];
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -5,7 +5,6 @@
 //! they were is not known. Ends as a server does, and when the interface is gone or down; the kernel
 //! takes the program away with this process, however that ends.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -16,6 +15,7 @@ use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
 use whylate_model::reflect::{REFLECTED_VERSION, Reflected, ReflectedEnd};
 use whylate_model::run::{ClockFacts, RunState};
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_net::lab::{Bed, Role};
 use whylate_net::message::wire_form;
@@ -320,14 +320,14 @@ impl Service for Server<'_> {
 
     fn page(&mut self, _state: RunState, _clock: &ClockFacts) -> Page {
         let request = self.request;
-        let mut settings = BTreeMap::from([
-            ("server".to_owned(), "a program in the kernel (xdp-tx)".to_owned()),
-            ("ends when idle for".to_owned(), request.idle.to_string()),
-            ("protocol".to_owned(), "raw".to_owned()),
-            ("listening at".to_owned(), request.at.to_string()),
+        let mut settings = Settings::from([
+            ("server".to_owned(), "a program in the kernel (xdp-tx)".into()),
+            ("ends when idle for".to_owned(), request.idle.into()),
+            ("protocol".to_owned(), "raw".into()),
+            ("listening at".to_owned(), request.at.to_string().into()),
         ]);
         if let Some((bed, role)) = &request.bed {
-            settings.insert("bed".to_owned(), format!("{} ({role})", bed.name()));
+            settings.insert("bed".to_owned(), format!("{} ({role})", bed.name()).into());
         }
         let account = self.told.clone().map(Account::Server);
         Page { settings, account, ..Page::default() }

@@ -4,7 +4,6 @@
 //! Between two requests the serving thread hands over one interval's histograms after the other; it works
 //! out no percentile and waits for nobody.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::reflect::Reflected;
 use whylate_model::run::{ClockFacts, RunState};
 use whylate_model::series::{Definition, Series};
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_model::{Hertz, Nanos};
 use whylate_net::Serve;
@@ -164,19 +164,19 @@ impl<'a> Server<'a> {
         self.gaps.series(self.intervals, &description)
     }
 
-    fn settings(&self, reflected: Option<&Reflected>) -> BTreeMap<String, String> {
+    fn settings(&self, reflected: Option<&Reflected>) -> Settings {
         let request = self.request;
-        let mut settings = BTreeMap::from([
-            ("server".to_owned(), placed(request.cpu.as_slice(), request.fifo)),
-            ("ends when idle for".to_owned(), request.idle.to_string()),
-            ("protocol".to_owned(), request.protocol.to_string()),
+        let mut settings = Settings::from([
+            ("server".to_owned(), placed(request.cpu.as_slice(), request.fifo).into()),
+            ("ends when idle for".to_owned(), request.idle.into()),
+            ("protocol".to_owned(), request.protocol.to_string().into()),
         ]);
         if let Some(of) = reflected {
-            settings.insert("listening at".to_owned(), of.listening.clone());
-            settings.insert("waiting by".to_owned(), of.wait.clone());
+            settings.insert("listening at".to_owned(), of.listening.clone().into());
+            settings.insert("waiting by".to_owned(), of.wait.clone().into());
         }
         if let Some((bed, role)) = &request.bed {
-            settings.insert("bed".to_owned(), format!("{} ({role})", bed.name()));
+            settings.insert("bed".to_owned(), format!("{} ({role})", bed.name()).into());
         }
         settings
     }

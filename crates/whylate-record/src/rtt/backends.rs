@@ -439,9 +439,9 @@ impl<'a> Comparing<'a> {
         recording.bench.measure_clock_again();
         let mut run = recording.run(state);
         let each = format!("of each backend in each of {} rounds", self.of.rounds);
-        run.settings.insert("times are".to_owned(), each);
-        run.settings.insert("way".to_owned(), "that of each backend in turns".to_owned());
-        run.settings.insert("other end".to_owned(), found.other_end.clone());
+        run.settings.insert("times are".to_owned(), each.into());
+        run.settings.insert("way".to_owned(), "that of each backend in turns".into());
+        run.settings.insert("other end".to_owned(), found.other_end.clone().into());
         run.backends = Some(Box::new(found));
         recording.storage.conclude(&mut run);
         Recorded { run }

@@ -5,11 +5,12 @@
 //! spent spinning. Over a long one other messages are handed over meanwhile: no neighbour is late with it. How
 //! late each was, by the counter, is kept. Everything else goes through untouched.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use whylate_clock::Counter;
 use whylate_model::run::Run;
+use whylate_model::settings::Settings;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_net::Protocol;
 use whylate_net::protocol::Phase;
@@ -113,12 +114,12 @@ impl Planted {
     }
 
     /// What is said of it among the settings of a run.
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+    pub(super) fn settings(&self) -> Settings {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         let median = sizes.value_at(50.0).map_or(0.0, |ticks| ticks as f64 * 1e9 / self.rate.0);
-        BTreeMap::from([
-            (COUNT.to_owned(), sizes.len().to_string()),
-            (MEDIAN.to_owned(), format!("{median:.1}")),
+        Settings::from([
+            (COUNT.to_owned(), sizes.len().into()),
+            (MEDIAN.to_owned(), format!("{median:.1}").into()),
         ])
     }
 }
@@ -128,9 +129,9 @@ pub(crate) fn sizes(run: &Run) -> Option<PlantedSizes> {
     of(&run.settings)
 }
 
-fn of(settings: &BTreeMap<String, String>) -> Option<PlantedSizes> {
-    let count = settings.get(COUNT)?.parse::<u64>().ok().filter(|count| *count > 0)?;
-    let median_ns = settings.get(MEDIAN)?.parse::<f64>().ok()?;
+fn of(settings: &Settings) -> Option<PlantedSizes> {
+    let count = settings.get(COUNT)?.to_string().parse::<u64>().ok().filter(|count| *count > 0)?;
+    let median_ns = settings.get(MEDIAN)?.to_string().parse::<f64>().ok()?;
     Some(PlantedSizes { count, median_ns })
 }
 
@@ -245,7 +246,7 @@ mod tests {
 
     /// Numbers of messages that are all there at once, in the order in which they were handed over, and what
     /// is said of those that were late.
-    fn heard(tail: Tail) -> (Vec<u64>, BTreeMap<String, String>) {
+    fn heard(tail: Tail) -> (Vec<u64>, Settings) {
         let memory = MemoryPort::new(|message: &[u8], network: &mut Network| {
             network.arrive(Nanos(100), message.to_vec());
         });
@@ -285,8 +286,8 @@ mod tests {
                 [&prompt[..], &late[..]].concat()
             };
             assert_eq!(came, expected, "{by}");
-            assert_eq!((late.len(), settings[COUNT].as_str()), (4, "4"));
-            let median: f64 = settings[MEDIAN].parse().unwrap();
+            assert_eq!((late.len(), settings[COUNT].to_string().as_str()), (4, "4"));
+            let median: f64 = settings[MEDIAN].to_string().parse().unwrap();
             // By a bin of the histogram, and two readings.
             let off = (median - by.0 as f64).abs();
             assert!(off <= 2.0 * READ_NS as f64 + 0.01 * by.0 as f64, "{by}: {median}");
@@ -300,6 +301,6 @@ mod tests {
         let (_, nothing) = heard(Tail { one_in: 1_000, by: Nanos(500) });
         let planted = (0..MESSAGES).any(|n| Tail { one_in: 1_000, by: Nanos(500) }.is_in(n, SEED));
         assert_eq!(of(&nothing).is_some(), planted);
-        assert_eq!(of(&BTreeMap::new()), None);
+        assert_eq!(of(&Settings::new()), None);
     }
 }

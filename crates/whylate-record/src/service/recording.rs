@@ -1,6 +1,5 @@
 //! A service's run directory: what it did, readable while it goes on.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use whylate_clock::Counter;
@@ -12,6 +11,7 @@ use whylate_model::forward::Forward;
 use whylate_model::reflect::Reflected;
 use whylate_model::run::{ClockFacts, Run, RunState};
 use whylate_model::series::Series;
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_threads::placement::Seat;
@@ -27,7 +27,7 @@ use crate::{RecordError, Recorded};
 /// What a service adds to its run.
 #[derive(Default)]
 pub(crate) struct Page {
-    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) settings: Settings,
     pub(crate) series: Vec<Series>,
     /// What its threads asked for and did not get, where the account does not say.
     pub(crate) refused: Vec<Warning>,

@@ -3,7 +3,6 @@
 //! One thread: it empties the trace's buffers fifty times a second, follows messages, pairs those that
 //! the process read with those that it sent, composes them, and writes a checkpoint now and then.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,6 +18,7 @@ use whylate_model::breakdown::{Part, Point, Source, Station, Watched, WatchedPro
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Evidence, Run, RunState};
 use whylate_model::series::Series;
+use whylate_model::settings::{self, Setting};
 use whylate_model::tail::End;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Ticks};
@@ -323,17 +323,17 @@ impl<'a> Recording<'a> {
         judged(run, None)
     }
 
-    fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> settings::Settings {
         let duration = match self.request.duration {
-            Some(duration) => duration.to_string(),
-            None => "until it was told to end".to_owned(),
+            Some(duration) => Setting::from(duration),
+            None => "until it was told to end".into(),
         };
-        BTreeMap::from([
+        settings::Settings::from([
             ("duration".to_owned(), duration),
-            ("watched for".to_owned(), self.elapsed.to_string()),
-            ("threads".to_owned(), self.threads.seen().to_string()),
-            ("threads looked for".to_owned(), looked_for()),
-            ("looked at by".to_owned(), "the kernel's tracepoints".to_owned()),
+            ("watched for".to_owned(), self.elapsed.into()),
+            ("threads".to_owned(), self.threads.seen().into()),
+            ("threads looked for".to_owned(), looked_for().into()),
+            ("looked at by".to_owned(), "the kernel's tracepoints".into()),
         ])
     }
 }

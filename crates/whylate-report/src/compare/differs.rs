@@ -64,7 +64,8 @@ fn of(a: &Run, b: &Run) -> Vec<Difference> {
     add("load beside it".to_owned(), Some(&left), Some(&right));
     let names: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
     for name in names.into_iter().filter(|name| !PASSED_OVER.contains(&name.as_str())) {
-        add(format!("setting {name}"), a.settings.get(name), b.settings.get(name));
+        let [left, right] = [a, b].map(|run| run.settings.get(name).map(ToString::to_string));
+        add(format!("setting {name}"), left.as_ref(), right.as_ref());
     }
     found
 }

@@ -66,18 +66,18 @@ pub struct Judged {
 pub enum Outcome {
     /// The interval lies wholly within the limit.
     Held {
-        /// By how much B exceeds what is allowed: 95 % interval, ns or a share.
-        excess: (f64, f64),
+        /// By how much B exceeds what is allowed.
+        excess: Excess,
     },
     /// The interval reaches beyond the limit and does not lie beyond it: an excess is not shown.
     NotShown {
-        /// By how much B exceeds what is allowed: 95 % interval, ns or a share.
-        excess: (f64, f64),
+        /// By how much B exceeds what is allowed.
+        excess: Excess,
     },
     /// The interval lies wholly beyond the limit.
     Exceeded {
-        /// By how much B exceeds what is allowed: 95 % interval, ns or a share.
-        excess: (f64, f64),
+        /// By how much B exceeds what is allowed.
+        excess: Excess,
     },
     /// Side B has no sample that could exceed it: of gaps, that is the best there can be.
     NothingToExceed {
@@ -91,10 +91,39 @@ pub enum Outcome {
     },
 }
 
+/// By how much something is larger than what is allowed: 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Excess {
+    /// A time.
+    Ns((f64, f64)),
+    /// A share of the elapsed time.
+    Share((f64, f64)),
+}
+
+impl Excess {
+    fn of(measure: Measure, interval: (f64, f64)) -> Self {
+        match measure {
+            Measure::Quantile(_) | Measure::Max => Self::Ns(interval),
+            Measure::Lost => Self::Share(interval),
+        }
+    }
+
+    /// Its ends with their units.
+    fn shown(self) -> [String; 2] {
+        match self {
+            Self::Ns((low, high)) => [difference(low), difference(high)],
+            Self::Share((low, high)) => [points(low), points(high)],
+        }
+    }
+}
+
 impl Outcome {
     /// From the interval of the excess and the smallest difference that can be seen.
-    pub(crate) fn of(excess: (f64, f64), resolution: f64) -> Self {
-        match excess {
+    pub(crate) fn of(measure: Measure, interval: (f64, f64), resolution: f64) -> Self {
+        let excess = Excess::of(measure, interval);
+        match interval {
             (low, _) if low > resolution => Self::Exceeded { excess },
             (_, high) if high <= resolution => Self::Held { excess },
             _ => Self::NotShown { excess },
@@ -129,14 +158,9 @@ impl Judged {
             Outcome::Held { excess }
             | Outcome::NotShown { excess }
             | Outcome::Exceeded { excess } => {
-                let share = self.limit.contains("lost=");
-                let shown = |value: f64| {
-                    if share { points(value) } else { difference(value) }
-                };
+                let [low, high] = excess.shown();
                 format!(
-                    "{head}: B less what is allowed is {} .. {} (95 %; {} of A, {} of B)",
-                    shown(excess.0),
-                    shown(excess.1),
+                    "{head}: B less what is allowed is {low} .. {high} (95 %; {} of A, {} of B)",
                     runs(self.runs.0),
                     self.runs.1,
                 )
@@ -294,7 +318,7 @@ mod tests {
 
     #[test]
     fn only_an_interval_wholly_beyond_exceeds() {
-        let of = |low, high| Outcome::of((low, high), 1.0).word();
+        let of = |low, high| Outcome::of(Measure::Max, (low, high), 1.0).word();
         assert_eq!(of(2.0, 9.0), "exceeded");
         assert_eq!(of(0.5, 9.0), "not shown to be exceeded");
         assert_eq!(of(-9.0, 0.5), "held");

@@ -32,13 +32,13 @@ use whylate_model::series::{Definition, Quantile};
 pub use causes::CauseChange;
 pub use caution::Caution;
 pub(crate) use likeness::unlike;
-pub use limit::{Bound, Judged, Limit, Measure, Outcome};
+pub use limit::{Bound, Excess, Judged, Limit, Measure, Outcome};
 pub(crate) use limit::{points, runs};
 pub use page::html;
 pub use sides::{Compared as WithValues, compare};
 
 /// Version of the JSON form.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -156,8 +156,10 @@ pub struct Shown {
     /// Samples.
     pub n: u64,
     /// Smallest value.
+    #[serde(rename = "min_ns")]
     pub min: Option<Nanos>,
     /// Largest value.
+    #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
     /// Quantiles of all runs pooled.
     pub quantiles: Vec<Quantile>,
@@ -193,6 +195,7 @@ pub struct Compared {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub across: Vec<Difference>,
     /// Only gaps of at least this length were compared: the larger of the two thresholds.
+    #[serde(rename = "above_ns")]
     pub above: Option<Nanos>,
     /// Quantiles, in the one order.
     pub quantiles: Vec<QuantileDifference>,
@@ -216,10 +219,13 @@ pub struct QuantileDifference {
     /// Which, in percent.
     pub percent: f64,
     /// In A; none when A does not support it.
+    #[serde(rename = "before_ns")]
     pub before: Option<Nanos>,
     /// In B; none when B does not support it.
+    #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
     /// B less A, with its intervals; none unless both support it.
+    #[serde(rename = "difference_ns")]
     pub difference: Option<Spread>,
     /// In words; none without a difference.
     pub verdict: Option<Verdict>,
@@ -230,10 +236,13 @@ pub struct QuantileDifference {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxDifference {
     /// Largest value of all runs of A.
+    #[serde(rename = "before_ns")]
     pub before: Option<Nanos>,
     /// Largest value of all runs of B.
+    #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
     /// Difference of the runs' largest values on average; none with one run a side.
+    #[serde(rename = "difference_ns")]
     pub difference: Option<Spread>,
     /// In words; none without a difference.
     pub verdict: Option<Verdict>,
@@ -258,12 +267,16 @@ pub struct NumberDifference {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateDifference {
     /// Gaps of at least this length.
+    #[serde(rename = "at_least_ns")]
     pub at_least: Nanos,
     /// Where A has none of them: the rate is below this (95 %, three over the time measured).
+    #[serde(rename = "before_below_per_s")]
     pub before_below: Option<f64>,
     /// The same of B.
+    #[serde(rename = "after_below_per_s")]
     pub after_below: Option<f64>,
     /// How often, and the difference.
+    #[serde(rename = "per_s")]
     pub per_second: NumberDifference,
 }
 
@@ -292,6 +305,7 @@ pub struct Rank {
     /// Probability that a value of B is larger than one of A, ties as a half.
     pub superiority: f64,
     /// Its 95 % interval.
+    #[serde(rename = "superiority_interval")]
     pub interval: (f64, f64),
     /// Two-sided p-value of "neither is larger".
     pub p_value: f64,

@@ -94,7 +94,8 @@ impl<'a> Drawn<'a> {
         if !headline.is_bounded() {
             return Err("there are too few intervals of time to tell".to_owned());
         }
-        Ok(Outcome::of((headline.low - allowed, headline.high - allowed), resolution))
+        let excess = (headline.low - allowed, headline.high - allowed);
+        Ok(Outcome::of(limit.measure, excess, resolution))
     }
 
     /// Has B measured, and seen no gap while A did?

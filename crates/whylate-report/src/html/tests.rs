@@ -230,7 +230,7 @@ fn hostile_texts_stay_texts() {
     run.host.knobs.insert(hostile(), whylate_model::host::Knob::Value(hostile()));
     run.command_line = vec![hostile()];
     run.tool_version = hostile();
-    run.settings.insert(hostile(), hostile());
+    run.settings.insert(hostile(), hostile().into());
     run.clock.counter = hostile();
     run.clock.sources[0].name = hostile();
     run.series[0].label = hostile();

@@ -218,12 +218,16 @@ fn coverage(all: &[Of<'_>]) -> Option<Coverage> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use whylate_model::directory::parse_run;
+
     use super::*;
 
     #[test]
     fn gaps_that_no_table_has_count_also_where_those_that_it_has_took_all_that_was_lost() {
-        let json = include_str!("../../../../tests/runs/gaps/run.json");
-        let run: Run = serde_json::from_str(json).unwrap();
+        let json = include_bytes!("../../../../tests/runs/gaps/run.json");
+        let run = parse_run(Path::new("run.json"), json).unwrap();
         let mut gaps = run.gaps[0].clone();
         (gaps.gaps, gaps.lost) = (3, Nanos(15));
         let kept = Kept { gaps: 2, lost_ns: 20.0, longest: Nanos(10) };

@@ -1,10 +1,9 @@
 //! The host and the clock of a sum: what all recordings have in common.
 
-use std::collections::BTreeMap;
-
 use whylate_model::host::{Fingerprint, Knob};
 use whylate_model::origin::Origin;
 use whylate_model::run::ClockFacts;
+use whylate_model::settings::Settings;
 use whylate_model::{Hertz, Ticks};
 
 /// What stands where recordings differ.
@@ -66,10 +65,15 @@ pub(super) fn clock(clocks: &[&ClockFacts]) -> ClockFacts {
 }
 
 /// Settings that all recordings have in common.
-pub(super) fn settings(origins: &[Origin]) -> BTreeMap<String, String> {
-    let Some((first, others)) = origins.split_first() else { return BTreeMap::new() };
+pub(super) fn settings(origins: &[Origin]) -> Settings {
+    let Some((first, others)) = origins.split_first() else { return Settings::new() };
     let mut settings = first.settings.clone();
-    settings.retain(|name, value| others.iter().all(|o| o.settings.get(name) == Some(&*value)));
+    // In words: those of older versions stored nothing else.
+    let words = |of: &Settings, name: &str| of.get(name).map(ToString::to_string);
+    settings.retain(|name, value| {
+        let value = Some(value.to_string());
+        others.iter().all(|other| words(&other.settings, name) == value)
+    });
     settings
 }
 

@@ -31,11 +31,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 use whylate_host::last_run;
 use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
-use whylate_model::trust;
+use whylate_model::trust::{self, Told, Trust};
 use whylate_net::lab::Bed;
 use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
@@ -229,10 +230,21 @@ fn print(run: &Run, traced: Option<Traced>, place: Place, form: Form) -> Result<
             if place.again { Ok(()) } else { say_where(place.directory) }
         }
         Format::Json => {
-            let text = serde_json::to_string_pretty(run).context("cannot write the run as JSON")?;
+            let printed = Printed { run, trust: Trust::of(run).into() };
+            let text = serde_json::to_string_pretty(&printed);
+            let text = text.context("cannot write the run as JSON")?;
             out::print(text + "\n")
         }
     }
+}
+
+/// What is printed of a run: what its file holds, and how far it may be trusted, which the state of its files
+/// decides, too.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    run: &'a Run,
+    trust: Told,
 }
 
 /// How text is printed here.

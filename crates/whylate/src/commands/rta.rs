@@ -7,7 +7,9 @@ use whylate_gap::Threshold;
 use whylate_host::fingerprint;
 use whylate_host::last_run::{self, Recall};
 use whylate_model::directory::RunDir;
-use whylate_model::prediction::{Prediction, ReleaseJitter};
+use whylate_model::prediction::{
+    PREDICTION_VERSION, Prediction, PredictionDocument, ReleaseJitter,
+};
 use whylate_model::run::Run;
 use whylate_model::switch_cost::{Between, How};
 use whylate_model::{Nanos, Printable};
@@ -119,7 +121,11 @@ fn print(prediction: &Prediction, format: Format) -> Result<()> {
     match format {
         Format::Text => out::print(render_prediction(prediction, style())),
         Format::Json => {
-            let text = serde_json::to_string_pretty(prediction);
+            let text = serde_json::to_string_pretty(&PredictionDocument {
+                format_version: PREDICTION_VERSION,
+                tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+                prediction: prediction.clone(),
+            });
             out::print(text.context("cannot write the prediction as JSON")? + "\n")
         }
     }

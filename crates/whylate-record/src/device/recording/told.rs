@@ -1,13 +1,12 @@
 //! What is told of a box when everything has been measured.
 
-use std::collections::BTreeMap;
-
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::device::Device;
 use whylate_model::run::{Run, RunState};
 use whylate_model::series::summary::Identity;
 use whylate_model::series::{Definition, Series};
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_net::lab;
 
@@ -139,26 +138,26 @@ impl Recording<'_> {
         self.device.notes.append(&mut self.doubts);
     }
 
-    fn settings(&self) -> BTreeMap<String, String> {
+    fn settings(&self) -> Settings {
         let question = self.question;
         let cpu = |cpu: Option<whylate_model::CpuId>| match cpu {
             Some(cpu) => format!("CPU {cpu}"),
             None => "any CPU".to_owned(),
         };
-        let mut settings = BTreeMap::from([
-            ("box".to_owned(), question.the_box.to_string()),
+        let mut settings = Settings::from([
+            ("box".to_owned(), question.the_box.to_string().into()),
             (
                 "client".to_owned(),
-                format!("{}, CPU {}", words::backend(question), question.client_cpu),
+                format!("{}, CPU {}", words::backend(question), question.client_cpu).into(),
             ),
-            ("box runs on".to_owned(), cpu(question.box_cpu)),
-            ("rate in each direction".to_owned(), question.rate.to_string()),
-            ("rounds".to_owned(), question.rounds.to_string()),
-            ("each measurement".to_owned(), question.duration.to_string()),
-            ("warm-up".to_owned(), question.warmup.to_string()),
+            ("box runs on".to_owned(), cpu(question.box_cpu).into()),
+            ("rate in each direction".to_owned(), question.rate.to_string().into()),
+            ("rounds".to_owned(), question.rounds.into()),
+            ("each measurement".to_owned(), question.duration.into()),
+            ("warm-up".to_owned(), question.warmup.into()),
         ]);
         if question.quick {
-            settings.insert("quick".to_owned(), "measured a tenth as long".to_owned());
+            settings.insert("quick".to_owned(), "measured a tenth as long".into());
         }
         settings
     }

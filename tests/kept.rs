@@ -9,7 +9,6 @@ use serde_json::Value;
 use whylate_model::Nanos;
 use whylate_model::directory::{RunDir, version_one};
 use whylate_model::run::{FORMAT_VERSION, Run};
-use whylate_model::series::Series;
 
 use crate::{directories, holds, program};
 

@@ -16,7 +16,7 @@ const HELP: &str = "crates/whylate/src/cli";
 
 /// A phrase that is not to be read, in lower case.
 struct Phrase {
-    phrase: String,
+    words: String,
     instead: String,
     /// Longer phrases, of which it may be a part.
     within: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
             let said = in_one_line(&said);
             faults.extend(
                 phrases.iter().filter(|phrase| phrase.is_in(&said)).map(|phrase| {
-                    format!("{shown}: \"{}\"; say: {}", phrase.phrase, phrase.instead)
+                    format!("{shown}: \"{}\"; say: {}", phrase.words, phrase.instead)
                 }),
             );
         }
@@ -73,7 +73,7 @@ fn read(line: &str) -> Option<Phrase> {
     let (phrase, instead) = line.split_once(" => ")?;
     let within = within.split(", ").filter(|words| !words.is_empty());
     Some(Phrase {
-        phrase: phrase.to_lowercase(),
+        words: phrase.to_lowercase(),
         instead: instead.to_owned(),
         within: within.map(str::to_lowercase).collect(),
     })
@@ -90,9 +90,9 @@ impl Phrase {
     fn is_in(&self, text: &str) -> bool {
         let hidden =
             self.within.iter().fold(text.to_owned(), |text, longer| text.replace(longer, "~"));
-        hidden.match_indices(&self.phrase).any(|(at, _)| {
+        hidden.match_indices(&self.words).any(|(at, _)| {
             let before = hidden[..at].chars().next_back();
-            let after = hidden[at + self.phrase.len()..].chars().next();
+            let after = hidden[at + self.words.len()..].chars().next();
             !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
         })
     }

@@ -26,7 +26,8 @@ fn add(tokens: TokenStream, comments: bool, text: &mut String) {
             }
             // The item that an attribute of tests is about ends with its block.
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                if !std::mem::take(&mut of_tests) {
+                let is_of_tests = std::mem::take(&mut of_tests);
+                if !is_of_tests {
                     add(group.stream(), comments, text);
                 }
             }

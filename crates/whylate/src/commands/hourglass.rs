@@ -10,14 +10,14 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
-use whylate_report::Traced;
 use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::hourglass::Output;
+use whylate_report::{Place, Traced};
 use whylate_rta::hourglass::{self, Hourglass as Line};
 use whylate_sys::affinity;
 
 use super::threads::not_understood;
-use super::{Exit, finish};
+use super::{Exit, Form, finish, print};
 use crate::cli::{Format, Hourglass};
 use crate::out::{self, say};
 use crate::progress::Shown;
@@ -69,9 +69,11 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         let directory = RunDir::open(&path)?;
         let recorded = OnDisk::read(&directory, run, None);
         let traced = recorded.as_ref().map(|recorded| Traced { recorded, trace: false });
-        let printed = super::print(run, traced, Format::Text, None);
+        let place = Place { directory: &path, again: false };
+        let form = Form { format: Format::Text, percentiles: None, full: false };
+        let printed = print(run, traced, place, form);
         say!("The lines of the paper are in {} (--raw prints them)", path.join(LINES).display());
-        return finish(run, &path, printed, true);
+        return finish(run, &path, printed, false);
     }
     let printed = out::with(|out| {
         let mut out = BufWriter::new(out);

@@ -71,9 +71,8 @@ fn next(error: &anyhow::Error) -> Option<String> {
         if let Some(refused) = cause.downcast_ref::<Refused>() {
             return refused.next.clone();
         }
-        match cause.downcast_ref::<NetError>() {
-            Some(NetError::NoBed(name)) => return Some(format!("whylate lab up --name {name}")),
-            Some(_) | None => {}
+        if let Some(NetError::NoBed(name)) = cause.downcast_ref() {
+            return Some(format!("whylate lab up --name {name}"));
         }
         match cause.downcast_ref::<ModelError>()? {
             ModelError::NoRun { .. } => Some(RUNS.to_owned()),

@@ -199,11 +199,12 @@ pub(crate) fn own_address(text: &str) -> Result<SocketAddr, String> {
 
 /// The CPU of what runs on one alone.
 pub(crate) fn cpu(text: &str) -> Result<CpuId, String> {
-    let told = |_| match text.contains([',', '-']) {
-        true => {
+    let told = |_| {
+        if text.contains([',', '-']) {
             format!("`{text}` names several CPUs, and a thread here runs on one: write its number")
+        } else {
+            format!("`{text}` is no CPU: write its number")
         }
-        false => format!("`{text}` is no CPU: write its number"),
     };
     text.parse().map(CpuId).map_err(told)
 }

@@ -208,7 +208,7 @@ fn short_name(arg: &Arg) -> String {
 /// As an argument is written, with what it takes.
 fn name(arg: &Arg) -> String {
     let values: Vec<&str> =
-        arg.get_value_names().into_iter().flatten().map(|name| name.as_str()).collect();
+        arg.get_value_names().into_iter().flatten().map(clap::builder::Str::as_str).collect();
     let values = values.join(" ");
     if arg.is_positional() {
         return values;

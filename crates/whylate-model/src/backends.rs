@@ -94,7 +94,7 @@ pub struct BackendMeasured {
     pub response: Option<String>,
     /// The way that its messages took, as the port told it in the last round.
     pub way: Way,
-    /// What became of requests and messages, all rounds together.
+    /// Requests sent, answered and lost and messages, all rounds together.
     pub packets: Packets,
     /// Each round of it.
     pub rounds: Vec<BackendRound>,

@@ -41,7 +41,7 @@ pub struct DelayLine {
     pub capacity_frames: u64,
     /// Bytes of frames that each direction can hold back at once.
     pub capacity_bytes: u64,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
     /// When it began, nanoseconds since 1970.
     pub since_ns: u64,

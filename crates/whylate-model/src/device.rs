@@ -216,7 +216,7 @@ pub struct Forwarding {
     pub slope: Option<Slope>,
     /// Bits a second of the link that it is judged by; none where the interface does not tell.
     pub link_bps: Option<f64>,
-    /// What follows from what, in one sentence.
+    /// The conclusion and its reason, in one sentence.
     pub why: String,
 }
 

@@ -25,7 +25,7 @@ pub struct Flow {
     pub asked: Asked,
     /// What left, against it.
     pub departures: Departures,
-    /// What became of requests and messages.
+    /// Requests sent, answered and lost and messages.
     pub packets: Packets,
     /// Name of the series of service times, from the actual send to the reply; none for messages
     /// that ask for no reply.
@@ -143,7 +143,7 @@ pub struct Way {
 }
 
 /// The two ports of one client: its messages leave by one and come back by the other, through whatever
-/// lies between. Both are stamped by one clock, so that the way is one and nothing is halved.
+/// lies between. Both are stamped by one clock, so that all times are one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Across {
@@ -228,10 +228,10 @@ pub struct Asked {
     /// Bytes of the Ethernet frame that carries it, check sequence included; none where it
     /// takes no network.
     pub frame_bytes: Option<u32>,
-    /// A request without a reply so long after it left is given up.
+    /// A request is given up after this time without a reply.
     #[serde(rename = "timeout_ns")]
     pub timeout: Nanos,
-    /// Requests under way at most, where that was bounded.
+    /// Requests in flight at most, where that was bounded.
     pub most_under_way: Option<u64>,
     /// Nothing asks for a reply: the other end counts what comes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -325,13 +325,13 @@ pub struct NamedTurns {
     pub by: Vec<TurnsBy>,
 }
 
-/// Long turns that are named after one kind of cause.
+/// Long turns by one kind of cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnsBy {
     /// Which.
     pub what: TookTurn,
-    /// Turns named after it.
+    /// Turns by this cause.
     pub turns: u64,
     /// What others than the thread took of them.
     #[serde(rename = "took_ns")]
@@ -437,7 +437,7 @@ pub enum ProcessVerdict {
     ClosedLoop,
 }
 
-/// What became of requests and messages.
+/// Requests sent, answered and lost and messages.
 ///
 /// requests: sent = received + late + lost + unaccounted; messages: arrived = received + late +
 /// duplicates + foreign + unplaced. Of messages that ask for no reply, those that came are counted
@@ -469,7 +469,7 @@ pub struct Packets {
     pub never_sent: u64,
     /// Requests that the kernel did not take: they are none of those sent.
     pub refused: u64,
-    /// Requests under way when the port failed: in no histogram, and among those lost.
+    /// Requests in flight when the port failed: in no histogram, and among those lost.
     pub abandoned: u64,
     /// Messages without a reply of which nobody knows whether they came: the other end gave no
     /// account.

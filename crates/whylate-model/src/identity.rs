@@ -59,7 +59,7 @@ pub enum Component {
     Arrivals,
     /// Of messages: how many a second were asked for, and how many of them left in time.
     Rate,
-    /// Of messages: how many may be under way.
+    /// Of messages: how many may be in flight.
     Outstanding,
     /// Of messages: which end of a bed sends.
     Direction,

@@ -37,7 +37,7 @@ pub struct Origin {
     pub command_line: Vec<String>,
     /// What was asked.
     pub question: String,
-    /// Seed of everything random in it.
+    /// Random seed of it.
     pub seed: u64,
     /// How far it came.
     pub state: RunState,

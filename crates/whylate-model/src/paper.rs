@@ -39,7 +39,7 @@ pub struct Paper {
     pub reference: String,
     /// Shortened parts.
     pub quick: bool,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
     /// The host.
     pub host: Fingerprint,

@@ -259,7 +259,7 @@ pub struct MeasuredTask {
     pub judged: Option<JudgedJobs>,
     /// The slowest job, where it took longer than was predicted.
     pub worst: Option<WorstJob>,
-    /// The jobs of `over` by what the longest gap of each is named after, most frequent first.
+    /// The jobs of `over` by the cause of the longest gap of each, most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_by: Vec<OverBy>,
     /// The first jobs of `over`, one by one.
@@ -313,13 +313,13 @@ pub struct WorstJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverBy {
-    /// What their longest gap is named after.
+    /// The cause of their longest gap.
     pub cause: OverCause,
     /// How many.
     pub jobs: u64,
 }
 
-/// What the longest gap of a slow job is named after.
+/// The cause of the longest gap of a slow job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "is")]
@@ -372,7 +372,7 @@ pub struct WorstJobGap {
     /// How long it is.
     #[serde(rename = "length_ns")]
     pub length: Nanos,
-    /// What it is named after; none where nobody looked.
+    /// Its cause; none where nobody looked.
     pub cause: Option<String>,
 }
 

@@ -53,7 +53,7 @@ pub struct Run {
     pub command_line: Vec<String>,
     /// What was asked, in one sentence.
     pub question: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
     /// How far the run came.
     pub state: RunState,
@@ -490,7 +490,7 @@ pub struct Finding {
     pub rule: Rule,
     /// CPU, where it is about one.
     pub cpu: Option<CpuId>,
-    /// What follows, in one sentence with its numbers.
+    /// What it shows, in one sentence with its numbers.
     pub text: String,
     /// Stated confidence.
     pub confidence: Confidence,

@@ -72,7 +72,7 @@ pub struct ThreadSummary {
     /// How far a schedule that starts anew with each wake-up has drifted from an absolute one.
     #[serde(rename = "drift_ns")]
     pub drift: Option<Nanos>,
-    /// Wake-ups passed over because the thread was late.
+    /// Wake-ups skipped because the thread was late.
     pub skipped_wakeups: u64,
     /// What came of its phases, for threads with a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -247,7 +247,7 @@ pub struct Deadlines {
     /// ones are worth by how misses cluster over the run; none without a job.
     #[serde(rename = "miss_interval_share")]
     pub miss_share_interval: Option<(f64, f64)>,
-    /// What the misses are named after, most frequent first.
+    /// The causes of the misses, most frequent first.
     pub causes: Vec<MissCause>,
     /// Misses whose parts do not reach their lateness; none in a run before these were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,7 +265,7 @@ pub struct Deadlines {
 pub struct MissCause {
     /// The cause.
     pub cause: Cause,
-    /// Misses named after it.
+    /// Misses by this cause.
     pub misses: u64,
 }
 
@@ -287,7 +287,7 @@ pub struct Miss {
     /// It never began: its deadline was over before the job before it was done.
     #[serde(default)]
     pub skipped: bool,
-    /// What it is named after; none in a run before this was kept.
+    /// Its cause; none in a run before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// What it asked for itself; none where that is not known.
@@ -295,7 +295,7 @@ pub struct Miss {
     pub demand: Option<JobDemand>,
     /// What took the CPU from it between its release and its end.
     pub taken: TakenFrom,
-    /// The gap that holds most of what it is named after; none where no gap does.
+    /// The gap that holds most of its cause; none where no gap does.
     pub gap: Option<MissGap>,
 }
 
@@ -309,7 +309,7 @@ pub struct JobDemand {
     pub left_over_ns: Nanos,
 }
 
-/// The gap that a miss is named after.
+/// The gap that holds most of the cause of a miss.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissGap {
@@ -319,7 +319,7 @@ pub struct MissGap {
     /// How long it is.
     #[serde(rename = "length_ns")]
     pub length: Nanos,
-    /// What it is named after.
+    /// Its cause.
     pub cause: Cause,
     /// The thread was interrupted, or woken late.
     pub kind: GapKind,

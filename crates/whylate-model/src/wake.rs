@@ -31,7 +31,7 @@ pub struct WakeSummary {
     pub later: Vec<LaterThan>,
     /// Where their lateness went, longest first.
     pub split: Vec<WakePart>,
-    /// What they are named after, most frequent first. A wake-up whose instant had passed before the
+    /// Their causes, most frequent first. A wake-up whose instant had passed before the
     /// thread began to wait has no name.
     pub causes: Vec<WakeCause>,
     /// Lateness of all wake-ups.
@@ -148,7 +148,7 @@ pub struct WakePart {
     pub most: Nanos,
 }
 
-/// How many wake-ups are named after one cause.
+/// How many wake-ups have one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WakeCause {
@@ -177,7 +177,7 @@ pub struct LateWake {
     /// How late the thread ran.
     #[serde(rename = "late_ns")]
     pub late: Nanos,
-    /// What it is named after.
+    /// Its cause.
     pub cause: Cause,
     /// Where the time went; the parts sum to the lateness.
     pub parts: Vec<Part>,

@@ -271,7 +271,7 @@ pub enum Warning {
         /// Which flow.
         flow: String,
     },
-    /// Threads of whylate itself had a CPU of an end of a flow while requests were under way.
+    /// Threads of whylate itself had a CPU of an end of a flow while requests were in flight.
     OwnThreadsInTheWay {
         /// Which flow.
         flow: String,

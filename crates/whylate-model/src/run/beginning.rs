@@ -13,7 +13,7 @@ pub struct Beginning {
     pub command_line: Vec<String>,
     /// What was asked, in one sentence.
     pub question: String,
-    /// Seed of everything random.
+    /// Random seed.
     pub seed: u64,
     /// How far the run came.
     pub state: RunState,

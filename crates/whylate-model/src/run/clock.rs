@@ -106,7 +106,7 @@ pub struct CpuOffset {
     pub cpu: CpuId,
     /// Other minus reference, in ticks, at the start of the run.
     pub offset_ticks: i64,
-    /// Bound: two stamps closer than this have no order.
+    /// Bound: two stamps closer than this cannot be ordered.
     #[serde(rename = "bound_ticks")]
     pub bound: TicksDelta,
     /// The offset again at the end of the run.

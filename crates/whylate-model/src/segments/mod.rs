@@ -26,7 +26,7 @@
 //! | `rseq` | string | `unarmed`, `set`, `cleared` |
 //! | `involuntary_switches` | uint32, nullable | since the gap before, where read |
 //! | `in_recording` | bool | the gap lies inside the recording of the one before it |
-//! | `cause` | string, nullable | what the gap is named after, as in reports |
+//! | `cause` | string, nullable | cause of the gap, as in reports |
 //!
 //! # Columns of blocks
 //!
@@ -45,7 +45,7 @@
 //! | `woke`, `done` | uint64, nullable | ticks: when it began and when it had its execution time |
 //! | `received_ns` | uint64 | the execution time that it asked for and received |
 //! | `verdict` | string | `hit`, `late`, `unfinished`, `skipped` |
-//! | `threads_ns`, `waking_ns`, `interrupts_ns`, `host_ns`, `blocked_ns`, `away_ns`, `unknown_ns` | uint64 | what it did not have, by who had it |
+//! | `threads_ns`, `waking_ns`, `interrupts_ns`, `host_ns`, `blocked_ns`, `away_ns`, `unknown_ns` | uint64 | what it lost, by who had it |
 //!
 //! # Columns of packets
 //!
@@ -177,7 +177,7 @@ pub struct StoredGap {
     pub thread: u16,
     /// The gap.
     pub gap: Gap,
-    /// What it is named after, as a [`Cause`](crate::cause::Cause) reads in reports; none where
+    /// Its cause, as a [`Cause`](crate::cause::Cause) reads in reports; none where
     /// nobody looked.
     pub cause: Option<Arc<str>>,
 }

@@ -94,7 +94,7 @@ pub struct BackendMeasured {
     pub response: Option<String>,
     /// The way that its messages took, as the port told it in the last round.
     pub way: Way,
-    /// Requests sent, answered and lost and messages, all rounds together.
+    /// Requests and messages: how many were sent, answered and lost, all rounds together.
     pub packets: Packets,
     /// Each round of it.
     pub rounds: Vec<BackendRound>,

@@ -25,7 +25,7 @@ pub struct Flow {
     pub asked: Asked,
     /// What left, against it.
     pub departures: Departures,
-    /// Requests sent, answered and lost and messages.
+    /// Requests and messages: how many were sent, answered and lost.
     pub packets: Packets,
     /// Name of the series of service times, from the actual send to the reply; none for messages
     /// that ask for no reply.
@@ -437,7 +437,7 @@ pub enum ProcessVerdict {
     ClosedLoop,
 }
 
-/// Requests sent, answered and lost and messages.
+/// Requests and messages: how many were sent, answered and lost.
 ///
 /// requests: sent = received + late + lost + unaccounted; messages: arrived = received + late +
 /// duplicates + foreign + unplaced. Of messages that ask for no reply, those that came are counted

@@ -173,7 +173,9 @@ fn series(
     above: Option<u64>,
 ) -> Option<Series> {
     let mut all = Histogram::new();
-    blocks.iter().for_each(|block| all.add(block));
+    for block in blocks {
+        all.add(block);
+    }
     if all.is_empty() {
         return None;
     }

@@ -8,8 +8,9 @@ use whylate_model::paper::{Here, Paper, Row, Scenario, Unit};
 
 use crate::program::{self, said, whylate};
 
-/// All of its places.
-pub(crate) const PLACES: [&str; 7] = ["Figure 3", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6"];
+/// All of its places but for that of the timers, which has a figure of its own.
+pub(crate) const PLACES: [&str; 6] = ["Figure 3", "5.1", "5.2", "5.3", "5.4", "5.6"];
+pub(crate) const TIMERS: &str = "5.5";
 /// Switches of 5.1, as the paper has them.
 pub(crate) const TEN_THREADS: [&str; 2] = ["involuntary, ten threads", "by yielding, ten threads"];
 /// Parts of 5.4.

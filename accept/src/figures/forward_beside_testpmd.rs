@@ -26,7 +26,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 6,
-    seconds: 16.0,
+    seconds: 11.0,
     most_taken: Some(0.05),
     needs: || {
         needed::two_ends(&["ip", "timeout", "trafgen", "dpdk-testpmd"])?;

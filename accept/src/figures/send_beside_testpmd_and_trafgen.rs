@@ -58,7 +58,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("frames a second that arrive, by xdp over trafgen's"),
     ],
     rounds: 6,
-    seconds: 8.0,
+    seconds: 7.0,
     most_taken: Some(0.05),
     needs: || {
         needed::two_ends(&["ip", "timeout", "trafgen", "dpdk-testpmd"])?;

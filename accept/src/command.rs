@@ -14,7 +14,8 @@ use crate::figure::{Figure, LEAST_DEADLINE};
 use crate::interrupt::{self, Interrupted};
 use crate::journal::Journal;
 use crate::round::{self, Apart};
-use crate::{driver, state, suite, table};
+use crate::{driver, state, table};
+use whylate_suite as suite;
 
 const USAGE: &str = "accept [--list | --table] [--fresh] [NAME..]";
 

@@ -19,14 +19,13 @@ mod packages;
 mod promises;
 mod room;
 mod soak;
-#[path = "../../tests/suite.rs"]
-mod suite;
 mod twice;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use whylate_suite as suite;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -3,7 +3,7 @@
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::run::Run;
 
-use crate::guest::machine::{self, breakdown, counted, probed, wire};
+use crate::machine::{self, breakdown, counted, probed, wire};
 use crate::needs;
 
 const fn row(claim: &'static str) -> Row {

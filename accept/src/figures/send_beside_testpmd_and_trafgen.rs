@@ -17,11 +17,11 @@ use whylate_sys::affinity;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::signal::send_to_process;
 
+use crate::huge_pages;
 use crate::needed;
 use crate::over_dpdk::{bed, cpus};
 use crate::peer::Testpmd;
 use crate::place::{Bed, Place};
-use crate::plant::huge_pages;
 use crate::program::until;
 use crate::told::packets_received;
 

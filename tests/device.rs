@@ -4,13 +4,11 @@
 mod boxes;
 mod configured;
 mod fan_in;
-#[allow(dead_code, reason = "shared with the live figures")]
-mod hogs;
 mod interference;
-mod narrow;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use whylate_testing::{hogs, narrow};
 
 use whylate_model::device::{Device, DeviceAtSize, Forwarding, ForwardingKind, PacketPoint};
 use whylate_model::flow::Direction;

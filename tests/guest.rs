@@ -10,10 +10,7 @@ use whylate_model::run::Run;
 use crate::requests::flow;
 use crate::{needs, program};
 
-mod archive;
-mod machine;
-
-use machine::{breakdown, counted, probed, wire};
+use crate::machine::{self, breakdown, counted, probed, wire};
 
 /// The probe sees what the card has: stamps of what is sent, and none of ordinary messages that come.
 fn the_probe_says_what_the_card_stamps(of: &Breakdown) {

@@ -3,14 +3,17 @@
 //!
 //! Their host has another name and no kernel command line; nothing else is changed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use whylate_model::Nanos;
 use whylate_model::directory::{RunDir, version_one};
-use whylate_model::run::{FORMAT_VERSION, Run};
+use whylate_model::injection::Injection;
+use whylate_model::run::{FORMAT_VERSION, Run, SelfTest, SelfTestKind};
+use whylate_model::segments;
+use whylate_model::series::Series;
+use whylate_model::{Nanos, Ticks};
 
-use crate::{directories, holds, program};
+use crate::{directories, holds, program, requests, two_cpus};
 
 /// The directories, by name.
 const KINDS: [&str; 10] = [
@@ -148,6 +151,83 @@ fn shares_of_every_kept_run_lie_between_nothing_and_all_and_no_part_is_above_its
         holds::run(kind, &run);
         holds::withheld(kind, &run, &reported(kind, &[]));
     }
+}
+
+/// Tables, log and sums of every run are of the same recording.
+#[test]
+fn sums_of_every_kept_run_are_those_of_its_tables_and_its_log() {
+    // Of the self-test stretches were cut from a longer one, whose sums it has; the log of `gaps` ends early.
+    for kind in KINDS.into_iter().filter(|kind| !["gaps", "selftest"].contains(kind)) {
+        let place = directory(kind);
+        assert_eq!(disagreement(&program::read(&place), &place), None, "{kind}");
+    }
+}
+
+#[test]
+fn a_run_whose_sums_are_not_those_of_its_tables_is_seen() {
+    let home = tempfile::tempdir().unwrap();
+    let place = home.path().join("run");
+    two_cpus::run(&place, 2_000);
+    let whole = program::read(&place);
+    assert_eq!(disagreement(&whole, &place), None);
+    let changed = |change: &dyn Fn(&mut Run)| {
+        let mut run = whole.clone();
+        change(&mut run);
+        disagreement(&run, &place).unwrap_or_default()
+    };
+    let of_end = changed(&|run| {
+        run.gaps[0].end = Ticks(run.gaps[0].start.0 + run.gaps[0].gap_ticks.0 - 1);
+    });
+    assert!(of_end.contains("longer than it took"), "the end was cut: {of_end}");
+    let of_gaps = changed(&|run| run.gaps[1].gaps += 1);
+    assert!(of_gaps.contains("2000 gaps in tables, 2001 told"), "one is missing: {of_gaps}");
+    let of_series = changed(&|run| run.series[0].n -= 1);
+    assert!(of_series.contains("in the log"), "a value too many: {of_series}");
+    let of_plants = changed(&|run| {
+        let one = SelfTestKind {
+            kind: "signal".to_owned(),
+            injected: 1,
+            found: 0,
+            ascribed: 0,
+            ascribed_rightly: 0,
+            named_right: 0,
+            with_trace: true,
+            length_error_ns: None,
+            length_error_p99_ns: None,
+        };
+        run.selftest = Some(SelfTest { kinds: vec![one], ..SelfTest::default() });
+    });
+    assert!(of_plants.contains("signal"), "nothing was injected: {of_plants}");
+}
+
+/// Where sums of a run are not those of its tables and of its log.
+fn disagreement(run: &Run, place: &Path) -> Option<String> {
+    for gaps in &run.gaps {
+        if gaps.gap_ticks + gaps.recording_ticks > gaps.end.since(gaps.start) {
+            return Some(format!("{}: gaps are longer than it took: {gaps:?}", gaps.series));
+        }
+    }
+    for Series { name, n, .. } in &run.series {
+        let logged = requests::logged(place, name).len();
+        if logged != *n {
+            return Some(format!("{name}: {logged} of {n} in the log"));
+        }
+    }
+    let directory = RunDir::open(place).unwrap();
+    // The gaps of a set are those of its threads.
+    if run.threads.is_empty() && run.origins.is_empty() {
+        let rows = segments::read_gaps(&directory).unwrap().count() as u64;
+        let told: u64 = run.gaps.iter().map(|of| of.gaps - of.dropped).sum();
+        if rows != told {
+            return Some(format!("{rows} gaps in tables, {told} told"));
+        }
+    }
+    let injected = segments::read_injections(&directory).unwrap();
+    let injected: Vec<Injection> = injected.collect::<Result<_, _>>().unwrap();
+    let kinds = run.selftest.iter().flat_map(|test| &test.kinds);
+    let made = |of: &SelfTestKind| injected.iter().filter(|one| one.kind == of.kind).count() as u64;
+    let mut more = kinds.filter(|of| of.injected > made(of));
+    more.next().map(|of| format!("{}: more than were injected: {of:?}", of.kind))
 }
 
 fn directory(kind: &str) -> PathBuf {

@@ -14,7 +14,8 @@ use crate::figure::{Figure, LEAST_DEADLINE};
 use crate::interrupt::{self, Interrupted};
 use crate::journal::Journal;
 use crate::round::{self, Apart};
-use crate::{driver, state, suite, table};
+use crate::{driver, state, table};
+use whylate_suite as suite;
 
 const USAGE: &str = "accept [--list | --table] [--fresh] [NAME..]";
 
@@ -120,7 +121,7 @@ impl<'a> Stock<'a> {
         Ok(self.all().into_iter().filter(wanted).collect())
     }
 
-    /// A line for each: `NAME ROUNDS x SECONDS s MOST METHOD`.
+    /// A line for each, `NAME ROUNDS x SECONDS s MOST METHOD`, and how long all of them take.
     fn list(&self, names: &[String], chosen: &[&Figure]) -> String {
         let line = |figure: &&Figure| {
             let most = figure.most_taken.map_or("-".to_owned(), |of| format!("{}%", 100.0 * of));
@@ -131,6 +132,8 @@ impl<'a> Stock<'a> {
             )
         };
         let mut text: String = chosen.iter().map(line).collect();
+        let seconds = driver::planned(chosen, |_, _| false);
+        text.extend([format!("\n{} figures, planned to take {seconds:.0} s\n", chosen.len())]);
         if names.is_empty() && !self.by_name.is_empty() {
             text.push_str("\nby their whole names alone:\n");
             text.extend(self.by_name.iter().map(line));

@@ -5,8 +5,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::conditions::Counters;
 use crate::figure::Figure;
-use crate::journal::{Journal, Outcome};
+use crate::journal::{Journal, Outcome, Taken};
 use crate::table::Entry;
+
+/// About how long it takes to ask what a figure needs, which is done once, in seconds.
+const ASKED: f64 = 0.3;
+/// Rounds that take so many times as long as is stated, and this many seconds more, are told: the plan of all
+/// figures is not true.
+const LONGER: (f64, f64) = (1.25, 0.5);
 
 /// Who takes a round, and asks what it needs. An error ends everything, and the round is not set down.
 pub trait Taker {
@@ -26,11 +32,8 @@ pub fn take(
     taker: &dyn Taker,
     told: &dyn Fn(&[Entry]) -> Result<()>,
 ) -> Result<Vec<Entry>> {
-    let missing = |figure: &Figure, journal: &Journal| {
-        (0..figure.rounds).filter(|of| journal.find(figure.name, *of).is_none()).count() as f64
-    };
-    let seconds: f64 = figures.iter().map(|of| of.seconds * missing(of, journal)).sum();
-    eprintln!("{} figures, about {:.0} min", figures.len(), (seconds / 60.0).ceil());
+    let seconds = planned(figures, |name, round| journal.find(name, round).is_some());
+    eprintln!("{} figures, planned to take {:.0} min", figures.len(), (seconds / 60.0).ceil());
     let bar = ProgressBar::new(seconds.ceil() as u64);
     bar.set_style(ProgressStyle::with_template("{wide_bar} {percent}% {msg}")?);
     let mut entries = Vec::new();
@@ -43,6 +46,23 @@ pub fn take(
     }
     bar.finish_and_clear();
     Ok(entries)
+}
+
+/// About how many seconds it takes to take these figures, without the rounds that are there.
+pub fn planned(figures: &[&Figure], is_there: impl Fn(&str, usize) -> bool) -> f64 {
+    let missing =
+        |figure: &Figure| (0..figure.rounds).filter(|of| !is_there(figure.name, *of)).count();
+    figures.iter().map(|of| ASKED + of.seconds * missing(of) as f64).sum()
+}
+
+/// That rounds of a figure take longer than is stated, in the median.
+fn longer_than_planned(figure: &Figure, rounds: &[Taken]) -> Option<String> {
+    let mut took: Vec<f64> = rounds.iter().map(|of| of.conditions.took_ms / 1e3).collect();
+    took.sort_by(f64::total_cmp);
+    let took = *took.get(took.len() / 2)?;
+    let Figure { name, seconds, .. } = figure;
+    let is_longer = took > LONGER.0 * seconds + LONGER.1;
+    is_longer.then(|| format!("{name}: a round took {took:.1} s, {seconds} s are planned"))
 }
 
 /// One figure. One whose round hung is not met whatever the others would say, and they would take long.
@@ -71,6 +91,9 @@ fn one(
             break;
         }
     }
+    if let Some(longer) = longer_than_planned(figure, &rounds) {
+        bar.suspend(|| eprintln!("{longer}"));
+    }
     Ok(Entry::of(figure, &rounds.iter().collect::<Vec<_>>()))
 }
 
@@ -93,9 +116,10 @@ mod tests {
 
     use anyhow::{Result, bail};
 
-    use super::{Taker, counted, take};
+    use super::{ASKED, Taker, counted, longer_than_planned, planned, take};
+    use crate::conditions::Conditions;
     use crate::figure::{Bound, Figure, Reading, Round, Row, anywhere};
-    use crate::journal::{Journal, Outcome};
+    use crate::journal::{Journal, Outcome, Taken};
     use crate::round;
     use crate::table::Entry;
 
@@ -225,6 +249,37 @@ mod tests {
         take(&[&other, &FIGURE], &mut Journal::open(&path, "").unwrap(), &here, &tell).unwrap();
         assert_eq!(here.taken.get(), 3);
         assert_eq!(*told.borrow(), [2, 2, 4]);
+    }
+
+    #[test]
+    fn what_is_planned_are_the_rounds_that_are_missing_and_those_that_take_longer_are_told() {
+        let (short, long) =
+            (Figure { seconds: 1.5, ..FIGURE }, Figure { seconds: 4.0, rounds: 2, ..FIGURE });
+        let of = |there: usize| planned(&[&short, &long], |_, round| round < there);
+        for (there, rounds) in [(0, 8.0 * 1.5 + 2.0 * 4.0), (2, 6.0 * 1.5), (8, 0.0)] {
+            assert!((of(there) - 2.0 * ASKED - rounds).abs() < 1e-9, "{there}: {}", of(there));
+        }
+        let rounds = |took: &[f64]| -> Vec<Taken> {
+            let taken = |(round, took): (usize, &f64)| {
+                let conditions = Conditions {
+                    took_ms: took * 1e3,
+                    cpus: 2,
+                    steal_ms: 0.0,
+                    foreign_ms: 0.0,
+                    pressure_ms: None,
+                };
+                let (of, figure) = (String::new(), "planted".to_owned());
+                Taken { of, figure, round, outcome: Outcome::LeftOut(String::new()), conditions }
+            };
+            took.iter().enumerate().map(taken).collect()
+        };
+        let told = |took: &[f64]| longer_than_planned(&long, &rounds(took));
+        assert_eq!(
+            (told(&[]), told(&[5.4, 5.5, 5.5]), told(&[4.0, 4.0, 50.0])),
+            (None, None, None)
+        );
+        let longer = "planted: a round took 5.6 s, 4 s are planned".to_owned();
+        assert_eq!(told(&[3.0, 5.6, 9.0]), Some(longer));
     }
 
     #[test]

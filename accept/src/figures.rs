@@ -94,7 +94,6 @@ pub(crate) const ALL: &[&Figure] = &[
     &delay_steps::FIGURE,
     &departure_process::FIGURE,
     &departures_beside_trafgen::FIGURE,
-    &device_bounds::FIGURE,
     &device_fan_in::FIGURE,
     &flows_side_by_side::FIGURE,
     &forward_beside_testpmd::FIGURE,
@@ -157,6 +156,7 @@ pub(crate) const ALL: &[&Figure] = &[
 pub(crate) const BY_NAME: &[&Figure] = &[
     &aarch64_under_qemu::FIGURE,
     &accounts_of_many_packets::FIGURE,
+    &device_bounds::FIGURE,
     &killer2017_tools::FIGURE,
     &one_in_ten_thousand::FIGURE,
 ];

@@ -14,7 +14,4 @@ pub mod judge;
 pub mod process;
 pub mod round;
 pub mod state;
-#[expect(dead_code, reason = "shared with the suites of tests")]
-#[path = "../../tests/suite.rs"]
-mod suite;
 pub mod table;

@@ -7,7 +7,6 @@ use crate::{between, requests};
 
 pub(crate) mod datagrams;
 pub(crate) mod flood;
-pub(crate) mod huge_pages;
 pub(crate) mod interrupts;
 pub(crate) mod late_server;
 pub(crate) mod stalls;

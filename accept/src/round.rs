@@ -18,7 +18,7 @@ use crate::figure::{Figure, Reading, Round};
 use crate::interrupt::Interrupted;
 use crate::journal::Outcome;
 use crate::process::{self, Ended};
-use crate::suite;
+use whylate_suite as suite;
 
 /// First words of the command lines by which this program asks itself: `--needs NAME FILE` and
 /// `--round NAME NUMBER FILE`.

@@ -211,8 +211,10 @@ fn figures_that_take_long_are_taken_by_their_whole_names_alone() {
     assert!(usual.contains("counts ") && !usual.contains("takes_long"), "{listed}");
     assert!(by_name.starts_with("takes_long "), "{listed}");
     let listed = text(&taken(root, &["--list", "takes_long", "as"]).stdout);
+    let (listed, together) = listed.split_once("\n\n").unwrap();
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(names, ["asks", "crashes_asking", "last", "takes_long"]);
+    assert!(together.starts_with("4 figures, planned to take "), "{together}");
     for unknown in ["takes", "never"] {
         let output = planted(root, &["--list", "counts", unknown]).output().unwrap();
         assert_eq!(output.status.code(), Some(1));

@@ -6,11 +6,12 @@
 //! second try; before, it mends what killed tests left, as `cargo xtask mend` does. `cargo xtask
 //! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
 //! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
-//! the assembly of a hot function.
+//! the assembly of a hot function. `cargo xtask keep selftest` records the self-test anew that tests read.
 
 mod aarch64;
 mod asm;
 mod documents;
+mod keep;
 mod layers;
 mod layout;
 mod mend;
@@ -19,14 +20,13 @@ mod phrases;
 mod promises;
 mod room;
 mod soak;
-#[path = "../../tests/suite.rs"]
-mod suite;
 mod twice;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use whylate_suite as suite;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -39,9 +39,11 @@ fn main() -> ExitCode {
         // What soak starts itself.
         ["noise", kind, seed] => soak::make_noise(kind, seed),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
+        ["keep", "selftest"] => keep::selftest(&root()),
         ["asm", name] => asm::print(&root(), name),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test | mend | soak [NAME..] | aarch64 [--check] | asm NAME"
+            "usage: cargo xtask check | test | mend | soak [NAME..] | aarch64 [--check] | asm NAME | keep \
+             selftest"
         )),
     };
     match result {

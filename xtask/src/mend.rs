@@ -2,7 +2,7 @@
 //!
 //! A test cleans up after itself, and whylate does; one that is killed cannot. What is found is mended
 //! where it is certain whose it is: a process by its environment, which says which suite started it;
-//! settings by what the suite wrote down before (`tests/suite.rs`); what whylate changed by its own
+//! settings by what the suite wrote down before (`whylate-suite`); what whylate changed by its own
 //! journals, through the program itself; files by the folder of temporary files that a suite has for
 //! itself; namespaces, trace instances and cgroups by the process in their names, where that has ended.
 //! All else is left alone. It is done by who holds the lock of the suites, so that none of them runs.

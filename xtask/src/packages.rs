@@ -22,7 +22,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for folder in ["tests", "accept", "crates"] {
         for path in crate::files(&root.join(folder), "rs")? {
-            if folder == "crates" && !path.components().any(|part| part.as_os_str() == "tests") {
+            let of_tests = |part: &std::ffi::OsStr| part == "tests" || part == "whylate-testing";
+            if folder == "crates" && !path.components().any(|part| of_tests(part.as_os_str())) {
                 continue;
             }
             let text = std::fs::read_to_string(&path)?;

@@ -27,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("of several segments: stand at their places", "share", Bound::AtLeast(0.9)),
     ],
     rounds: 3,
-    seconds: 4.0,
+    seconds: 3.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

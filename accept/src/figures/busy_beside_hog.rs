@@ -7,7 +7,7 @@ use crate::{needs, rt_app_rows};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "busy_beside_hog",
-    method: "two equals on one CPU: one busy for stretches of the clock, and a hog",
+    method: "two equals on one CPU for 2 s: one busy for stretches of the clock, and a hog",
     rows: &[
         Row {
             claim: "of what both had, the busy thread's share",
@@ -36,7 +36,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 6,
-    seconds: 3.0,
+    seconds: 2.8,
     most_taken: Some(0.05),
     needs: accept::figure::anywhere,
     round,
@@ -44,7 +44,7 @@ pub(crate) const FIGURE: Figure = Figure {
 
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let (file, cpu) = (program::file("rt-app/busy.json"), needs::last_cpu());
-    let run = recorded(&format!("threads {} --cpus {cpu}", file.display())).run;
+    let run = recorded(&format!("threads {} --cpus {cpu} --duration 2s", file.display())).run;
     let [busy, hog] = run.threads.as_slice() else { panic!("two threads") };
     let phase = &busy.phases[0];
     let of = phase.runtime.unwrap();

@@ -22,7 +22,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("backends with an error of the median, or worth fewer than 100 messages"),
     ],
     rounds: 2,
-    seconds: 15.0,
+    seconds: 19.0,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip"]),
     round,
@@ -31,7 +31,7 @@ pub(crate) const FIGURE: Figure = Figure {
 fn round(round: Round) -> Result<Vec<Reading>, String> {
     let words = format!(
         "calibrate --backends udp:spin,packet:spin,xdp:spin --delays 20us,100us,300us --rate 4kpps \
-         --runs 1 --duration 500ms --warmup 100ms --seed {}",
+         --runs 1 --duration 300ms --warmup 100ms --seed {}",
         5 + round.number
     );
     let run = record_ending(&words, &[0, 4]).run;

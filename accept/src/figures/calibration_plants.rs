@@ -39,7 +39,7 @@ fn round(round: Round) -> Result<Vec<Reading>, String> {
     while tries < TRIES && held < HELD_OFTEN {
         tries += 1;
         let seed = round.number * TRIES + tries;
-        let of = planted(&format!("--runs 2 --duration 2s --plant-bias 500ns --seed {seed}"));
+        let of = planted(&format!("--runs 2 --duration 1s --plant-bias 500ns --seed {seed}"));
         let size = of.size_ns.expect("the client tells");
         told += u64::from((450.0..=550.0).contains(&size));
         let (low, high) = of.interval_ns.expect("blocks enough");
@@ -49,7 +49,7 @@ fn round(round: Round) -> Result<Vec<Reading>, String> {
     }
     // Three runs: of two nobody knows how far runs lie apart, and a single one that the host slows down leaves
     // no interval at any percentile.
-    let tail = planted("--runs 3 --duration 2s --tolerance 1ms --plant-tail 1in50:5ms --seed 3");
+    let tail = planted("--runs 3 --duration 1s --tolerance 1ms --plant-tail 1in50:5ms --seed 3");
     assert!(tail.size_ns.expect("the client tells") >= 4.99e6, "{tail:?}");
     let percent = |limit: Limit| limit.percent.unwrap_or(0.0);
     Ok(vec![

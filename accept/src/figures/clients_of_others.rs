@@ -34,7 +34,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("ours rises by 0.8 to 1.2 of the truth beside each, and is not told to halve"),
     ],
     rounds: 1,
-    seconds: 50.0,
+    seconds: 70.0,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip", "sockperf", "qperf", "ping"]),
     round,

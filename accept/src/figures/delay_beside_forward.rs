@@ -22,7 +22,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("frames a second at 1 us over those of the forwarder, by xdp"),
     ],
     rounds: 4,
-    seconds: 13.0,
+    seconds: 12.2,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip", "timeout", "trafgen"]),
     round,

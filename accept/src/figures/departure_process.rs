@@ -25,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("0.98 of the distances of a constant rate are within a fifth of the mean"),
     ],
     rounds: 3,
-    seconds: 6.0,
+    seconds: 5.1,
     most_taken: None,
     needs: || needs::can_use(2),
     round,

@@ -32,7 +32,7 @@ pub(crate) const FIGURE: Figure = Figure {
         told("our own lateness without what long turns of the sender explain, p99"),
     ],
     rounds: 6,
-    seconds: 4.0,
+    seconds: 2.7,
     most_taken: None,
     needs: || needed::two_ends(&["ip", "trafgen", "netsniff-ng", "stdbuf", "taskset"]),
     round,

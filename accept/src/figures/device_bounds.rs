@@ -44,7 +44,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "runs with half the bursts by frames", unit: "rounds", bound: Bound::Always },
     ],
     rounds: 2,
-    seconds: 60.0,
+    seconds: 290.0,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip"]),
     round,

@@ -8,7 +8,7 @@ use crate::narrow;
 use crate::needed;
 use crate::program::{read, record_ending, said};
 
-const WORDS: &str = "device --sizes 128 --rate 1kpps --rounds 3 --duration 500ms --warmup 50ms --no-throughput \
+const WORDS: &str = "device --sizes 128 --rate 1kpps --rounds 2 --duration 500ms --warmup 50ms --no-throughput \
                      --fan-in-takes 10Mbit/s@L2";
 
 pub(crate) const FIGURE: Figure = Figure {
@@ -31,7 +31,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 1,
-    seconds: 45.0,
+    seconds: 58.0,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip", "tc", "ovs-vswitchd", "ovs-ofctl"]),
     round,
@@ -100,7 +100,7 @@ fn named(bed: &Bed, words: &str) -> Device {
     let directory = home.path().join("run");
     let output = narrow::measured(
         bed,
-        (&format!("--rounds 3 {} {words}", narrow::PORTS), "500ms"),
+        (&format!("--rounds 2 {} {words}", narrow::PORTS), "500ms"),
         &directory,
     );
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));

@@ -32,7 +32,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("answered of 20 000 through a bed"),
     ],
     rounds: 3,
-    seconds: 6.0,
+    seconds: 4.0,
     // A buffer of messages overflows where an end is stopped for 20 ms.
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip"]),

@@ -3,9 +3,10 @@
 
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 
+use crate::huge_pages;
 use crate::needed;
 use crate::peers::testpmd;
-use crate::plant::{self, flood, huge_pages};
+use crate::plant::{self, flood};
 
 /// How whylate waits, and the budget that makes testpmd's driver wait the same way.
 const WAYS: [(&str, &str); 2] = [("spin", "0"), ("busy-poll", "64")];
@@ -26,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 6,
-    seconds: 16.0,
+    seconds: 11.0,
     most_taken: Some(0.05),
     needs: || {
         needed::two_ends(&["ip", "timeout", "trafgen", "dpdk-testpmd"])?;

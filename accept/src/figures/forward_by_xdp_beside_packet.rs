@@ -15,7 +15,7 @@ pub(crate) const FIGURE: Figure = Figure {
         bound: Bound::Told,
     }],
     rounds: 3,
-    seconds: 5.5,
+    seconds: 6.1,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&["ip", "timeout", "trafgen"]),
     round,

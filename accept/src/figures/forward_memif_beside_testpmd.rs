@@ -21,7 +21,7 @@ pub(crate) const FIGURE: Figure = Figure {
         bound: Bound::AtLeast(0.9),
     }],
     rounds: 6,
-    seconds: 7.0,
+    seconds: 4.3,
     most_taken: Some(0.05),
     needs: || {
         over_dpdk::program()?;

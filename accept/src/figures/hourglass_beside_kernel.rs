@@ -37,7 +37,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 4,
-    seconds: 5.0,
+    seconds: 5.3,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

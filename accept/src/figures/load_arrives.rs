@@ -11,7 +11,7 @@ use crate::needs;
 use crate::program;
 
 /// Turns without and with load, one after the other.
-const TURNS: usize = 4;
+const TURNS: usize = 2;
 const TURN: Duration = Duration::from_millis(300);
 
 /// A kind of load, and where the kernel counts what it brings to a CPU.
@@ -27,7 +27,7 @@ const NETWORK: Kind = Kind { words: "net", table: "/proc/softirqs", rows: &["NET
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "load_arrives",
-    method: "what a CPU counted in four turns of 300 ms with a load that is to disturb it, and in as many \
+    method: "what a CPU counted in two turns of 300 ms with a load that is to disturb it, and in as many \
              without, one after the other",
     rows: &[
         Row {
@@ -48,7 +48,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 6,
-    seconds: 7.0,
+    seconds: 2.7,
     most_taken: None,
     needs: || needs::can_use(2),
     round,

@@ -22,7 +22,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("received of those sent, through a delay line"),
     ],
     rounds: 1,
-    seconds: 8.0,
+    seconds: 9.0,
     most_taken: None,
     needs: over_dpdk::program,
     round,

@@ -21,7 +21,7 @@ pub(crate) const FIGURE: Figure = Figure {
     ],
     // Of nine, one on each side may lie outside of the interval.
     rounds: 6,
-    seconds: 4.0,
+    seconds: 2.7,
     most_taken: None,
     needs: || needed::two_ends(&["ip"]),
     round,

@@ -41,8 +41,8 @@ pub(crate) const FIGURE: Figure = Figure {
         row("asleep: bursts are seen and make late", "rounds", Bound::Always),
         row("bursts are named after a thread", "rounds", Bound::Always),
     ],
-    rounds: 6,
-    seconds: 5.5,
+    rounds: 8,
+    seconds: 4.8,
     most_taken: Some(0.025),
     needs: || needed::traced(&[]),
     round,
@@ -69,7 +69,7 @@ impl Hogged {
     fn record(words: &str) -> Self {
         let seat = plant::seat();
         let hog = hog::begin(seat.client, PACE);
-        let recorded = recorded(&format!("rtt {words} {seat} --duration 1s --warmup 100ms"));
+        let recorded = recorded(&format!("rtt {words} {seat} --duration 700ms --warmup 100ms"));
         let measured = hog.end().len() as u64 * 2 / 3;
         Self { recorded, measured }
     }

@@ -16,7 +16,7 @@ pub(crate) const FIGURE: Figure = Figure {
              tells it",
     rows: &[Row { claim: "time to the last figure", unit: "ms", bound: Bound::AtMost(2_000.0) }],
     rounds: 6,
-    seconds: 4.0,
+    seconds: 1.0,
     most_taken: None,
     needs: || needs::can_run("chromium"),
     round,

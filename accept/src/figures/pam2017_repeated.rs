@@ -20,7 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("median time in the host no more than the median round trip"),
     ],
     rounds: 1,
-    seconds: 15.0,
+    seconds: 7.0,
     most_taken: None,
     needs: || needed::traced(&["ip"]),
     round,

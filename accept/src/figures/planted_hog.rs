@@ -39,7 +39,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("the thread stands beside the slowest", "rounds", Bound::Always),
     ],
     rounds: 6,
-    seconds: 6.0,
+    seconds: 5.9,
     most_taken: Some(0.05),
     needs: || needed::traced(&[]),
     round,

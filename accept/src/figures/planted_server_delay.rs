@@ -36,7 +36,7 @@ pub(crate) const FIGURE: Figure = Figure {
         share("busy: found, of what the server says", AS_SAID),
     ],
     rounds: 6,
-    seconds: 8.5,
+    seconds: 8.0,
     most_taken: Some(0.025),
     needs: || needed::traced(&["python3"]),
     round,

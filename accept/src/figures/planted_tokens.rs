@@ -33,7 +33,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "found in another part", unit: "share", bound: ELSEWHERE },
     ],
     rounds: 6,
-    seconds: 7.0,
+    seconds: 5.5,
     most_taken: Some(0.05),
     needs: || needed::traced(&["ip", "tc"]),
     round,

@@ -25,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "requests that were looked at", unit: "share", bound: Bound::AtLeast(0.98) },
     ],
     rounds: 6,
-    seconds: 3.3,
+    seconds: 3.5,
     most_taken: None,
     needs: || needed::traced(&[]),
     round,

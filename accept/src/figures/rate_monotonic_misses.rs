@@ -22,7 +22,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "deadlines that are met", unit: "share", bound: Bound::Told },
     ],
     rounds: 6,
-    seconds: 3.0,
+    seconds: 2.8,
     most_taken: None,
     needs: needs::can_be_root,
     round,

@@ -49,7 +49,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 6,
-    seconds: 2.6,
+    seconds: 2.7,
     most_taken: None,
     needs: needs::can_be_root,
     round,

@@ -36,7 +36,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 4,
-    seconds: 6.0,
+    seconds: 6.5,
     most_taken: None,
     needs: || needed::as_root(&["ip"]),
     round,

@@ -15,14 +15,14 @@ use crate::rt_app_rows::{self, Kept, Shares};
 /// Where the package puts its examples.
 const SHIPPED: &str = "/usr/share/doc/rt-app/examples";
 /// How long each file runs, whatever it says.
-const SECONDS: u64 = 2;
+const SECONDS: u64 = 1;
 /// The one example that asks for more than a few CPUs have, and how many it would fit.
 const TOO_MUCH: &str = "example3.json";
 const FITS: usize = 11;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rt_app_examples",
-    method: "each example of rt-app's package for 2 s, by whylate and by rt-app",
+    method: "each example of rt-app's package for 1 s, by whylate and by rt-app",
     rows: &[
         Row { claim: "run times within 1 % of the file's", unit: "share", bound: Bound::Always },
         Row {
@@ -45,7 +45,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "rt-app's periods over the files'", unit: "ratio", bound: Bound::Told },
     ],
     rounds: 1,
-    seconds: 110.0,
+    seconds: 62.0,
     most_taken: None,
     needs: || {
         needs::can_be_root()?;

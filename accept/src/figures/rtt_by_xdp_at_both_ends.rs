@@ -17,7 +17,7 @@ pub(crate) const FIGURE: Figure = Figure {
         bound: Bound::AtMost(0.5),
     }],
     rounds: 6,
-    seconds: 2.5,
+    seconds: 3.0,
     most_taken: None,
     needs: || needed::two_ends(&["ip"]),
     round,

@@ -9,13 +9,13 @@ use crate::needs;
 use crate::program::{read, reflector_of};
 use crate::requests::{both_ends_spin, flow, logged, series};
 
-const MEASURED: Duration = Duration::from_secs(2);
-/// Requests that are intended in 3 and a half seconds.
-const INTENDED: u64 = 17_500;
+const MEASURED: Duration = Duration::from_secs(1);
+/// Requests that are intended in 2 seconds.
+const INTENDED: u64 = 10_000;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rtt_own_thread",
-    method: "CPU time of the recording's thread within 2 s of 5 000 requests a second, both ends spinning",
+    method: "CPU time of the recording's thread within 1 s of 5 000 requests a second, both ends spinning",
     rows: &[
         Row {
             claim: "the recording's thread of the CPU of an end",
@@ -25,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "4 of 5 requests were looked at", unit: "share", bound: Bound::Always },
     ],
     rounds: 6,
-    seconds: 5.0,
+    seconds: 3.0,
     most_taken: None,
     needs: || {
         needs::can_use(2)?;
@@ -38,12 +38,12 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let cpus = whylate_sys::affinity::get();
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let words = "--duration 3500ms --warmup 100ms";
+    let words = "--duration 2s --warmup 100ms";
     // There is no third CPU for the recording's thread.
     let mut command = both_ends_spin([cpus[0], cpus[1]], words, &directory);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     reflector_of(child.id());
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_millis(700));
     let before = had_by_the_first_thread(child.id());
     std::thread::sleep(MEASURED);
     let had = had_by_the_first_thread(child.id()) - before;

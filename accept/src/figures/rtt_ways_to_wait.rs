@@ -26,7 +26,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("answered of 300, waiting by io-uring"),
     ],
     rounds: 2,
-    seconds: 7.0,
+    seconds: 5.0,
     most_taken: None,
     needs: || needs::can_use(2),
     round,

@@ -17,11 +17,11 @@ use whylate_sys::affinity;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::signal::send_to_process;
 
+use crate::huge_pages;
 use crate::needed;
 use crate::over_dpdk::{bed, cpus};
 use crate::peer::Testpmd;
 use crate::place::{Bed, Place};
-use crate::plant::huge_pages;
 use crate::program::until;
 use crate::told::packets_received;
 
@@ -58,7 +58,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("frames a second that arrive, by xdp over trafgen's"),
     ],
     rounds: 6,
-    seconds: 8.0,
+    seconds: 7.0,
     most_taken: Some(0.05),
     needs: || {
         needed::two_ends(&["ip", "timeout", "trafgen", "dpdk-testpmd"])?;

@@ -27,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("received of those sent, by unix"),
     ],
     rounds: 1,
-    seconds: 8.0,
+    seconds: 10.0,
     most_taken: None,
     needs: || needed::two_ends(&["ip"]),
     round,

@@ -31,7 +31,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("of a closed loop's service times fewer than one in 20 is long"),
     ],
     rounds: 2,
-    seconds: 9.0,
+    seconds: 8.0,
     most_taken: Some(0.05),
     needs: || needs::can_use(2),
     round,

@@ -38,7 +38,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
     ],
     rounds: 6,
-    seconds: 6.0,
+    seconds: 7.5,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

@@ -46,7 +46,7 @@ pub(crate) const FIGURE: Figure = Figure {
         claimed("interrupts are named by their vector"),
     ],
     rounds: 3,
-    seconds: 13.0,
+    seconds: 14.0,
     most_taken: Some(0.025),
     needs: || needed::traced(&[]),
     round,

@@ -43,7 +43,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("behind bytes that were queued before: taken apart", "share", HALF),
     ],
     rounds: 6,
-    seconds: 4.7,
+    seconds: 5.0,
     most_taken: Some(0.05),
     needs: || {
         needs::can_be_root()?;

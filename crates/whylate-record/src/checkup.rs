@@ -253,7 +253,7 @@ fn gaps_request(request: &Request) -> GapsRequest {
         hold_idle_states: request.hold_idle_states,
         trace: request.trace,
         validate: false,
-        selftest: false,
+        selftest: None,
         worst: 5,
         move_tasks: false,
         move_interrupts: false,

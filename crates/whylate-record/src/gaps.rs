@@ -2,6 +2,7 @@
 
 mod preparation;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -69,8 +70,8 @@ pub struct Request {
     pub trace: bool,
     /// Judge evidence B against evidence A.
     pub validate: bool,
-    /// Inject known interruptions and judge what was found.
-    pub selftest: bool,
+    /// Inject known interruptions and judge what was found: one of so many of each kind's usual number.
+    pub selftest: Option<NonZeroU32>,
     /// Longest gaps to keep.
     pub worst: usize,
     /// Move other tasks off the measured CPUs.
@@ -163,7 +164,7 @@ impl<'a> Recording<'a> {
                 .then(|| KernelTrace::start(ground.journal, &measured, ground.topology.online()))
         };
         let (workbench, trace) = Workbench::set_up_with(&need, open_trace)?;
-        if request.selftest && workbench.housekeeping.is_empty() {
+        if request.selftest.is_some() && workbench.housekeeping.is_empty() {
             return Err(RecordError::NoCpuToInjectFrom);
         }
         let storage = Storage::open(directory, workbench.observer.epoch(), request.storage)?;
@@ -199,7 +200,7 @@ impl<'a> Recording<'a> {
                 interval: Intervals::width_for(request.duration),
                 worst: request.worst,
                 validate: request.validate && trace.is_some(),
-                keep_all: request.selftest,
+                keep_all: request.selftest.is_some(),
                 counting: request.plan.counting,
             },
         );

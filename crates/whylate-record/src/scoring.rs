@@ -2,6 +2,7 @@
 //!
 //! What was injected is kept with the run, so that the same verdict can be reached from its directory alone.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
@@ -36,7 +37,7 @@ impl Injector {
         session: &Session,
         workbench: &Workbench,
     ) -> Option<Self> {
-        let (Some(facts), Some(from), true) =
+        let (Some(facts), Some(from), Some(part)) =
             (session.threads().next(), workbench.housekeeping.first().copied(), request.selftest)
         else {
             return None;
@@ -52,7 +53,7 @@ impl Injector {
             .spawn(move || {
                 tell.store(inject::sender().0, Ordering::Relaxed);
                 std::thread::sleep(settle);
-                inject::run(target, counter, rate, seed, Kind::count, &stopped)
+                inject::run(target, counter, rate, seed, |kind| number(kind, part), &stopped)
             })
             .ok()?;
         Some(Self { handle, thread: target.tid, sender, stop })
@@ -94,6 +95,11 @@ impl Injector {
             sender: Some(sender),
         }
     }
+}
+
+/// How many of a kind are injected where it is one of so many of the usual number.
+fn number(kind: Kind, part: NonZeroU32) -> usize {
+    kind.count().div_ceil(part.get() as usize)
 }
 
 /// As the run keeps it.

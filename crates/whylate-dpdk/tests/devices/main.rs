@@ -3,15 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+use whylate_testing::{peer, place};
+
 mod faults;
 mod halves;
 mod hosts;
 mod memory;
-#[expect(dead_code, reason = "shared with the tests of the program")]
-#[path = "../peer.rs"]
-mod peer;
-#[path = "../../../whylate-port/tests/frames/place.rs"]
-mod place;
 mod pools;
 
 use whylate_clock::HardwareCounter;

@@ -4,11 +4,14 @@
 //! it looks at the real rings at each turn, writes into as many slots as a real ring has, and calls the
 //! kernel behind each departure, with nothing to send. So the time between two looks, the copies and the
 //! readings are in it, with caches as they are behind a call; how long the kernel takes to send is not: that
-//! comes behind the departure. Frames of others that come meanwhile are dropped, as before a line has begun.
+//! comes behind the departure. Frames of others that come meanwhile are dropped, as before a line has begun; probes
+//! of whether the ports are joined outside are looked for among them, so that none has to be waited for.
 //!
 //! Frames that follow each other closely find everything in the caches. One that was held for long leaves
 //! by a path that has not been taken since, while the kernel took in others: a few are held for so long, more
 //! memory is written meanwhile than a CPU has caches of its own, and the error covers them.
+
+use std::sync::{Mutex, PoisonError};
 
 use whylate_clock::Counter;
 use whylate_clock::cost::resolution_ticks;
@@ -24,6 +27,7 @@ use super::lane::Delayed;
 use super::law::Law;
 use super::line::{Line, Settings};
 use super::truth::truths;
+use crate::forward::probe::{Joined, Pair, Probing};
 use crate::schedule::Rate;
 
 /// Frames behind each number.
@@ -58,6 +62,9 @@ const PATIENCE: Nanos = Nanos(500_000_000);
 /// A port through which frames of memory come, beside a real one.
 struct Inside<'a, C> {
     real: &'a mut dyn Frames,
+    /// Which of the two it is, and what looks at frames of others.
+    at: usize,
+    probing: &'a Mutex<Probing>,
     facts: FramesFacts,
     clock: C,
     frame: [u8; BYTES],
@@ -69,7 +76,7 @@ struct Inside<'a, C> {
 }
 
 impl<'a, C: Counter> Inside<'a, C> {
-    fn new(real: &'a mut dyn Frames, clock: C) -> Self {
+    fn new((at, real): (usize, &'a mut dyn Frames), probing: &'a Mutex<Probing>, clock: C) -> Self {
         let facts = real.facts().clone();
         let slot_bytes = facts.room.max(facts.buffer as usize).max(BYTES) + STATUS;
         let wanted = (facts.rings.send as usize).clamp(1, MOST_SLOT_BYTES / slot_bytes + 1);
@@ -78,13 +85,18 @@ impl<'a, C: Counter> Inside<'a, C> {
         let mut frame = [2; BYTES];
         frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
         frame[38..40].copy_from_slice(&[0, 26]);
-        Self { real, facts, clock, frame, coming: false, slots, slot_bytes, next: 0 }
+        Self { real, at, probing, facts, clock, frame, coming: false, slots, slot_bytes, next: 0 }
     }
 }
 
 impl<C: Counter> Frames for Inside<'_, C> {
     fn receive(&mut self, limit: Nanos) -> Result<Burst, PortError> {
-        let at = self.real.receive(limit)?.at;
+        let real = self.real.receive(limit)?;
+        if real.count > 0 {
+            let mut probing = self.probing.lock().unwrap_or_else(PoisonError::into_inner);
+            probing.take(self.at, self.real, real);
+        }
+        let at = real.at;
         Ok(Burst { count: usize::from(std::mem::take(&mut self.coming)), at })
     }
 
@@ -122,17 +134,34 @@ impl<C: Counter> Frames for Inside<'_, C> {
     }
 }
 
-/// Measures a line between two ports on the CPU that the calling thread is on. Takes about a quarter of
-/// a second, one and a half at most.
-pub(super) fn measure<C: Counter + Clone>(
+/// Measures a line between two ports on the CPU that the calling thread is on, and looks meanwhile how they are
+/// joined outside. Takes about a quarter of a second, one and a half at most.
+///
+/// # Errors
+/// A port fails before or behind that.
+pub(super) fn measure_apart<C: Counter + Clone>(
+    counter: C,
+    rate: Hertz,
+    pair: &mut dyn Pair,
+    with_truths: bool,
+) -> Result<(DelayBase, Option<Joined>), PortError> {
+    let probing = Mutex::new(Probing::begin(pair, rate)?);
+    let base = measure(counter, rate, (pair.both(), &probing), with_truths);
+    let probing = probing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((base, probing.end(pair)?))
+}
+
+fn measure<'a, C: Counter + Clone>(
     mut counter: C,
     rate: Hertz,
-    [first, second]: [&mut dyn Frames; 2],
+    ([first, second], probing): ([&'a mut dyn Frames; 2], &'a Mutex<Probing>),
     with_truths: bool,
 ) -> DelayBase {
     let resolution = resolution_ticks(&mut counter);
     let resolution = Nanos((resolution.0 as f64 * 1e9 / rate.0).ceil() as u64);
-    let ports = (Inside::new(first, counter.clone()), Inside::new(second, counter.clone()));
+    let ports = [(0, first), (1, second)];
+    let [first, second] = ports.map(|of| Inside::new(of, probing, counter.clone()));
+    let ports = (first, second);
     let (writer, mut reader) = truths(0);
     let capacity = Capacity::default();
     let settings = Settings {

@@ -16,7 +16,7 @@ use super::line::{Line, Settings};
 use super::mark::Tells;
 use super::truth::{TruthReader, truths};
 use crate::error::NetError;
-use crate::forward::open::{apart, claims, told};
+use crate::forward::open::{both, claims, refuse, told};
 use crate::forward::{Hold, counters};
 use crate::schedule::Rate;
 
@@ -102,10 +102,10 @@ pub fn open<C: Counter + Clone + 'static>(
     let (writer, reader) = plan.truths.map(truths).unzip();
     let queues = [Fifo::new(capacity), Fifo::new(capacity)];
     let setup = Setup { counter: counter.clone(), rate, wait: plan.wait };
-    let mut ends = apart(plan.transport, &plan.interfaces, &plan.link, Threads::One, &setup)?;
-    let [first, second] = &mut ends;
-    let rings: [&mut dyn Frames; 2] = [&mut *first.receiving, &mut *second.receiving];
-    let base = base::measure(counter.clone(), rate, rings, plan.truths.is_some());
+    let mut ends = both(plan.transport, &plan.interfaces, &plan.link, Threads::One, &setup)?;
+    let measured = base::measure_apart(counter.clone(), rate, &mut ends, plan.truths.is_some());
+    let (base, joined) = measured?;
+    refuse(joined, &plan.interfaces)?;
     let facts = told(plan.transport, &plan.interfaces, &ends);
     let interfaces = [facts[0].index, facts[1].index];
     let settings = Settings {

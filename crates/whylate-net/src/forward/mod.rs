@@ -25,7 +25,7 @@ pub mod hot;
 pub(crate) mod memory;
 pub(crate) mod open;
 pub(crate) mod ports;
-mod probe;
+pub(crate) mod probe;
 #[cfg(test)]
 mod proofs;
 pub(crate) mod run;

@@ -123,7 +123,20 @@ impl Hold {
 }
 
 /// Opens both ports, and looks whether they are joined outside.
-pub(crate) fn apart<C: Counter + Clone + 'static>(
+fn apart<C: Counter + Clone + 'static>(
+    transport: Transport,
+    interfaces: &[String; 2],
+    link: &LinkOptions,
+    threads: Threads,
+    setup: &Setup<C>,
+) -> Result<[End; 2], NetError> {
+    let mut ends = both(transport, interfaces, link, threads, setup)?;
+    refuse(probe::looped(&mut ends, setup.rate)?, interfaces)?;
+    Ok(ends)
+}
+
+/// Opens both ports.
+pub(crate) fn both<C: Counter + Clone + 'static>(
     transport: Transport,
     interfaces: &[String; 2],
     link: &LinkOptions,
@@ -132,10 +145,14 @@ pub(crate) fn apart<C: Counter + Clone + 'static>(
 ) -> Result<[End; 2], NetError> {
     let end = |name: &str| End::open(transport, name, link, threads, setup.clone());
     End::prepare(transport, interfaces, link)?;
-    let mut ends = [end(&interfaces[0])?, end(&interfaces[1])?];
+    Ok([end(&interfaces[0])?, end(&interfaces[1])?])
+}
+
+/// Ports that are joined outside are refused.
+pub(crate) fn refuse(joined: Option<Joined>, interfaces: &[String; 2]) -> Result<(), NetError> {
     let name = |at: usize| interfaces[at].clone();
-    match probe::looped(&mut ends, setup.rate)? {
-        None => Ok(ends),
+    match joined {
+        None => Ok(()),
         Some(Joined::Probe { out, back }) => {
             Err(ForwardError::Looped { out: name(out), back: name(back) }.into())
         }

@@ -4,12 +4,15 @@
 //! number: bridges carry it everywhere, hosts pass over it. What else comes meanwhile is dropped: the
 //! forwarder has not begun. It is looked at all the same: what joins the ports may hold back what is of no
 //! kind it knows, and then a host that is heard at both, or one port's own address at the other, tells.
+//!
+//! What looks at the ports for other reasons may hand over what comes meanwhile ([`Probing::take`]): the time in
+//! which a probe may be under way passes then, too.
 
 use std::collections::BTreeSet;
 
 use whylate_model::{Hertz, Nanos, Ticks};
 use whylate_port::frame::{ETHERNET, Mac};
-use whylate_port::frames::Frames;
+use whylate_port::frames::{Burst, Frames};
 use whylate_port::{End, PortError};
 
 use crate::Cookie;
@@ -31,7 +34,7 @@ const MOST_HOSTS: usize = 256;
 
 /// How the ports are joined outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joined {
+pub(crate) enum Joined {
     /// A probe was sent by one and came back by the other, or both heard their own.
     Probe {
         /// The port that it was sent by.
@@ -74,11 +77,13 @@ impl Hosts {
 }
 
 /// Two ends that can be sent by and listened to.
-pub(super) trait Pair {
+pub(crate) trait Pair {
     /// Room at the way out of one of them, 0 or 1.
     fn out(&mut self, at: usize) -> &mut dyn Frames;
     /// The way in.
     fn receiving(&mut self, at: usize) -> &mut dyn Frames;
+    /// Both ways in at once.
+    fn both(&mut self) -> [&mut dyn Frames; 2];
 }
 
 impl Pair for [End; 2] {
@@ -89,49 +94,97 @@ impl Pair for [End; 2] {
     fn receiving(&mut self, at: usize) -> &mut dyn Frames {
         &mut *self[at].receiving
     }
+
+    fn both(&mut self) -> [&mut dyn Frames; 2] {
+        let [first, second] = self;
+        [&mut *first.receiving, &mut *second.receiving]
+    }
+}
+
+/// Probes that are under way.
+pub(crate) struct Probing {
+    token: Cookie,
+    hosts: Hosts,
+    /// Of each end: did it hear its own?
+    echoes: [bool; 2],
+    /// A probe that came back.
+    came: Option<Joined>,
+    /// A host that was heard at both; a probe that is still under way says more.
+    seen_at_both: Option<Mac>,
+    /// When no probe is under way any more.
+    end: Ticks,
+}
+
+impl Probing {
+    /// Sends a probe by each port.
+    pub(crate) fn begin(pair: &mut dyn Pair, rate: Hertz) -> Result<Self, PortError> {
+        let token = Cookie::fresh();
+        let own = [0, 1].map(|at| pair.out(at).facts().mac);
+        let mut left = Ticks(0);
+        for at in [0, 1] {
+            left = send(pair.out(at), token, at as u8)?;
+        }
+        Ok(Self {
+            token,
+            hosts: Hosts::new(own),
+            echoes: [false; 2],
+            came: None,
+            seen_at_both: None,
+            end: left + Scale::new(rate).ticks(PATIENCE),
+        })
+    }
+
+    /// Takes what came by this port, where a probe may still be under way.
+    #[inline]
+    pub(crate) fn take(&mut self, at: usize, port: &dyn Frames, burst: Burst) {
+        if self.is_over(burst.at) {
+            return;
+        }
+        for frame in 0..burst.count {
+            let bytes = port.frame(frame).bytes;
+            match sender(bytes, self.token).map(usize::from) {
+                Some(out) if out != at => self.came = Some(Joined::Probe { out, back: at }),
+                Some(_) => self.echoes[at] = true,
+                None => self.seen_at_both = self.hosts.take(at, bytes).or(self.seen_at_both),
+            }
+        }
+        // What comes back to both goes round as well.
+        if self.echoes == [true, true] && self.came.is_none() {
+            self.came = Some(Joined::Probe { out: 0, back: 0 });
+        }
+    }
+
+    /// Is no probe to be expected any more?
+    #[inline]
+    fn is_over(&self, now: Ticks) -> bool {
+        self.came.is_some() || now >= self.end
+    }
+
+    /// How frames go round by the ports; none where they do not. Looks until no probe can be under way.
+    pub(crate) fn end(mut self, pair: &mut dyn Pair) -> Result<Option<Joined>, PortError> {
+        for _ in 0..MOST_LOOKS {
+            let mut now = Ticks(0);
+            for at in [0, 1] {
+                let port = pair.receiving(at);
+                let burst = port.receive(Nanos(0))?;
+                now = burst.at;
+                self.take(at, port, burst);
+            }
+            if self.is_over(now) {
+                break;
+            }
+        }
+        Ok(self.came.or(self.seen_at_both.map(Joined::Host)))
+    }
 }
 
 /// How frames go round by the ports; none where they do not.
 pub(super) fn looped(pair: &mut dyn Pair, rate: Hertz) -> Result<Option<Joined>, PortError> {
-    let token = Cookie::fresh();
-    let own = [0, 1].map(|at| pair.out(at).facts().mac);
-    let mut hosts = Hosts::new(own);
-    let mut seen_at_both = None;
-    for at in [0, 1] {
-        send(pair.out(at), token, at as u8)?;
-    }
-    // Of each end: did it hear its own, did it hear the other's?
-    let mut echoes = [false; 2];
-    let patience = Scale::new(rate).ticks(PATIENCE);
-    let mut end: Option<Ticks> = None;
-    for _ in 0..MOST_LOOKS {
-        let mut now = Ticks(0);
-        for at in [0, 1] {
-            let port = pair.receiving(at);
-            let burst = port.receive(Nanos(0))?;
-            now = burst.at;
-            for frame in 0..burst.count {
-                let bytes = port.frame(frame).bytes;
-                match sender(bytes, token).map(usize::from) {
-                    Some(out) if out != at => return Ok(Some(Joined::Probe { out, back: at })),
-                    Some(_) => echoes[at] = true,
-                    // A probe that is still under way says more.
-                    None => seen_at_both = hosts.take(at, bytes).or(seen_at_both),
-                }
-            }
-        }
-        // What comes back to both goes round as well.
-        if echoes == [true, true] {
-            return Ok(Some(Joined::Probe { out: 0, back: 0 }));
-        }
-        if now >= *end.get_or_insert(now + patience) {
-            break;
-        }
-    }
-    Ok(seen_at_both.map(Joined::Host))
+    Probing::begin(pair, rate)?.end(pair)
 }
 
-fn send(out: &mut dyn Frames, token: Cookie, at: u8) -> Result<(), PortError> {
+/// When it left.
+fn send(out: &mut dyn Frames, token: Cookie, at: u8) -> Result<Ticks, PortError> {
     let from = out.facts().mac;
     let frame = written(from, token, at);
     // A ring that was opened a moment ago has room.
@@ -139,8 +192,7 @@ fn send(out: &mut dyn Frames, token: Cookie, at: u8) -> Result<(), PortError> {
         room.copy_from_slice(&frame);
     }
     out.flush()?;
-    out.urge()?;
-    Ok(())
+    out.urge()
 }
 
 fn written(from: Mac, token: Cookie, at: u8) -> [u8; SHORTEST] {

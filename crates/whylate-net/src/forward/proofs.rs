@@ -407,6 +407,11 @@ impl Pair for Cabled {
         self.ports[at].clock.pass(1_000_000);
         &mut self.ports[at]
     }
+
+    fn both(&mut self) -> [&mut dyn Frames; 2] {
+        let [first, second] = &mut self.ports;
+        [first, second]
+    }
 }
 
 #[test]

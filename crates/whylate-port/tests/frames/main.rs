@@ -3,9 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+use whylate_testing::place;
+
 mod faults;
 mod peers;
-mod place;
 mod queues;
 mod stamps;
 mod stamps_of_frames;

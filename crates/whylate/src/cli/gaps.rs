@@ -63,6 +63,11 @@ pub(crate) struct Gaps {
     #[arg(long, help_heading = "What to measure",
           conflicts_with_all = ["floating", "workload", "loop_kind", "quick", "duration", "share"])]
     pub(crate) selftest: bool,
+    /// Of the interruptions of each kind inject one of N: a short recording, such as `cargo xtask keep
+    /// selftest` makes
+    #[arg(long, value_name = "N", default_value = "1", requires = "selftest", value_parser = parse::count,
+          hide = true)]
+    pub(crate) selftest_part: NonZeroU32,
     /// Compare pinned and floating, FIFO and not, locked memory and not, alone and sharing, one
     /// after another
     #[arg(long, help_heading = "What to measure", conflicts_with_all = ["selftest", "floating", "sched", "share", "no_mlock", "move_tasks", "move_interrupts"])]

@@ -155,7 +155,7 @@ fn request(
         hold_idle_states: !options.common.no_dma_latency,
         trace: !options.common.no_trace,
         validate: options.verify_causes || options.selftest,
-        selftest: options.selftest,
+        selftest: options.selftest.then_some(options.selftest_part),
         worst: options.worst.get() as usize,
         move_tasks: options.move_tasks,
         move_interrupts: options.move_interrupts,

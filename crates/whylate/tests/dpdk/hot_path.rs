@@ -1,10 +1,8 @@
 //! The path of frames between two devices of DPDK, as compiled into the program.
 
-use std::path::Path;
-
 use crate::listing::{Shape, functions, of, unfit};
 use crate::peer::missing;
-use crate::tool::PROGRAM;
+use crate::program;
 
 /// The drivers' functions for a burst in and a burst out are found by tables; the compiler may have written
 /// either of them twice.
@@ -23,7 +21,7 @@ fn a_burst_between_devices_of_dpdk_takes_a_call_of_either_driver_and_nothing_is_
     let Some(objdump) = places.find(|file| file.is_file()) else {
         return missing("objdump is not installed (package binutils)");
     };
-    let listing = of(&objdump, Path::new(PROGRAM));
+    let listing = of(&objdump, program::path());
     let found: Vec<Vec<&str>> = functions(&listing, "<why_pass>:").collect();
     assert_eq!(found.len(), 1, "the shim has one of it");
     let shape = Shape::of(&found[0]);

@@ -9,7 +9,8 @@ use whylate_model::warning::Warning;
 
 use crate::peer::missing;
 use crate::place::{Bed, Place};
-use crate::tool::{Measured, PROGRAM, Service, clean, said};
+use crate::program;
+use crate::tool::{Measured, Service, clean, said};
 use crate::{alone, cpus};
 
 const AF_PACKET: &str = "net_af_packet0,iface=near";
@@ -73,7 +74,7 @@ fn a_right_that_a_device_needs_and_that_is_absent_is_named_before_anything_is_me
         ("net_tap0,iface=whylate-tap", "-net_admin", "CAP_NET_ADMIN"),
     ] {
         let mut command = Command::new("setpriv");
-        command.args(["--inh-caps", "-all", "--bounding-set", lost, PROGRAM]);
+        command.args(["--inh-caps", "-all", "--bounding-set", lost]).arg(program::path());
         let words = format!(
             "rtt 198.18.0.2:11111 --port dpdk --vdev {device} --from 198.18.0.11 --cpus {} --no-trace {LONG}",
             cpus.1

@@ -6,22 +6,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+use whylate_testing::{listing, peer, place, program, tool, ways};
+
 mod asked;
 mod between;
 mod compared;
 mod ended;
 mod hot_path;
-#[path = "../../../../tests/listing.rs"]
-mod listing;
 mod lost;
 mod pages;
-#[path = "../../../whylate-dpdk/tests/peer.rs"]
-mod peer;
-#[expect(dead_code, reason = "the places of other tests have ordinary sockets, too")]
-#[path = "../../../whylate-port/tests/frames/place.rs"]
-mod place;
-mod tool;
-mod ways;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

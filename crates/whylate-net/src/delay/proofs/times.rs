@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use whylate_model::delay::{Fate, Truth};
+use whylate_clock::Counter;
+use whylate_model::delay::{DelayBase, Fate, Truth};
 use whylate_model::{Nanos, Ticks};
 use whylate_port::frame::{Tag, TagKind};
+use whylate_port::frames::Frames;
 
 use super::flow::Flow;
 use super::{Sums, capacity, constant, line_of, nothing};
@@ -13,6 +15,7 @@ use crate::Cookie;
 use crate::delay::base;
 use crate::delay::law::{Amount, Law};
 use crate::forward::memory::{Came, Memory, RATE, Shared, came};
+use crate::forward::probe::{Joined, Pair};
 use crate::protocol::{Phase, Speaks, tap};
 
 /// Ticks before each look: two looks and a few readings are a turn.
@@ -206,12 +209,7 @@ fn datagram(message: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_line_says_of_itself_what_its_turns_take() {
-    let measured = |pause: u64| {
-        let clock = Shared::default();
-        let (mut a, mut b) = (Memory::new(&clock, 1), Memory::new(&clock, 2));
-        (a.pause, b.pause) = (pause, pause);
-        base::measure(clock.clone(), RATE, [&mut a, &mut b], true)
-    };
+    let measured = |pause: u64| measured(pause, false).0;
     let (quick, slow) = (measured(20), measured(200));
     for (base, turn) in [(quick, 2 * 20 + 8), (slow, 2 * 200 + 8)] {
         assert_eq!((base.frames, base.at), (base::FRAMES, Nanos(10_000)));
@@ -222,4 +220,51 @@ fn a_line_says_of_itself_what_its_turns_take() {
         assert!(base.error_median <= base.error && base.error <= base.error_max, "{base:?}");
         assert!(base.resolution.0 >= 1 && base.error >= base.resolution, "{base:?}");
     }
+}
+
+#[test]
+fn a_line_looks_whether_its_ports_are_joined_while_it_measures_itself_and_waits_no_longer() {
+    let (_, joined, took) = measured(200, false);
+    assert_eq!(joined, None);
+    // Frames that are held for 10 us each, and some for 10 ms: a probe may be under way for 0.2 s of that.
+    assert!(took > Nanos(200_000_000) && took < Nanos(300_000_000), "{took:?}");
+    assert_eq!(measured(200, true).1, Some(Joined::Probe { out: 0, back: 1 }));
+}
+
+/// Two ports; where they are joined, what leaves by the first comes by the second.
+struct Outside {
+    ports: [Memory; 2],
+    joined: bool,
+}
+
+impl Pair for Outside {
+    fn out(&mut self, at: usize) -> &mut dyn Frames {
+        &mut self.ports[at]
+    }
+
+    fn receiving(&mut self, at: usize) -> &mut dyn Frames {
+        &mut self.ports[at]
+    }
+
+    fn both(&mut self) -> [&mut dyn Frames; 2] {
+        let [first, second] = &mut self.ports;
+        if self.joined {
+            let left: Vec<Vec<u8>> = std::mem::take(&mut *first.sent.lock().unwrap());
+            let burst = left.into_iter().map(|bytes| Came { bytes, ..Came::default() }).collect();
+            second.coming.push_back(Ok(burst));
+        }
+        [first, second]
+    }
+}
+
+/// What a line says of itself between ports whose looks take so long, how they are joined, and how long it
+/// measured.
+fn measured(pause: u64, joined: bool) -> (DelayBase, Option<Joined>, Nanos) {
+    let clock = Shared::default();
+    let (mut a, mut b) = (Memory::new(&clock, 1), Memory::new(&clock, 2));
+    (a.pause, b.pause) = (pause, pause);
+    let begin = clock.clone().read();
+    let mut outside = Outside { ports: [a, b], joined };
+    let (base, joined) = base::measure_apart(clock.clone(), RATE, &mut outside, true).unwrap();
+    (base, joined, clock.clone().read().since(begin).to_nanos(RATE))
 }

@@ -1,0 +1,110 @@
+//! Delay lines for the tests of what they hold back: between two hosts of network namespaces, or as
+//! proxies without a right to anything.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use whylate_model::Pid;
+use whylate_model::delay::{DelayDirection, DelayLine, Truth};
+use whylate_model::directory::RunDir;
+use whylate_model::segments::read_truths;
+use whylate_sys::signal::send_to_process;
+
+use crate::between::{Bed, SIGINT};
+use crate::program::{until, whylate};
+
+/// A delay line, killed with the test.
+pub struct Delaying {
+    pub child: Child,
+    stderr: BufReader<ChildStderr>,
+    /// What it said when it began.
+    pub said: String,
+}
+
+impl Delaying {
+    /// Starts it between `a` and `b` of a bed, and waits until it delays.
+    pub fn new(bed: &Bed, words: &str) -> Self {
+        let words = format!("a b --no-netem --format json --no-dma-latency {words}");
+        let mut command = whylate(["delay"]);
+        command.args(words.split_whitespace());
+        bed.between.inside(move || Self::started(command))
+    }
+
+    /// Waits until it delays.
+    pub fn started(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("delaying between ") {
+            let read = stderr.read_line(&mut said).unwrap();
+            assert!(read > 0, "it did not begin: {said}");
+        }
+        Self { child, stderr, said }
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid(self.child.id() as i32)
+    }
+
+    /// Stops it and reads what it did; a noisy host may end it with 4.
+    pub fn stop(mut self) -> DelayLine {
+        send_to_process(self.pid(), SIGINT).unwrap();
+        self.end(&[0, 4])
+    }
+
+    /// Waits for its end with one of these, and reads what it did.
+    pub fn end(&mut self, statuses: &[i32]) -> DelayLine {
+        let told = serde_json::from_reader(self.child.stdout.take().unwrap());
+        let mut rest = String::new();
+        let _ = self.stderr.read_to_string(&mut rest);
+        let status = self.child.wait().unwrap().code();
+        assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
+        told.unwrap()
+    }
+}
+
+impl Drop for Delaying {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A delay line between `a` and `b` that ends by itself.
+pub fn to_its_end(bed: &Bed, words: &str) -> Output {
+    let mut command = whylate(["delay"]);
+    command.args(words.split_whitespace()).args(["--no-netem", "--no-dma-latency"]);
+    bed.between.inside(move || command.output()).unwrap()
+}
+
+/// What every account holds.
+pub fn closes(of: &DelayLine) {
+    let closes = |direction: &DelayDirection| direction.counts.closes();
+    assert!(of.directions.iter().all(closes), "{of:?}");
+}
+
+/// The truths that a run left.
+pub fn truths(directory: &Path) -> Vec<Truth> {
+    let directory = RunDir::open(directory).unwrap();
+    read_truths(&directory).unwrap().map(Result::unwrap).collect()
+}
+
+/// Somebody who gives orders.
+pub struct Orders(BufReader<UnixStream>);
+
+impl Orders {
+    pub fn at(path: &Path) -> Self {
+        let stream = until("it takes orders", || UnixStream::connect(path).ok());
+        Self(BufReader::new(stream))
+    }
+
+    pub fn give(&mut self, line: &str) -> String {
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        self.0.read_line(&mut answer).unwrap();
+        answer.trim_end().to_owned()
+    }
+}

@@ -1,0 +1,454 @@
+//! The program under test: built once, run one at a time.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use whylate_model::directory::RunDir;
+use whylate_model::run::{Closure, Run, Verdict};
+use whylate_model::warning::Warning;
+use whylate_suite as suite;
+
+use crate::needs;
+
+/// No test takes so long, on a busy machine either; over as many packets as somebody asks for, one may.
+const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT_OF_MANY: Duration = Duration::from_secs(3_600);
+
+/// Held by every test that measures: two at once would measure each other, those of another suite too.
+pub struct Alone {
+    _limit: Limit,
+    _suite: Option<suite::Held>,
+    _one: MutexGuard<'static, ()>,
+}
+
+/// Waits for the others; from then on the test has its limit, and one that hangs ends all of them.
+pub fn alone() -> Alone {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let suite = (!suite::is_held()).then(suite::hold);
+    let many = std::env::var_os("WHYLATE_TESTS_PACKETS").is_some();
+    let longest = if many { LIMIT_OF_MANY } else { LIMIT };
+    let limit = Limit::begin(longest, move || {
+        eprintln!("a test has not ended within {} s: it hangs", longest.as_secs());
+        std::process::exit(101);
+    });
+    Alone { _limit: limit, _suite: suite, _one: one }
+}
+
+/// Does something unless it is dropped before its time is over.
+struct Limit {
+    _ended: mpsc::Sender<()>,
+}
+
+impl Limit {
+    fn begin(limit: Duration, over: impl FnOnce() + Send + 'static) -> Self {
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            if end.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                over();
+            }
+        });
+        Self { _ended: ended }
+    }
+}
+
+#[test]
+fn a_limit_is_over_for_what_hangs_and_for_nothing_that_has_ended() {
+    let (tell, told) = mpsc::channel();
+    let hangs = Limit::begin(Duration::from_millis(1), move || tell.send("over").unwrap());
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok("over"));
+    drop(hangs);
+    let (tell, told) = mpsc::channel::<()>();
+    drop(Limit::begin(Duration::from_secs(3_600), move || tell.send(()).unwrap()));
+    // Its thread has ended, and with it what it would have told.
+    assert_eq!(
+        told.recv_timeout(Duration::from_secs(60)),
+        Err(mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+/// The program, where whoever runs this has named it.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// The program is this one, from the first look at it on.
+pub fn is(path: &Path) {
+    let first = PROGRAM.get_or_init(|| path.to_owned());
+    assert_eq!(first, path, "another one is run already");
+}
+
+/// The program: the one that is named ([`is`]), or that which cargo built for these tests.
+pub fn path() -> &'static Path {
+    PROGRAM.get_or_init(|| beside(&std::env::current_exe().unwrap()))
+}
+
+/// What cargo builds for a program of tests lies one folder above it.
+fn beside(tests: &Path) -> PathBuf {
+    let folder = tests.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
+    folder.unwrap_or(tests).join("whylate")
+}
+
+#[test]
+fn the_program_lies_above_its_tests() {
+    let built = Path::new("/t/debug/whylate");
+    assert_eq!(beside(Path::new("/t/debug/deps/live-0123")), built);
+    assert_eq!(beside(Path::new("/t/debug/accept")), built);
+}
+
+/// A file that is committed beside these tests.
+pub fn file(name: &str) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = package.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    root.unwrap_or(package).join("tests").join(name)
+}
+
+/// Where the program remembers its last recording in place of the home of who runs the tests.
+pub fn state() -> PathBuf {
+    // Below the target folder: `target/PROFILE/whylate`.
+    let target = path().ancestors().nth(2).unwrap_or(Path::new("."));
+    target.join("tmp/state")
+}
+
+/// Commands that print a run: its first screen, unless `--full` asks for all of it.
+const PRINT_RUNS: [&str; 11] = [
+    "calibrate",
+    "device",
+    "gaps",
+    "merge",
+    "report",
+    "rta",
+    "rtt",
+    "switch-cost",
+    "threads",
+    "wake",
+    "watch",
+];
+
+/// Words of a command line with `--full` among them, where a run is printed: what tests read is the whole report.
+pub fn in_full<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
+    let first = words.first().and_then(|word| word.to_str());
+    let is_checkup = first.is_none_or(|word| word.starts_with("--"));
+    if is_checkup || first.is_some_and(|word| PRINT_RUNS.contains(&word)) {
+        words.insert(usize::from(!is_checkup), "--full".into());
+    }
+    words
+}
+
+/// The program with words to run it by, which prints whole reports, and nothing of the caller's terminal and
+/// home.
+pub fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    as_used(in_full(words))
+}
+
+/// The same with these words alone: a run is printed as its first screen.
+pub fn as_used<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(path());
+    command.args(words).env("NO_COLOR", "1").env("XDG_STATE_HOME", state()).stdin(Stdio::null());
+    command.env_remove("COLUMNS");
+    command
+}
+
+/// What a run left.
+pub struct Recorded {
+    pub directory: PathBuf,
+    pub run: Run,
+    pub output: Output,
+    _home: TempDir,
+}
+
+/// Runs `whylate WORDS -o DIR`, which must end with `status`.
+pub fn record(words: &str, status: i32) -> Recorded {
+    record_ending(words, &[status])
+}
+
+/// Runs `whylate WORDS -o DIR`, which must end with one of these.
+pub fn record_ending(words: &str, statuses: &[i32]) -> Recorded {
+    record_words(&words.split_whitespace().collect::<Vec<_>>(), statuses)
+}
+
+/// The same of words that may have spaces in them.
+pub fn record_words(words: &[&str], statuses: &[i32]) -> Recorded {
+    record_beside(words, statuses, |_| ()).0
+}
+
+/// The same, and what is seen of the process while it runs.
+pub fn record_beside<T>(
+    words: &[&str],
+    statuses: &[i32],
+    look: impl FnOnce(u32) -> T,
+) -> (Recorded, T) {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("run");
+    let mut command = whylate(words.iter().copied());
+    command.arg("-o").arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let pid = child.id();
+    let (output, seen) = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| child.wait_with_output().unwrap());
+        let seen = look(pid);
+        (waits.join().unwrap(), seen)
+    });
+    let status = output.status.code();
+    let expected = status.is_some_and(|status| statuses.contains(&status));
+    assert!(expected, "whylate {}: {status:?}: {}", words.join(" "), said(&output));
+    let run = read(&directory);
+    (Recorded { directory, run, output, _home: home }, seen)
+}
+
+/// Runs `whylate WORDS -o DIR`, which must end well but for what a noisy machine may take from it.
+pub fn recorded(words: &str) -> Recorded {
+    let recorded = record_ending(words, &[0, 4]);
+    ended(recorded.output.status.code(), &recorded.run);
+    recorded
+}
+
+/// A recording ended with 0; or with 4 for the noise of the machine alone, with a closure that holds as
+/// far as its records go and every loss counted.
+pub fn ended(status: Option<i32>, run: &Run) {
+    for summary in &run.gaps {
+        match &summary.closure {
+            Closure::Holds => assert_eq!(summary.dropped, 0, "dropped, and the closure holds"),
+            Closure::SumsOnly => assert!(summary.dropped > 0, "sums alone, and nothing dropped"),
+            Closure::Broken(why) => panic!("CPU {}: {why}", summary.cpu),
+        }
+    }
+    for thread in &run.threads {
+        assert!(
+            !matches!(thread.closure, Closure::Broken(_)),
+            "{}: {:?}",
+            thread.name,
+            thread.closure
+        );
+    }
+    if status == Some(0) {
+        return;
+    }
+    assert_eq!(status, Some(4), "{:?}", run.verdict);
+    let Verdict::Untrustworthy { reasons } = &run.verdict else { panic!("{:?}", run.verdict) };
+    let by_noise: Vec<String> =
+        run.warnings.iter().filter(|warning| is_noise(warning)).map(ToString::to_string).collect();
+    assert!(!reasons.is_empty(), "untrustworthy without a reason");
+    for reason in reasons {
+        // The two accounts of a thread's CPU time part where the host took the CPU and no event tells it.
+        let by_steal = reason.starts_with("the kernel's CPU time of thread ");
+        let told = by_steal || by_noise.contains(reason) || is_of_late_requests(reason, run);
+        assert!(told, "not by noise: {reason}");
+    }
+}
+
+/// Did a busy machine let the client's own requests leave late, or hold replies until too late? What is lost
+/// must have been counted.
+fn is_of_late_requests(reason: &str, run: &Run) -> bool {
+    run.flows.iter().any(|flow| {
+        let late = format!("requests of {} left later (p99 ", flow.name);
+        let (lost, sent) = (flow.packets.lost, flow.packets.sent);
+        let unanswered = format!("{lost} of {sent} requests of {} got no reply", flow.name);
+        reason.starts_with(&late) || lost > 0 && reason.starts_with(&unanswered)
+    })
+}
+
+/// May the load of a machine, or its host, bring this about?
+fn is_noise(warning: &Warning) -> bool {
+    match warning {
+        Warning::Within { of, .. } => is_noise(of),
+        Warning::RecordsDropped { dropped: lost, .. }
+        | Warning::JobsUnrecorded { records: lost, .. } => *lost > 0,
+        Warning::TraceLost { events, .. } => *events != Some(0),
+        Warning::Saturated { .. }
+        | Warning::FrequencyDisagreement { .. }
+        | Warning::AnotherRun { .. }
+        | Warning::HostChanged { .. } => true,
+        _ => false,
+    }
+}
+
+/// Runs `whylate report DIRECTORY WORDS`, which ends with 4 where the recording did: its numbers are not to be
+/// relied on. Of one that was killed nothing was said yet.
+pub fn reported(directory: &Path, words: &[&str]) -> Output {
+    let output = whylate(["report"]).arg(directory).args(words).output().unwrap();
+    let expected: &[i32] = match read(directory).verdict {
+        Verdict::Untrustworthy { .. } => &[4],
+        Verdict::LimitExceeded { .. } => &[3],
+        Verdict::Trustworthy => &[0],
+        Verdict::Pending => &[0, 4],
+    };
+    let status = output.status.code();
+    let ended = status.is_some_and(|status| expected.contains(&status));
+    assert!(ended, "{status:?}, not of {expected:?}: {}", said(&output));
+    output
+}
+
+/// Runs `whylate WORDS -o DIR` as a user without any right, which must end with 0 or 4; none where
+/// this machine cannot.
+pub fn record_without_rights(words: &str) -> Option<Recorded> {
+    let setpriv = needs::program("setpriv")?;
+    if !needs::root() {
+        return None;
+    }
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
+    let directory = home.path().join("run");
+    let output = Command::new(setpriv)
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(path())
+        .args(in_full(words.split_whitespace()))
+        .arg("-o")
+        .arg(&directory)
+        .env("XDG_STATE_HOME", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+    let run = read(&directory);
+    Some(Recorded { directory, run, output, _home: home })
+}
+
+/// Does something with each of these, two at a time: for what holds whatever is beside it, of runs that have
+/// nothing in common.
+pub fn two_at_once<T: Copy + Sync>(all: &[T], work: impl Fn(T) + Sync) {
+    for two in all.chunks(2) {
+        std::thread::scope(|scope| {
+            for one in two {
+                scope.spawn(|| work(*one));
+            }
+        });
+    }
+}
+
+/// The stored run.
+pub fn read(directory: &Path) -> Run {
+    RunDir::open(directory).unwrap().read_run().unwrap()
+}
+
+/// Everything the program said, for messages.
+pub fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Runs a program to its good end; the most memory that it had, as far as looks at it can tell.
+pub fn peak_kib(command: Command) -> u64 {
+    peak_kib_ending(command, &[0])
+}
+
+/// The same of one that must end with one of these.
+pub fn peak_kib_ending(mut command: Command, statuses: &[i32]) -> u64 {
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let look = || {
+        let status = std::fs::read_to_string(&status).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?.to_owned();
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let mut peak = 0;
+    loop {
+        peak = peak.max(look().unwrap_or(0));
+        if let Some(ended) = child.try_wait().unwrap() {
+            assert!(ended.code().is_some_and(|code| statuses.contains(&code)), "{ended}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A started program that is ended with the test.
+pub struct Started(pub Child);
+
+impl Started {
+    pub fn new(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> whylate_model::Pid {
+        whylate_model::Pid(self.0.id() as i32)
+    }
+
+    /// Waits for the end and returns the exit status.
+    pub fn status(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
+    /// Waits until the measuring thread runs; returns its thread id.
+    pub fn measuring_thread(&self) -> whylate_model::Pid {
+        let tasks = format!("/proc/{}/task", self.0.id());
+        let found = until("the measuring thread runs", || {
+            std::fs::read_dir(&tasks).ok()?.flatten().find_map(|task| {
+                let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+                let number = task.file_name().to_str()?.parse().ok()?;
+                (name.trim_end() == "gap/0").then_some(number)
+            })
+        });
+        whylate_model::Pid(found)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A thread that does something beside a run until it is told to stop; it ends with this, also where the
+/// test panics meanwhile.
+pub struct Beside<T> {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Beside<T> {
+    pub fn begin(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        Self { stop, thread: Some(std::thread::spawn(move || work(&stopped))) }
+    }
+
+    /// Ends it; what it came to.
+    pub fn end(mut self) -> T {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl<T> Drop for Beside<T> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Waits for something to come true.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..4_500 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited a minute and a half in vain until {what}")
+}
+
+/// The child of a recording that reflects, once it does.
+pub fn reflector_of(parent: u32) -> whylate_model::Pid {
+    let children = format!("/proc/{parent}/task");
+    until("a reflector runs", || {
+        std::fs::read_dir(&children).ok()?.flatten().find_map(|task| {
+            let children = std::fs::read_to_string(task.path().join("children")).ok()?;
+            children.split_whitespace().find_map(|child| {
+                let words = std::fs::read(format!("/proc/{child}/cmdline")).ok()?;
+                let reflects = words
+                    .split(|byte| *byte == 0)
+                    .any(|w| w == b"reflect-stdin" || w == b"reflect");
+                reflects.then(|| whylate_model::Pid(child.parse().unwrap()))
+            })
+        })
+    })
+}

@@ -194,7 +194,7 @@ pub struct BoundsAtPercent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResidenceLog {
-    /// Who says so, and between which points: `whylate forward, ring to ring`.
+    /// Who says so, and between which points: such as "whylate forward, ring to ring".
     pub by: String,
     /// Frames.
     pub n: u64,

@@ -16,7 +16,7 @@ pub mod names;
 
 /// What is printed of a run and stands in no file.
 const TRUST: &str = "How far the run may be trusted, by itself and by the state of its files: only in what is \
-                     printed, as by `whylate report --format json`.";
+                     printed, as by `whylate report RUN --format json`.";
 
 /// The schema of `run.json` as JSON text.
 ///

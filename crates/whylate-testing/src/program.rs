@@ -129,12 +129,15 @@ const PRINT_RUNS: [&str; 11] = [
     "watch",
 ];
 
-/// Words of a command line with `--full` among them, where a run is printed: what tests read is the whole report.
+/// Words of a command line with `--full` among them, where a run is printed:
+/// what tests read is the whole report.
 pub fn in_full<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
     let first = words.first().and_then(|word| word.to_str());
     let is_checkup = first.is_none_or(|word| word.starts_with("--"));
-    if is_checkup || first.is_some_and(|word| PRINT_RUNS.contains(&word)) {
+    // `threads --list` prints no run.
+    let lists = words.iter().any(|word| word == "--list");
+    if is_checkup || (!lists && first.is_some_and(|word| PRINT_RUNS.contains(&word))) {
         words.insert(usize::from(!is_checkup), "--full".into());
     }
     words

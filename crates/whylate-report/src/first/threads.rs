@@ -94,7 +94,7 @@ pub(super) fn screen(run: &Run) -> Screen {
         answer,
         tables: vec![deadlines, responses],
         notes: skipped.into_iter().collect(),
-        more: vec!["whylate report {directory} --trace  draws who had the CPU".to_owned()],
+        more: vec!["whylate report {directory} --timeline  draws who had the CPU".to_owned()],
         ..Screen::default()
     }
 }

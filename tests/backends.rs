@@ -142,7 +142,7 @@ fn what_says_nothing_together_with_a_comparison_is_refused_and_nothing_is_left()
              net_af_xdp0,iface=lo",
             "keeps its interface's queue",
         ),
-        ("127.0.0.1:9 --compare-backends udp --vdev net_null0", "it is for --port dpdk"),
+        ("127.0.0.1:9 --compare-backends udp --vdev net_null0", "it is for --transport dpdk"),
         ("--compare-backends udp --rounds 1000 --duration 10s", "fewer --rounds"),
     ] {
         let directory = home.path().join("run");

@@ -50,7 +50,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     }
     let more = match flow.departures.process.verdict {
         ProcessVerdict::Disturbed | ProcessVerdict::Saturated => {
-            "whylate rtt --cpus CPU --sched fifo:50  keeps the client on time on its own CPU"
+            "whylate rtt --cpus CPU --sched fifo:50  keeps the client on time"
         }
         _ => "whylate compare {directory} OTHER  tells a change from chance",
     };

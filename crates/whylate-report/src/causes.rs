@@ -82,7 +82,7 @@ fn table(run: &Run, most: usize) -> Table {
         let sum = |of: fn(&CauseTotal) -> f64| rest.iter().map(|total| of(total)).sum::<f64>();
         table.row([
             format!("{} others", rest.len()).into(),
-            Value::Count(rest.iter().map(|total| total.gaps).sum()),
+            Value::Count(rest.iter().map(|total| total.gaps).fold(0, u64::saturating_add)),
             Value::Time(sum(|total| total.lost_ns)),
             Value::Share(sum(|total| total.share_of_lost)),
             Value::Share(sum(|total| total.share_of_elapsed)),

@@ -35,7 +35,8 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     let told = |gaps: &&GapSummary| {
         shown.len() <= SEVERAL
             || gaps.closure != Closure::Holds
-            || gaps.dropped + gaps.migrations > 0
+            || gaps.dropped > 0
+            || gaps.migrations > 0
     };
     let mut details: Vec<String> =
         shown.iter().filter(told).map(|gaps| details(run, gaps)).collect();
@@ -95,12 +96,12 @@ fn all_cpus(run: &Run) -> Option<Vec<Cell>> {
         return None;
     }
     let elapsed = |gaps: &GapSummary| gaps.end.since(gaps.start).to_nanos(run.clock.hz).0;
-    let all: u64 = run.gaps.iter().map(elapsed).sum();
+    let all: u64 = run.gaps.iter().map(elapsed).fold(0, u64::saturating_add);
     let lost: f64 = run.gaps.iter().map(|gaps| gaps.lost_share * elapsed(gaps) as f64).sum();
     let mut cells: Vec<Cell> = vec![
         format!("{} CPUs", run.gaps.len()).into(),
         Nanos(all).into(),
-        Value::Count(run.gaps.iter().map(|gaps| gaps.gaps).sum()).into(),
+        Value::Count(run.gaps.iter().map(|gaps| gaps.gaps).fold(0, u64::saturating_add)).into(),
         Value::Share(lost / (all as f64).max(1.0)).into(),
     ];
     cells.resize(9, "".into());
@@ -241,6 +242,7 @@ fn counting(cost: CountingCost, hz: Hertz) -> String {
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::cause::CauseTotal;
     use whylate_model::run::TimeShare;
 
     use super::*;
@@ -274,6 +276,20 @@ mod tests {
             assert!(text.contains(wanted), "no {wanted} in {text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn counts_that_no_sum_holds_end_at_the_largest() {
+        let mut run = crate::timeline::tests::recorded();
+        let most = GapSummary { gaps: u64::MAX, dropped: u64::MAX, ..run.gaps[0].clone() };
+        run.gaps = vec![GapSummary { migrations: u64::MAX, ..most.clone() }, most];
+        let cause = CauseTotal { cpu: None, gaps: u64::MAX, ..run.causes[0].clone() };
+        run.causes = vec![cause; 20];
+        let text = crate::render(&run, Style { width: 300, ..Style::default() });
+        let row = |of: &str| text.lines().find(|line| line.starts_with(of)).unwrap().to_owned();
+        for of in ["2 CPUs", "8 others"] {
+            assert!(row(of).contains("18,446,744,073,709,551,615"), "{text}");
+        }
     }
 
     #[test]

@@ -202,7 +202,7 @@ fn left_out(run: &Run) -> Vec<Block> {
             let all = run.origins.iter().flat_map(|origin| &origin.series);
             all.filter(|share| share.series == gaps.series)
         };
-        let left_out: u64 = shares().map(|share| share.left_out).sum();
+        let left_out: u64 = shares().map(|share| share.left_out).fold(0, u64::saturating_add);
         let Some(lowest) = shares().filter_map(|share| share.threshold).min() else { continue };
         let threshold = gaps.threshold.to_nanos(run.clock.hz);
         if lowest < threshold {

@@ -119,7 +119,8 @@ impl<'a> Recording<'a> {
         let whom = &self.request.whom;
         let what = format!("watching {} ({})", whom.process.name, whom.process.pid);
         let duration = self.request.duration.unwrap_or(Nanos(0));
-        progress.step(&Step::of(&what, duration));
+        // Who waits for it, however short it is to be, can begin to send.
+        progress.say(&format!("{what} from now on"));
         let (mut counter, rate) = (self.bench.counter, self.bench.rate);
         let began = counter.read();
         let (mut threads_due, mut step_due) = (threads::LOOK_EVERY, STEP_EVERY);

@@ -55,8 +55,11 @@ fn headline(run: &Run, of: &Prediction) -> String {
 fn above(of: &Prediction) -> Option<String> {
     let bounded =
         of.tasks.iter().filter_map(|task| Some((predicted(task)?, task.measured.as_ref()?)));
-    let jobs: u64 = bounded.clone().map(|(_, of)| of.jobs.saturating_add(of.never_done)).sum();
-    let over: u64 = bounded.clone().map(|(_, of)| of.over).sum();
+    let jobs: u64 = bounded
+        .clone()
+        .map(|(_, of)| of.jobs.saturating_add(of.never_done))
+        .fold(0, u64::saturating_add);
+    let over: u64 = bounded.clone().map(|(_, of)| of.over).fold(0, u64::saturating_add);
     let beyond = bounded.filter_map(|(bound, of)| of.max?.0.checked_sub(bound.0)).max();
     match (jobs, over, beyond) {
         (0, ..) => None,

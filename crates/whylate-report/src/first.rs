@@ -119,12 +119,11 @@ fn recorded(run: &Run) -> Option<String> {
 
 /// A word as a shell takes it.
 fn for_a_shell(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:,=+@%~".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:,=+@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
-    } else if word.contains('\'') {
-        format!("\"{word}\"")
     } else {
-        format!("'{word}'")
+        // Nothing is expanded between single quotes; one of them stands outside, escaped.
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

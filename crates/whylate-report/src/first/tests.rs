@@ -256,3 +256,17 @@ fn a_name_of_any_length_has_its_place_and_no_more() {
     assert_fits(&screen);
     assert!(!screen.contains('\u{1b}'), "{screen:?}");
 }
+
+#[test]
+fn a_shell_takes_each_word_of_a_command_as_it_is() {
+    for (word, quoted) in [
+        ("run-1/a:b,c=d+e@f%g", "run-1/a:b,c=d+e@f%g"),
+        ("", "''"),
+        ("two words", "'two words'"),
+        ("~root", "'~root'"),
+        ("$(reboot)", "'$(reboot)'"),
+        ("it's $HOME `id` \"x\"", r#"'it'\''s $HOME `id` "x"'"#),
+    ] {
+        assert_eq!(for_a_shell(word), quoted);
+    }
+}

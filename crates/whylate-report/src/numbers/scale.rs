@@ -137,7 +137,7 @@ impl Cell {
                 let both = if low == high { high } else { format!("{low}{between}{high}") };
                 both + digits.unit
             }
-            (Some(from), None) => format!("≥{}{}", digits.number(from), digits.unit),
+            (Some(from), None) => format!("≥{}{}", digits.bound(from), digits.unit),
             _ => DOES_NOT_APPLY.to_owned(),
         }
     }
@@ -192,15 +192,28 @@ impl Digits {
     }
 
     fn write(self, value: &Value) -> String {
-        let mark = match value {
+        let digits = match value {
             Value::Text(text) => return text.clone(),
             Value::Count(n) => return count(*n),
-            Value::AtLeast(_) => "≥",
-            _ => "",
+            Value::AtLeast(of) if of.is_finite() => format!("≥{}", self.bound(*of)),
+            _ => match value.number() {
+                Some(of) => self.number(of),
+                None => return DOES_NOT_APPLY.to_owned(),
+            },
         };
-        value.number().map_or(DOES_NOT_APPLY.to_owned(), |of| {
-            format!("{mark}{}{}", self.number(of), self.unit)
-        })
+        digits + self.unit
+    }
+
+    /// A lower bound: the digits of the largest number below it that has no more of them.
+    fn bound(self, of: f64) -> String {
+        let size = of / self.one;
+        if size <= 0.0 {
+            return self.number(of);
+        }
+        let places = (self.significant - 1 - size.log10().floor() as i32).min(self.places);
+        let step = 10_f64.powi(-places);
+        // A number that has no more digits is not the one below it for being stored as a little less.
+        self.number((size / step + 1e-6).floor() * step * self.one)
     }
 
     /// The digits with their sign.
@@ -326,7 +339,11 @@ mod tests {
             assert_eq!(shown(ns), text, "{ns}");
         }
         assert_eq!(time(4).resolved(10.01).in_table(Some(MICROSECONDS)), "<0.01");
-        assert_eq!(Cell::from(Value::AtLeast(2.55e6)).in_table(Some(MICROSECONDS)), "≥2,550");
+        let bound = |ns: f64| Cell::from(Value::AtLeast(ns)).in_table(Some(MICROSECONDS));
+        assert_eq!(
+            [2.55e6, 2.559e6, 9_996.0, 99.0].map(bound),
+            ["≥2,550", "≥2,550", "≥9.99", "≥0.09"]
+        );
         assert_eq!(Cell::from(Value::Count(31_960_000)).in_table(None), "31,960,000");
         let rate = |of: f64| Cell::from(Value::Rate(of)).in_table(None);
         assert_eq!([rate(813.2), rate(0.3), rate(0.01), rate(0.0)], ["813", "0.3", "<0.1", "0"]);
@@ -364,6 +381,19 @@ mod tests {
         let exact = between(Value::Time(1_760.0), Value::Time(1_760.0), Value::Time(1_760.0));
         assert_eq!(exact.ends().in_table(Some(MICROSECONDS)), "1.76");
         assert_eq!(time(3).ends().said(), "–");
+    }
+
+    proptest! {
+        #[test]
+        fn a_lower_bound_is_never_told_as_more_than_it_is(ns in 10_u64..1 << 60) {
+            let told = |cell: &Cell| cell.in_table(Some(MICROSECONDS)).replace(['≥', ','], "");
+            let open = between(Value::Absent, Value::Time(ns as f64), Value::Absent).ends();
+            for cell in [Cell::from(Value::AtLeast(ns as f64)), open] {
+                let told: f64 = told(&cell).parse().unwrap();
+                let ns = ns as f64 / 1e3;
+                prop_assert!(told <= ns * (1.0 + 1e-6) && told >= ns * 0.5, "{} of {}", told, ns);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 # make run    builds whylate and runs the one-minute check-up of this host
-# make test   installs what the tests use and runs them, one suite at a time on a machine, after mending
-#             what killed ones left
+# make test [BESIDE=lint]
+#             installs what the tests use and runs them, one suite at a time on a machine, after mending
+#             what killed ones left; with BESIDE, makes that while live tests wait
 # make soak [ONLY=..] [BASE=..] [RUNS=..]
 #             live tests that were changed since BASE, or those named so, again and again under planted
 #             noise: its record stands in the commit
@@ -8,7 +9,7 @@
 # make accept [ONLY=..]
 #             takes the live figures, or those named so, in rounds beside a control: acceptance/DATE.md;
 #             those that take long by their whole names alone, aarch64_under_qemu too
-# make lint   format, lints and the checks of the layout
+# make lint   format, lints, whether it compiles for aarch64, and the checks of the layout
 
 CARGO ?= cargo
 
@@ -25,8 +26,7 @@ run:
 	./target/release/whylate
 
 test: deps
-	$(CARGO) xtask test
-	$(CARGO) xtask aarch64 --check
+	$(CARGO) xtask test $(if $(BESIDE),--beside $(MAKE) --no-print-directory $(BESIDE))
 
 soak: deps
 	BASE="$(BASE)" RUNS="$(RUNS)" $(CARGO) xtask soak $(ONLY)
@@ -46,6 +46,7 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p whylate --test live -- -D warnings
 	$(if $(CI),$(CARGO) clippy --locked --workspace --all-targets --features whylate/dpdk -- -D warnings)
+	$(CARGO) xtask aarch64 --check
 	$(CARGO) xtask check
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 

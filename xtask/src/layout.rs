@@ -82,6 +82,11 @@ fn file(path: &str, text: &str) -> Vec<String> {
     if let Some(line) = without_reason(text).filter(|_| !path.starts_with("xtask/")) {
         faults.push(format!("{path}:{line}: unsafe code without its `SAFETY:` right above it"));
     }
+    if let Some(line) = running_documentation(text) {
+        faults.push(format!(
+            "{path}:{line}: code in documentation runs in no test: name its language or write `text`"
+        ));
+    }
     if name == "hot.rs" {
         for word in HOT_BANNED {
             if code().any(|line| line.contains(word)) {
@@ -90,6 +95,25 @@ fn file(path: &str, text: &str) -> Vec<String> {
         }
     }
     faults
+}
+
+/// The first line, counted from 1, at which documentation begins code that rustdoc would run as a test.
+fn running_documentation(text: &str) -> Option<usize> {
+    let mut inside = false;
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(said) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            inside = false;
+            continue;
+        };
+        let Some(language) = said.trim_start().strip_prefix("```") else { continue };
+        let runs = ["", "rust", "should_panic", "no_run", "compile_fail"];
+        if !inside && runs.contains(&language.split(',').next().unwrap_or_default().trim()) {
+            return Some(at + 1);
+        }
+        inside = !inside;
+    }
+    None
 }
 
 /// The first line of unsafe code, counted from 1, above which no reason stands.
@@ -124,6 +148,17 @@ mod tests {
         );
         let reasoned = "//! x\n// SAFETY: it holds.\nunsafe { a() }\n";
         assert!(file("crates/whylate-sys/src/a.rs", reasoned).is_empty());
+    }
+
+    #[test]
+    fn documentation_holds_no_code_that_would_run_as_a_test() {
+        let faults = |docs: &str| file("crates/whylate-gap/src/ring.rs", &format!("//! x\n{docs}"));
+        for runs in ["```", "```rust", "```compile_fail,E0277"] {
+            let found = faults(&format!("/// A:\n/// {runs}\n/// a();\n/// ```\nfn a() {{}}\n"));
+            assert!(found.len() == 1 && found[0].contains("ring.rs:3: code"), "{found:?}");
+        }
+        assert!(faults("/// ```text\n/// a\n/// ```\nfn a() {}\n/// ```sql\n/// b\n/// ```\n").is_empty());
+        assert!(faults("let fence = \"```\";\n").is_empty());
     }
 
     #[test]

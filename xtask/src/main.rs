@@ -3,12 +3,14 @@
 //! `cargo xtask check` keeps what the compiler cannot: the order of the layers, where unsafe may
 //! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
 //! test` runs all tests, one suite at a time on a machine, and names those that pass only at the
-//! second try; before, it mends what killed tests left, as `cargo xtask mend` does. `cargo xtask
+//! second try; before, it mends what killed tests left, as `cargo xtask mend` does, and with `--beside
+//! COMMAND..` it runs that with the least weight while the live tests run. `cargo xtask
 //! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
 //! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
 //! the assembly of a hot function. `cargo xtask keep selftest` records the self-test anew that tests read.
 
 mod aarch64;
+mod all_tests;
 mod asm;
 mod documents;
 mod keep;
@@ -33,7 +35,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["check"] => check(),
-        ["test"] => twice::run(&root()),
+        ["test"] => all_tests::run(&root(), &[]),
+        ["test", "--beside", command @ ..] => all_tests::run(&root(), command),
         ["mend"] => mend::run(&root()),
         ["soak", names @ ..] => soak::run(&root(), names),
         // What soak starts itself.
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
         ["keep", "selftest"] => keep::selftest(&root()),
         ["asm", name] => asm::print(&root(), name),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test | mend | soak [NAME..] | aarch64 [--check] | asm NAME | keep \
+            "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [NAME..] | aarch64 [--check] | asm NAME | keep \
              selftest"
         )),
     };

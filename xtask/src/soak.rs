@@ -21,6 +21,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) use self::noise::make as make_noise;
 
 use self::noise::Noise;
+use crate::all_tests;
 use crate::twice::{self, Failure};
 
 const RUNS: usize = 20;
@@ -42,7 +43,7 @@ struct Course {
 }
 
 pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
-    let held = twice::begin(root, &[twice::LIVE])?;
+    let held = all_tests::begin(root, all_tests::LIVE)?;
     let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let most: usize = of("RUNS").map_or(Ok(RUNS), |n| n.parse().context("RUNS is no number"))?;
     let all = all_tests(root)?;
@@ -84,7 +85,7 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
 
 /// Names of the live tests that run.
 fn all_tests(root: &Path) -> Result<Vec<String>> {
-    let mut list = twice::of_suite(root, twice::LIVE);
+    let mut list = twice::of_suite(root, all_tests::LIVE);
     let output = list.args(["--", "--list"]).output().with_context(|| format!("{list:?}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
@@ -102,7 +103,7 @@ fn course(
     let noise = if planted { Some(Noise::begin()?) } else { None };
     for run in 1..=times {
         println!("\nsoak: {}, run {run} of {times}", course.what);
-        let mut command = twice::of_suite(root, twice::LIVE);
+        let mut command = twice::of_suite(root, all_tests::LIVE);
         command.args(["--", "--test-threads", "1"]).args(words);
         let runs = |pid| {
             if let Some(noise) = &noise {

@@ -1,12 +1,9 @@
-//! Runs all tests; what failed once runs again by itself, and what passes then is told to be flaky.
+//! Runs tests; what failed once runs again by itself.
 //!
 //! Tests of the whole tool run on whatever machine there is. One of some thousand that fails by the mood of
-//! the machine shall not hide what the others say; nor shall it pass in silence: its name and its first
-//! failure are the last thing that is printed. More than [`MOST`] failures are no moods and get no second
-//! try, and neither does a test that took its whole program along.
-//!
-//! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
-//! earlier one left that was killed.
+//! the machine shall not hide what the others say; nor shall it pass in silence: who runs it is told its name
+//! and its first failure. More than [`MOST`] failures are no moods and get no second try, and neither does a
+//! test that took its whole program along.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{mend, room, suite};
+use crate::suite;
 
 /// So many failures at most have a second try.
 const MOST: usize = 3;
@@ -52,57 +49,15 @@ enum Reading {
     Names(Vec<Failure>),
 }
 
-/// All tests but the live ones, and the live ones.
-const OTHERS: &[&str] = &["--no-fail-fast"];
-pub(crate) const LIVE: &[&str] = &["--test", "live"];
-
-pub(crate) fn run(root: &Path) -> Result<()> {
-    let _held = begin(root, &[OTHERS, LIVE])?;
-    let ended = both(root);
-    // It stays where a test left something in it.
-    let _ = std::fs::remove_dir(suite::folder());
-    ended
-}
-
-/// Waits until no other suite runs, compiles what `all` select, and mends what an earlier one left.
-pub(crate) fn begin(root: &Path, all: &[&[&str]]) -> Result<suite::Held> {
-    if suite::is_held() {
-        bail!("a suite is no part of another: {} is set", suite::HOLDER);
-    }
-    let held = suite::hold();
-    // What killed tests left takes room, too; the program that takes it back must be there first.
-    room::check(&root.join("target"), room::TARGET)?;
-    for options in all {
-        let mut build = cargo_test(root, options);
-        if !build.arg("--no-run").status().with_context(|| format!("{build:?}"))?.success() {
-            bail!("the tests do not compile");
-        }
-    }
-    for line in mend::mend(root) {
-        println!("{line}");
-    }
-    let folder = suite::folder();
-    suite::make_folder(&folder).with_context(|| folder.display().to_string())?;
-    room::check(&folder, room::TEMPORARY)?;
-    Ok(held)
-}
-
-fn both(root: &Path) -> Result<()> {
-    let mut flaky = at_most_twice(root, OTHERS, &[])?;
-    flaky.extend(at_most_twice(root, LIVE, &["--test-threads", "1"])?);
-    for failure in &flaky {
-        println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
-        for line in &failure.said {
-            println!("    {line}");
-        }
-    }
-    println!("all tests passed, {} of them at the second try", flaky.len());
-    Ok(())
-}
-
-/// Runs what `options` select; the tests among them that passed at the second try alone.
-fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec<Failure>> {
-    let (passed, first) = test(root, options, settings)?;
+/// Runs what `options` select; the tests among them that passed at the second try alone. As the first program
+/// of tests begins, `begun` is called.
+pub(crate) fn at_most_twice(
+    root: &Path,
+    options: &[&str],
+    settings: &[&str],
+    begun: impl FnOnce(),
+) -> Result<Vec<Failure>> {
+    let (passed, first) = test(root, options, settings, begun)?;
     if passed {
         return Ok(Vec::new());
     }
@@ -112,7 +67,7 @@ fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec
     let names: Vec<&str> = first.failures.iter().map(|failure| failure.name.as_str()).collect();
     println!("\nonce more, by themselves: {}", names.join(", "));
     let alone = [&["--exact", "--test-threads", "1"], names.as_slice()].concat();
-    let (passed, again) = test(root, options, &alone)?;
+    let (passed, again) = test(root, options, &alone, || {})?;
     if !passed || again.failed > 0 {
         bail!("tests failed twice");
     }
@@ -123,10 +78,15 @@ fn at_most_twice(root: &Path, options: &[&str], settings: &[&str]) -> Result<Vec
 }
 
 /// Runs tests and prints what they print; whether all passed.
-fn test(root: &Path, options: &[&str], settings: &[&str]) -> Result<(bool, Transcript)> {
+fn test(
+    root: &Path,
+    options: &[&str],
+    settings: &[&str],
+    begun: impl FnOnce(),
+) -> Result<(bool, Transcript)> {
     let mut command = of_suite(root, options);
     command.arg("--").args(settings);
-    read(command, |_| {})
+    read(command, |_| begun())
 }
 
 /// The command by which a suite runs what these select.
@@ -136,12 +96,12 @@ pub(crate) fn of_suite(root: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that runs tests and prints what they print; whether all passed. Who wants to know the
-/// process that runs is told.
-pub(crate) fn read(mut command: Command, runs: impl FnOnce(u32)) -> Result<(bool, Transcript)> {
+/// Runs a command that runs tests and prints what they print; whether all passed. As the first program of
+/// tests begins, `begun` is told the process of the command.
+pub(crate) fn read(mut command: Command, begun: impl FnOnce(u32)) -> Result<(bool, Transcript)> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
-    runs(child.id());
+    let mut begun = Some(begun);
     let printed = child.stdout.take().context("no pipe to the tests")?;
     let lines = lines_of(printed);
     let mut transcript = Transcript::default();
@@ -150,6 +110,11 @@ pub(crate) fn read(mut command: Command, runs: impl FnOnce(u32)) -> Result<(bool
             Ok(line) => {
                 println!("{line}");
                 transcript.line(&line);
+                if transcript.begun > 0
+                    && let Some(begun) = begun.take()
+                {
+                    begun(child.id());
+                }
             }
             Err(RecvTimeoutError::Disconnected) => break,
             // Somebody that a test left behind may hold the pipe for ever.
@@ -160,7 +125,8 @@ pub(crate) fn read(mut command: Command, runs: impl FnOnce(u32)) -> Result<(bool
     Ok((child.wait()?.success(), transcript))
 }
 
-fn cargo_test(root: &Path, options: &[&str]) -> Command {
+/// `cargo test` of what these select.
+pub(crate) fn cargo_test(root: &Path, options: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);

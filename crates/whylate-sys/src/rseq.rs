@@ -67,12 +67,7 @@ impl fmt::Display for RseqRefusal {
     }
 }
 
-/// The calling thread's area. It is of no use to another thread and cannot be sent to one:
-///
-/// ```compile_fail,E0277
-/// let area = whylate_sys::rseq::RseqArea::of_thread().unwrap();
-/// std::thread::spawn(move || area.is_set());
-/// ```
+/// The calling thread's area. It is of no use to another thread and cannot be sent to one.
 ///
 /// One value per thread: dropping it clears the word.
 #[derive(Debug)]
@@ -251,6 +246,20 @@ mod tests {
     fn spin(duration: Duration) {
         let end = nanosleep::clock_ns(nanosleep::Clock::Monotonic) + duration.as_nanos() as u64;
         while nanosleep::clock_ns(nanosleep::Clock::Monotonic) < end {}
+    }
+
+    /// What it is asked of has this trait twice where it can be sent, and then no call says which is meant.
+    trait CannotBeSent<Way> {
+        fn holds() {}
+    }
+    struct WhereItCan;
+    impl<T> CannotBeSent<()> for T {}
+    impl<T: Send> CannotBeSent<WhereItCan> for T {}
+
+    #[test]
+    fn an_area_cannot_be_sent_to_another_thread() {
+        // It compiles: that is the test.
+        <RseqArea as CannotBeSent<_>>::holds();
     }
 
     #[test]

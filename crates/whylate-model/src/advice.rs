@@ -53,7 +53,7 @@ impl fmt::Display for Warning {
                 write!(f, "sources of the counter's frequency differ by {ppm:.3} ppm")
             }
             Self::HostChanged { what } => {
-                write!(f, "the host changed during the run: {}", Printable(what))
+                write!(f, "this machine changed during the run: {}", Printable(what))
             }
             Self::NoHousekeepingCpu => {
                 f.write_str("no CPU was left for whylate's own work: it ran on a measured one")
@@ -118,7 +118,7 @@ impl fmt::Display for Warning {
                 f,
                 "{early} of {of} wake-ups were stamped before their instant, by {earliest} at most"
             ),
-            Self::Guard { what } => write!(f, "a host setting: {}", Printable(what)),
+            Self::Guard { what } => write!(f, "a setting of this machine: {}", Printable(what)),
             Self::LoadEnded { load, how } => {
                 write!(f, "the load `{}` ended early: {}", Printable(load), Printable(how))
             }
@@ -131,7 +131,7 @@ impl fmt::Display for Warning {
             Self::DeparturesDisturbed { flow, how } => {
                 write!(
                     f,
-                    "{}: requests did not leave as intended: {}",
+                    "{}: requests were sent late: {}",
                     Printable(flow),
                     Printable(how)
                 )

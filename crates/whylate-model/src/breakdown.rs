@@ -72,7 +72,7 @@ pub struct Point {
 
 /// What lies between two points, of which no other between them is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RequestPart"))]
 pub struct Part {
     /// Where it begins.
     pub from: Point,
@@ -342,7 +342,7 @@ pub struct Passed {
 
 /// Something that the kernel did beside a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KernelEventBeside"))]
 pub struct Beside {
     /// At which end, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -368,7 +368,7 @@ pub struct WatchedProcess {
 
 /// A process that was watched, and where its requests spent their time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ProcessWatched"))]
 pub struct Watched {
     /// Which.
     pub process: WatchedProcess,
@@ -394,7 +394,7 @@ pub struct LookingCost {
 
 /// A way of looking of which it is not told what it costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "UnmeasuredWatching"))]
 pub struct Untold {
     /// Which: see [`LookedAt::by`].
     pub by: String,
@@ -419,7 +419,7 @@ pub struct LookedAt {
 
 /// How much longer requests took.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AddedResponse"))]
 pub struct More {
     /// At the median: estimate, lower and upper end.
     pub median_ns: [f64; 3],

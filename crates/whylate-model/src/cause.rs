@@ -141,7 +141,7 @@ impl PriorityClass {
 
 /// One stretch of a gap. The parts of a gap are ordered, adjacent, and sum to the gap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "GapPart"))]
 pub struct Part {
     /// Where the stretch begins.
     #[serde(rename = "start_ticks")]

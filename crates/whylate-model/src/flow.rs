@@ -514,7 +514,7 @@ impl Packets {
 
 /// One part of a pattern of arrivals: a step of a sweep, a place in a train.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PatternPart"))]
 pub struct Part {
     /// Which part.
     pub label: String,

@@ -180,7 +180,7 @@ pub enum Class {
 
 /// Events over 100 us.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SeriesTail"))]
 pub struct Tail {
     /// How many.
     pub count: u64,

@@ -79,7 +79,7 @@ pub enum Between {
 
 /// How a runner loses the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SwitchWay"))]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// Its quantum expires: it never gives the CPU up. Includes a timer interrupt.
@@ -404,7 +404,7 @@ pub struct Beyond {
 
 /// A difference of two means.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MeanDifference"))]
 pub struct More {
     /// The difference, ns.
     pub mean_ns: f64,

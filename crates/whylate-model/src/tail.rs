@@ -13,7 +13,7 @@ use crate::units::Nanos;
 /// of everything. So each share stands beside two others, of the ordinary requests and of windows as
 /// long as the slow requests' that lie elsewhere in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SlowRequests"))]
 pub struct Tail {
     /// The percentile from which on a request counts as slow.
     pub percent: f64,
@@ -85,7 +85,7 @@ pub enum End {
 
 /// How one end was looked at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EndWatched"))]
 pub struct Watched {
     /// Which.
     pub end: End,

@@ -76,7 +76,7 @@ pub struct Trust {
 
 /// Trust as it is printed beside a run, with its level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PrintedTrust"))]
 pub struct Told {
     /// That of the worst reason; good where there is none.
     pub level: Level,

@@ -80,7 +80,7 @@ pub struct FarStamps {
 /// One kind of stamp of requests that lies not on their way from sender to reader, and so divides no part:
 /// how long after the client's reading before the call that sent a request it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StampBeside"))]
 pub struct Aside {
     /// `tx ack`: this host's kernel had the other end's acknowledgement of the request's last byte.
     /// `tx completion`: its driver had the card's word that the request is out.

@@ -7,7 +7,7 @@ use crate::units::{CpuId, Nanos};
 
 /// What one cause took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CauseTotal"))]
 pub(crate) struct Stored {
     /// The cause.
     cause: Cause,

@@ -447,7 +447,7 @@ fn remarks(taken: &Taken) -> Vec<String> {
 
 /// How requests got their replies, by the trace.
 fn of_requests(of: &Pairs) -> String {
-    let neither: u64 = of.unpaired.iter().map(|of| of.count).sum();
+    let neither: u64 = of.unpaired.iter().map(|of| of.count).fold(0, u64::saturating_add);
     let mut said = format!(
         "by the trace, of {} requests the replies of {} were followed by their socket, of {} met by order, \
          of {} neither{}",
@@ -471,7 +471,7 @@ fn of_requests(of: &Pairs) -> String {
 
 /// What became of the messages that the trace showed.
 fn of_messages(of: &Pairs) -> String {
-    let lost: u64 = of.lost.iter().map(|of| of.count).sum();
+    let lost: u64 = of.lost.iter().map(|of| of.count).fold(0, u64::saturating_add);
     format!(
         "of {} messages {} were followed to their reader, {} left, {} were mere acknowledgements, {} were \
          lost{}; {} reads took several pieces of a stream, {} pieces took several reads, {} reads were not \

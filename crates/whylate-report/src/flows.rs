@@ -364,7 +364,7 @@ fn of_recordings(flow: &Flow) -> Vec<String> {
             "of {} recordings the other ends answered {}, and held a request for {least} at least and \
              {most} at most",
             ends.len(),
-            count(ends.iter().map(|of| of.answered).sum())
+            count(ends.iter().map(|of| of.answered).fold(0, u64::saturating_add))
         )
     });
     all.into_iter().chain(flow.recordings.iter().map(of_recording)).collect()

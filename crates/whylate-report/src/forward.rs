@@ -72,14 +72,17 @@ pub(crate) fn blocks(of: &Forward) -> Vec<Block> {
 
 /// The answer in a sentence.
 pub(crate) fn answer(of: &Forward) -> String {
-    let received: u64 = of.directions.iter().map(|direction| direction.received).sum();
-    let forwarded: u64 = of.directions.iter().map(|direction| direction.forwarded).sum();
+    let both = |count: fn(&ForwardDirection) -> u64| {
+        of.directions.iter().map(count).fold(0, u64::saturating_add)
+    };
+    let received = both(|direction| direction.received);
+    let forwarded = both(|direction| direction.forwarded);
     let (one, several) = carried(of);
     if received == 0 {
         return format!("No {one} came.");
     }
-    let waiting: u64 = of.directions.iter().map(|direction| direction.waiting).sum();
-    let lost = received.saturating_sub(forwarded + waiting);
+    let waiting = both(|direction| direction.waiting);
+    let lost = received.saturating_sub(forwarded.saturating_add(waiting));
     let lost = if lost == 0 { "none".to_owned() } else { count(lost) };
     let median = of.directions.iter().filter_map(|direction| {
         let percentiles = &direction.residence.as_ref()?.percentiles;

@@ -137,12 +137,12 @@ impl Sums {
         reading.dependence.add(&values);
         if floor.is_some() {
             let (of, origins) = self.left_out.entry(interval.tag.clone()).or_default();
-            of.gaps += left_out;
-            of.ns += left_out_ns;
+            of.gaps = of.gaps.saturating_add(left_out);
+            of.ns = of.ns.saturating_add(left_out_ns);
             origins.insert(origin);
         }
-        reading.left_out += left_out;
-        reading.left_out_ns += left_out_ns;
+        reading.left_out = reading.left_out.saturating_add(left_out);
+        reading.left_out_ns = reading.left_out_ns.saturating_add(left_out_ns);
         Some(values)
     }
 
@@ -231,7 +231,7 @@ impl Read {
         if self.left_out == 0 {
             return;
         }
-        share.left_out += self.left_out;
+        share.left_out = share.left_out.saturating_add(self.left_out);
         let period = share.period_ns.unwrap_or(0.0);
         let left_out = LeftOut { gaps: self.left_out, ns: self.left_out_ns };
         let lost_ns = above::lost_ns(left_out, period);
@@ -483,7 +483,7 @@ fn says_something((low, high): &(f64, f64)) -> bool {
 
 fn threshold_rule(threshold: Nanos, shares: &[&Share]) -> String {
     let lowest = shares.iter().filter_map(|share| share.threshold).min().unwrap_or(threshold);
-    let left_out: u64 = shares.iter().map(|share| share.left_out).sum();
+    let left_out: u64 = shares.iter().map(|share| share.left_out).fold(0, u64::saturating_add);
     if lowest == threshold {
         return threshold.to_string();
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Where it lies.
-const KEPT: &str = "tests/runs/selftest";
+const KEPT: &str = "tests/runs/selftest-2";
 /// Bytes of all of its files: git keeps every one that there ever was.
 const MOST: u64 = 300_000;
 /// Of the interruptions of each kind one of so many: some twenty. Where the host itself had much to do in it, a

@@ -1,11 +1,8 @@
-//! Stretches of a recorded self-test, some interruptions of each kind: gaps and events attributed again, and
-//! judged by what was injected, all of it from the directory alone. A change of the attribution that moves one
-//! gap is seen here. What is expected is in `recorded.txt`, and causes are those that the recording stored.
+//! A recorded self-test, some interruptions of each kind: gaps and events attributed again, and judged by what
+//! was injected, all of it from the directory alone. A change of the attribution that moves one gap is seen
+//! here. What is expected is in `recorded.txt`, and causes are those that the recording stored.
 //!
-//! `cargo xtask keep selftest` records one anew, as a whole. The one that is there was cut from a longer one: it is
-//! of `whylate gaps --selftest` on a busy machine, five stretches, one of each kind, with all gaps,
-//! injections and events of the measured CPU in them, and what other CPUs sent to it. Other tables and sums of
-//! the run are left out, for they tell of the whole of it.
+//! `cargo xtask keep selftest` records it anew, as a whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,7 +38,7 @@ struct Again {
 
 impl Again {
     fn recorded() -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/selftest");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/selftest-2");
         let directory = RunDir::open(path).unwrap();
         let run = directory.read_run().unwrap();
         let gaps: Vec<StoredGap> =

@@ -63,7 +63,9 @@ pub(crate) fn selftest(root: &Path) -> Result<()> {
 /// In the place of the one that is kept, with what tests expect of it.
 fn put(root: &Path, run: &Path) -> Result<()> {
     let kept = root.join(KEPT);
-    std::fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
+    if kept.exists() {
+        std::fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
+    }
     std::fs::create_dir_all(&kept)?;
     for file in files(run)? {
         let name = file.file_name().context("a file has a name")?;
@@ -71,6 +73,7 @@ fn put(root: &Path, run: &Path) -> Result<()> {
     }
     for words in [
         ["-p", "whylate-record", "--lib", "scoring::recorded"],
+        ["-p", "whylate-report", "--lib", "kept::"],
         ["-p", "whylate", "--test=pure", "kept::"],
     ] {
         let mut command = Command::new(env!("CARGO"));

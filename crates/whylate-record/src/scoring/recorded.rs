@@ -172,6 +172,7 @@ fn is_as_expected(head: &str, told: &str) {
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(head)).collect();
         return assert_eq!(lines, [told]);
     }
+    assert!(text.lines().any(|line| line.starts_with(head)), "{head} has no line in recorded.txt");
     let written: Vec<&str> =
         text.lines().map(|line| if line.starts_with(head) { told } else { line }).collect();
     std::fs::write(&path, written.join("\n") + "\n").unwrap();

@@ -22,7 +22,8 @@ const PAGE: &str = "report.html";
 const NAMED: &str = "echo example > /proc/sys/kernel/hostname && mount --bind \"$1\" /proc/cmdline && shift && exec \"$@\"";
 
 pub(crate) fn selftest(root: &Path) -> Result<()> {
-    let program = built(root)?;
+    // By its name: the run holds the words of its command, and no path of the machine.
+    let path = format!("{}:{}", built(root)?.display(), std::env::var("PATH").unwrap_or_default());
     let folder = root.join("target/keep");
     let quiet = folder.join("cmdline");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -31,7 +32,8 @@ pub(crate) fn selftest(root: &Path) -> Result<()> {
         let run = folder.join("selftest");
         let _ = std::fs::remove_dir_all(&run);
         let mut command = Command::new("unshare");
-        command.args(["--uts", "--mount", "sh", "-c", NAMED, "sh"]).arg(&quiet).arg(&program);
+        command.args(["--uts", "--mount", "sh", "-c", NAMED, "sh"]).arg(&quiet).arg("whylate");
+        command.env("PATH", &path);
         command.args(["gaps", "--selftest", "--selftest-part", &part.to_string(), "--cpus"]);
         command.args([
             &last_cpu()?,
@@ -87,14 +89,14 @@ fn put(root: &Path, run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program, as it is tested.
+/// The folder of the program, as it is tested.
 fn built(root: &Path) -> Result<PathBuf> {
     let words = ["build", "--locked", "-p", "whylate", "--bin", "whylate"];
     let status = Command::new(env!("CARGO")).args(words).current_dir(root).status();
     if !status.context("cargo")?.success() {
         bail!("it does not compile");
     }
-    Ok(root.join("target/debug/whylate"))
+    Ok(root.join("target/debug"))
 }
 
 /// The last CPU that this process may use.

@@ -129,12 +129,7 @@ impl fmt::Display for Warning {
                 share * 100.0
             ),
             Self::DeparturesDisturbed { flow, how } => {
-                write!(
-                    f,
-                    "{}: requests were sent late: {}",
-                    Printable(flow),
-                    Printable(how)
-                )
+                write!(f, "{}: requests were sent late: {}", Printable(flow), Printable(how))
             }
             Self::MessagesRefused { flow, refused, reason } => write!(
                 f,

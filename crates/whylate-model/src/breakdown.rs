@@ -342,7 +342,11 @@ pub struct Passed {
 
 /// Something that the kernel did beside a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KernelEventBeside"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "KernelEventBeside")
+)]
 pub struct Beside {
     /// At which end, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -394,7 +398,11 @@ pub struct LookingCost {
 
 /// A way of looking of which it is not told what it costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "UnmeasuredWatching"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "UnmeasuredWatching")
+)]
 pub struct Untold {
     /// Which: see [`LookedAt::by`].
     pub by: String,

@@ -84,7 +84,8 @@ fn row(run: &Run, gaps: &GapSummary) -> [Value; 9] {
         interval(ends),
         gaps.threshold.to_nanos(run.clock.hz).into(),
         format!("{period_ns:.2}ns").into(),
-        Value::Share(gaps.noise_below_threshold),
+        // The estimate may come out below nothing, noise cannot.
+        Value::Share(gaps.noise_below_threshold.max(0.0)),
         gaps.closure.to_string().into(),
     ]
 }

@@ -31,21 +31,23 @@ pub(crate) const FIGURE: Figure = Figure {
 fn round(round: Round) -> Result<Vec<Reading>, String> {
     let cpu = needs::last_cpu();
     let (before, ours, after) = (theirs(cpu), ours(cpu, round.number), theirs(cpu));
-    let beside = |at: usize| Reading::Beside { peer: before[at], ours: ours[at], again: after[at] };
+    let beside = |at: usize| match ours[at] {
+        Some(ours) => Reading::Beside { peer: before[at], ours, again: after[at] },
+        None => Reading::Absent("the wake-ups do not support the percentile".to_owned()),
+    };
     Ok(vec![beside(0), beside(1)])
 }
 
-/// Median and 99th percentile.
-type Quantiles = [f64; 2];
-
-fn theirs(cpu: CpuId) -> Quantiles {
+/// Median and 99th percentile, of all samples however they hang together.
+fn theirs(cpu: CpuId) -> [f64; 2] {
     let mut late = cyclictest::samples(cpu, PERIOD_US, WAKES);
     assert!(late.len() as u64 >= WAKES * 9 / 10, "cyclictest gave {} samples", late.len());
     late.sort_unstable();
     [50, 99].map(|percent| late[late.len() * percent / 100] as f64)
 }
 
-fn ours(cpu: CpuId, seed: usize) -> Quantiles {
+/// The same, as far as wake-ups that hang together support them.
+fn ours(cpu: CpuId, seed: usize) -> [Option<f64>; 2] {
     let length_ms = WAKES * PERIOD_US / 1_000;
     let words = format!(
         "wake --cpus {cpu} --period {PERIOD_US}us --duration {length_ms}ms --no-trace --seed {seed}"
@@ -54,6 +56,6 @@ fn ours(cpu: CpuId, seed: usize) -> Quantiles {
     let series = recorded.run.series.iter().find(|series| series.name == "wake-HR").unwrap();
     [50.0, 99.0].map(|wanted| {
         let found = series.quantiles.iter().find(|of| (of.percent - wanted).abs() < 1e-9);
-        found.and_then(|quantile| quantile.value).expect("so many have both").0 as f64
+        found.and_then(|quantile| quantile.value).map(|value| value.0 as f64)
     })
 }

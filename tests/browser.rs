@@ -29,6 +29,15 @@ fn page() -> Option<Opened> {
     Some(Opened { browser: Browser::start(&chromium), page, _home: home })
 }
 
+/// The page of a kept run, not yet opened.
+fn page_of(kind: &str) -> Option<Opened> {
+    let chromium = needs::program("chromium")?;
+    let home = tempfile::tempdir().unwrap();
+    let page = home.path().join("report.html");
+    written(&program::file("runs").join(kind), &page);
+    Some(Opened { browser: Browser::start(&chromium), page, _home: home })
+}
+
 fn written(directory: &Path, page: &Path) {
     let directory = RunDir::open(directory).unwrap();
     html::write_to(&directory, &directory.read_run().unwrap(), page).unwrap();
@@ -301,4 +310,111 @@ fn the_page_of_a_set_shows_its_trace_and_is_silent() {
     let heard = browser.heard();
     assert!(heard.complaints.is_empty(), "{:?}", heard.complaints);
     assert!(heard.requests.iter().all(|asked| *asked == url || asked == "data:,"));
+}
+
+/// What reaches beyond the page, outside of boxes that scroll, and words beyond a picture that hides them.
+const CUT_OFF: &str = "(() => {
+  const wide = document.documentElement.clientWidth + 1;
+  const of = (all) => [...document.querySelectorAll(all)];
+  const box = (e) => e.getBoundingClientRect();
+  const isBeyond = (e) => box(e).width > 0 && (box(e).right > wide || box(e).left < -1);
+  const beyond = of('body *').filter((e) => !e.closest('.scroll, .uplot, svg, script') && isBeyond(e));
+  const words = of('svg.figure text').filter((e) => {
+    const [own, all] = [box(e), box(e.closest('svg'))];
+    const hidden = getComputedStyle(e.closest('svg')).overflow !== 'visible';
+    return own.width > 0 && (isBeyond(e) || hidden && (own.left < all.left - 1
+      || own.right > all.right + 1 || own.top < all.top - 1 || own.bottom > all.bottom + 1));
+  });
+  return [...beyond, ...words].map((e) => e.tagName + ' ' + e.textContent.slice(0, 40));
+})()";
+
+#[test]
+fn no_page_of_a_kept_run_scrolls_sideways_or_has_anything_cut_off() {
+    let Some(chromium) = needs::program("chromium") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let page = home.path().join("report.html");
+    let mut browser = Browser::start(&chromium);
+    for run in std::fs::read_dir(program::file("runs")).unwrap() {
+        let run = run.unwrap().path();
+        written(&run, &page);
+        for (scripts, widths) in [(true, [400].as_slice()), (false, &[400, 1000, 1600])] {
+            browser.scripts(scripts);
+            browser.resize(widths[0], 900);
+            browser.open(&page);
+            for width in widths {
+                browser.resize(*width, 900);
+                let wide = browser.number("document.documentElement.scrollWidth");
+                assert!(wide <= f64::from(*width), "{}: {wide} of {width}", run.display());
+                let cut_off = browser.value(CUT_OFF);
+                assert_eq!(cut_off, serde_json::json!([]), "{}, {width} pixels", run.display());
+            }
+        }
+    }
+}
+
+fn press(browser: &mut Browser, key: &str, code: u8, text: &str) {
+    for kind in ["keyDown", "keyUp"] {
+        let parameters = serde_json::json!({"type": kind, "key": key, "code": key, "text": text,
+            "windowsVirtualKeyCode": code});
+        browser.ask("Input.dispatchKeyEvent", &parameters);
+    }
+}
+
+#[test]
+fn the_keyboard_reaches_every_control_in_its_order_and_where_it_is_can_be_seen() {
+    let Some(Opened { mut browser, page, _home }) = page_of("checkup") else { return };
+    browser.resize(400, 900);
+    browser.open(&page);
+    browser.drawn();
+    // What is wider than its box scrolls, and scrolls by the keyboard.
+    browser.value(
+        "window.controls = [...document.querySelectorAll('button, summary, a[href], .scroll')]
+           .filter((e) => e.checkVisibility({ contentVisibilityAuto: true })
+             && (!e.matches('.scroll') || e.scrollWidth > e.clientWidth)), 0",
+    );
+    let all = browser.number("controls.length");
+    let wide = browser.number("controls.filter((e) => e.matches('.scroll')).length");
+    assert!(all > 30.0 && wide > 3.0, "{all} controls, {wide} of them tables that scroll");
+    let mut at = 0.0;
+    while at < all {
+        press(&mut browser, "Tab", 9, "");
+        let focused = "controls.indexOf(document.activeElement)";
+        let found = browser.number(focused);
+        let named = browser.value("document.activeElement.outerHTML.slice(0, 80)");
+        assert!((found - at).abs() < 0.5, "{found} in place of {at} of {all}: {named}");
+        let edge = browser.number(
+            "(() => { const s = getComputedStyle(document.activeElement);
+               return s.outlineStyle === 'none' ? 0 : parseFloat(s.outlineWidth); })()",
+        );
+        assert!(edge > 1.5, "the focus on {named} cannot be seen");
+        at += 1.0;
+    }
+    browser.value("document.querySelector('summary').focus(), 0");
+    press(&mut browser, "Enter", 13, "\r");
+    assert_eq!(browser.value("document.querySelector('details').open"), true);
+}
+
+#[test]
+fn paper_gets_all_of_the_page_in_dark_ink() {
+    // It has the widest tables.
+    let Some(Opened { mut browser, page, _home }) = page_of("checkup") else { return };
+    // The width of A4 between its margins, and a reader whose screen is dark.
+    browser.resize(718, 1000);
+    browser.open(&page);
+    browser.drawn();
+    let dark = serde_json::json!({"name": "prefers-color-scheme", "value": "dark"});
+    let paper = serde_json::json!({"media": "print", "features": [dark]});
+    browser.ask("Emulation.setEmulatedMedia", &paper);
+    let ground = browser.value("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(ground, "rgb(255, 255, 255)");
+    assert_figures_are_visible(&mut browser, "figure svg.figure", 5.0);
+    let mut number_of = |what: &str, shown: &str| {
+        let all = format!("[...document.querySelectorAll('{what}')]");
+        browser.number(&format!("{all}.filter((e) => {shown}).length"))
+    };
+    let (folded, open) = ("details svg.figure", "e.checkVisibility()");
+    assert!(number_of(folded, open) > 4.5 && number_of(folded, "!e.checkVisibility()") < 0.5);
+    assert!(number_of("button", open) < 0.5, "buttons on paper");
+    let beyond = "e.getBoundingClientRect().right > document.documentElement.clientWidth + 1";
+    assert!(number_of("table", beyond) < 0.5, "tables that the paper cuts off");
 }

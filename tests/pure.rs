@@ -19,6 +19,7 @@ mod holds;
 mod hot_path;
 mod identity;
 mod kept;
+mod manual;
 mod merge;
 mod merge_spread;
 mod output;

@@ -8,6 +8,7 @@
 //! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
 //! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
 //! the assembly of a hot function. `cargo xtask keep selftest` records the self-test anew that tests read.
+//! `cargo xtask lines [CRATE..]` counts lines of code.
 
 mod aarch64;
 mod all_tests;
@@ -16,9 +17,11 @@ mod documents;
 mod keep;
 mod layers;
 mod layout;
+mod lines;
 mod mend;
 mod packages;
 mod phrases;
+mod product;
 mod promises;
 mod room;
 mod soak;
@@ -44,9 +47,10 @@ fn main() -> ExitCode {
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["keep", "selftest"] => keep::selftest(&root()),
         ["asm", name] => asm::print(&root(), name),
+        ["lines", names @ ..] => lines::print(&root(), names),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [NAME..] | aarch64 [--check] | asm NAME | keep \
-             selftest"
+            "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [NAME..] | aarch64 [--check] | \
+             asm NAME | keep selftest | lines [CRATE..]"
         )),
     };
     match result {

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::product::Comments;
+
 const LIST: &str = "docs/phrases.txt";
 /// Sources whose comments are printed, as help.
 const HELP: &str = "crates/whylate/src/cli";
@@ -41,8 +43,11 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
             let said = match extension {
                 "md" if !is_read_by_users(&shown) => continue,
                 "rs" if !is_of_the_product(&shown) => continue,
-                "rs" => literals::of(&text()?, shown.starts_with(HELP))
-                    .with_context(|| shown.clone())?,
+                "rs" => {
+                    let help = shown.starts_with(HELP);
+                    let comments = if help { Comments::Kept } else { Comments::LeftOut };
+                    literals::of(&text()?, comments).with_context(|| shown.clone())?
+                }
                 _ => text()?,
             };
             let said = in_one_line(&said);

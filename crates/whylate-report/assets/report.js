@@ -314,7 +314,12 @@
     function inside(ctx, text, left, right, middle) {
       left = Math.max(left, 0);
       if (right - left < ctx.measureText(text).width + 8) return;
-      ctx.fillStyle = css("--inside");
+      // On whatever colour: its edge is the ground.
+      ctx.lineJoin = "round";
+      ctx.lineWidth = 3 * devicePixelRatio;
+      ctx.strokeStyle = css("--ground");
+      ctx.strokeText(text, left + 4, middle);
+      ctx.fillStyle = css("--ink");
       ctx.fillText(text, left + 4, middle);
     }
 
@@ -413,7 +418,7 @@
         const origin = fine ? splits[0] : 0;
         return splits.map((v, i) => (fine && i === 0 ? (v / 1e9).toFixed(6) + "s" : (fine ? "+" : "") + tick(v - origin)));
       }, plot.of, { space: 90 }), { show: false, size: 70 }],
-      padding: [0, 12, 0, 70],
+      padding: [0, 28, 0, 70],
       series: [{}, { show: false }],
       cursor: { y: false },
       hooks: { draw: [draw], setCursor: [(u) => read(u)] },

@@ -2,12 +2,16 @@
 //! from there, `  try: ` with it on a line of its own. Lines that a terminal would wrap are not broken: they are
 //! copied.
 
+use std::error::Error;
 use std::io::ErrorKind as IoKind;
+use std::net::SocketAddr;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use whylate_model::ModelError;
 use whylate_net::NetError;
+use whylate_port::PortError;
+use whylate_record::RecordError;
 
 use crate::cli::Cli;
 use crate::commands::Refused;
@@ -74,12 +78,28 @@ fn next(error: &anyhow::Error) -> Option<String> {
         if let Some(NetError::NoBed(name)) = cause.downcast_ref() {
             return Some(format!("whylate lab up --name {name}"));
         }
+        if let Some(place) = without_answers(cause) {
+            return Some(format!(
+                "whylate reflect --listen {place}  # there; for a server of another protocol: whylate \
+                 watch {}",
+                place.port()
+            ));
+        }
         match cause.downcast_ref::<ModelError>()? {
             ModelError::NoRun { .. } => Some(RUNS.to_owned()),
             ModelError::Read { why, .. } if why.kind() == IoKind::NotFound => Some(RUNS.to_owned()),
             _ => None,
         }
     })
+}
+
+/// Where nobody answers the requests of `rtt`.
+fn without_answers(cause: &(dyn Error + 'static)) -> Option<SocketAddr> {
+    match cause.downcast_ref::<RecordError>()? {
+        RecordError::Port(PortError::Refused { to })
+        | RecordError::Net(NetError::Port(PortError::Refused { to })) => to.parse().ok(),
+        _ => None,
+    }
 }
 
 /// An error and its causes, without those that the error has told already.
@@ -108,6 +128,21 @@ mod tests {
         assert_eq!(told(&plain), "cannot read the run: no such file");
         let twice = wrapped("cannot look at /x: no such file; name another");
         assert_eq!(told(&twice), "cannot look at /x: no such file; name another");
+    }
+
+    #[test]
+    fn where_nobody_answers_requests_it_is_told_who_would() {
+        let next_of = |to: &str| {
+            let refused = || PortError::Refused { to: to.to_owned() };
+            let both = [RecordError::Port(refused()), RecordError::Net(refused().into())];
+            both.map(|error| next(&anyhow::Error::from(error)))
+        };
+        let [port, net] = next_of("192.0.2.7:4021");
+        assert_eq!(port, net);
+        let told = port.unwrap();
+        assert!(told.starts_with("whylate reflect --listen 192.0.2.7:4021 "), "{told}");
+        assert!(told.ends_with("whylate watch 4021"), "{told}");
+        assert_eq!(next_of("/run/a.sock"), [None, None]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod page;
 #[cfg(test)]
 mod set;
 #[cfg(test)]
+mod stylesheet;
+#[cfg(test)]
 mod tests;
 mod worst;
 

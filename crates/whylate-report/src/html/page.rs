@@ -12,8 +12,8 @@ use crate::{
     prediction, reflected, selftest, sentence, series, svg, threads, wake,
 };
 
-const PAGE_STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
+pub(super) const PAGE_STYLE: &str = include_str!("../../assets/report.css");
+pub(super) const SCRIPT: &str = include_str!("../../assets/report.js");
 pub(super) const UPLOT: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
 

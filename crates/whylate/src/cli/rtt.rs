@@ -20,7 +20,8 @@ use crate::parse::{self, Sched};
 ///
 /// Without a target the other end is a reflector that whylate starts on another CPU, over the
 /// loopback interface or through a test network of `whylate lab`; with one it is `whylate reflect`
-/// at that address.
+/// at that address. A server with a protocol of its own cannot answer: `whylate watch PORT` on its
+/// machine shows where its requests spend their time.
 ///
 /// Interruptions of the client and of its reflector are compared with the slow requests: causes
 /// that struck them more than twice as often as ordinary ones, and as chance would, are named with

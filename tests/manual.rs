@@ -1,0 +1,316 @@
+//! Outputs in the README and in the manual: each is what the program prints of a run that is kept.
+//!
+//! Above a block with an output stands where it comes from, as a comment that no reader sees:
+//!
+//! - `<!-- recorded: tests/runs/gaps as small -->`: the run that the command left, by the name that the command
+//!   gives it. What the program prints of it today is what the block shows. A command of the block that reads
+//!   runs (`report`, `compare`, `merge`) or computes (`rta`) is run as it stands there.
+//! - `<!-- refused on CPUs 0-1 -->`: the command is refused with these words, on a machine with these CPUs.
+//! - `<!-- measured once -->`: nothing compares it, because no such run is kept.
+//!
+//! A line `...` stands for lines that are left out. `UPDATE_MANUAL=1` writes the outputs that are shown whole
+//! anew; where lines are left out, that is done by hand.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::{directories, program};
+
+/// Pages whose outputs are of live runs, and may stand without a comment.
+const OF_LIVE_RUNS: [&str; 9] = [
+    "compare.md",
+    "device.md",
+    "doctor.md",
+    "lab.md",
+    "papers.md",
+    "reflect.md",
+    "rt-app.md",
+    "rta.md",
+    "threads.md",
+];
+
+/// Commands that read runs, or compute: they print the same again.
+const REPEATABLE: [&str; 4] = ["compare", "merge", "report", "rta"];
+
+/// A block of a page with what stands above it.
+#[derive(Debug)]
+struct Block {
+    above: String,
+    shown: Vec<Shown>,
+}
+
+/// A command, if one stands there, and the lines that it printed.
+#[derive(Debug, Default)]
+struct Shown {
+    command: String,
+    said: Vec<String>,
+    /// Where in the page they stand.
+    at: Range<usize>,
+}
+
+/// Blocks of a page in which an output stands.
+fn blocks(page: &str) -> Vec<Block> {
+    let lines: Vec<&str> = page.lines().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let begins = ["```text", "```console"].contains(&lines[at]);
+        let is_fence = lines[at].starts_with("```");
+        let begin = at + 1;
+        at = begin;
+        if !is_fence {
+            continue;
+        }
+        while lines.get(at).is_some_and(|line| *line != "```") {
+            at += 1;
+        }
+        let shown = shown(&lines, begin..at.min(lines.len()));
+        if begins && shown.iter().any(|one| one.said.iter().any(|line| !line.is_empty())) {
+            let above = begin.checked_sub(2).map_or("", |above| lines[above]);
+            found.push(Block { above: above.to_owned(), shown });
+        }
+        at += 1;
+    }
+    found
+}
+
+fn shown(lines: &[&str], within: Range<usize>) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    let mut unfinished = false;
+    for at in within {
+        let line = lines[at];
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Shown { command: command.to_owned(), said: Vec::new(), at: at + 1..at + 1 });
+        } else if unfinished && let Some(last) = found.last_mut() {
+            last.command = format!("{} {}", last.command.trim_end_matches('\\'), line.trim());
+            last.at = at + 1..at + 1;
+        } else {
+            if found.is_empty() {
+                found.push(Shown { at: at..at, ..Shown::default() });
+            }
+            if let Some(last) = found.last_mut() {
+                last.said.push(line.to_owned());
+                last.at.end = at + 1;
+            }
+        }
+        unfinished = line.ends_with('\\') && (unfinished || line.starts_with("$ "));
+    }
+    found
+}
+
+/// Where an output comes from.
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    /// Directories below this repository, each with its name in the block.
+    Recorded(Vec<(String, String)>),
+    Refused,
+    Once,
+}
+
+fn source(above: &str) -> Option<Source> {
+    let words = above.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    match words {
+        "refused on CPUs 0-1" => Some(Source::Refused),
+        "measured once" => Some(Source::Once),
+        _ => {
+            let runs = words.strip_prefix("recorded: ")?.split(", ");
+            let named = runs.map(|run| {
+                run.split_once(" as ").map(|(place, name)| (place.to_owned(), name.to_owned()))
+            });
+            named.collect::<Option<_>>().map(Source::Recorded)
+        }
+    }
+}
+
+/// Does an output read so, where `...` stands for any lines, none of them among them?
+fn reads_so(expected: &[String], said: &[&str]) -> bool {
+    let mut parts = expected.split(|line| line == "...");
+    let first = parts.next().unwrap_or_default();
+    if said.len() < first.len() || first.iter().zip(said).any(|(one, other)| one != other) {
+        return false;
+    }
+    let mut rest = &said[first.len()..];
+    let parts: Vec<&[String]> = parts.collect();
+    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
+    for part in between.iter().filter(|part| !part.is_empty()) {
+        let found = rest.windows(part.len()).position(|lines| lines == *part);
+        let Some(at) = found else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.len() >= last.len() && &rest[rest.len() - last.len()..] == *last
+}
+
+/// The words of a command line; what stands behind a `#` is a remark.
+fn words(command: &str) -> Vec<String> {
+    shlex::split(command).unwrap_or_else(|| panic!("{command}: a quote is not closed"))
+}
+
+/// Is each word of a command one that was typed, in this order? `--full` is about what is printed.
+fn was_typed(words: &[String], typed: &[String]) -> bool {
+    let mut typed = typed.iter();
+    words.iter().filter(|word| *word != "--full").all(|word| typed.any(|one| one == word))
+}
+
+/// What is wrong with a block, and what its commands print today, where all of that is shown.
+#[derive(Debug, Default)]
+struct Judged {
+    faults: Vec<String>,
+    today: Vec<(Range<usize>, Vec<String>)>,
+}
+
+fn judged(page: &str, block: &Block) -> Judged {
+    let mut judged = Judged::default();
+    let commands: Vec<&str> = block.shown.iter().map(|one| one.command.as_str()).collect();
+    let named = format!("{page}: {}", commands.join("; "));
+    let recorded = match source(&block.above) {
+        Some(Source::Recorded(recorded)) => recorded,
+        Some(Source::Refused) => Vec::new(),
+        Some(Source::Once) => return judged,
+        None if OF_LIVE_RUNS.contains(&page) => return judged,
+        None => {
+            judged.faults.push(format!("{named}: nothing compares this output"));
+            return judged;
+        }
+    };
+    let home = tempfile::tempdir().unwrap();
+    let root = program::file("..");
+    for (place, name) in &recorded {
+        directories::copy(&root.join(place), &home.path().join(name));
+    }
+    for one in block.shown.iter().filter(|one| !one.said.is_empty()) {
+        let said = match printed(home.path(), &one.command, recorded.first().map(|(_, name)| name))
+        {
+            Ok(Some(said)) => said,
+            Ok(None) => continue,
+            Err(fault) => {
+                judged.faults.push(format!("{page}: {}: {fault}", one.command));
+                continue;
+            }
+        };
+        let lines: Vec<&str> = said.lines().collect();
+        if !reads_so(&one.said, &lines) {
+            judged.faults.push(format!("{page}: {}: prints today:\n{said}", one.command));
+        }
+        if !one.said.iter().any(|line| line == "...") {
+            let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+            judged.today.push((one.at.clone(), lines));
+        }
+    }
+    judged
+}
+
+/// What a command prints; nothing where this machine is another one.
+fn printed(
+    home: &Path,
+    command: &str,
+    recorded: Option<&String>,
+) -> Result<Option<String>, String> {
+    let words = words(command);
+    if words.first().is_none_or(|word| word != "whylate") {
+        return Err("is no command of whylate".to_owned());
+    }
+    let run = |words: &[String]| {
+        let mut whylate = program::as_used(words);
+        whylate.current_dir(home).env("LC_ALL", "C.UTF-8");
+        whylate.output().unwrap()
+    };
+    if words.get(1).is_some_and(|word| REPEATABLE.contains(&word.as_str())) {
+        return Ok(Some(String::from_utf8(run(&words[1..]).stdout).unwrap()));
+    }
+    let Some(name) = recorded else {
+        let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+        if cpus.trim() != "0-1" {
+            println!("{command}: not compared, because this machine has CPUs {cpus}");
+            return Ok(None);
+        }
+        return Ok(Some(String::from_utf8(run(&words[1..]).stderr).unwrap()));
+    };
+    let typed = program::read(&home.join(name)).command_line;
+    if !was_typed(&words, &typed) {
+        return Err(format!("{name} was recorded by: {}", typed.join(" ")));
+    }
+    let mut report = vec!["report".to_owned(), name.clone()];
+    report.extend(words.iter().filter(|word| *word == "--full").cloned());
+    let said = String::from_utf8(run(&report).stdout).unwrap();
+    // When it was recorded, and by what, is said of a run that is shown again.
+    let again = said.starts_with("Recorded ") || said.starts_with("Merged by: ");
+    let first = if again { said.find('\n').map_or(0, |end| end + 1) } else { 0 };
+    Ok(Some(said[first..].to_owned()))
+}
+
+#[test]
+fn each_output_in_the_manual_is_what_the_program_prints_of_a_kept_run() {
+    let root = program::file("..");
+    let manual = std::fs::read_dir(root.join("docs/src")).unwrap();
+    let mut pages: Vec<_> = manual.map(|page| page.unwrap().path()).collect();
+    pages.push(root.join("README.md"));
+    pages.sort();
+    let (mut faults, mut compared) = (Vec::new(), 0);
+    for path in pages {
+        let page = std::fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        for block in blocks(&page).iter().rev() {
+            let Judged { faults: found, today } = judged(name, block);
+            faults.extend(found);
+            compared += usize::from(matches!(source(&block.above), Some(Source::Recorded(_))));
+            for (at, said) in today.into_iter().rev() {
+                lines.splice(at, said);
+            }
+        }
+        let anew = lines.join("\n") + "\n";
+        if std::env::var_os("UPDATE_MANUAL").is_some() && anew != page {
+            std::fs::write(&path, anew).unwrap();
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+    assert!(compared >= 10, "{compared} outputs are few");
+}
+
+#[test]
+fn an_output_that_nothing_compares_is_found_and_so_is_one_that_is_not_so() {
+    let faults = |text: &str| -> Vec<String> {
+        blocks(text).iter().flat_map(|block| judged("a.md", block).faults).collect()
+    };
+    let of_another = "```text\n$ whylate gaps\nCPU 1 lost 2%\n```\n";
+    assert_eq!(faults(of_another), ["a.md: whylate gaps: nothing compares this output"]);
+    assert_eq!(faults(&format!("<!-- measured once -->\n{of_another}")), [""; 0]);
+    assert_eq!(
+        faults("```console\n$ whylate gaps\n$ whylate wake \\\n    --quick\n```\n"),
+        [""; 0]
+    );
+    assert_eq!(faults("```sql\nSELECT 1;\n```\n"), [""; 0]);
+    let shown = |command: &str, lines: &str| {
+        format!(
+            "<!-- recorded: tests/runs/gaps as a -->\n```text\n$ whylate {command}\n{lines}\n```\n"
+        )
+    };
+    let answer = "CPU 1 lost 1.9% of its time (95% CI 1.8–2.3%); the longest stall was 488 µs.";
+    assert_eq!(faults(&shown("gaps --cpus 1", &format!("{answer}\n..."))), [""; 0]);
+    assert_eq!(faults(&shown("report a", &format!("...\n{answer}\n..."))), [""; 0]);
+    let untrue = faults(&shown("gaps --cpus 1", "CPU 1 lost 1.8% of its time\n..."));
+    assert!(
+        untrue.len() == 1 && untrue[0].contains("prints today:\nCPU 1 lost 1.9%"),
+        "{untrue:?}"
+    );
+    let untyped = faults(&shown("gaps --cpus 2", &format!("{answer}\n...")));
+    assert!(
+        untyped.len() == 1 && untyped[0].contains("was recorded by: whylate gaps"),
+        "{untyped:?}"
+    );
+}
+
+#[test]
+fn lines_that_are_left_out_may_be_any_and_all_others_stand_in_their_order() {
+    let is = |expected: &str, said: &str| {
+        let expected: Vec<String> = expected.lines().map(str::to_owned).collect();
+        reads_so(&expected, &said.lines().collect::<Vec<_>>())
+    };
+    for whole in ["a\nb", "...\nb", "a\n...", "...", "a\n...\nb", "...\na\nb\n..."] {
+        assert!(is(whole, "a\nb"), "{whole}");
+    }
+    assert!(is("a\n...\nc\nd\n...\nf", "a\nb\nc\nx\nc\nd\ne\nf"));
+    for other in ["a", "b\na", "...\na", "b\n...", "a\n...\nb\n...\nb", "a\nb\nc"] {
+        assert!(!is(other, "a\nb"), "{other}");
+    }
+}

@@ -8,5 +8,6 @@ fn help_and_usage_errors_read_as_recorded() {
         .register_bin("whylate", program::path())
         .env("COLUMNS", "100")
         .env("NO_COLOR", "1")
+        .env("LC_ALL", "C")
         .case(program::file("cli/*.trycmd"));
 }

@@ -10,7 +10,7 @@ use crate::units::{Nanos, Ticks};
 
 mod judged;
 
-pub use judged::{AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineTime};
+pub use judged::{AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineJobs, MachineTime};
 
 /// A bound that lies further above what was seen than this share of itself is pessimistic.
 const PESSIMISTIC: f64 = 0.1;

@@ -102,6 +102,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Cell>>,
     /// Rows that are shown at most, where it is not what the renderer shows of any table.
     pub(crate) most: Option<usize>,
+    /// Its rows add up: where there is little room, others lose theirs first.
+    pub(crate) whole: bool,
 }
 
 /// A column of a table.
@@ -170,7 +172,8 @@ impl Table {
         };
         let columns = head.iter().enumerate().map(column).collect();
         let captioned = Where::Both;
-        Self { caption: caption.into(), captioned, columns, rows: Vec::new(), most: None }
+        let (rows, caption) = (Vec::new(), caption.into());
+        Self { caption, captioned, columns, rows, most: None, whole: false }
     }
 
     /// Further columns of words.
@@ -199,6 +202,11 @@ impl Table {
         Self { most: Some(rows), ..self }
     }
 
+    /// Its rows add up, so that none is left out before those of other tables are.
+    pub(crate) fn whole(self) -> Self {
+        Self { whole: true, ..self }
+    }
+
     /// With these rows, of text.
     pub(crate) fn with(mut self, rows: Vec<Vec<String>>) -> Self {
         for row in rows {
@@ -224,6 +232,7 @@ impl From<svg::Table> for Table {
             columns: head.into_iter().enumerate().map(column).collect(),
             rows: rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect()).collect(),
             most: None,
+            whole: false,
         }
     }
 }

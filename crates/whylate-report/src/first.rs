@@ -5,16 +5,22 @@
 
 use std::path::Path;
 
+use whylate_model::prediction::Prediction;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
 
 use crate::doc::Table;
 use crate::terminal::Style;
 
+mod by_task;
 mod checkup;
 mod gaps;
+mod hourglass;
 mod layout;
 mod merge;
+mod missed;
+mod predicted;
+mod received;
 mod rta;
 mod rtt;
 mod series;
@@ -66,16 +72,24 @@ pub fn first_screen(run: &Run, place: Place, style: Style) -> Option<String> {
     Some(layout::write(&screen, style))
 }
 
+/// The first screen of a prediction without a run.
+#[must_use]
+pub fn first_prediction(of: &Prediction, style: Style) -> String {
+    layout::write(&predicted::screen(of), style)
+}
+
 /// Which run is of a kind, and what such a run says first.
 type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
 
-/// Kinds of runs that have a first screen; a run is of one of them at most.
-const KINDS: [Kind; 8] = [
+/// Kinds of runs that have a first screen; of several that a run is of, the first counts.
+const KINDS: [Kind; 10] = [
     (gaps::is_it, |run, _| gaps::screen(run)),
     (wake::is_it, wake::screen),
     (checkup::is_it, checkup::screen),
     (rtt::is_it, rtt::screen),
+    (hourglass::is_it, |run, _| hourglass::screen(run)),
     (threads::is_it, |run, _| threads::screen(run)),
+    (received::is_it, |run, _| received::screen(run)),
     (rta::is_it, |run, _| rta::screen(run)),
     (switch_cost::is_it, |run, _| switch_cost::screen(run)),
     (merge::is_it, |run, _| merge::screen(run)),

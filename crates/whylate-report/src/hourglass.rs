@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use whylate_model::execution::Block;
-use whylate_model::threads::ThreadSummary;
+use whylate_model::threads::{Deadlines, ThreadSummary};
 use whylate_model::{CpuId, Hertz, Nanos, Ticks};
 
 /// What Hourglass prints about.
@@ -41,8 +41,7 @@ impl Output<'_> {
         }
         for (number, thread) in self.threads.iter().enumerate() {
             if let Some(deadlines) = &thread.deadlines {
-                let (misses, hits) = (deadlines.misses, deadlines.hits);
-                writeln!(out, "thread {number}: missed {misses} deadlines, hit {hits}")?;
+                writeln!(out, "{}", summary(number, deadlines))?;
             }
         }
         out.flush()
@@ -75,6 +74,11 @@ impl Output<'_> {
         }
         Ok(())
     }
+}
+
+/// What came of the deadlines of the thread with that number.
+pub(crate) fn summary(number: usize, of: &Deadlines) -> String {
+    format!("thread {number}: missed {} deadlines, hit {}", of.misses, of.hits)
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ pub struct JudgedJobs {
     /// Jobs that cannot be judged: they were never done, their record is lost, or that of a job which
     /// may have kept them waiting.
     pub not_judged: u64,
+    /// Of `machine`, jobs by what took most of their busy period, most frequent first; empty in a run before
+    /// these were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_by: Vec<MachineJobs>,
     /// The bound less the longest response, where all jobs are within it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pessimistic_by_ns: Option<Nanos>,
@@ -32,6 +36,16 @@ pub struct JudgedJobs {
     /// The first jobs that took longer even than that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated_first: Vec<AboveJob>,
+}
+
+/// Jobs above their bound that the machine accounts for, by what took most of their busy period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineJobs {
+    /// What took most.
+    pub cause: MachineCause,
+    /// How many.
+    pub jobs: u64,
 }
 
 /// A job that was done and took longer than was predicted.
@@ -147,14 +161,18 @@ impl PredictedTask {
             Some(of) => (of.judged.as_mut(), of.over_first.as_mut_slice()),
             None => (None, &mut [][..]),
         };
-        let above =
-            judged.into_iter().flat_map(|of| of.most.iter_mut().chain(&mut of.violated_first));
+        let (mut counted, mut above) = (Vec::new(), Vec::new());
+        if let Some(of) = judged {
+            counted.extend(of.machine_by.iter_mut().map(|of| &mut of.cause));
+            above.extend(of.most.iter_mut().chain(&mut of.violated_first));
+        }
         let first = first.iter_mut().filter_map(|OverJob { judged, .. }| match judged {
             Some(JobVerdict::Machine { machine } | JobVerdict::Violated { machine }) => {
                 Some(machine)
             }
             _ => None,
         });
-        above.map(|of| &mut of.machine).chain(first).filter_map(|of| of.cause.as_mut())
+        let above = above.into_iter().map(|of| &mut of.machine);
+        counted.into_iter().chain(above.chain(first).filter_map(|of| of.cause.as_mut()))
     }
 }

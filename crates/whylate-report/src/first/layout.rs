@@ -17,19 +17,19 @@ use crate::terminal::Style;
 /// Lines of a screen, without that of the command.
 const LINES: usize = 23;
 /// Columns at which they hold.
-const COLUMNS: usize = 80;
+pub(super) const COLUMNS: usize = 80;
 /// Lines of the answer, of all tables with what stands between them, of the notes, and of the trust.
 const ANSWER: usize = 2;
 const TABLES: usize = 14;
 const NOTES: usize = 3;
 const TRUST: usize = 3;
 /// Letters of a name in the first column of a table, or in any other.
-const LABEL: usize = 30;
+pub(super) const LABEL: usize = 30;
 const WORDS: usize = 24;
 /// Columns that a name leaves for a number beside it.
 const COLUMN: usize = 12;
 /// Between two columns.
-const APART: usize = 2;
+pub(super) const APART: usize = 2;
 /// Units that stay with their numbers.
 const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
 /// Stands between a number and its unit until lines are broken: nobody's letter.
@@ -153,7 +153,7 @@ impl Fitting {
         lines
     }
 
-    /// All tables within so many lines: the longest of them is cut first.
+    /// All tables within so many lines: the longest of them is cut first, and what adds up last.
     fn tables(&self, tables: &[Table], most: usize) -> Vec<String> {
         let tables: Vec<&Table> = tables.iter().filter(|table| !table.rows.is_empty()).collect();
         let mut shown: Vec<usize> =
@@ -165,8 +165,8 @@ impl Fitting {
             each.join(&String::new())
         };
         while lines(&wide, &shown).len() > most {
-            let Some(longest) =
-                shown.iter_mut().max_by_key(|rows| **rows).filter(|rows| **rows > 0)
+            let left = tables.iter().zip(&mut shown).filter(|(_, rows)| **rows > 0);
+            let Some((_, longest)) = left.max_by_key(|(of, rows)| (**rows > 1, !of.whole, **rows))
             else {
                 break;
             };
@@ -234,10 +234,13 @@ impl Fitting {
         let written = |(at, cell): (usize, &Cell)| {
             let text = Printable(&cell.in_table(unit)).to_string();
             let text = self.letters.write(&text);
-            shorter(
-                &text,
-                if at == 0 { LABEL.min(self.width.saturating_sub(COLUMN)) } else { WORDS },
-            )
+            // What stands alone has the line.
+            let room = match at {
+                _ if table.columns.len() == 1 => self.width,
+                0 => LABEL.min(self.width.saturating_sub(COLUMN)),
+                _ => WORDS,
+            };
+            shorter(&text, room)
         };
         let body =
             table.rows.iter().take(rows).map(|row| row.iter().enumerate().map(written).collect());

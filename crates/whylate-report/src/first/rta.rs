@@ -1,12 +1,17 @@
 //! Do tasks take no longer than was predicted?
 
-use whylate_model::prediction::{PredictedResponse, PredictedTask, Prediction};
+use whylate_model::prediction::{MachineCause, PredictedResponse, PredictedTask, Prediction};
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
+use super::by_task::{self, Counted};
+use super::taken::UNKNOWN;
 use super::{Screen, series, threads};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+
+/// Sets of more tasks show those first of which most jobs took longer.
+const IN_ORDER: usize = 4;
 
 /// Is it a recording of tasks that were predicted?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -15,23 +20,78 @@ pub(super) fn is_it(run: &Run) -> bool {
 
 pub(super) fn screen(run: &Run) -> Screen {
     let Some(of) = &run.prediction else { return Screen::default() };
+    let counted: Vec<Counted> = of.tasks.iter().filter_map(counted).collect();
     let mut answer = vec![headline(run, of)];
-    answer.extend(above(of));
+    answer.extend(above(of, &counted));
     let head = ["response time of task", "predicted", "p50", "max", "above", "missed"];
     let mut table = Table::new("", &head);
-    for task in &of.tasks {
+    let mut tasks: Vec<&PredictedTask> = of.tasks.iter().collect();
+    if tasks.len() > IN_ORDER {
+        let over = |task: &PredictedTask| task.measured.as_ref().map_or(0, |of| of.over);
+        tasks.sort_by_key(|task| std::cmp::Reverse(over(task)));
+    }
+    for task in tasks {
         table.row(row(run, task));
     }
+    let why = by_task::table("why measured exceeds predicted", &counted);
     let mut notes =
         vec!["Predicted: the longest response. Above: jobs that took longer than that.".to_owned()];
+    notes.extend(most_lost(of));
     if of.overheads.is_none() {
         notes.push(
-            "Overheads (context switches, interrupts, wake-ups) are left out of the prediction."
-                .to_owned(),
+            "Overheads (switches, interrupts, wake-ups) are left out of the prediction.".to_owned(),
         );
     }
     let more = "whylate rta ... --run --overhead measured  predicts with them";
-    Screen { answer, tables: vec![table], notes, more: vec![more.to_owned()], ..Screen::default() }
+    let tables = vec![table, why];
+    Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
+}
+
+/// The jobs of a task that took longer than was predicted, each by one cause; none in a run before jobs were
+/// judged.
+fn counted(task: &PredictedTask) -> Option<Counted> {
+    let measured = task.measured.as_ref()?;
+    let judged = measured.judged.as_ref()?;
+    let mut counted = Counted::of(&task.name);
+    for of in &judged.machine_by {
+        counted.add(cause(of.cause), of.jobs);
+    }
+    // A run before these were counted has none.
+    let told = counted.sum();
+    counted.add(UNKNOWN, judged.machine.saturating_sub(told));
+    counted.add(VIOLATED, judged.violated);
+    let known = judged.machine.saturating_add(judged.violated);
+    counted.add(NOT_JUDGED, measured.over.saturating_sub(known));
+    Some(counted)
+}
+
+/// Jobs that took longer than even what was lost lets them, and those of which that is not known.
+const VIOLATED: &str = "not explained by lost time";
+const NOT_JUDGED: &str = "not judged";
+
+/// What took most of what the machine took, in the words of the field.
+fn cause(of: MachineCause) -> &'static str {
+    match of {
+        MachineCause::LateWakeUp => "late wake-up",
+        MachineCause::Interrupts => "interrupts",
+        MachineCause::NoEvent => "no kernel event",
+        MachineCause::Hypervisor => "hypervisor",
+        MachineCause::OffCpu => "lost time while off the CPU",
+        MachineCause::OtherThreads => "other tasks or throttling",
+        MachineCause::Unknown => UNKNOWN,
+    }
+}
+
+/// The job that lost most, with the largest part of that.
+fn most_lost(of: &Prediction) -> Option<String> {
+    let most = |task: &'_ PredictedTask| task.measured.as_ref()?.judged.as_ref()?.most.clone();
+    let all = of.tasks.iter().filter_map(|task| Some((task, most(task)?)));
+    let (task, job) = all.max_by_key(|(_, job)| job.machine.lost_ns)?;
+    let [lost, part] = [job.machine.lost_ns, job.machine.cause_ns];
+    let [lost, part] = [lost, part].map(|time| Cell::from(time).said());
+    let part = job.machine.cause.map(|of| format!(" ({}: {part})", cause(of)));
+    let (name, number) = (Printable(&task.name), job.job);
+    Some(format!("Most lost: {lost} by job {number} of {name}{}.", part.unwrap_or_default()))
 }
 
 fn headline(run: &Run, of: &Prediction) -> String {
@@ -51,8 +111,8 @@ fn headline(run: &Run, of: &Prediction) -> String {
 }
 
 /// How far jobs took longer than was predicted; none where nothing bounds them. A prediction without overheads is
-/// one that no job can keep to, and says nothing of how many do.
-fn above(of: &Prediction) -> Option<String> {
+/// one that no job can keep to, and says nothing of how many do. What lost time does not account for comes first.
+fn above(of: &Prediction, counted: &[Counted]) -> Option<String> {
     let bounded =
         of.tasks.iter().filter_map(|task| Some((predicted(task)?, task.measured.as_ref()?)));
     let jobs: u64 = bounded
@@ -61,17 +121,35 @@ fn above(of: &Prediction) -> Option<String> {
         .fold(0, u64::saturating_add);
     let over: u64 = bounded.clone().map(|(_, of)| of.over).fold(0, u64::saturating_add);
     let beyond = bounded.filter_map(|(bound, of)| of.max?.0.checked_sub(bound.0)).max();
+    let judged = of.tasks.iter().filter_map(|task| task.measured.as_ref()?.judged.as_ref());
+    let violated = judged.map(|of| of.violated).fold(0, u64::saturating_add);
+    let main = main_cause(counted).map_or(String::new(), |of| format!("; main cause: {of}"));
     match (jobs, over, beyond) {
         (0, ..) => None,
         (_, 0, _) => Some("No job took longer than was predicted.".to_owned()),
+        _ if violated > 0 => {
+            let (violated, jobs) = (count(violated), count(jobs));
+            let explains = "took longer than lost time explains: check the task set";
+            Some(format!("{violated} of {jobs} jobs {explains}."))
+        }
         (_, _, Some(beyond)) if of.overheads.is_none() => {
             let beyond = Cell::from(Nanos(beyond)).said();
-            Some(format!("Jobs took up to {beyond} longer than a prediction without overheads."))
+            let than = if main.is_empty() { "a prediction without overheads" } else { "predicted" };
+            Some(format!("Jobs took up to {beyond} longer than {than}{main}."))
         }
         _ => {
-            Some(format!("{} of {} jobs took longer than was predicted.", count(over), count(jobs)))
+            let (over, jobs) = (count(over), count(jobs));
+            Some(format!("{over} of {jobs} jobs took longer than predicted{main}."))
         }
     }
+}
+
+/// What took most of most jobs of all tasks; none where that is not known.
+fn main_cause(counted: &[Counted]) -> Option<String> {
+    let all = by_task::all(counted);
+    let (cause, _) = all.main()?;
+    let known = ![UNKNOWN, NOT_JUDGED].contains(&cause.as_str());
+    known.then(|| cause.clone())
 }
 
 fn predicted(task: &PredictedTask) -> Option<Nanos> {

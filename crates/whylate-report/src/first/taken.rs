@@ -14,10 +14,15 @@ const SAID: usize = 3;
 const LEAST_SAID: f64 = 0.01;
 /// A sentence that names a cause with so much of it names no other.
 const NEARLY_ALL: f64 = 0.95;
-/// The column of stalls.
+/// The columns of the share of the CPU, and of stalls.
+const OF_CPU: usize = 3;
 const STALLS: usize = 4;
 /// Columns of a line, and what stands around the causes in it.
 const ROOM: usize = 79;
+
+/// What is known by no name, and what has no row of its own.
+pub(super) const UNKNOWN: &str = "cause unknown";
+pub(super) const OTHER: &str = "other causes";
 
 /// What one class took.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +37,7 @@ pub(super) struct Taken {
 
 /// Causes that the first screen tells as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Class {
+pub(super) enum Class {
     NoEvent,
     Hypervisor,
     Firmware,
@@ -42,16 +47,26 @@ enum Class {
     Interrupts,
     Softirqs,
     Task(String),
+    /// One of the set that is measured, by its name.
+    Member(String),
     /// Inferred without a trace.
     Tasks,
     NoTask {
         virtual_machine: bool,
     },
+    Throttling,
+    OwnDemand,
+    LeftOver,
+    TimerLate,
+    IdleExit,
+    Resource,
+    Asleep,
+    Unknown,
     Other,
 }
 
 impl Class {
-    fn of(cause: &Cause, run: &Run) -> Self {
+    pub(super) fn of(cause: &Cause, run: &Run) -> Self {
         match cause {
             Cause::Host => Self::NoEvent,
             Cause::Hypervisor => Self::Hypervisor,
@@ -66,17 +81,27 @@ impl Class {
             Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupts,
             Cause::Softirq { .. } => Self::Softirqs,
             Cause::Thread { comm, class } | Cause::Member { comm, class } => {
-                Self::Task(format!("task {comm} ({})", name(*class)))
+                let other = || Self::Task(format!("task {comm} ({})", name(*class)));
+                member(run, comm).map_or_else(other, |name| Self::Member(name.to_owned()))
             }
             Cause::Whylate => Self::Task("whylate itself".to_owned()),
             Cause::ContextSwitch | Cause::Migration => Self::Tasks,
             Cause::NotSwitched => Self::NoTask { virtual_machine: run.host.hypervisor.is_some() },
-            _ => Self::Other,
+            Cause::Throttled => Self::Throttling,
+            Cause::OwnDemand => Self::OwnDemand,
+            Cause::LeftOver => Self::LeftOver,
+            Cause::TimerLate => Self::TimerLate,
+            Cause::IdleExit => Self::IdleExit,
+            Cause::Blocked => Self::Resource,
+            Cause::Stopped => Self::Asleep,
+            Cause::Unknown => Self::Unknown,
+            Cause::PageFault | Cause::Signal { .. } | Cause::TraceLost => Self::Other,
         }
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
+            Self::Member(name) => return format!("task {name} of the set"),
             Self::NoEvent => "no kernel event",
             Self::Hypervisor => "hypervisor",
             Self::Firmware => "firmware or hardware",
@@ -89,7 +114,15 @@ impl Class {
             Self::Tasks => "other tasks",
             Self::NoTask { virtual_machine: true } => "IRQs or hypervisor",
             Self::NoTask { virtual_machine: false } => "IRQs or firmware",
-            Self::Other => "other causes",
+            Self::Throttling => "throttling",
+            Self::OwnDemand => "own demand",
+            Self::LeftOver => "left over from the job before",
+            Self::TimerLate => "timer fired late",
+            Self::IdleExit => "leaving idle",
+            Self::Resource => "waiting for a resource",
+            Self::Asleep => "stopped or asleep",
+            Self::Unknown => UNKNOWN,
+            Self::Other => OTHER,
         }
         .to_owned()
     }
@@ -100,11 +133,22 @@ impl Class {
             Self::NoEvent => format!("{share} has no kernel event"),
             Self::Hypervisor => format!("{share} went to the hypervisor"),
             Self::Task(name) => format!("{share} went to {name}"),
+            Self::Member(_) => format!("{share} went to {}", self.name()),
             Self::Tasks => format!("{share} went to other tasks"),
             Self::Tick => format!("{share} is the timer tick"),
             _ => format!("{share} is {}", self.name()),
         }
     }
+}
+
+/// The thread of the set that the kernel calls so: it has some letters of a name, and none of a number alone.
+fn member<'a>(run: &'a Run, comm: &str) -> Option<&'a str> {
+    /// Letters of a name that the kernel keeps.
+    const LETTERS: usize = 15;
+    let name = comm.strip_prefix("hourglass/").unwrap_or(comm);
+    let all = || run.threads.iter().map(|thread| thread.name.as_str());
+    let cut = |of: &&str| comm.chars().count() == LETTERS && of.starts_with(name);
+    all().find(|of| *of == name).or_else(|| all().find(cut))
 }
 
 /// Scheduling classes in the field's words.
@@ -190,9 +234,17 @@ pub(super) fn table(taken: &[Taken]) -> Table {
 
 /// The same without how many stalls each made.
 pub(super) fn table_without_stalls(taken: &[Taken]) -> Table {
-    let mut table = table(taken);
-    table.columns.remove(STALLS);
-    table.rows.iter_mut().for_each(|row| drop(row.remove(STALLS)));
+    without(table(taken), STALLS)
+}
+
+/// The same of threads that share CPUs, each of which has a time of its own.
+pub(super) fn table_of_threads(taken: &[Taken]) -> Table {
+    without(table(taken), OF_CPU)
+}
+
+fn without(mut table: Table, column: usize) -> Table {
+    table.columns.remove(column);
+    table.rows.iter_mut().for_each(|row| drop(row.remove(column)));
     table
 }
 

@@ -1,17 +1,17 @@
 //! Does a set of tasks meet its deadlines, and if not, why?
 
 use whylate_model::Printable;
-use whylate_model::cause::Cause;
 use whylate_model::run::Run;
 use whylate_model::threads::{Deadlines, ThreadSummary};
 
-use super::{Screen, series};
+use super::layout::COLUMNS;
+use super::{Screen, missed, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 
 /// Sets of more threads show those that missed most first.
 const IN_ORDER: usize = 4;
-/// Threads that the answer names.
+/// Threads that the answer names at most.
 const NAMED: usize = 2;
 
 /// Is it a recording of tasks with deadlines, without a prediction of them?
@@ -53,20 +53,41 @@ pub(super) fn share(of: &Deadlines) -> Cell {
 }
 
 pub(super) fn screen(run: &Run) -> Screen {
-    let mut threads = with_deadlines(run);
-    let mut worst = threads.clone();
-    worst.sort_by_key(|(_, of)| std::cmp::Reverse(of.misses));
-    if threads.len() > IN_ORDER {
-        threads.clone_from(&worst);
+    let (threads, worst) = (shown_first(run), worst_first(run));
+    let answer = std::iter::once(headline(run, &worst)).chain(missed::main_cause(run, &worst));
+    let skipped = threads.iter().any(|(_, of)| of.skipped > 0).then(|| SKIPPED.to_owned());
+    Screen {
+        answer: answer.collect(),
+        tables: std::iter::once(deadlines(&threads)).chain(behind(run, &threads)).collect(),
+        notes: skipped.into_iter().collect(),
+        more: vec![TIMELINE.to_owned()],
+        ..Screen::default()
     }
-    let mut answer = vec![headline(run, &worst)];
-    answer.extend(worst.first().and_then(|(thread, of)| why(thread, of)));
-    let mut deadlines =
-        Table::new("", &["deadlines", "jobs", "missed", "share", "95% CI", "skipped"]);
-    let mut responses = Table::new("", &["response time", "min", "p50", "max", "worst overrun"]);
-    for (thread, of) in &threads {
+}
+
+/// What shows more of a set.
+pub(super) const TIMELINE: &str = "whylate report {directory} --timeline  draws who had the CPU";
+/// What the column of skipped jobs counts.
+const SKIPPED: &str = "Skipped jobs (due before the job before them was done) count as missed.";
+
+/// Threads with deadlines, those that missed most first.
+fn worst_first(run: &Run) -> Vec<(&ThreadSummary, &Deadlines)> {
+    let mut threads = with_deadlines(run);
+    threads.sort_by_key(|(_, of)| std::cmp::Reverse(of.misses));
+    threads
+}
+
+/// A few in the order of the set, of more those first that missed most.
+pub(super) fn shown_first(run: &Run) -> Vec<(&ThreadSummary, &Deadlines)> {
+    let threads = with_deadlines(run);
+    if threads.len() > IN_ORDER { worst_first(run) } else { threads }
+}
+
+fn deadlines(threads: &[(&ThreadSummary, &Deadlines)]) -> Table {
+    let mut table = Table::new("", &["deadlines", "jobs", "missed", "share", "95% CI", "skipped"]);
+    for (thread, of) in threads {
         let share = share(of);
-        deadlines.row([
+        table.row([
             Cell::from(format!("{}  {}", Printable(&thread.name), Printable(&thread.workload))),
             Value::Count(judged(of)).into(),
             Value::Count(of.misses).into(),
@@ -74,11 +95,26 @@ pub(super) fn screen(run: &Run) -> Screen {
             share.ends(),
             Value::Count(of.skipped).into(),
         ]);
+    }
+    table
+}
+
+/// The tables behind the deadlines: why some were missed, and response times where there is room for them.
+pub(super) fn behind(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Vec<Table> {
+    let causes = missed::table(run, threads);
+    let room = threads.len() <= IN_ORDER || causes.is_none();
+    let responses = room.then(|| responses(run, threads));
+    responses.into_iter().chain(causes).collect()
+}
+
+fn responses(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Table {
+    let mut table = Table::new("", &["response time", "min", "p50", "max", "worst overrun"]);
+    for (thread, _) in threads {
         let Some(response) = series::named(run, &format!("response-{}", thread.name)) else {
             continue;
         };
         let overrun = series::named(run, &format!("tardiness-{}", thread.name));
-        responses.row([
+        table.row([
             Cell::from(Printable(&thread.name).to_string()),
             series::min(response),
             series::at(response, 50.0),
@@ -86,17 +122,7 @@ pub(super) fn screen(run: &Run) -> Screen {
             overrun.map_or(Value::Absent.into(), series::max),
         ]);
     }
-    let skipped = threads.iter().any(|(_, of)| of.skipped > 0).then(|| {
-        "A skipped job (its deadline was over before the job before it was done) is among the missed."
-            .to_owned()
-    });
-    Screen {
-        answer,
-        tables: vec![deadlines, responses],
-        notes: skipped.into_iter().collect(),
-        more: vec!["whylate report {directory} --timeline  draws who had the CPU".to_owned()],
-        ..Screen::default()
-    }
+    table
 }
 
 fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> String {
@@ -105,42 +131,16 @@ fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> String {
         return format!("All {} deadlines were met.", count(jobs));
     }
     let share = Cell::from(Value::Share(missed as f64 / (jobs as f64).max(1.0))).in_table(None);
-    let missing = worst.iter().filter(|(_, of)| of.misses > 0);
-    let named: Vec<String> = missing
-        .clone()
-        .take(NAMED)
-        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), Printable(&thread.name)))
-        .collect();
-    let others = missing.count().saturating_sub(NAMED);
-    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let named = worst
+        .iter()
+        .filter(|(_, of)| of.misses > 0)
+        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), Printable(&thread.name)));
+    let named: Vec<String> = named.collect();
     let (missed, jobs) = (count(missed), count(jobs));
-    format!("{missed} of {jobs} deadlines were missed ({share}): {}{others}.", named.join(", "))
-}
-
-/// Why a thread missed most of its deadlines; none where it missed none or nobody knows.
-fn why(thread: &ThreadSummary, of: &Deadlines) -> Option<String> {
-    let most = of.causes.iter().max_by_key(|of| of.misses)?;
-    let because = because(&most.cause)?;
-    let (missed, all) = (count(most.misses), count(of.misses));
-    let name = Printable(&thread.name);
-    Some(format!("Thread {name} missed most often because {because} ({missed} of {all})."))
-}
-
-fn because(cause: &Cause) -> Option<String> {
-    Some(match cause {
-        Cause::Thread { comm, .. } | Cause::Member { comm, .. } => {
-            format!("{} preempted it", Printable(comm))
-        }
-        Cause::Whylate => "whylate itself preempted it".to_owned(),
-        Cause::Throttled => "real-time throttling or its reservation stopped it".to_owned(),
-        Cause::OwnDemand => "it needs more than there is before its deadline".to_owned(),
-        Cause::LeftOver => "its job before ended too late".to_owned(),
-        Cause::TimerLate => "its timer fired late".to_owned(),
-        Cause::IdleExit => "its CPU left idle late".to_owned(),
-        Cause::Host | Cause::Firmware => "it lost time that has no kernel event".to_owned(),
-        Cause::Hypervisor => "the hypervisor took the CPU".to_owned(),
-        Cause::Interrupt { name } if name == "local_timer" => "of timer interrupts".to_owned(),
-        Cause::Unknown => return None,
-        other => format!("of {other}"),
-    })
+    let said = format!("{missed} of {jobs} deadlines were missed ({share})");
+    let by_name = format!("{said}: {}.", named.join(", "));
+    if named.len() <= NAMED && by_name.chars().count() <= COLUMNS {
+        return by_name;
+    }
+    format!("{said}, by {} of {} threads.", named.len(), worst.len())
 }

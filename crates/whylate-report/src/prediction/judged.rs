@@ -11,12 +11,13 @@
 //! late rather than early.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::{Add, Sub};
 
 use whylate_model::execution::StoredJob;
 use whylate_model::prediction::{
-    AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineTime, PredictedPolicy,
+    AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineJobs, MachineTime, PredictedPolicy,
     PredictedResponse, PredictedTask,
 };
 use whylate_model::{Hertz, Nanos, Ticks};
@@ -354,6 +355,7 @@ pub(super) fn judged(of: &JobTable<'_>, rate: Hertz, above: &[Above<'_>]) -> Opt
             JobVerdict::NotJudged => found.not_judged += 1,
             JobVerdict::Machine { machine } => {
                 found.machine += 1;
+                count(&mut found.machine_by, machine.cause.unwrap_or(MachineCause::Unknown));
                 let most = found.most.as_ref().map(|most| most.machine.lost_ns);
                 if Some(machine.lost_ns) > most {
                     found.most = told(machine);
@@ -367,9 +369,18 @@ pub(super) fn judged(of: &JobTable<'_>, rate: Hertz, above: &[Above<'_>]) -> Opt
             }
         }
     }
+    found.machine_by.sort_by_key(|of| Reverse(of.jobs));
     let all = found.within > 0 && found.machine + found.violated + found.not_judged == 0;
     found.pessimistic_by_ns = all.then(|| Nanos(bound.0.saturating_sub(longest.0)));
     Some(found)
+}
+
+/// One job more by this cause.
+fn count(all: &mut Vec<MachineJobs>, cause: MachineCause) {
+    match all.iter_mut().find(|of| of.cause == cause) {
+        Some(known) => known.jobs += 1,
+        None => all.push(MachineJobs { cause, jobs: 1 }),
+    }
 }
 
 #[cfg(test)]

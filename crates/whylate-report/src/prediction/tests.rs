@@ -210,6 +210,7 @@ fn every_job_over_its_bound_is_counted_by_its_longest_gap_and_the_first_are_told
     assert_eq!(
         jobs,
         [
+            "task t0: jobs that the machine accounts for: unknown 26",
             "task t0: the machine took most of job 2, which took 7.00ms: L = 4.00ms, of which unknown 3.00ms"
         ]
     );

@@ -102,8 +102,8 @@ fn verdict(task: &PredictedTask, of: &MeasuredTask) -> String {
     }
 }
 
-/// Of each task, by how much its bound is pessimistic, or the job that the machine took most from and the
-/// first that it does not account for.
+/// Of each task, by how much its bound is pessimistic, or how many jobs the machine accounts for, the one that it
+/// took most from and the first that it does not account for.
 pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
     let mut said = Vec::new();
     for task in of.tasks.iter().take(MOST_TASKS) {
@@ -111,6 +111,12 @@ pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
         let name = Printable(&task.name);
         if let Some(by) = judged.pessimistic_by_ns {
             said.push(format!("task {name}: all jobs are within R, which is pessimistic by {by}"));
+        }
+        let counted = judged.machine_by.iter().map(|of| format!("{} {}", of.cause, count(of.jobs)));
+        let counted: Vec<String> = counted.collect();
+        if !counted.is_empty() {
+            let counted = counted.join(", ");
+            said.push(format!("task {name}: jobs that the machine accounts for: {counted}"));
         }
         if let Some(most) = &judged.most {
             let (job, took, machine) = (most.job, most.response_ns, taken(&most.machine));

@@ -25,8 +25,9 @@ fn question(tasks: usize) -> String {
 #[cfg(test)]
 mod tests {
     use whylate_model::prediction::{
-        AboveJob, Comparison, JobVerdict, JudgedJobs, MachineCause, MachineTime, MeasuredTask,
-        OverBy, OverCause, OverJob, PredictedResponse, ReleaseJitter, WorstJob, WorstJobGap,
+        AboveJob, Comparison, JobVerdict, JudgedJobs, MachineCause, MachineJobs, MachineTime,
+        MeasuredTask, OverBy, OverCause, OverJob, PredictedResponse, ReleaseJitter, WorstJob,
+        WorstJobGap,
     };
     use whylate_model::threads::TakenFrom;
     use whylate_model::{Nanos, Ticks};
@@ -129,6 +130,10 @@ mod tests {
                 machine: 5,
                 violated: 2,
                 not_judged: 1,
+                machine_by: vec![
+                    MachineJobs { cause: MachineCause::NoEvent, jobs: 4 },
+                    MachineJobs { cause: MachineCause::LateWakeUp, jobs: 1 },
+                ],
                 pessimistic_by_ns: None,
                 most: Some(above(3, 6_000, 6_000, by_machine)),
                 violated_first: vec![above(7, 5_000, 4_500, violated)],
@@ -151,6 +156,7 @@ mod tests {
         let (text, page) = (unwrapped(&text), crate::html::render(&directory, &run));
         for said in [
             "4.00ms 4.00ms 6.00ms 1,000 5 2 1",
+            "task t0: jobs that the machine accounts for: hypervisor 4, late wake-up 1",
             "the machine took most of job 3, which took 6.00ms: L = 2.00ms, of which hypervisor 1.80ms",
             "job 7 took 5.00ms, above even the R of 4.50ms with L = 500us, of which late wake-up 450us: \
              violated",

@@ -16,7 +16,7 @@ use whylate_model::{Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::prediction::{Releases, beside};
-use whylate_report::render_prediction;
+use whylate_report::{first_prediction, render_prediction};
 use whylate_rta::analysis::assign::{Assignment, assign};
 use whylate_rta::analysis::of_set::{self, OfSet, Policy as By, Taken};
 use whylate_rta::analysis::word::{self, Word};
@@ -29,7 +29,7 @@ use whylate_threads::timers::keeps_cpu_up_to;
 use super::gaps::{housekeeping, one_cpu};
 use super::threads::not_understood;
 use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
-use crate::cli::{Assign, Format, Jitter, Policy, Rta};
+use crate::cli::{Assign, Common, Format, Jitter, Policy, Rta};
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -57,7 +57,7 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
         }
     };
     if !options.run {
-        print(&prediction, options.common.format)?;
+        print(&prediction, &options.common)?;
         return Ok(checked(options, &prediction).unwrap_or(Exit::Done));
     }
     // What is known beforehand is said beforehand.
@@ -117,9 +117,10 @@ fn without_effect(options: &Rta) -> Option<String> {
     None
 }
 
-fn print(prediction: &Prediction, format: Format) -> Result<()> {
-    match format {
-        Format::Text => out::print(render_prediction(prediction, style())),
+fn print(prediction: &Prediction, common: &Common) -> Result<()> {
+    match common.format {
+        Format::Text if common.full => out::print(render_prediction(prediction, style())),
+        Format::Text => out::print(first_prediction(prediction, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(&PredictionDocument {
                 format_version: PREDICTION_VERSION,

@@ -57,7 +57,7 @@ fn skipped_wake_ups_are_told_with_both_rows() {
 }
 
 /// The kept set as one of so many threads, the last of which misses most.
-fn set(many: usize) -> Run {
+pub(super) fn set(many: usize) -> Run {
     let mut run = kept("threads").1;
     let video = run.threads.remove(1);
     let response =
@@ -192,7 +192,9 @@ fn a_kind_of_which_nothing_was_measured_is_printed_whole_or_says_so() {
     for kind in ["wake", "rtt", "threads"] {
         let mut run = kept(kind).1;
         run.series.clear();
-        run.threads.iter_mut().for_each(|thread| thread.deadlines = None);
+        for thread in &mut run.threads {
+            (thread.deadlines, thread.received, thread.lost) = (None, Nanos(0), Nanos(0));
+        }
         assert_eq!(super::first_screen(&run, place, style()), None, "{kind}");
     }
     let mut run = kept("switch-cost").1;

@@ -88,6 +88,8 @@ fn judged_jobs(of: &Prediction, jobs: [&[StoredJob]; 2], lost: u64) -> [JudgedJo
         let found = judged(&tables[task], RATE, &above).unwrap();
         let all = found.within + found.machine + found.violated + found.not_judged;
         assert_eq!(all, jobs[task].len() as u64 + tables[task].unrecorded, "each once: {found:?}");
+        let by_cause: u64 = found.machine_by.iter().map(|of| of.jobs).sum();
+        assert_eq!(by_cause, found.machine, "each by one cause: {found:?}");
         found
     })
 }
@@ -122,6 +124,20 @@ fn a_job_is_within_its_bound_or_above_it_by_the_machine_or_a_violation() {
     assert_eq!((own.job, own.machine, own.bound_ns), (2, nothing, Some(Nanos(20 * TENTH))));
     assert_eq!((half.job, half.bound_ns), (3, Some(Nanos(22 * TENTH))));
     assert_eq!(half.machine, machine(2, MachineCause::Interrupts, 2));
+}
+
+#[test]
+fn jobs_that_the_machine_accounts_for_are_counted_by_what_took_most_the_most_frequent_first() {
+    let jobs = [
+        woken_late(7, job(0, 0, Some(27), 20)),
+        interrupted(2, job(1, 100, Some(122), 20)),
+        interrupted(3, job(2, 200, Some(223), 20)),
+    ];
+    let [first, _] = judged_jobs(&two(), [&jobs, &[]], 0);
+    assert_eq!(counts(&first), [0, 3, 0, 0]);
+    let by = |cause, jobs| MachineJobs { cause, jobs };
+    let expected = [by(MachineCause::Interrupts, 2), by(MachineCause::LateWakeUp, 1)];
+    assert_eq!(first.machine_by, expected);
 }
 
 #[test]

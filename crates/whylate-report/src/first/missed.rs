@@ -1,0 +1,79 @@
+//! Why deadlines were missed: how many of each thread by which cause.
+
+use whylate_model::Printable;
+use whylate_model::run::Run;
+use whylate_model::threads::{Deadlines, ThreadSummary};
+
+use super::by_task::{self, Counted};
+use super::taken::{Class, UNKNOWN};
+use crate::doc::Table;
+use crate::numbers::count;
+
+/// The table of causes, whose columns add up to what each thread missed; none where nothing was missed.
+pub(super) fn table(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Option<Table> {
+    let table = by_task::table("misses caused by", &counted(run, threads));
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// The main cause of the thread that missed most, which the table has, too; none where nothing was missed.
+pub(super) fn main_cause(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Option<String> {
+    let counted = counted(run, threads);
+    let (thread, of) = threads.iter().zip(&counted).rev().max_by_key(|(_, of)| of.sum())?;
+    let (main, misses) = of.main()?;
+    let (name, misses, all) = (Printable(&thread.0.name), count(*misses), count(of.sum()));
+    let mut classes = thread.1.causes.iter().map(|of| Class::of(&of.cause, run));
+    let class = classes.find(|class| label(class) == *main);
+    let why = match class.as_ref().and_then(because) {
+        Some(because) => format!("because {because}"),
+        None => "without a known cause".to_owned(),
+    };
+    Some(format!("Thread {name} missed most often {why} ({misses} of {all})."))
+}
+
+/// The misses of each thread, each by one cause.
+fn counted(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Vec<Counted> {
+    let of = |(thread, of): &(&ThreadSummary, &Deadlines)| {
+        let own = label(&Class::Member(thread.name.clone()));
+        let mut counted = Counted::of(&thread.name).never(own);
+        for cause in &of.causes {
+            counted.add(&label(&Class::of(&cause.cause, run)), cause.misses);
+        }
+        // A run need not have told all of them.
+        let told = counted.sum();
+        counted.add(UNKNOWN, of.misses.saturating_sub(told));
+        counted
+    };
+    threads.iter().map(of).collect()
+}
+
+/// A cause in the table of misses.
+fn label(class: &Class) -> String {
+    match class {
+        Class::Member(name) => format!("preemption by {}", Printable(name)),
+        other => other.name(),
+    }
+}
+
+/// What a cause did, behind `because`; none of one that is not known.
+fn because(class: &Class) -> Option<String> {
+    Some(match class {
+        Class::Member(name) => format!("{} preempted it", Printable(name)),
+        // Without the class of its priority, which the table has.
+        Class::Task(name) => {
+            let name = name.rsplit_once(" (").map_or(name.as_str(), |(name, _)| name);
+            format!("{} preempted it", Printable(name))
+        }
+        Class::Tasks => "another task preempted it".to_owned(),
+        Class::Throttling => "real-time throttling or its reservation stopped it".to_owned(),
+        Class::OwnDemand => "it needs more than there is before its deadline".to_owned(),
+        Class::LeftOver => "its job before ended too late".to_owned(),
+        Class::TimerLate => "its timer fired late".to_owned(),
+        Class::IdleExit => "its CPU left idle late".to_owned(),
+        Class::Resource => "it waited for a resource".to_owned(),
+        Class::Asleep => "it was stopped or asleep".to_owned(),
+        Class::NoEvent => "it lost time that has no kernel event".to_owned(),
+        Class::Hypervisor => "the hypervisor took the CPU".to_owned(),
+        Class::Unknown => return None,
+        other => format!("of {}", other.name()),
+    })
+}

@@ -17,6 +17,8 @@ use crate::suite;
 
 /// So many failures at most have a second try.
 const MOST: usize = 3;
+/// By what random cases of tests are drawn.
+const SEED: &str = "PROPTEST_RNG_SEED";
 /// Of a program that has ended nothing more comes after so long.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -130,6 +132,10 @@ pub(crate) fn cargo_test(root: &Path, options: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
+    // Random cases are the same each time, however tests are run.
+    if std::env::var_os(SEED).is_none() {
+        command.env(SEED, "1");
+    }
     command
 }
 
@@ -227,7 +233,17 @@ fn listed(mut failures: Vec<Failure>, line: &str) -> Vec<Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, MOST, Transcript};
+    use std::ffi::OsStr;
+    use std::path::Path;
+
+    use super::{Failure, MOST, SEED, Transcript, cargo_test};
+
+    #[test]
+    fn random_cases_are_the_same_each_time_however_tests_are_run() {
+        let command = cargo_test(Path::new("."), &[]);
+        let given = command.get_envs().find(|(name, _)| *name == OsStr::new(SEED));
+        assert!(given.is_some() || std::env::var_os(SEED).is_some());
+    }
 
     fn read(text: &str) -> Transcript {
         let mut transcript = Transcript::default();

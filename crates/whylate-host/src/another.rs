@@ -112,6 +112,7 @@ pub fn running_in(directory: &Path) -> Vec<Pid> {
 mod tests {
     use super::*;
     use crate::journal::Journal;
+    use crate::tree::Idle;
 
     #[test]
     fn runs_of_anybody_are_known_by_their_measuring_threads() {
@@ -138,8 +139,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(running_in(&dir.path().join("absent")), []);
         let _own = Journal::open_in(dir.path()).unwrap();
-        let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let task = Task::read(Pid(other.id() as i32)).unwrap();
+        let idle = Idle::start();
+        let task = Task::read(idle.pid()).unwrap();
         let journal = |start_time| {
             let name = FileName { pid: task.tid, start_time };
             std::fs::write(dir.path().join(name.to_string()), "{}").unwrap();
@@ -148,8 +149,7 @@ mod tests {
         assert_eq!(running_in(dir.path()), []);
         journal(task.start_time);
         assert_eq!(running_in(dir.path()), [task.tid]);
-        other.kill().unwrap();
-        other.wait().unwrap();
+        drop(idle);
         assert_eq!(running_in(dir.path()), []);
     }
 }

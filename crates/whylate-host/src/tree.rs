@@ -6,13 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
+use whylate_model::{CpuId, Pid};
 
 use crate::files::under;
+use crate::kernel;
 
-/// Says that a test could not be done here, and why.
-pub(crate) fn skip(reason: &dyn std::fmt::Display) {
-    eprintln!("skipped: {reason}");
-}
+pub(crate) use whylate_suite::absent as skip;
 
 /// Says that a test which starts its own program again cannot be done here, where that is so: under an
 /// emulator of another processor the kernel does not start it.
@@ -79,25 +78,49 @@ impl Tree {
     }
 }
 
-/// A knob with a will of its own: it takes 0 for 50000. The timer slack of a process that does
-/// nothing; to write it takes `CAP_SYS_NICE`.
-pub(crate) struct SelfWilled(Child);
+/// A process that does nothing; it ends with its input, and so with the test.
+pub(crate) struct Idle(Child);
 
-impl SelfWilled {
+impl Idle {
     pub(crate) fn start() -> Self {
         let mut idle = Command::new("cat");
         Self(idle.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
     }
 
-    pub(crate) fn path(&self) -> PathBuf {
-        format!("/proc/{}/timerslack_ns", self.0.id()).into()
+    /// One that may run on this CPU alone.
+    pub(crate) fn on(cpu: CpuId) -> Self {
+        let idle = Self::start();
+        kernel::set_affinity(idle.pid(), &[cpu]).unwrap();
+        idle
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid(self.0.id() as i32)
+    }
+
+    /// Where it may run.
+    pub(crate) fn cpus(&self) -> Vec<CpuId> {
+        kernel::affinity(self.pid()).unwrap()
     }
 }
 
-impl Drop for SelfWilled {
+impl Drop for Idle {
     fn drop(&mut self) {
-        // It ends with its input.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
+    }
+}
+
+/// A knob with a will of its own: it takes 0 for 50000. The timer slack of a process that does
+/// nothing; to write it takes `CAP_SYS_NICE`.
+pub(crate) struct SelfWilled(Idle);
+
+impl SelfWilled {
+    pub(crate) fn start() -> Self {
+        Self(Idle::start())
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        format!("/proc/{}/timerslack_ns", self.0.pid()).into()
     }
 }

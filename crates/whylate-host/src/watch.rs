@@ -166,8 +166,8 @@ mod tests {
         if before.len() < 2 {
             return tree::skip(&"this process has a single CPU");
         }
-        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let tid = Pid(child.id() as i32);
+        let idle = tree::Idle::start();
+        let tid = idle.pid();
         let watched = Watched { tid, cpus: before.iter().rev().copied().collect() };
         let mut watch = HostWatch::start(Path::new("/"), &before, &[watched]);
         assert_eq!(watch.poll(), []);
@@ -176,8 +176,7 @@ mod tests {
         assert_eq!(changes.len(), 1);
         assert!(changes[0].contains(&format!("thread {tid} from")), "{changes:?}");
         assert_eq!(watch.poll(), []);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(idle);
         assert_eq!(watch.poll(), [], "a thread that has ended is not told");
     }
 }

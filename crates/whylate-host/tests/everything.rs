@@ -11,14 +11,11 @@ use std::process::Command;
 use whylate_host::guard::{Guard, MovedTasks, Scope};
 use whylate_host::journal::Journal;
 use whylate_model::Pid;
+use whylate_suite::{absent as skip, missing};
 use whylate_sys::affinity;
 
 /// Set in the child only.
 const INSIDE: &str = "WHYLATE_HOST_TEST_INSIDE";
-
-fn skip(reason: &dyn std::fmt::Display) {
-    eprintln!("skipped: {reason}");
-}
 
 /// Can this test run itself again? Not where an emulator runs it and the kernel alone cannot.
 fn runs_itself() -> bool {
@@ -46,8 +43,8 @@ fn every_task_but_this_process_leaves_and_comes_back() {
     let readonly = "mount -o remount,bind,ro /sys";
     match enclosed(readonly).output() {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return skip(&String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => return skip(&format!("unshare: {error}")),
+        Ok(output) => return missing(&String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => return missing(&format!("unshare: {error}")),
     }
     if !runs_itself() {
         return;

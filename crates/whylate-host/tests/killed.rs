@@ -13,6 +13,7 @@ use whylate_host::another;
 use whylate_host::guard::{Guard, MovedTasks, RtThrottling, Scope, TraceInstance};
 use whylate_host::journal::{Journal, Outcome, Recovered, Undo, What, recover_in};
 use whylate_model::{CpuId, Pid};
+use whylate_suite::{absent as skip, missing};
 use whylate_sys::affinity;
 use whylate_sys::tracefs::Tracefs;
 
@@ -22,10 +23,6 @@ const DIRECTORY: &str = "WHYLATE_HOST_TEST_DIRECTORY";
 const TASK: &str = "WHYLATE_HOST_TEST_TASK";
 
 const WRITABLE: [&str; 2] = ["/proc/sys", "/sys"];
-
-fn skip(reason: &dyn std::fmt::Display) {
-    eprintln!("skipped: {reason}");
-}
 
 /// Can this test run itself again? Not where an emulator runs it and the kernel alone cannot.
 fn runs_itself() -> bool {
@@ -157,7 +154,7 @@ fn task_moved_by_a_killed_process_comes_back() {
 fn trace_instance_of_a_killed_process_is_removed() {
     let tracefs = match Tracefs::open() {
         Ok(tracefs) => tracefs,
-        Err(error) => return skip(&error),
+        Err(error) => return missing(&error),
     };
     let (_dir, directory) = journals();
     let Some(mut doomed) = Doomed::start(&directory, "trace") else { return };

@@ -255,6 +255,7 @@ mod tests {
     use whylate_port::{
         Client, MemoryPort, Options, Server, Setup, Stamp, Target, Transport, Wait,
     };
+    use whylate_suite::{absent, missing};
 
     use super::*;
     use crate::message::Cookie;
@@ -273,8 +274,7 @@ mod tests {
     };
 
     fn probed(transport: Transport) -> Option<Vec<Probed>> {
-        let counter =
-            HardwareCounter::open().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+        let counter = HardwareCounter::open().inspect_err(missing).ok()?;
         let raw = Raw::new(Cookie(3));
         let setup = |wait| Setup { counter, rate: RATE, wait };
         let (target, options) =
@@ -313,7 +313,7 @@ mod tests {
                 let Some(probed) = probed(transport) else { return };
                 let of = |word: &str| probed.iter().find(|one| one.stamp == word).unwrap();
                 if !of("tx software").accepted {
-                    return eprintln!("skipped: {:?}", of("tx software").reason);
+                    return absent(&format!("{:?}", of("tx software").reason));
                 }
                 for one in &probed {
                     account_for_themselves(one);

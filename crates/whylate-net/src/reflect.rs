@@ -180,6 +180,7 @@ mod tests {
     use whylate_model::warning::Warning;
     use whylate_port::udp::{Family, loopback_pair};
     use whylate_port::{Setup, Wait, inherited, unix};
+    use whylate_suite::{absent, missing};
     use whylate_sys::affinity;
     use whylate_threads::Placement;
 
@@ -191,7 +192,7 @@ mod tests {
         let counter = match HardwareCounter::open() {
             Ok(counter) => counter,
             Err(reason) => {
-                eprintln!("skipped: {reason}");
+                missing(&reason);
                 return Vec::new();
             }
         };
@@ -199,7 +200,7 @@ mod tests {
         let setup = Setup { counter, rate: Hertz(1e9), wait };
         [unix::pair(), loopback_pair(Family::V4), loopback_pair(Family::V6)]
             .into_iter()
-            .filter_map(|pair| pair.inspect_err(|reason| eprintln!("skipped: {reason}")).ok())
+            .filter_map(|pair| pair.inspect_err(absent).ok())
             .map(|(a, b)| [a, b].map(|end| inherited::open(end, setup).unwrap()))
             .collect()
     }
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_client_that_is_moved_to_another_cpu_is_told() {
         let cpus = affinity::get();
-        let [here, elsewhere, ..] = cpus[..] else { return eprintln!("skipped: one CPU only") };
+        let [here, elsewhere, ..] = cpus[..] else { return absent("one CPU only") };
         let Some([mut near, mut far]) = ports(Wait::Block).into_iter().next() else { return };
         thread::scope(|scope| {
             scope.spawn(move || reflect(&mut far, Reflector::default(), &mut || true));

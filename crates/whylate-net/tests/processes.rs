@@ -18,6 +18,7 @@ use whylate_net::{
 };
 use whylate_port::udp::{Family, loopback_pair};
 use whylate_port::{Port, Received, Setup, Wait, inherited, unix};
+use whylate_suite::{absent, missing};
 use whylate_sys::affinity;
 use whylate_threads::Placement;
 
@@ -39,7 +40,7 @@ fn child_reflects_on_stdin() {
         Ok((summary, _)) => {
             assert!(matches!(summary.why, ReflectEnd::ToldTo | ReflectEnd::Stopped));
         }
-        Err(NetError::Port(error)) => eprintln!("skipped: {error}"),
+        Err(NetError::Port(error)) => absent(&error),
         Err(error) => panic!("{error}"),
     }
 }
@@ -50,7 +51,7 @@ fn spawn(end: OwnedFd, cpu: CpuId) -> ReflectorProcess {
 }
 
 fn counter() -> Option<HardwareCounter> {
-    HardwareCounter::open().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+    HardwareCounter::open().inspect_err(missing).ok()
 }
 
 fn exists(pid: Pid) -> bool {

@@ -349,7 +349,7 @@ impl<'a> Recording<'a> {
             let mut dropped = composed.breakdown.dropped.clone();
             let of_stamps = outcome.stamps.as_ref();
             dropped.extend(
-                of_stamps.into_iter().flat_map(|of| breakdown::dropped(of, outcome.stamps_missed)),
+                of_stamps.into_iter().flat_map(|of| breakdown::dropped(of, outcome.stamps_untold)),
             );
             flow.breakdown = Some(Box::new(Breakdown { stamps, dropped, ..composed.breakdown }));
         }

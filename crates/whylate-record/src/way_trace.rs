@@ -200,6 +200,7 @@ mod tests {
     use whylate_clock::HardwareCounter;
     use whylate_model::event::EventKind;
     use whylate_port::{Frame, Options, Port, Received, Server, Setup, Target, Transport, Wait};
+    use whylate_suite::{absent, missing};
     use whylate_sys::affinity;
 
     use super::*;
@@ -242,13 +243,13 @@ mod tests {
     fn datagrams_without_room_are_told_one_by_one_with_their_port_beside_the_polls() {
         let counter = match HardwareCounter::open() {
             Ok(counter) => counter,
-            Err(reason) => return eprintln!("skipped: {reason}"),
+            Err(reason) => return missing(&reason),
         };
         let journal = Journal::open().unwrap();
         let online = affinity::get();
         let mut trace = match WayTrace::start(&journal, &online, &[]) {
             Ok(trace) => trace,
-            Err(no) => return eprintln!("skipped: {}", no.reason),
+            Err(no) => return absent(&no.reason),
         };
         let (mut socket, at) = small(counter);
         let port = at.port();
@@ -287,7 +288,7 @@ mod tests {
         };
         assert!(taken < SENT, "the socket had room for all of them");
         if facts.lost > 0 {
-            return eprintln!("no claim: {} events were lost", facts.lost);
+            return absent(&format!("{} events were lost", facts.lost));
         }
         if on("udp:udp_fail_queue_rcv_skb") {
             assert_eq!(refused, SENT - taken);

@@ -7,11 +7,20 @@
 //! somebody else has changed since is left alone.
 //!
 //! Does not know what else was left behind: `cargo xtask mend` does.
+//!
+//! What tests of every crate share is here as well: how they say what they leave out, and whether the
+//! system's clock was set meanwhile.
+
+mod skips;
+mod wall_clock;
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+pub use skips::{absent, missing};
+pub use wall_clock::WallClock;
 
 /// Tells those that a suite starts which process holds the lock: its id and when it began.
 pub const HOLDER: &str = "WHYLATE_TESTS_HOLDER";

@@ -61,16 +61,11 @@ pub use rustix::io::Errno;
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Display;
-
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
     use crate::capability::Cap;
 
-    /// Says why a test checks nothing on this machine.
-    pub(crate) fn skip(reason: &impl Display) {
-        eprintln!("skipped: {reason}");
-    }
+    pub(crate) use whylate_suite::absent as skip;
 
     /// Runs `body` on a thread of its own that cannot use `cap`.
     pub(crate) fn without(cap: Cap, body: impl FnOnce() + Send) {

@@ -89,7 +89,7 @@ mod tests {
         std::fs::write(&place, "").unwrap();
         if let Err(refusal) = make_network(&place) {
             std::fs::remove_file(&place).unwrap();
-            return crate::tests::skip(&refusal);
+            return whylate_suite::missing(&refusal);
         }
         let own = || std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
         let (before, made) = (own(), std::fs::metadata(&place).unwrap().ino());

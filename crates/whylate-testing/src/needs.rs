@@ -4,31 +4,18 @@
 //! is set nothing may be left out, and a missing thing is a failure.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use whylate_host::procfs::Steal;
 use whylate_model::CpuId;
+pub use whylate_suite::{absent, missing, say};
 use whylate_sys::affinity;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::tracefs::Tracefs;
 
 /// Share of all CPUs that other processes may use while names of gaps are judged.
 const QUIET: f64 = 0.1;
-
-/// Says that a test is left out, or fails where nothing may be.
-pub fn missing(reason: &str) {
-    let everything = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|v| v == "everything");
-    assert!(!everything, "nothing may be skipped, but: {reason}");
-    absent(reason);
-}
-
-/// Says that a test is left out for a feature that other kernels and hosts rightly lack: never a
-/// failure.
-pub fn absent(reason: &str) {
-    say(&format!("skipped: {reason}"));
-}
 
 /// Says that a test is left out for want of something that no machine is bound to have.
 pub fn left_out(reason: &str) {
@@ -39,11 +26,6 @@ pub fn left_out(reason: &str) {
 /// is claimed, and nothing fails.
 pub fn spoilt(reason: &str) {
     say(&format!("no claim: {reason}"));
-}
-
-/// Tells it whoever holds what tests print. Not by a macro: the test harness would keep it to itself.
-pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Root, for what only root may do.

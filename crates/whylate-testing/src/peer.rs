@@ -1,18 +1,12 @@
 //! Debian's testpmd beside us: started, bounded, ended by its own process.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Says that a test is left out, or fails where nothing may be.
-pub fn missing(reason: &str) {
-    let everything = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|v| v == "everything");
-    assert!(!everything, "nothing may be skipped, but: {reason}");
-    // Not by a macro: the test harness would keep it to itself.
-    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
-}
+pub use whylate_suite::missing;
 
 /// Is it installed?
 pub fn installed() -> bool {

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use rustix::mount::{UnmountFlags, unmount};
 use whylate_clock::HardwareCounter;
+use whylate_suite::{absent, missing};
 use whylate_sys::namespace;
 
 /// Says that a test is left out; with `WHYLATE_TESTS_REQUIRE=everything` that is a failure.
 fn skip<T>(reason: &impl Display) -> Option<T> {
-    eprintln!("skipped: {reason}");
-    let required = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|what| what == "everything");
-    assert!(!required, "nothing may be skipped, but: {reason}");
+    missing(reason);
     None
 }
 
@@ -104,7 +103,7 @@ impl Bed {
         let with_v6 = bed.near.ip("addr add fd00::1/64 dev near nodad")
             && bed.far.ip("addr add fd00::2/64 dev far nodad");
         if !with_v6 {
-            eprintln!("skipped: this machine has no IPv6");
+            absent("this machine has no IPv6");
             return None;
         }
         if !(bed.near.ip("link set near up") && bed.far.ip("link set far up")) {

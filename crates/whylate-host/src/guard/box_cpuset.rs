@@ -206,38 +206,13 @@ impl Guard for BoxCpuset {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command, Stdio};
-
     use whylate_sys::affinity;
 
     use super::*;
-    use crate::tree;
+    use crate::tree::{self, Idle};
 
-    /// A process that does nothing, on one CPU; it ends with its input.
-    struct Idle(Child);
-
-    impl Idle {
-        fn on(cpu: CpuId) -> Self {
-            let mut idle = Command::new("cat");
-            let idle = Self(idle.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
-            kernel::set_affinity(idle.pid(), &[cpu]).unwrap();
-            idle
-        }
-
-        fn pid(&self) -> Pid {
-            Pid(self.0.id() as i32)
-        }
-
-        fn cgroup(&self) -> String {
-            fs::read_to_string(format!("/proc/{}/cgroup", self.pid())).unwrap()
-        }
-    }
-
-    impl Drop for Idle {
-        fn drop(&mut self) {
-            drop(self.0.stdin.take());
-            let _ = self.0.wait();
-        }
+    fn cgroup_of(idle: &Idle) -> String {
+        fs::read_to_string(format!("/proc/{}/cgroup", idle.pid())).unwrap()
     }
 
     fn shape(cpu: CpuId) -> BoxCpusetShape {
@@ -254,7 +229,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::open_in(&dir.path().join("journals")).unwrap();
         let idle = Idle::on(first);
-        let home = idle.cgroup();
+        let home = cgroup_of(&idle);
         match BoxCpuset::make(&journal, Path::new("/"), shape(last), &[idle.pid()]) {
             Ok(guard) => body(&journal, guard, &idle, first, &home),
             Err(error) => tree::skip(&error),
@@ -265,11 +240,11 @@ mod tests {
     fn a_box_enters_and_comes_back_to_its_cgroup_and_its_cpu() {
         on_this_host(|journal, guard, idle, first, home| {
             assert_ne!(kernel::affinity(idle.pid()).unwrap(), [first]);
-            assert_ne!(idle.cgroup(), home);
+            assert_ne!(cgroup_of(idle), home);
             let dir = guard.group.dir.clone();
             drop(guard);
             assert!(!dir.exists());
-            assert_eq!(idle.cgroup(), home);
+            assert_eq!(cgroup_of(idle), home);
             assert_eq!(kernel::affinity(idle.pid()).unwrap(), [first]);
             assert_eq!(journal.entries(), []);
         });
@@ -288,7 +263,7 @@ mod tests {
             }
             journal.strike(&entries.iter().map(|entry| entry.id).collect::<Vec<_>>()).unwrap();
             assert!(!dir.exists());
-            assert_eq!(idle.cgroup(), home);
+            assert_eq!(cgroup_of(idle), home);
             assert_eq!(kernel::affinity(idle.pid()).unwrap(), [first]);
         });
     }

@@ -297,31 +297,10 @@ impl Drop for FavouredTasks {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
-    use std::process::{Child, Command, Stdio};
+    use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::tree;
-
-    /// A process that does nothing; it ends with its input.
-    struct Idle(Child);
-
-    impl Idle {
-        fn start() -> Self {
-            let mut idle = Command::new("cat");
-            Self(idle.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
-        }
-
-        fn pid(&self) -> Pid {
-            Pid(self.0.id() as i32)
-        }
-    }
-
-    impl Drop for Idle {
-        fn drop(&mut self) {
-            drop(self.0.stdin.take());
-            let _ = self.0.wait();
-        }
-    }
+    use crate::tree::{self, Idle};
 
     fn journal() -> (tempfile::TempDir, Journal) {
         let dir = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
+use whylate_suite::missing;
 
 /// A small file system in memory, unmounted when dropped.
 pub(crate) struct SmallDisk {
@@ -17,7 +18,7 @@ impl SmallDisk {
         match mount("whylate-test", place.path(), "tmpfs", MountFlags::empty(), &*options) {
             Ok(()) => Some(Self { place }),
             Err(errno) => {
-                skip(test, &format!("cannot mount a small disk ({errno}); run as root"));
+                missing(&format!("{test}: cannot mount a small disk ({errno}); run as root"));
                 None
             }
         }
@@ -47,11 +48,4 @@ impl Drop for SmallDisk {
             eprintln!("cannot unmount {}: {errno}", self.path().display());
         }
     }
-}
-
-/// Reports a test as skipped; with `WHYLATE_TESTS_REQUIRE=everything` that is a failure.
-fn skip(test: &str, reason: &str) {
-    eprintln!("skipped: {test}: {reason}");
-    let required = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|what| what == "everything");
-    assert!(!required, "{test} may not be skipped here: {reason}");
 }

@@ -39,6 +39,8 @@ pub mod stalls;
 pub mod stamps;
 #[cfg(test)]
 mod stamps_proofs;
+#[cfg(test)]
+mod untold_proofs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -408,14 +410,17 @@ fn guard<P: Port + ?Sized, C: Counter>(
     Ok(Guard(TicksDelta(2 * costs[LOOKS / 2])))
 }
 
-/// Takes in what is still under way, until it has come or is given up.
+/// Takes in what is still under way, until it has come or is given up. Stamps are taken when nothing has
+/// come: they must not wait as long as a reply is waited for.
 fn drain<P: Port + ?Sized, C: Counter>(
     port: &mut P,
     counter: &mut C,
     receiver: &mut Receiver<'_>,
 ) -> Result<(), PortError> {
     while receiver.is_waiting() {
-        receiver.look(port, Nanos(0))?;
+        if receiver.look(port, Nanos(0))? == Looked::Nothing {
+            receiver.take_stamps(port)?;
+        }
         receiver.give_up(counter.read_ordered().0);
     }
     Ok(())
@@ -448,6 +453,7 @@ fn farewell<P: Port + ?Sized, C: Counter>(
     receiver: &mut Receiver<'_>,
 ) {
     receiver.set.drained();
+    receiver.end_stamps();
     let mut message = vec![0; FAREWELL_BYTES];
     if !protocol.farewell(receiver.bytes(), &mut message) {
         return;

@@ -9,6 +9,7 @@ use super::ledger::{GivenUp, Latencies};
 use super::pacing::Interrupted;
 use super::receiver::Receiver;
 use super::sender::Sender;
+use super::stamps::Untold;
 use super::{Ended, OpenLoop};
 use crate::message::ReflectorReport;
 use crate::protocol::Protocol;
@@ -57,8 +58,8 @@ pub struct OpenOutcome {
     pub frames: Option<FrameCounts>,
     /// Of a stamped port: what became of its stamps, those of the warm-up among them.
     pub stamps: Option<StampCounts>,
-    /// Stamps that found no room on their way from the measuring thread.
-    pub stamps_missed: u64,
+    /// Stamps of measured requests, and of their replies, that no record tells of.
+    pub stamps_untold: Untold,
 }
 
 impl OpenOutcome {
@@ -137,12 +138,13 @@ impl OpenLoop {
         receiver.ledger.close();
         receiver.anomalies.restore(protocol, self.bytes);
         let OfPort { facts, frames, stamps } = of_port;
-        let stamps_missed = receiver.ledger.tell.stamps.as_ref().map_or(0, |of| of.missed);
+        let of_stamps = receiver.ledger.tell.stamps.as_ref();
+        let stamps_untold = of_stamps.map_or_else(Untold::default, |of| of.untold);
         OpenOutcome {
             interrupted: sender.pacing.told(receiver.ledger.interrupted),
             frames,
             stamps,
-            stamps_missed,
+            stamps_untold,
             latencies: receiver.ledger.all,
             parts: receiver.ledger.parts,
             given_up: receiver.ledger.given_up,

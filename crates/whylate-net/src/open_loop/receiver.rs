@@ -74,7 +74,8 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Waits for one message, for `limit` at most, and accounts for it.
+    /// Waits for one message, for `limit` at most, and accounts for it. Takes the stamps that wait where
+    /// many messages have come since they were taken.
     #[inline]
     pub(super) fn look<P: Port + ?Sized>(
         &mut self,
@@ -85,10 +86,9 @@ impl<'a> Receiver<'a> {
             Received::Nothing { .. } => Ok(Looked::Nothing),
             Received::Message { length, at } => {
                 let looked = self.take(length, at);
-                if let (Some(number), Some(stamps)) =
-                    (self.replied.take(), &mut self.ledger.tell.stamps)
-                {
-                    stamps.replied(port, number);
+                let answers = self.replied.take();
+                if let Some(stamps) = &mut self.ledger.tell.stamps {
+                    stamps.received(port, answers)?;
                 }
                 Ok(looked)
             }
@@ -121,6 +121,13 @@ impl<'a> Receiver<'a> {
     pub(super) fn begin_stamps<P: Port + ?Sized>(&mut self, port: &P) {
         if let Some(stamps) = &mut self.ledger.tell.stamps {
             stamps.begin(port);
+        }
+    }
+
+    /// What is sent from now on is no request, and no stamps are taken any more.
+    pub(super) fn end_stamps(&mut self) {
+        if let Some(stamps) = &mut self.ledger.tell.stamps {
+            stamps.end();
         }
     }
 

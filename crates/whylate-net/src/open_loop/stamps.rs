@@ -4,20 +4,23 @@
 //! A port numbers the messages that it sends and receives. All that were sent before the measurement are
 //! the warm-up's, and the first one after it is request 0; whose reply a received message was is known
 //! when it is taken in. Stamps of the warm-up are taken and thrown away, and with them those of a system
-//! that has stamped nothing yet.
+//! that has stamped nothing yet. With the farewell taking ends.
 //!
-//! Guarantees: the measuring thread never waits and allocates nothing; a record that finds no room is
-//! counted, and no record is changed.
+//! Guarantees: the measuring thread never waits and allocates nothing; a stamp of a measured request or of
+//! its reply becomes a record or is counted ([`Untold`]), however many replies come in a row; no record is
+//! changed.
 
 use whylate_model::Nanos;
 use whylate_port::{Port, PortError, Stamp, StampKind};
 use whylate_threads::ring::{self, Consumer, Producer, WORDS};
 
-/// Replies whose numbers are remembered: stamps of a reception are taken right after it.
-const REPLIES: usize = 64;
+/// Received messages that are remembered with the requests that they answer. When so many have come since
+/// stamps were taken last, they are taken: a socket keeps 1 024 stamps of receptions, and a message has two
+/// at most.
+const REPLIES: usize = 256;
 /// Where a record has a kind of stamps: it says of which kinds none was asked for.
 const NOT_ASKED: u64 = StampKind::COUNT as u64;
-/// A reply that settles no measured request.
+/// A message that is the first reply to no measured request.
 const NOBODY: u64 = u64::MAX;
 
 /// A stamp of a request, or of its reply.
@@ -31,15 +34,30 @@ pub struct Stamped {
     pub at: Nanos,
 }
 
+/// Stamps of measured requests that no record tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Untold {
+    /// Their records found no room on the way from the measuring thread.
+    pub no_room: u64,
+    /// They were of replies that had come so long before that it was forgotten whose they are.
+    pub forgotten: u64,
+    /// Late replies that came after stamps had been taken for the last time.
+    pub late_replies: u64,
+}
+
 /// The measuring thread's end.
 pub struct Stamping {
     ring: Producer,
-    /// Records that found no room.
-    pub missed: u64,
+    /// What the records do not tell.
+    pub untold: Untold,
     /// The number of the message that is request 0; none during the warm-up.
     first: Option<u64>,
+    /// Stamps are taken no more.
+    over: bool,
     /// Received messages and the requests that they answer.
     replies: [(u64, u64); REPLIES],
+    /// Messages received since stamps were taken last.
+    untaken: usize,
 }
 
 /// The end of whoever takes the records in.
@@ -52,7 +70,8 @@ pub struct Stampings {
 pub fn between() -> (Stamping, Stampings) {
     let (producer, consumer) = ring::ring();
     let replies = [(NOBODY, NOBODY); REPLIES];
-    let stamping = Stamping { ring: producer, missed: 0, first: None, replies };
+    let (untold, first, over, untaken) = (Untold::default(), None, false, 0);
+    let stamping = Stamping { ring: producer, untold, first, over, replies, untaken };
     (stamping, Stampings { ring: consumer })
 }
 
@@ -60,21 +79,42 @@ impl Stamping {
     /// The warm-up is over: what is sent from now on is measured.
     pub(super) fn begin<P: Port + ?Sized>(&mut self, port: &P) {
         self.first = port.numbers().map(|(sent, _)| sent);
-        self.replies = [(NOBODY, NOBODY); REPLIES];
     }
 
-    /// The message that was received last was the reply to this measured request.
+    /// What is sent from now on is no request any more, and no stamp is taken.
+    pub(super) fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// A message was received: the first reply to this measured request, where it is one. Takes stamps
+    /// where otherwise it would be forgotten whose they are.
     #[inline]
-    pub(super) fn replied<P: Port + ?Sized>(&mut self, port: &P, request: u64) {
+    pub(super) fn received<P: Port + ?Sized>(
+        &mut self,
+        port: &mut P,
+        answers: Option<u64>,
+    ) -> Result<(), PortError> {
+        if self.over {
+            self.untold.late_replies += u64::from(answers.is_some());
+            return Ok(());
+        }
         let Some(message) = port.numbers().and_then(|(_, received)| received.checked_sub(1)) else {
-            return;
+            return Ok(());
         };
-        self.replies[(message % REPLIES as u64) as usize] = (message, request);
+        self.replies[(message % REPLIES as u64) as usize] = (message, answers.unwrap_or(NOBODY));
+        self.untaken += 1;
+        if self.untaken < REPLIES { Ok(()) } else { self.take_in_time(port) }
     }
 
-    /// Takes what has come; not after the farewell, which is no request. Gives how many stamps there were.
+    #[cold]
+    fn take_in_time<P: Port + ?Sized>(&mut self, port: &mut P) -> Result<(), PortError> {
+        self.take(port).map(|_| ())
+    }
+
+    /// Takes what has come. Gives how many stamps there were.
     #[inline]
     pub(super) fn take<P: Port + ?Sized>(&mut self, port: &mut P) -> Result<u64, PortError> {
+        self.untaken = 0;
         let mut came = 0;
         port.take_stamps(&mut |stamp| {
             came += 1;
@@ -88,25 +128,32 @@ impl Stamping {
     #[inline]
     fn not_asked(&mut self, message: u64, kinds: u8) {
         let Some(request) = self.first.and_then(|first| message.checked_sub(first)) else { return };
-        if !self.ring.push([request, NOT_ASKED, u64::from(kinds), 0]) {
-            self.missed += 1;
-        }
+        self.tell([request, NOT_ASKED, u64::from(kinds), 0]);
     }
 
     #[inline]
     fn push(&mut self, stamp: Stamp) {
-        let Some(request) = self.request(stamp) else { return };
-        if !self.ring.push(Stamped { request, kind: stamp.kind, at: stamp.at }.words()) {
-            self.missed += 1;
+        let Some(first) = self.first else { return };
+        let request = if stamp.kind.is_received() {
+            let (message, request) = self.replies[(stamp.message % REPLIES as u64) as usize];
+            if message != stamp.message {
+                self.untold.forgotten += 1;
+                return;
+            }
+            (request != NOBODY).then_some(request)
+        } else {
+            stamp.message.checked_sub(first)
+        };
+        if let Some(request) = request {
+            self.tell(Stamped { request, kind: stamp.kind, at: stamp.at }.words());
         }
     }
 
-    fn request(&self, stamp: Stamp) -> Option<u64> {
-        if stamp.kind.is_received() {
-            let (message, request) = self.replies[(stamp.message % REPLIES as u64) as usize];
-            return (message == stamp.message && request != NOBODY).then_some(request);
+    #[inline]
+    fn tell(&mut self, words: [u64; WORDS]) {
+        if !self.ring.push(words) {
+            self.untold.no_room += 1;
         }
-        stamp.message.checked_sub(self.first?)
     }
 }
 
@@ -159,7 +206,7 @@ mod tests {
             stamping.push(stamp(message, StampKind::Software));
         }
         stamping.push(stamp(5, StampKind::ReceivedSoftware));
-        stamping.push(stamp(69, StampKind::ReceivedSoftware));
+        stamping.push(stamp(5 + REPLIES as u64, StampKind::ReceivedSoftware));
         let mut taken = Vec::new();
         stampings.drain(|stamped| taken.push(stamped));
         let of = |request, kind, at| Stamped { request, kind, at: Nanos(at) };
@@ -169,6 +216,8 @@ mod tests {
             of(1, StampKind::ReceivedSoftware, 6),
         ];
         assert_eq!(taken, expected, "none of the warm-up's");
+        let forgotten = Untold { forgotten: 1, ..Untold::default() };
+        assert_eq!(stamping.untold, forgotten, "whose the last one was");
     }
 
     #[test]
@@ -194,6 +243,6 @@ mod tests {
         }
         let mut count = 0;
         stampings.drain(|_| count += 1);
-        assert_eq!((count, stamping.missed), (ring::CAPACITY, 7));
+        assert_eq!((count, stamping.untold.no_room), (ring::CAPACITY, 7));
     }
 }

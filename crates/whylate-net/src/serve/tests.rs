@@ -5,6 +5,7 @@ use std::thread;
 
 use whylate_clock::HardwareCounter;
 use whylate_port::{Client, Options, Server, Setup, Target, Transport, Wait};
+use whylate_suite::missing;
 
 use super::*;
 use crate::message::{Cookie, FAREWELL_BYTES, Header, Kind};
@@ -13,7 +14,7 @@ use crate::{ClosedLoop, Ended, Raw, Sockperf, Speaks};
 const SETTINGS: Serve = Serve { idle: Nanos(60_000_000_000), once: false, rate: Hertz(1e9) };
 
 fn setup(wait: Wait) -> Option<Setup<HardwareCounter>> {
-    let counter = HardwareCounter::open().inspect_err(|reason| eprintln!("skipped: {reason}"));
+    let counter = HardwareCounter::open().inspect_err(missing);
     Some(Setup { counter: counter.ok()?, rate: Hertz(1e9), wait })
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use whylate_port::bpf::{
     Attached, BpfError, HeldBy, Messages, Mode, Reflector, Steering, Take, Verdict, Wanted,
 };
+use whylate_suite::{absent, missing};
 use whylate_sys::xdp::Interfaces;
 
 use crate::frames::{PORT, message};
@@ -120,7 +121,7 @@ fn where_the_driver_cannot_the_network_stack_runs_it_and_the_reason_is_told() {
 fn what_the_driver_says_is_passed_on() {
     let Some(place) = Place::with_link().filter(|_| may()) else { return };
     if !place.ip("link set near mtu 9000") {
-        return eprintln!("skipped: no long frames on virtual links here");
+        return absent("no long frames on virtual links here");
     }
     place.inside(|| {
         let attached = attach("far", Wanted::Any).unwrap();
@@ -175,7 +176,7 @@ fn a_process_that_is_killed_leaves_no_program_behind() {
         child.wait().unwrap();
         match held.as_deref() {
             Some("held true") => assert!(was_there),
-            Some(_) => return eprintln!("skipped: this kernel has no links for XDP"),
+            Some(_) => return absent("this kernel has no links for XDP"),
             None => panic!("the process that was to hold a program held none"),
         }
         assert!(soon(|| on("far").is_none()));
@@ -194,7 +195,7 @@ fn requests_of_an_ordinary_socket_are_answered_in_the_kernel() {
         && there.ip("link set far up")
         && here.ip("link set near up");
     if !made {
-        return eprintln!("skipped: no `ip`, or it makes no virtual links here");
+        return missing("no `ip`, or it makes no virtual links here");
     }
     let reflector = there.inside(|| {
         let messages = Messages::to_ports(&[PORT]);
@@ -203,7 +204,7 @@ fn requests_of_an_ordinary_socket_are_answered_in_the_kernel() {
     });
     let reflector = match reflector {
         Ok(reflector) => reflector,
-        Err(refusal @ BpfError::Refused { .. }) => return eprintln!("skipped: {refusal}"),
+        Err(refusal @ BpfError::Refused { .. }) => return absent(&refusal),
         Err(refusal) => panic!("{refusal}"),
     };
     here.inside(|| {

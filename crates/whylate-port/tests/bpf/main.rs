@@ -13,6 +13,7 @@ mod planted;
 use std::fmt::Display;
 
 use whylate_port::bpf::{BpfError, Compact, Treatment, WireForm};
+use whylate_suite::{absent, missing};
 use whylate_sys::capability::{Cap, effective};
 
 /// The messages that the tests' reflectors answer.
@@ -34,7 +35,7 @@ fn ready<T>(made: Result<T, BpfError>) -> Option<T> {
         Err(refusal) if may && !is_missing(&refusal) => panic!("{refusal}"),
         // This kernel has no such thing, whatever is required of the machine.
         Err(refusal) if is_no_call(&refusal) => {
-            eprintln!("skipped: {refusal}");
+            absent(&refusal);
             None
         }
         Err(refusal) => skip(&refusal),
@@ -43,9 +44,7 @@ fn ready<T>(made: Result<T, BpfError>) -> Option<T> {
 
 /// Says that a test is left out; with `WHYLATE_TESTS_REQUIRE=everything` that is a failure.
 pub(crate) fn skip<T>(reason: &impl Display) -> Option<T> {
-    eprintln!("skipped: {reason}");
-    let required = std::env::var("WHYLATE_TESTS_REQUIRE").is_ok_and(|what| what == "everything");
-    assert!(!required, "nothing may be skipped, but: {reason}");
+    missing(reason);
     None
 }
 

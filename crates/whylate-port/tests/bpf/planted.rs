@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rustix::net::{AddressFamily, SocketType};
 use whylate_port::bpf::{Messages, Mode, Reflector, Steering, Take, Verdict};
+use whylate_suite::absent;
 
 use crate::frames::{
     Checksum, FAR_V4, FAR_V6, Ip, NEAR_V4, NEAR_V6, PLAIN_V4, PLAIN_V6, PORT, Planted, arp,
@@ -31,7 +32,7 @@ fn steering(take: &Take) -> Option<(Steering, OwnedFd)> {
     let socket = match rustix::net::socket(AddressFamily::XDP, SocketType::RAW, None) {
         Ok(socket) => socket,
         Err(errno) => {
-            eprintln!("skipped: no socket of AF_XDP: {errno}");
+            absent(&format!("no socket of AF_XDP: {errno}"));
             return None;
         }
     };

@@ -5,6 +5,7 @@ use whylate_model::Nanos;
 use whylate_port::frames::{Counted, Ring};
 use whylate_port::link::Copying;
 use whylate_port::{LinkOptions, Port, PortError, Received, Transport, Wait};
+use whylate_suite::absent;
 
 use crate::place::Bed;
 use crate::{by, connect, counts, listen, soon, until};
@@ -112,7 +113,7 @@ fn dropped(transport: Transport, ring: u32) {
     // So that nobody but us says anything.
     let quiet = || std::fs::write("/proc/sys/net/ipv6/conf/far/disable_ipv6", "1");
     if bed.far.inside(quiet).is_err() {
-        return eprintln!("skipped: IPv6 cannot be switched off here");
+        return absent("IPv6 cannot be switched off here");
     }
     let copying = if transport == Transport::Xdp { Copying::Copy } else { Copying::Auto };
     let link = LinkOptions { ring: Some(ring), copying, ..LinkOptions::default() };
@@ -197,7 +198,7 @@ fn an_interface_that_is_renamed_in_the_run_costs_nothing() {
         let mut client = bed.near.inside(open).unwrap();
         // Kernels from 6.3 on rename an interface that is up.
         if !bed.near.ip("link set near name other") {
-            return eprintln!("skipped: an interface that is up is not renamed here");
+            return absent("an interface that is up is not renamed here");
         }
         client.send(b"there").unwrap();
         let mut buffer = [0; 64];

@@ -6,6 +6,7 @@ use whylate_model::Nanos;
 use whylate_port::frame::Tags;
 use whylate_port::link::Copying;
 use whylate_port::{LinkOptions, Options, Port, Received, Transport, Wait};
+use whylate_suite::absent;
 use whylate_sys::ethtool;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 
@@ -305,7 +306,7 @@ fn with_tagged(near: Transport) -> Option<Bed> {
         && bed.far.ip("addr add fd07::2/64 dev tagged nodad")
         && bed.far.ip("link set tagged up");
     if !made {
-        eprintln!("skipped: no VLAN interfaces here");
+        absent("no VLAN interfaces here");
         return None;
     }
     Some(bed)

@@ -10,6 +10,7 @@ use whylate_port::{
     End, FrameStamping, FrameStamps, Frames, LinkOptions, PortError, SentStamp, StampKind,
     StampWish, StampedBy, Threads, Transport, Wait,
 };
+use whylate_suite::absent;
 
 use crate::place::{Bed, Place};
 use crate::{LIMIT, by, connect, received, setup, soon, until};
@@ -116,7 +117,7 @@ impl Sent {
     /// The system's clock, where it was not set while the test ran.
     fn is_steady(&self) -> bool {
         if self.relation.steps() > 0 {
-            eprintln!("skipped: the clock was set in the test");
+            absent("the clock was set in the test");
         }
         self.relation.steps() == 0
     }
@@ -145,7 +146,7 @@ fn stamps_of_frames_lie_between_the_readings_of_sender_and_receiver() {
     let link = LinkOptions { stamping: FrameStamping::Asked, ..LinkOptions::default() };
     let (mut near, mut far) = (open(&bed.near, "near", &link), open(&bed.far, "far", &link));
     if !far.receiving.stamps().received {
-        return eprintln!("skipped: {:?}", far.receiving.stamps().instead);
+        return absent(&format!("{:?}", far.receiving.stamps().instead));
     }
     let sent = send(&mut near, &mut far);
     if !sent.is_steady() {
@@ -153,7 +154,7 @@ fn stamps_of_frames_lie_between_the_readings_of_sender_and_receiver() {
     }
     sent.all_received_lie_between();
     if sent.of_near.sent.is_none() {
-        return eprintln!("skipped: {:?}", sent.of_near.instead);
+        return absent(&format!("{:?}", sent.of_near.instead));
     }
     // Frames of others, such as those by which neighbours are found, are not sent by this end.
     assert_eq!(sent.of_near.sent, Some(StampedBy::Kernel));
@@ -178,7 +179,7 @@ fn a_program_behind_the_driver_stamps_too_and_says_why_no_card_is_asked() {
     assert!(!stamps.received_by_card, "{stamps:?}");
     assert!(stamps.instead.iter().any(|said| said.contains("network stack")), "{stamps:?}");
     if !stamps.received {
-        return eprintln!("skipped: {:?}", stamps.instead);
+        return absent(&format!("{:?}", stamps.instead));
     }
     let sent = send(&mut near, &mut far);
     if sent.is_steady() {
@@ -216,7 +217,7 @@ fn messages_over_af_xdp_have_each_stamp_that_was_asked_for_once_and_without_the_
     drop(client);
     let mut client = soon(|| open(FrameStamping::Asked)).unwrap();
     if let Err(refusal) = client.stamp(&wish) {
-        return eprintln!("skipped: {refusal}");
+        return absent(&refusal);
     }
     let mut taken = Vec::new();
     for number in 0..MANY {

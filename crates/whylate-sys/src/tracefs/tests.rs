@@ -196,7 +196,7 @@ fn with_own_mounts(body: impl FnOnce() + Send) {
             // SAFETY: only this thread's view of mounts changes, and it ends with the thread.
             let answer = unsafe { libc::unshare(libc::CLONE_NEWNS) };
             if answer < 0 {
-                return crate::tests::skip(&"a mount namespace needs CAP_SYS_ADMIN");
+                return whylate_suite::missing(&"a mount namespace needs CAP_SYS_ADMIN");
             }
             let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
             rustix::mount::mount_change("/", private).unwrap();

@@ -266,6 +266,7 @@ pub fn overruns_told_elsewhere() -> u64 {
 #[cfg(test)]
 mod tests {
     use whylate_model::Nanos;
+    use whylate_suite::absent as skip;
     use whylate_sys::affinity;
     use whylate_sys::nanosleep::{Clock, clock_ns};
 
@@ -313,10 +314,6 @@ mod tests {
             assert!(matches!(refusal, ThreadsError::Reservation { .. }), "{refusal}");
         }
         check(&[hard(1_024, 100_000)], 1, &usual()).unwrap();
-    }
-
-    fn skip(reason: &dyn std::fmt::Display) {
-        eprintln!("skipped: {reason}");
     }
 
     fn on_this_host(body: impl FnOnce(&dyn Reservations, CpuId)) {

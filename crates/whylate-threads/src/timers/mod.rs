@@ -200,6 +200,8 @@ fn now() -> TimerNanos {
 
 #[cfg(test)]
 mod tests {
+    use whylate_suite::absent;
+
     use super::*;
 
     const WAITS: u64 = 50;
@@ -215,7 +217,7 @@ mod tests {
                 match waited.join().unwrap() {
                     Ok(()) => run += 1,
                     Err(refusal) if HARDWARE.contains(&known.name) => {
-                        eprintln!("skipped: {}: {refusal}", known.name);
+                        absent(&format!("{}: {refusal}", known.name));
                     }
                     Err(refusal) => panic!("{}: {refusal}", known.name),
                 }
@@ -261,7 +263,7 @@ mod tests {
         let refusal = named(&Call::bare("MM")).err().unwrap().to_string();
         assert!(refusal.contains("Windows") && refusal.contains("HR"), "{refusal}");
         match named(&Call::bare("RTC")) {
-            Ok(_) => eprintln!("skipped: this machine has a real-time clock"),
+            Ok(_) => absent("this machine has a real-time clock"),
             Err(refusal) => {
                 let refusal = refusal.to_string();
                 assert!(refusal.contains("/dev/rtc") && refusal.contains("; "), "{refusal}");

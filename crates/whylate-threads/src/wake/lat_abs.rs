@@ -240,6 +240,7 @@ mod tests {
     use whylate_clock::HardwareCounter;
     use whylate_model::CpuId;
     use whylate_model::warning::Warning;
+    use whylate_suite::missing;
 
     use super::*;
     use crate::mock::{MockTime, READ_NS};
@@ -419,7 +420,7 @@ mod tests {
         let _alone = testing::alone();
         let counter = match HardwareCounter::open() {
             Ok(counter) => counter,
-            Err(reason) => return eprintln!("skipped: {reason}"),
+            Err(reason) => return missing(&reason),
         };
         let cpu = whylate_sys::affinity::get().first().copied();
         let placement = Placement { cpu, fifo: Some(50) };

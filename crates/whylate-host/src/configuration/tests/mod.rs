@@ -8,39 +8,14 @@ mod refused;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use super::*;
 use crate::cpus::format_list;
 use crate::kernel;
-use crate::tree::{self, Tree};
+use crate::tree::{self, Idle, Tree};
 
 const CPU: &str = "/sys/devices/system/cpu";
-
-/// A process that does nothing; it ends with its input.
-struct Idle(Child);
-
-impl Idle {
-    fn start() -> Self {
-        let mut idle = Command::new("cat");
-        Self(idle.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> Pid {
-        Pid(self.0.id() as i32)
-    }
-
-    fn cpus(&self) -> Vec<CpuId> {
-        kernel::affinity(self.pid()).unwrap()
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
-}
 
 /// Two CPUs of this host: what is planted is a tree of files, and its threads are real.
 fn two_cpus() -> Option<[CpuId; 2]> {

@@ -1,6 +1,7 @@
 //! What became of the stamps that a client's sockets asked for, in the words of the run.
 
 use whylate_model::breakdown::{CountedStamps, LeftOut, Reasoned};
+use whylate_net::open_loop::stamps::Untold;
 use whylate_port::{StampCounts, StampKind};
 
 /// Of each kind that was asked for, in the order of [`StampKind::ALL`].
@@ -25,15 +26,23 @@ pub(in crate::rtt) fn counted(counts: &StampCounts) -> Vec<CountedStamps> {
     counted.collect()
 }
 
-/// What was dropped of them before it could be told by kind, and what else lay among them; `missed` of
-/// them found no room on their way from the measuring thread.
-pub(in crate::rtt) fn dropped(counts: &StampCounts, missed: u64) -> Vec<Reasoned> {
+/// What was dropped of them before it could be told by kind, and what else lay among them; of the `untold`
+/// the measuring thread has told nobody.
+pub(in crate::rtt) fn dropped(counts: &StampCounts, untold: Untold) -> Vec<Reasoned> {
+    let is_wished = |kind: &StampKind| kind.is_received() && counts.wished[kind.index()];
+    let of_replies = StampKind::ALL.iter().any(is_wished);
+    let late = if of_replies { untold.late_replies } else { 0 };
     reasoned([
         ("stamps of replies that nobody took in time", counts.crowded_out),
         ("entries of the sockets' error queues that could not be read", counts.unreadable),
         ("errors of the network that lay in these queues", counts.errors),
         ("messages that found no room in the client's sockets", counts.dropped),
-        ("stamps that found no room on their way from the measuring thread", missed),
+        ("stamps that found no room on their way from the measuring thread", untold.no_room),
+        (
+            "stamps of replies that came too late to tell which request they answered",
+            untold.forgotten,
+        ),
+        ("late replies that came after stamps had been read for the last time", late),
     ])
 }
 
@@ -60,20 +69,25 @@ mod tests {
 
     #[test]
     fn everything_that_was_dropped_is_told_and_only_what_was() {
-        assert!(dropped(&StampCounts::default(), 0).is_empty());
-        let counts = StampCounts {
+        let untold = Untold { no_room: 16, forgotten: 32, late_replies: 64 };
+        assert!(dropped(&StampCounts::default(), Untold::default()).is_empty());
+        let mut counts = StampCounts {
             unreadable: 1,
             errors: 2,
             crowded_out: 4,
             dropped: 8,
             ..StampCounts::default()
         };
-        let told = dropped(&counts, 16);
-        let sum: u64 = told.iter().map(|of| of.count).sum();
-        assert_eq!((told.len(), sum), (5, 31), "{told:?}");
-        let one = dropped(&StampCounts { errors: 0, unreadable: 0, ..counts }, 0);
-        let counts: Vec<u64> = one.iter().map(|of| of.count).collect();
-        assert_eq!(counts, [4, 8]);
+        let told = |counts: &StampCounts, untold| {
+            let told = dropped(counts, untold);
+            told.iter().map(|of| of.count).collect::<Vec<u64>>()
+        };
+        // Where no stamps of replies are asked for, late ones lack none.
+        assert_eq!(told(&counts, untold), [4, 1, 2, 8, 16, 32]);
+        counts.wished[StampKind::ReceivedSoftware.index()] = true;
+        assert_eq!(told(&counts, untold), [4, 1, 2, 8, 16, 32, 64]);
+        let some = StampCounts { errors: 0, unreadable: 0, ..counts };
+        assert_eq!(told(&some, Untold::default()), [4, 8]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
     }
     let held = suite::hold();
     // What killed tests left takes room, too; the program that takes it back must be there first.
-    room::check(&root.join("target"), room::TARGET)?;
+    room::check_before_compiling(root)?;
     let mut build = compile(root, options);
     if !build.status().with_context(|| format!("{build:?}"))?.success() {
         bail!("the tests do not compile");
@@ -163,11 +163,8 @@ mod tests {
     fn what_runs_beside_tests_has_the_least_weight_and_ends_at_the_first_that_fails() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        let commands = vec![
-            shell("nice; echo wrong 1>&2"),
-            shell("exit 3"),
-            shell("echo not reached"),
-        ];
+        let commands =
+            vec![shell("nice; echo wrong 1>&2"), shell("exit 3"), shell("echo not reached")];
         let failed = Beside::begin(commands, log.clone()).end().unwrap_err();
         assert!(failed.to_string().contains("exit status: 3"), "{failed}");
         assert_eq!(std::fs::read_to_string(log).unwrap(), "19\nwrong\n");

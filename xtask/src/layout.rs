@@ -157,7 +157,10 @@ mod tests {
             let found = faults(&format!("/// A:\n/// {runs}\n/// a();\n/// ```\nfn a() {{}}\n"));
             assert!(found.len() == 1 && found[0].contains("ring.rs:3: code"), "{found:?}");
         }
-        assert!(faults("/// ```text\n/// a\n/// ```\nfn a() {}\n/// ```sql\n/// b\n/// ```\n").is_empty());
+        assert!(
+            faults("/// ```text\n/// a\n/// ```\nfn a() {}\n/// ```sql\n/// b\n/// ```\n")
+                .is_empty()
+        );
         assert!(faults("let fence = \"```\";\n").is_empty());
     }
 

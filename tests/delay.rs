@@ -115,10 +115,7 @@ fn cpu_times(pid: whylate_model::Pid) -> BTreeMap<String, u64> {
 #[test]
 fn no_more_than_two_threads_of_a_line_spin_and_one_where_it_has_one_cpu() {
     let _alone = program::alone();
-    for backend in BACKENDS {
-        if needs::lacks(backend) {
-            continue;
-        }
+    for backend in needs::offered(BACKENDS) {
         let Some(bed) = Bed::new() else { return };
         let words = format!("--port {backend} --delay 10us");
         for (words, most) in [(words.clone(), 2), (format!("{words} --cpu {}", last()), 1)] {
@@ -445,10 +442,7 @@ fn a_box_in_an_open_bed_carries_between_its_ends_and_nothing_passes_without_one(
     sockets.0.send_to(b"lost", SERVER).unwrap();
     assert!(sockets.1.recv(&mut [0; 8]).is_err(), "nothing is between them");
     sockets.1.set_read_timeout(Some(PATIENCE)).unwrap();
-    for backend in BACKENDS {
-        if needs::lacks(backend) {
-            continue;
-        }
+    for backend in needs::offered(BACKENDS) {
         let words = format!("to-client to-server --bed {name} --port {backend} --format json");
         let words = format!("{words} --no-netem --no-dma-latency --delay 100us");
         let mut command = whylate(["delay"]);

@@ -34,10 +34,7 @@ fn ports_that_are_one_looped_or_taken_are_refused_by_name() {
         assert_eq!(output.status.code(), Some(status), "{words}: {said}");
         assert!(said.contains(expected), "{words}: {said}");
     };
-    for backend in BACKENDS {
-        if needs::lacks(backend) {
-            continue;
-        }
+    for backend in needs::offered(BACKENDS) {
         refused(&format!("a a --port {backend}"), 2, "are one interface");
         refused(&format!("one two --port {backend}"), 1, "comes back by");
         refused(&format!("two one --port {backend}"), 1, "comes back by");
@@ -223,10 +220,7 @@ fn without_the_capability_no_frame_is_held_back_and_it_is_named() {
     let _alone = program::alone();
     let Some(setpriv) = needs::program("setpriv") else { return };
     let Some(bed) = Bed::new() else { return };
-    for backend in BACKENDS {
-        if needs::lacks(backend) {
-            continue;
-        }
+    for backend in needs::offered(BACKENDS) {
         let mut command = std::process::Command::new(&setpriv);
         command
             .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
@@ -291,10 +285,7 @@ fn streams_of_the_kernel_come_whole_where_senders_cut_them_and_a_line_says_at_it
         place.inside(|| ethtool::make_checksums_early(link)).unwrap();
     }
     let sent: Vec<u8> = (0..STREAM).map(|at| (at % 251) as u8).collect();
-    for backend in BACKENDS {
-        if needs::lacks(backend) {
-            continue;
-        }
+    for backend in needs::offered(BACKENDS) {
         let delaying = Delaying::new(&bed, &format!("--port {backend} --delay 10us"));
         let listener = bed.server.inside(|| TcpListener::bind("198.18.0.2:0")).unwrap();
         let address = listener.local_addr().unwrap();

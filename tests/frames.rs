@@ -155,10 +155,7 @@ fn pairs(client: &str, of: &Ip) {
         return;
     }
     let Some(bed) = bed("pairs") else { return };
-    for server in ["udp", "packet", "xdp", "xdp-tx"] {
-        if needs::lacks(server) {
-            continue;
-        }
+    for server in needs::offered(["udp", "packet", "xdp", "xdp-tx"]) {
         let what = format!("{client} to {server} at {}", of.there);
         // A virtual link takes what a program in the driver sends back only where the other end runs
         // one, too.
@@ -198,14 +195,8 @@ fn an_xdp_client_is_answered_by_every_reflector_over_ipv6() {
 fn requests_in_frames_of_64_bytes_are_answered_by_every_reflector_and_accounted_for() {
     let _alone = program::alone();
     let Some(bed) = bed("shortest") else { return };
-    for client in ["packet", "xdp"] {
-        if needs::lacks(client) {
-            continue;
-        }
-        for server in ["udp", "packet", "xdp", "xdp-tx"] {
-            if needs::lacks(server) {
-                continue;
-            }
+    for client in needs::offered(["packet", "xdp"]) {
+        for server in needs::offered(["udp", "packet", "xdp", "xdp-tx"]) {
             let what = format!("{client} to {server} with 18 bytes");
             let behind = if client == "packet" { "--attach generic" } else { "" };
             let how = if server == "xdp-tx" { behind.to_owned() } else { blocking() };
@@ -296,10 +287,7 @@ fn both_ends_in_a_network_of_their_own_hear_each_other_and_account_for_all() {
 fn our_own_reflector_through_a_bed_is_of_the_same_kind_as_the_client() {
     let _alone = program::alone();
     let Some(bed) = bed("own") else { return };
-    for port in ["packet", "xdp"] {
-        if needs::lacks(port) {
-            continue;
-        }
+    for port in needs::offered(["packet", "xdp"]) {
         let words = format!("rtt --bed {} --port {port} --ring 256 {SHORT}", bed.0);
         let recorded = program::record_ending(&words, &[0, 4]);
         whole(&recorded.run, port);
@@ -325,10 +313,7 @@ fn our_own_reflector_through_a_bed_is_of_the_same_kind_as_the_client() {
 fn ordinary_hosts_find_a_port_of_frames_and_are_answered_by_it() {
     let _alone = program::alone();
     let Some(bed) = bed("hosts") else { return };
-    for server in ["packet", "xdp"] {
-        if needs::lacks(server) {
-            continue;
-        }
+    for server in needs::offered(["packet", "xdp"]) {
         for of in versions() {
             let what = format!("{server} at {}", of.other_there);
             // What it heard of the last one, who had the same address.
@@ -508,10 +493,7 @@ fn ended_early(warnings: &[Warning]) -> Option<&str> {
 #[test]
 fn a_link_that_goes_away_in_the_run_ends_it_by_name_and_what_was_measured_is_kept() {
     let _alone = program::alone();
-    for port in ["packet", "xdp"] {
-        if needs::lacks(port) {
-            continue;
-        }
+    for port in needs::offered(["packet", "xdp"]) {
         for (words, named) in
             [("link set client0 down", "went down"), ("link delete client0", "was deleted")]
         {
@@ -560,10 +542,7 @@ fn a_reflector_whose_link_goes_away_tells_what_it_did_and_that_it_is_not_whole()
 #[test]
 fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
     let _alone = program::alone();
-    for port in ["packet", "xdp"] {
-        if needs::lacks(port) {
-            continue;
-        }
+    for port in needs::offered(["packet", "xdp"]) {
         let Some(bed) = bed("name") else { return };
         let _reflector = there(&bed, &format!("--listen 198.18.0.2:{PORT} --port udp"));
         let rtt = format!("rtt 198.18.0.2:{PORT} --port {port} --interface client0");
@@ -589,10 +568,7 @@ fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
 fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_adds_up() {
     let _alone = program::alone();
     let Some(bed) = bed("killed") else { return };
-    for port in ["packet", "xdp"] {
-        if needs::lacks(port) {
-            continue;
-        }
+    for port in needs::offered(["packet", "xdp"]) {
         let words = format!("rtt --bed {} --port {port} {LONG} --timeout 100ms", bed.0);
         let (run, _) = disturbed(&bed, &words, &[4], |client| {
             // The program itself has taken the place of what started it.

@@ -92,6 +92,11 @@ pub fn lacks(port: &str) -> bool {
     lacks
 }
 
+/// Those of these ports that this kernel does not lack.
+pub fn offered<const N: usize>(ports: [&'static str; N]) -> impl Iterator<Item = &'static str> {
+    ports.into_iter().filter(|port| !lacks(port))
+}
+
 /// Is there a row of it in `/proc/net/protocols`?
 fn has_protocol(protocols: &str, name: &str) -> bool {
     protocols.lines().skip(1).any(|line| line.split_whitespace().next() == Some(name))

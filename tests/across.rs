@@ -124,6 +124,9 @@ fn by_every_backend(kind: &str) {
     let _alone = program::alone();
     let Some(bed) = bed("across", kind) else { return };
     for (port, wait) in BACKENDS {
+        if needs::lacks(port) {
+            continue;
+        }
         let what = format!("{kind} {port} {wait}");
         let before = (kind == "bridge").then(|| passed(&bed));
         let recorded = across(&bed, &format!("--port {port} --wait {wait} {SHORT}"));
@@ -156,6 +159,9 @@ fn both_ways_are_two_flows_over_the_same_two_ports_on_one_thread_where_it_spins(
     let _alone = program::alone();
     let Some(bed) = bed("both-ways", "bridge") else { return };
     for (port, wait) in BACKENDS {
+        if needs::lacks(port) {
+            continue;
+        }
         let what = format!("{port} {wait}");
         let words = format!("--both-ways --arrivals poisson --port {port} --wait {wait} {SHORT}");
         let run = across(&bed, &words).run;
@@ -211,6 +217,9 @@ fn sizes_and_patterns_come_through_and_frames_are_as_long_as_is_told() {
         ("udp", 1_472, "pair(20us)"),
         ("udp", 8_000, "poisson"),
     ] {
+        if needs::lacks(port) {
+            continue;
+        }
         let how_many = if size > 1_000 { FEW } else { SHORT };
         let words = format!("--port {port} --size {size} --arrivals {arrivals} {how_many}");
         let run = across(&bed, &words).run;
@@ -234,6 +243,9 @@ fn two_interfaces_of_one_host_with_addresses_that_the_kernel_has_not() {
         ("xdp", "198.18.7.1", "198.18.7.2"),
         ("packet", "fd00:7::1", "fd00:7::2"),
     ] {
+        if needs::lacks(port) {
+            continue;
+        }
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("run");
         let mut command = inside(&bed, "client", "");
@@ -331,7 +343,8 @@ fn a_box_that_stops_in_the_middle_is_lost_messages_and_the_accounts_close() {
     for of in &run.flows {
         let packets = of.packets;
         assert!(packets.add_up() && packets.received > 0 && packets.lost > 0, "{packets:?}");
-        assert_eq!(packets.given_up, packets.lost, "{packets:?}");
+        // Of those that were given up some may have come behind a client that was kept from its CPU.
+        assert!(packets.given_up >= packets.lost, "{packets:?}");
     }
     assert_eq!(run.state, RunState::Stopped);
 }

@@ -88,11 +88,25 @@ fn report_says(recorded: &Recorded, of: &CountedStamps) {
 #[test]
 fn requests_that_leave_in_one_segment_have_its_stamps_together_and_are_told_as_merged() {
     let _alone = program::alone();
-    let Some(recorded) = over_a_slow_link() else { return };
-    sound(&recorded);
+    // More are written at once than may be under way: some share a segment, unless the host kept the client from
+    // writing them at once.
+    let share = |recorded: &Recorded| {
+        let of = breakdown(&recorded.run);
+        stamps_of_sendings(of).iter().all(|stamps| stamps.merged > 0)
+    };
+    let mut recorded = None;
+    for _ in 0..needs::TRIES {
+        let Some(one) = over_a_slow_link() else { return };
+        sound(&one);
+        let done = share(&one);
+        recorded = Some(one);
+        if done {
+            break;
+        }
+    }
+    let recorded = recorded.unwrap();
     let of = breakdown(&recorded.run);
     for stamps in stamps_of_sendings(of) {
-        // More are written at once than may be under way: some share a segment.
         assert!(stamps.merged > 0, "{stamps:?}");
         assert!(stamps.merged < stamps.came, "a segment's last one is its own: {stamps:?}");
         assert_eq!(stamps.unknown, 0, "{stamps:?}");

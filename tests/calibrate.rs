@@ -106,6 +106,9 @@ fn is_held_against_the_truth(of: &Calibrated, (name, runs): (&str, u32)) {
 #[test]
 fn every_backend_is_held_against_the_truth_message_by_message_and_a_later_run_knows_its_limit() {
     let _alone = program::alone();
+    if needs::lacks("xdp") {
+        return;
+    }
     if !ready() {
         return;
     }
@@ -262,8 +265,13 @@ fn a_later_run_knows(of: &Calibrated, calibration: &Calibration) {
     let limit = backend(calibration, "udp spin").limit_compensated.percent;
     assert_eq!((told.limit_percent, told.backend.as_str()), (limit, "udp spin"));
     assert_eq!(told.stale, None);
-    let [rate, way] = &told.other[..] else { panic!("rate and way differ: {told:?}") };
-    assert!(rate.starts_with("calibrated at ") && rate.ends_with(" a second, not 2000"), "{rate}");
+    // The rate differs, too, unless a slow machine had lowered it to this one.
+    let [rate @ .., way] = &told.other[..] else { panic!("the way differs: {told:?}") };
+    assert!(rate.len() <= 1, "{told:?}");
+    for rate in rate {
+        let differs = rate.starts_with("calibrated at ") && rate.ends_with(" a second, not 2000");
+        assert!(differs, "{rate}");
+    }
     // The first delay is the one that the curves are of.
     assert_eq!(*way, format!("{CALIBRATED_WAY}{}{LATER_WAY}", Nanos(20_000)));
     let file = of.state.join("whylate/calibrations.json");
@@ -342,7 +350,10 @@ fn a_rate_that_none_holds_is_lowered_for_all_and_dpdk_among_others_is_named_as_n
     assert_eq!(missing.backend, "dpdk spin");
     assert!(missing.why.contains("belongs to the process"), "{missing:?}");
     assert!(said(&of.output).contains("dpdk spin was not calibrated"), "{}", said(&of.output));
-    assert!((parts.wanted_pps - ASKED).abs() < 1.0 && parts.common_pps < 0.99 * ASKED, "{parts:?}");
+    assert!((parts.wanted_pps - ASKED).abs() < 1.0, "{parts:?}");
+    if parts.common_pps >= 0.99 * ASKED {
+        return needs::spoilt("this machine holds two million requests a second");
+    }
     let last = parts.held.iter().map(|held| held.attempt).max().expect("a rate was tried");
     assert!(last > 0, "it was lowered: {:?}", parts.held);
     for attempt in 0..=last {

@@ -13,10 +13,10 @@ use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::{affinity, signal};
 
 use whylate_model::series::{Definition, Quantile};
-use whylate_stats::quantile;
 
 use crate::needs;
 use crate::program::{self, Recorded, Started, until, whylate};
+use crate::requests::is_shown;
 use crate::tasks::Task;
 
 const SIGKILL: i32 = 9;
@@ -125,13 +125,6 @@ fn the_printed_json_is_the_stored_run() {
         assert!(stored.as_object_mut().unwrap().remove(field).is_some(), "{field}");
     }
     assert_eq!(printed, stored);
-}
-
-/// Are there enough independent samples for this percentile and for each lower one? What is withheld of one
-/// is withheld of all above it.
-fn is_shown(quantiles: &[Quantile], percent: f64) -> bool {
-    let enough = |of: &Quantile| of.n_eff >= quantile::smallest_n(of.percent / 100.0) as f64;
-    quantiles.iter().filter(|of| of.percent <= percent).all(enough)
 }
 
 fn is(quantile: &Quantile, percent: f64) -> bool {

@@ -14,6 +14,7 @@ use crate::needs;
 use crate::program::{self, said, whylate};
 use crate::requests::{flow, logged, series};
 use crate::tasks::Task;
+use crate::wall::Wall;
 
 /// The step: a day back.
 const STEP_S: i64 = -86_400;
@@ -66,6 +67,7 @@ fn check(status: Option<i32>, directory: &Path) -> Run {
         assert_eq!(values.len(), series(&run, name).unwrap().n, "{name}");
         assert!(values.max().unwrap() < AN_HOUR_NS, "{name}: {:?}", values.max());
     }
+    // By the schedule that was asked for, whenever the host lets the client keep it.
     let measured = flow.ended.unwrap().since(flow.began.unwrap()).to_nanos(run.clock.hz);
     assert!((475_000_000..AN_HOUR_NS).contains(&measured.0), "{measured}");
     run
@@ -105,8 +107,9 @@ fn a_wall_clock_that_is_set_changes_nothing_that_is_measured_and_is_told() {
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     let (Some(_), Some(shim)) = (needs::cpus(2), shim(&home)) else { return };
+    let wall = Wall::now();
     let (left_alone, text) = run(home.path(), &shim, false).unwrap();
-    assert_eq!(stepped(&left_alone), None, "{text}");
+    assert!(stepped(&left_alone).is_none() || wall.was_set(), "{text}");
     let Some((set, text)) = (0..TRIES).find_map(|_| run(home.path(), &shim, true)) else {
         return needs::spoilt("each run had ended before its clock was set");
     };
@@ -132,7 +135,8 @@ fn a_run_among_clocks_that_began_elsewhere_is_like_any_other() {
     let mut command = Command::new("unshare");
     command.args(shift).arg(program::path()).args(WORDS.split(' ')).arg(&directory);
     command.env("NO_COLOR", "1").env("XDG_STATE_HOME", program::state());
+    let wall = Wall::now();
     let output = command.stdin(Stdio::null()).output().unwrap();
     let run = check(output.status.code(), &directory);
-    assert_eq!(stepped(&run), None, "{}", said(&output));
+    assert!(stepped(&run).is_none() || wall.was_set(), "{}", said(&output));
 }

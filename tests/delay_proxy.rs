@@ -9,6 +9,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType};
 use whylate_model::delay::{DelayLine, Truth};
 use whylate_sys::signal::send_to_process;
 
@@ -135,7 +136,10 @@ fn losses_and_duplicates_of_a_proxy_are_exactly_those_that_come_out() {
     let server = socket(None);
     let at = server.local_addr().unwrap();
     let laws = "--delay 1ms --loss 0.1 --duplicate 0.1 --reorder 0.1 --seed 3";
-    let proxy = proxy(&format!("--proxy udp:127.0.0.1:0={at} {laws}"));
+    let home = home();
+    let control = home.path().join("control");
+    let words = format!("--proxy udp:127.0.0.1:0={at} {laws} --control {}", control.display());
+    let proxy = proxy(&words);
     let client = socket(Some(reached(&proxy)));
     server.set_read_timeout(Some(Duration::from_millis(4))).unwrap();
     let (mut seen, mut again, mut late, mut next) = (BTreeSet::new(), 0_u64, 0_u64, 0_u64);
@@ -163,7 +167,8 @@ fn losses_and_duplicates_of_a_proxy_are_exactly_those_that_come_out() {
         (sent == MESSAGES).then_some(())
     });
     // Of the last ones some are lost: what is not held back any more is not under way either.
-    thread::sleep(Duration::from_secs(1));
+    let mut orders = Orders::at(&control);
+    until("it holds none of them", || orders.has_passed_on(MESSAGES).then_some(()));
     let line = proxy.stop();
     closes(&line);
     let of = line.directions[0].counts;
@@ -192,6 +197,8 @@ fn streams_come_whole_after_their_delay_and_one_that_is_not_read_is_not_lost() {
         let to = reached(&proxy);
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_write_timeout(Some(PATIENCE)).unwrap();
             // Whatever finds no room waits at the client meanwhile.
             thread::sleep(Duration::from_millis(300));
             let mut all = Vec::new();
@@ -201,6 +208,7 @@ fn streams_come_whole_after_their_delay_and_one_that_is_not_read_is_not_lost() {
         });
         let mut client = TcpStream::connect(to).unwrap();
         client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.set_write_timeout(Some(PATIENCE)).unwrap();
         let sent: Vec<u8> = (0..BYTES).map(|at| (at * 31 / 7) as u8).collect();
         let mut writing = client.try_clone().unwrap();
         let message = sent.clone();
@@ -229,9 +237,11 @@ fn streams_come_whole_after_their_delay_and_one_that_is_not_read_is_not_lost() {
 #[test]
 fn a_server_that_is_not_there_ends_the_clients_connection_and_the_proxy_goes_on() {
     let _alone = program::alone();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // A port that is bound and not listened at is nobody's, and nobody else's either.
+    let server = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&server, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let listener = TcpListener::from(server);
     let at = listener.local_addr().unwrap();
-    drop(listener);
     let proxy = proxy(&format!("--proxy tcp:127.0.0.1:0={at} --delay 1ms"));
     let to = reached(&proxy);
     let mut client = TcpStream::connect(to).unwrap();
@@ -239,7 +249,7 @@ fn a_server_that_is_not_there_ends_the_clients_connection_and_the_proxy_goes_on(
     // Closed or reset, and not left to wait.
     let ended = client.read(&mut [0; 8]);
     assert!(matches!(ended, Ok(0)) || ended.is_err_and(|error| error.raw_os_error() == Some(104)));
-    let listener = TcpListener::bind(at).unwrap();
+    rustix::net::listen(&listener, 8).unwrap();
     let mut client = TcpStream::connect(to).unwrap();
     client.write_all(b"hello").unwrap();
     let (mut stream, _) = listener.accept().unwrap();
@@ -270,11 +280,11 @@ fn a_proxy_takes_orders_and_one_that_is_killed_leaves_nobody_waiting() {
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(b"hello").unwrap();
     let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_exact(&mut [0; 5]).unwrap();
     send_to_process(running.pid(), SIGKILL).unwrap();
     drop(running);
     for end in [&mut client, &mut stream] {
-        end.set_read_timeout(Some(PATIENCE)).unwrap();
         let ended = end.read(&mut [0; 8]);
         assert!(matches!(ended, Ok(0)) || ended.is_err_and(|e| e.raw_os_error() == Some(104)));
     }

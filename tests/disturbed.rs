@@ -19,24 +19,39 @@ const SIGINT: i32 = 2;
 fn a_thread_moved_in_its_warm_up_is_noticed() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
-    let home = tempfile::tempdir().unwrap();
-    let directory = home.path().join("run");
-    let words = format!("gaps --no-trace --duration 100ms --warmup 3s --cpus {}", cpus[1]);
-    let mut command = whylate(words.split_whitespace());
-    command.arg("-o").arg(&directory);
-    let mut started = Started::new(command);
-    let thread = Task::named(started.0.id(), "gap/0");
-    // It pins itself first of all, and looks whether that came true: only then is it moved, once it has
-    // worked for much longer than that takes.
-    let pinned = until("the thread is pinned", || {
-        (affinity::get_of(thread.id).ok()? == cpus[1..2]).then(|| thread.ran()).flatten()
-    });
-    until("it warms up", || (thread.ran()? > pinned + Duration::from_millis(100)).then_some(()));
-    affinity::set_of(thread.id, &cpus[..1]).unwrap();
-    assert_eq!(started.status(), Some(4));
-    let run = program::read(&directory);
-    assert_eq!(run.gaps[0].cpu, cpus[1], "the run is that of the CPU that was asked for");
-    assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
+    // Where the host kept its thread from so much of a warm-up, the next one is longer.
+    for warmup in ["3s", "10s", "30s"] {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("run");
+        let words =
+            format!("gaps --no-trace --duration 100ms --warmup {warmup} --cpus {}", cpus[1]);
+        let mut command = whylate(words.split_whitespace());
+        command.arg("-o").arg(&directory);
+        let mut started = Started::new(command);
+        let thread = Task::named(started.0.id(), "gap/0");
+        // It pins itself first of all, and looks whether that came true: only then is it moved, once it has
+        // worked for much longer than that takes.
+        let pinned = until("the thread is pinned", || {
+            (affinity::get_of(thread.id).ok()? == cpus[1..2]).then(|| thread.ran()).flatten()
+        });
+        until("it warms up, or has ended", || {
+            let worked = |ran: Duration| ran > pinned + Duration::from_millis(100);
+            thread.ran().is_none_or(worked).then_some(())
+        });
+        // The run is stored first as it begins to measure.
+        let moved =
+            affinity::set_of(thread.id, &cpus[..1]).is_ok() && !directory.join("run.json").exists();
+        let status = started.status();
+        if !moved {
+            continue;
+        }
+        assert_eq!(status, Some(4));
+        let run = program::read(&directory);
+        assert_eq!(run.gaps[0].cpu, cpus[1], "the run is that of the CPU that was asked for");
+        assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
+        return;
+    }
+    needs::spoilt("the thread got too little of its CPU in every warm-up");
 }
 
 #[test]
@@ -64,13 +79,15 @@ fn a_disk_that_fills_up_costs_neither_the_report_nor_what_was_measured() {
     let started = measuring(&directory, "--no-trace --checkpoint 200ms --format json");
     let checkpoint = checkpointed(&directory);
     fill(disk.0.path());
-    // Some checkpoints long.
+    // Some checkpoints long, on most machines.
     std::thread::sleep(Duration::from_secs(1));
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = crate::faults::finished(started);
     assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
     let printed: whylate_model::run::Run = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(printed.gaps[0].gaps > checkpoint.gaps[0].gaps, "what came later is lost");
+    // A CPU that nobody else wants may have had none since.
+    assert!(printed.gaps[0].gaps >= checkpoint.gaps[0].gaps, "what came later is lost");
+    assert!(printed.gaps[0].end > checkpoint.gaps[0].end, "what came later is lost");
     assert!(printed.warnings.iter().any(|w| matches!(w, Warning::WritingFailed { .. })));
     assert!(matches!(printed.verdict, Verdict::Untrustworthy { .. }));
     let stored = program::read(&directory);

@@ -83,7 +83,7 @@ fn the_cost_of_recording_and_of_tracing_is_stated() {
     }
     let cost = trace.lost_share_difference.expect("pairs of slices");
     let (low, high) = cost.interval;
-    assert!(cost.pairs >= 3 && low <= cost.mean && cost.mean <= high && low < high, "{cost:?}");
+    assert!(cost.pairs >= 3 && low <= cost.mean && cost.mean <= high, "{cost:?}");
 }
 
 #[test]

@@ -25,6 +25,16 @@ fn dropped(of: &Forward, port: usize) -> u64 {
     of.ports[port].drops.iter().filter(|drops| drops.frames).map(|drops| drops.count).sum()
 }
 
+/// Datagrams for which the socket at this address had no room, as the kernel counts them.
+fn dropped_at(at: SocketAddr) -> u64 {
+    let sockets = std::fs::read_to_string("/proc/net/udp").unwrap();
+    let port = format!(":{:04X}", at.port());
+    let is_its =
+        |line: &&str| line.split_whitespace().nth(1).is_some_and(|own| own.ends_with(&port));
+    let its = sockets.lines().find(is_its).unwrap_or_else(|| panic!("no {port}: {sockets}"));
+    its.split_whitespace().last().unwrap().parse().unwrap()
+}
+
 /// What hosts answered of servers that are not there.
 fn answers(of: &Forward) -> u64 {
     let occasions = of.ports[1].drops.iter().filter(|drops| !drops.frames);
@@ -97,9 +107,7 @@ fn datagrams_of_several_clients_are_counted_and_stamped_however_it_waits_and_on_
 #[test]
 fn requests_come_back_through_a_forwarder_of_datagrams_and_its_log_has_each_of_them() {
     let _alone = program::alone();
-    let (free, to) = socket();
-    drop(free);
-    let reflector = reflecting(to);
+    let (reflector, to) = reflecting("127.0.0.1:0".parse().unwrap());
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let words = format!("--interval 100ms -o {}", directory.display());
@@ -131,28 +139,31 @@ fn requests_come_back_through_a_forwarder_of_datagrams_and_its_log_has_each_of_t
 
 #[test]
 fn what_a_saturated_forwarder_of_datagrams_loses_is_located_and_adds_up_to_what_was_offered() {
-    const OFFERED: u64 = 2_000;
+    // More than any socket has room for.
+    const MOST: u64 = 1_000_000;
     let _alone = program::alone();
     let (server, to) = socket();
     let (forwarding, at) = Forwarding::of_datagrams(to, "--work 1ms");
     let (client, _) = socket();
-    // However slowly they are sent here: it takes none of them meanwhile.
+    // However slowly they are sent here: it takes none of them meanwhile, until its socket has room for none.
+    let mut offered = 0;
     forwarding.standing_still(|| {
-        for number in 0..OFFERED {
-            client.send_to(&[7; 1_000], at).unwrap();
-            if number % 100 == 99 {
-                // The kernel hands on what is queued.
-                thread::sleep(Duration::from_millis(1));
+        while dropped_at(at) == 0 && offered < MOST {
+            for _ in 0..100 {
+                client.send_to(&[7; 1_000], at).unwrap();
             }
+            offered += 100;
+            // The kernel hands on what is queued.
+            thread::sleep(Duration::from_millis(1));
         }
     });
     let (marks, came) = settled((&client, &server), at);
     let told = forwarding.stop();
     closes_with_times(&told);
     let (there, lost) = (&told.directions[0], dropped(&told, 0));
-    assert_eq!(there.received + lost, OFFERED + marks, "{told:?}");
+    assert_eq!(there.received + lost, offered + marks, "{told:?}");
     assert_eq!((there.forwarded, there.refused), (came, 0), "{told:?}");
-    assert!(lost > OFFERED / 10 && came > marks, "{told:?}");
+    assert!(lost > 0 && came > marks, "{told:?}");
     let places: Vec<&str> = told.ports[0]
         .drops
         .iter()
@@ -182,7 +193,8 @@ fn a_server_that_is_gone_is_told_by_its_host_s_answers_and_one_that_comes_back_i
     }
     let all = |of: &Forward| of.directions[0].received == 21 && answers(of) > 0;
     until("a checkpoint has all of them and an answer", || checkpoint(&directory).filter(all));
-    let server = UdpSocket::bind(to).unwrap();
+    // Somebody may have been given the port meanwhile.
+    let server = until("the server's address is free", || UdpSocket::bind(to).ok());
     server.set_read_timeout(Some(PATIENCE)).unwrap();
     client.send(b"again").unwrap();
     let (length, again) = server.recv_from(&mut buffer).unwrap();

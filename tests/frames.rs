@@ -148,11 +148,14 @@ fn answered(reflected: &Reflected, port: &str, run: &Run, what: &str) {
 
 fn pairs(client: &str, of: &Ip) {
     let _alone = program::alone();
+    if needs::lacks(client) {
+        return;
+    }
     if !versions().iter().any(|one| one.there == of.there) {
         return;
     }
     let Some(bed) = bed("pairs") else { return };
-    for server in ["udp", "packet", "xdp", "xdp-tx"] {
+    for server in needs::offered(["udp", "packet", "xdp", "xdp-tx"]) {
         let what = format!("{client} to {server} at {}", of.there);
         // A virtual link takes what a program in the driver sends back only where the other end runs
         // one, too.
@@ -192,8 +195,8 @@ fn an_xdp_client_is_answered_by_every_reflector_over_ipv6() {
 fn requests_in_frames_of_64_bytes_are_answered_by_every_reflector_and_accounted_for() {
     let _alone = program::alone();
     let Some(bed) = bed("shortest") else { return };
-    for client in ["packet", "xdp"] {
-        for server in ["udp", "packet", "xdp", "xdp-tx"] {
+    for client in needs::offered(["packet", "xdp"]) {
+        for server in needs::offered(["udp", "packet", "xdp", "xdp-tx"]) {
             let what = format!("{client} to {server} with 18 bytes");
             let behind = if client == "packet" { "--attach generic" } else { "" };
             let how = if server == "xdp-tx" { behind.to_owned() } else { blocking() };
@@ -222,6 +225,9 @@ fn requests_in_frames_of_64_bytes_are_answered_by_every_reflector_and_accounted_
 #[test]
 fn frames_by_xdp_leave_also_where_the_kernel_is_called_without_being_asked_whether_it_has_to_be() {
     let _alone = program::alone();
+    if needs::lacks("xdp") {
+        return;
+    }
     let Some(bed) = bed("waking") else { return };
     for (words, asks) in [("", true), ("--no-need-wakeup", false)] {
         let listen = format!("--listen 198.18.0.2:{PORT} --port xdp {} {words}", blocking());
@@ -243,6 +249,9 @@ fn both_ends_in_a_network_of_their_own_hear_each_other_and_account_for_all() {
     for (client, server) in
         [("packet", "packet"), ("packet", "xdp"), ("xdp", "packet"), ("xdp", "xdp")]
     {
+        if needs::lacks(client) || needs::lacks(server) {
+            continue;
+        }
         for of in versions() {
             let what = format!("{client} to {server} at {}", of.other_there);
             let reflector = there(
@@ -278,7 +287,7 @@ fn both_ends_in_a_network_of_their_own_hear_each_other_and_account_for_all() {
 fn our_own_reflector_through_a_bed_is_of_the_same_kind_as_the_client() {
     let _alone = program::alone();
     let Some(bed) = bed("own") else { return };
-    for port in ["packet", "xdp"] {
+    for port in needs::offered(["packet", "xdp"]) {
         let words = format!("rtt --bed {} --port {port} --ring 256 {SHORT}", bed.0);
         let recorded = program::record_ending(&words, &[0, 4]);
         whole(&recorded.run, port);
@@ -304,7 +313,7 @@ fn our_own_reflector_through_a_bed_is_of_the_same_kind_as_the_client() {
 fn ordinary_hosts_find_a_port_of_frames_and_are_answered_by_it() {
     let _alone = program::alone();
     let Some(bed) = bed("hosts") else { return };
-    for server in ["packet", "xdp"] {
+    for server in needs::offered(["packet", "xdp"]) {
         for of in versions() {
             let what = format!("{server} at {}", of.other_there);
             // What it heard of the last one, who had the same address.
@@ -409,6 +418,9 @@ fn a_program_in_the_kernel_goes_behind_a_driver_that_cannot_or_is_refused_where_
 fn a_reflector_by_xdp_is_behind_a_driver_without_programs_or_refused_where_the_driver_was_demanded()
 {
     let _alone = program::alone();
+    if needs::lacks("xdp") {
+        return;
+    }
     let Some(bed) = bed("behind") else { return };
     ip(&bed, "server", "link add quiet type bridge");
     ip(&bed, "server", "addr add 198.18.1.1/24 dev quiet");
@@ -481,7 +493,7 @@ fn ended_early(warnings: &[Warning]) -> Option<&str> {
 #[test]
 fn a_link_that_goes_away_in_the_run_ends_it_by_name_and_what_was_measured_is_kept() {
     let _alone = program::alone();
-    for port in ["packet", "xdp"] {
+    for port in needs::offered(["packet", "xdp"]) {
         for (words, named) in
             [("link set client0 down", "went down"), ("link delete client0", "was deleted")]
         {
@@ -509,6 +521,9 @@ fn a_reflector_whose_link_goes_away_tells_what_it_did_and_that_it_is_not_whole()
         ("xdp", "link delete server0"),
         ("xdp-tx", "link delete server0"),
     ] {
+        if needs::lacks(port) {
+            continue;
+        }
         let Some(bed) = bed("lost") else { return };
         let how = if port == "xdp-tx" { "--attach generic" } else { "--wait block" };
         let at = format!("--listen 198.18.0.2:{PORT} --port {port} {how}");
@@ -527,7 +542,7 @@ fn a_reflector_whose_link_goes_away_tells_what_it_did_and_that_it_is_not_whole()
 #[test]
 fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
     let _alone = program::alone();
-    for port in ["packet", "xdp"] {
+    for port in needs::offered(["packet", "xdp"]) {
         let Some(bed) = bed("name") else { return };
         let _reflector = there(&bed, &format!("--listen 198.18.0.2:{PORT} --port udp"));
         let rtt = format!("rtt 198.18.0.2:{PORT} --port {port} --interface client0");
@@ -553,7 +568,7 @@ fn an_interface_that_is_renamed_in_the_run_costs_a_run_nothing() {
 fn a_reflector_of_frames_that_is_killed_ends_the_run_with_doubt_and_its_account_adds_up() {
     let _alone = program::alone();
     let Some(bed) = bed("killed") else { return };
-    for port in ["packet", "xdp"] {
+    for port in needs::offered(["packet", "xdp"]) {
         let words = format!("rtt --bed {} --port {port} {LONG} --timeout 100ms", bed.0);
         let (run, _) = disturbed(&bed, &words, &[4], |client| {
             // The program itself has taken the place of what started it.

@@ -8,8 +8,8 @@
 
 use whylate_testing::{
     between, chromium, delaying, directories, elsewhere, foreign, hog, hourglass2002, huge_pages,
-    machine, mocked, needs, one_end, program, requests, rt_app_rows, runaway, segments, stalls,
-    watching,
+    lines, machine, mocked, needs, one_end, program, requests, rt_app_rows, runaway, segments,
+    stalls, wall, watching,
 };
 
 mod across;

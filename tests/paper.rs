@@ -156,11 +156,12 @@ fn four_in_order(scenario: &Scenario) {
         found.unwrap_or_else(|| panic!("{name}: {scenario:#?}"))
     };
     let value = |name| row(name).here.as_ref().map(|here| here.value);
-    let (least, median) = (value("minimum").unwrap(), value("median").unwrap());
-    assert!(least > 0.0 && least <= median, "{scenario:#?}");
+    let (least, median) = (value("minimum").unwrap(), value("median"));
+    assert!(least > 0.0 && median.is_none_or(|median| least <= median), "{scenario:#?}");
     // A host that others use may leave too few requests for the last one.
     if let (Some(p999), Some(most)) = (value("p99.9"), value("tail")) {
-        assert!(median <= p999 && p999 <= most * 1.001, "{scenario:#?}");
+        assert!(median.is_none_or(|median| median <= p999), "{scenario:#?}");
+        assert!(p999 <= most * 1.001, "{scenario:#?}");
         assert!(row("p99.9").why.contains("by the paper's rule"), "{scenario:#?}");
     }
 }

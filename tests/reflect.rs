@@ -2,10 +2,9 @@
 //! die, and words that cannot be served. Everything stays on loopback and inside beds.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use whylate_sys::ring_receive::RingReceive;
 use whylate_sys::signal::send_to_process;
 use whylate_sys::socket_options;
 
+use crate::lines::Lines;
 use crate::needs;
 use crate::program::{self, said, until, whylate};
 
@@ -29,7 +29,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A started reflector, killed with the test.
 pub(crate) struct Started {
     child: Child,
-    stderr: BufReader<ChildStderr>,
+    stderr: Lines,
     at: String,
 }
 
@@ -39,17 +39,10 @@ impl Started {
         let mut command = whylate(["reflect", "--format", "json"]);
         command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let (mut line, mut all) = (String::new(), String::new());
-        let at = loop {
-            line.clear();
-            let read = stderr.read_line(&mut line).unwrap();
-            all.push_str(&line);
-            if let Some(rest) = line.strip_prefix("listening on ") {
-                break rest.split(" (").next().unwrap().to_owned();
-            }
-            assert!(read > 0, "whylate reflect {words}: {all}");
-        };
+        let mut stderr = Lines::of(child.stderr.take().unwrap());
+        let said = stderr.until("listening on ");
+        let (_, at) = said.rsplit_once("listening on ").unwrap();
+        let at = at.trim_end().split(" (").next().unwrap().to_owned();
         Self { child, stderr, at }
     }
 
@@ -86,8 +79,7 @@ impl Started {
     fn end(&mut self, statuses: &[i32]) -> Reflected {
         let stdout = self.child.stdout.take().unwrap();
         let told = serde_json::from_reader(stdout);
-        let mut rest = String::new();
-        let _ = std::io::Read::read_to_string(&mut self.stderr, &mut rest);
+        let rest = self.stderr.rest();
         let status = self.child.wait().unwrap().code();
         assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
         told.unwrap()
@@ -125,13 +117,16 @@ fn closed_loop(requests: u64) -> ClosedLoop {
     }
 }
 
-/// Asks so many times; every answer comes, and so does the account of exactly these.
-fn asked(port: &mut dyn Port, requests: u64) {
+/// Asks so many times; every answer comes. Did the account come, too? It is of exactly these; an end that is kept
+/// from its CPU as the client says farewell gives none in time.
+fn asked(port: &mut dyn Port, requests: u64) -> bool {
     let settings = closed_loop(requests);
     let outcome = settings.run(port, &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert!(matches!(outcome.why, Ended::Requests), "{:?}", outcome.why);
     assert_eq!(outcome.accounting.received, requests);
-    assert_eq!(outcome.reflector.map(|report| report.echoed), Some(requests));
+    let told = outcome.reflector.map(|report| report.echoed);
+    assert!(told.is_none_or(|echoed| echoed == requests), "{told:?} of {requests}");
+    told.is_some()
 }
 
 /// Runs sockperf as a client; how many of its requests it counts as sent and answered.
@@ -200,17 +195,24 @@ fn debians_sockperf_server_answers_our_client_over_udp_and_tcp() {
         return;
     }
     for (transport, flag) in [(Transport::Udp, None), (Transport::Tcp, Some("--tcp"))] {
-        let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut command = Command::new("sockperf");
-        command.args(["server", "-i", "127.0.0.1", "-p", &free.port().to_string()]).args(flag);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let _theirs = Theirs(command.spawn().unwrap());
-        let target = Target::Address(free);
-        let client = Client { transport, target, from: None, options: Options::default() };
         let mut buffer = vec![0; 2_000];
         let mut message = vec![0; 200];
         Sockperf.prepare(&mut message);
+        let begin = || {
+            let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let mut command = Command::new("sockperf");
+            command.args(["server", "-i", "127.0.0.1", "-p", &free.port().to_string()]).args(flag);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            (Theirs(command.spawn().unwrap()), Target::Address(free))
+        };
+        let (mut theirs, mut target) = begin();
         let mut port = until("sockperf listens", || {
+            // Somebody may have taken the port meanwhile: then it has ended.
+            if theirs.0.try_wait().unwrap().is_some() {
+                (theirs, target) = begin();
+            }
+            let target = target.clone();
+            let client = Client { transport, target, from: None, options: Options::default() };
             let mut port = client.open(setup(), Sockperf.framing()).ok()?;
             port.send(&message).ok()?;
             let got = port.receive(&mut buffer, Nanos(SECOND / 5)).ok()?;
@@ -263,13 +265,14 @@ fn every_port_is_served_by_every_wait_that_fits_it() {
         }
         let started = Started::new(&words);
         let mut port = connect(transport, &started.at, &Raw::new(Cookie(1)));
-        asked(&mut *port, 50);
+        let accounted = asked(&mut *port, 50);
         let told = started.stop();
         assert_eq!((told.answered, told.foreign, told.unsent), (50, 0, 0), "{words}");
         assert_eq!((told.wait, told.ended), (wait.to_string(), ReflectedEnd::Stopped));
         assert_eq!(told.busy_polling.is_some(), wait == Wait::BusyPoll);
         assert_eq!(told.residence.map(|residence| residence.samples), Some(50));
-        assert!(told.clients[0].finished && told.clients[0].answered == 50);
+        assert_eq!(told.clients[0].answered, 50);
+        assert!(told.clients[0].finished || !accounted, "{:?}", told.clients);
     }
     assert!(!Path::new(&path).exists(), "its path goes with it");
 }

@@ -23,6 +23,7 @@ const BALANCE: &str = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";
 struct Host {
     throttling: Option<String>,
     balance: Option<String>,
+    /// Those of this program: others come and go.
     cpusets: Vec<String>,
 }
 
@@ -31,7 +32,8 @@ impl Host {
         let names = |path: &str| -> Vec<String> {
             let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
             let directories = entries.flatten().filter(|entry| entry.path().is_dir());
-            directories.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+            let names = directories.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            names.filter(|name| name.starts_with("whylate-")).collect()
         };
         Self {
             throttling: fs::read_to_string(THROTTLING).ok(),
@@ -155,7 +157,7 @@ fn a_runaway_real_time_set_is_ended_where_the_kernel_leaves_nobody_else_the_cpu(
         return;
     }
     let Some(unthrottled) = Unthrottled::lift() else {
-        return needs::missing("real-time throttling cannot be lifted");
+        return needs::absent("real-time throttling cannot be lifted");
     };
     // On every CPU an ordinary thread wants all of it: the canary asks for next to nothing.
     let wanting = Wanting::on(&affinity::get());

@@ -25,7 +25,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::needs;
 use crate::program::{self, Beside, record_ending, said, until, whylate};
-use crate::requests::{SIGKILL, both_ends_spin, flow, logged, series};
+use crate::requests::{SIGKILL, both_ends_spin, flow, logged, lowest, series};
 
 /// A started `whylate WORDS`, killed with the test.
 struct Started(Child);
@@ -315,6 +315,12 @@ fn every_request_is_in_the_log_that_was_asked_for_with_the_times_of_the_histogra
     assert!(!run.warnings.iter().any(unlogged));
 }
 
+/// Has a checkpoint of this run some requests?
+fn has_measured(directory: &Path) -> bool {
+    let stored = RunDir::open(directory).ok().and_then(|directory| directory.read_run().ok());
+    stored.and_then(|run| Some(series(&run, "rtt-service")?.n)).is_some_and(|n| n > 50)
+}
+
 #[test]
 fn a_client_that_is_killed_leaves_a_readable_run_and_no_reflector() {
     let _alone = program::alone();
@@ -327,7 +333,7 @@ fn a_client_that_is_killed_leaves_a_readable_run_and_no_reflector() {
     let path = directory.display().to_string();
     let client = Started::new(words.split(' ').chain([path.as_str()]));
     let reflector = program::reflector_of(client.0.id());
-    until("there is a checkpoint", || directory.join("run.json").exists().then_some(()));
+    until("a checkpoint has some", || has_measured(&directory).then_some(()));
     send_to_process(client.pid(), SIGKILL).unwrap();
     drop(client);
     let run = program::read(&directory);
@@ -360,7 +366,10 @@ fn what_a_recording_that_shares_its_cpu_with_an_end_takes_in_late_is_all_there()
     assert_eq!(logged(&directory, "rtt-service").len(), service.n);
     assert_eq!(series(&run, "rtt-response").unwrap().n, 1_500);
     let tail = flow(&run).tail.as_ref().expect("the slow ones were looked at");
-    assert_eq!(tail.requests + tail.left_aside + tail.by_whylate, 1_500, "{tail:?}");
+    let told = tail.requests + tail.left_aside + tail.by_whylate;
+    let dropped = |warning: &Warning| matches!(warning, Warning::RecordsDropped { .. });
+    let dropped = run.warnings.iter().any(dropped);
+    assert!(told == 1_500 || (dropped && told < 1_500), "{told}: {tail:?}");
 }
 
 #[test]
@@ -383,13 +392,13 @@ fn another_hosts_reflector_tells_its_share_in_nanoseconds_and_its_end_ends_the_r
     // None was away for a shorter time than it stayed there.
     let service = series(run, "rtt-service").unwrap();
     assert!(other.residence_min.0 > 0 && other.residence_min <= service.min.unwrap(), "{other:?}");
-    let median = service.quantiles[0].value.unwrap();
-    assert!(other.residence_median <= median, "{other:?} {median}");
+    let median = lowest(&service.quantiles);
+    assert!(median.is_none_or(|median| other.residence_median <= median), "{other:?} {median:?}");
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run").display().to_string();
     let words = format!("rtt {at} --duration 4m --warmup 10ms --checkpoint 300ms -o {path}");
     let mut client = Started::new(words.split(' '));
-    until("it is measured", || Path::new(&path).join("run.json").exists().then_some(()));
+    until("it is measured", || has_measured(Path::new(&path)).then_some(()));
     drop(reflector);
     let status = until("the run ends", || client.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(4));

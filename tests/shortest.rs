@@ -115,7 +115,7 @@ fn frames_of_64_bytes_are_as_long_on_the_wire_by_every_kind_of_port() {
         return;
     }
     let Some(bed) = Bed::up_as("wire", "bridge") else { return };
-    for port in ["packet", "xdp", "udp"] {
+    for port in needs::offered(["packet", "xdp", "udp"]) {
         // The shortest, one more, the longest compact one, and the shortest that is none.
         for size in [18, 19, 23, 24] {
             let what = format!("{port} {size}");

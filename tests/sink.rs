@@ -12,7 +12,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::program::{self, record_ending, said, until, whylate};
 use crate::reflect::Started;
-use crate::requests::{SIGKILL, flow, logged, series};
+use crate::requests::{SIGKILL, flow, logged, lowest, series};
 
 const SERIES: &str = "reflect-gaps";
 
@@ -28,9 +28,10 @@ fn checked<'a>(run: &'a Run, directory: &Path) -> &'a Series {
     assert_eq!(gaps.definition, Definition::Receptions);
     assert_eq!(logged(directory, SERIES).len(), gaps.n);
     let median = gaps.quantiles[0];
-    let value = median.value.expect("something came after something");
-    assert!(median.low.is_none_or(|low| low <= value), "{median:?}");
-    assert!(median.high.is_none_or(|high| value <= high), "{median:?}");
+    if let Some(value) = lowest(&gaps.quantiles) {
+        assert!(median.low.is_none_or(|low| low <= value), "{median:?}");
+        assert!(median.high.is_none_or(|high| value <= high), "{median:?}");
+    }
     assert!(median.n_eff > 0.0 && median.n_eff <= gaps.n as f64, "{median:?}");
     assert_eq!((gaps.class, gaps.lost), (None, 0), "a distance is no latency");
     gaps
@@ -63,11 +64,14 @@ fn messages_of_a_constant_flow_have_every_distance_in_the_series() {
     // All of them together are the time from the first to the last.
     let (mean, rate) = (gaps.mean_ns.unwrap(), of.receptions.per_second.unwrap());
     assert!((mean * rate / 1e9 - 1.0).abs() < 0.005, "{mean} {rate}");
-    let median = gaps.quantiles[0].value.unwrap();
     let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
     let text = said(&report).split_whitespace().collect::<Vec<_>>().join(" ");
-    let answer = format!("{came} messages came that asked for no answer, each {median} after");
+    let answer = format!("{came} messages came that asked for no answer");
     assert!(text.contains(&answer), "no `{answer}` in {text}");
+    if let Some(median) = lowest(&gaps.quantiles) {
+        let answer = format!("{answer}, each {median} after");
+        assert!(text.contains(&answer), "no `{answer}` in {text}");
+    }
 }
 
 /// A client that is ended with the test.
@@ -92,7 +96,7 @@ fn a_sink_that_is_killed_leaves_the_distances_up_to_its_last_checkpoint() {
     let _sending = Sending(command.spawn().unwrap());
     let kept = || {
         let run = RunDir::open(&directory).ok()?.read_run().ok()?;
-        series(&run, SERIES).is_some().then_some(())
+        (series(&run, SERIES)?.n > 50).then_some(())
     };
     until("a checkpoint has distances", kept);
     send_to_process(Pid(sink.id() as i32), SIGKILL).unwrap();

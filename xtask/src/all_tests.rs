@@ -41,7 +41,7 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
     }
     let held = suite::hold();
     // What killed tests left takes room, too; the program that takes it back must be there first.
-    room::check(&root.join("target"), room::TARGET)?;
+    room::check_before_compiling(root)?;
     let mut build = compile(root, options);
     if !build.status().with_context(|| format!("{build:?}"))?.success() {
         bail!("the tests do not compile");

@@ -70,6 +70,55 @@ mod tests {
         assert_eq!(asked(text).into_iter().collect::<Vec<_>>(), ["awk", "cc", "ip", "perl", "tc"]);
     }
 
+    /// A folder of programs of which the script finds no other: the real ones that it is made of, and these.
+    fn programs(folder: &Path, own: &[(&str, &str)]) -> Result<()> {
+        std::fs::create_dir(folder)?;
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        for name in ["dirname", "sort", "tr"] {
+            let found = std::env::split_paths(&path).map(|place| place.join(name));
+            let found = found.into_iter().find(|file| file.is_file()).context(name)?;
+            std::os::unix::fs::symlink(found, folder.join(name))?;
+        }
+        own.iter().try_for_each(|(name, script)| executable(&folder.join(name), script))
+    }
+
+    fn executable(file: &Path, script: &str) -> Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(file, format!("#!/bin/sh\n{script}\n"))?;
+        Ok(std::fs::set_permissions(file, PermissionsExt::from_mode(0o755))?)
+    }
+
+    #[test]
+    fn what_cannot_be_installed_is_tried_three_times_and_is_an_error_by_name_where_ci_is_set()
+    -> Result<()> {
+        let home = tempfile::tempdir()?;
+        let [bin, script, log] =
+            ["bin", "install-test-tools.sh", "log"].map(|of| home.path().join(of));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        std::fs::copy(root.join(SCRIPT), &script)?;
+        executable(&home.path().join("get-guest.sh"), "exit 0")?;
+        let refuses = "echo \"$@\" >> \"$LOG\"; exit 100";
+        programs(&bin, &[("apt-get", refuses), ("id", "echo 0"), ("sleep", "exit 0")])?;
+        for (ci, status) in [(Some("true"), 1), (None, 0)] {
+            let mut command = std::process::Command::new("/bin/sh");
+            command.arg(&script).env_remove("CI").envs(ci.map(|value| ("CI", value)));
+            let output = command.env("PATH", &bin).env("LOG", &log).output()?;
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(status), "{ci:?}: {said}");
+            let left = said.lines().find_map(|line| line.strip_prefix("not to be had: "));
+            let left: Vec<&str> = left.unwrap_or_default().split_whitespace().collect();
+            assert!(left.contains(&"rt-tests") && left.contains(&"chromium"), "{ci:?}: {said}");
+            // What is there is not asked for.
+            assert!(!left.contains(&"libc6"), "{ci:?}: {said}");
+            let tried = std::fs::read_to_string(&log)?;
+            assert_eq!(tried.lines().filter(|line| line.starts_with("update")).count(), 3);
+            // By itself as well, where all at once are not to be had.
+            assert!(tried.lines().any(|line| line.ends_with("Retries=3 rt-tests")), "{tried}");
+            std::fs::remove_file(&log)?;
+        }
+        Ok(())
+    }
+
     #[test]
     fn a_program_that_is_not_installed_is_a_fault() -> Result<()> {
         let root = tempfile::tempdir()?;

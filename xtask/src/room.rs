@@ -17,8 +17,18 @@ pub(crate) struct Needed {
 pub(crate) const TEMPORARY: Needed =
     Needed { mb: 1_024, files: 10_000, advice: "empty it, or name another place by TMPDIR" };
 /// What is compiled, beside what is there already: a program of tests of each crate.
-pub(crate) const TARGET: Needed =
-    Needed { mb: 2_048, files: 10_000, advice: "`cargo clean` makes room" };
+const TARGET: Needed = Needed { mb: 2_048, files: 10_000, advice: "`cargo clean` makes room" };
+
+/// Temporary files of compilers, the lock of a suite, journals of runs.
+const BESIDE: Needed = Needed { mb: 64, files: 1_000, advice: "empty it" };
+
+/// Fails with the reason where there is no room for what is compiled, or for what lies in `/tmp` whatever folder
+/// tests have for themselves.
+pub(crate) fn check_before_compiling(root: &Path) -> Result<()> {
+    check(Path::new("/tmp"), BESIDE)?;
+    check(&std::env::temp_dir(), BESIDE)?;
+    check(&root.join("target"), TARGET)
+}
 
 /// Fails with the reason where a place has no room.
 pub(crate) fn check(place: &Path, needed: Needed) -> Result<()> {
@@ -73,6 +83,42 @@ mod tests {
         assert_eq!(available(&counted), Some(42_617_152));
         assert_eq!(available(&format!("{head}btrfs 0 0 0 - /tmp\n")), None);
         assert_eq!(available(""), None);
+    }
+
+    /// Runs where `/tmp` is a file system of 1 MB.
+    #[test]
+    #[ignore = "it runs in a process of its own, as the next test starts it"]
+    fn there_is_no_room() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let error = check_before_compiling(&root).err().map(|error| error.to_string());
+        assert!(
+            error
+                .as_ref()
+                .is_some_and(|text| text.contains("no room for the tests: /tmp has 1 MB")
+                    || text.contains("no room for the tests: /tmp has 0 MB")),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn a_full_tmp_is_named_before_anything_is_compiled_whatever_folder_the_tests_have() {
+        let mounts = |words: &str, then: &str| {
+            let mut unshare = Command::new("unshare");
+            let script = format!("mount -t tmpfs -o size=1m none /tmp && {then}");
+            unshare.args(words.split(' ')).args(["sh", "-c", &script]);
+            unshare
+        };
+        let can = |words: &&str| mounts(words, "true").output().is_ok_and(|of| of.status.success());
+        let Some(words) = ["-m", "-Urm"].into_iter().find(can) else {
+            return crate::suite::say("skipped: no file system can be mounted here");
+        };
+        let mut child = mounts(words, "exec \"$PROGRAM\" --ignored --exact $NAME");
+        child.env("PROGRAM", std::env::current_exe().unwrap_or_default());
+        child.env("NAME", "room::tests::there_is_no_room").env("TMPDIR", "/dev/shm");
+        let output = child.output();
+        let said = output.as_ref().map(|of| String::from_utf8_lossy(&of.stdout).into_owned());
+        let passed = said.as_ref().is_ok_and(|said| said.contains("1 passed"));
+        assert!(passed, "{output:?}");
     }
 
     #[test]

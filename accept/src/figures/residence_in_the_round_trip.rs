@@ -1,8 +1,6 @@
 //! How long a forwarder keeps a frame or a datagram in either direction is a part of the round trip through
 //! both.
 
-use std::net::{SocketAddr, UdpSocket};
-
 use accept::figure::{Bound, Figure, Reading, Round, Row};
 use whylate_model::Nanos;
 use whylate_model::forward::Forward;
@@ -50,10 +48,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
         let recorded = bed.asked(WORDS);
         readings.push(below(&forwarding.stop(), &recorded));
     }
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let to: SocketAddr = free.local_addr().unwrap();
-    drop(free);
-    let reflector = reflecting(to);
+    let (reflector, to) = reflecting("127.0.0.1:0".parse().unwrap());
     let (forwarding, at) = Forwarding::of_datagrams(to, "");
     let recorded = asked(at, WORDS);
     readings.push(below(&forwarding.stop(), &recorded));

@@ -2,10 +2,9 @@
 //!
 //! Everything is inside the namespaces, which go with the bed.
 
-use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use whylate_model::forward::{Forward, ForwardDirection};
 use whylate_sys::signal::send_to_process;
 use whylate_sys::{ethtool, namespace};
 
+use crate::lines::Lines;
 use crate::needs;
 use crate::program::{self, Recorded, Started, recorded, until, whylate};
 
@@ -180,7 +180,7 @@ impl Bed {
     /// Requests of the client to a reflector of the server, through whatever is between them.
     pub fn asked(&self, words: &str) -> Recorded {
         let at: SocketAddr = "198.18.0.2:11111".parse().unwrap();
-        let reflector = self.server.inside(|| reflecting(at));
+        let (reflector, _) = self.server.inside(|| reflecting(at));
         let recorded = self.client.inside(|| asked(at, words));
         drop(reflector);
         recorded
@@ -240,13 +240,14 @@ pub fn flood(client: &UdpSocket, messages: u64) {
     }
 }
 
-/// A reflector that listens at this address, from where the calling thread is.
-pub fn reflecting(listen: SocketAddr) -> Started {
+/// A reflector that listens at this address, from where the calling thread is, and where it says that it does.
+pub fn reflecting(listen: SocketAddr) -> (Started, SocketAddr) {
     let mut command = whylate(["reflect", "--listen", &listen.to_string(), "--idle", "60s"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    Started(child)
+    let said = Lines::of(child.stderr.take().unwrap()).until("listening on ");
+    let (_, at) = said.split_once("listening on ").unwrap();
+    let at = at.split([' ', '\n']).next().unwrap();
+    (Started(child), at.parse().unwrap_or_else(|_| panic!("{said}")))
 }
 
 /// Requests to somebody who answers at this address, from where the calling thread is.
@@ -257,7 +258,7 @@ pub fn asked(to: SocketAddr, words: &str) -> Recorded {
 /// A forwarder, killed with the test.
 pub struct Forwarding {
     pub child: Child,
-    stderr: BufReader<ChildStderr>,
+    stderr: Lines,
 }
 
 impl Forwarding {
@@ -274,13 +275,9 @@ impl Forwarding {
         let mut command = whylate(["forward", "--format", "json", "--no-dma-latency"]);
         command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut all = String::new();
-        while !all.contains("forwarding between ") {
-            let read = stderr.read_line(&mut all).unwrap();
-            assert!(read > 0, "whylate forward {words}: {all}");
-        }
-        (Self { child, stderr }, all)
+        let mut stderr = Lines::of(child.stderr.take().unwrap());
+        let said = stderr.until("forwarding between ");
+        (Self { child, stderr }, said)
     }
 
     /// Starts one of datagrams to this server, and tells where clients reach it.
@@ -320,8 +317,7 @@ impl Forwarding {
 
     fn end_with(&mut self, statuses: &[i32]) -> Forward {
         let told = serde_json::from_reader(self.child.stdout.take().unwrap());
-        let mut rest = String::new();
-        let _ = std::io::Read::read_to_string(&mut self.stderr, &mut rest);
+        let rest = self.stderr.rest();
         let status = self.child.wait().unwrap().code();
         assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
         told.unwrap()

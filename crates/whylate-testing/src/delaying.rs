@@ -1,10 +1,10 @@
 //! Delay lines for the tests of what they hold back: between two hosts of network namespaces, or as
 //! proxies without a right to anything.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use whylate_model::Pid;
 use whylate_model::delay::{DelayDirection, DelayLine, Truth};
@@ -12,13 +12,14 @@ use whylate_model::directory::RunDir;
 use whylate_model::segments::read_truths;
 use whylate_sys::signal::send_to_process;
 
-use crate::between::{Bed, SIGINT};
+use crate::between::{Bed, PATIENCE, SIGINT};
+use crate::lines::Lines;
 use crate::program::{until, whylate};
 
 /// A delay line, killed with the test.
 pub struct Delaying {
     pub child: Child,
-    stderr: BufReader<ChildStderr>,
+    stderr: Lines,
     /// What it said when it began.
     pub said: String,
 }
@@ -36,12 +37,8 @@ impl Delaying {
     pub fn started(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("delaying between ") {
-            let read = stderr.read_line(&mut said).unwrap();
-            assert!(read > 0, "it did not begin: {said}");
-        }
+        let mut stderr = Lines::of(child.stderr.take().unwrap());
+        let said = stderr.until("delaying between ");
         Self { child, stderr, said }
     }
 
@@ -58,8 +55,7 @@ impl Delaying {
     /// Waits for its end with one of these, and reads what it did.
     pub fn end(&mut self, statuses: &[i32]) -> DelayLine {
         let told = serde_json::from_reader(self.child.stdout.take().unwrap());
-        let mut rest = String::new();
-        let _ = self.stderr.read_to_string(&mut rest);
+        let rest = self.stderr.rest();
         let status = self.child.wait().unwrap().code();
         assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
         told.unwrap()
@@ -98,6 +94,7 @@ pub struct Orders(BufReader<UnixStream>);
 impl Orders {
     pub fn at(path: &Path) -> Self {
         let stream = until("it takes orders", || UnixStream::connect(path).ok());
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(BufReader::new(stream))
     }
 
@@ -106,5 +103,12 @@ impl Orders {
         let mut answer = String::new();
         self.0.read_line(&mut answer).unwrap();
         answer.trim_end().to_owned()
+    }
+
+    /// Has the line taken in so many messages that go there, and does it hold none of them?
+    pub fn has_passed_on(&mut self, count: u64) -> bool {
+        let shown: serde_json::Value = serde_json::from_str(&self.give("show")).unwrap();
+        let counts = &shown["there"]["counts"];
+        counts["received"] == count && counts["waiting_at_the_end"] == 0
     }
 }

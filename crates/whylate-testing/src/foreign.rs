@@ -1,15 +1,15 @@
 //! Programs in another language, which know nothing of this tool, here and at the ends of a bed.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use crate::lines::Lines;
 use crate::needs;
 use crate::requests::Bed;
 
 /// Another's program, ended with the test, and what it says.
 pub struct Foreign {
     child: Child,
-    said: BufReader<std::process::ChildStdout>,
+    said: Lines,
 }
 
 impl Foreign {
@@ -18,15 +18,13 @@ impl Foreign {
         command.arg("-c").arg(program).args(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
+        let said = Lines::of(child.stdout.take().unwrap());
         Self { child, said }
     }
 
     /// Its next line.
     pub fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "it ended without a word");
+        let line = self.said.line().expect("it ended without a word");
         line.trim_end().to_owned()
     }
 

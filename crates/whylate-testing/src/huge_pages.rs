@@ -10,11 +10,21 @@ use whylate_host::guard::Settings;
 use whylate_host::journal::Journal;
 
 const PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 /// Of 2 MB: testpmd's memory.
 const NEEDED: u64 = 160;
 
 fn reserved() -> Option<u64> {
-    std::fs::read_to_string(PAGES).ok()?.trim().parse().ok()
+    number_in(PAGES)
+}
+
+/// How many there are that nobody uses.
+pub fn free() -> Option<u64> {
+    number_in(FREE)
+}
+
+fn number_in(file: &str) -> Option<u64> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// Does this kernel have any such pages?

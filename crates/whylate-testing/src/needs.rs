@@ -46,10 +46,51 @@ pub fn tracefs() -> Option<Tracefs> {
     Tracefs::open().map_err(|error| missing(&format!("no kernel tracing: {error}"))).ok()
 }
 
-/// At least so many CPUs for this process.
+/// At least so many CPUs for this process, which not every machine has to give.
 pub fn cpus(count: usize) -> Option<Vec<CpuId>> {
     let cpus = affinity::get();
-    given(cpus.len() >= count, &format!("this test needs {count} CPUs")).then_some(cpus)
+    if cpus.len() < count {
+        absent(&format!("this test needs {count} CPUs, and {} may be used", cpus.len()));
+        return None;
+    }
+    Some(cpus)
+}
+
+#[test]
+fn more_cpus_than_there_are_leave_a_test_out_also_where_nothing_may_be_missing() {
+    assert_eq!(cpus(usize::MAX), None);
+    assert_eq!(cpus(1).map(|all| all.is_empty()), Some(false));
+}
+
+/// Does this kernel lack what a port needs? Says so. Sockets of `AF_XDP` are an option of its build.
+pub fn lacks(port: &str) -> bool {
+    let protocols = std::fs::read_to_string("/proc/net/protocols").unwrap_or_default();
+    // `xdp-tx` is a program of the kernel, and no socket.
+    let asks = port.replace("xdp-tx", "").contains("xdp");
+    let lacks = asks && !has_protocol(&protocols, "XDP");
+    if lacks {
+        absent(&format!("this kernel has no sockets of AF_XDP, which {port} needs"));
+    }
+    lacks
+}
+
+/// Those of these ports that this kernel does not lack.
+pub fn offered<const N: usize>(ports: [&'static str; N]) -> impl Iterator<Item = &'static str> {
+    ports.into_iter().filter(|port| !lacks(port))
+}
+
+/// Is there a row of it in `/proc/net/protocols`?
+fn has_protocol(protocols: &str, name: &str) -> bool {
+    protocols.lines().skip(1).any(|line| line.split_whitespace().next() == Some(name))
+}
+
+#[test]
+fn a_protocol_is_had_where_the_kernel_lists_it() {
+    let head = "protocol  size sockets  memory press maxhdr  slab module     cl co\n";
+    let listed =
+        format!("{head}PACKET    1408      0      -1   NI       0   no   kernel      n  n\n");
+    assert!(!has_protocol(&listed, "XDP") && !has_protocol("", "XDP"));
+    assert!(has_protocol(&format!("{listed}XDP  1088 0 -1 NI 0 no kernel n n\n"), "XDP"));
 }
 
 /// A program in `$PATH`.

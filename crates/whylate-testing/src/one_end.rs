@@ -1,10 +1,10 @@
 //! A client and a server at two ends of a bed that know nothing of each other, as on two hosts.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use whylate_model::run::Run;
 
+use crate::lines::Lines;
 use crate::program::{self, ended, said, whylate};
 use crate::requests::Bed;
 
@@ -26,9 +26,8 @@ pub fn whose_server_is_elsewhere() -> Option<Run> {
     let mut server = inside(&bed, "server", &listen);
     let child = server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut server = program::Started(child);
-    let told = BufReader::new(server.0.stderr.take().unwrap());
-    let mut lines = told.lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.starts_with("listening on ")), "it listens nowhere");
+    let mut told = Lines::of(server.0.stderr.take().unwrap());
+    told.until("listening on ");
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let words = "rtt 198.18.0.2:4021 --rate 1kpps --duration 300ms --warmup 100ms --wait block \

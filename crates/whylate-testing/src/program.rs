@@ -13,12 +13,15 @@ use whylate_model::directory::RunDir;
 use whylate_model::run::{Closure, Run, Verdict};
 use whylate_model::warning::Warning;
 use whylate_suite as suite;
+use whylate_sys::signal::send_to_process;
 
 use crate::needs;
 
 /// No test takes so long, on a busy machine either; over as many packets as somebody asks for, one may.
 const LIMIT: Duration = Duration::from_secs(300);
 const LIMIT_OF_MANY: Duration = Duration::from_secs(3_600);
+/// A test whose processes were ended fails within this time.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Held by every test that measures: two at once would measure each other, those of another suite too.
 pub struct Alone {
@@ -27,31 +30,106 @@ pub struct Alone {
     _one: MutexGuard<'static, ()>,
 }
 
-/// Waits for the others; from then on the test has its limit, and one that hangs ends all of them.
+/// Waits for the others; from then on the test has its limit. Of one that hangs the name is said and what it
+/// started is ended, so that it fails where it waited for that; one that hangs all the same ends all of them.
 pub fn alone() -> Alone {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let suite = (!suite::is_held()).then(suite::hold);
     let many = std::env::var_os("WHYLATE_TESTS_PACKETS").is_some();
     let longest = if many { LIMIT_OF_MANY } else { LIMIT };
-    let limit = Limit::begin(longest, move || {
-        eprintln!("a test has not ended within {} s: it hangs", longest.as_secs());
-        std::process::exit(101);
-    });
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let hangs = name.clone();
+    // Not by a macro: the test harness would keep it to itself, and what it keeps is lost with the process.
+    let limit = Limit::begin([
+        Step::new(longest, move || {
+            let seconds = longest.as_secs();
+            suite::say(&format!(
+                "{name} has not ended within {seconds} s: what it started is ended"
+            ));
+            end_what_was_started_by(std::process::id());
+        }),
+        Step::new(GRACE, move || {
+            suite::say(&format!("{hangs} hangs by itself: all tests end"));
+            std::process::exit(101);
+        }),
+    ]);
     Alone { _limit: limit, _suite: suite, _one: one }
 }
 
-/// Does something unless it is dropped before its time is over.
+/// Processes that were started by this one, and by those.
+fn started_by(pid: u32) -> Vec<whylate_model::Pid> {
+    let mut all = Vec::new();
+    for child in children(pid) {
+        all.push(child);
+        all.extend(started_by(child.0 as u32));
+    }
+    all
+}
+
+fn end_what_was_started_by(pid: u32) {
+    const SIGKILL: i32 = 9;
+    for process in started_by(pid) {
+        // It may have ended since.
+        let _ = send_to_process(process, SIGKILL);
+    }
+}
+
+/// Processes that threads of this one started.
+fn children(pid: u32) -> Vec<whylate_model::Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |task: std::fs::DirEntry| {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let numbers = children.split_whitespace().filter_map(|child| child.parse().ok());
+        numbers.map(whylate_model::Pid).collect::<Vec<_>>()
+    };
+    tasks.flat_map(of).collect()
+}
+
+#[test]
+fn what_a_process_started_is_ended_with_what_that_started_and_who_reads_from_it_goes_on() {
+    let mut sh = Command::new("sh");
+    // Behind the second one stands a command, so that the shell does not become it.
+    sh.args(["-c", "sh -c 'sleep 600; true'; true"]).stdout(Stdio::piped());
+    let sh = Started(sh.spawn().unwrap());
+    until("all three run", || (started_by(sh.0.id()).len() == 2).then_some(()));
+    end_what_was_started_by(sh.0.id());
+    let mut sh = sh;
+    let (tell, told) = mpsc::channel();
+    let mut out = sh.0.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut out, &mut std::io::sink());
+        let _ = tell.send(());
+    });
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
+}
+
+/// What is done once a test has taken so long, or so much longer than the step before.
+struct Step {
+    after: Duration,
+    what: Box<dyn FnOnce() + Send>,
+}
+
+impl Step {
+    fn new(after: Duration, what: impl FnOnce() + Send + 'static) -> Self {
+        Self { after, what: Box::new(what) }
+    }
+}
+
+/// Takes its steps unless it is dropped before their time.
 struct Limit {
     _ended: mpsc::Sender<()>,
 }
 
 impl Limit {
-    fn begin(limit: Duration, over: impl FnOnce() + Send + 'static) -> Self {
+    fn begin<const N: usize>(steps: [Step; N]) -> Self {
         let (ended, end) = mpsc::channel();
         std::thread::spawn(move || {
-            if end.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                over();
+            for step in steps {
+                if end.recv_timeout(step.after) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return;
+                }
+                (step.what)();
             }
         });
         Self { _ended: ended }
@@ -59,13 +137,21 @@ impl Limit {
 }
 
 #[test]
-fn a_limit_is_over_for_what_hangs_and_for_nothing_that_has_ended() {
+fn a_limit_takes_its_steps_for_what_hangs_and_none_for_what_has_ended() {
     let (tell, told) = mpsc::channel();
-    let hangs = Limit::begin(Duration::from_millis(1), move || tell.send("over").unwrap());
-    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok("over"));
+    let again = tell.clone();
+    let short = Duration::from_millis(1);
+    let hangs = Limit::begin([
+        Step::new(short, move || tell.send("first").unwrap()),
+        Step::new(short, move || again.send("second").unwrap()),
+    ]);
+    for expected in ["first", "second"] {
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(expected));
+    }
     drop(hangs);
     let (tell, told) = mpsc::channel::<()>();
-    drop(Limit::begin(Duration::from_secs(3_600), move || tell.send(()).unwrap()));
+    let long = Duration::from_secs(3_600);
+    drop(Limit::begin([Step::new(long, move || tell.send(()).unwrap())]));
     // Its thread has ended, and with it what it would have told.
     assert_eq!(
         told.recv_timeout(Duration::from_secs(60)),
@@ -441,17 +527,10 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// The child of a recording that reflects, once it does.
 pub fn reflector_of(parent: u32) -> whylate_model::Pid {
-    let children = format!("/proc/{parent}/task");
     until("a reflector runs", || {
-        std::fs::read_dir(&children).ok()?.flatten().find_map(|task| {
-            let children = std::fs::read_to_string(task.path().join("children")).ok()?;
-            children.split_whitespace().find_map(|child| {
-                let words = std::fs::read(format!("/proc/{child}/cmdline")).ok()?;
-                let reflects = words
-                    .split(|byte| *byte == 0)
-                    .any(|w| w == b"reflect-stdin" || w == b"reflect");
-                reflects.then(|| whylate_model::Pid(child.parse().unwrap()))
-            })
+        children(parent).into_iter().find(|child| {
+            let words = std::fs::read(format!("/proc/{}/cmdline", child.0)).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|w| w == b"reflect-stdin" || w == b"reflect")
         })
     })
 }

@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use whylate_model::CpuId;
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Flow;
 use whylate_model::run::Run;
-use whylate_model::series::Series;
+use whylate_model::series::{Quantile, Series};
+use whylate_model::{CpuId, Nanos};
 use whylate_stats::Histogram;
+use whylate_stats::quantile::smallest_n;
 
 use crate::needs;
 use crate::program::{self, said, whylate};
@@ -66,6 +67,21 @@ pub fn flow(run: &Run) -> &Flow {
 /// The series with this name.
 pub fn series<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
     run.series.iter().find(|series| series.name == name)
+}
+
+/// Are there enough independent samples for this percentile and for each lower one? What is withheld of one
+/// is withheld of those above it, too.
+pub fn is_shown(quantiles: &[Quantile], percent: f64) -> bool {
+    let enough = |of: &Quantile| of.n_eff >= smallest_n(of.percent / 100.0) as f64;
+    quantiles.iter().filter(|of| of.percent <= percent).all(enough)
+}
+
+/// The lowest percentile of these: it is there, unless a machine that kept all of them waiting together left
+/// too few independent samples for it.
+pub fn lowest(quantiles: &[Quantile]) -> Option<Nanos> {
+    let lowest = quantiles.first().expect("a series has percentiles");
+    assert!(lowest.value.is_some() || !is_shown(quantiles, lowest.percent), "{quantiles:?}");
+    lowest.value
 }
 
 /// What the histogram log of a run adds up to.

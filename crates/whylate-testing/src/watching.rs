@@ -13,6 +13,7 @@ use whylate_model::breakdown::Watched;
 use whylate_model::run::Run;
 use whylate_sys::signal::send_to_process;
 
+use crate::lines::Lines;
 use crate::needs;
 use crate::program::{self, said, until, whylate};
 
@@ -114,13 +115,8 @@ impl Foreign {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        let out = child.stdout.as_mut().unwrap();
-        let mut byte = [0];
-        while out.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-            said.push(char::from(byte[0]));
-        }
-        Some(Self { child, port: said.parse().unwrap() })
+        let port = Lines::of(child.stdout.take().unwrap()).line().expect("it tells its port");
+        Some(Self { child, port: port.parse().unwrap() })
     }
 }
 

@@ -118,9 +118,19 @@ fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
         "switch-cost --cpus",
         "gaps --housekeeping",
         "--cpus",
+        "doctor --cpus",
+        "reflect --cpus",
+        "hourglass --cpus",
+        "rtt --reflector-cpus",
     ] {
+        let next = format!("try: whylate {words} ");
         let words: Vec<&str> = words.split(' ').chain(["4095"]).collect();
-        refused(&words, 2, &["4095", "does not exist", "try: whylate"]);
+        refused(&words, 2, &["4095", "does not exist", &next]);
+    }
+    for key in ["cpus", "reflector-cpus"] {
+        let flow = format!("beside: {key}=4095");
+        let next = format!("try: whylate rtt --flow 'beside: {key}=");
+        refused(&["rtt", "--flow", &flow], 2, &["4095", "does not exist", &next]);
     }
     refused(&["gaps", "--cpus", "each"], 2, &["each", "`2-5,8`"]);
 }
@@ -149,6 +159,11 @@ fn numbers_below_zero_port_0_and_rates_out_of_range_are_told_with_what_to_write(
 }
 
 #[test]
+fn a_group_without_an_interface_is_refused_with_the_option_that_names_one() {
+    refused(&["rtt", "239.7.7.1:7000"], 1, &["239.7.7.1", "--interface NAME"]);
+}
+
+#[test]
 fn a_file_where_a_directory_is_meant_is_told_with_the_directory() {
     let run = program::file("runs/gaps/run.json");
     let path = run.to_str().unwrap();
@@ -169,6 +184,11 @@ fn a_baseline_that_takes_every_run_is_told() {
 #[test]
 fn a_workload_of_rt_app_given_to_rta_is_told_with_the_command_that_runs_it() {
     refused(&["rta", "--file", "set.json"], 2, &["set.json", "rt-app", "whylate threads set.json"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.txt");
+    std::fs::write(&path, "\n { \"tasks\": { \"a\": { \"run\": 1000 } } }").unwrap();
+    let path = path.to_str().unwrap();
+    refused(&["rta", "--file", path], 2, &["is JSON", "rt-app", "whylate threads /"]);
 }
 
 #[test]

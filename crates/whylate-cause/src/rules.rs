@@ -295,7 +295,8 @@ impl Tally {
             );
             findings.push(finding(Rule::R6, text, Confidence::Certain));
         }
-        if self.switched + self.kept > 0 {
+        // That nothing was counted is no observation that a rule could speak from.
+        if self.switched > 0 {
             let text = format!(
                 "in {} gaps with the rseq word cleared the thread was switched out {} times, by \
                  the kernel's count of switches",
@@ -419,5 +420,7 @@ mod tests {
         let rules: Vec<_> = tally.findings(CPU).iter().map(|finding| finding.rule).collect();
         assert_eq!(rules, [Rule::R6, Rule::R6, Rule::R7]);
         assert!(Tally::default().findings(CPU).is_empty());
+        let kept = Tally { kept: 498, undecided: 2, ..Tally::default() };
+        assert_eq!(kept.findings(CPU), [], "the kernel counted no switch: R6 has nothing to say");
     }
 }

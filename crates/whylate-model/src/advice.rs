@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::text::{CpuList, Printable};
+use crate::text::{CpuList, Printable, percent_of};
 use crate::warning::{Asking, Warning};
 
 impl fmt::Display for Warning {
@@ -225,10 +225,10 @@ fn overcommitted(f: &mut fmt::Formatter<'_>, of: &Warning) -> fmt::Result {
         [cpu] => format!("CPU {cpu} is all they have"),
         several => format!("they have {}, {}", several.len(), CpuList(several)),
     };
-    let asking = |of: &Asking| format!("{} {:.1} %", Printable(&of.thread), of.share * 100.0);
+    let asking = |of: &Asking| format!("{} {}", Printable(&of.thread), percent_of(of.share, 1));
     let most: Vec<String> = most.iter().map(asking).collect();
-    let percent = asked * 100.0;
-    write!(f, "threads ask for {percent:.1} % of a CPU{when}, and {there}: {}", most.join(", "))?;
+    let percent = percent_of(*asked, cpus.len());
+    write!(f, "threads ask for {percent} of a CPU{when}, and {there}: {}", most.join(", "))?;
     if *others > 0 {
         write!(f, " and {others} more")?;
     }
@@ -486,6 +486,16 @@ mod tests {
         assert_eq!(
             warning(&[0, 1], 1.35, 0, vec![asking("a", 1.35)], 0),
             "thread a asks for 1.35 CPUs, and uses one at a time"
+        );
+        let share = 8_000_001.0 / 8e6;
+        assert_eq!(
+            warning(&[1], share, 0, vec![asking("0", share)], 0),
+            "threads ask for just over 100 % of a CPU, and CPU 1 is all they have: 0 just over 100 %"
+        );
+        assert_eq!(
+            warning(&[0, 1], 2.0001, 0, vec![asking("a", 1.0), asking("b", 1.0)], 1),
+            "threads ask for just over 200 % of a CPU, and they have 2, 0-1: a 100.0 %, b 100.0 % and \
+             1 more; what 1 other threads ask for is not known and not counted"
         );
     }
 }

@@ -77,6 +77,18 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A share of a CPU as a percentage; one above that of all of so many CPUs never reads as theirs.
+#[must_use]
+pub fn percent_of(share: f64, cpus: usize) -> String {
+    let whole = cpus as f64;
+    let told = |share: f64| format!("{:.1} %", share * 100.0);
+    if share > whole && told(share) == told(whole) {
+        format!("just over {:.0} %", whole * 100.0)
+    } else {
+        told(share)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

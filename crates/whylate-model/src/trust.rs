@@ -70,7 +70,7 @@ pub struct Reason {
 /// How far a run may be trusted, and why no further.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
-    /// The worst first; of one level in the order in which a run is judged.
+    /// The worst first; of one level what was asked for and refused, then the order in which a run is judged.
     pub reasons: Vec<Reason>,
 }
 
@@ -80,7 +80,7 @@ pub struct Trust {
 pub struct Told {
     /// That of the worst reason; good where there is none.
     pub level: Level,
-    /// The worst first; of one level in the order in which a run is judged.
+    /// The worst first; of one level what was asked for and refused, then the order in which a run is judged.
     pub reasons: Vec<Reason>,
 }
 
@@ -239,24 +239,27 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         );
         trust.add(level, what);
     }
-    let at = |name: &Option<String>| {
-        let series = run.series.iter().find(|series| Some(&series.name) == name.as_ref())?;
-        quantile(series, HEADLINE)
+    let named = |name: &Option<String>| {
+        run.series.iter().find(|series| Some(&series.name) == name.as_ref())
     };
-    if let (Some(late), Some(service)) = (at(&flow.lateness), at(&flow.service))
+    if let (Some(late), Some(service)) = (named(&flow.lateness), named(&flow.service))
+        && let Some((percent, late, service)) = highest_of_both(late, service)
         && late > service
     {
         let what = format!(
-            "requests of {} left later (p99 {late}) than they were in flight (p99 {service}): response \
-             times are the client's own",
+            "requests of {} left later (p{percent} {late}) than they were in flight (p{percent} {service}): \
+             response times are the client's own",
             flow.name
         );
         trust.add(Level::Poor, what);
     }
 }
 
-fn quantile(series: &Series, percent: f64) -> Option<Nanos> {
-    series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?.value
+/// The highest percentile, up to that of headlines, that two series show, with the value of each.
+fn highest_of_both(a: &Series, b: &Series) -> Option<(f64, Nanos, Nanos)> {
+    let headline = |percent: f64| percent < HEADLINE + 1e-9;
+    let mut shown = a.quantiles.iter().rev().filter(|of| headline(of.percent));
+    shown.find_map(|of| Some((of.percent, of.value?, b.at(of.percent)?)))
 }
 
 /// Lost time without a cause. Where steal bears out that the hypervisor took it, that is its cause.

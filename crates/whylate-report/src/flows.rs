@@ -177,8 +177,8 @@ fn ways(run: &Run) -> Table {
 
 /// What was asked for and what left.
 fn departures(run: &Run) -> Table {
-    let head = ["flow", "arrivals", "asked", "left", "in time", "late p99.9", "process"];
-    let mut table = Table::new("Send schedule: asked, sent, on time", &head).words(&[1, 6]);
+    let head = ["flow", "arrivals", "asked", "left", "by the end", "late p99.9", "process"];
+    let mut table = Table::new("Send schedule: asked, sent, and how late", &head).words(&[1, 6]);
     for flow in &run.flows {
         table.row(departures_row(run, flow));
     }

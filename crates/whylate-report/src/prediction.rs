@@ -69,26 +69,19 @@ pub fn beside(
             own.into_iter().flatten().for_each(|over| over.look(&stored));
         }
     }
-    for (task, over) in prediction.tasks.iter_mut().zip(&over) {
+    for (task, over) in prediction.tasks.iter_mut().zip(&mut over) {
         if let Some(measured) = &mut task.measured {
+            over.name(misses(run, task.thread));
             over.tell(measured, run.clock.hz);
-            let thread = run.threads.get(task.thread as usize);
-            let misses = thread.and_then(|thread| thread.deadlines.as_ref());
-            named_alike(measured, misses.map_or(&[], |of| &of.first));
         }
     }
     Ok(releases)
 }
 
-/// A gap that a miss is named after has the same name behind a job that took too long.
-fn named_alike(of: &mut MeasuredTask, misses: &[Miss]) {
-    let worst = of.worst.iter_mut().filter_map(|of| of.gap.as_mut());
-    for gap in worst.chain(of.over_first.iter_mut().filter_map(|of| of.gap.as_mut())) {
-        let mut of_misses = misses.iter().filter_map(|miss| miss.gap.as_ref());
-        if let Some(named) = of_misses.find(|of| of.start == gap.start) {
-            gap.cause = Some(named.cause.stored());
-        }
-    }
+/// The deadlines that a thread missed, as far as they are kept one by one.
+fn misses(run: &Run, thread: u32) -> &[Miss] {
+    let deadlines = run.threads.get(thread as usize).and_then(|of| of.deadlines.as_ref());
+    deadlines.map_or(&[], |of| &of.first)
 }
 
 /// What to do about jobs that took longer than was predicted for a system that costs nothing.
@@ -142,7 +135,7 @@ fn judge(
 
 /// The jobs of each task, in the order of the tasks.
 fn tables<'a>(
-    run: &Run,
+    run: &'a Run,
     by_thread: &'a BTreeMap<u32, Vec<&'a StoredJob>>,
     cut: bool,
     tasks: &'a [PredictedTask],
@@ -156,6 +149,7 @@ fn tables<'a>(
             unrecorded: deadlines.map_or(0, |of| of.unrecorded),
             cut,
             step: thread.map_or(Nanos(0), |thread| thread.threshold.to_nanos(run.clock.hz)),
+            misses: misses(run, task.thread),
         }
     };
     tasks.iter().map(table).collect()

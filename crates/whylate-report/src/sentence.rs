@@ -204,9 +204,17 @@ fn of_gaps(run: &Run, gaps: &GapSummary) -> String {
     )
 }
 
+/// The longest stall of a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stall {
+    pub(crate) length: Nanos,
+    /// It lies between two readings of the counter without a pause, and is no gap.
+    between_readings: bool,
+}
+
 /// The longest stall of the CPU that the run saw. A check-up reads the counter without a pause, too, before it
 /// looks for gaps, and each of its parts may have met the longest.
-fn longest(run: &Run, gaps: &GapSummary) -> String {
+pub(crate) fn longest_stall(run: &Run, gaps: &GapSummary) -> Option<Stall> {
     let of_gaps = run.series.iter().find(|series| series.name == gaps.series);
     let of_gaps = of_gaps.and_then(|series| series.max).or_else(|| {
         run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length).max()
@@ -216,13 +224,19 @@ fn longest(run: &Run, gaps: &GapSummary) -> String {
         series.definition == Definition::ReadDelta
             && series.name.strip_prefix("delta-") == Some(thread)
     });
-    let between_readings = readings.filter_map(|series| series.max).max();
-    match (of_gaps, between_readings) {
-        (gap, Some(reading)) if gap.is_none_or(|gap| gap < reading) => {
-            format!("; the longest stall was {reading}, between two readings of the counter")
+    let reading = readings.filter_map(|series| series.max).max();
+    let between_readings = reading > of_gaps;
+    let length = if between_readings { reading } else { of_gaps }?;
+    Some(Stall { length, between_readings })
+}
+
+fn longest(run: &Run, gaps: &GapSummary) -> String {
+    match longest_stall(run, gaps) {
+        Some(Stall { length, between_readings: true }) => {
+            format!("; the longest stall was {length}, between two readings of the counter")
         }
-        (Some(gap), _) => format!("; the longest gap was {gap}"),
-        (None, _) => String::new(),
+        Some(Stall { length, .. }) => format!("; the longest gap was {length}"),
+        None => String::new(),
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Times without overheads stay in the rows that a reader sees; what is computed includes them.
 
-use whylate_model::Nanos;
 use whylate_model::prediction::{
     Admission, PredictedOverheads, PredictedPolicy, PredictedResponse, PredictedTask, Prediction,
     ScheduleSlot, Simulation,
 };
+use whylate_model::{Nanos, percent_of};
 
 use crate::analysis::of_set::{OfSet, Policy};
 use crate::analysis::{
@@ -173,7 +173,7 @@ fn notes(of_set: &OfSet, load: f64) -> Vec<String> {
     if load > 1.0 {
         notes.push(format!(
             "the tasks need {} of the CPU: the task of the lowest priority never catches up",
-            beyond_all(load)
+            percent_of(load, 1)
         ));
     }
     if !of_set.cut.is_empty() {
@@ -203,14 +203,6 @@ fn notes(of_set: &OfSet, load: f64) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// A share above 1 as a percentage that is not 100 %.
-fn beyond_all(load: f64) -> String {
-    match format!("{:.1} %", load * 100.0) {
-        rounded if rounded == "100.0 %" => "just over 100 %".to_owned(),
-        rounded => rounded,
-    }
 }
 
 /// Names of threads, of which a line has room for some.
@@ -446,9 +438,8 @@ mod tests {
 
     #[test]
     fn a_share_above_the_whole_cpu_never_reads_as_the_whole() {
-        assert_eq!(beyond_all(8_000_001.0 / 8e6), "just over 100 %");
-        assert_eq!(beyond_all(1.0004), "just over 100 %");
-        assert_eq!(beyond_all(1.14), "114.0 %");
+        assert_eq!(percent_of(1.0004, 1), "just over 100 %");
+        assert_eq!(percent_of(1.14, 1), "114.0 %");
         let mut set = paper();
         set.tasks.truncate(1);
         set.threads.truncate(1);

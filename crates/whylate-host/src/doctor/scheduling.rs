@@ -143,7 +143,10 @@ fn throttling(exam: &Exam<'_>) -> Outcome {
         ))
         .all_seen([runtime.evidence, period.evidence])
         .run("sysctl kernel.sched_rt_runtime_us=-1")
-        .advise("whylate lifts it for its own real-time threads, and puts it back"),
+        .advise(
+            "put it back afterwards; whylate lifts it for no FIFO thread, and a run of one says that \
+             it was on",
+        ),
         _ => Outcome::fine("real-time threads are not throttled").seen(runtime.evidence),
     }
 }

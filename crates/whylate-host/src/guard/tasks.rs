@@ -107,6 +107,13 @@ impl MovedTasks {
         self.refused.len() + self.refused_kernel
     }
 
+    /// What of the move was refused; none where everything went that may go. Kernel threads that are bound
+    /// to their CPU for good refuse on every machine: they are told where nothing was moved.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        refusal(self.moved(), self.refused.len(), self.refused_kernel)
+    }
+
     /// How many tasks are bound to the measured CPUs alone and stay, kernel threads included.
     #[must_use]
     pub fn bound(&self) -> usize {
@@ -234,6 +241,18 @@ impl MovedTasks {
     }
 }
 
+fn refusal(moved: usize, refused: usize, refused_kernel: usize) -> Option<String> {
+    match (moved, refused) {
+        (0, refused) if refused + refused_kernel > 0 => {
+            Some(format!("no task was moved off: {} refused", refused + refused_kernel))
+        }
+        (_, 0) => None,
+        (moved, refused) => {
+            Some(format!("{refused} of {} tasks refused to be moved off", moved + refused))
+        }
+    }
+}
+
 impl Guard for MovedTasks {
     fn describe(&self) -> Vec<String> {
         let cpus = format_list(&self.cpus);
@@ -350,6 +369,15 @@ mod tests {
 
     fn affinity(pid: Pid) -> Vec<CpuId> {
         kernel::affinity(pid).unwrap()
+    }
+
+    #[test]
+    fn tasks_that_refuse_beside_those_that_moved_are_told_and_kernel_threads_alone_are_not() {
+        assert_eq!(refusal(12, 0, 3), None);
+        assert_eq!(refusal(0, 0, 0), None);
+        assert_eq!(refusal(12, 1, 3).as_deref(), Some("1 of 13 tasks refused to be moved off"));
+        assert_eq!(refusal(0, 1, 2).as_deref(), Some("no task was moved off: 3 refused"));
+        assert_eq!(refusal(0, 0, 2).as_deref(), Some("no task was moved off: 2 refused"));
     }
 
     #[test]

@@ -167,7 +167,10 @@ fn share(name: &str, value: f64) -> Checked {
     if (-1e-6..=MOST_SHARE).contains(&value) {
         Ok(())
     } else {
-        Err(format!("{name} is {value:e}, and a share is from 0 to 1"))
+        Err(format!(
+            "{name} is {value:e}, and a share is from 0 to {MOST_SHARE}: 1 is the whole, and what reaches \
+             over an end of the time adds to it"
+        ))
     }
 }
 

@@ -96,6 +96,8 @@ pub enum MachineCause {
     OffCpu,
     /// Threads that are not of its tasks.
     OtherThreads,
+    /// The same, while the job could run and was not let: the limit of real-time tasks was used up.
+    Throttled,
     /// Nothing that is known.
     Unknown,
 }
@@ -109,6 +111,7 @@ impl fmt::Display for MachineCause {
             Self::Hypervisor => "hypervisor",
             Self::OffCpu => "interrupts and no kernel event off the CPU",
             Self::OtherThreads => "other threads",
+            Self::Throttled => "throttled",
             Self::Unknown => "unknown",
         })
     }

@@ -7,7 +7,7 @@ use crate::switch_cost::Outcome;
 pub(super) fn nothing(run: &Run) -> bool {
     if let Some(costs) = &run.switch_cost {
         let direct = costs.direct.iter().any(|row| matches!(row.outcome, Outcome::Measured(_)));
-        return !direct && costs.indirect.is_empty();
+        return !direct && costs.indirect.iter().all(|row| row.penalty.is_none());
     }
     if run.only_wakes() {
         return run.wakes.iter().all(|wake| wake.woken == 0);

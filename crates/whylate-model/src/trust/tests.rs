@@ -7,6 +7,8 @@ use std::path::Path;
 use super::*;
 use crate::directory::parse_run;
 use crate::flow::Packets;
+use crate::series::Quantile;
+use crate::switch_cost::{IndirectRow, Penalty};
 use crate::units::CpuId;
 use crate::warning::Warning;
 
@@ -83,6 +85,71 @@ fn a_run_that_measured_nothing_is_poor_and_one_that_runs_is_not_yet() {
     assert_eq!(poor(&run), ["nothing was measured"]);
     run.state = RunState::Running;
     assert_eq!(Trust::of(&run).level(), Level::Limited);
+}
+
+#[test]
+fn switch_costs_wake_ups_and_flows_without_one_figure_are_poor() {
+    const NOTHING: [&str; 1] = ["nothing was measured"];
+    let mut run = clean(include_str!("../../../../tests/runs/switch-cost/run.json"));
+    assert_eq!(poor(&run), [""; 0]);
+    let costs = run.switch_cost.as_mut().unwrap();
+    costs.direct.clear();
+    let row = IndirectRow {
+        bytes: 4_096,
+        tried: 1,
+        discarded: 0,
+        discarded_by_host: 0,
+        empty: 0,
+        penalty: Some(Penalty {
+            pairs: 20,
+            mean_ns: 1_000.0,
+            interval_ns: (900.0, 1_100.0),
+            of_pairs_ns: Vec::new(),
+            passes_alone: 100.0,
+            passes_together: 99.0,
+            switches: 100.0,
+        }),
+        reason: None,
+        refill: None,
+        passes: None,
+    };
+    costs.indirect = vec![row];
+    assert_eq!(poor(&run), [""; 0]);
+    let row = &mut run.switch_cost.as_mut().unwrap().indirect[0];
+    row.penalty = None;
+    row.reason = Some("stopped after 0 good pairs of 20".to_owned());
+    assert_eq!(poor(&run), NOTHING, "rows without a penalty are no figure");
+
+    let mut run = clean(include_str!("../../../../tests/runs/wake/run.json"));
+    assert_eq!(poor(&run), [""; 0]);
+    run.wakes.iter_mut().for_each(|wake| wake.woken = 0);
+    assert_eq!(poor(&run), NOTHING);
+
+    let mut run = requests();
+    assert_eq!(poor(&run), [""; 0]);
+    run.flows[0].packets = Packets::default();
+    assert_eq!(poor(&run), NOTHING);
+}
+
+#[test]
+fn what_was_asked_for_and_refused_limits_trust_and_comes_first() {
+    let fifo = Warning::PolicyRefused { reason: "no CAP_SYS_NICE".to_owned() };
+    let tasks = Warning::Guard { what: "no task was moved off: 3 refused".to_owned() };
+    for refused in [&fifo, &tasks] {
+        let mut run = gaps();
+        run.warnings.push(refused.clone());
+        assert_eq!(said(&run), [(Level::Limited, refused.to_string())]);
+    }
+    let mut run = gaps();
+    run.coverage = Some(Coverage { by_events: 0.24, by_residuals: 0.3, by_nothing: 0.46 });
+    let in_a_part = Warning::Within { part: "second".to_owned(), of: Box::new(fifo.clone()) };
+    let changed = Warning::HostChanged { what: "cpu 1 went offline".to_owned() };
+    run.warnings =
+        vec![Warning::Interrupted, tasks, Warning::NoHousekeepingCpu, in_a_part, changed];
+    let expected = [4, 1, 3, 0, 2].map(|at: usize| run.warnings[at].to_string());
+    let told: Vec<String> = said(&run).into_iter().map(|(_, what)| what).collect();
+    assert_eq!(told[..5], expected, "the poor one, both that were refused, the others");
+    assert_eq!(told.len(), 7);
 }
 
 #[test]
@@ -212,6 +279,31 @@ fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() 
     series.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap().value =
         Some(Nanos(20_001));
     assert!(poor(&run)[0].contains("left later (p99 20.0us)"), "{:?}", poor(&run));
+}
+
+#[test]
+fn where_p99_is_withheld_lateness_is_compared_at_the_highest_percentile_of_both() {
+    let mut run = clean(include_str!("../../../../tests/runs/rtt/run.json"));
+    let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
+    let mut show = |name: &Option<String>, shown: &[(f64, Option<u64>)]| {
+        let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
+        let of = series.quantiles[0];
+        let quantile = |(percent, value): &(f64, Option<u64>)| {
+            let value = value.map(Nanos);
+            Quantile { percent: *percent, value, low: value, high: value, ..of }
+        };
+        series.quantiles = shown.iter().map(quantile).collect();
+    };
+    show(&service, &[(50.0, Some(17_700)), (90.0, Some(20_000)), (99.0, Some(30_000))]);
+    show(&late, &[(50.0, Some(3_010_000)), (90.0, None), (99.0, None)]);
+    let told = "requests of rtt left later (p50 3.01ms) than they were in flight (p50 17.7us)";
+    assert!(poor(&run)[0].starts_with(told), "{:?}", poor(&run));
+    let mut show = |name: &Option<String>, p90: Option<u64>| {
+        let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
+        series.quantiles[1].value = p90.map(Nanos);
+    };
+    show(&late, Some(20_000));
+    assert_eq!(poor(&run), [""; 0], "at p90 they were no later, whatever p50 says");
 }
 
 #[test]

@@ -5,7 +5,10 @@ use crate::run::Run;
 use crate::warning::Warning;
 
 pub(super) fn judge(run: &Run, trust: &mut Trust) {
-    for warning in &run.warnings {
+    // What was asked for and refused comes first: whoever asked can do something about it.
+    let (refused, others): (Vec<_>, Vec<_>) =
+        run.warnings.iter().partition(|warning| warning.is_of_what_was_asked());
+    for warning in refused.into_iter().chain(others) {
         let level = warning.level();
         if level > Level::Good {
             trust.add(level, warning.to_string());
@@ -14,6 +17,15 @@ pub(super) fn judge(run: &Run, trust: &mut Trust) {
 }
 
 impl Warning {
+    /// Was something that was asked for by name refused?
+    fn is_of_what_was_asked(&self) -> bool {
+        match self {
+            Self::Within { of, .. } => of.is_of_what_was_asked(),
+            Self::PolicyRefused { .. } | Self::Guard { .. } | Self::ActionFailed { .. } => true,
+            _ => false,
+        }
+    }
+
     /// How far it limits trust in a run that has it. What is a property of a machine and asks for nothing
     /// leaves it as it is.
     #[must_use]

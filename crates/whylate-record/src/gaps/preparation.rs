@@ -92,10 +92,7 @@ pub(super) fn move_tasks(
         .move_tasks
         .then(|| MovedTasks::away_from(&workbench.journal, cpus, &Scope::Everything))?;
     let guard = told(moved, warnings, progress)?;
-    if guard.moved() == 0 && guard.refused() > 0 {
-        let what = format!("no task was moved off: {} refused", guard.refused());
-        warnings.push(Warning::Guard { what });
-    }
+    warnings.extend(guard.refusal().map(|what| Warning::Guard { what }));
     Some(guard)
 }
 

@@ -8,6 +8,7 @@ use super::Screen;
 use super::taken::{self, by_class};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::sentence::longest_stall;
 
 /// Lengths for which rates are shown, where the threshold lets them be known.
 const LENGTHS: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000)];
@@ -42,14 +43,7 @@ fn lost(gaps: &GapSummary) -> Cell {
 
 /// The longest stall that any part of a run saw on a thread's CPU.
 pub(super) fn longest(run: &Run, gaps: &GapSummary) -> Option<Nanos> {
-    let thread = gaps.series.strip_prefix("gap-").unwrap_or(&gaps.series);
-    let of_series = run.series.iter().filter(|series| {
-        let readings = series.definition == Definition::ReadDelta
-            && series.name.strip_prefix("delta-") == Some(thread);
-        series.name == gaps.series || readings
-    });
-    let worst = run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length);
-    of_series.filter_map(|series| series.max).chain(worst).max()
+    longest_stall(run, gaps).map(|stall| stall.length)
 }
 
 /// The sentence about one thread.

@@ -79,9 +79,7 @@ fn departures(run: &Run, flow: &Flow) -> Option<String> {
         ProcessVerdict::Saturated => {
             let rate = |of: Option<f64>| Cell::from(of.map(Value::Rate)).in_table(None);
             let (sent, asked) = (rate(flow.departures.per_second), rate(flow.asked.per_second));
-            Some(format!(
-                "Saturated: {sent} of the {asked} requests/s asked for were sent; times are of that rate."
-            ))
+            Some(format!("Saturated: sent {sent} of {asked} requests/s; times are of that rate."))
         }
         ProcessVerdict::Disturbed => {
             let late = series::at(late?, 99.0).said();

@@ -231,18 +231,112 @@ fn a_run_without_a_stall_says_so_and_invents_no_number() {
     assert_fits(&screen);
 }
 
+/// Figures of an answer that are no cell: sums over rows or runs, what a column is short of another, the number
+/// of runs, the share that a percentile leaves.
+const OF_SEVERAL: [(&str, &str); 10] = [
+    ("checkup", "50.9%"),
+    ("checkup", "48.7–52.6%"),
+    ("gaps", "1.8–2.3%"),
+    ("merge", "2"),
+    ("merge", "400 ms"),
+    ("rta", "15"),
+    ("rta", "164 µs"),
+    ("rtt", "1%"),
+    ("threads", "69"),
+    ("threads", "12%"),
+];
+
+/// The numbers of an answer, each with the unit of a time behind it. Which CPU it is, and with which certainty an
+/// interval holds, are no figures.
+fn figures(answer: &str) -> Vec<String> {
+    let words: Vec<&str> =
+        answer.split_whitespace().map(|word| word.trim_matches(BESIDE)).collect();
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let named = at.checked_sub(1).is_some_and(|before| words[before] == "CPU");
+        let is_figure = word.starts_with(|letter: char| letter.is_ascii_digit());
+        if is_figure && !named && *word != "95%" {
+            let unit = words.get(at + 1).filter(|unit| time(unit).is_some());
+            found.push(unit.map_or((*word).to_owned(), |unit| format!("{word} {unit}")));
+        }
+    }
+    found
+}
+
+/// What stands around a number.
+const BESIDE: [char; 7] = ['(', ')', ',', ';', '.', ':', '≥'];
+
+/// A unit in ns.
+fn time(unit: &str) -> Option<f64> {
+    [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)]
+        .into_iter()
+        .find_map(|(of, ns)| (of == unit).then_some(ns))
+}
+
+/// A number, and what its last digit is worth.
+fn number(word: &str) -> Option<(f64, f64)> {
+    let plain = word.trim_matches(BESIDE).replace(',', "");
+    let digits = plain.split_once('.').map_or(0, |(_, behind)| behind.len());
+    Some((plain.parse().ok()?, 10_f64.powi(-(digits as i32))))
+}
+
+/// Does a cell hold it? A time is shorter in a sentence, and its cell has the unit of a head.
+fn is_in(figure: &str, tables: &str) -> bool {
+    let words = || tables.split_whitespace();
+    let Some((figure, unit)) = figure.split_once(' ') else {
+        return words().any(|word| word.trim_matches(BESIDE) == figure);
+    };
+    let ((length, exact), ns) = (number(figure).unwrap(), time(unit).unwrap());
+    let units: Vec<f64> = words().filter_map(time).collect();
+    let near = |(cell, of_cell): (f64, f64), unit: f64| {
+        let (apart, of_cell) = ((cell * unit - length * ns).abs(), of_cell * unit);
+        // What has no more digits than a count must be the same.
+        apart < 1e-3 || (of_cell < 0.1 * length * ns && apart <= exact * ns + of_cell / 2.0)
+    };
+    words().filter_map(number).any(|cell| units.iter().any(|unit| near(cell, *unit)))
+}
+
 #[test]
 fn the_numbers_of_the_answer_stand_in_the_tables() {
-    let screen = shown(&kept("gaps").1, style());
-    let (answer, tables) = screen.split_once("\n\n").unwrap();
-    let shares =
-        answer.split_whitespace().filter(|word| word.ends_with('%') && !word.contains("95%"));
-    let mut seen = 0;
-    for share in shares {
-        assert!(tables.split_whitespace().any(|word| word == share), "{share} in {screen}");
-        seen += 1;
+    let mut of_several = Vec::new();
+    for kind in KINDS {
+        let screen = shown(&kept(kind).1, style());
+        let (answer, tables) = screen.split_once("\n\n").unwrap();
+        let (tables, _) = tables.split_once("Trust: ").unwrap();
+        // The first line is the user's command.
+        let figures = figures(answer.split_once('\n').unwrap().1);
+        assert!(!figures.is_empty(), "{screen}");
+        let missing = figures.into_iter().filter(|figure| !is_in(figure, tables));
+        of_several.extend(missing.map(|figure| (kind, figure)));
     }
-    assert!(seen >= 3, "{answer}");
+    let expected = OF_SEVERAL.map(|(kind, figure)| (kind, figure.to_owned()));
+    assert_eq!(of_several, expected);
+}
+
+#[test]
+fn the_longest_stall_is_that_of_the_report_where_a_reading_met_it_too() {
+    use whylate_model::series::{Definition, Series};
+    let mut run = kept("gaps").1;
+    let thread = run.gaps[0].series.replace("gap-", "delta-");
+    let max = Some(whylate_model::Nanos(303_000_000));
+    let definition = Definition::ReadDelta;
+    run.series.push(Series { name: thread, definition, max, ..run.series[0].clone() });
+    let screen = shown(&run, style());
+    assert!(screen.contains("; the longest stall was 303 ms."), "{screen}");
+    assert!(
+        crate::answer(&run).contains("; the longest stall was 303ms, "),
+        "{}",
+        crate::answer(&run)
+    );
+}
+
+#[test]
+fn the_name_of_a_file_stays_as_it_is_where_a_sentence_begins() {
+    let mut run = kept("gaps").1;
+    run.files.problems.push("gaps-0001.parquet is missing".to_owned());
+    let screen = shown(&run, style());
+    assert!(screen.contains("Trust: poor. gaps-0001.parquet is missing"), "{screen}");
+    assert_eq!(trusted::upper("another whylate"), "Another whylate");
 }
 
 /// Names of a run may be as long as somebody likes, and hold whatever.

@@ -15,11 +15,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::{Add, Sub};
 
+use whylate_model::cause::Cause;
 use whylate_model::execution::StoredJob;
 use whylate_model::prediction::{
     AboveJob, JobVerdict, JudgedJobs, MachineCause, MachineJobs, MachineTime, PredictedPolicy,
     PredictedResponse, PredictedTask,
 };
+use whylate_model::threads::Miss;
 use whylate_model::{Hertz, Nanos, Ticks};
 
 use super::Above;
@@ -43,6 +45,8 @@ pub(super) struct JobTable<'a> {
     pub(super) cut: bool,
     /// What a job may receive beyond what it asks for: its last reading of the clock.
     pub(super) step: Nanos,
+    /// Those of its deadlines that were missed and kept one by one.
+    pub(super) misses: &'a [Miss],
 }
 
 /// How the jobs of a run are to be judged.
@@ -97,7 +101,7 @@ impl<'a> Judge<'a> {
             }
             _ => sums.lost().max(elapsed.saturating_sub(sums.received + sums.threads)),
         };
-        let machine = self.named(job, &sums, lost);
+        let machine = self.named(of, job, &sums, lost);
         let response = done.since(job.release).to_nanos(self.rate);
         // Each time was rounded by itself.
         let above = |bound: Nanos| response.0 > bound.0.saturating_add(sums.jobs);
@@ -142,7 +146,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What took most of what the machine took.
-    fn named(&self, own: &StoredJob, all: &Sums, lost: u64) -> MachineTime {
+    fn named(&self, of: &JobTable<'_>, own: &StoredJob, all: &Sums, lost: u64) -> MachineTime {
         let mut parts = vec![
             (MachineCause::LateWakeUp, all.waking),
             (MachineCause::Interrupts, all.interrupts),
@@ -154,7 +158,7 @@ impl<'a> Judge<'a> {
         parts.push((MachineCause::OffCpu, away));
         if self.policy == PredictedPolicy::FixedPriority {
             let threads = own.threads.0.saturating_sub(others.received);
-            parts.push((MachineCause::OtherThreads, threads));
+            parts.push((of.cause_of_threads(own), threads));
         }
         let known: u64 = parts.iter().map(|(_, part)| part).sum();
         parts.push((MachineCause::Unknown, lost.saturating_sub(known)));
@@ -305,6 +309,16 @@ impl JobTable<'_> {
     fn counted(&self, job: &StoredJob) -> u64 {
         let (received, asked) = (job.received.0, self.task.execution.0);
         if received <= asked.saturating_add(self.step.0) { received.min(asked) } else { received }
+    }
+
+    /// What other threads had the CPU for: a job whose miss is named after throttling was not let.
+    fn cause_of_threads(&self, job: &StoredJob) -> MachineCause {
+        let mut own = self.misses.iter().filter(|miss| miss.job == job.index);
+        if own.any(|miss| miss.cause == Some(Cause::Throttled)) {
+            MachineCause::Throttled
+        } else {
+            MachineCause::OtherThreads
+        }
     }
 
     /// Where jobs were of which no record was kept.

@@ -12,6 +12,7 @@ use whylate_model::prediction::{
     JobVerdict, MeasuredTask, OverBy, OverCause, OverJob, WorstJobGap,
 };
 use whylate_model::segments::StoredGap;
+use whylate_model::threads::Miss;
 use whylate_model::{Hertz, Nanos, Ticks};
 
 /// Jobs of a task that are told one by one.
@@ -109,6 +110,20 @@ impl Over {
             let inside = end.min(job.to).since(start.max(job.from)).0;
             if inside > job.longest.as_ref().map_or(0, |longest| longest.inside) {
                 job.longest = Some(Longest { inside, start, end, cause: of.cause.clone() });
+            }
+        }
+    }
+
+    /// A gap that a miss is named after has the same name behind each job that took too long.
+    pub(super) fn name(&mut self, misses: &[Miss]) {
+        let of_misses: BTreeMap<Ticks, Arc<str>> = misses
+            .iter()
+            .filter_map(|miss| miss.gap.as_ref())
+            .map(|gap| (gap.start, gap.cause.stored().into()))
+            .collect();
+        for longest in self.jobs.iter_mut().filter_map(|job| job.longest.as_mut()) {
+            if let Some(named) = of_misses.get(&longest.start) {
+                longest.cause = Some(Arc::clone(named));
             }
         }
     }

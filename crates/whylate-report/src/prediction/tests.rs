@@ -1,10 +1,12 @@
 //! Planted jobs and gaps: what took too long is found with the gap behind it.
 
+use whylate_model::cause::Cause;
 use whylate_model::gap::{Evidence, Gap, GapKind};
 use whylate_model::prediction::{
-    JobVerdict, OverBy, OverCause, PredictedPolicy, PredictedResponse,
+    JobVerdict, MachineCause, OverBy, OverCause, PredictedPolicy, PredictedResponse,
 };
 use whylate_model::segments::{Limits, StoredGap, Writer};
+use whylate_model::threads::MissGap;
 use whylate_model::{CpuId, TicksDelta};
 
 use super::told::{beside_measured, told_jobs, violations};
@@ -156,6 +158,58 @@ fn the_slowest_job_is_told_with_the_gap_that_took_most_of_it() {
     assert_eq!((worst.job, worst.response), (1, Nanos(9 * MS)));
     let gap = worst.gap.unwrap();
     assert_eq!((gap.cause.as_deref(), gap.length), (Some("the host"), Nanos(3 * MS)));
+}
+
+/// A miss of job `index` that is named after a gap that begins at so many ms.
+fn throttled(index: u64, from_ms: u64) -> Miss {
+    let at = |ms: u64| Ticks(1_000 + ms * MS);
+    Miss {
+        job: index,
+        release: at(index * 10),
+        deadline: at(index * 10 + 10),
+        done: Some(at(index * 10 + 15)),
+        skipped: false,
+        cause: Some(Cause::Throttled),
+        demand: None,
+        taken: TakenFrom::default(),
+        gap: Some(MissGap {
+            start: at(from_ms),
+            length: Nanos(5 * MS),
+            cause: Cause::Throttled,
+            kind: GapKind::Interruption,
+        }),
+    }
+}
+
+#[test]
+fn a_late_job_has_one_cause_in_the_table_the_list_and_in_what_the_machine_took() {
+    let (_home, directory) = empty();
+    let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
+    for index in 0..4 {
+        let took = if index < 3 { 9 } else { 3 };
+        let threads = Nanos(if index < 3 { 6 * MS } else { 0 });
+        writer.push_job(&StoredJob { threads, ..job(0, index, took, 0) }).unwrap();
+    }
+    for (from, cause) in [(1, "thread rustc (ordinary)"), (11, "thread opt (ordinary)")] {
+        writer.push_gap(&gap(0, from, from + 5, cause)).unwrap();
+    }
+    writer.push_gap(&gap(0, 21, 26, "thread rustc (ordinary)")).unwrap();
+    writer.checkpoint().unwrap();
+    let mut run = set();
+    run.clock.hz = Hertz(1e9);
+    run.threads[0].deadlines.as_mut().unwrap().first =
+        vec![throttled(0, 1), throttled(1, 11), throttled(2, 21)];
+    let mut prediction = predicted(&[4]);
+    beside(&directory, &run, &mut prediction, &alone).unwrap();
+    let measured = prediction.tasks[0].measured.as_ref().unwrap();
+    let cause = OverCause::Named { cause: "throttled".to_owned() };
+    assert_eq!(measured.over_by, [OverBy { cause, jobs: 3 }]);
+    let one_by_one = measured.over_first.iter().map(|job| job.gap.as_ref().unwrap().cause.clone());
+    assert_eq!(one_by_one.collect::<Vec<_>>(), vec![Some("throttled".to_owned()); 3]);
+    let most = measured.judged.as_ref().unwrap().most.as_ref().unwrap();
+    assert_eq!(most.machine.cause, Some(MachineCause::Throttled));
+    let said = told_jobs(&prediction).join("\n");
+    assert!(said.contains("of which throttled 6.00ms"), "{said}");
 }
 
 /// 40 jobs of one thread with a bound of 4 ms: each third is in time, and the others have a gap of

@@ -10,6 +10,7 @@ use whylate_model::doctor::{Compared, Diagnosis};
 use whylate_model::host::Fingerprint;
 use whylate_report::terminal::fixes;
 
+use super::gaps::{CPUS, not_here};
 use super::{Exit, Refused};
 use crate::cli::{Doctor, Findings};
 use crate::out;
@@ -25,7 +26,8 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
     let last = here.then(last_run::recall);
     let request =
         Request { root, cpus: options.cpus.as_ref(), live: live.as_ref(), last: last.as_ref() };
-    let mut diagnosis = examine(&request)?;
+    let refused = |error| not_here(&error, CPUS).unwrap_or_else(|| error.into());
+    let mut diagnosis = examine(&request).map_err(refused)?;
     if let Some(run) = &options.diff {
         diagnosis.compared = Some(compared(run, &diagnosis.host)?);
     }

@@ -60,25 +60,37 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
 /// The CPUs that the words mean; by default those of the affinity that this process was started
 /// with but the first, which is left for everything else.
 pub(super) fn measured(words: Option<&str>) -> Result<Vec<CpuId>> {
-    let topology = Topology::read(Path::new("/"))?;
-    if let Some(words) = words {
-        let spec: CpuSpec = words.parse().map_err(Refused::because)?;
-        let allowed = cpus::allowed(&topology)?;
-        return cpus::resolve(&spec, &topology, &allowed).map_err(not_here);
+    match words {
+        Some(words) => here(&words.parse().map_err(Refused::because)?, CPUS),
+        None => Ok(all_but_the_first(affinity::get())),
     }
-    Ok(all_but_the_first(affinity::get()))
+}
+
+/// The words of a command line that name a CPU, with `CPU` where its number stands.
+pub(super) const CPUS: &str = "--cpus CPU";
+
+/// The CPUs that this means on this host, by the words that named them; what is not here is refused before
+/// anything is made.
+pub(super) fn here(spec: &CpuSpec, named_by: &str) -> Result<Vec<CpuId>> {
+    let topology = Topology::read(Path::new("/"))?;
+    let allowed = cpus::allowed(&topology)?;
+    let refused = |error| not_here(&error, named_by).unwrap_or_else(|| Refused::because(error));
+    cpus::resolve(spec, &topology, &allowed).map_err(refused)
+}
+
+/// The same for one CPU, where it is named.
+pub(super) fn must_be_here(cpu: Option<CpuId>, named_by: &str) -> Result<()> {
+    cpu.map_or(Ok(()), |cpu| here(&CpuSpec::List(vec![cpu]), named_by).map(drop))
 }
 
 /// A CPU that there is not, with the same command for one that there is: some take no more.
-fn not_here(error: HostError) -> anyhow::Error {
-    match &error {
-        HostError::DoesNotExist { online, .. } | HostError::Offline { online, .. } => {
-            let last = online.rsplit([',', '-']).next().unwrap_or(online);
-            let next = format!("whylate {}--cpus {last}", failure::of_command());
-            Refused::with_next(&error, next)
-        }
-        _ => Refused::because(error),
-    }
+pub(super) fn not_here(error: &HostError, named_by: &str) -> Option<anyhow::Error> {
+    let (HostError::DoesNotExist { online, .. } | HostError::Offline { online, .. }) = error else {
+        return None;
+    };
+    let last = online.rsplit([',', '-']).next().unwrap_or(online);
+    let next = format!("whylate {}{}", failure::of_command(), named_by.replace("CPU", last));
+    Some(Refused::with_next(error, next))
 }
 
 /// The one CPU that the words mean, for what runs on `one` alone; by default the last of those that this
@@ -113,7 +125,8 @@ fn cgroup(words: Option<&str>) -> Result<Option<PathBuf>> {
 }
 
 pub(super) fn housekeeping(words: Option<&str>) -> Result<Option<Vec<CpuId>>> {
-    words.map(|words| measured(Some(words))).transpose()
+    let named = |words: &str| here(&words.parse().map_err(Refused::because)?, "--housekeeping CPU");
+    words.map(named).transpose()
 }
 
 fn request(

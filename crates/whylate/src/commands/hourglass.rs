@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use whylate_gap::Threshold;
+use whylate_host::cpus::CpuSpec;
 use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_record::set::{Request, record};
@@ -16,6 +17,7 @@ use whylate_report::{Place, Traced};
 use whylate_rta::hourglass::{self, Hourglass as Line};
 use whylate_sys::affinity;
 
+use super::gaps::{CPUS, here};
 use super::threads::not_understood;
 use super::{Exit, Form, finish, print};
 use crate::cli::{Format, Hourglass};
@@ -45,6 +47,7 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     if let Some(exit) = not_understood(&request) {
         return Ok(exit);
     }
+    here(&CpuSpec::List(request.cpus.clone()), CPUS)?;
     let directory = whylate_record::new_directory(output.as_deref())?;
     let path = directory.path().to_owned();
     let set = record(&request, directory, &stopping.stop, &mut progress)?;

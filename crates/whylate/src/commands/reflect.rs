@@ -21,6 +21,7 @@ use whylate_record::reflect::{
 };
 use whylate_record::{Asked, RecordError, Recorded};
 
+use super::gaps::{CPUS, must_be_here};
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::{Reflect, ReflectPort, ReflectStdin, refused_of_socket};
@@ -40,6 +41,7 @@ pub(super) fn run(options: &Reflect) -> Result<Exit> {
         say!("error: {refusal}");
         return Ok(Exit::Usage);
     }
+    must_be_here(options.cpus, CPUS)?;
     let stopping = Stopping::listen()?;
     if options.until_eof {
         end_with_input(Arc::clone(&stopping.stop))?;

@@ -27,7 +27,7 @@ use whylate_threads::priority::Priority;
 use whylate_threads::timers::keeps_cpu_up_to;
 
 use super::gaps::{housekeeping, one_cpu};
-use super::threads::not_understood;
+use super::threads::{is_json, not_understood};
 use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
 use crate::cli::{Assign, Common, Format, Jitter, Policy, Rta};
 use crate::out::{self, say};
@@ -152,11 +152,10 @@ impl Wanted {
         let (file, tables_in) = match &options.file {
             None => (File { set: TaskSet::default(), duration: None, seed: None }, None),
             Some(path) => {
-                if path.extension().is_some_and(|of| of.eq_ignore_ascii_case("json")) {
+                if is_json(path) {
                     bail!(
-                        "{0} is a workload of rt-app by its name, and what is analysed is a task set \
-                         in TOML: run it with `whylate threads {0}`, or write its tasks as --task \
-                         \"C T\"",
+                        "{0} is JSON, as workloads of rt-app are, and what is analysed is a task set in \
+                         TOML: run it with `whylate threads {0}`, or write its tasks as --task \"C T\"",
                         path.display()
                     );
                 }

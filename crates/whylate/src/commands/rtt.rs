@@ -17,7 +17,7 @@ use whylate_record::rtt::{
 use whylate_sys::affinity;
 
 use super::again::several;
-use super::gaps::{housekeeping, one_cpu};
+use super::gaps::{housekeeping, must_be_here, one_cpu};
 use super::{Beginning, Exit, Refused, bed, begin, conclude, quick};
 use crate::arrivals::{AskedArrivals, Ready};
 use crate::cli::{FlowWords, Rtt, refused_of_socket};
@@ -334,6 +334,9 @@ fn first(options: &Rtt) -> Result<FlowRequest> {
 
 /// One more flow beside those.
 fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<FlowRequest> {
+    for (asked, key) in [(words.cpus, "cpus"), (words.reflector_cpus, "reflector-cpus")] {
+        must_be_here(asked, &format!("--flow '{}: {key}=CPU'", words.name))?;
+    }
     let (cpu, shared) = seat(words.cpus, flows);
     let transport = words.transport.unwrap_or(options.transport);
     let (target, resolved_in) = match (&words.to, &options.target) {
@@ -399,6 +402,7 @@ fn target(options: &Rtt, client: CpuId) -> Result<(Target, Option<Nanos>)> {
         let (place, took) = place(options.transport, words)?;
         return Ok((Target::At(place), took));
     }
+    must_be_here(options.reflector_cpus, "--reflector-cpus CPU")?;
     let another = || affinity::get().into_iter().find(|cpu| *cpu != client);
     let cpu = options.reflector_cpus.or_else(another).unwrap_or(client);
     Ok((Target::Own { cpu, bed: bed(options.bed.as_deref())? }, None))

@@ -1,5 +1,6 @@
 //! `whylate threads`.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -137,7 +138,7 @@ fn asked(options: &Threads) -> Result<Asked> {
 
 impl Asked {
     fn read(&mut self, path: &Path) -> Result<()> {
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        if is_json(path) {
             let workload = rtapp::read(path)?;
             self.file = File { set: workload.set, duration: workload.duration, seed: None };
             self.notes = workload.notes;
@@ -149,6 +150,18 @@ impl Asked {
         }
         Ok(())
     }
+}
+
+/// Is it a workload of rt-app, by its name or by what it holds? No set in TOML begins with a brace.
+pub(super) fn is_json(path: &Path) -> bool {
+    let by_name = path.extension().is_some_and(|of| of.eq_ignore_ascii_case("json"));
+    // What is no regular file can be read only once.
+    let begins = || {
+        let mut begin = [0; 4096];
+        let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut begin));
+        read.is_ok_and(|read| begin[..read].trim_ascii_start().starts_with(b"{"))
+    };
+    by_name || path.is_file() && begins()
 }
 
 fn tell(notes: &[Note]) {

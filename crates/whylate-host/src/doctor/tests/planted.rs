@@ -1,6 +1,7 @@
 //! Each pitfall alone is found by its check and by no other; all together, all are found.
 
 use whylate_model::doctor::Level::{self, Note, Spoils};
+use whylate_model::doctor::Remedy;
 use whylate_sys::ethtool::Coalescing;
 
 use super::Patient;
@@ -317,6 +318,20 @@ fn a_fixed_speed_is_fine_under_any_governor() {
         patient.set(&format!("{CPU}/cpu{cpu}/cpufreq/scaling_min_freq"), "2400000\n");
     }
     assert_eq!(patient.complaints(), []);
+}
+
+#[test]
+fn throttling_is_lifted_and_put_back_by_who_measures_and_not_by_whylate() {
+    let patient = patient();
+    patient.set("/proc/sys/kernel/sched_rt_runtime_us", "950000\n");
+    let symptoms = patient.examine().symptoms;
+    let throttling = symptoms.iter().find(|symptom| symptom.check == "rt-throttling").unwrap();
+    let lift = Remedy::Command("sysctl kernel.sched_rt_runtime_us=-1".to_owned());
+    let [command, Remedy::Advice(advice)] = throttling.remedy.as_slice() else {
+        panic!("{:?}", throttling.remedy)
+    };
+    assert_eq!(*command, lift);
+    assert!(advice.starts_with("put it back afterwards; whylate lifts it for no "), "{advice}");
 }
 
 #[test]

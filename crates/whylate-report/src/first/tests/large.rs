@@ -165,10 +165,13 @@ fn a_client_that_could_not_hold_the_rate_says_so_in_the_answer() {
     run.flows[0].asked.per_second = Some(1_500_000.0);
     let screen = shown(&run, style());
     assert_fits(&screen);
+    let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
     assert!(
-        screen.contains("Saturated: 912,000 of the 1,500,000 requests/s asked for were sent"),
+        answer[0].starts_with("Response time (") && answer[0].ends_with("; none lost."),
         "{screen}"
     );
+    let told = "Saturated: sent 912,000 of 1,500,000 requests/s; times are of that rate.";
+    assert_eq!(answer[1], told, "{screen}");
 }
 
 /// What a sample of one shows is its only value, and nothing of its tail.

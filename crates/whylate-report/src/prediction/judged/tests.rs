@@ -69,6 +69,7 @@ fn judged_jobs(of: &Prediction, jobs: [&[StoredJob]; 2], lost: u64) -> [JudgedJo
         unrecorded: if task == 0 { lost } else { 0 },
         cut: false,
         step: Nanos(160),
+        misses: &[],
     };
     let tables = [table(0), table(1)];
     let judge = Judge::new((RATE, true), of.policy, &by_hand);

@@ -102,6 +102,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Cell>>,
     /// Rows that are shown at most, where it is not what the renderer shows of any table.
     pub(crate) most: Option<usize>,
+    /// Rows that a first screen shows all or none of: so many make one entry.
+    pub(crate) together: usize,
 }
 
 /// A column of a table.
@@ -170,7 +172,8 @@ impl Table {
         };
         let columns = head.iter().enumerate().map(column).collect();
         let captioned = Where::Both;
-        Self { caption: caption.into(), captioned, columns, rows: Vec::new(), most: None }
+        let caption = caption.into();
+        Self { caption, captioned, columns, rows: Vec::new(), most: None, together: 1 }
     }
 
     /// Further columns of words.
@@ -199,6 +202,11 @@ impl Table {
         Self { most: Some(rows), ..self }
     }
 
+    /// Each entry has so many rows.
+    pub(crate) fn together(self, rows: usize) -> Self {
+        Self { together: rows.max(1), ..self }
+    }
+
     /// With these rows, of text.
     pub(crate) fn with(mut self, rows: Vec<Vec<String>>) -> Self {
         for row in rows {
@@ -224,6 +232,7 @@ impl From<svg::Table> for Table {
             columns: head.into_iter().enumerate().map(column).collect(),
             rows: rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect()).collect(),
             most: None,
+            together: 1,
         }
     }
 }

@@ -32,11 +32,12 @@ pub(super) fn screen(of: &LabStatus) -> Screen {
 }
 
 fn headline(whole: &[&BedStatus]) -> String {
-    let kind = |bed: &&BedStatus| bed.notes.as_ref().map(|notes| between(notes.kind));
-    let named = whole
-        .iter()
-        .take(NAMED)
-        .filter_map(|bed| Some(format!("{} ({})", Printable(&bed.name), kind(bed)?)));
+    let kind = |bed: &BedStatus| bed.notes.as_ref().map(|notes| notes.kind);
+    let named = whole.iter().take(NAMED).filter_map(|bed| {
+        let kind = kind(bed)?;
+        let kind = if whole.len() == 1 { between(kind) } else { kind.name() };
+        Some(format!("{} ({kind})", Printable(&bed.name)))
+    });
     let named = named.collect::<Vec<_>>().join(", ");
     match whole.len() {
         0 => "No test network is up.".to_owned(),

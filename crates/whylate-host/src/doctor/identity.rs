@@ -39,7 +39,7 @@ fn hypervisor(exam: &Exam<'_>) -> Outcome {
     let flagged =
         flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
     if let Some(name) = &exam.host.hypervisor {
-        return Outcome::spoils(format!("this is a virtual machine ({name})"))
+        return Outcome::spoils(format!("this host is a virtual machine ({name})"))
             .seen(seen("/proc/cpuinfo", if flagged { "flag hypervisor" } else { "no such flag" }))
             .advise("give the guest whole cores: pin its virtual CPUs, one to each, where the hypervisor runs")
             .advise("repeat runs over hours, and compare whole sets of them, never single runs");
@@ -92,7 +92,7 @@ fn steal(exam: &Exam<'_>) -> Outcome {
     tally.conclude("how much time was stolen", "no time was stolen since boot", |bad| {
         let finding = format!("time stolen since boot: {}", listed(bad, 6));
         let outcome = if most >= MUCH { Outcome::spoils(finding) } else { Outcome::note(finding) };
-        outcome.advise("ask for dedicated cores, or move to a machine that is not shared")
+        outcome.advise("ask for dedicated cores, or move to a host that is not shared")
     })
 }
 

@@ -32,9 +32,8 @@ pub(super) fn screen(of: &LabStatus) -> Screen {
 }
 
 fn headline(whole: &[&BedStatus]) -> String {
-    let kind = |bed: &BedStatus| bed.notes.as_ref().map(|notes| notes.kind);
     let named = whole.iter().take(NAMED).filter_map(|bed| {
-        let kind = kind(bed)?;
+        let kind = bed.notes.as_ref()?.kind;
         let kind = if whole.len() == 1 { between(kind) } else { kind.name() };
         Some(format!("{} ({kind})", Printable(&bed.name)))
     });

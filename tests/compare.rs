@@ -173,6 +173,28 @@ fn limits_end_with_the_stated_status_and_a_report_that_others_read() {
 }
 
 #[test]
+fn a_comparison_is_shown_as_its_first_screen_unless_all_of_it_is_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed, level| {
+        let run = Planted::new("host", seed).series("rtt", READ, &latencies(seed, 120, level));
+        run.write(home.path(), &format!("run-{seed}"))
+    };
+    let (a, b) = (plant(1, 10_000.0), plant(2, 14_000.0));
+    let printed = |words: &[&str]| {
+        let mut command = program::as_used(["compare", "--limit", "p50=+10%"]);
+        let output = command.args(words).args([&a, &b]).env("LC_ALL", "C").output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", program::said(&output));
+        text(&output)
+    };
+    let first = printed(&[]);
+    assert!(first.lines().count() < 24 && first.is_ascii(), "{first}");
+    assert!(first.contains("\nLimit exceeded: p50=+10% of "), "{first}");
+    assert!(!first.contains("A against B"), "{first}");
+    assert!(printed(&["--full"]).starts_with("A against B"));
+    assert_eq!(printed(&["--format", "json"]), printed(&["--format", "json", "--full"]));
+}
+
+#[test]
 fn with_one_run_a_side_the_difference_is_one_of_these_runs() {
     let home = tempfile::tempdir().unwrap();
     let plant = |seed, level| {
@@ -395,8 +417,10 @@ fn another_version_architecture_host_and_an_untrustworthy_run_are_told() {
     other.run.verdict = Verdict::Untrustworthy { reasons: vec!["CPU 2 went offline".to_owned()] };
     let other = other.write(home.path(), "other");
     // Names of directories are of any length, and lines are wrapped.
-    let said = text(&compare(&[], &[&a, &other]));
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = compare(&[], &[&a, &other]);
+    // What is poor by its own verdict is no side to compare with.
+    assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
+    let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["the architecture differs", "0.0.9", "CPU 2 went offline", "kernel", "6.12.1"] {
         assert!(said.contains(words), "{words} is not in\n{said}");
     }
@@ -423,6 +447,10 @@ fn hostile_texts_reach_neither_terminal_nor_page_nor_report() {
     let said = program::said(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said}");
+    let first = program::as_used(["compare"]).args([&a, &b]).output().unwrap();
+    let first = program::said(&first);
+    assert!(first.contains("\nTrust: poor. ") && first.lines().count() < 24, "{first}");
+    assert!(!first.contains(['\u{1b}', '\u{202e}']), "{first}");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(!page.contains("<script>") && !page.contains(['\u{1b}', '\u{202e}']));
     let xml = std::fs::read_to_string(junit).unwrap();
@@ -440,7 +468,7 @@ fn a_truncated_log_is_compared_as_far_as_it_goes_and_told() {
     let bytes = std::fs::read(&log).unwrap();
     std::fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
     let output = compare(&[], &[&a, &cut]);
-    assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
     let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("is truncated") && said.contains("of 6000 samples"), "{said}");
 

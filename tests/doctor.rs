@@ -43,6 +43,12 @@ fn doctor_looks_at_this_host_and_changes_nothing() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(!text.contains('\u{1b}'), "an escape sequence is in it");
+    let first = program::as_used(["doctor"]).current_dir(here.path()).output().unwrap();
+    assert!(first.status.success(), "{}", program::said(&first));
+    let first = String::from_utf8(first.stdout).unwrap();
+    // The command of the user is a line, too.
+    assert!(first.lines().count() < 24 && first.contains("\nMore:  whylate doctor"), "{first}");
+    assert!(first.lines().all(|line| line.chars().count() <= 80), "{first}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use whylate_model::lab::{BedKind, LabStatus};
 use whylate_net::lab::Bed;
 
 use crate::needs;
-use crate::program::{self, said, until, whylate};
+use crate::program::{self, as_used, said, until, whylate};
 
 /// Kills of a bed that is being set up.
 const KILLS: u64 = 10;
@@ -137,6 +137,10 @@ fn a_bed_comes_and_goes(kind: &str, expected: BedKind) {
     assert!(said(&again).contains(&format!("already ({kind}, up)")), "{}", said(&again));
     let text = said(&bed.run("lab status"));
     assert!(text.contains(&format!("Bed {}: {kind}, up since 20", bed.0)), "{text}");
+    let first = as_used(["lab", "status", "--name", &bed.0]).output().unwrap();
+    let first = said(&first);
+    assert!(first.starts_with(&format!("1 test network is up: {} (", bed.0)), "{first}");
+    assert!(first.contains("198.18.0.2/24") && !first.contains("127.0.0.1"), "{first}");
     let down = bed.run("lab down");
     assert_eq!(down.status.code(), Some(0), "{}", said(&down));
     assert_eq!(bed.traces(), Vec::<String>::new());
@@ -364,7 +368,7 @@ fn flows_of_a_bed_with_two_queues_send_by_that_of_their_cpu_and_the_report_says_
     let up = bed.run("lab up --queues 2");
     assert_eq!(up.status.code(), Some(0), "{}", said(&up));
     let told = said(&up).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("; 2 queues at each end of a link"), "{told}");
+    assert!(told.contains("has 2 queues at each end of a link"), "{told}");
     let too_many = Named::new("many");
     let refused = too_many.run("lab up --queues 100000");
     assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));

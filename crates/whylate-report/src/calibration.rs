@@ -33,8 +33,8 @@ const EMULATED: &str = "The line: from when a frame is due to when it is handed 
      is sent to after it is received, over loopback in a namespace of its own, less what was set and the median \
      that it takes with no delay set.";
 
-/// The answer in a sentence.
-pub(crate) fn answer(of: &Calibration) -> String {
+/// The backend that may be trusted furthest, and among how many; none where none was measured.
+pub(crate) fn furthest(of: &Calibration) -> Option<(&CalibratedBackend, usize)> {
     let reach = |one: &&CalibratedBackend| one.limit_compensated.percent.unwrap_or(0.0);
     // A client of somebody else is asked about by itself: ours is only beside it.
     let asked = match &of.backends[..] {
@@ -43,10 +43,16 @@ pub(crate) fn answer(of: &Calibration) -> String {
     };
     // The first of those that reach as far.
     let best = asked.iter().rev().max_by(|a, b| reach(a).total_cmp(&reach(b)));
-    let Some(best) = best else {
+    best.map(|best| (best, asked.len()))
+}
+
+/// The answer in a sentence.
+pub(crate) fn answer(of: &Calibration) -> String {
+    let Some((best, among)) = furthest(of) else {
         return "No backend could be calibrated.".to_owned();
     };
-    let among = match asked.len() {
+    let alone = among == 1;
+    let among = match among {
         1 => String::new(),
         several => format!(", the furthest of {several} backends"),
     };
@@ -64,13 +70,13 @@ pub(crate) fn answer(of: &Calibration) -> String {
              it is.",
             of.tolerance
         ),
-        None if asked.len() == 1 && best.errors_raw.is_empty() => {
+        None if alone && best.errors_raw.is_empty() => {
             format!("{name} tells no percentile: nothing is said of how far it may be trusted.")
         }
         None => format!(
             "No percentile of any backend comes within {} of the truth{}.",
             of.tolerance,
-            if asked.len() == 1 { format!(": {name}") } else { String::new() }
+            if alone { format!(": {name}") } else { String::new() }
         ),
     }
 }

@@ -236,7 +236,7 @@ fn reasons(of: &Device) -> Vec<String> {
     of.forwarding.iter().map(said).collect()
 }
 
-fn words(kind: ForwardingKind) -> &'static str {
+pub(crate) fn words(kind: ForwardingKind) -> &'static str {
     match kind {
         ForwardingKind::StoreAndForward => "store-and-forward",
         ForwardingKind::CutThrough => "cut-through",
@@ -295,7 +295,7 @@ fn band(of: &DeviceAtSize) -> Band {
 }
 
 /// What a row is called: `64 B there, local`.
-fn name(of: &DeviceAtSize) -> String {
+pub(crate) fn name(of: &DeviceAtSize) -> String {
     format!("{} B {}", of.frame_bytes, way(of.configuration.as_deref(), of.direction))
 }
 
@@ -307,7 +307,7 @@ fn way(configuration: Option<&str>, direction: Direction) -> String {
     configuration.map_or(way.to_owned(), |name| format!("{way}, {name}"))
 }
 
-fn bound(of: &DeviceAtSize, percent: f64) -> Option<&BoundsAtPercent> {
+pub(crate) fn bound(of: &DeviceAtSize, percent: f64) -> Option<&BoundsAtPercent> {
     of.bounds.iter().find(|one| same(one.percent, percent))
 }
 

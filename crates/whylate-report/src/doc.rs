@@ -104,6 +104,8 @@ pub(crate) struct Table {
     pub(crate) most: Option<usize>,
     /// Its rows add up: where there is little room, others lose theirs first.
     pub(crate) whole: bool,
+    /// Rows that a first screen shows all or none of: so many make one entry.
+    pub(crate) together: usize,
 }
 
 /// A column of a table.
@@ -173,7 +175,7 @@ impl Table {
         let columns = head.iter().enumerate().map(column).collect();
         let captioned = Where::Both;
         let (rows, caption) = (Vec::new(), caption.into());
-        Self { caption, captioned, columns, rows, most: None, whole: false }
+        Self { caption, captioned, columns, rows, most: None, whole: false, together: 1 }
     }
 
     /// Further columns of words.
@@ -207,6 +209,11 @@ impl Table {
         Self { whole: true, ..self }
     }
 
+    /// Each entry has so many rows.
+    pub(crate) fn together(self, rows: usize) -> Self {
+        Self { together: rows.max(1), ..self }
+    }
+
     /// With these rows, of text.
     pub(crate) fn with(mut self, rows: Vec<Vec<String>>) -> Self {
         for row in rows {
@@ -233,6 +240,7 @@ impl From<svg::Table> for Table {
             rows: rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect()).collect(),
             most: None,
             whole: false,
+            together: 1,
         }
     }
 }

@@ -5,22 +5,38 @@
 
 use std::path::Path;
 
+use whylate_model::delay::DelayLine;
+use whylate_model::doctor::Diagnosis;
+use whylate_model::forward::Forward;
+use whylate_model::lab::LabStatus;
 use whylate_model::prediction::Prediction;
+use whylate_model::reflect::Reflected;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
+use whylate_model::warning::Warning;
 
+use crate::compare::Comparison;
 use crate::doc::Table;
 use crate::terminal::Style;
 
 mod by_task;
+mod calibrate;
 mod checkup;
+mod compare;
+mod delay;
+mod device;
+mod doctor;
+mod forward;
 mod gaps;
 mod hourglass;
+mod lab;
 mod layout;
 mod merge;
 mod missed;
 mod predicted;
 mod received;
+mod reflect;
+mod residence;
 mod rta;
 mod rtt;
 mod series;
@@ -44,6 +60,10 @@ pub struct Place<'a> {
 
 /// Stands for the directory in a command that a screen names.
 const DIRECTORY: &str = "{directory}";
+/// What two runs are for.
+const COMPARE: &str = "whylate compare {directory} OTHER  tells a change from chance";
+/// Where the rest is of what has no run directory.
+const NO_DIRECTORY: &str = "--full and --format json have every counter; -o DIR keeps a run";
 
 /// A first screen before it is written.
 #[derive(Debug, Clone, Default)]
@@ -78,11 +98,54 @@ pub fn first_prediction(of: &Prediction, style: Style) -> String {
     layout::write(&predicted::screen(of), style)
 }
 
+/// The first screen of what doctor found.
+#[must_use]
+pub fn first_of_diagnosis(of: &Diagnosis, style: Style) -> String {
+    layout::write(&doctor::screen(of), style)
+}
+
+/// The first screen of a comparison.
+#[must_use]
+pub fn first_of_comparison(of: &Comparison, style: Style) -> String {
+    layout::write(&compare::screen(of), style)
+}
+
+/// The first screen of the test networks.
+#[must_use]
+pub fn first_of_lab(of: &LabStatus, style: Style) -> String {
+    layout::write(&lab::screen(of), style)
+}
+
+/// The first screen of a reflector of which no run is kept.
+#[must_use]
+pub fn first_of_reflected(of: &Reflected, style: Style) -> String {
+    layout::write(&without_run(reflect::account(of, style), &of.warnings), style)
+}
+
+/// The same of a forwarder.
+#[must_use]
+pub fn first_of_forward(of: &Forward, style: Style) -> String {
+    layout::write(&without_run(forward::account(of, style), &of.warnings), style)
+}
+
+/// The same of a delay line.
+#[must_use]
+pub fn first_of_delay(of: &DelayLine, style: Style) -> String {
+    layout::write(&without_run(delay::account(of, style), &of.warnings), style)
+}
+
+/// The screen of an account, with what its warnings say of it.
+fn without_run(screen: Screen, warnings: &[Warning]) -> Screen {
+    let trust = trusted::of_warnings(warnings);
+    let more = vec![NO_DIRECTORY.to_owned()];
+    Screen { trust, advice: trusted::advice(warnings), more, ..screen }
+}
+
 /// Which run is of a kind, and what such a run says first.
 type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
 
 /// Kinds of runs that have a first screen; of several that a run is of, the first counts.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 15] = [
     (gaps::is_it, |run, _| gaps::screen(run)),
     (wake::is_it, wake::screen),
     (checkup::is_it, checkup::screen),
@@ -93,6 +156,11 @@ const KINDS: [Kind; 10] = [
     (rta::is_it, |run, _| rta::screen(run)),
     (switch_cost::is_it, |run, _| switch_cost::screen(run)),
     (merge::is_it, |run, _| merge::screen(run)),
+    (calibrate::is_it, |run, _| calibrate::screen(run)),
+    (device::is_it, device::screen),
+    (reflect::is_it, reflect::screen),
+    (forward::is_it, forward::screen),
+    (delay::is_it, delay::screen),
 ];
 
 /// What there is to say first.
@@ -104,7 +172,7 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     }
     screen.recorded = place.again.then(|| recorded(run)).flatten();
     screen.trust = Some(Trust::of(run));
-    screen.advice = trusted::advice(run);
+    screen.advice = trusted::advice(&run.warnings);
     let path = for_a_shell(&place.directory.display().to_string());
     screen.more.iter_mut().for_each(|command| *command = command.replace(DIRECTORY, &path));
     screen.more.insert(0, format!("whylate report {path} --full, or open {path}/report.html"));

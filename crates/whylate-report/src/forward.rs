@@ -100,7 +100,7 @@ pub(crate) fn answer(of: &Forward) -> String {
 }
 
 /// What one and several of what it carried are called.
-fn carried(of: &Forward) -> (&'static str, &'static str) {
+pub(crate) fn carried(of: &Forward) -> (&'static str, &'static str) {
     if is_of_sockets(of) { ("datagram", "datagrams") } else { ("frame", "frames") }
 }
 

@@ -52,7 +52,10 @@ mod trusted;
 mod wake;
 
 pub use error::ReportError;
-pub use first::{Place, first_prediction, first_screen};
+pub use first::{
+    Place, first_of_comparison, first_of_delay, first_of_diagnosis, first_of_forward, first_of_lab,
+    first_of_reflected, first_prediction, first_screen,
+};
 pub use numbers::scale::Letters;
 pub use sentence::answer;
 pub use terminal::{Percentiles, Style, Traced, render, render_prediction, render_with};

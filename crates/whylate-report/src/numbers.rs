@@ -43,12 +43,19 @@ pub(crate) struct Cell {
     beyond: bool,
     /// The interval is what is shown, not the value.
     only_ends: bool,
+    /// It is a difference: what is more than nothing has its sign on a first screen.
+    signed: bool,
 }
 
 impl Cell {
     /// With the interval that it lies in.
     pub(crate) fn within(self, interval: Option<(impl Into<Value>, impl Into<Value>)>) -> Self {
         Self { interval: interval.map(|(low, high)| (low.into(), high.into())), ..self }
+    }
+
+    /// It is a difference, and always has its sign on a first screen.
+    pub(crate) fn signed(self) -> Self {
+        Self { signed: true, ..self }
     }
 
     /// Measured by a clock of this resolution: a shorter time is told as less than that.
@@ -107,6 +114,7 @@ impl<T: Into<Value>> From<T> for Cell {
             resolution_ns: 0.0,
             beyond: false,
             only_ends: false,
+            signed: false,
         }
     }
 }

@@ -200,12 +200,17 @@ pub fn state() -> PathBuf {
     target.join("tmp/state")
 }
 
-/// Commands that print a run: its first screen, unless `--full` asks for all of it.
-const PRINT_RUNS: [&str; 11] = [
+/// Commands that print a report: its first screen, unless `--full` asks for all of it.
+const PRINT_RUNS: [&str; 16] = [
     "calibrate",
+    "compare",
+    "delay",
     "device",
+    "doctor",
+    "forward",
     "gaps",
     "merge",
+    "reflect",
     "report",
     "rta",
     "rtt",
@@ -215,16 +220,19 @@ const PRINT_RUNS: [&str; 11] = [
     "watch",
 ];
 
-/// Words of a command line with `--full` among them, where a run is printed:
+/// Words of a command line with `--full` among them, where a report is printed:
 /// what tests read is the whole report.
 pub fn in_full<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
     let first = words.first().and_then(|word| word.to_str());
     let is_checkup = first.is_none_or(|word| word.starts_with("--"));
-    // `threads --list` prints no run.
-    let lists = words.iter().any(|word| word == "--list");
-    if is_checkup || (!lists && first.is_some_and(|word| PRINT_RUNS.contains(&word))) {
-        words.insert(usize::from(!is_checkup), "--full".into());
+    let of_lab = first == Some("lab") && words.get(1).is_some_and(|word| word == "status");
+    // These print no report.
+    let others = ["--list", "--explain", "--fix-script", "--collect-script"];
+    let other = words.iter().any(|word| others.iter().any(|of| word == of));
+    let prints = first.is_some_and(|word| PRINT_RUNS.contains(&word));
+    if is_checkup || of_lab || (!other && prints) {
+        words.insert(usize::from(!is_checkup) + usize::from(of_lab), "--full".into());
     }
     words
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use whylate_model::Printable;
+use whylate_model::trust::Level;
 
 use super::Side;
 
@@ -209,6 +210,28 @@ impl fmt::Display for Caution {
 }
 
 impl Caution {
+    /// How far it lets the differences be used.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::NotTrustworthy { .. }
+            | Self::Incomplete { .. }
+            | Self::Damaged { .. }
+            | Self::SameRecording { .. } => Level::Poor,
+            Self::OtherArchitecture { .. }
+            | Self::OtherNames { .. }
+            | Self::OtherVersion { .. }
+            | Self::Unfinished { .. }
+            | Self::MixedSide { .. }
+            | Self::FewIntervals { .. }
+            | Self::OtherDuration { .. }
+            | Self::OneRunEach
+            | Self::FewRuns { .. }
+            | Self::BeyondTrust { .. }
+            | Self::StaleCalibration { .. } => Level::Limited,
+        }
+    }
+
     /// What it means for the comparison, and what to do.
     #[must_use]
     pub fn advice(&self) -> &'static str {

@@ -28,6 +28,7 @@ use whylate_model::difference::Difference;
 use whylate_model::identity::Component;
 use whylate_model::run::RunState;
 use whylate_model::series::{Definition, Quantile};
+use whylate_model::trust::{Reason, Trust};
 
 pub use causes::CauseChange;
 pub use caution::Caution;
@@ -362,10 +363,30 @@ impl Comparison {
         self.pairs.iter().any(|pair| said(&pair.result))
     }
 
+    /// How far its differences may be trusted: by the cautions, each once and the worst first.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        let mut reasons: Vec<Reason> = Vec::new();
+        for caution in &self.cautions {
+            let reason = Reason { level: caution.level(), what: caution.to_string() };
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
+        Trust { reasons }
+    }
+
     /// The JSON form, with a line break at its end.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
+}
+
+/// What `--across` has to name so that series that differ in these are compared; none where that cannot be.
+pub(crate) fn allowed_by(fields: &[Difference]) -> Option<String> {
+    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    names.iter().all(|name| name.parse::<Component>().is_ok()).then(|| names.join(","))
 }
 
 /// The JSON schema of a [`Comparison`], committed as `schema/comparison.schema.json`.

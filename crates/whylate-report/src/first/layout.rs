@@ -26,6 +26,8 @@ const TRUST: usize = 3;
 /// Letters of a name in the first column of a table, or in any other.
 pub(super) const LABEL: usize = 30;
 const WORDS: usize = 24;
+/// Lines of a text beside a name.
+const TEXT: usize = 2;
 /// Columns that a name leaves for a number beside it.
 const COLUMN: usize = 12;
 /// Between two columns.
@@ -157,10 +159,10 @@ impl Fitting {
     fn tables(&self, tables: &[Table], most: usize) -> Vec<String> {
         let tables: Vec<&Table> = tables.iter().filter(|table| !table.rows.is_empty()).collect();
         let mut shown: Vec<usize> =
-            tables.iter().map(|of| of.rows.len().min(of.most.unwrap_or(usize::MAX))).collect();
+            tables.iter().map(|of| entries(of).min(of.most.unwrap_or(usize::MAX))).collect();
         let wide = Self { width: self.width.max(COLUMNS), ..*self };
         let lines = |fitting: &Self, shown: &[usize]| -> Vec<String> {
-            let each = tables.iter().zip(shown).map(|(of, rows)| fitting.table(of, *rows));
+            let each = tables.iter().zip(shown).map(|(of, shown)| fitting.table(of, *shown));
             let each: Vec<Vec<String>> = each.filter(|lines| !lines.is_empty()).collect();
             each.join(&String::new())
         };
@@ -175,12 +177,39 @@ impl Fitting {
         lines(self, &shown)
     }
 
-    /// The first rows of a table; the others are counted. Columns that have no room stand below.
-    fn table(&self, table: &Table, rows: usize) -> Vec<String> {
-        if rows == 0 {
+    /// The first entries of a table; the others are counted.
+    fn table(&self, table: &Table, shown: usize) -> Vec<String> {
+        if shown == 0 {
             return Vec::new();
         }
-        let all = self.cells(table, rows);
+        let all = self.cells(table, shown.saturating_mul(table.together));
+        let mut lines =
+            if is_of_texts(table) { self.texts(&all) } else { self.columns(table, &all) };
+        let more = entries(table).saturating_sub(shown);
+        if more > 0 {
+            lines.push(format!("and {more} more: --full"));
+        }
+        lines
+    }
+
+    /// Names, each with its text beside it.
+    fn texts(&self, all: &[Vec<String>]) -> Vec<String> {
+        let name = |row: &Vec<String>| row.first().cloned().unwrap_or_default();
+        let width = all.iter().map(|row| name(row).chars().count()).max().unwrap_or(0) + APART;
+        let most = if self.width >= COLUMNS { TEXT } else { usize::MAX };
+        let lines = all.iter().map(|row| {
+            let text = row.get(1).map_or("", String::as_str);
+            let rest = " ".repeat(width);
+            let lines = wrap(&joined(text), &format!("{:<width$}", name(row)), &rest, self.width);
+            let lines =
+                lines.into_iter().map(|line| line.replace(JOINT, " ").trim_end().to_owned());
+            self.cut(lines.collect(), most)
+        });
+        lines.flatten().collect()
+    }
+
+    /// Cells under each other. Columns that have no room stand below.
+    fn columns(&self, table: &Table, all: &[Vec<String>]) -> Vec<String> {
         let Some(columns) = all.first().map(Vec::len) else { return Vec::new() };
         let width = |at: usize| {
             all.iter()
@@ -198,7 +227,7 @@ impl Fitting {
                 taken += APART + width(to);
                 to += 1;
             }
-            for row in &all {
+            for row in all {
                 let mut line = format!("{:<1$}", row[0], width(0));
                 for (at, cell) in row.iter().enumerate().take(to).skip(from) {
                     line.push_str(&" ".repeat(APART));
@@ -211,9 +240,6 @@ impl Fitting {
                 lines.push(line.trim_end().to_owned());
             }
             from = to.max(from + 1);
-        }
-        if table.rows.len() > rows {
-            lines.push(format!("and {} more: --full", table.rows.len() - rows));
         }
         lines
     }
@@ -234,8 +260,10 @@ impl Fitting {
         let written = |(at, cell): (usize, &Cell)| {
             let text = Printable(&cell.in_table(unit)).to_string();
             let text = self.letters.write(&text);
-            // What stands alone has the line.
             let room = match at {
+                // It is wrapped.
+                _ if is_of_texts(table) => usize::MAX,
+                // What stands alone has the line.
                 _ if table.columns.len() == 1 => self.width,
                 0 => LABEL.min(self.width.saturating_sub(COLUMN)),
                 _ => WORDS,
@@ -246,6 +274,16 @@ impl Fitting {
             table.rows.iter().take(rows).map(|row| row.iter().enumerate().map(written).collect());
         std::iter::once(head.collect()).chain(body).collect()
     }
+}
+
+/// How many entries a table has.
+fn entries(table: &Table) -> usize {
+    table.rows.len().div_ceil(table.together)
+}
+
+/// Is it of names and a text about each?
+fn is_of_texts(table: &Table) -> bool {
+    matches!(table.columns.as_slice(), [_, text] if text.words)
 }
 
 /// The text with a joint between each number and its unit.

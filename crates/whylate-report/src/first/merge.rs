@@ -5,11 +5,10 @@ use whylate_model::series::Definition;
 use whylate_model::{Nanos, Printable};
 
 use super::taken::{self, by_class};
-use super::{Screen, gaps};
+use super::{COMPARE, Screen, gaps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 
-const NEXT: &str = "whylate compare {directory} OTHER  tells a change from chance";
 /// Rows of causes beside those of recordings.
 const CAUSES: usize = 4;
 
@@ -30,7 +29,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     let taken = taken::fewer(by_class(run, None), CAUSES);
     let tables = vec![taken::table_without_stalls(&taken), recordings(run, worst)];
     let notes = left_out(run).into_iter().collect();
-    Screen { answer, tables, notes, more: vec![NEXT.to_owned()], ..Screen::default() }
+    Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
 fn headline(run: &Run, gaps: &GapSummary) -> String {

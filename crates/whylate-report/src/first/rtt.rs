@@ -5,7 +5,7 @@ use whylate_model::flow::{Flow, Packets, ProcessVerdict};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 
-use super::{Screen, series};
+use super::{COMPARE, Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::terminal::Style;
@@ -52,7 +52,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         ProcessVerdict::Disturbed | ProcessVerdict::Saturated => {
             "whylate rtt --cpus CPU --sched fifo:50  keeps the client on time"
         }
-        _ => "whylate compare {directory} OTHER  tells a change from chance",
+        _ => COMPARE,
     };
     let tables = vec![latency(run, style), requests(run)];
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }

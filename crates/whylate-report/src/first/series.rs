@@ -16,12 +16,17 @@ fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
 
 /// A percentile; of one that the sample does not support the lower bound.
 pub(super) fn at(series: &Series, percent: f64) -> Cell {
-    let value = quantile(series, percent).map_or(Value::Absent, |of| match (of.value, of.low) {
+    let of = quantile(series, percent).map_or(Value::Absent, value);
+    Cell::from(of).resolved(series.resolution_ns)
+}
+
+/// Its value, or the lower bound where that is all that is known.
+pub(super) fn value(of: &Quantile) -> Value {
+    match (of.value, of.low) {
         (Some(value), _) => value.into(),
         (None, Some(low)) => Value::AtLeast(low.0 as f64),
         (None, None) => Value::Absent,
-    });
-    Cell::from(value).resolved(series.resolution_ns)
+    }
 }
 
 /// The interval of a percentile.

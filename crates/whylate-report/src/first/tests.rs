@@ -8,6 +8,11 @@ use super::*;
 use crate::kept::kept;
 use crate::numbers::scale::Letters;
 
+mod accounts;
+mod boxes;
+mod compare;
+mod doctor;
+mod lab;
 mod large;
 mod predicted;
 mod sets;
@@ -15,6 +20,9 @@ mod sets;
 /// Kinds of runs that have a first screen.
 const KINDS: [&str; 9] =
     ["checkup", "gaps", "hourglass", "merge", "rta", "rtt", "switch-cost", "threads", "wake"];
+
+/// Phrases that no user is to read.
+const PHRASES: &str = include_str!("../../../../docs/phrases.txt");
 
 /// What stands in no sentence for a user, each with what stands in its place.
 const INSTEAD: [(&str, &str); 20] = [
@@ -50,7 +58,28 @@ pub(super) fn shown(run: &Run, style: Style) -> String {
     first_screen(run, place, style).unwrap()
 }
 
-/// It has no more than 24 lines of 80 columns, and words of the field.
+/// It has no more than 24 lines of 80 columns, no escape of a terminal, and no word for which there is a
+/// better one.
+pub(super) fn assert_small(screen: &str) {
+    // The command of the user is a line, too.
+    assert!(screen.lines().count() < 24, "{} lines:\n{screen}", screen.lines().count());
+    for line in screen.lines() {
+        assert!(line.chars().count() <= 80, "{line:?} in\n{screen}");
+    }
+    assert!(!screen.contains('\u{1b}') && screen.contains("\nMore:  "), "{screen:?}");
+    // A command is what it is.
+    let own = screen.split_once("More:").unwrap().0.to_lowercase().replace("whylate gaps", "");
+    for (word, better) in INSTEAD {
+        assert!(!own.contains(word), "{word:?} for {better:?}:\n{screen}");
+    }
+    let flat = own.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = PHRASES.lines().filter(|line| !line.starts_with('#'));
+    for phrase in lines.filter_map(|line| line.split_once(" => ")).map(|(phrase, _)| phrase) {
+        assert!(!flat.contains(phrase), "{phrase:?} in\n{screen}");
+    }
+}
+
+/// The same of a run, whose screen says how far to trust it and where the rest is.
 pub(super) fn assert_fits(screen: &str) {
     // The command of the user is a line, too.
     assert!(screen.lines().count() < 24, "{} lines:\n{screen}", screen.lines().count());

@@ -1,7 +1,7 @@
 //! How far to trust it, in three lines: the level, at most two reasons, and what to do about them.
 
-use whylate_model::run::Run;
-use whylate_model::trust::Trust;
+use whylate_model::trust::{Level, Reason, Trust};
+use whylate_model::warning::Warning;
 
 use super::layout::Fitting;
 use crate::numbers::scale::respaced;
@@ -11,13 +11,23 @@ const REASONS: usize = 2;
 const LABEL: &str = "Trust: ";
 
 /// What to do about each reason that a warning gave: the last sentence of its advice.
-pub(super) fn advice(run: &Run) -> Vec<(String, String)> {
-    let of = |warning: &whylate_model::warning::Warning| {
-        let advice = warning.advice();
-        let last = advice.trim_end().rsplit(". ").next().unwrap_or_default();
-        (warning.to_string(), last.to_owned())
-    };
-    run.warnings.iter().map(of).collect()
+pub(super) fn advice(warnings: &[Warning]) -> Vec<(String, String)> {
+    let of = |warning: &Warning| (warning.to_string(), last_sentence(&warning.advice()));
+    warnings.iter().map(of).collect()
+}
+
+/// What to do stands at the end of an advice.
+pub(super) fn last_sentence(advice: &str) -> String {
+    advice.trim_end().rsplit(". ").next().unwrap_or_default().to_owned()
+}
+
+/// How far an account without a run may be trusted: by its warnings alone; none where nothing limits it.
+pub(super) fn of_warnings(warnings: &[Warning]) -> Option<Trust> {
+    let limiting = warnings.iter().filter(|warning| warning.level() > Level::Good);
+    let reason = |of: &Warning| Reason { level: of.level(), what: of.to_string() };
+    let mut reasons: Vec<Reason> = limiting.map(reason).collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
+    (!reasons.is_empty()).then_some(Trust { reasons })
 }
 
 /// The lines of it, no more than so many: the advice goes first, then the second reason.

@@ -7,7 +7,7 @@ use whylate_model::series::Series;
 use whylate_model::wake::{WakePart, WakeStage, WakeSummary};
 use whylate_model::{CpuId, CpuList};
 
-use super::{Screen, series};
+use super::{COMPARE, Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::terminal::Style;
@@ -194,7 +194,7 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
         answer,
         tables: vec![table],
         notes: notes.into_iter().collect(),
-        more: vec!["whylate compare {directory} OTHER  tells a change from chance".to_owned()],
+        more: vec![COMPARE.to_owned()],
         ..Screen::default()
     }
 }

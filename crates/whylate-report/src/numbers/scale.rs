@@ -20,7 +20,8 @@ pub enum Letters {
 }
 
 /// Signs and what stands for each where only ASCII is shown.
-const PLAIN: [(char, &str); 5] = [('µ', "u"), ('–', "-"), ('−', "-"), ('≥', ">="), ('±', "+-")];
+const PLAIN: [(char, &str); 6] =
+    [('µ', "u"), ('–', "-"), ('−', "-"), ('≥', ">="), ('≤', "<="), ('±', "+-")];
 
 impl Letters {
     /// The text in these letters.
@@ -105,9 +106,8 @@ impl Cell {
 
     fn time(&self) -> Option<f64> {
         match (&self.value, &self.interval) {
-            (Value::Time(ns) | Value::AtLeast(ns), _) | (_, Some((Value::Time(ns), _))) => {
-                Some(*ns)
-            }
+            (Value::Time(ns) | Value::AtLeast(ns), _)
+            | (_, Some((Value::Time(ns), _) | (_, Value::Time(ns)))) => Some(*ns),
             _ => None,
         }
     }
@@ -123,21 +123,30 @@ impl Cell {
             let shown = Digits::of(&least, None, place).write(&least);
             return if shown.starts_with('<') { shown } else { format!("<{shown}") };
         }
-        Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value)
+        let digits = Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value);
+        match self.value.number() {
+            Some(of) if self.signed => with_sign(digits, of),
+            _ => digits,
+        }
     }
 
-    /// Both ends with the digits of the value; of an open interval the lower one.
+    /// Both ends with the digits of the value; of an open interval the one that is known.
     fn ends_written(&self, place: Place) -> String {
         let Some((low, high)) = &self.interval else { return DOES_NOT_APPLY.to_owned() };
         let digits = Digits::of(&self.value, self.interval.as_ref(), place);
         match (low.number(), high.number()) {
             (Some(from), Some(to)) => {
-                let between = if from < 0.0 { " to " } else { "–" };
-                let (low, high) = (digits.number(from), digits.number(to));
+                let between = if from < 0.0 || self.signed { " to " } else { "–" };
+                let end = |of: f64| {
+                    let digits = digits.number(of);
+                    if self.signed { with_sign(digits, of) } else { digits }
+                };
+                let (low, high) = (end(from), end(to));
                 let both = if low == high { high } else { format!("{low}{between}{high}") };
                 both + digits.unit
             }
-            (Some(from), None) => format!("≥{}{}", digits.bound(from), digits.unit),
+            (Some(from), None) => format!("≥{}{}", digits.bound(from, f64::floor), digits.unit),
+            (None, Some(to)) => format!("≤{}{}", digits.bound(to, f64::ceil), digits.unit),
             _ => DOES_NOT_APPLY.to_owned(),
         }
     }
@@ -170,8 +179,8 @@ struct Digits {
 
 impl Digits {
     fn of(value: &Value, interval: Option<&(Value, Value)>, place: Place) -> Self {
-        let low = interval.and_then(|(low, _)| low.number());
-        let about = value.number().or(low).unwrap_or(0.0);
+        let end = interval.and_then(|(low, high)| low.number().or(high.number()));
+        let about = value.number().or(end).unwrap_or(0.0);
         let (one, unit, significant, places) = match (value, interval, place) {
             (Value::Share(_), None, _) => (0.01, "%", 2, 1),
             (Value::Share(_), Some(_), _) => (0.01, "%", 3, 2),
@@ -195,7 +204,7 @@ impl Digits {
         let digits = match value {
             Value::Text(text) => return text.clone(),
             Value::Count(n) => return count(*n),
-            Value::AtLeast(of) if of.is_finite() => format!("≥{}", self.bound(*of)),
+            Value::AtLeast(of) if of.is_finite() => format!("≥{}", self.bound(*of, f64::floor)),
             _ => match value.number() {
                 Some(of) => self.number(of),
                 None => return DOES_NOT_APPLY.to_owned(),
@@ -204,16 +213,19 @@ impl Digits {
         digits + self.unit
     }
 
-    /// A lower bound: the digits of the largest number below it that has no more of them.
-    fn bound(self, of: f64) -> String {
+    /// A bound: the digits of the nearest number that holds as well, below a lower one and above an upper one,
+    /// and has no more of them.
+    fn bound(self, of: f64, whole: fn(f64) -> f64) -> String {
         let size = of / self.one;
         if size <= 0.0 {
             return self.number(of);
         }
         let places = (self.significant - 1 - size.log10().floor() as i32).min(self.places);
         let step = 10_f64.powi(-places);
-        // A number that has no more digits is not the one below it for being stored as a little less.
-        self.number((size / step + 1e-6).floor() * step * self.one)
+        // A number that has no more digits is not the one beside it for being stored as a little less or more.
+        let steps = size / step;
+        let near = (steps - steps.round()).abs() < 1e-6;
+        self.number(if near { steps.round() } else { whole(steps) } * step * self.one)
     }
 
     /// The digits with their sign.
@@ -244,6 +256,12 @@ impl Digits {
         }
         format!("{}{digits}", if of < 0.0 { "−" } else { "" })
     }
+}
+
+/// The digits of what is more than nothing with its sign; what cannot be told from nothing has none.
+fn with_sign(digits: String, of: f64) -> String {
+    let has = of > 0.0 && digits.starts_with(|first: char| first.is_ascii_digit());
+    if has { format!("+{digits}") } else { digits }
 }
 
 /// A whole number of three significant digits.
@@ -378,12 +396,42 @@ mod tests {
         assert_eq!(times.ends().in_table(Some(MICROSECONDS)), "30.9–34.0");
         let open = between(Value::Absent, Value::Time(15e6), Value::Absent);
         assert_eq!(open.ends().in_table(Some(MICROSECONDS)), "≥15,000");
+        let open = between(Value::Absent, Value::Absent, Value::Time(27_010.0));
+        assert_eq!(open.ends().in_table(Some(MICROSECONDS)), "≤27.1");
         let exact = between(Value::Time(1_760.0), Value::Time(1_760.0), Value::Time(1_760.0));
         assert_eq!(exact.ends().in_table(Some(MICROSECONDS)), "1.76");
         assert_eq!(time(3).ends().said(), "–");
     }
 
+    #[test]
+    fn a_difference_has_its_sign_and_so_have_both_ends_of_its_interval() {
+        let of = |value, low, high| {
+            between(Value::Share(value), Value::Share(low), Value::Share(high)).signed()
+        };
+        for (cell, said, ends) in [
+            (of(0.161, 0.056, 0.27), "+16%", "+6 to +27%"),
+            (of(0.0145, 0.014, 0.015), "+1.45%", "+1.40 to +1.50%"),
+            (of(-0.02, -0.04, 0.001), "−2%", "−4 to <1%"),
+            (of(0.0, -0.01, 0.01), "0%", "−1.0 to +1.0%"),
+        ] {
+            assert_eq!((cell.said().as_str(), cell.ends().said().as_str()), (said, ends));
+        }
+        let time = between(Value::Time(4_000.0), Value::Time(3_900.0), Value::Time(4_100.0));
+        let time = time.signed();
+        assert_eq!(time.said(), "+4.00 µs");
+        assert_eq!(time.ends().said(), "+3.90 to +4.10 µs");
+        assert_eq!(Cell::from(Value::Absent).signed().said(), "–");
+    }
+
     proptest! {
+        #[test]
+        fn an_upper_bound_is_never_told_as_less_than_it_is(ns in 10_u64..1 << 60) {
+            let open = between(Value::Absent, Value::Absent, Value::Time(ns as f64)).ends();
+            let told = open.in_table(Some(MICROSECONDS)).replace(['≤', ','], "");
+            let (told, ns) = (told.parse::<f64>().unwrap(), ns as f64 / 1e3);
+            prop_assert!(told >= ns * (1.0 - 1e-6) && told <= ns * 2.0, "{} of {}", told, ns);
+        }
+
         #[test]
         fn a_lower_bound_is_never_told_as_more_than_it_is(ns in 10_u64..1 << 60) {
             let told = |cell: &Cell| cell.in_table(Some(MICROSECONDS)).replace(['≥', ','], "");

@@ -2,13 +2,12 @@
 
 use whylate_model::Nanos;
 use whylate_model::difference::Difference;
-use whylate_model::identity::Component;
 use whylate_model::series::Quantile;
 
 use super::Style;
 use crate::compare::{
     Basis, CauseChange, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult,
-    RunFacts, Shown, Side, Spread, Verdict, points, runs,
+    RunFacts, Shown, Side, Spread, Verdict, allowed_by, points, runs,
 };
 use crate::numbers::{count, difference, percent, rate};
 use crate::render::terminal::Page;
@@ -175,13 +174,12 @@ pub(crate) fn lines(pair: &Pair) -> Vec<String> {
 /// What to do where two series are not one.
 fn instead(fields: &[Difference]) -> String {
     let side_by_side = "--side-by-side shows both without a verdict";
-    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-    let may = names.iter().all(|name| name.parse::<Component>().is_ok());
-    if !may {
-        return format!("nothing is computed; {side_by_side}");
+    match allowed_by(fields) {
+        None => format!("nothing is computed; {side_by_side}"),
+        Some(names) => {
+            format!("nothing is computed; {side_by_side}, --across {names} compares all the same")
+        }
     }
-    let names = names.join(",");
-    format!("nothing is computed; {side_by_side}, --across {names} compares all the same")
 }
 
 /// The numbers.

@@ -33,7 +33,7 @@ pub fn render(of: &DelayLine, style: Style) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use whylate_model::delay::{
         DELAY_VERSION, DelayBase, DelayChange, DelayCounts, DelayDirection, DelayEnd, TruthLog,
     };
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    fn line() -> DelayLine {
+    pub(crate) fn line() -> DelayLine {
         DelayLine {
             format_version: DELAY_VERSION,
             transport: "xdp".to_owned(),

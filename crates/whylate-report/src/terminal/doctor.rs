@@ -127,7 +127,7 @@ fn differences(page: &mut Page, compared: &Compared) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use whylate_model::CpuId;
     use whylate_model::doctor::{DIAGNOSIS_VERSION, Subject};
     use whylate_model::host::{Difference, Fingerprint};
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    fn diagnosis() -> Diagnosis {
+    pub(crate) fn diagnosis() -> Diagnosis {
         Diagnosis {
             format_version: DIAGNOSIS_VERSION,
             tool_version: "0.1.0".to_owned(),

@@ -38,7 +38,7 @@ fn residences(page: &mut Page, of: &Forward, columns: Percentiles) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use whylate_model::CpuId;
     use whylate_model::forward::{
         FORWARD_VERSION, ForwardDirection, ForwardEnd, ForwardPort, ForwardThread, ForwardTicks,
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    fn forwarded() -> Forward {
+    pub(crate) fn forwarded() -> Forward {
         Forward {
             format_version: FORWARD_VERSION,
             backend: "af_xdp".to_owned(),

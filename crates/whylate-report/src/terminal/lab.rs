@@ -71,14 +71,14 @@ fn rows(namespace: &NamespaceStatus) -> Vec<Vec<String>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use whylate_model::Pid;
     use whylate_model::lab::{BedKind, BedNotes, LAB_VERSION, LinkStatus, ProcessInside};
 
     use super::*;
 
-    #[test]
-    fn a_bed_shows_its_links_and_who_is_inside_and_what_is_not_whole_says_so() {
+    /// A network of one namespace with a process inside, and what is left of another.
+    pub(crate) fn status() -> LabStatus {
         let namespace = NamespaceStatus {
             role: "client".to_owned(),
             name: "whylate-lab-client".to_owned(),
@@ -106,8 +106,12 @@ mod tests {
             notes: None,
             namespaces: vec![NamespaceStatus { links: None, ..namespace }],
         };
-        let all = LabStatus { format_version: LAB_VERSION, beds: vec![half, whole] };
-        let text = render(&all, Style::default());
+        LabStatus { format_version: LAB_VERSION, beds: vec![half, whole] }
+    }
+
+    #[test]
+    fn a_bed_shows_its_links_and_who_is_inside_and_what_is_not_whole_says_so() {
+        let text = render(&status(), Style::default());
         for part in [
             "Bed half: not whole",
             "Bed lab: bridge, up since 2000-02-29 12:34:56 UTC",

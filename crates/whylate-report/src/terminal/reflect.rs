@@ -68,7 +68,7 @@ fn show_residence(page: &mut Page, residence: &Residence, columns: Percentiles) 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use whylate_model::reflect::{
         REFLECTED_VERSION, ReflectedClient, ReflectedConnections, ReflectedEnd, ResidencePercentile,
     };
@@ -80,7 +80,7 @@ mod tests {
         ResidencePercentile { percent, value }
     }
 
-    fn reflected() -> Reflected {
+    pub(crate) fn reflected() -> Reflected {
         Reflected {
             format_version: REFLECTED_VERSION,
             protocol: "raw".to_owned(),

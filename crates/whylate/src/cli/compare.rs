@@ -23,7 +23,8 @@ use super::help::COMMON;
 /// Example: whylate compare new-1 new-2 new-3 --baseline old-1 old-2 old-3 --limit p99.9=+10%
 ///
 /// Exit status: 0 done; 1 nothing could be compared; 3 a limit was exceeded: the whole interval of
-/// the difference is beyond it; 4 a limit cannot be judged, for example because n is too small.
+/// the difference is beyond it; 4 a limit cannot be judged, for example because n is too small, or
+/// trust is poor.
 ///
 /// Limits: each line has its own 95 % interval; among twenty lines one is wrong by chance.
 #[derive(Debug, Clone, Args)]
@@ -55,6 +56,9 @@ pub(crate) struct Compare {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Shape::Text, help_heading = COMMON)]
     pub(crate) format: Shape,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
 }
 
 /// How to print a comparison.

@@ -136,6 +136,9 @@ pub(crate) struct Delay {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
 }
 
 /// Whether the truth of each frame is logged.

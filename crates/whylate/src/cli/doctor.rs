@@ -23,6 +23,7 @@ use super::help::COMMON;
 /// processor, memory and port settings that look fine in the guest are `unknown`.
 ///
 /// Exit status: 0 whatever it finds, 1 when the machine or the run cannot be read, 2 usage.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Doctor {
     /// CPUs to be measured: 2-5,8, `all`, `isolated` or cgroup:PATH [default: all but one]
@@ -34,7 +35,7 @@ pub(crate) struct Doctor {
     /// Print the commands that fix what was found, as a script for a root shell
     #[arg(long, conflicts_with_all = ["explain", "all", "diff", "format"])]
     pub(crate) fix_script: bool,
-    /// Also show what is fine
+    /// Print the whole report, and what is fine, too
     #[arg(long)]
     pub(crate) all: bool,
     /// Show what differs from the machine of this run
@@ -50,6 +51,9 @@ pub(crate) struct Doctor {
     /// How to print it
     #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON, conflicts_with_all = ["explain", "fix_script"])]
+    pub(crate) full: bool,
 }
 
 /// How to print a diagnosis.

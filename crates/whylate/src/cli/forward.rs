@@ -110,4 +110,7 @@ pub(crate) struct Forward {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
 }

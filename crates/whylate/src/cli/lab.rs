@@ -68,6 +68,9 @@ pub(crate) enum Action {
         /// How to print it
         #[arg(long, value_enum, default_value_t = Findings::Text)]
         format: Findings,
+        /// Print the whole report, not its first screen
+        #[arg(long)]
+        full: bool,
     },
 }
 

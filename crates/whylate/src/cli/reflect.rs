@@ -129,6 +129,9 @@ pub(crate) struct Reflect {
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]
     pub(crate) format: Findings,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
 }
 
 /// What carries the messages of a reflector.

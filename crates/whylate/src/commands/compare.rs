@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use whylate_model::output;
+use whylate_model::trust::Level;
 use whylate_report::compare::{self, Outcome, Request, junit};
 use whylate_report::terminal::compare::render;
 
@@ -22,7 +23,11 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
     }
     match options.format {
         Shape::Text => {
-            out::print(render(comparison, style()))?;
+            out::print(if options.full {
+                render(comparison, style())
+            } else {
+                whylate_report::first_of_comparison(comparison, style())
+            })?;
         }
         Shape::Json => {
             let text = comparison.to_json().context("cannot write the comparison as JSON")?;
@@ -36,10 +41,12 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
         Exit::LimitExceeded
     } else if any(|outcome| matches!(outcome, Outcome::CannotBeJudged { .. })) {
         Exit::NotTrustworthy
-    } else if comparison.says_anything() {
-        Exit::Done
-    } else {
+    } else if !comparison.says_anything() {
         Exit::CouldNotMeasure
+    } else if comparison.trust().level() == Level::Poor {
+        Exit::NotTrustworthy
+    } else {
+        Exit::Done
     })
 }
 

@@ -56,6 +56,7 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
             question: "When did each frame come, and when did it leave?",
             seed,
             format: options.format,
+            full: options.full,
             stopping: &stopping,
         };
         return keeping.keep(
@@ -218,7 +219,13 @@ impl FromStr for Share {
 }
 
 fn print(options: &Delay, line: &DelayLine) -> Result<()> {
-    let report = |style| whylate_report::terminal::delay::render(line, style);
+    let report = |style| {
+        if options.full {
+            whylate_report::terminal::delay::render(line, style)
+        } else {
+            whylate_report::first_of_delay(line, style)
+        }
+    };
     service::print(options.format, report, || serde_json::to_string_pretty(line))
 }
 

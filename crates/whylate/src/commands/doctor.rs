@@ -42,9 +42,13 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
     }
     match options.format {
         Findings::Text => {
-            let text =
-                whylate_report::terminal::doctor::render(&diagnosis, options.all, super::style());
-            out::print(text)?;
+            let style = super::style();
+            // What is fine is in the whole report alone.
+            out::print(if options.full || options.all {
+                whylate_report::terminal::doctor::render(&diagnosis, options.all, style)
+            } else {
+                whylate_report::first_of_diagnosis(&diagnosis, style)
+            })?;
         }
         Findings::Json => {
             let text = serde_json::to_string_pretty(&diagnosis)

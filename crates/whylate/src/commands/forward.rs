@@ -36,6 +36,7 @@ pub(super) fn run(options: &Forward) -> Result<Exit> {
             question: "How long do frames stay here before they leave by the other port?",
             seed: 0,
             format: options.format,
+            full: options.full,
             stopping: &stopping,
         };
         return keeping.keep(
@@ -139,6 +140,12 @@ fn request(options: &Forward) -> Result<ForwardRequest> {
 }
 
 fn print(options: &Forward, account: &Account) -> Result<()> {
-    let report = |style| whylate_report::terminal::forward::render(account, style);
+    let report = |style| {
+        if options.full {
+            whylate_report::terminal::forward::render(account, style)
+        } else {
+            whylate_report::first_of_forward(account, style)
+        }
+    };
     service::print(options.format, report, || serde_json::to_string_pretty(account))
 }

@@ -19,7 +19,7 @@ pub(super) fn run(options: &Lab) -> Result<Exit> {
             up(*kind, name, *queues, tap)
         }
         Action::Down { name } => down(name),
-        Action::Status { name, format } => status(name.as_deref(), *format),
+        Action::Status { name, format, full } => status(name.as_deref(), *format, *full),
     }
 }
 
@@ -32,7 +32,8 @@ fn up(kind: Kind, name: &str, queues: NonZeroU32, tap: Tap) -> Result<Exit> {
         Kind::Open => BedKind::Open,
     };
     let bed = lab::up(&Journal::open()?, name, kind, queues, tap)?;
-    show(&LabStatus { format_version: LAB_VERSION, beds: vec![bed] })?;
+    let all = LabStatus { format_version: LAB_VERSION, beds: vec![bed] };
+    out::print(whylate_report::first_of_lab(&all, super::style()))?;
     Ok(Exit::Done)
 }
 
@@ -49,7 +50,7 @@ fn down(name: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn status(name: Option<&str>, format: Findings) -> Result<Exit> {
+fn status(name: Option<&str>, format: Findings, full: bool) -> Result<Exit> {
     let all = match name {
         None => lab::of_all(),
         Some(name) => {
@@ -58,7 +59,10 @@ fn status(name: Option<&str>, format: Findings) -> Result<Exit> {
         }
     };
     match format {
-        Findings::Text => show(&all)?,
+        Findings::Text if full => {
+            out::print(whylate_report::terminal::lab::render(&all, super::style()))?;
+        }
+        Findings::Text => out::print(whylate_report::first_of_lab(&all, super::style()))?,
         Findings::Json => {
             let text =
                 serde_json::to_string_pretty(&all).context("cannot write the beds as JSON")?;
@@ -66,10 +70,6 @@ fn status(name: Option<&str>, format: Findings) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
-}
-
-fn show(all: &LabStatus) -> Result<()> {
-    out::print(whylate_report::terminal::lab::render(all, super::style()))
 }
 
 fn mend() {

@@ -185,6 +185,7 @@ fn kept(
         question: "How long do requests stay here before they are answered?",
         seed: 0,
         format: options.format,
+        full: options.full || options.tell_stalls,
         stopping,
     };
     let print = |run: &Run| run.reflected.iter().try_for_each(|of| print(options, of));
@@ -196,7 +197,13 @@ fn print(options: &Reflect, reflected: &Reflected) -> Result<()> {
     if options.tell_stalls {
         return Ok(());
     }
-    let report = |style| whylate_report::terminal::reflect::render(reflected, style);
+    let report = |style| {
+        if options.full {
+            whylate_report::terminal::reflect::render(reflected, style)
+        } else {
+            whylate_report::first_of_reflected(reflected, style)
+        }
+    };
     service::print(options.format, report, || serde_json::to_string_pretty(reflected))
 }
 

@@ -1,4 +1,4 @@
-//! What runs until it is told to end, with a run directory: a forwarder, a delay line, a server.
+//! What runs until it is told to end: a forwarder, a delay line, a server. With a run directory or without.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 use whylate_record::{Asked, RecordError, Recorded};
-use whylate_report::Style;
+use whylate_report::{Place, Style};
 
 use super::{Exit, finish};
 use crate::cli::Findings;
@@ -23,11 +23,13 @@ pub(super) struct Keeping<'a> {
     /// Seed of everything random; 0 where nothing is.
     pub(super) seed: u64,
     pub(super) format: Findings,
+    /// The whole report, not its first screen.
+    pub(super) full: bool,
     pub(super) stopping: &'a Stopping,
 }
 
 impl Keeping<'_> {
-    /// Has it recorded, prints what it did and judges it.
+    /// Has it recorded, prints its first screen, or all that it did, and judges it.
     pub(super) fn keep(
         &self,
         mut progress: Shown,
@@ -49,8 +51,16 @@ impl Keeping<'_> {
         if self.stopping.twice() {
             return Ok(Exit::Abandoned);
         }
-        let printed = print(&recorded.run);
-        finish(&recorded.run, &path, printed, self.format == Findings::Text)
+        let run = &recorded.run;
+        let place = Place { directory: &path, again: false };
+        let is_text = self.format == Findings::Text;
+        let first = (is_text && !self.full)
+            .then(|| whylate_report::first_screen(run, place, super::style()));
+        if let Some(screen) = first.flatten() {
+            // It says where the run is stored.
+            return finish(run, &path, out::print(screen), false);
+        }
+        finish(run, &path, print(run), is_text)
     }
 }
 

@@ -1,0 +1,92 @@
+//! Up to which percentile each way to send a message may be trusted.
+
+use whylate_model::Printable;
+use whylate_model::calibration::{CalibratedBackend, Calibration, Limit};
+use whylate_model::run::Run;
+
+use super::{Screen, series};
+use crate::calibration::furthest;
+use crate::doc::Table;
+use crate::numbers::{Cell, Value};
+
+/// Backends whose reason for not being measured is told.
+const MISSING: usize = 2;
+
+/// Is it a calibration?
+pub(super) fn is_it(run: &Run) -> bool {
+    run.calibration.is_some() && !run.is_merged()
+}
+
+pub(super) fn screen(run: &Run) -> Screen {
+    let Some(of) = run.calibration.as_deref() else { return Screen::default() };
+    let head = ["backend", "runs", "messages", "as measured", "path", "less the path"];
+    let mut table = Table::new("", &head);
+    for one in &of.backends {
+        table.row([
+            Cell::from(Printable(&one.backend).to_string()),
+            Value::Count(one.runs.into()).into(),
+            Value::Count(one.n).into(),
+            limit(&one.limit_raw),
+            one.base.into(),
+            limit(&one.limit_compensated),
+        ]);
+    }
+    let tolerance = Cell::from(of.tolerance).said();
+    let mut notes = vec![format!(
+        "The last percentile within {tolerance} of the truth, with its whole interval: as measured, and \
+         less the path (the median back to back, without the delay line)."
+    )];
+    notes.extend(missing(of));
+    let more = "whylate rtt ...  marks what lies beyond these limits".to_owned();
+    Screen { answer: answer(of), tables: vec![table], notes, more: vec![more], ..Screen::default() }
+}
+
+fn limit(of: &Limit) -> Cell {
+    of.percent.map_or_else(|| "none".to_owned(), series::name).into()
+}
+
+fn answer(of: &Calibration) -> Vec<String> {
+    let Some((best, among)) = furthest(of) else {
+        return vec!["No backend could be calibrated.".to_owned()];
+    };
+    let mut said = vec![headline(of, best, among)];
+    if among > 1 && best.limit_compensated.percent.is_some() {
+        said.push(format!(
+            "No other of the {among} backends measured is right further into the tail."
+        ));
+    }
+    said
+}
+
+fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> String {
+    let (name, tolerance) = (Printable(&best.backend), Cell::from(of.tolerance).said());
+    let raw = best.limit_raw.percent.map(series::name);
+    let without = best.limit_compensated.percent.filter(|_| best.base.is_some());
+    match (without.map(series::name), raw) {
+        (Some(without), Some(raw)) => format!(
+            "{name} is within {tolerance} of the truth up to {without} less its path, {raw} as measured."
+        ),
+        (Some(without), None) => format!(
+            "{name} is within {tolerance} of the truth up to {without}, once its path is subtracted."
+        ),
+        (None, Some(raw)) => {
+            format!("{name} is within {tolerance} of the truth up to {raw}, as measured.")
+        }
+        (None, None) if among > 1 => {
+            format!("No percentile of any of {among} backends is within {tolerance} of the truth.")
+        }
+        (None, None) if best.errors_raw.is_empty() => {
+            format!("{name} prints no percentile: how far it can be trusted is not known.")
+        }
+        (None, None) => format!("No percentile of {name} is within {tolerance} of the truth."),
+    }
+}
+
+fn missing(of: &Calibration) -> Option<String> {
+    let named = of.missing.iter().take(MISSING);
+    let named: Vec<String> =
+        named.map(|one| format!("{} ({})", Printable(&one.backend), Printable(&one.why))).collect();
+    let more = of.missing.len().saturating_sub(MISSING);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("Not calibrated: {}{more}.", named.join(", ")))
+}

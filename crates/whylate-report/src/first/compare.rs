@@ -1,0 +1,261 @@
+//! Did it change, by how much, and could it be chance?
+
+use whylate_model::Printable;
+use whylate_model::difference::Difference;
+use whylate_model::series::Definition;
+
+use super::{Screen, trusted};
+use crate::compare::{
+    CauseChange, Caution, Compared, Comparison, NumberDifference, Pair, PairResult, Verdict,
+    allowed_by,
+};
+use crate::numbers::{Cell, Value, count};
+
+mod limits;
+mod table;
+
+/// Settings that are named of those that differ besides, and letters of each value.
+const DIFFERING: usize = 3;
+const LETTERS: usize = 20;
+
+pub(super) fn screen(of: &Comparison) -> Screen {
+    let pairs = compared(of);
+    let mut answer = vec![headline(of, &pairs)];
+    let by_limits = limits::sentence(of);
+    let one_run = of.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
+    let chance = (one_run && !pairs.is_empty())
+        .then(|| "One run a side cannot tell a real change from run-to-run variation.".to_owned());
+    let cause = pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?));
+    // What has no room in the answer stands below the table.
+    let mut rest = [by_limits, instead(of), chance, cause].into_iter().flatten();
+    answer.extend(rest.next());
+    let notes = rest.chain(notes(of, &pairs)).collect();
+    Screen {
+        answer,
+        tables: vec![table::of(of, &pairs)],
+        notes,
+        trust: Some(of.trust()).filter(|of| !pairs.is_empty() || !of.reasons.is_empty()),
+        advice: of.cautions.iter().map(|of| (of.to_string(), advice(of))).collect(),
+        more: more(of),
+        ..Screen::default()
+    }
+}
+
+/// What to do about it, in a sentence.
+fn advice(of: &Caution) -> String {
+    match of {
+        Caution::OneRunEach => "Record five a side, in turns (A B A B): whylate compare B1 ... B5 \
+             --baseline A1 ... A5."
+            .to_owned(),
+        other => trusted::last_sentence(other.advice()),
+    }
+}
+
+/// A pair that was compared.
+type Known<'a> = (&'a Pair, &'a Compared);
+
+/// Pairs that were compared, those that the question is about first, and of those the one that changed most.
+fn compared(of: &Comparison) -> Vec<Known<'_>> {
+    let known = of.pairs.iter().filter_map(|pair| match &pair.result {
+        PairResult::Compared(compared) => Some((pair, &**compared)),
+        _ => None,
+    });
+    let mut known: Vec<Known> = known.collect();
+    known.sort_by(|a, b| {
+        place(a.0).cmp(&place(b.0)).then_with(|| change(b.1).total_cmp(&change(a.1)))
+    });
+    known
+}
+
+/// How far from what a user asks about: lost time, how long requests and jobs took, and what they are made of.
+fn place(pair: &Pair) -> u8 {
+    match pair.before.definition {
+        Definition::Gap => 0,
+        Definition::Response | Definition::OneWayResponse | Definition::ResponseTime => 1,
+        Definition::DispatchLatency if pair.series.contains("corrected") => 2,
+        Definition::DispatchLatency
+        | Definition::RoundTrip
+        | Definition::OneWay
+        | Definition::Residence
+        | Definition::ContextSwitch => 3,
+        Definition::Tardiness | Definition::Slack | Definition::PartOfRequest => 4,
+        Definition::SendLateness | Definition::UninterruptedLateness => 5,
+        Definition::ReadDelta | Definition::Departures | Definition::Receptions => 6,
+    }
+}
+
+/// The largest relative change that is shown; of a share that was nothing any change is the largest.
+fn change(of: &Compared) -> f64 {
+    let is_shown = |verdict: Verdict| verdict != Verdict::NoDifferenceShown;
+    let relative = |relative: Option<f64>| relative.map_or(f64::MAX, f64::abs);
+    let lost = of.lost_share.as_ref().filter(|of| is_shown(of.verdict));
+    let lost = lost.map(|of| relative(of.difference.relative));
+    let quantiles = of.quantiles.iter().filter(|of| of.verdict.is_some_and(is_shown));
+    let quantiles = quantiles.filter_map(|of| Some(relative(of.difference?.relative)));
+    lost.into_iter().chain(quantiles).fold(0.0, f64::max)
+}
+
+/// What a pair is about, in the words of the field.
+fn name(pair: &Pair) -> String {
+    let label = pair.before.label.trim();
+    let begins = [
+        ("gaps, ", ""),
+        ("service", "service time"),
+        ("response times", "response time"),
+        ("response", "response time"),
+        ("send lateness", "send delay"),
+        ("wake-up", "wake-up latency"),
+        ("and skipped", "wake-up latency, skipped ones included"),
+        ("two reads", "clock reading"),
+    ];
+    let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
+    let name = begin.map_or_else(|| label.to_owned(), |(rest, name)| format!("{name}{rest}"));
+    Printable(&name.replace("core", "CPU")).to_string()
+}
+
+fn headline(of: &Comparison, pairs: &[Known]) -> String {
+    let Some((pair, compared)) = pairs.first() else { return nothing(of) };
+    let name = name(pair);
+    if let Some(lost) = &compared.lost_share {
+        return lost_share(&name, lost);
+    }
+    let shown = |verdict: Option<Verdict>| verdict.filter(|of| *of != Verdict::NoDifferenceShown);
+    let found = compared.quantiles.iter().find(|of| shown(of.verdict).is_some());
+    let found = found.or(compared.quantiles.iter().find(|of| of.difference.is_some()));
+    let Some((found, spread)) = found.and_then(|of| Some((of, of.difference?))) else {
+        return format!("Too few samples of {name} to compare.");
+    };
+    let percentile = super::series::name(found.percent);
+    let (a, b) = (Cell::from(found.before).said(), Cell::from(found.after).said());
+    let ends = table::difference(&spread, Value::Time).ends().said();
+    let name = super::trusted::upper(&name);
+    match shown(found.verdict) {
+        Some(verdict) => {
+            let way = if verdict == Verdict::ALower { "rose" } else { "fell" };
+            format!("{name} {percentile} {way} to {b} in B from {a} (95% CI {ends}).")
+        }
+        None => {
+            format!("{name} {percentile}: no change is shown, {a} and {b} (95% CI {ends}).")
+        }
+    }
+}
+
+fn lost_share(who: &str, lost: &NumberDifference) -> String {
+    let [a, b] = [lost.before, lost.after].map(|of| Cell::from(Value::Share(of)).said());
+    let by = table::difference(&lost.difference, Value::Share);
+    let points = |text: String| text.trim_end_matches('%').to_owned();
+    let by = format!("{} points, 95% CI {}", points(by.said()), points(by.ends().said()));
+    match lost.verdict {
+        Verdict::ALower => format!("{who} lost more in B: {b} against {a} ({by})."),
+        Verdict::AHigher => format!("{who} lost less in B: {b} against {a} ({by})."),
+        Verdict::NoDifferenceShown => {
+            format!("{who}: no change is shown; it lost {a} in A and {b} in B ({by}).")
+        }
+    }
+}
+
+/// Why nothing was compared.
+fn nothing(of: &Comparison) -> String {
+    let results = || of.pairs.iter().map(|pair| (pair, &pair.result));
+    if results().any(|(_, result)| matches!(result, PairResult::SideBySide)) {
+        return "Both sides are shown as asked, without judging what differs.".to_owned();
+    }
+    let unlike = results().filter_map(|(pair, result)| match result {
+        PairResult::Unlike { fields } => Some((pair, fields)),
+        _ => None,
+    });
+    let unlike = unlike.min_by_key(|(pair, _)| place(pair));
+    let reason = results().find_map(|(_, result)| match result {
+        PairResult::NoData { reason } => Some(reason),
+        _ => None,
+    });
+    match (unlike, reason) {
+        (Some((pair, fields)), _) => {
+            format!("Nothing was compared: {} differs in {}.", name(pair), differing(fields))
+        }
+        (None, Some(reason)) => format!("Nothing was compared: {}.", Printable(reason)),
+        (None, None) => "The two sides have no series in common.".to_owned(),
+    }
+}
+
+/// What the sides differ in, with the values of each.
+fn differing(fields: &[Difference]) -> String {
+    let said = fields.iter().take(DIFFERING).map(|of| {
+        let [a, b] = [&of.left, &of.right].map(|text| Printable(text).to_string());
+        let [a, b] = [a, b].map(|text| super::layout::shorter(&text, LETTERS));
+        format!("{} ({a} and {b})", Printable(&of.name))
+    });
+    let said = said.collect::<Vec<_>>().join(", ");
+    match fields.len().saturating_sub(DIFFERING) {
+        0 => said,
+        more => format!("{said} and {more} more"),
+    }
+}
+
+/// What to do where series are not one; none where all are.
+fn instead(of: &Comparison) -> Option<String> {
+    let unlike = of.pairs.iter().filter_map(|pair| match &pair.result {
+        PairResult::Unlike { fields } => Some(fields),
+        _ => None,
+    });
+    let fields: Vec<&Vec<Difference>> = unlike.collect();
+    let first = fields.first()?;
+    let across = allowed_by(first)
+        .map_or_else(String::new, |names| format!("--across {names} compares them all the same, "));
+    let how = format!("{across}--side-by-side shows both");
+    let all = fields.len() == of.pairs.len();
+    Some(if all {
+        format!("{how}.")
+    } else {
+        let series = if fields.len() == 1 { "series is" } else { "series are" };
+        format!("{} {series} not compared: {how}.", count(fields.len() as u64))
+    })
+}
+
+/// Which cause took another share of the time.
+fn cause(of: &CauseChange) -> Option<String> {
+    let CauseChange::Shown { cause, share } = of else { return None };
+    let by = table::difference(&share.difference, Value::Share).said();
+    let cause = Printable(cause).to_string();
+    let cause = cause.replace("interrupt local_timer", "timer interrupts");
+    let cause = cause.replace("(ordinary)", "(normal)");
+    let cause =
+        cause.strip_prefix("thread ").map_or_else(|| cause.clone(), |name| format!("task {name}"));
+    Some(format!("Most of the change is by {cause}: {} points.", by.trim_end_matches('%')))
+}
+
+/// What has to be known beside the numbers.
+fn notes(of: &Comparison, pairs: &[Known]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let across = pairs.iter().find(|(_, of)| !of.across.is_empty());
+    notes.extend(across.map(|(pair, of)| {
+        format!("As asked, {} is compared across {}.", name(pair), differing(&of.across))
+    }));
+    let above = pairs.iter().filter_map(|(_, of)| of.above).max();
+    notes.extend(above.map(|above| {
+        let above = Cell::from(above).said();
+        format!("Stalls of at least {above}, the larger of the two thresholds.")
+    }));
+    if !of.differences.is_empty() {
+        let differing: Vec<Difference> = of.differences.iter().map(plain).collect();
+        notes.push(format!("Also differs: {}.", self::differing(&differing)));
+    }
+    notes
+}
+
+/// A setting by its own name.
+fn plain(of: &Difference) -> Difference {
+    let name = of.name.strip_prefix("setting ").unwrap_or(&of.name);
+    let name = if name == "host name" { "machine" } else { name }.to_owned();
+    Difference { name, ..of.clone() }
+}
+
+fn more(of: &Comparison) -> Vec<String> {
+    let whole = "whylate compare ... --full  has every number; --html FILE draws them";
+    let next = if of.limits.is_empty() {
+        "--limit 'p99=+10%'  makes it fail in CI (exit status 3)"
+    } else {
+        "--junit FILE  writes the limits for a CI system"
+    };
+    vec![whole.to_owned(), next.to_owned()]
+}

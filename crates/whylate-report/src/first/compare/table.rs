@@ -1,0 +1,189 @@
+//! The numbers of both sides beside each other.
+
+use whylate_model::Nanos;
+
+use super::super::layout::shorter;
+use super::super::series;
+use super::{Known, name};
+use crate::compare::{
+    Compared, Comparison, NumberDifference, PairResult, RateDifference, Shown, Spread, Verdict,
+};
+use crate::doc::Table;
+use crate::numbers::scale::Unit;
+use crate::numbers::{Cell, Value};
+
+/// Percentiles of the first pair, and of each other one.
+const OF_FIRST: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+const OF_OTHERS: [f64; 2] = [50.0, 99.0];
+/// Letters of what a row is of: with them all columns have room.
+const NAME: usize = 24;
+/// Lengths of stalls that rates are shown for.
+const LENGTHS: [Nanos; 2] = [Nanos(10_000), Nanos(1_000_000)];
+
+/// A row before the unit of all times is known.
+struct Row {
+    /// What it is of.
+    what: String,
+    /// Which number of it; a time has its unit behind it.
+    which: String,
+    before: Cell,
+    after: Cell,
+    difference: Cell,
+    change: &'static str,
+}
+
+/// Everything that is compared; or both sides beside each other, where that was asked.
+pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
+    let beside: Vec<Row> = comparison
+        .pairs
+        .iter()
+        .flat_map(|pair| match &pair.result {
+            PairResult::SideBySide => side_by_side(&name(pair), &pair.before, &pair.after),
+            _ => Vec::new(),
+        })
+        .collect();
+    let judged = beside.is_empty();
+    let rows = if judged { rows(pairs) } else { beside };
+    let cells = rows.iter().flat_map(|row| [&row.before, &row.after, &row.difference]);
+    let unit = Unit::of_table(cells);
+    let heads = ["", "A (before)", "B (after)", "B − A", "95% CI", "change"];
+    let shown = if judged { heads.len() } else { 3 };
+    let table = Table::new("", &heads[..shown]);
+    let mut table = if judged { table.words(&[5]) } else { table };
+    for row in rows {
+        let is_time = [&row.before, &row.after].into_iter().any(Cell::is_time);
+        let unit_name =
+            unit.filter(|_| is_time).map_or(String::new(), |of| format!(", {}", of.name));
+        let which = format!("{}{unit_name}", row.which);
+        let what = shorter(&row.what, NAME.saturating_sub(which.chars().count()));
+        let written = |cell: &Cell| cell.in_table(unit);
+        let plain = |text: String| text.trim_end_matches('%').to_owned();
+        let cells = [
+            what + &which,
+            written(&row.before),
+            written(&row.after),
+            plain(written(&row.difference)),
+            plain(written(&row.difference.ends())),
+            row.change.to_owned(),
+        ];
+        table.row(cells.into_iter().take(shown));
+    }
+    table
+}
+
+/// A difference with its interval.
+pub(super) fn difference(of: &Spread, unit: fn(f64) -> Value) -> Cell {
+    let (low, high) = of.interval;
+    Cell::from(unit(of.difference)).within(Some((unit(low), unit(high)))).signed()
+}
+
+fn rows(pairs: &[Known]) -> Vec<Row> {
+    let alone = pairs.iter().filter(|(_, of)| of.lost_share.is_some()).count() == 1;
+    let of_pair = |(at, (pair, of)): (usize, &Known)| {
+        let name = name(pair);
+        let mut rows = Vec::new();
+        if let Some(lost) = &of.lost_share {
+            let what = if alone { "lost CPU time".to_owned() } else { name.clone() };
+            rows.push(number(what, lost, Value::Share));
+            // Of several CPUs the share of each says more than the stalls of one.
+            if !alone {
+                return rows;
+            }
+        }
+        let percents: &[f64] = if at == 0 { &OF_FIRST } else { &OF_OTHERS };
+        let what = if of.lost_share.is_some() { "stall".to_owned() } else { name };
+        rows.extend(percents.iter().filter_map(|percent| quantile(&what, of, *percent)));
+        if at == 0 {
+            rows.extend(longest(&what, of));
+        }
+        rows.extend(rates(of));
+        rows
+    };
+    pairs.iter().enumerate().flat_map(of_pair).collect()
+}
+
+fn number(what: String, of: &NumberDifference, unit: fn(f64) -> Value) -> Row {
+    Row {
+        what,
+        which: String::new(),
+        before: unit(of.before).into(),
+        after: unit(of.after).into(),
+        difference: difference(&of.difference, unit),
+        change: word(of.verdict),
+    }
+}
+
+fn word(of: Verdict) -> &'static str {
+    if of == Verdict::NoDifferenceShown { "no" } else { "yes" }
+}
+
+/// What became of a difference that may have no verdict.
+fn change(spread: Option<Spread>, verdict: Option<Verdict>) -> &'static str {
+    match (spread, verdict) {
+        (_, Some(verdict)) => word(verdict),
+        (Some(_), None) => "beyond trust",
+        (None, None) => "too few",
+    }
+}
+
+/// A percentile that a side has; none where neither has it.
+fn quantile(what: &str, of: &Compared, percent: f64) -> Option<Row> {
+    let found = of.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?;
+    (found.before.is_some() || found.after.is_some()).then(|| Row {
+        what: what.to_owned(),
+        which: format!(" {}", series::name(percent)),
+        before: found.before.into(),
+        after: found.after.into(),
+        difference: by(found.difference),
+        change: change(found.difference, found.verdict),
+    })
+}
+
+fn by(of: Option<Spread>) -> Cell {
+    of.map_or_else(|| Value::Absent.into(), |of| difference(&of, Value::Time))
+}
+
+/// The largest values, of which one run tells nothing.
+fn longest(what: &str, of: &Compared) -> Option<Row> {
+    let max = &of.max;
+    (max.before.is_some() || max.after.is_some()).then(|| Row {
+        what: what.to_owned(),
+        which: " max".to_owned(),
+        before: max.before.into(),
+        after: max.after.into(),
+        difference: by(max.difference),
+        change: max.difference.map_or("–", |of| change(Some(of), max.verdict)),
+    })
+}
+
+fn rates(of: &Compared) -> Vec<Row> {
+    let known = of.rates.iter().filter(|of| LENGTHS.contains(&of.at_least));
+    let happened = known.filter(|of| of.per_second.before > 0.0 || of.per_second.after > 0.0);
+    let row = |of: &RateDifference| {
+        let what = format!("stalls ≥{}, per s", Cell::from(of.at_least).said());
+        number(what, &of.per_second, Value::Rate)
+    };
+    happened.map(row).collect()
+}
+
+/// Both sides of a series, without a difference.
+fn side_by_side(what: &str, before: &Shown, after: &Shown) -> Vec<Row> {
+    let row = |which: String, before: Cell, after: Cell| Row {
+        what: what.to_owned(),
+        which: format!(" {which}"),
+        before,
+        after,
+        difference: Value::Absent.into(),
+        change: "",
+    };
+    let at = |of: &Shown, percent: f64| {
+        let found = of.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9);
+        Cell::from(found.map_or(Value::Absent, series::value)).resolved(of.resolution_ns)
+    };
+    let mut rows: Vec<Row> = OF_FIRST
+        .iter()
+        .map(|percent| row(series::name(*percent), at(before, *percent), at(after, *percent)))
+        .collect();
+    rows.push(row("max".to_owned(), before.max.into(), after.max.into()));
+    rows
+}

@@ -1,0 +1,172 @@
+//! What a box between two ports adds to the time of frames.
+
+use whylate_model::Printable;
+use whylate_model::device::{Device, DeviceAtSize, FanIn, ForwardingKind, TwoCaptures};
+use whylate_model::run::Run;
+use whylate_model::series::Quantile;
+
+use super::{COMPARE, Screen, series};
+use crate::device::{bound, name, words};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value, count};
+use crate::terminal::Style;
+
+/// Percentiles of the time in the box.
+const BOX: [f64; 2] = [50.0, 99.0];
+
+/// Is it a measurement of a box?
+pub(super) fn is_it(run: &Run) -> bool {
+    run.device.is_some() && !run.is_merged()
+}
+
+pub(super) fn screen(run: &Run, style: Style) -> Screen {
+    let Some(of) = run.device.as_deref() else { return Screen::default() };
+    let mut answer = vec![headline(of)];
+    answer.extend(second(of));
+    let mut notes = Vec::new();
+    if of.sizes.iter().any(|one| !one.bounds.is_empty()) {
+        notes.push(
+            "Box: the time between its ports, bounded with 95% confidence; the rest is the client's."
+                .to_owned(),
+        );
+    }
+    notes.extend(unbounded(of));
+    notes.extend(of.notes.first().map(|note| {
+        let note = Printable(note).to_string();
+        format!("{}.", super::trusted::upper(&note))
+    }));
+    let tables = [latencies(of, style)].into_iter().chain(of.fan_in.first().map(shares)).collect();
+    Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
+}
+
+fn headline(of: &Device) -> String {
+    if let Some(captures) = &of.captures {
+        return captured(captures);
+    }
+    let box_name = Printable(&of.name);
+    let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
+        return match of.fan_in.first() {
+            Some(one) => fair(one),
+            None => format!("Nothing came through {box_name}."),
+        };
+    };
+    let median = at(&first.measured, 50.0).said();
+    let within = match bound(first, 50.0).map(|of| (of.low_ns, of.high_ns)) {
+        Some((Some(low), Some(high))) => {
+            let low = Cell::from(Value::Time(low)).said();
+            let high = Cell::from(Value::Time(high)).said();
+            format!(", {low} to {high} of it in the box")
+        }
+        Some((None, Some(high))) => {
+            format!(", at most {} of it in the box", Cell::from(Value::Time(high)).said())
+        }
+        _ => String::new(),
+    };
+    let bytes = first.frame_bytes;
+    format!("A frame of {bytes} bytes takes {median} through {box_name} (p50){within}.")
+}
+
+/// How it forwards, and how much it carries.
+fn second(of: &Device) -> Option<String> {
+    let kind = of.forwarding.iter().find(|one| one.kind != ForwardingKind::NotTold);
+    let kind = kind.map(|one| format!("It is {}", words(one.kind)));
+    let carried = of.throughput.iter().find_map(|one| {
+        let per_second = Cell::from(Value::Rate(one.highest_pps?)).in_table(None);
+        let least = if one.is_limited_by_the_client() { "at least " } else { "" };
+        let bytes = one.frame_bytes;
+        Some(format!("carries {least}{per_second} frames of {bytes} bytes a second without loss"))
+    });
+    match (kind, carried) {
+        (Some(kind), Some(carried)) => Some(format!("{kind} and {carried}.")),
+        (Some(kind), None) => Some(format!("{kind}.")),
+        (None, carried) => carried.map(|carried| format!("It {carried}.")),
+    }
+}
+
+fn captured(of: &TwoCaptures) -> String {
+    let lost = of.ways.iter().map(|way| way.lost).fold(0, u64::saturating_add);
+    let came = of.matched.saturating_add(of.ambiguous);
+    let share = Value::Share(lost as f64 / lost.saturating_add(came).max(1) as f64);
+    format!(
+        "{} frames are in both captures; {} went in and did not come out ({}).",
+        count(came),
+        count(lost),
+        Cell::from(share).in_table(None)
+    )
+}
+
+fn fair(of: &FanIn) -> String {
+    let ports = of.sources.len();
+    match of.fairness() {
+        Some(fairness) => format!(
+            "{ports} ports that sent to one shared it with a fairness of {fairness:.2} (1 is equal shares)."
+        ),
+        None => format!("Of {ports} ports that sent to one, nothing came."),
+    }
+}
+
+/// A percentile; of one that the sample does not support the lower bound.
+fn at(quantiles: &[Quantile], percent: f64) -> Cell {
+    let of = quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9);
+    Cell::from(of.map_or(Value::Absent, series::value))
+}
+
+/// A row for each size, direction and configuration.
+fn latencies(of: &Device, style: Style) -> Table {
+    let percents: Vec<f64> = style.percentiles.percents().collect();
+    let bounded = of.sizes.iter().any(|one| !one.bounds.is_empty());
+    let boxes: &[f64] = if bounded { &BOX } else { &[] };
+    let heads = ["latency, frames of", "n", "lost"].map(str::to_owned).into_iter();
+    let heads = heads.chain(percents.iter().map(|percent| series::name(*percent)));
+    let heads: Vec<String> =
+        heads.chain(boxes.iter().map(|of| format!("box {}", series::name(*of)))).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut table = Table::new("", &heads);
+    for one in &of.sizes {
+        let first = [
+            Cell::from(name(one)),
+            Value::Count(one.n).into(),
+            one.loss().map(Value::Share).into(),
+        ];
+        let measured = percents.iter().map(|percent| at(&one.measured, *percent));
+        let bounds = boxes.iter().map(|percent| in_the_box(one, *percent));
+        table.row(first.into_iter().chain(measured).chain(bounds));
+    }
+    table
+}
+
+/// The bounds of its own time at a percentile.
+fn in_the_box(of: &DeviceAtSize, percent: f64) -> Cell {
+    let time = |ns: Option<f64>| ns.map_or(Value::Absent, Value::Time);
+    let ends = bound(of, percent).map(|of| (time(of.low_ns), time(of.high_ns)));
+    Cell::from(Value::Absent).within(ends).ends()
+}
+
+/// Why sizes have no bounds, by the first of them.
+fn unbounded(of: &Device) -> Option<String> {
+    let mut without = of.sizes.iter().filter_map(|one| Some((one, one.no_bounds.as_ref()?)));
+    let (first, why) = without.next()?;
+    let more = match without.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Some(format!("No bounds for {}: {}{more}.", name(first), Printable(why)))
+}
+
+/// What each of several ports got of one.
+fn shares(of: &FanIn) -> Table {
+    let mut table = Table::new("", &["sent to one port by", "sent", "came", "share", "95% CI"]);
+    for one in &of.sources {
+        let ends = one.low.zip(one.high);
+        let ends = ends.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+        let share = Cell::from(Value::Share(one.share)).within(ends);
+        table.row([
+            Cell::from(Printable(&one.from).to_string()),
+            Value::Count(one.sent).into(),
+            Value::Count(one.received).into(),
+            share.clone(),
+            share.ends(),
+        ]);
+    }
+    table
+}

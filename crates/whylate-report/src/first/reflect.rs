@@ -1,0 +1,151 @@
+//! How many requests a server answered, how long they stayed, and whose they were.
+
+use whylate_model::Printable;
+use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
+use whylate_model::run::Run;
+
+use super::{COMPARE, Screen, residence};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value, count};
+use crate::terminal::Style;
+
+/// Is it a recording of a server, and of no client?
+pub(super) fn is_it(run: &Run) -> bool {
+    run.reflected.is_some() && run.flows.is_empty() && !run.is_merged()
+}
+
+pub(super) fn screen(run: &Run, style: Style) -> Screen {
+    let Some(of) = run.reflected.as_deref() else { return Screen::default() };
+    Screen { more: vec![COMPARE.to_owned()], ..account(of, style) }
+}
+
+/// What its account says.
+pub(super) fn account(of: &Reflected, style: Style) -> Screen {
+    let stayed = of.residence.as_ref().map(|of| ("all clients".to_owned(), of));
+    let residence = residence::table("residence", &stayed.into_iter().collect::<Vec<_>>(), style);
+    Screen {
+        answer: [Some(headline(of)), trouble(of)].into_iter().flatten().collect(),
+        tables: vec![residence, clients(of)],
+        notes: notes(of),
+        ..Screen::default()
+    }
+}
+
+/// So many of them; one is one.
+fn several(number: u64, one: &str, more: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { more })
+}
+
+fn headline(of: &Reflected) -> String {
+    let lasted = Cell::from(of.lasted).said();
+    let clients = (of.clients.len() as u64).saturating_add(of.clients_replaced);
+    let from = match clients {
+        0 => String::new(),
+        clients => format!(" from {}", several(clients, "client", "clients")),
+    };
+    if of.answered == 0 {
+        return match of.one_way {
+            0 => format!("No measured request was answered in {lasted}."),
+            came => format!(
+                "{} that ask for no reply came{from} in {lasted}.",
+                several(came, "message", "messages")
+            ),
+        };
+    }
+    let answered = several(of.answered, "request", "requests");
+    if of.program.is_some() {
+        return format!("Answered {answered} in the kernel in {lasted}.");
+    }
+    let left = left(of).iter().map(|(number, _)| *number).fold(0, u64::saturating_add);
+    let left = match left {
+        0 => "none was refused".to_owned(),
+        left => format!("{} got no reply", several(left, "message", "messages")),
+    };
+    format!("Answered {answered}{from} in {lasted}; {left}.")
+}
+
+/// What got no reply, and why.
+fn left(of: &Reflected) -> Vec<(u64, &'static str)> {
+    let all = [
+        (of.foreign, "of another protocol"),
+        (of.other_version, "of another version"),
+        (of.unsent, "not sent"),
+    ];
+    all.into_iter().filter(|(number, _)| *number > 0).collect()
+}
+
+/// What went wrong, in a sentence; none where nothing did.
+fn trouble(of: &Reflected) -> Option<String> {
+    if of.ended == ReflectedEnd::Lost {
+        return Some("It ended early: its interface went away.".to_owned());
+    }
+    let left = left(of).into_iter();
+    let said: Vec<String> =
+        left.map(|(number, what)| format!("{} {what}", count(number))).collect();
+    (!said.is_empty()).then(|| format!("Without a reply: {}.", said.join(", ")))
+}
+
+/// Clients with the most requests first, with what came of messages that ask for no reply.
+fn clients(of: &Reflected) -> Table {
+    let sinks = of.clients.iter().any(|client| client.one_way.is_some());
+    let mut heads = vec!["client", "answered"];
+    if sinks {
+        heads.extend(["one way", "reordered"]);
+    }
+    heads.extend(["p50", "max", "ended"]);
+    let last = heads.len() - 1;
+    let mut table = Table::new("", &heads).words(&[last]);
+    for client in &of.clients {
+        let mut cells = vec![who(client).into(), Cell::from(Value::Count(client.answered))];
+        if sinks {
+            let sink = client.one_way.as_ref();
+            cells.push(sink.map(|of| Value::Count(of.received)).into());
+            cells.push(sink.map(|of| Value::Count(of.reordered)).into());
+        }
+        let ended = if client.finished { "finished" } else { "open" };
+        cells.extend([client.median.into(), client.max.into(), ended.into()]);
+        table.row(cells);
+    }
+    table
+}
+
+fn who(client: &ReflectedClient) -> Cell {
+    Printable(client.from.as_deref().unwrap_or("unnamed")).to_string().into()
+}
+
+fn notes(of: &Reflected) -> Vec<String> {
+    let mut notes = Vec::new();
+    if of.without_account > 0 {
+        let requests = several(of.without_account, "request is", "requests are");
+        notes.push(format!("{requests} in no client's account: too many clients at once."));
+    }
+    if let Some(connections) = &of.connections {
+        let all = [
+            (connections.turned_away, "turned away"),
+            (connections.broken, "closed without a message"),
+            (connections.cut, "cut in a message"),
+            (connections.stuck, "closed as they did not read"),
+        ];
+        let said = all.into_iter().filter(|(number, _)| *number > 0);
+        let said: Vec<String> =
+            said.map(|(number, what)| format!("{} {what}", count(number))).collect();
+        if !said.is_empty() {
+            notes.push(format!("Connections: {}.", said.join(", ")));
+        }
+    }
+    if let Some(residence) = &of.residence {
+        let step = Cell::from(Value::Time(residence.resolution_ns.ceil())).said();
+        let warm_ups = match of.warm_ups {
+            0 => String::new(),
+            warm_ups => format!(
+                " {} not counted.",
+                several(warm_ups, "warm-up request is", "warm-up requests are")
+            ),
+        };
+        notes.push(format!(
+            "Residence: from receiving a request to sending its answer (this machine's share of the round \
+             trip). Resolution {step}.{warm_ups}"
+        ));
+    }
+    notes
+}

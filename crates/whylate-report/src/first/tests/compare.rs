@@ -1,0 +1,282 @@
+//! First screens of comparisons: one run a side and five, gaps and requests, with limits and without.
+
+use std::path::{Path, PathBuf};
+
+use whylate_model::difference::Difference;
+use whylate_model::directory::RunDir;
+use whylate_model::run::Run;
+use whylate_model::series::{Definition, Series};
+use whylate_stats::Histogram;
+
+use super::super::first_of_comparison;
+use super::{Style, assert_small, style};
+use crate::compare::{
+    CauseChange, Comparison, NumberDifference, PairResult, Request, Spread, Verdict, compare,
+};
+use crate::kept::kept;
+use crate::trusted::tests::calibrated;
+
+/// Seconds that a planted run has.
+const SECONDS: u32 = 40;
+
+/// Some numbers, the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most.max(1)
+    }
+}
+
+fn write(
+    home: &Path,
+    name: &str,
+    run: &Run,
+    values: impl Fn(&mut Numbers, &str) -> Histogram,
+) -> PathBuf {
+    let path = home.join(name);
+    let directory = RunDir::create(&path).unwrap();
+    let mut log = directory.histogram_log().unwrap();
+    let mut numbers = Numbers(run.seed);
+    let mut run = run.clone();
+    for series in &mut run.series {
+        series.n = 0;
+        for second in 0..SECONDS {
+            let values = values(&mut numbers, &series.name);
+            series.n += values.len();
+            log.append(&series.name, &values, f64::from(second), 1.0).unwrap();
+        }
+    }
+    directory.write_run(&run).unwrap();
+    path
+}
+
+/// A busy thread that loses about so much of each second to stalls of about this length.
+fn stalls(home: &Path, seed: u64, lost: f64, length: u64) -> PathBuf {
+    let mut run = kept("gaps").1;
+    run.seed = seed;
+    run.segments.clear();
+    run.warnings.clear();
+    let ticks = (f64::from(SECONDS) * run.clock.hz.0) as u64;
+    run.gaps[0].end = whylate_model::Ticks(run.gaps[0].start.0 + ticks);
+    let many = (lost * 1e9 / length as f64) as u64;
+    write(home, &format!("gaps-{seed}"), &run, |numbers, _| {
+        let many = many + numbers.below(many / 5);
+        (0..many).map(|_| length / 2 + numbers.below(length)).collect()
+    })
+}
+
+/// A client whose replies take about this long, and the change that it had.
+fn requests(home: &Path, seed: u64, level: u64, change: impl FnOnce(&mut Run)) -> PathBuf {
+    let mut run = calibrated(None);
+    run.flows[0].trust = None;
+    let packets = &mut run.flows[0].packets;
+    let lost = std::mem::take(&mut packets.lost);
+    (packets.received, packets.arrived) = (packets.received + lost, packets.arrived + lost);
+    run.seed = seed;
+    (run.segments.clear(), run.worst.clear(), run.warnings.clear());
+    let response = run.series[0].clone();
+    let others = [
+        ("rtt-service", "service", Definition::RoundTrip),
+        ("rtt-lateness", "send lateness", Definition::SendLateness),
+    ];
+    run.series.extend(others.map(|(name, label, definition)| Series {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        definition,
+        ..response.clone()
+    }));
+    change(&mut run);
+    write(home, &format!("rtt-{seed}"), &run, |numbers, name| {
+        let level = if name == "rtt-lateness" { 500 } else { level };
+        (0..200).map(|_| level + numbers.below(level / 10)).collect()
+    })
+}
+
+fn of(before: Vec<PathBuf>, after: Vec<PathBuf>, limits: &[&str]) -> Comparison {
+    let limits = limits.iter().map(|limit| limit.parse().unwrap()).collect();
+    compare(&Request { before, after, limits, ..Request::default() }).unwrap().comparison
+}
+
+/// Its screen with no path of this machine in it.
+fn screen(of: &Comparison) -> String {
+    let screen = first_of_comparison(of, style());
+    assert_small(&screen);
+    screen
+}
+
+#[test]
+fn a_difference_of_lost_time_is_told_in_points_with_its_interval() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = [(1, 0.018, 6_000), (2, 0.179, 37_000)]
+        .map(|(seed, lost, length)| stalls(home.path(), seed, lost, length));
+    let found = of(vec![a], vec![b], &[]);
+    let screen_of = screen(&found);
+    assert!(screen_of.starts_with("CPU 1 lost more in B: "), "{screen_of}");
+    assert!(screen_of.contains("One run a side cannot tell"), "{screen_of}");
+    insta::assert_snapshot!("compare", screen_of);
+    let mut same = found;
+    if let PairResult::Compared(of) = &mut same.pairs[0].result
+        && let Some(lost) = &mut of.lost_share
+    {
+        lost.verdict = Verdict::NoDifferenceShown;
+    }
+    let screen = screen(&same);
+    assert!(screen.starts_with("CPU 1: no change is shown; it lost 2% in A and "), "{screen}");
+}
+
+#[test]
+fn five_runs_of_requests_a_side_are_told_with_what_was_exceeded() {
+    let home = tempfile::tempdir().unwrap();
+    let side = |from: u64, level| {
+        (from..from + 5).map(|seed| requests(home.path(), seed, level, |_| ())).collect::<Vec<_>>()
+    };
+    let (a, b) = (side(1, 10_000), side(11, 14_000));
+    let limits = ["p50=+10%", "rtt-lateness:p50=+10%", "p99.9999=+10%"];
+    let found = of(a.clone(), b.clone(), &limits);
+    let exceeded = screen(&found);
+    assert!(exceeded.starts_with("Response time p50 rose to 15 µs in B from 1"), "{exceeded}");
+    assert!(exceeded.contains("\nLimit exceeded: p50=+10% of response time (by "), "{exceeded}");
+    assert!(exceeded.contains(" and 1 more."), "{exceeded}");
+    insta::assert_snapshot!("compare-5", exceeded);
+    let text = screen(&of(a.clone(), b.clone(), &["p50=+90%", "p99.9999=+10%"]));
+    assert!(
+        text.contains("Limit p99.9999=+10% of ") && text.contains("cannot be judged"),
+        "{text}"
+    );
+    let text = screen(&of(a.clone(), b.clone(), &["p50=+90%"]));
+    assert!(text.contains("\nAll 3 limits were held.\n"), "{text}");
+    let text = screen(&of(a, b, &["rtt-response:p50=+90%"]));
+    assert!(text.contains("\nThe limit was held.\n") && text.contains("\nTrust: good."), "{text}");
+}
+
+#[test]
+fn what_differs_besides_is_named_and_what_is_not_alike_is_not_compared() {
+    let home = tempfile::tempdir().unwrap();
+    let a = requests(home.path(), 1, 10_000, |_| ());
+    let b = requests(home.path(), 2, 10_000, |run| {
+        "6.18.0".clone_into(&mut run.host.kernel);
+        run.host.hostname = "x".repeat(400);
+        run.settings.insert("warmup".to_owned(), "1s".into());
+    });
+    let screen_of = screen(&of(vec![a.clone()], vec![b], &[]));
+    assert!(screen_of.contains("Also differs: ") && screen_of.contains("6.18.0"), "{screen_of}");
+    let faster = requests(home.path(), 3, 10_000, |run| {
+        run.flows[0].asked.per_second = Some(2_000_000.0);
+    });
+    let text = screen(&of(vec![a.clone()], vec![faster.clone()], &[]));
+    assert!(text.starts_with("Nothing was compared: response time differs in rate ("), "{text}");
+    assert!(text.contains("--across rate compares them all the same"), "{text}");
+    assert!(!text.contains("Trust:"), "{text}");
+    let request = Request { before: vec![a.clone()], after: vec![faster], ..Request::default() };
+    let across = Request { across: vec!["rate".parse().unwrap()], ..request.clone() };
+    let text = screen(&compare(&across).unwrap().comparison);
+    assert!(text.contains("As asked, response time is compared across rate ("), "{text}");
+    let beside = Request { side_by_side: true, ..request };
+    let text = screen(&compare(&beside).unwrap().comparison);
+    assert!(text.starts_with("Both sides are shown as asked"), "{text}");
+    assert!(!text.contains("change"), "{text}");
+    let gaps = stalls(home.path(), 4, 0.1, 9_000);
+    let text = screen(&of(vec![a], vec![gaps], &[]));
+    assert!(text.starts_with("The two sides have no series in common."), "{text}");
+}
+
+#[test]
+fn a_side_that_is_not_to_be_trusted_makes_the_trust_poor() {
+    let home = tempfile::tempdir().unwrap();
+    let a = requests(home.path(), 1, 10_000, |_| ());
+    let lost = vec!["records were lost".to_owned()];
+    let b = requests(home.path(), 2, 10_000, |run| {
+        run.verdict = whylate_model::run::Verdict::Untrustworthy { reasons: lost };
+    });
+    let path = b.display().to_string();
+    let text = screen(&of(vec![a], vec![b], &[])).replace(&path, "B");
+    assert!(text.contains("\nTrust: poor. "), "{text}");
+}
+
+/// The comparison of one CPU as one of so many, each with a little more lost in B than the one before.
+fn of_cpus(one: &Comparison, many: u32) -> Comparison {
+    let mut of = one.clone();
+    let pair = of.pairs.remove(0);
+    for cpu in 0..many {
+        let mut pair = pair.clone();
+        pair.series = format!("gap-cpu{cpu}");
+        pair.before.label = format!("gaps, CPU {cpu}");
+        if let PairResult::Compared(of) = &mut pair.result
+            && let Some(lost) = &mut of.lost_share
+        {
+            lost.difference.relative = Some(1.0 + f64::from(cpu));
+        }
+        of.pairs.push(pair);
+    }
+    let difference = |name: &str| Difference {
+        name: name.repeat(30),
+        left: "left ".repeat(60),
+        right: "right ".repeat(60),
+    };
+    of.differences = vec![difference("setting a"), difference("kernel"), difference("cpus")];
+    of.cautions = vec![of.cautions.clone(); 30].concat();
+    of.limits = vec![of.limits.clone(); 30].concat();
+    of
+}
+
+#[test]
+fn of_many_cpus_the_one_that_changed_most_stands_first_and_the_others_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = [(1, 0.018, 6_000), (2, 0.179, 37_000)]
+        .map(|(seed, lost, length)| stalls(home.path(), seed, lost, length));
+    let one = of(vec![a], vec![b], &["p50=+10%", "lost=+10%"]);
+    for many in [2, 9, 64, 512] {
+        let screen = screen(&of_cpus(&one, many));
+        let worst = format!("CPU {} lost more in B: ", many - 1);
+        assert!(screen.starts_with(&worst), "{screen}");
+        assert!(screen.contains("\nLimit exceeded: "), "{screen}");
+        let rows = screen.lines().filter(|line| line.starts_with("CPU ")).count() as u32 - 1;
+        let more = format!("and {} more: --full", many - rows);
+        assert_eq!(screen.contains(&more), many > rows, "{screen}");
+    }
+}
+
+#[test]
+fn a_cause_that_took_another_share_is_named_in_the_words_of_a_first_screen() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = [(1, 0.018, 6_000), (2, 0.179, 37_000)]
+        .map(|(seed, lost, length)| stalls(home.path(), seed, lost, length));
+    let mut found = of(vec![a], vec![b], &[]);
+    let difference = Spread {
+        difference: 0.48,
+        relative: None,
+        interval: (0.4, 0.56),
+        within: None,
+        between: None,
+        resampled: true,
+    };
+    let share = NumberDifference { before: 0.0, after: 0.48, difference, verdict: Verdict::ALower };
+    for (cause, told) in [
+        ("thread hog (ordinary)", "by task hog (normal): +48 points"),
+        ("interrupt local_timer", "by timer interrupts: +48 points"),
+    ] {
+        if let PairResult::Compared(of) = &mut found.pairs[0].result {
+            of.causes = Some(CauseChange::Shown { cause: cause.to_owned(), share: share.clone() });
+        }
+        let screen = screen(&found);
+        assert!(screen.contains(told), "{screen}");
+    }
+}
+
+#[test]
+fn names_of_any_length_leave_the_percentile_in_its_row() {
+    let home = tempfile::tempdir().unwrap();
+    let label = |run: &mut Run| run.series[0].label = format!("response, {}", "x".repeat(200));
+    let [a, b] = [1, 2].map(|seed| requests(home.path(), seed, 10_000 + 5_000 * seed, label));
+    let found = of(vec![a], vec![b], &[]);
+    let text = screen(&found);
+    assert!(text.contains("... p99, µs") || text.contains("... p99.9, µs"), "{text}");
+    let narrow = first_of_comparison(&found, Style { width: 40, ..style() });
+    for line in narrow.lines().filter(|line| !line.contains("--")) {
+        assert!(line.chars().count() <= 40, "{line:?} in\n{narrow}");
+    }
+    assert!(first_of_comparison(&found, Style::default()).is_ascii());
+}

@@ -16,7 +16,7 @@ use whylate_model::{Nanos, Ticks};
 use crate::{directories, holds, program, requests, two_cpus};
 
 /// The directories, by name.
-const KINDS: [&str; 10] = [
+pub(crate) const KINDS: [&str; 10] = [
     "checkup",
     "gaps",
     "hourglass",
@@ -40,8 +40,8 @@ fn a_kept_run_of_each_kind_says_what_it_said() {
 }
 
 /// Kinds that have a first screen; what it says of each kept run is pinned beside the code that writes it.
-const WITH_A_FIRST_SCREEN: [&str; 8] =
-    ["checkup", "gaps", "merge", "rta", "rtt", "switch-cost", "threads", "wake"];
+const WITH_A_FIRST_SCREEN: [&str; 9] =
+    ["checkup", "gaps", "merge", "rta", "rtt", "selftest", "switch-cost", "threads", "wake"];
 
 #[test]
 fn a_kept_run_is_shown_as_its_first_screen_unless_all_of_it_is_asked_for() {

@@ -52,7 +52,7 @@ mod trusted;
 mod wake;
 
 pub use error::ReportError;
-pub use first::{Place, first_screen};
+pub use first::{Place, first_screen, first_screen_of_paper};
 pub use numbers::scale::Letters;
 pub use sentence::answer;
 pub use terminal::{Percentiles, Style, Traced, render, render_prediction, render_with};

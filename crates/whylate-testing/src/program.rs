@@ -115,11 +115,12 @@ pub fn state() -> PathBuf {
 }
 
 /// Commands that print a run: its first screen, unless `--full` asks for all of it.
-const PRINT_RUNS: [&str; 11] = [
+const PRINT_RUNS: [&str; 12] = [
     "calibrate",
     "device",
     "gaps",
     "merge",
+    "paper",
     "report",
     "rta",
     "rtt",

@@ -12,6 +12,7 @@ use crate::doc::Table;
 use crate::numbers::Cell;
 use crate::numbers::scale::{Letters, Unit};
 use crate::render::terminal::{BOLD, GREEN, RED, YELLOW, wrap};
+use crate::render::{beginning, columns};
 use crate::terminal::Style;
 
 /// Lines of a screen, without that of the command.
@@ -26,8 +27,6 @@ const TRUST: usize = 3;
 /// Letters of a name in the first column of a table, or in any other.
 const LABEL: usize = 30;
 const WORDS: usize = 24;
-/// Columns that a name leaves for a number beside it.
-const COLUMN: usize = 12;
 /// Between two columns.
 const APART: usize = 2;
 /// Units that stay with their numbers.
@@ -53,7 +52,7 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
         .trust
         .as_ref()
         .map(|trust| (trust.level(), trusted::lines(trust, &screen.advice, &fitting, most(TRUST))));
-    let more = fitting.more(&screen.more);
+    let more = fitting.more(&screen.more, screen.page.as_deref());
     let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
     let others = recorded.len() + answer.len() + notes.len() + of_trust + more.len() + APARTS;
     let room = most(LINES).saturating_sub(others).min(TABLES);
@@ -112,15 +111,14 @@ impl Fitting {
             lines.truncate(most);
             if let Some(last) = lines.last_mut() {
                 let room = self.width.saturating_sub(CUT.len());
-                *last = last.chars().take(room).collect::<String>().trim_end().to_owned() + CUT;
+                *last = beginning(last, room).trim_end().to_owned() + CUT;
             }
         }
         lines
     }
 
     fn one_line(&self, text: &str) -> String {
-        let text = Printable(text).to_string();
-        shorter(&self.letters.write(&text), self.width)
+        shorter(&Printable(text).to_string(), self.width)
     }
 
     /// Each sentence on a line of its own where that has room, else all of them as one text.
@@ -132,23 +130,21 @@ impl Fitting {
         self.cut(self.wrapped(&sentences.join(" "), ""), most)
     }
 
-    /// Commands, none of which is broken: what is long stands on a line of its own.
-    fn more(&self, commands: &[String]) -> Vec<String> {
+    /// Commands, none of which is broken or changed: what is long stands on a line of its own. The page has the
+    /// line of the first where that has room.
+    fn more(&self, commands: &[String], page: Option<&str>) -> Vec<String> {
         let mut lines = Vec::new();
         for (at, command) in commands.iter().enumerate() {
             let first = if at == 0 { "More:  " } else { "       " };
             let command = Printable(command).to_string();
             // One that names a directory has no line of its own for it, but for the first.
-            if at > 0 && first.len() + command.chars().count() > self.width.max(COLUMNS) {
+            if at > 0 && first.len() + columns(&command) > self.width.max(COLUMNS) {
                 continue;
             }
-            let fits = first.len() + command.chars().count() <= self.width;
-            let (begin, end) = command.split_once(", or ").unwrap_or((&command, ""));
-            lines.push(self.letters.write(&if fits || end.is_empty() {
-                format!("{first}{command}")
-            } else {
-                format!("{first}{begin}")
-            }));
+            let with_page =
+                page.filter(|_| at == 0).map(|page| format!("{command}, or open {page}"));
+            let fits = |command: &String| first.len() + columns(command) <= self.width;
+            lines.push(format!("{first}{}", with_page.filter(fits).unwrap_or(command)));
         }
         lines
     }
@@ -181,29 +177,26 @@ impl Fitting {
             return Vec::new();
         }
         let all = self.cells(table, rows);
-        let Some(columns) = all.first().map(Vec::len) else { return Vec::new() };
+        let Some(many) = all.first().map(Vec::len) else { return Vec::new() };
         let width = |at: usize| {
-            all.iter()
-                .filter_map(|row| row.get(at))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
+            all.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(0)
         };
         let mut from = 1;
         let mut lines = Vec::new();
-        while from < columns || (columns == 1 && lines.is_empty()) {
+        while from < many || (many == 1 && lines.is_empty()) {
             let mut taken = width(0);
             let mut to = from;
-            while to < columns && (to == from || taken + APART + width(to) <= self.width) {
+            while to < many && (to == from || taken + APART + width(to) <= self.width) {
                 taken += APART + width(to);
                 to += 1;
             }
             for row in &all {
-                let mut line = format!("{:<1$}", row[0], width(0));
+                let mut line = row[0].clone();
+                line.push_str(&" ".repeat(width(0).saturating_sub(columns(&row[0]))));
                 for (at, cell) in row.iter().enumerate().take(to).skip(from) {
                     line.push_str(&" ".repeat(APART));
                     let words = table.columns.get(at).is_some_and(|column| column.words);
-                    let room = " ".repeat(width(at).saturating_sub(cell.chars().count()));
+                    let room = " ".repeat(width(at).saturating_sub(columns(cell)));
                     let (before, behind) =
                         if words { ("", room.as_str()) } else { (room.as_str(), "") };
                     line.extend([before, cell, behind]);
@@ -231,17 +224,23 @@ impl Fitting {
                 unit.filter(|_| at == place).map_or(String::new(), |of| format!(", {}", of.name));
             self.letters.write(&format!("{}{unit}", column.head))
         });
-        let written = |(at, cell): (usize, &Cell)| {
+        let written = |cell: &Cell| {
             let text = Printable(&cell.in_table(unit)).to_string();
-            let text = self.letters.write(&text);
-            shorter(
-                &text,
-                if at == 0 { LABEL.min(self.width.saturating_sub(COLUMN)) } else { WORDS },
-            )
+            self.letters.write(&text)
         };
-        let body =
-            table.rows.iter().take(rows).map(|row| row.iter().enumerate().map(written).collect());
-        std::iter::once(head.collect()).chain(body).collect()
+        let mut all: Vec<Vec<String>> = std::iter::once(head.collect())
+            .chain(table.rows.iter().take(rows).map(|row| row.iter().map(written).collect()))
+            .collect();
+        for row in all.iter_mut().skip(1) {
+            row.iter_mut().skip(1).for_each(|cell| *cell = shorter(cell, WORDS));
+        }
+        // A name leaves room for any of the columns beside it.
+        let beside = all.iter().flat_map(|row| row.iter().skip(1)).map(|cell| columns(cell));
+        let room = self.width.saturating_sub(APART + beside.max().unwrap_or(0));
+        for name in all.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
+            *name = shorter(name, LABEL.min(room));
+        }
+        all
     }
 }
 
@@ -260,11 +259,15 @@ fn joined(text: &str) -> String {
     joined
 }
 
-/// A text of so many letters at most; one that was cut says so.
+/// A text of so many columns at most; one that was cut says so.
 pub(super) fn shorter(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    if columns(text) <= most {
         return text.to_owned();
     }
-    text.chars().take(most.saturating_sub(CUT.len())).collect::<String>().trim_end().to_owned()
-        + CUT
+    beginning(text, most.saturating_sub(CUT.len())).trim_end().to_owned() + CUT
+}
+
+/// A name from outside as a sentence or a table has it: harmless, and no longer than there is room for.
+pub(super) fn name(text: &str) -> String {
+    shorter(&Printable(text).to_string(), LABEL)
 }

@@ -8,11 +8,14 @@ use super::*;
 use crate::kept::kept;
 use crate::numbers::scale::Letters;
 
+mod bad;
 mod large;
+mod papers;
+mod planted;
 
 /// Kinds of runs that have a first screen.
-const KINDS: [&str; 8] =
-    ["checkup", "gaps", "merge", "rta", "rtt", "switch-cost", "threads", "wake"];
+const KINDS: [&str; 9] =
+    ["checkup", "gaps", "merge", "rta", "rtt", "selftest", "switch-cost", "threads", "wake"];
 
 /// What stands in no sentence for a user, each with what stands in its place.
 const INSTEAD: [(&str, &str); 20] = [
@@ -266,6 +269,8 @@ fn a_shell_takes_each_word_of_a_command_as_it_is() {
         ("~root", "'~root'"),
         ("$(reboot)", "'$(reboot)'"),
         ("it's $HOME `id` \"x\"", r#"'it'\''s $HOME `id` "x"'"#),
+        ("a\nb'\u{202e}\\", r"$'a\x0ab\'\U0000202e\\'"),
+        ("µ", "µ"),
     ] {
         assert_eq!(for_a_shell(word), quoted);
     }

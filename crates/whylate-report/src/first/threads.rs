@@ -5,6 +5,7 @@ use whylate_model::cause::Cause;
 use whylate_model::run::Run;
 use whylate_model::threads::{Deadlines, ThreadSummary};
 
+use super::layout::name;
 use super::{Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
@@ -109,7 +110,7 @@ fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> String {
     let named: Vec<String> = missing
         .clone()
         .take(NAMED)
-        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), Printable(&thread.name)))
+        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), name(&thread.name)))
         .collect();
     let others = missing.count().saturating_sub(NAMED);
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
@@ -122,14 +123,14 @@ fn why(thread: &ThreadSummary, of: &Deadlines) -> Option<String> {
     let most = of.causes.iter().max_by_key(|of| of.misses)?;
     let because = because(&most.cause)?;
     let (missed, all) = (count(most.misses), count(of.misses));
-    let name = Printable(&thread.name);
+    let name = name(&thread.name);
     Some(format!("Thread {name} missed most often because {because} ({missed} of {all})."))
 }
 
 fn because(cause: &Cause) -> Option<String> {
     Some(match cause {
         Cause::Thread { comm, .. } | Cause::Member { comm, .. } => {
-            format!("{} preempted it", Printable(comm))
+            format!("{} preempted it", name(comm))
         }
         Cause::Whylate => "whylate itself preempted it".to_owned(),
         Cause::Throttled => "real-time throttling or its reservation stopped it".to_owned(),

@@ -51,9 +51,10 @@ pub(super) fn lines(
     fits.unwrap_or_else(|| fitting.cut(said(1, None), most))
 }
 
-/// The sentence with a capital letter; a name before a colon stays as it is.
+/// The sentence with a capital letter; a name before a colon and that of a file stay as they are.
 pub(super) fn upper(sentence: &str) -> String {
-    if sentence.split(' ').next().is_some_and(|word| word.ends_with(':')) {
+    let is_name = |word: &str| word.ends_with(':') || word.contains(['.', '/', '_']);
+    if sentence.split(' ').next().is_some_and(is_name) {
         return sentence.to_owned();
     }
     let mut letters = sentence.chars();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use whylate_model::directory::RunDir;
+use whylate_model::directory::{RunDir, parse_run};
 use whylate_model::flow::Packets;
 use whylate_model::run::Run;
 
@@ -55,13 +55,16 @@ fn change(value: &mut Value, fields: &[String], how: &dyn Fn(&mut Map<String, Va
     }
 }
 
+/// What a file of the run holds.
 fn stored(run: &Run) -> Value {
-    serde_json::to_value(run).unwrap()
+    let home = tempfile::tempdir().unwrap();
+    let directory = RunDir::create(home.path().join("run")).unwrap();
+    directory.write_run(run).unwrap();
+    serde_json::from_slice(&std::fs::read(directory.path().join("run.json")).unwrap()).unwrap()
 }
 
 fn read(value: &Value) -> Option<Run> {
-    // Some of a file is read by its text alone.
-    serde_json::from_str(&value.to_string()).ok()
+    parse_run(Path::new("run.json"), value.to_string().as_bytes()).ok()
 }
 
 /// The first screen, where there is one.

@@ -151,7 +151,7 @@ fn figure(here: &Here) -> (String, String) {
 fn next(paper: &Paper, differs: &[Compared]) -> Vec<String> {
     let Some((scenario, _)) = differs.first() else {
         return vec![format!(
-            "whylate compare {DIRECTORY}/RUN OTHER  compares a part with another run"
+            "whylate compare {DIRECTORY}/PART OTHER  compares a part with another run"
         )];
     };
     let (name, place) = (for_a_shell(&paper.name), for_a_shell(&scenario.place));

@@ -74,11 +74,10 @@ fn of(part: u64, all: u64) -> Cell {
 }
 
 fn table(kinds: &[SelfTestKind]) -> Table {
-    let head =
-        ["interruptions", "injected", "found", "95% CI", "named right", "95% CI", "length error"];
+    let head = ["interruptions", "injected", "found", "95% CI", "named right", "95% CI", "error"];
     let mut table = Table::new("", &head);
     for kind in kinds {
-        let named = kind.with_trace.then(|| Value::Count(kind.named_right));
+        let named = kind.with_trace.then_some(Value::Count(kind.named_right));
         let ends =
             if kind.with_trace { of(kind.named_right, kind.found) } else { Value::Absent.into() };
         table.row([

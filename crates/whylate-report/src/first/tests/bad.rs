@@ -43,7 +43,9 @@ fn fields(value: &Value) -> BTreeSet<Fields> {
 fn change(value: &mut Value, fields: &[String], how: &dyn Fn(&mut Map<String, Value>, &str)) {
     match (value, fields) {
         (Value::Array(values), _) => {
-            values.iter_mut().for_each(|value| change(value, fields, how));
+            for value in values {
+                change(value, fields, how);
+            }
         }
         (Value::Object(object), [last]) => how(object, last),
         (Value::Object(object), [first, rest @ ..]) => {
@@ -324,7 +326,9 @@ fn a_run_of_one_sample_and_one_of_none_are_shown() {
                 let none = NO_FIGURES.iter().find(|of| text.contains(**of));
                 assert_eq!(none, None, "{kind} of {many}:\n{text}");
             }
-            first.iter().for_each(|first| assert_fits(first));
+            if let Some(first) = &first {
+                assert_fits(first);
+            }
         }
     }
 }

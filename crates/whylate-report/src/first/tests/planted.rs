@@ -56,7 +56,9 @@ fn a_self_test_says_how_many_of_how_many_were_found_and_named_right() {
     assert!(screen.contains("1,208 of 1,212 found were named right (99.7%, 95% CI "), "{screen}");
     insta::assert_snapshot!("selftest", screen);
     let mut without = kinds;
-    without.iter_mut().for_each(|kind| kind.with_trace = false);
+    for kind in &mut without {
+        kind.with_trace = false;
+    }
     without.remove(1);
     let mut run = selftest(without);
     let skipped = [("cpu hog".to_owned(), "there is one CPU.".to_owned())];

@@ -25,7 +25,7 @@ fn table_1_alone_has_our_tool_as_measured_and_moongen_as_its_file_tells() {
     let mut command = whylate(words.split_whitespace());
     command.arg("--import").arg(format!("moongen={}", file.display())).arg("-o").arg(&directory);
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let paper = Paper::read(&directory).unwrap().unwrap();
     let rows = &scenario(&paper, "table1").tables[0].rows;
     let tools: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();

@@ -106,7 +106,7 @@ fn host_and_client_server_stand_beside_the_papers_table_with_parts_that_sum_to_t
     let child = command.spawn().unwrap();
     let parent = child.id() as i32;
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let paper = Paper::read(&directory).unwrap().unwrap();
     assert!(!Path::new("/run/netns/whylate-pam2017-client").exists(), "its bed is still up");
     let places: Vec<&str> = paper.scenarios.iter().map(|of| of.place.as_str()).collect();

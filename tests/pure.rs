@@ -28,5 +28,6 @@ mod report;
 mod report_page;
 mod rta;
 mod schedules;
+mod screens;
 mod shell;
 mod thresholds;

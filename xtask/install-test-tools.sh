@@ -38,6 +38,7 @@ python3 python3
 qemu-aarch64 qemu-user
 qperf qperf
 rt-app rt-app
+script bsdutils
 setpriv util-linux
 setsid util-linux
 sh dash

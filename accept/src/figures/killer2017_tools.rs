@@ -39,7 +39,7 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let mut command = whylate(words);
     command.arg("--import").arg(format!("trex={}", file.display())).arg("-o").arg(&directory);
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let paper = Paper::read(&directory).unwrap().unwrap();
     for bed in ["open", "bridge", "direct"] {
         let left = format!("/run/netns/whylate-killer2017-{bed}-client");

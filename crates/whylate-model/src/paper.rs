@@ -33,6 +33,9 @@ pub struct Paper {
     pub format_version: u32,
     /// Version of the tool that wrote it.
     pub tool_version: String,
+    /// The command line; empty in files of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command_line: Vec<String>,
     /// Its name on the command line: `hourglass2002`.
     pub name: String,
     /// Who wrote it, its title, where and when.
@@ -127,6 +130,34 @@ pub struct Row {
     pub without_host: Option<Here>,
     /// Why they differ by what this run shows, or what to make of it.
     pub why: String,
+    /// Does this host's figure agree with the paper's? None where neither is shown, and in files of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
+    /// The row in few words; none where it has few, and in files of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Brief>,
+}
+
+/// How a figure of this host stands to the paper's, or what was measured to a claim of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// The 95 % intervals overlap, or the claim holds.
+    Agrees,
+    /// The intervals lie apart, or the claim does not hold.
+    Differs,
+}
+
+/// A row in few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Brief {
+    /// What it is, in 30 letters.
+    pub what: String,
+    /// The paper's figure, in 18 letters.
+    pub paper: String,
 }
 
 /// A figure of this host.
@@ -160,6 +191,14 @@ pub enum Unit {
     BitsPerSecond,
     /// A ratio of two like things.
     Ratio,
+}
+
+impl Agreement {
+    /// That of a claim that holds, or does not.
+    #[must_use]
+    pub fn of(holds: bool) -> Self {
+        if holds { Self::Agrees } else { Self::Differs }
+    }
 }
 
 impl Scenario {

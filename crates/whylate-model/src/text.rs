@@ -26,7 +26,18 @@ impl fmt::Display for Printable<'_> {
 
 /// Characters that change the direction or the look of the text around them.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// A set of CPUs as the kernel writes it: `2-5,8`; `none` when there is none.
@@ -129,5 +140,8 @@ mod tests {
     fn escape_sequences_do_not_reach_the_terminal() {
         let text = Printable("red\u{1b}[31m\n\u{202e}kworker/0:1 é").to_string();
         assert_eq!(text, "red\\u{1b}[31m\\n\\u{202e}kworker/0:1 é");
+        for mark in ['\u{61c}', '\u{200f}', '\u{2066}', '\u{ad}', '\u{e0041}', '\u{85}'] {
+            assert!(Printable(&mark.to_string()).to_string().is_ascii(), "{mark:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Two figures differ where their 95 % intervals lie apart, which is stricter than a test of the
 //! difference. Where they overlap, no difference is shown: that is a result, and it is said.
 
-use whylate_model::paper::{Here, Unit};
+use whylate_model::paper::{Agreement, Here, Unit};
 use whylate_report::paper::in_unit;
 use whylate_stats::share;
 
@@ -60,6 +60,11 @@ impl Other {
         })
     }
 
+    /// Does the figure agree with it? None where the figure has no interval.
+    pub(crate) fn agreement(&self, here: &Here) -> Option<Agreement> {
+        Some(Agreement::of(self.standing(here)? == Standing::Same))
+    }
+
     /// The same as a clause of a sentence.
     pub(crate) fn told(&self, here: &Here) -> String {
         let name = &self.name;
@@ -82,6 +87,15 @@ impl Other {
             Some(Standing::Above) => format!("more than {name}{own}"),
             None => format!("it has no interval, so that nothing is claimed beside {name}"),
         }
+    }
+}
+
+/// What a paper counted, with its share where there were some.
+pub(crate) fn counted(yes: u64, all: u64) -> String {
+    let [yes_of, of] = [yes, all].map(|n| in_unit(n as f64, Unit::Count));
+    match yes {
+        0 => format!("{yes_of} of {of}"),
+        _ => format!("{yes_of} of {of} ({:.0}%)", 100.0 * yes as f64 / (all as f64).max(1.0)),
     }
 }
 
@@ -127,7 +141,11 @@ mod tests {
             assert!(paper.told(&here).contains(words), "{}", paper.told(&here));
         }
         let bare = Here { interval: None, ..share(0.5, 0.0, 1.0) };
-        assert_eq!(paper.standing(&bare), None);
+        assert_eq!((paper.standing(&bare), paper.agreement(&bare)), (None, None));
+        let agrees = |low, high| paper.agreement(&share(0.5, low, high));
+        assert_eq!(agrees(0.4, 0.6), Some(Agreement::Agrees));
+        assert_eq!(agrees(0.7, 0.9), Some(Agreement::Differs));
+        assert_eq!([counted(142, 285), counted(0, 1_001)], ["142 of 285 (50%)", "0 of 1,001"]);
         assert!(paper.told(&bare).contains("nothing is claimed"));
     }
 

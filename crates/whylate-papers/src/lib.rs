@@ -151,6 +151,7 @@ fn repeat(
     let mut paper = Paper {
         format_version: PAPER_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: whylate_record::command_line(),
         name: known.name.to_owned(),
         reference: known.reference.to_owned(),
         quick: request.quick,

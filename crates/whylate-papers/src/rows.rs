@@ -2,7 +2,7 @@
 
 use whylate_model::execution::Block;
 use whylate_model::load::{LoadFacts, LoadPoint};
-use whylate_model::paper::{Here, Row, Unit};
+use whylate_model::paper::{Agreement, Brief, Here, Row, Unit};
 use whylate_model::threads::ThreadSummary;
 use whylate_model::{Nanos, Ticks};
 use whylate_stats::outcomes::Outcomes;
@@ -15,7 +15,15 @@ const FEWEST: usize = 10;
 
 /// A row without a figure of the paper or of this host yet.
 pub(crate) fn row(what: impl Into<String>, why: impl Into<String>) -> Row {
-    Row { what: what.into(), paper: None, here: None, without_host: None, why: why.into() }
+    Row {
+        what: what.into(),
+        paper: None,
+        here: None,
+        without_host: None,
+        why: why.into(),
+        agreement: None,
+        brief: None,
+    }
 }
 
 /// What a row can be given.
@@ -24,6 +32,12 @@ pub(crate) trait Filled {
     fn paper(self, figure: impl Into<String>) -> Self;
     /// This host's.
     fn here(self, here: impl Into<Option<Here>>) -> Self;
+
+    /// How the one stands to the other, where that is shown.
+    fn agrees(self, agreement: impl Into<Option<Agreement>>) -> Self;
+
+    /// The row and the paper's figure in few words.
+    fn brief(self, what: impl Into<String>, paper: impl Into<String>) -> Self;
 }
 
 impl Filled for Row {
@@ -34,6 +48,16 @@ impl Filled for Row {
 
     fn here(mut self, here: impl Into<Option<Here>>) -> Self {
         self.here = here.into();
+        self
+    }
+
+    fn agrees(mut self, agreement: impl Into<Option<Agreement>>) -> Self {
+        self.agreement = agreement.into();
+        self
+    }
+
+    fn brief(mut self, what: impl Into<String>, paper: impl Into<String>) -> Self {
+        self.brief = Some(Brief { what: what.into(), paper: paper.into() });
         self
     }
 }

@@ -5,10 +5,12 @@
 
 use std::path::Path;
 
+use whylate_model::Printable;
 use whylate_model::delay::DelayLine;
 use whylate_model::doctor::Diagnosis;
 use whylate_model::forward::Forward;
 use whylate_model::lab::LabStatus;
+use whylate_model::paper::Paper;
 use whylate_model::prediction::Prediction;
 use whylate_model::reflect::Reflected;
 use whylate_model::run::{Run, Verdict};
@@ -17,6 +19,7 @@ use whylate_model::warning::Warning;
 
 use crate::compare::Comparison;
 use crate::doc::Table;
+use crate::paper::Parts;
 use crate::terminal::Style;
 
 mod by_task;
@@ -31,15 +34,19 @@ mod gaps;
 mod hourglass;
 mod lab;
 mod layout;
+mod matrix;
 mod merge;
 mod missed;
+mod paper;
 mod predicted;
 mod received;
 mod reflect;
 mod residence;
 mod rta;
 mod rtt;
+mod selftest;
 mod series;
+mod sums;
 mod switch_cost;
 mod taken;
 mod threads;
@@ -82,6 +89,8 @@ pub(crate) struct Screen {
     advice: Vec<(String, String)>,
     /// Where the rest is: commands, the first of which may be long.
     pub(crate) more: Vec<String>,
+    /// The page, which is the rest, too.
+    page: Option<String>,
 }
 
 /// The first screen of a run; none where its kind has none.
@@ -141,11 +150,21 @@ fn without_run(screen: Screen, warnings: &[Warning]) -> Screen {
     Screen { trust, advice: trusted::advice(warnings), more, ..screen }
 }
 
+/// The first screen of a paper's experiments, with what their runs say of them.
+#[must_use]
+pub fn first_screen_of_paper(paper: &Paper, parts: &Parts, place: Place, style: Style) -> String {
+    let mut screen = paper::screen(paper);
+    let recorded = || recorded("Recorded", parts.began_ns, &paper.command_line);
+    screen.recorded = place.again.then(recorded).flatten();
+    screen.trust = Some(parts.trust.clone());
+    layout::write(&placed(screen, place), style)
+}
+
 /// Which run is of a kind, and what such a run says first.
 type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
 
 /// Kinds of runs that have a first screen; of several that a run is of, the first counts.
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 20] = [
     (gaps::is_it, |run, _| gaps::screen(run)),
     (wake::is_it, wake::screen),
     (checkup::is_it, checkup::screen),
@@ -161,6 +180,11 @@ const KINDS: [Kind; 15] = [
     (reflect::is_it, reflect::screen),
     (forward::is_it, forward::screen),
     (delay::is_it, delay::screen),
+    (selftest::is_it, |run, _| selftest::screen(run)),
+    (matrix::is_it, |run, _| matrix::screen(run)),
+    (sums::is_of_checkups, sums::of_checkups),
+    (sums::is_of_requests, sums::of_requests),
+    (sums::is_of_switches, |run, _| sums::of_switches(run)),
 ];
 
 /// What there is to say first.
@@ -170,28 +194,34 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     if let Verdict::LimitExceeded { what } = &run.verdict {
         screen.notes.push(format!("Limit exceeded: {what}."));
     }
-    screen.recorded = place.again.then(|| recorded(run)).flatten();
+    let began = || run.clock.anchors.iter().map(|anchor| anchor.realtime_ns).min();
+    let made = if run.is_merged() { "Merged" } else { "Recorded" };
+    screen.recorded = place.again.then(|| recorded(made, began(), &run.command_line)).flatten();
     screen.trust = Some(Trust::of(run));
     screen.advice = trusted::advice(&run.warnings);
-    let path = for_a_shell(&place.directory.display().to_string());
-    screen.more.iter_mut().for_each(|command| *command = command.replace(DIRECTORY, &path));
-    screen.more.insert(0, format!("whylate report {path} --full, or open {path}/report.html"));
-    Some(screen)
+    Some(placed(screen, place))
 }
 
-/// When and by which command a run was recorded; a run of which neither is known says nothing.
-fn recorded(run: &Run) -> Option<String> {
-    let anchors = run.clock.anchors.iter().map(|anchor| anchor.realtime_ns);
-    let date = anchors.min().map(|ns| {
+/// With where the rest of it is.
+fn placed(mut screen: Screen, place: Place) -> Screen {
+    let path = for_a_shell(&place.directory.display().to_string());
+    screen.more.iter_mut().for_each(|command| *command = command.replace(DIRECTORY, &path));
+    screen.more.insert(0, format!("whylate report {path} --full"));
+    screen.page = Some(format!("{path}/report.html"));
+    screen
+}
+
+/// When and by which command something was made; where neither is known nothing is said.
+fn recorded(made: &str, began_ns: Option<u64>, command_line: &[String]) -> Option<String> {
+    let date = began_ns.map(|ns| {
         let date = crate::html::utc(ns);
         // Seconds are in the whole report.
         format!(" {} UTC", &date[..date.len().min(16)])
     });
-    let mut words = run.command_line.iter();
+    let mut words = command_line.iter();
     let program = words.next().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
     let words = program.into_iter().chain(words.map(|word| for_a_shell(word)));
     let command = words.collect::<Vec<_>>().join(" ");
-    let made = if run.is_merged() { "Merged" } else { "Recorded" };
     match (date, command.as_str()) {
         (None, "") => None,
         (date, "") => Some(format!("{made}{}", date.unwrap_or_default())),
@@ -199,11 +229,21 @@ fn recorded(run: &Run) -> Option<String> {
     }
 }
 
-/// A word as a shell takes it.
+/// A word as a shell takes it. Letters that a terminal must not get are told by their numbers, as bash and zsh
+/// read them.
 fn for_a_shell(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:,=+@%".contains(letter);
+    let shown = |letter: char| Printable(letter.encode_utf8(&mut [0; 4])).to_string();
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
+    } else if word.chars().any(|letter| shown(letter) != letter.to_string()) {
+        let told = word.chars().map(|letter| match letter {
+            '\\' | '\'' => format!("\\{letter}"),
+            _ if shown(letter) == letter.to_string() => letter.to_string(),
+            _ if letter.is_ascii() => format!("\\x{:02x}", u32::from(letter)),
+            _ => format!("\\U{:08x}", u32::from(letter)),
+        });
+        format!("$'{}'", told.collect::<String>())
     } else {
         // Nothing is expanded between single quotes; one of them stands outside, escaped.
         format!("'{}'", word.replace('\'', r"'\''"))

@@ -17,7 +17,7 @@ const BEGINS_A_LINE: [&str; 16] = [
 ];
 
 /// Where the directories are.
-const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/runs");
+pub(crate) const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/runs");
 
 /// A kept run with its directory.
 pub(crate) fn kept(kind: &str) -> (RunDir, Run) {
@@ -28,7 +28,7 @@ pub(crate) fn kept(kind: &str) -> (RunDir, Run) {
 }
 
 /// Their names; the tests of the whole tool say which there are.
-fn kinds() -> Vec<String> {
+pub(crate) fn kinds() -> Vec<String> {
     let entries = std::fs::read_dir(RUNS).unwrap();
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
     let mut found: Vec<String> = entries.map(|entry| name(entry).into_string().unwrap()).collect();

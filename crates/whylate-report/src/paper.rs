@@ -3,8 +3,10 @@
 
 mod distributions;
 mod figures;
+mod trust;
 
 pub(crate) use distributions::reached;
+pub use trust::Parts;
 
 use std::path::{Path, PathBuf};
 
@@ -74,6 +76,9 @@ pub fn page(directory: &Path, paper: &Paper) -> String {
         page.section(NOT_HERE);
         page.list(not_here(paper));
     }
+    let trust = Parts::read(directory, paper).trust;
+    page.section(&format!("Trust: {}", trust.level().name()));
+    page.list(trust.reasons.into_iter().map(|reason| reason.what));
     page.finish()
 }
 

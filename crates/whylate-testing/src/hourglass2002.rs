@@ -32,7 +32,7 @@ impl Repeated {
         let directory = home.path().join("paper");
         let mut command = whylate(["paper", "hourglass2002", "--quick", "--seed", "5"]);
         let output = command.args(words).arg("-o").arg(&directory).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
         let paper = Paper::read(&directory).unwrap().unwrap();
         Self { paper, directory, output, _home: home }
     }

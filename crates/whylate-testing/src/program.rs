@@ -201,7 +201,7 @@ pub fn state() -> PathBuf {
 }
 
 /// Commands that print a report: its first screen, unless `--full` asks for all of it.
-const PRINT_RUNS: [&str; 16] = [
+const PRINT_RUNS: [&str; 17] = [
     "calibrate",
     "compare",
     "delay",
@@ -211,6 +211,7 @@ const PRINT_RUNS: [&str; 16] = [
     "gaps",
     "merge",
     "reflect",
+    "paper",
     "report",
     "rta",
     "rtt",

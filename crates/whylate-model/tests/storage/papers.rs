@@ -14,6 +14,7 @@ fn paper() -> Paper {
     Paper {
         format_version: PAPER_VERSION,
         tool_version: "0.1.0".to_owned(),
+        command_line: vec!["whylate".to_owned(), "paper".to_owned()],
         name: "pam2017".to_owned(),
         reference: "somebody, somewhere".to_owned(),
         quick: true,
@@ -50,6 +51,20 @@ fn a_paper_comes_back_and_one_that_is_cut_or_newer_or_none_is_refused() {
         let error = parse(none.as_bytes()).unwrap_err();
         assert!(matches!(error, ModelError::Malformed { .. }), "{none}: {error}");
     }
+}
+
+#[test]
+fn a_paper_of_an_older_version_has_no_command_and_rows_of_which_nothing_is_judged() {
+    let mut json = serde_json::to_value(paper()).unwrap();
+    json.as_object_mut().unwrap().remove("command_line");
+    json["scenarios"] = serde_json::json!([{
+        "place": "6a", "title": "requests", "commands": [], "runs": [], "notes": [],
+        "rows": [{ "what": "median", "paper": "9us", "here": null, "why": "not measured" }],
+    }]);
+    let read = parse(json.to_string().as_bytes()).unwrap();
+    assert!(read.command_line.is_empty());
+    let row = &read.scenarios[0].rows[0];
+    assert_eq!((row.agreement, &row.brief), (None, &None));
 }
 
 proptest! {

@@ -50,6 +50,7 @@ fn one(of: &IndirectRow, caches: &[Cache]) -> Row {
         interval: Some(penalty.interval_ns),
         n: Some(u64::from(penalty.pairs)),
     });
+    let agreement = here.as_ref().and_then(|here| expected(of.bytes)?.agreement(here));
     let clauses = [
         here.as_ref().and_then(|here| beside_the_paper(here, of.bytes)),
         Some(held(of.bytes, caches)),
@@ -57,11 +58,13 @@ fn one(of: &IndirectRow, caches: &[Cache]) -> Row {
         of.reason.clone(),
         (of.discarded > 0).then(|| discarded(of)),
     ];
-    let mut row = row(what, sentence(clauses)).here(here);
-    let paper = ABOUT_100_KB.contains(&of.bytes);
-    row.paper =
-        paper.then(|| "333us expected for 100 KB at 300 MB/s; roughly so in Figure 5".to_owned());
-    row
+    let row = row(what, sentence(clauses)).here(here);
+    if !ABOUT_100_KB.contains(&of.bytes) {
+        return row;
+    }
+    row.paper("333us expected for 100 KB at 300 MB/s; roughly so in Figure 5")
+        .agrees(agreement)
+        .brief(format!("switch, {} in caches", size(of.bytes)), "333 µs at 100 KB")
 }
 
 /// Pairs that were discarded, and whose the breaks were.
@@ -77,16 +80,22 @@ fn discarded(of: &IndirectRow) -> String {
     )
 }
 
+/// What the paper's machine would have needed for so many bytes, in nanoseconds.
+fn needed(bytes: u64) -> f64 {
+    bytes as f64 / BANDWIDTH
+}
+
+/// The same, of a working set that the paper's figure stands for.
+fn expected(bytes: u64) -> Option<Other> {
+    let there = needed(bytes);
+    let name = format!("{} for that many bytes at 300 MB/s", in_unit(there, Unit::Nanoseconds));
+    ABOUT_100_KB.contains(&bytes).then(|| Other::stated(&name, there))
+}
+
 /// How the cost stands to what the paper's machine would have needed for the same bytes.
 fn beside_the_paper(here: &Here, bytes: u64) -> Option<String> {
-    if !ABOUT_100_KB.contains(&bytes) {
-        return None;
-    }
-    let there = bytes as f64 / BANDWIDTH;
-    let paper = Other::stated(
-        &format!("{} for that many bytes at 300 MB/s", in_unit(there, Unit::Nanoseconds)),
-        there,
-    );
+    let paper = expected(bytes)?;
+    let there = needed(bytes);
     Some(match paper.standing(here) {
         Some(Standing::Below | Standing::Above) if here.value > 0.0 => {
             format!("{} of {}", in_unit(here.value / there, Unit::Share), paper.name)

@@ -1,13 +1,13 @@
 //! 5.5: response-time analysis of two tasks, beside runs with a good timer and with a coarse one.
 
 use whylate_model::Nanos;
-use whylate_model::paper::Scenario;
+use whylate_model::paper::{Agreement, Scenario};
 use whylate_rta::analysis::fixed_priority::analyse;
 use whylate_rta::analysis::{Response, Task};
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::beside::{Other, sentence};
+use crate::beside::{Other, counted, sentence};
 use crate::missed::Facts;
 use crate::rows::{Filled, row, time};
 
@@ -22,14 +22,15 @@ const FIRST: Nanos = ms(3);
 /// The timer of the first task, in every run.
 const FIRST_TIMER: &str = "HR";
 
-/// A run: the timer of the second task, what it stands for, its execution time, and what the paper
-/// counted of both tasks: missed, and all.
+/// A run: the timer of the second task, what it stands for, its execution time, what the paper
+/// counted of both tasks (missed, and all), and the timer in few words.
 struct Run {
     part: &'static str,
     timer: &'static str,
     name: &'static str,
     execution: Nanos,
     paper: [(u64, u64); 2],
+    brief: &'static str,
 }
 
 const RUNS: [Run; 4] = [
@@ -39,6 +40,7 @@ const RUNS: [Run; 4] = [
         name: "the clock of 10ms that the paper's usleep had",
         execution: ms(17),
         paper: [(0, 1001), (142, 285)],
+        brief: "usleep (10 ms)",
     },
     Run {
         part: "5.5-native",
@@ -46,6 +48,7 @@ const RUNS: [Run; 4] = [
         name: "usleep as it is today",
         execution: ms(17),
         paper: [(0, 1001), (142, 285)],
+        brief: "usleep today",
     },
     Run {
         part: "5.5-fine",
@@ -53,6 +56,7 @@ const RUNS: [Run; 4] = [
         name: "a high-resolution timer",
         execution: ms(17),
         paper: [(0, 1003), (0, 304)],
+        brief: "fine timer",
     },
     Run {
         part: "5.5-less",
@@ -60,6 +64,7 @@ const RUNS: [Run; 4] = [
         name: "the coarse clock, and less to do",
         execution: ms(12),
         paper: [(0, 1001), (0, 303)],
+        brief: "12 ms, usleep",
     },
 ];
 
@@ -73,13 +78,23 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     let late = Task { jitter: JITTER, execution: Nanos(ms(17).0 + BUSY.0), ..second.clone() };
     let less = Task { jitter: JITTER, execution: ms(12), ..second.clone() };
     for (what, tasks, of, paper) in [
-        ("response of task 0", vec![first.clone(), second.clone()], 0, Some("3ms")),
-        ("response of task 1", vec![first.clone(), second], 1, Some("29ms")),
+        (
+            "response of task 0",
+            vec![first.clone(), second.clone()],
+            0,
+            Some(("3ms", ms(3), "response, task 0, analysis")),
+        ),
+        (
+            "response of task 1",
+            vec![first.clone(), second],
+            1,
+            Some(("29ms", ms(29), "response, task 1, analysis")),
+        ),
         (
             "response of task 1 with 8ms of jitter and 2ms of busy waiting",
             vec![first.clone(), late],
             1,
-            Some("39ms, beyond its 33ms"),
+            Some(("39ms, beyond its 33ms", ms(39), "response, task 1, late timer")),
         ),
         ("response of task 1 that needs 12ms, with jitter", vec![first, less], 1, None),
     ] {
@@ -92,13 +107,18 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         let arrival =
             arrival.map(|bound| format!("from the actual arrival it is {}", bound.actual));
         let why = sentence([Some("arithmetic: the same on every machine".to_owned()), arrival]);
-        let bound = bound.map(|bound| time(bound.nominal));
-        let mut row = row(format!("{what}, by analysis"), why).here(bound);
-        row.paper = paper.map(str::to_owned);
-        scenario.rows.push(row);
+        let nominal = bound.map(|bound| bound.nominal);
+        let row = row(format!("{what}, by analysis"), why).here(nominal.map(time));
+        scenario.rows.push(match paper {
+            Some((words, paper, brief)) => row
+                .paper(words)
+                .agrees(nominal.map(|nominal| Agreement::of(nominal == paper)))
+                .brief(brief, format!("{} ms", paper.0 / 1_000_000)),
+            None => row,
+        });
     }
     for run in &RUNS {
-        let Run { part, timer, name, execution, paper } = run;
+        let Run { part, timer, name, execution, paper, brief } = run;
         let words = format!(
             "-n 2 -t 0 -p RTMED -w PERIODIC {} {} -i {FIRST_TIMER} -t 1 -p RTLOW -w PERIODIC {} {} \
              -i {timer}",
@@ -122,7 +142,11 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             let what = format!("missed deadlines of {what}");
             let released = released(&facts, (index, execution), slack, own)?;
             let row = facts.row(&what, [facts.beside(Some(&paper)), released]);
-            scenario.rows.push(row.paper(format!("{missed} of {all}")));
+            scenario.rows.push(
+                row.paper(format!("{missed} of {all}"))
+                    .agrees(paper.agreement(&facts.here))
+                    .brief(format!("misses, task {index}, {brief}"), counted(*missed, *all)),
+            );
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use whylate_model::{Nanos, Printable};
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::beside::{Other, sentence};
+use crate::beside::{Other, counted, sentence};
 use crate::host::late_without;
 use crate::rows::{Filled, later as late, row};
 
@@ -52,13 +52,19 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
             let here = of(later.raw);
             let control = idle.get(index).and_then(|of| Other::measured("the idle machine", of));
             let paper = TABLE_1.get(index).filter(|_| contended);
+            let counts = paper.map(|count| Other::counted(*count, SAMPLES));
             let beside = [
                 control.map(|of| of.told(&here)),
-                paper.map(|count| Other::counted(*count, SAMPLES).told(&here)),
+                counts.as_ref().map(|counts| counts.told(&here)),
             ];
             let own = [named(wakes, index), of_the_host(later), latest(wakes, later)];
             let what = format!("wake-ups later than {}, {name}", later.than);
-            let mut row = row(what, sentence(beside.into_iter().chain(own)));
+            let mut row = row(what, sentence(beside.into_iter().chain(own)))
+                .agrees(counts.and_then(|counts| counts.agreement(&here)));
+            if let Some(count) = paper {
+                row =
+                    row.brief(format!("woken later than {}", later.than), counted(*count, SAMPLES));
+            }
             row.paper = paper.map(|count| {
                 let (least, most) = SYSTEMS[index];
                 format!("{count} of 65 000 (Linux 2.4.17; {least} to {most} by system)")

@@ -51,13 +51,14 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     }
     let beside = bench.hourglass("figure-3d", BESIDE, TIMES, &[], scenario)?;
     for (set, words, paper) in [
-        (&alone, "alone", ("clock interrupts, 100 a second", 100.0)),
+        (&alone, "alone", ("clock interrupts, 100 a second", 100.0, "gaps, three threads alone")),
         (
             &beside,
             "beside the audio-like load",
             (
                 "some 700 interrupts a second of the sound card, 20 of the disk, 100 of the clock",
                 820.0,
+                "gaps, beside audio-like load",
             ),
         ),
     ] {
@@ -65,8 +66,15 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
         let here = gaps(set, bench.seed());
         let other = Other::stated(&format!("{:.0} a second in all", paper.1), paper.1);
         let told = here.as_ref().map(|here| other.told(here));
+        let agreement = here.as_ref().and_then(|here| other.agreement(here));
         let why = sentence([told, causes(set), periodic(set)]);
-        scenario.rows.push(row(what, why).paper(paper.0).here(here));
+        scenario.rows.push(
+            row(what, why)
+                .paper(paper.0)
+                .here(here)
+                .agrees(agreement)
+                .brief(paper.2, format!("about {:.0}/s", paper.1)),
+        );
     }
     Ok(())
 }

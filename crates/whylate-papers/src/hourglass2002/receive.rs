@@ -25,6 +25,8 @@ const ALONE: f64 = 94e6;
 struct Part {
     name: &'static str,
     what: &'static str,
+    /// The same in few words.
+    short: &'static str,
     ms: (u64, u64),
     missed: (&'static str, &'static str, f64),
     /// What was received, in all its words and of plain Linux; none without load.
@@ -35,6 +37,7 @@ const PARTS: [Part; 3] = [
     Part {
         name: "5.4-control",
         what: "4 in 5ms, only the thread (control 1)",
+        short: "4 in 5 ms, alone",
         ms: (4, 5),
         missed: ("0.0 %", "0.0%", 0.0),
         received: None,
@@ -42,6 +45,7 @@ const PARTS: [Part; 3] = [
     Part {
         name: "5.4",
         what: "4 in 5ms beside the network",
+        short: "4 in 5 ms, network",
         ms: (4, 5),
         missed: (
             "33.0 % (Linux 2.4.17), 0.4 % (RML), 0.0 % (TimeSys)",
@@ -53,6 +57,7 @@ const PARTS: [Part; 3] = [
     Part {
         name: "5.4-long",
         what: "8 in 10ms beside the network",
+        short: "8 in 10 ms, network",
         ms: (8, 10),
         missed: ("essentially 0 %", "essentially 0%", 0.0),
         received: Some(("52 Mbit/s", 52e6)),
@@ -67,8 +72,9 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     let all = throughput(loads, bench.seed());
     let what = loads.first().map_or("", |load| load.what.as_str());
     let bound = limited(loads);
+    let paper = Other::stated("94 Mbit/s", ALONE);
     let why = all.as_ref().map_or_else(String::new, |all| {
-        let beside = Other::stated("94 Mbit/s", ALONE).told(all);
+        let beside = paper.told(all);
         format!(
             "{beside}, over a wire of 100 Mbit/s: here {what}, which has none; its interval is over \
              equal parts of the time"
@@ -76,7 +82,14 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
     });
     told_of_loads("5.4-network", loads, scenario);
     let control = row("throughput, only the network (control 2)", why);
-    scenario.rows.push(control.paper("94 Mbit/s").here(all.clone()));
+    let agreement = all.as_ref().and_then(|all| paper.agreement(all));
+    scenario.rows.push(
+        control
+            .paper("94 Mbit/s")
+            .here(all.clone())
+            .agrees(agreement)
+            .brief("throughput, network alone", "94 Mbit/s"),
+    );
     let mut control: Option<Here> = None;
     for part in &PARTS {
         let (needs, period) = part.ms;
@@ -96,7 +109,11 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
                 facts.interrupts.map(|of| interfered(of, Nanos((period - needs) * 1_000_000))),
             ];
             let row = facts.row(&format!("missed deadlines, {}", part.what), clauses);
-            scenario.rows.push(row.paper(words));
+            scenario.rows.push(
+                row.paper(words)
+                    .agrees(paper.agreement(&facts.here))
+                    .brief(format!("misses, {}", part.short), in_unit(value, Unit::Share)),
+            );
             control.get_or_insert(facts.here);
         }
         if let Some((words, paper)) = part.received {

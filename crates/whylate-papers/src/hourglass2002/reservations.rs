@@ -6,7 +6,7 @@ use whylate_report::paper::in_unit;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};
-use crate::beside::Other;
+use crate::beside::{Other, counted};
 use crate::missed::{Charged, Facts};
 use crate::rows::Filled;
 
@@ -53,7 +53,14 @@ pub(super) fn run(bench: &mut Bench<'_>, scenario: &mut Scenario) -> Result<(), 
                 facts.beside(beside.as_ref()),
                 facts.charged.map(charged),
             ];
-            scenario.rows.push(facts.row(&what, clauses).paper(format!("{missed} of {all}")));
+            let short = if spare.0 == 0 { "exact" } else { "0.1 ms more" };
+            scenario.rows.push(
+                facts
+                    .row(&what, clauses)
+                    .paper(format!("{missed} of {all}"))
+                    .agrees(paper.agreement(&facts.here))
+                    .brief(format!("misses, task {index}, {short}"), counted(*missed, *all)),
+            );
             exact[index] = Some(facts.here);
         }
     }

@@ -41,6 +41,8 @@ struct Command {
     part: &'static str,
     words: &'static str,
     name: &'static str,
+    /// The same, and the paper's figure, in few words.
+    brief: (&'static str, &'static str),
     /// The paper's figure, in its words and in nanoseconds.
     paper: (&'static str, f64),
 }
@@ -50,12 +52,14 @@ const COMMANDS: [Command; 2] = [
         part: "5.1-cpu",
         words: "-n 10 -a -p NORMAL -w CPU",
         name: "involuntary, ten threads",
+        brief: ("involuntary switch", "about 10 µs"),
         paper: ("on the order of 10us, Linux 2.4 (Figure 4)", 10_000.0),
     },
     Command {
         part: "5.1-yield",
         words: "-n 10 -a -p NORMAL -w CPU_YIELD 0.9ms",
         name: "by yielding, ten threads",
+        brief: ("switch by yielding", "2.2 µs"),
         paper: ("2.2us in the example output", 2_190.0),
     },
 ];
@@ -155,10 +159,11 @@ impl Facts {
     fn rows(&self, command: &Command) -> Vec<Row> {
         let (words, paper) = command.paper;
         let yields = command.words.contains("YIELD");
+        let other = Other::stated(&in_ns(paper), paper);
         let beside = self.expected.as_ref().map(|here| {
-            let other = Other::stated(&in_ns(paper), paper);
             sentence([Some(other.told(here)), Some(cycles(here.value, paper, self.hz))])
         });
+        let agreement = self.expected.as_ref().and_then(|here| other.agreement(here));
         let clauses = [
             self.contaminated
                 .is_none()
@@ -177,7 +182,11 @@ impl Facts {
             }),
         ]);
         vec![
-            expected.paper(words).here(self.expected.clone()),
+            expected
+                .paper(words)
+                .here(self.expected.clone())
+                .agrees(agreement)
+                .brief(command.brief.0, command.brief.1),
             row(format!("  the fastest, {}", command.name), fastest).here(self.shortest.clone()),
         ]
     }
@@ -230,7 +239,8 @@ impl Facts {
         let words =
             "60ms (18 switches a second, Linux 2.4.17); 20ms (TimeSys, Windows 2000, FreeBSD)";
         let row = row("quantum of threads that never wait", sentence(clauses));
-        Some(row.paper(words).here(turn.clone()))
+        let row = row.paper(words).here(turn.clone()).agrees(paper.agreement(turn));
+        Some(row.brief("turn of a busy thread", "60 ms"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the paper's text claims, held against this host: it holds, it does not, or it cannot be told here.
 
-use whylate_model::paper::{Effect, EffectVerdict, Here, Row, Unit};
+use whylate_model::paper::{Agreement, Effect, EffectVerdict, Here, Row, Unit};
 use whylate_report::paper::in_unit;
 use whylate_stats::ratio::Ratio;
 
@@ -36,6 +36,16 @@ impl Claim {
         if holds { Self::Holds } else { Self::Fails }
     }
 
+    /// A row of it: what it is, why it holds or not, and the same in few words with the paper's figure.
+    fn row(self, what: impl Into<String>, why: &str, brief: (&str, &str)) -> Row {
+        let agreement = match self {
+            Self::Holds => Some(Agreement::Agrees),
+            Self::Fails => Some(Agreement::Differs),
+            Self::NotTold => None,
+        };
+        row(what, self.told(why)).agrees(agreement).brief(brief.0, brief.1)
+    }
+
     fn told(self, why: &str) -> String {
         let verdict = match self {
             Self::Holds => "holds",
@@ -53,9 +63,11 @@ fn ns(value: f64) -> String {
 /// "Spread across more than 400 million measurements less than 300 ns."
 pub(super) fn spread(truth: &Measured) -> Row {
     let what = "spread of the reference, largest less smallest";
+    let brief = ("spread of the reference", "280 ns");
     let values = truth.histogram();
     let Some((min, max)) = values.min().zip(values.max()) else {
-        return row(what, Claim::NotTold.told("no frame passed it"))
+        return Claim::NotTold
+            .row(what, "no frame passed it", brief)
             .paper("280ns (2.24us to 2.52us)");
     };
     let all = (max - min) as f64;
@@ -70,19 +82,19 @@ pub(super) fn spread(truth: &Measured) -> Row {
         ns(at(99.99))
     );
     let here = Here { value: all, unit: Unit::Nanoseconds, interval: None, n: Some(values.len()) };
-    row(what, Claim::of(all < SPREAD_NS).told(&why)).paper("280ns (2.24us to 2.52us)").here(here)
+    Claim::of(all < SPREAD_NS).row(what, &why, brief).paper("280ns (2.24us to 2.52us)").here(here)
 }
 
 /// "MoonGen-HW is less than a us away from the ground truth up to the 99.99th percentile."
 pub(super) fn near(judged: &[Judged], seed: u64) -> Vec<Row> {
-    let stamped = row(
-        "within 1us of the truth up to p99.99, by stamps of a card (MoonGen-HW)",
-        Claim::NotTold.told(
+    let stamped = Claim::NotTold
+        .row(
+            "within 1us of the truth up to p99.99, by stamps of a card (MoonGen-HW)",
             "virtual links have no card that stamps: what its stamps are worth is measured by whylate calibrate \
              where there is one",
-        ),
-    )
-    .paper("up to p99.99");
+            ("error, p99.99, card's stamps", "below 1 µs"),
+        )
+        .paper("up to p99.99");
     let best = judged
         .iter()
         .filter(|of| !of.halved)
@@ -105,7 +117,7 @@ pub(super) fn near(judged: &[Judged], seed: u64) -> Vec<Row> {
     let here = here.and_then(|(_, error)| error_here(best, error.as_ref()?));
     let claim = if here.is_none() && !reaches { Claim::NotTold } else { Claim::of(reaches) };
     let what = format!("the same of the nearest tool here, {}: its error at p99.99", best.label);
-    vec![stamped, row(what, claim.told(&why)).here(here)]
+    vec![stamped, claim.row(what, &why, ("error, p99.99, nearest tool", "below 1 µs")).here(here)]
 }
 
 fn error_here(of: &Judged, error: &whylate_stats::difference::Intervals) -> Option<Here> {
@@ -151,7 +163,8 @@ pub(super) fn bypass(judged: &[Judged], label: &str, seed: u64) -> Row {
             (claim, stands.to_owned())
         }
     };
-    row(what, claim.told(&why)).paper("5us to 10us").here(here)
+    let brief = ("overhead, kernel bypass, p50", "5 to 10 µs");
+    claim.row(what, &why, brief).paper("5us to 10us").here(here)
 }
 
 /// "POSIX-based solutions that rely on blocking I/O introduce almost 20 us overhead at the 50th percentile
@@ -169,7 +182,9 @@ pub(super) fn blocking(judged: &[Judged], label: &str, seed: u64) -> Vec<Row> {
         let (claim, why) = at_least(&here, least);
         let what = format!("overhead of blocking sockets (netperf; here {label}), p{percent}");
         let why = format!("{why}; against at least {}", ns(least));
-        row(what, claim.told(&why)).paper(paper.to_owned()).here(here)
+        let short = format!("overhead, blocking, p{percent}");
+        let at_least = format!("at least {:.0} µs", least / 1e3);
+        claim.row(what, &why, (&short, &at_least)).paper(paper.to_owned()).here(here)
     };
     [(50.0, BLOCKING_NS, "almost 20us; at least 17us"), (TAIL, BLOCKING_TAIL_NS, "a tail of 50us")]
         .map(one)
@@ -181,13 +196,14 @@ pub(super) fn blocking(judged: &[Judged], label: &str, seed: u64) -> Vec<Row> {
 pub(super) fn local(effects: &[Effect], remote: Option<&str>) -> Row {
     let what =
         "the local memory node mends the median: local over remote, p50, by the box's own log";
+    let brief = ("local less remote memory, p50", "faster");
     let found = effects.iter().find(|of| {
         let pair = [of.from.as_str(), of.to.as_str()];
         pair.contains(&"local") && pair.contains(&"remote") && (of.percent - 50.0).abs() < 1e-9
     });
     let Some((effect, size)) = found.and_then(|of| Some((of, of.truth?))) else {
         let why = remote.unwrap_or("it was not measured");
-        return row(what, Claim::NotTold.told(why)).paper("necessary and sufficient");
+        return Claim::NotTold.row(what, why, brief).paper("necessary and sufficient");
     };
     // Local less remote.
     let (value, low, high) = if effect.to == "local" {
@@ -198,7 +214,7 @@ pub(super) fn local(effects: &[Effect], remote: Option<&str>) -> Row {
     let claim = if low <= 0.0 && high >= 0.0 { Claim::NotTold } else { Claim::of(high < 0.0) };
     let here = Here { value, unit: Unit::Nanoseconds, interval: Some((low, high)), n: None };
     let why = "below 0 where local is faster; an interval that holds 0 tells nothing";
-    row(what, claim.told(why)).paper("necessary and sufficient").here(here)
+    claim.row(what, why, brief).paper("necessary and sufficient").here(here)
 }
 
 /// "At the 99.99th percentile, the appropriate power settings reduce tail latency by a factor of 2.6."
@@ -206,10 +222,11 @@ pub(super) fn local(effects: &[Effect], remote: Option<&str>) -> Row {
 /// power this host does not offer.
 pub(super) fn power(runs: &[(f64, f64)], missing: Option<&str>, seed: u64) -> Row {
     let what = "power saving off divides the p99.99 of the box by, by its own log";
+    let brief = ("power saving off, p99.99, by", "2.6");
     let pairs: Vec<(f64, f64)> = runs.iter().map(|(without, with)| (*with, *without)).collect();
     let Some(ratio) = Ratio::of_pairs(&pairs, seed) else {
         let why = missing.unwrap_or("two rounds at least that show a p99.99 are needed");
-        return row(what, Claim::NotTold.told(why)).paper("2.6");
+        return Claim::NotTold.row(what, why, brief).paper("2.6");
     };
     let (low, high) = (ratio.interval.low, ratio.interval.high);
     let told = |low: f64, high: f64| match () {
@@ -233,7 +250,7 @@ pub(super) fn power(runs: &[(f64, f64)], missing: Option<&str>, seed: u64) -> Ro
         interval: ratio.interval.is_bounded().then_some((low, high)),
         n: Some(ratio.pairs as u64),
     };
-    row(what, claim.told(&format!("{why}{also}"))).paper("2.6").here(here)
+    claim.row(what, &format!("{why}{also}"), brief).paper("2.6").here(here)
 }
 
 /// "Both MoonGen-HW and TRex are accurate enough to capture the impact of the OS configuration", and
@@ -242,6 +259,7 @@ pub(super) fn captures(effects: &[Effect], tool: &str, paper: &str) -> Row {
     let what = format!(
         "{tool} captures what configurations do to the box: effects preserved, of those told"
     );
+    let short = format!("effects kept by {tool}");
     let count =
         |verdict| effects.iter().filter(|of| of.tool == tool && of.verdict == verdict).count();
     let (preserved, lost) = (count(EffectVerdict::Preserved), count(EffectVerdict::Lost));
@@ -251,7 +269,7 @@ pub(super) fn captures(effects: &[Effect], tool: &str, paper: &str) -> Row {
         let why = format!(
             "no pair of configurations has an effect that these runs show ({untold} looked at)"
         );
-        return row(what, Claim::NotTold.told(&why)).paper(paper.to_owned());
+        return Claim::NotTold.row(what, &why, (&short, paper)).paper(paper.to_owned());
     }
     let here =
         Here { value: preserved as f64, unit: Unit::Count, interval: None, n: Some(told as u64) };
@@ -263,7 +281,7 @@ pub(super) fn captures(effects: &[Effect], tool: &str, paper: &str) -> Row {
     };
     let why =
         format!("{preserved} preserved, {lost} lost, {untold} not told; each is in the table");
-    row(what, claim.told(&why)).paper(paper.to_owned()).here(here)
+    claim.row(what, &why, (&short, paper)).paper(paper.to_owned()).here(here)
 }
 
 /// What the paper says of TRex, and of netperf.

@@ -343,6 +343,8 @@ fn own_effects(own: &[Under], seed: u64) -> Vec<Effect> {
     effects::of_tool("its own log", &as_reported, seed)
 }
 
+const BEST: &str = "spread of the box, best tuned";
+
 /// "The 'local+isolset+power' configuration has a minimum of 3.73 us and a maximum of 10.72 us."
 fn best(own: &[Under]) -> Row {
     let last = own.iter().rev().find(|of| !of.truth.is_empty());
@@ -351,7 +353,9 @@ fn best(own: &[Under]) -> Row {
         let values = of.truth.histogram();
         Some((of, values.min()?, values.max()?))
     }) else {
-        return row(what("the last configuration"), "nothing was measured").paper("6.99us");
+        return row(what("the last configuration"), "nothing was measured")
+            .paper("6.99us")
+            .brief(BEST, "6.99 µs");
     };
     let ns = |value: u64| in_unit(value as f64, Unit::Nanoseconds);
     let why = format!(
@@ -365,7 +369,7 @@ fn best(own: &[Under]) -> Row {
         interval: None,
         n: Some(of.truth.histogram().len()),
     };
-    row(what(&of.name), why).paper("6.99us").here(here)
+    row(what(&of.name), why).paper("6.99us").here(here).brief(BEST, "6.99 µs")
 }
 
 /// The p99.99 of each run without power settings and with them, and why there is none.

@@ -193,7 +193,7 @@ pub(super) fn rows(breakdown: &Breakdown, stretch: &Stretch) -> Vec<Row> {
     let title = |words: &str| format!("Figure 4: {words}, of {}", stretch.name);
     let kernel =
         one(title("the kernel in all"), &Holder::is_kernel).map(|row| match stretch.kernel {
-            Some(words) => row.paper(words),
+            Some(words) => row.paper(words).brief("share of the kernel", "79% of the median"),
             None => row,
         });
     let each = all

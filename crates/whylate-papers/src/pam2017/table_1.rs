@@ -20,6 +20,8 @@ pub(super) struct TableRow {
     pub(super) period: &'static str,
     /// What its section 5.1 calls it.
     pub(super) called: Class,
+    /// What it is of, in few words.
+    short: &'static str,
 }
 
 /// Host: 3.9 us, 4.5 us, 21 us, 45 us.
@@ -30,6 +32,7 @@ pub(super) const ROW_4: TableRow = TableRow {
     tail: ("45us", 45_000.0),
     period: "1M packets",
     called: Class::Bad,
+    short: "host",
 };
 
 /// Client-Server (UDP): 7 us, 9 us, 107 us, 203 us.
@@ -40,6 +43,7 @@ pub(super) const ROW_6A: TableRow = TableRow {
     tail: ("203us", 203_000.0),
     period: "1M packets",
     called: Class::Bad,
+    short: "client and server",
 };
 
 /// Bounds of the classes: Good below the first, Ugly above the second.
@@ -80,12 +84,18 @@ pub(super) fn rows(what: &str, series: &Series, paper: &TableRow) -> Vec<Row> {
             .then(|| "requests were given up: how long they took is not known".to_owned()),
         series.tail.map(|tail| format!("{} above 100us", in_unit(tail.count as f64, Unit::Count))),
     ];
-    vec![
-        row(of("minimum"), sentence(minimum_why)).paper(paper.minimum.0).here(minimum),
-        row(of("median"), sentence(median_why)).paper(paper.median.0).here(median),
-        row(of("p99.9"), sentence(p999_why)).paper(paper.p999.0).here(p999),
-        row(of("tail (the largest)"), sentence(tail_why)).paper(paper.tail.0).here(largest),
+    [
+        ("minimum", "minimum", sentence(minimum_why), paper.minimum.0, minimum),
+        ("median", "median", sentence(median_why), paper.median.0, median),
+        ("p99.9", "p99.9", sentence(p999_why), paper.p999.0, p999),
+        ("tail (the largest)", "largest", sentence(tail_why), paper.tail.0, largest),
     ]
+    .into_iter()
+    .map(|(name, short, why, there, here)| {
+        let brief = (format!("{short}, {}", paper.short), there.replace("us", " µs"));
+        row(of(name), why).paper(there).here(here).brief(brief.0, brief.1)
+    })
+    .collect()
 }
 
 /// A quantile with its interval, where the sample has both ends of one.

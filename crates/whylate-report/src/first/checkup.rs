@@ -15,19 +15,23 @@ const CORRECTED: &str = "wake-corrected";
 /// Rows of causes beside those of latencies.
 const CAUSES: usize = 4;
 
-/// Does it hold latencies beside what busy threads lost, and no set, flow or cost of switches?
+/// Is it a recording of a check-up?
 pub(super) fn is_it(run: &Run) -> bool {
+    !run.is_merged() && holds_latencies(run)
+}
+
+/// Does it hold latencies beside what busy threads lost, and no set, flow or cost of switches?
+pub(super) fn holds_latencies(run: &Run) -> bool {
     !run.gaps.is_empty()
         && run.threads.is_empty()
         && run.flows.is_empty()
         && run.switch_cost.is_none()
         && run.selftest.is_none()
-        && !run.is_merged()
         && run.series.iter().any(is_latency)
 }
 
 /// Timer wake-ups that were skipped, and count at their own latency.
-fn skipped(run: &Run) -> Option<String> {
+pub(super) fn skipped(run: &Run) -> Option<String> {
     let (raw, all) = (series::named(run, RAW)?, series::named(run, CORRECTED)?);
     let skipped = count(all.n.saturating_sub(raw.n));
     Some(format!(
@@ -55,7 +59,8 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     }
 }
 
-fn latency(run: &Run, style: Style) -> Table {
+/// The latencies of all parts.
+pub(super) fn latency(run: &Run, style: Style) -> Table {
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let names = percents.iter().map(|percent| series::name(*percent));
     let head: Vec<String> = ["latency".to_owned()]

@@ -4,8 +4,9 @@ use whylate_model::run::{GapSummary, Rate, Run};
 use whylate_model::series::Definition;
 use whylate_model::{CpuId, CpuList, Nanos};
 
-use super::Screen;
+use super::layout::name;
 use super::taken::{self, by_class};
+use super::{Screen, selftest};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::sentence::longest_stall;
@@ -16,8 +17,13 @@ const LENGTHS: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(
 const WORST: usize = 5;
 const ALL: usize = 8;
 
-/// Is it a recording of what busy threads lost, and of nothing else?
+/// Is it a recording of what busy threads lost, all of them at once?
 pub(super) fn is_it(run: &Run) -> bool {
+    of_busy_threads(run) && !super::matrix::is_it(run)
+}
+
+/// Is it a recording of what busy threads lost, and of nothing else?
+pub(super) fn of_busy_threads(run: &Run) -> bool {
     let alone = |definition| matches!(definition, Definition::Gap | Definition::ReadDelta);
     !run.gaps.is_empty()
         && run.threads.is_empty()
@@ -36,7 +42,7 @@ pub(super) fn screen(run: &Run) -> Screen {
 }
 
 /// The lost share with its interval.
-fn lost(gaps: &GapSummary) -> Cell {
+pub(super) fn lost(gaps: &GapSummary) -> Cell {
     let ends = gaps.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
     Cell::from(Value::Share(gaps.lost_share)).within(ends)
 }
@@ -48,22 +54,21 @@ pub(super) fn longest(run: &Run, gaps: &GapSummary) -> Option<Nanos> {
 
 /// The sentence about one thread.
 pub(super) fn answer(run: &Run, gaps: &GapSummary) -> String {
-    let who = run.thread_name(gaps);
+    let who = name(&run.thread_name(gaps));
     let elapsed = Cell::from(gaps.end.since(gaps.start).to_nanos(run.clock.hz)).said();
-    let Some(longest) = longest(run, gaps) else {
+    let longest = longest(run, gaps);
+    if longest.is_none() && gaps.gaps == 0 {
         let threshold = Cell::from(gaps.threshold.to_nanos(run.clock.hz)).said();
         return format!(
             "{who} lost nothing in {elapsed}: there was no stall of {threshold} or more."
         );
-    };
+    }
     let share = lost(gaps);
     let ends = gaps.lost_share_interval.filter(|_| !run.is_merged());
     let ends = ends.map_or(String::new(), |_| format!(" (95% CI {})", share.ends().said()));
-    format!(
-        "{who} lost {} of its time{ends}; the longest stall was {}.",
-        share.said(),
-        Cell::from(longest).said()
-    )
+    let longest = longest.map(|longest| Cell::from(longest).said());
+    let longest = longest.map_or(String::new(), |of| format!("; the longest stall was {of}"));
+    format!("{who} lost {} of its time{ends}{longest}.", share.said())
 }
 
 fn of_one(run: &Run, gaps: &GapSummary) -> Screen {
@@ -82,7 +87,8 @@ fn of_one(run: &Run, gaps: &GapSummary) -> Screen {
     if gaps.gaps > 0 {
         table.row(total);
     }
-    let tables = [table].into_iter().chain(rates(gaps)).collect();
+    let second = selftest::inferred(run).or_else(|| rates(gaps));
+    let tables = [table].into_iter().chain(second).collect();
     Screen { answer, tables, more: vec![next(run, &[gaps.cpu])], ..Screen::default() }
 }
 
@@ -116,15 +122,19 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
     let mut answer = Vec::new();
     match (sorted.first(), stalled) {
         (Some(worst), Some((gaps, longest))) => {
-            let who = run.thread_name(worst);
+            let who = name(&run.thread_name(worst));
             let longest = Cell::from(longest).said();
             let share = lost(worst).said();
             answer.push(if gaps.series == worst.series {
                 format!("{who} lost most: {share} of its time, with the longest stall of {longest}.")
             } else {
-                let other = run.thread_name(gaps);
+                let other = name(&run.thread_name(gaps));
                 format!("{who} lost most: {share} of its time; the longest stall, {longest}, was on {other}.")
             });
+        }
+        (Some(worst), None) if worst.gaps > 0 => {
+            let (who, share) = (name(&run.thread_name(worst)), lost(worst).said());
+            answer.push(format!("{who} lost most: {share} of its time."));
         }
         _ => answer.push(format!("None of {} CPUs lost time: there was no stall.", all.len())),
     }

@@ -12,6 +12,7 @@ use crate::doc::Table;
 use crate::numbers::Cell;
 use crate::numbers::scale::{Letters, Unit};
 use crate::render::terminal::{BOLD, GREEN, RED, YELLOW, wrap};
+use crate::render::{beginning, columns};
 use crate::terminal::Style;
 
 /// Lines of a screen, without that of the command.
@@ -28,8 +29,6 @@ pub(super) const LABEL: usize = 30;
 const WORDS: usize = 24;
 /// Lines of a text beside a name.
 const TEXT: usize = 2;
-/// Columns that a name leaves for a number beside it.
-const COLUMN: usize = 12;
 /// Between two columns.
 pub(super) const APART: usize = 2;
 /// Units that stay with their numbers.
@@ -55,7 +54,7 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
         .trust
         .as_ref()
         .map(|trust| (trust.level(), trusted::lines(trust, &screen.advice, &fitting, most(TRUST))));
-    let more = fitting.more(&screen.more);
+    let more = fitting.more(&screen.more, screen.page.as_deref());
     let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
     let others = recorded.len() + answer.len() + notes.len() + of_trust + more.len() + APARTS;
     let room = most(LINES).saturating_sub(others).min(TABLES);
@@ -114,15 +113,14 @@ impl Fitting {
             lines.truncate(most);
             if let Some(last) = lines.last_mut() {
                 let room = self.width.saturating_sub(CUT.len());
-                *last = last.chars().take(room).collect::<String>().trim_end().to_owned() + CUT;
+                *last = beginning(last, room).trim_end().to_owned() + CUT;
             }
         }
         lines
     }
 
     fn one_line(&self, text: &str) -> String {
-        let text = Printable(text).to_string();
-        shorter(&self.letters.write(&text), self.width)
+        shorter(&Printable(text).to_string(), self.width)
     }
 
     /// Each sentence on a line of its own where that has room, else all of them as one text.
@@ -134,23 +132,21 @@ impl Fitting {
         self.cut(self.wrapped(&sentences.join(" "), ""), most)
     }
 
-    /// Commands, none of which is broken: what is long stands on a line of its own.
-    fn more(&self, commands: &[String]) -> Vec<String> {
+    /// Commands, none of which is broken or changed: what is long stands on a line of its own. The page has the
+    /// line of the first where that has room.
+    fn more(&self, commands: &[String], page: Option<&str>) -> Vec<String> {
         let mut lines = Vec::new();
         for (at, command) in commands.iter().enumerate() {
             let first = if at == 0 { "More:  " } else { "       " };
             let command = Printable(command).to_string();
             // One that names a directory has no line of its own for it, but for the first.
-            if at > 0 && first.len() + command.chars().count() > self.width.max(COLUMNS) {
+            if at > 0 && first.len() + columns(&command) > self.width.max(COLUMNS) {
                 continue;
             }
-            let fits = first.len() + command.chars().count() <= self.width;
-            let (begin, end) = command.split_once(", or ").unwrap_or((&command, ""));
-            lines.push(self.letters.write(&if fits || end.is_empty() {
-                format!("{first}{command}")
-            } else {
-                format!("{first}{begin}")
-            }));
+            let with_page =
+                page.filter(|_| at == 0).map(|page| format!("{command}, or open {page}"));
+            let fits = |command: &String| first.len() + columns(command) <= self.width;
+            lines.push(format!("{first}{}", with_page.filter(fits).unwrap_or(command)));
         }
         lines
     }
@@ -195,12 +191,13 @@ impl Fitting {
     /// Names, each with its text beside it.
     fn texts(&self, all: &[Vec<String>]) -> Vec<String> {
         let name = |row: &Vec<String>| row.first().cloned().unwrap_or_default();
-        let width = all.iter().map(|row| name(row).chars().count()).max().unwrap_or(0) + APART;
+        let width = all.iter().map(|row| columns(&name(row))).max().unwrap_or(0) + APART;
         let most = if self.width >= COLUMNS { TEXT } else { usize::MAX };
         let lines = all.iter().map(|row| {
             let text = row.get(1).map_or("", String::as_str);
-            let rest = " ".repeat(width);
-            let lines = wrap(&joined(text), &format!("{:<width$}", name(row)), &rest, self.width);
+            let (name, rest) = (name(row), " ".repeat(width));
+            let first = format!("{name}{}", " ".repeat(width - columns(&name)));
+            let lines = wrap(&joined(text), &first, &rest, self.width);
             let lines =
                 lines.into_iter().map(|line| line.replace(JOINT, " ").trim_end().to_owned());
             self.cut(lines.collect(), most)
@@ -210,29 +207,26 @@ impl Fitting {
 
     /// Cells under each other. Columns that have no room stand below.
     fn columns(&self, table: &Table, all: &[Vec<String>]) -> Vec<String> {
-        let Some(columns) = all.first().map(Vec::len) else { return Vec::new() };
+        let Some(many) = all.first().map(Vec::len) else { return Vec::new() };
         let width = |at: usize| {
-            all.iter()
-                .filter_map(|row| row.get(at))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
+            all.iter().filter_map(|row| row.get(at)).map(|cell| columns(cell)).max().unwrap_or(0)
         };
         let mut from = 1;
         let mut lines = Vec::new();
-        while from < columns || (columns == 1 && lines.is_empty()) {
+        while from < many || (many == 1 && lines.is_empty()) {
             let mut taken = width(0);
             let mut to = from;
-            while to < columns && (to == from || taken + APART + width(to) <= self.width) {
+            while to < many && (to == from || taken + APART + width(to) <= self.width) {
                 taken += APART + width(to);
                 to += 1;
             }
             for row in all {
-                let mut line = format!("{:<1$}", row[0], width(0));
+                let mut line = row[0].clone();
+                line.push_str(&" ".repeat(width(0).saturating_sub(columns(&row[0]))));
                 for (at, cell) in row.iter().enumerate().take(to).skip(from) {
                     line.push_str(&" ".repeat(APART));
                     let words = table.columns.get(at).is_some_and(|column| column.words);
-                    let room = " ".repeat(width(at).saturating_sub(cell.chars().count()));
+                    let room = " ".repeat(width(at).saturating_sub(columns(cell)));
                     let (before, behind) =
                         if words { ("", room.as_str()) } else { (room.as_str(), "") };
                     line.extend([before, cell, behind]);
@@ -257,22 +251,27 @@ impl Fitting {
                 unit.filter(|_| at == place).map_or(String::new(), |of| format!(", {}", of.name));
             self.letters.write(&format!("{}{unit}", column.head))
         });
-        let written = |(at, cell): (usize, &Cell)| {
+        let written = |cell: &Cell| {
             let text = Printable(&cell.in_table(unit)).to_string();
-            let text = self.letters.write(&text);
-            let room = match at {
-                // It is wrapped.
-                _ if is_of_texts(table) => usize::MAX,
-                // What stands alone has the line.
-                _ if table.columns.len() == 1 => self.width,
-                0 => LABEL.min(self.width.saturating_sub(COLUMN)),
-                _ => WORDS,
-            };
-            shorter(&text, room)
+            self.letters.write(&text)
         };
-        let body =
-            table.rows.iter().take(rows).map(|row| row.iter().enumerate().map(written).collect());
-        std::iter::once(head.collect()).chain(body).collect()
+        let mut all: Vec<Vec<String>> = std::iter::once(head.collect())
+            .chain(table.rows.iter().take(rows).map(|row| row.iter().map(written).collect()))
+            .collect();
+        // A text is wrapped.
+        let of_texts = is_of_texts(table);
+        for row in all.iter_mut().skip(1).filter(|_| !of_texts) {
+            row.iter_mut().skip(1).for_each(|cell| *cell = shorter(cell, WORDS));
+        }
+        // A name leaves room for any of the columns beside it; what stands alone has the line.
+        let beside = all.iter().flat_map(|row| row.iter().skip(1)).map(|cell| columns(cell));
+        let beside = if of_texts { WORDS } else { beside.max().unwrap_or(0) };
+        let room = self.width.saturating_sub(APART + beside);
+        let most = if table.columns.len() == 1 { self.width } else { LABEL.min(room) };
+        for name in all.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
+            *name = shorter(name, most);
+        }
+        all
     }
 }
 
@@ -301,11 +300,15 @@ fn joined(text: &str) -> String {
     joined
 }
 
-/// A text of so many letters at most; one that was cut says so.
+/// A text of so many columns at most; one that was cut says so.
 pub(super) fn shorter(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+    if columns(text) <= most {
         return text.to_owned();
     }
-    text.chars().take(most.saturating_sub(CUT.len())).collect::<String>().trim_end().to_owned()
-        + CUT
+    beginning(text, most.saturating_sub(CUT.len())).trim_end().to_owned() + CUT
+}
+
+/// A name from outside as a sentence or a table has it: harmless, and no longer than there is room for.
+pub(super) fn name(text: &str) -> String {
+    shorter(&Printable(text).to_string(), LABEL)
 }

@@ -1,9 +1,10 @@
 //! What several recordings of busy threads say together.
 
+use whylate_model::Nanos;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::Definition;
-use whylate_model::{Nanos, Printable};
 
+use super::layout::name;
 use super::taken::{self, by_class};
 use super::{COMPARE, Screen, gaps};
 use crate::doc::Table;
@@ -32,7 +33,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
-fn headline(run: &Run, gaps: &GapSummary) -> String {
+pub(super) fn headline(run: &Run, gaps: &GapSummary) -> String {
     let elapsed = Cell::from(gaps.end.since(gaps.start).to_nanos(run.clock.hz)).said();
     let runs = run.origins.len();
     let said = gaps::answer(run, gaps);
@@ -41,7 +42,7 @@ fn headline(run: &Run, gaps: &GapSummary) -> String {
 }
 
 /// How the recordings differ in the share that they lost.
-fn between(run: &Run, gaps: &GapSummary) -> Option<String> {
+pub(super) fn between(run: &Run, gaps: &GapSummary) -> Option<String> {
     let shares = of_recordings(run, gaps).filter_map(|(_, share)| share.lost_share);
     let shares: Vec<f64> = shares.collect();
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
@@ -73,7 +74,7 @@ fn of_recordings<'a>(
 }
 
 /// A row for each recording, the one that lost most first.
-fn recordings(run: &Run, gaps: &GapSummary) -> Table {
+pub(super) fn recordings(run: &Run, gaps: &GapSummary) -> Table {
     let mut table = Table::new("", &["runs", "of CPU", "stalls", "longest"]);
     let mut rows: Vec<(&Origin, &Share)> = of_recordings(run, gaps).collect();
     let lost = |share: &Share| share.lost_share.unwrap_or(0.0);
@@ -83,7 +84,7 @@ fn recordings(run: &Run, gaps: &GapSummary) -> Table {
             share.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
         let lost = Cell::from(share.lost_share.map(Value::Share)).within(ends);
         table.row([
-            Cell::from(Printable(&origin.directory).to_string()),
+            Cell::from(name(&origin.directory)),
             lost,
             Value::Count(share.n).into(),
             share.max.into(),
@@ -93,7 +94,7 @@ fn recordings(run: &Run, gaps: &GapSummary) -> Table {
 }
 
 /// What was too short for one of the recordings.
-fn left_out(run: &Run) -> Option<String> {
+pub(super) fn left_out(run: &Run) -> Option<String> {
     let shares = run.origins.iter().flat_map(|origin| &origin.series);
     let left_out = shares.clone().map(|share| share.left_out).fold(0, u64::saturating_add);
     let threshold = shares.filter_map(|share| share.threshold).max().unwrap_or(Nanos(0));

@@ -101,7 +101,9 @@ fn headline(run: &Run, of: &Prediction) -> String {
         None => "Theory does not decide whether deadlines are met",
     };
     let (missed, jobs) = threads::sums(run);
-    let met = if missed == 0 {
+    let met = if jobs == 0 {
+        "none was judged".to_owned()
+    } else if missed == 0 {
         format!("all {} were met", count(jobs))
     } else {
         let share = Cell::from(Value::Share(missed as f64 / (jobs as f64).max(1.0)));

@@ -1,10 +1,10 @@
 //! What response time a request sees at a rate, and what became of the requests.
 
-use whylate_model::Printable;
 use whylate_model::flow::{Flow, Packets, ProcessVerdict};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 
+use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
@@ -12,18 +12,20 @@ use crate::terminal::Style;
 
 /// Is it a recording of requests that are answered?
 pub(super) fn is_it(run: &Run) -> bool {
+    !run.is_merged() && holds_requests(run)
+}
+
+/// Does it hold requests that are answered, and nothing that is a question of its own?
+pub(super) fn holds_requests(run: &Run) -> bool {
     // Where requests spent their time is a question of its own.
     let apart = run.flows.iter().any(|flow| flow.breakdown.is_some());
     let others = apart || run.backends.is_some() || run.watched.is_some() || run.device.is_some();
     let first = run.flows.first().filter(|flow| !flow.asked.one_way && flow.way.across.is_none());
-    !others
-        && !run.is_merged()
-        && run.calibration.is_none()
-        && first.is_some_and(|flow| times(run, flow).is_some())
+    !others && run.calibration.is_none() && first.is_some_and(|flow| times(run, flow).is_some())
 }
 
 /// The times that the headline is about, and how they are called.
-fn times<'a>(run: &'a Run, flow: &Flow) -> Option<(&'a Series, &'static str)> {
+pub(super) fn times<'a>(run: &'a Run, flow: &Flow) -> Option<(&'a Series, &'static str)> {
     let named = |name: &Option<String>| name.as_ref().and_then(|name| series::named(run, name));
     let response = named(&flow.response).map(|series| (series, "response time"));
     response.or_else(|| named(&flow.service).map(|series| (series, "service time")))
@@ -65,15 +67,20 @@ fn headline(run: &Run, flow: &Flow) -> String {
     let closed = flow.departures.process.verdict == ProcessVerdict::ClosedLoop;
     let closed = if closed { "closed loop, " } else { "" };
     let what = super::trusted::upper(what);
-    let lost = match flow.packets.lost {
+    let (backend, lost) = (name(&flow.way.backend), lost(&flow.packets));
+    format!("{what} ({closed}{backend}): {}; {lost}.", series::said(series))
+}
+
+/// How many requests nobody answered.
+pub(super) fn lost(of: &Packets) -> String {
+    match of.lost {
         0 => "none lost".to_owned(),
         lost => format!("{} lost", count(lost)),
-    };
-    format!("{what} ({closed}{}): {}; {lost}.", Printable(&flow.way.backend), series::said(series))
+    }
 }
 
 /// What has to be said of when requests left.
-fn departures(run: &Run, flow: &Flow) -> Option<String> {
+pub(super) fn departures(run: &Run, flow: &Flow) -> Option<String> {
     let late = flow.lateness.as_ref().and_then(|name| series::named(run, name));
     match flow.departures.process.verdict {
         ProcessVerdict::Saturated => {
@@ -91,7 +98,7 @@ fn departures(run: &Run, flow: &Flow) -> Option<String> {
 }
 
 /// The three times of the first flow, and the first of them of each other one.
-fn latency(run: &Run, style: Style) -> Table {
+pub(super) fn latency(run: &Run, style: Style) -> Table {
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let mut head = vec!["latency".to_owned(), "min".to_owned()];
     for percent in &percents {

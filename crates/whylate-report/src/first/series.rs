@@ -1,5 +1,6 @@
 //! Numbers of a series as a first screen shows them.
 
+use whylate_model::Nanos;
 use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 
@@ -10,14 +11,28 @@ pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
     run.series.iter().find(|series| series.name == name && series.n > 0)
 }
 
-fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
-    series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)
+/// Is it that percentile?
+pub(super) fn is(of: &Quantile, percent: f64) -> bool {
+    (of.percent - percent).abs() < 1e-9
+}
+
+fn quantile(of: &[Quantile], percent: f64) -> Option<&Quantile> {
+    of.iter().find(|of| is(of, percent))
+}
+
+/// The value at a percentile; none where the sample does not show it.
+pub(super) fn value(of: &[Quantile], percent: f64) -> Option<Nanos> {
+    quantile(of, percent)?.value
 }
 
 /// A percentile; of one that the sample does not support the lower bound.
+pub(super) fn of_quantiles(all: &[Quantile], percent: f64) -> Cell {
+    Cell::from(quantile(all, percent).map_or(Value::Absent, value))
+}
+
+/// The same of a series, whose clock has a resolution.
 pub(super) fn at(series: &Series, percent: f64) -> Cell {
-    let of = quantile(series, percent).map_or(Value::Absent, value);
-    Cell::from(of).resolved(series.resolution_ns)
+    of_quantiles(&series.quantiles, percent).resolved(series.resolution_ns)
 }
 
 /// Its value, or the lower bound where that is all that is known.
@@ -31,7 +46,7 @@ pub(super) fn value(of: &Quantile) -> Value {
 
 /// The interval of a percentile.
 pub(super) fn ends(series: &Series, percent: f64) -> Cell {
-    let of = quantile(series, percent);
+    let of = quantile(&series.quantiles, percent);
     let ends = of.map(|of| (Value::from(of.low), Value::from(of.high)));
     Cell::from(of.and_then(|of| of.value)).within(ends).ends()
 }

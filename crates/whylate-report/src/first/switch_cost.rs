@@ -10,7 +10,7 @@ use crate::numbers::{Cell, Value};
 use crate::switch_cost::size;
 
 /// Kinds of switches with what they are called.
-const KINDS: [(How, &str); 3] = [
+pub(super) const KINDS: [(How, &str); 3] = [
     (How::Yield, "sched_yield"),
     (How::HandOff, "hand-off (wake + sleep)"),
     (How::Involuntary, "end of time slice"),

@@ -4,6 +4,7 @@ use whylate_model::cause::{Cause, CauseTotal, PriorityClass, Rule};
 use whylate_model::run::Run;
 use whylate_model::{CpuId, Nanos};
 
+use super::layout;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 
@@ -81,7 +82,7 @@ impl Class {
             Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupts,
             Cause::Softirq { .. } => Self::Softirqs,
             Cause::Thread { comm, class } | Cause::Member { comm, class } => {
-                let other = || Self::Task(format!("task {comm} ({})", name(*class)));
+                let other = || Self::Task(format!("task {} ({})", layout::name(comm), name(*class)));
                 member(run, comm).map_or_else(other, |name| Self::Member(name.to_owned()))
             }
             Cause::Whylate => Self::Task("whylate itself".to_owned()),

@@ -9,17 +9,21 @@ use crate::kept::kept;
 use crate::numbers::scale::Letters;
 
 mod accounts;
+mod bad;
 mod boxes;
 mod compare;
 mod doctor;
 mod lab;
 mod large;
+mod papers;
+mod planted;
 mod predicted;
 mod sets;
 
 /// Kinds of runs that have a first screen.
-const KINDS: [&str; 9] =
-    ["checkup", "gaps", "hourglass", "merge", "rta", "rtt", "switch-cost", "threads", "wake"];
+const KINDS: [&str; 10] = [
+    "checkup", "gaps", "hourglass", "merge", "rta", "rtt", "selftest", "switch-cost", "threads", "wake",
+];
 
 /// Phrases that no user is to read.
 const PHRASES: &str = include_str!("../../../../docs/phrases.txt");
@@ -391,6 +395,8 @@ fn a_shell_takes_each_word_of_a_command_as_it_is() {
         ("~root", "'~root'"),
         ("$(reboot)", "'$(reboot)'"),
         ("it's $HOME `id` \"x\"", r#"'it'\''s $HOME `id` "x"'"#),
+        ("a\nb'\u{202e}\\", r"$'a\x0ab\'\U0000202e\\'"),
+        ("µ", "µ"),
     ] {
         assert_eq!(for_a_shell(word), quoted);
     }

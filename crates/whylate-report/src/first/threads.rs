@@ -4,7 +4,7 @@ use whylate_model::Printable;
 use whylate_model::run::Run;
 use whylate_model::threads::{Deadlines, ThreadSummary};
 
-use super::layout::COLUMNS;
+use super::layout::{COLUMNS, name};
 use super::{Screen, missed, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
@@ -134,7 +134,7 @@ fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> String {
     let named = worst
         .iter()
         .filter(|(_, of)| of.misses > 0)
-        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), Printable(&thread.name)));
+        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), name(&thread.name)));
     let named: Vec<String> = named.collect();
     let (missed, jobs) = (count(missed), count(jobs));
     let said = format!("{missed} of {jobs} deadlines were missed ({share})");

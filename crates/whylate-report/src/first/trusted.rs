@@ -63,7 +63,7 @@ pub(super) fn lines(
 
 /// The sentence with a capital letter; a name before a colon and that of a file stay as they are.
 pub(super) fn upper(sentence: &str) -> String {
-    let is_name = |word: &str| word.ends_with(':') || word.contains(['.', '/']);
+    let is_name = |word: &str| word.ends_with(':') || word.contains(['.', '/', '_']);
     if sentence.split(' ').next().is_some_and(is_name) {
         return sentence.to_owned();
     }

@@ -7,6 +7,7 @@ use whylate_model::series::Series;
 use whylate_model::wake::{WakePart, WakeStage, WakeSummary};
 use whylate_model::{CpuId, CpuList};
 
+use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
@@ -161,7 +162,7 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
     cpus.sort_unstable();
     cpus.dedup();
     let said = |(wake, of): &(&WakeSummary, &Series)| {
-        format!("{} (p99 {})", Printable(&wake.thread), series::at(of, 99.0).said())
+        format!("{} (p99 {})", name(&wake.thread), series::at(of, 99.0).said())
     };
     let mut answer = Vec::new();
     if let (Some(best), Some(worst)) = (rows.first(), rows.last()) {

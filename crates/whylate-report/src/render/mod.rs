@@ -11,6 +11,8 @@ mod tests;
 
 use std::borrow::Cow;
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 use crate::doc::Where;
 use crate::numbers::{Cell, count};
 
@@ -25,6 +27,21 @@ fn shortened(text: &str) -> Cow<'_, str> {
         }
         None => Cow::Borrowed(text),
     }
+}
+
+/// Columns that a text takes on a terminal: a letter has one, two or none.
+pub(crate) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The beginning of a text that takes so many columns at most.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, letter)| {
+        taken += letter.width().unwrap_or(0);
+        taken > most
+    });
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 /// Rows as they are shown: the first of them, and a last one that counts the others.

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use whylate_model::Printable;
 use whylate_model::trust::Level;
 
-use super::{and_more, capped, is_shown, shortened};
+use super::{and_more, beginning, capped, columns, is_shown, shortened};
 use crate::doc::{self, Block, Section, Where};
 use crate::numbers::MARK;
 use crate::terminal::Style;
@@ -86,7 +86,7 @@ impl Page {
     pub(crate) fn command(&mut self, text: &str) {
         let mut line = "    $".to_owned();
         for word in text.split_whitespace() {
-            if line.chars().count() + 1 + word.chars().count() + 2 > self.style.width {
+            if columns(&line) + 1 + columns(word) + 2 > self.style.width {
                 line.push_str(" \\");
                 self.line(&line, Paint::new());
                 "       ".clone_into(&mut line);
@@ -245,17 +245,18 @@ pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<Str
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;
-    let most = width.saturating_sub(rest.len().max(first.len())).max(1);
+    // A letter may take two columns.
+    let most = width.saturating_sub(columns(rest).max(columns(first))).max(2);
     for word in text.split_whitespace().flat_map(|word| pieces(word, most)) {
         let space = usize::from(!empty);
-        if !empty && line.chars().count() + space + word.chars().count() > width {
+        if !empty && columns(&line) + space + columns(word) > width {
             lines.push(std::mem::replace(&mut line, rest.to_owned()));
             empty = true;
         }
         if !empty {
             line.push(' ');
         }
-        line.push_str(&word);
+        line.push_str(word);
         empty = false;
     }
     lines.push(line);
@@ -284,9 +285,15 @@ fn dimmed(line: &str) -> String {
 }
 
 /// A word that is longer than a line, in pieces that are not.
-fn pieces(word: &str, most: usize) -> Vec<String> {
-    let letters: Vec<char> = word.chars().collect();
-    letters.chunks(most).map(|piece| piece.iter().collect()).collect()
+fn pieces(mut word: &str, most: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    while columns(word) > most {
+        let piece = beginning(word, most);
+        pieces.push(piece);
+        word = &word[piece.len()..];
+    }
+    pieces.push(word);
+    pieces
 }
 
 #[cfg(test)]

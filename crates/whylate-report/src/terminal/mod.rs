@@ -120,7 +120,11 @@ fn verdict(page: &mut Page, run: &Run) {
     if let Verdict::LimitExceeded { what } = &run.verdict {
         page.bad(&format!("Limit exceeded: {what}"));
     }
-    let trust = Trust::of(run);
+    write_trust(page, &Trust::of(run));
+}
+
+/// The level, and all reasons for it.
+fn write_trust(page: &mut Page, trust: &Trust) {
     let said = format!("Trust: {}", trust.level().name());
     match trust.level() {
         Level::Good => page.good(&format!("{said}.")),

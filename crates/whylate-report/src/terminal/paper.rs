@@ -2,15 +2,16 @@
 
 use whylate_model::Printable;
 use whylate_model::paper::{Paper, Scenario};
+use whylate_model::trust::Trust;
 
 use super::Style;
 use crate::paper::{NOT_HERE, heading, host, not_here, reached, reasons, table, tables};
 use crate::render::terminal::Page;
 use crate::svg::Table;
 
-/// The whole of it, at most `style.width` columns wide.
+/// The whole of it with how far it may be trusted, at most `style.width` columns wide.
 #[must_use]
-pub fn render(paper: &Paper, style: Style) -> String {
+pub fn render(paper: &Paper, trust: &Trust, style: Style) -> String {
     let mut page = Page::new(style);
     page.title(&format!("{}, repeated", Printable(&paper.name)));
     page.paragraph(&Printable(&paper.reference).to_string());
@@ -23,6 +24,8 @@ pub fn render(paper: &Paper, style: Style) -> String {
         page.section(NOT_HERE);
         not_here(paper).for_each(|line| page.item(&line));
     }
+    page.blank();
+    super::write_trust(&mut page, trust);
     page.finish()
 }
 

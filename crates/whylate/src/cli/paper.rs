@@ -68,6 +68,9 @@ pub(crate) struct Paper {
     /// Shorter parts; the report says so
     #[arg(long, help_heading = COMMON)]
     pub(crate) quick: bool,
+    /// Print the whole report, not its first screen
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) full: bool,
     /// Only these tools of killer2017, separated by commas: xdp, packet, udp, udp-block, sockperf,
     /// dpdk [default: all but dpdk]
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]

@@ -4,9 +4,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use whylate_model::paper::Paper as Repeated;
+use whylate_model::trust::Level;
 use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
-use whylate_report::{paper, terminal};
+use whylate_report::paper::Parts;
+use whylate_report::{Place, first_screen_of_paper, paper, terminal};
 
 use super::gaps::one_cpu;
 use super::{Exit, style, switch_runner};
@@ -65,19 +67,35 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
     if stopping.twice() {
         return Ok(Exit::Abandoned);
     }
-    let printed = print(&repeated, options.format);
+    let parts = Parts::read(&path, &repeated);
+    let place = Place { directory: &path, again: false };
+    let printed = print(&repeated, &parts, place, options.format, options.full);
     match paper::write(&path, &repeated) {
         Ok(page) => say!("Page: {}", page.display()),
         Err(error) => say!("{error}"),
     }
     say!("Directory: {}", path.display());
-    printed.map(|()| Exit::Done)
+    printed.map(|()| exit(&parts))
 }
 
-/// Prints a repetition, now or from its directory.
-pub(super) fn print(repeated: &Repeated, format: Format) -> Result<()> {
+/// How a repetition ends: as any run, by how far it may be trusted.
+pub(super) fn exit(parts: &Parts) -> Exit {
+    if parts.trust.level() == Level::Poor { Exit::NotTrustworthy } else { Exit::Done }
+}
+
+/// Prints a repetition: its first screen, or the whole report where that is asked for.
+pub(super) fn print(
+    repeated: &Repeated,
+    parts: &Parts,
+    place: Place,
+    format: Format,
+    full: bool,
+) -> Result<()> {
     match format {
-        Format::Text => out::print(terminal::paper::render(repeated, style())),
+        Format::Text if full => {
+            out::print(terminal::paper::render(repeated, &parts.trust, style()))
+        }
+        Format::Text => out::print(first_screen_of_paper(repeated, parts, place, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(repeated);
             out::print(text.context("cannot write it as JSON")? + "\n")

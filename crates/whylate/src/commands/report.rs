@@ -4,6 +4,7 @@ use anyhow::Result;
 use whylate_model::directory::RunDir;
 use whylate_model::paper::Paper;
 use whylate_report::execution::recorded::Recorded;
+use whylate_report::paper::Parts;
 use whylate_report::{Place, Traced, html};
 
 use super::{Exit, Form};
@@ -45,13 +46,18 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
 
 /// A paper's experiments and their runs lie in one directory.
 fn of_paper(options: &Report, repeated: &Paper) -> Result<Exit> {
+    let parts = Parts::read(&options.run, repeated);
     match &options.html {
-        None => super::paper::print(repeated, options.format)?,
+        None => {
+            let Report { format, full, .. } = *options;
+            let place = Place { directory: &options.run, again: true };
+            super::paper::print(repeated, &parts, place, format, full)?;
+        }
         Some(file) if file.as_os_str() == "-" => {
             let page = whylate_report::paper::page(&options.run, repeated);
             out::with(|out| out.write_all(page.as_bytes()))?;
         }
         Some(file) => whylate_report::paper::write_to(file, &options.run, repeated)?,
     }
-    Ok(Exit::Done)
+    Ok(super::paper::exit(&parts))
 }

@@ -1,0 +1,74 @@
+//! Which way to run a busy thread loses least?
+
+use whylate_model::run::{GapSummary, Run};
+
+use super::layout::name;
+use super::{DIRECTORY, Screen, gaps};
+use crate::doc::Table;
+use crate::numbers::{Cell, Value};
+
+/// Rows of ways to run in their own order; of more the worst stand first.
+const IN_ORDER: usize = 8;
+
+/// Is it a matrix: several ways to run a busy thread, one after the other?
+pub(super) fn is_it(run: &Run) -> bool {
+    gaps::of_busy_threads(run) && run.gaps.iter().all(|of| cell(of).is_some())
+}
+
+/// The directory of the cell that a thread ran in.
+fn cell(gaps: &GapSummary) -> Option<&str> {
+    let (cell, _) = gaps.series.split_once("-gap-")?;
+    let plain = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+    (cell.starts_with(|letter: char| letter != '-') && cell.chars().all(plain)).then_some(cell)
+}
+
+pub(super) fn screen(run: &Run) -> Screen {
+    let mut worst_first: Vec<&GapSummary> = run.gaps.iter().collect();
+    worst_first.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
+    let in_order: Vec<&GapSummary> = run.gaps.iter().collect();
+    let rows = if run.gaps.len() > IN_ORDER { &worst_first } else { &in_order };
+    let mut table = Table::new("", &["way to run", "of CPU", "95% CI", "stalls", "longest"]);
+    for of in rows {
+        let share = gaps::lost(of);
+        table.row([
+            Cell::from(name(&run.thread_name(of))),
+            share.clone(),
+            share.ends(),
+            Value::Count(of.gaps).into(),
+            gaps::longest(run, of).into(),
+        ]);
+    }
+    let worst = worst_first.first().and_then(|of| cell(of));
+    let more = worst.map(|cell| format!("whylate report {DIRECTORY}/{cell}  has its causes"));
+    Screen {
+        answer: answer(run, &worst_first),
+        tables: vec![table],
+        more: more.into_iter().collect(),
+        ..Screen::default()
+    }
+}
+
+fn answer(run: &Run, worst_first: &[&GapSummary]) -> Vec<String> {
+    let (Some(worst), Some(best)) = (worst_first.first(), worst_first.last()) else {
+        return Vec::new();
+    };
+    if worst_first.len() == 1 {
+        return vec![gaps::answer(run, worst)];
+    }
+    let said = |of: &GapSummary| (name(&run.thread_name(of)), gaps::lost(of).said());
+    let ((most, of_most), (least, of_least)) = (said(worst), said(best));
+    let first = format!(
+        "{} lost most of its CPU time ({of_most}), {least} least ({of_least}).",
+        super::trusted::upper(&most)
+    );
+    let ends = worst.lost_share_interval.zip(best.lost_share_interval);
+    let second = ends.map(|((low, _), (_, high))| {
+        if low > high {
+            "Their 95% intervals lie apart."
+        } else {
+            "Their 95% intervals overlap: no difference is shown."
+        }
+        .to_owned()
+    });
+    std::iter::once(first).chain(second).collect()
+}

@@ -1,0 +1,160 @@
+//! Do a paper's results hold on this machine?
+
+use whylate_model::paper::{Agreement, Here, Paper, Row, Scenario, Unit};
+
+use super::layout::{name, shorter};
+use super::{DIRECTORY, Screen, for_a_shell};
+use crate::doc::Table;
+use crate::numbers::scale::{DOES_NOT_APPLY, respaced};
+use crate::numbers::{Cell, Value, count};
+
+/// Letters of the paper's figure in a table.
+const FIGURE: usize = 18;
+/// A sentence that is longer has no line of its own.
+const LINE: usize = 80;
+
+/// A row with the experiment that it is of.
+type Compared<'a> = (&'a Scenario, &'a Row);
+
+pub(super) fn screen(paper: &Paper) -> Screen {
+    let all = paper.scenarios.iter().flat_map(|of| of.rows.iter().map(move |row| (of, row)));
+    let rows: Vec<Compared> = all.filter(|(_, row)| papers(row).is_some()).collect();
+    let with = |agreement: Option<Agreement>| -> Vec<Compared> {
+        rows.iter().filter(|(_, row)| row.agreement == agreement).copied().collect()
+    };
+    let (differs, agrees) = (with(Some(Agreement::Differs)), with(Some(Agreement::Agrees)));
+    let others = with(None);
+    let more = next(paper, &differs);
+    let compared = differs.len() + agrees.len();
+    if compared == 0 {
+        return Screen {
+            answer: beside(paper, &others),
+            tables: vec![table("beside the paper", &others)],
+            more,
+            ..Screen::default()
+        };
+    }
+    let answer = [("Differs", &differs), ("Agrees", &agrees)];
+    let answer = answer.into_iter().filter_map(|(word, rows)| {
+        let begin = format!("{word} ({} of {compared})", rows.len());
+        most_telling(&begin, rows)
+    });
+    let mut notes = vec![
+        "Agrees: the 95% intervals overlap, or the claim holds. Differs: they do not.".to_owned(),
+    ];
+    if !others.is_empty() {
+        let (figures, are) = if others.len() == 1 { ("figure", "is") } else { ("figures", "are") };
+        notes.push(format!(
+            "{} more {figures} of the paper {are} not compared: --full has the reasons.",
+            count(others.len() as u64)
+        ));
+    }
+    Screen {
+        answer: answer.collect(),
+        tables: vec![table("differs", &differs), table("agrees", &agrees)],
+        notes,
+        more,
+        ..Screen::default()
+    }
+}
+
+/// What is said where nothing is shown to agree or to differ.
+fn beside(paper: &Paper, rows: &[Compared]) -> Vec<String> {
+    let measured = rows.iter().filter(|(_, row)| row.here.is_some()).count();
+    if measured == 0 {
+        let has_tables = paper.scenarios.iter().any(Scenario::has_tables);
+        return vec![
+            if has_tables {
+                "Nothing was compared with the paper; its tables, as they are here, are in --full."
+            } else {
+                "No figure of the paper was measured."
+            }
+            .to_owned(),
+        ];
+    }
+    let figures = if measured == 1 { "figure stands" } else { "figures stand" };
+    let said =
+        format!("No agreement is judged: {} {figures} beside the paper's.", count(measured as u64));
+    [Some(said), most_telling("", rows)].into_iter().flatten().collect()
+}
+
+/// The first row with an interval, or else the first that was measured, whose sentence has a line.
+fn most_telling(begin: &str, rows: &[Compared]) -> Option<String> {
+    let with_interval = |row: &Row| row.here.as_ref().is_some_and(|here| here.interval.is_some());
+    let (first, later): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().map(|(_, row)| *row).partition(|row| with_interval(row));
+    let said: Vec<String> = first.iter().chain(&later).map(|row| said(begin, row)).collect();
+    said.iter().find(|said| said.chars().count() <= LINE).or(said.first()).cloned()
+}
+
+fn said(begin: &str, row: &Row) -> String {
+    let what = match begin {
+        "" => super::trusted::upper(&what(row)),
+        begin => format!("{begin}: {}", what(row)),
+    };
+    let paper = papers(row).unwrap_or_default();
+    let here = row.here.as_ref().map_or("not measured".to_owned(), |here| figure(here).0);
+    format!("{what}: here {here}, paper {paper}.")
+}
+
+/// What a row is, in few words.
+fn what(row: &Row) -> String {
+    name(row.brief.as_ref().map_or(row.what.trim(), |brief| &brief.what))
+}
+
+/// The paper's figure in few words; none where it gives none.
+fn papers(row: &Row) -> Option<String> {
+    let words = row.brief.as_ref().map(|brief| &brief.paper).or(row.paper.as_ref())?;
+    Some(shorter(&whylate_model::Printable(&respaced(words)).to_string(), FIGURE))
+}
+
+fn table(head: &str, rows: &[Compared]) -> Table {
+    let mut table = Table::new("", &[head, "paper", "here", "95% CI"]).words(&[1]);
+    for (_, row) in rows {
+        let (here, ends) = match &row.here {
+            Some(here) => figure(here),
+            None => ("not measured".to_owned(), DOES_NOT_APPLY.to_owned()),
+        };
+        table.row([what(row), papers(row).unwrap_or_default(), here, ends]);
+    }
+    table
+}
+
+/// A figure and its interval, each with its own unit: rows of one table are of different things.
+fn figure(here: &Here) -> (String, String) {
+    let (scale, unit) = match here.unit {
+        Unit::BitsPerSecond if here.value >= 1e9 => (1e9, " Gbit/s"),
+        Unit::BitsPerSecond => (1e6, " Mbit/s"),
+        _ => (1.0, ""),
+    };
+    let value = |of: f64| match here.unit {
+        Unit::Nanoseconds => Value::Time(of),
+        Unit::Share => Value::Share(of),
+        Unit::Count => Value::Count(of.round() as u64),
+        Unit::PerSecond | Unit::BitsPerSecond | Unit::Ratio => Value::Rate(of / scale),
+    };
+    let ends = here.interval.map(|(low, high)| (value(low), value(high)));
+    let cell = Cell::from(value(here.value)).within(ends);
+    let written = |cell: &Cell| {
+        let text = match here.unit {
+            Unit::Nanoseconds | Unit::PerSecond => cell.said(),
+            _ => cell.in_table(None),
+        };
+        if text == DOES_NOT_APPLY { text } else { text + unit }
+    };
+    let of = here.n.filter(|_| here.unit == Unit::Count);
+    let of = of.map_or(String::new(), |n| format!(" of {}", count(n)));
+    (written(&cell) + &of, written(&cell.ends()))
+}
+
+/// What tells more: the experiment that differs first, by itself.
+fn next(paper: &Paper, differs: &[Compared]) -> Vec<String> {
+    let Some((scenario, _)) = differs.first() else {
+        return vec![format!(
+            "whylate compare {DIRECTORY}/PART OTHER  compares a part with another run"
+        )];
+    };
+    let (name, place) = (for_a_shell(&paper.name), for_a_shell(&scenario.place));
+    let does = if paper.quick { "has narrower intervals" } else { "repeats that one" };
+    vec![format!("whylate paper {name} --only {place}  {does}")]
+}

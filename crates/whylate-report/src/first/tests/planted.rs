@@ -1,0 +1,220 @@
+//! First screens of self-tests, of a matrix and of sums: of runs that are planted, or made of kept ones.
+
+use whylate_model::Nanos;
+use whylate_model::cause::Validation;
+use whylate_model::directory::RunDir;
+use whylate_model::origin::Origin;
+use whylate_model::run::{GapSummary, Run, SelfTest, SelfTestKind};
+use whylate_model::series::Series;
+
+use super::{assert_fits, shown, style};
+use crate::kept::kept;
+use crate::merge::{Request, merge};
+
+fn kind(kind: &str, injected: u64, found: u64, named_right: u64) -> SelfTestKind {
+    SelfTestKind {
+        kind: kind.to_owned(),
+        injected,
+        found,
+        ascribed: found,
+        ascribed_rightly: named_right,
+        named_right,
+        with_trace: true,
+        length_error_ns: Some(-120.0),
+        length_error_p99_ns: Some(1_830.0),
+    }
+}
+
+/// The kept self-test with these kinds.
+fn selftest(kinds: Vec<SelfTestKind>) -> Run {
+    let mut run = kept("selftest").1;
+    run.selftest = Some(SelfTest { kinds, ..SelfTest::default() });
+    run.files = whylate_model::trust::Files::default();
+    run.validation = Some(Validation {
+        switch_as_switch: 1_190,
+        switch_as_none: 7,
+        none_as_switch: 3,
+        none_as_none: 3_580,
+        undecided: 50,
+    });
+    run
+}
+
+#[test]
+fn a_self_test_says_how_many_of_how_many_were_found_and_named_right() {
+    let kinds = vec![
+        kind("fifo preemption", 211, 211, 211),
+        kind("ipi", 503, 502, 498),
+        SelfTestKind { length_error_p99_ns: None, ..kind("page fault", 499, 499, 499) },
+    ];
+    let screen = shown(&selftest(kinds.clone()), style());
+    assert_fits(&screen);
+    assert!(
+        screen.contains("1,212 of 1,213 injected interruptions were found (99.9%, 95% CI "),
+        "{screen}"
+    );
+    assert!(screen.contains("1,208 of 1,212 found were named right (99.7%, 95% CI "), "{screen}");
+    insta::assert_snapshot!("selftest", screen);
+    let mut without = kinds;
+    for kind in &mut without {
+        kind.with_trace = false;
+    }
+    without.remove(1);
+    let mut run = selftest(without);
+    let skipped = [("cpu hog".to_owned(), "there is one CPU.".to_owned())];
+    run.selftest.as_mut().unwrap().skipped = skipped.into();
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(
+        screen.contains("All 710 injected interruptions were found (95% CI 99.5–100%)."),
+        "{screen}"
+    );
+    assert!(!screen.contains("were named right"), "{screen}");
+    assert!(screen.contains("Not injected: cpu hog (there is one CPU)."), "{screen}");
+}
+
+#[test]
+fn a_self_test_of_any_number_of_kinds_fits_and_one_of_none_judges_nothing() {
+    let kinds = (0..40).map(|at| kind(&"漢".repeat(at), 10, 10, 9)).collect();
+    let screen = shown(&selftest(kinds), style());
+    assert_fits(&screen);
+    assert!(screen.contains("more: --full"), "{screen}");
+    let screen = shown(&selftest(Vec::new()), style());
+    assert_fits(&screen);
+    let said = "No interruption was injected, so that nothing can be judged.";
+    assert_eq!(screen.lines().nth(1), Some(said), "{screen}");
+    assert!(screen.contains("Trust: poor."), "{screen}");
+}
+
+/// The kept run of a busy thread as a matrix of so many CPUs, each cell a little better than the one before.
+fn matrix(cpus: u32) -> Run {
+    let mut run = kept("gaps").1;
+    let (gaps, series) = (run.gaps.remove(0), run.series.remove(0));
+    run.causes.clear();
+    run.worst.clear();
+    run.coverage = None;
+    let cells = ["floating", "floating-shared", "floating-fifo", "pinned", "pinned-shared"];
+    let cells =
+        cells.into_iter().chain(["pinned-mlock", "pinned-mlock-fifo", "pinned-mlock-fifo-moved"]);
+    for (at, cell) in cells.enumerate() {
+        for cpu in 0..cpus {
+            let name = format!("{cell}-gap-cpu{cpu}");
+            let words = cell.replace('-', " ");
+            let label = if cpus == 1 { words } else { format!("{words}, CPU {cpu}") };
+            let lost_share = 0.6 / 2_f64.powi(at as i32);
+            run.series.push(Series { name: name.clone(), label, ..series.clone() });
+            run.gaps.push(GapSummary {
+                cpu: whylate_model::CpuId(cpu),
+                series: name,
+                lost_share,
+                lost_share_interval: Some((0.8 * lost_share, 1.1 * lost_share)),
+                ..gaps.clone()
+            });
+        }
+    }
+    run
+}
+
+#[test]
+fn a_matrix_names_the_way_to_run_that_lost_most_and_the_one_that_lost_least() {
+    let screen = shown(&matrix(1), style());
+    assert_fits(&screen);
+    let said = "Floating lost most of its CPU time (60%), pinned mlock fifo moved least (0.47%).";
+    assert_eq!(screen.lines().nth(1), Some(said), "{screen}");
+    assert_eq!(screen.lines().nth(2), Some("Their 95% intervals lie apart."), "{screen}");
+    insta::assert_snapshot!("matrix", screen);
+    for cpus in [2, 16] {
+        let screen = shown(&matrix(cpus), style());
+        assert_fits(&screen);
+        assert!(
+            screen.contains("more: --full") && screen.contains("\nfloating, CPU 0 "),
+            "{screen}"
+        );
+    }
+    let mut near = matrix(1);
+    for gaps in &mut near.gaps {
+        gaps.lost_share_interval = Some((0.0, 0.7));
+    }
+    let screen = shown(&near, style());
+    assert!(screen.contains("Their 95% intervals overlap: no difference is shown."), "{screen}");
+    near.gaps.truncate(1);
+    let screen = shown(&near, style());
+    assert!(
+        screen.lines().nth(1).unwrap().starts_with("floating lost 60% of its time"),
+        "{screen}"
+    );
+}
+
+/// The sum of a kept run and of the same from another host.
+fn sum(kind: &str) -> Run {
+    let home = tempfile::tempdir().unwrap();
+    let (kept, mut run) = kept(kind);
+    let places = ["first", "second"].map(|name| home.path().join(name));
+    for place in &places {
+        std::fs::create_dir(place).unwrap();
+        for entry in std::fs::read_dir(kept.path()).unwrap().map(|entry| entry.unwrap()) {
+            std::fs::copy(entry.path(), place.join(entry.file_name())).unwrap();
+        }
+    }
+    run.host.hostname = "another".to_owned();
+    RunDir::open(&places[1]).unwrap().write_run(&run).unwrap();
+    let request = Request {
+        directories: places.to_vec(),
+        tables: false,
+        command_line: ["whylate", "merge", "first", "second", "-o", "sum"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Request::default()
+    };
+    let mut run = merge(&request, &home.path().join("sum")).unwrap().run;
+    for origin in &mut run.origins {
+        let name = origin.directory.rsplit('/').next().unwrap().to_owned();
+        origin.directory = name;
+    }
+    run
+}
+
+/// The same as a sum of so many, each slower than the one before.
+fn of_many(mut run: Run, many: u64) -> Run {
+    let origin = run.origins[0].clone();
+    let nth = |at: u64| {
+        let mut origin: Origin = origin.clone();
+        origin.directory = format!("run-{at}-{}", "x".repeat(60));
+        for share in &mut origin.series {
+            for of in &mut share.quantiles {
+                of.value = of.value.or(of.low).map(|value| Nanos(value.0 * (at + 1)));
+            }
+            share.max = share.max.map(|max| Nanos(max.0 * (at + 1)));
+            share.lost_share = share.lost_share.map(|share| share / (at + 1) as f64);
+        }
+        origin
+    };
+    run.origins = (0..many).map(nth).collect();
+    run
+}
+
+#[test]
+fn a_sum_of_each_kind_has_its_answer_and_how_its_recordings_differ() {
+    for kind in ["checkup", "rtt", "switch-cost"] {
+        let run = sum(kind);
+        let screen = shown(&run, style());
+        assert_fits(&screen);
+        assert!(screen.contains("ver 2 runs") && screen.contains("\nruns"), "{screen}");
+        insta::assert_snapshot!(format!("sum-{kind}"), screen);
+        for many in [1, 3, 30, 300] {
+            let screen = shown(&of_many(run.clone(), many), style());
+            assert_fits(&screen);
+            let apart =
+                screen.contains(" lies between ") || screen.contains("The least of them lost ");
+            assert_eq!(apart, many > 1, "{kind} of {many}:\n{screen}");
+        }
+    }
+}
+
+#[test]
+fn of_many_recordings_of_requests_the_slowest_stand_first() {
+    let screen = shown(&of_many(sum("rtt"), 30), style());
+    let row = screen.lines().find(|line| line.starts_with("run-")).unwrap();
+    assert!(row.starts_with("run-29-"), "{screen}");
+    insta::assert_snapshot!("sum-rtt-30", screen);
+}

@@ -80,7 +80,9 @@ fn interfaces(of: &LabStatus) -> Table {
         if links.is_empty() {
             row(namespace, None);
         }
-        links.into_iter().for_each(|link| row(namespace, Some(link)));
+        for link in links {
+            row(namespace, Some(link));
+        }
     }
     table
 }

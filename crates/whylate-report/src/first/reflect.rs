@@ -96,7 +96,7 @@ fn clients(of: &Reflected) -> Table {
     let last = heads.len() - 1;
     let mut table = Table::new("", &heads).words(&[last]);
     for client in &of.clients {
-        let mut cells = vec![who(client).into(), Cell::from(Value::Count(client.answered))];
+        let mut cells = vec![who(client), Cell::from(Value::Count(client.answered))];
         if sinks {
             let sink = client.one_way.as_ref();
             cells.push(sink.map(|of| Value::Count(of.received)).into());

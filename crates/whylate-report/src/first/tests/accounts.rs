@@ -46,7 +46,10 @@ fn screen(of: &Reflected) -> String {
 /// A run of something else that is one of this.
 fn run_of(account: impl FnOnce(&mut Run)) -> Run {
     let mut run = kept("gaps").1;
-    (run.gaps.clear(), run.causes.clear(), run.series.clear(), run.worst.clear());
+    run.gaps.clear();
+    run.causes.clear();
+    run.series.clear();
+    run.worst.clear();
     run.coverage = None;
     account(&mut run);
     run

@@ -11,7 +11,10 @@ use crate::kept::kept;
 
 fn emptied() -> Run {
     let mut run = kept("gaps").1;
-    (run.gaps.clear(), run.causes.clear(), run.series.clear(), run.worst.clear());
+    run.gaps.clear();
+    run.causes.clear();
+    run.series.clear();
+    run.worst.clear();
     run.coverage = None;
     run
 }

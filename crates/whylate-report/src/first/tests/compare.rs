@@ -76,7 +76,9 @@ fn requests(home: &Path, seed: u64, level: u64, change: impl FnOnce(&mut Run)) -
     let lost = std::mem::take(&mut packets.lost);
     (packets.received, packets.arrived) = (packets.received + lost, packets.arrived + lost);
     run.seed = seed;
-    (run.segments.clear(), run.worst.clear(), run.warnings.clear());
+    run.segments.clear();
+    run.worst.clear();
+    run.warnings.clear();
     let response = run.series[0].clone();
     let others = [
         ("rtt-service", "service", Definition::RoundTrip),

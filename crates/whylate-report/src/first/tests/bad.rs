@@ -207,6 +207,8 @@ fn each_part_missing(kind: &str) {
     let whole = |run: &Run| screen(run, style).unwrap_or_default();
     let mut known = figures(&whole(&run));
     known.extend(figures(&crate::render(&run, style)));
+    // The words of the user are his.
+    known.extend(figures(&run.command_line.join(" ")));
     let zeros = |text: &str| figures(text).iter().filter(|of| **of == 0.0).count();
     let (mut seen, before) = (0, zeros(&whole(&run)));
     for path in fields(&value) {
@@ -382,11 +384,15 @@ fn a_directory_without_one_of_its_files_is_shown_and_names_it() {
             let left = RunDir::open(home.path()).unwrap();
             let run = left.read_checked().unwrap();
             let missing = missing.to_string_lossy().into_owned();
+            // The log of one of them was made before a run counted its bytes: nobody misses it.
+            let counted = run.files.problems.iter().any(|problem| problem.contains(&missing));
+            assert!(counted || missing == "histograms.hlog", "{kind} without {missing}");
             if let Some(first) = screen(&run, style) {
                 assert_fits(&first);
-                assert!(first.contains(&missing), "{kind} without {missing}:\n{first}");
+                assert!(!counted || first.contains(&missing), "{kind} without {missing}:\n{first}");
             }
-            assert!(crate::render(&run, style).contains(&missing), "{kind} without {missing}");
+            let full = crate::render(&run, style);
+            assert!(!counted || full.contains(&missing), "{kind} without {missing}");
             let page = crate::html::render(&left, &run);
             assert!(page.ends_with("</html>\n"), "{kind} without {missing}");
         }

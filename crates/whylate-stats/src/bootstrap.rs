@@ -202,4 +202,65 @@ mod tests {
         let ratio = half / (1.96 * (1.0f64 / 12.0).sqrt() / 20.0);
         assert!((0.88..1.12).contains(&ratio), "{ratio}");
     }
+
+    /// Results that are known: 0, 1, 2 and so on, whatever is drawn.
+    fn counted(resamples: u32, nonsense: Option<u32>) -> Interval {
+        let made = std::cell::Cell::new(0);
+        let count = |_: &[f64]| {
+            let number = made.replace(made.get() + 1);
+            if nonsense == Some(number) { f64::NAN } else { f64::from(number) }
+        };
+        block_bootstrap(&[1.0, 2.0], count, 1, resamples)
+    }
+
+    #[test]
+    fn as_many_results_lie_below_the_interval_as_above_it() {
+        assert_eq!(counted(200, None), Interval { low: 5.0, high: 194.0 });
+        // At least 40 are drawn.
+        assert_eq!(counted(10, None), Interval { low: 1.0, high: 38.0 });
+        assert_eq!(counted(200, Some(7)), Interval::UNKNOWN);
+    }
+
+    #[test]
+    fn an_interval_with_one_end_is_not_bounded() {
+        for (low, high, bounded) in
+            [(0.0, 1.0, true), (0.0, f64::INFINITY, false), (f64::NEG_INFINITY, 0.0, false)]
+        {
+            assert_eq!(Interval { low, high }.is_bounded(), bounded, "{low} {high}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_mean_are_those_of_students_distances() {
+        let blocks = [3.0, 8.0, 1.0, 4.0, 40.0, 7.0, 2.0];
+        let mean_and_error = |of: &[f64]| {
+            let squares: f64 = of.iter().map(|block| (block - mean(of)).powi(2)).sum();
+            let n = of.len() as f64;
+            (mean(of), (squares / n / (n - 1.0)).sqrt())
+        };
+        let (middle, error) = mean_and_error(&blocks);
+        let mut rng = Rng::new(3);
+        let mut distances: Vec<f64> = (0..1_000)
+            .map(|_| {
+                let drawn = blocks.map(|_| blocks[rng.below(7) as usize]);
+                let (mean, error) = mean_and_error(&drawn);
+                ((mean - middle) / error.max(f64::MIN_POSITIVE)).clamp(-10.0, 10.0)
+            })
+            .collect();
+        distances.sort_by(f64::total_cmp);
+        let found = studentised(&blocks, 3);
+        assert!((found.low - (middle - distances[974] * error)).abs() < 1e-6, "{found:?}");
+        assert!((found.high - (middle - distances[25] * error)).abs() < 1e-6, "{found:?}");
+        assert!(of_mean(&blocks[..2], 1).is_bounded(), "two blocks have a spread");
+    }
+
+    #[test]
+    fn fifteen_pairs_of_neighbours_are_looked_at_and_fourteen_are_not() {
+        let mut rng = Rng::new(4);
+        let pairs: Vec<f64> = (0..15).map(|_| rng.unit()).flat_map(|block| [block; 2]).collect();
+        let widened =
+            |blocks: &[f64]| of_mean(blocks, 1).half_width() / studentised(blocks, 1).half_width();
+        assert!(widened(&pairs) > 1.2, "{}", widened(&pairs));
+        assert!((widened(&pairs[..28]) - 1.0).abs() < 1e-12);
+    }
 }

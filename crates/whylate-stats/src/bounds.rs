@@ -139,3 +139,64 @@ fn statements(percents: &[f64]) -> usize {
     let below = |percent: &f64| TRIED.iter().filter(|b| usable(*percent, **b)).count();
     percents.len() + percents.iter().map(below).sum::<usize>() + TRIED.len()
 }
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "these results are exact")]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+    use crate::sample::Sample;
+
+    fn values(shift: u64) -> Histogram {
+        (1..=1_000_u64).map(|value| value + shift).collect()
+    }
+
+    #[test]
+    fn limits_that_must_hold_at_once_are_counted() {
+        // p50 cannot use the b of a half; each limit of M above, of M below, and of E.
+        assert_eq!(statements(&[50.0]), 1 + 17 + 18);
+        assert_eq!(statements(&[50.0, 99.0]), 2 + 17 + 18 + 18);
+    }
+
+    #[test]
+    fn each_limit_may_fail_with_an_even_part_of_what_all_may() {
+        let (measured, error) = (values(500), values(0));
+        let side = |of| Side::independent(of);
+        let found = bounds(side(&measured), 3.0, side(&error), &[50.0], 0.95);
+        let tail = 0.05 / 36.0;
+        let of = |values: &Histogram, percent| limits(values, percent, f64::INFINITY, tail);
+        assert_eq!(found[0].high_ns, of(&measured, 50.0).high.map(|high| high - 3.0));
+        let below = |b: f64| {
+            let low = of(&measured, 50.0 - 100.0 * b).low?;
+            Some(low - of(&error, 100.0 * (1.0 - b)).high?)
+        };
+        let best = TRIED[1..].iter().filter_map(|b| below(*b)).max_by(f64::total_cmp);
+        assert_eq!(found[0].low_ns, best);
+        assert_eq!(found[0].b.and_then(below), best);
+    }
+
+    #[test]
+    fn limits_reach_as_far_as_runs_lie_apart_to_either_side() {
+        let mut sample = Sample::new();
+        for shift in [0, 300, 600] {
+            sample.push_intervals(&[values(shift)]);
+        }
+        let runs = ByRun::of(&sample);
+        let mut pooled = values(0);
+        pooled.add(&values(300));
+        pooled.add(&values(600));
+        let of = Side { values: &pooled, n_eff: &|_: f64| f64::INFINITY, runs: Some(&runs) };
+        let tail = 0.025;
+        let apart = runs.apart(50.0, tail).unwrap();
+        let rank = quantile::rank(3_000, 50.0).unwrap();
+        let own = pooled.at_rank(rank).unwrap();
+        let [low, high] = of.limits(50.0, (tail, of.errors(tail)));
+        assert_eq!((low, high), (Some(own.low - apart), Some(own.high + apart)));
+        // Where runs hardly differ, the pooled values have the wider limits.
+        let [low, high] = of.limits(50.0, (tail, 0.0));
+        let alone = limits(&pooled, 50.0, f64::INFINITY, tail);
+        assert!(alone.low < Some(own.low) && alone.high > Some(own.high), "{alone:?}");
+        assert_eq!([low, high], [alone.low, alone.high]);
+        assert_eq!(Side::independent(&pooled).errors(tail), 0.0);
+    }
+}

@@ -122,4 +122,12 @@ mod tests {
         assert!(!of.is_told(99.9) && !of.is_told(0.1));
         assert!(!ByRun::default().is_told(50.0));
     }
+
+    #[test]
+    fn a_run_has_a_percentile_from_five_values_beyond_it_on() {
+        assert_eq!(at(&[(10, 5), (20, 5)], 50.0), Some(10.0));
+        assert_eq!(at(&[(10, 4), (20, 1), (30, 5)], 50.0), Some(20.0));
+        assert_eq!(at(&[(10, 4), (20, 6)], 50.0), Some(20.0));
+        assert_eq!(at(&[(10, 9)], 50.0), None);
+    }
 }

@@ -294,4 +294,36 @@ mod tests {
             assert_eq!(bits.pairs_at(lag), slow, "lag {lag}");
         }
     }
+
+    #[test]
+    fn two_intervals_are_enough_and_an_empty_one_says_nothing() {
+        // q is 1/20: (1 - 10/20) over 19/400, of two intervals.
+        for counts in [&[(10, 100), (0, 100)][..], &[(10, 100), (0, 0), (0, 100)]] {
+            assert!((effective_n(200, counts) - 19.0).abs() < 1e-9, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_series_is_worth_what_the_correlations_of_its_exceedances_say() {
+        // Of three values, the largest exceed; the one of the threshold does not.
+        let series: Vec<f64> = b"2222222100011000222222111001000222222220010"
+            .iter()
+            .map(|of| f64::from(of - b'0'))
+            .collect();
+        let n = series.len();
+        let exceeds: Vec<f64> = series.iter().map(|x| f64::from(u8::from(*x > 1.0))).collect();
+        let share = exceeds.iter().sum::<f64>() / n as f64;
+        let correlation = |lag: usize| {
+            let pairs = exceeds.iter().zip(&exceeds[lag..]);
+            let sum: f64 = pairs.map(|(one, later)| (one - share) * (later - share)).sum();
+            sum / (n as f64 * share * (1.0 - share))
+        };
+        let pairs = (0..).step_by(2).map(|lag| correlation(lag) + correlation(lag + 1));
+        let sums: Vec<f64> = pairs.take_while(|pair| *pair > 0.0).collect();
+        assert!(sums.len() > 1, "more than the first pair of lags counts: {sums:?}");
+        let wanted = n as f64 / (2.0 * sums.iter().sum::<f64>() - 1.0);
+        assert!((effective_n_of_series(&series, 1.0) - wanted).abs() < 1e-9, "{wanted}");
+        assert_eq!(effective_n_of_series(&[2.0, 0.0], 1.0), 2.0);
+        assert_eq!(effective_n_of_series(&[2.0, 2.0, 2.0], 1.0), 3.0);
+    }
 }

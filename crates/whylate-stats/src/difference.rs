@@ -385,4 +385,19 @@ mod tests {
         assert!(found.headline().low > 1.0 && found.headline().high < 3.0);
         assert!(of_means(&[], &side(1.0), 1.0, 1, 100).is_none());
     }
+
+    #[test]
+    fn the_headline_is_the_wider_interval_and_the_one_within_where_they_are_equal() {
+        let interval = |low, high| Interval { low, high };
+        let within = interval(0.0, 2.0);
+        for (between, expected) in [
+            (None, within),
+            (Some(interval(0.0, 4.0)), interval(0.0, 4.0)),
+            (Some(interval(0.0, 1.0)), within),
+            (Some(interval(5.0, 7.0)), within),
+        ] {
+            let of = Intervals { difference: 1.0, within, between, resampled: true };
+            assert_eq!(of.headline(), expected, "{between:?}");
+        }
+    }
 }

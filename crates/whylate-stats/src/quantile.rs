@@ -192,3 +192,21 @@ fn last_of_prefix(n: u64, holds: impl Fn(u64) -> bool) -> u64 {
     }
     yes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretched_ranks_cover_what_the_ranks_among_independent_values_stand_for() {
+        for (n, independent) in [(1_000, 100), (1_003, 100), (997, 996), (500, 500)] {
+            let among = ranks_with(independent, 0.5, TAIL);
+            let of = |rank: u64| u128::from(rank) * u128::from(n);
+            let reaches = |rank: &u64| u128::from(*rank) * u128::from(independent);
+            let low = (1..=n).find(|rank| reaches(rank) > of(among.low.unwrap() - 1));
+            let high = (1..=n).find(|rank| reaches(rank) >= of(among.high.unwrap()));
+            let found = ranks_stretched(n, independent, 0.5, TAIL);
+            assert_eq!((found.low, found.high), (low, high), "{n} {independent}");
+        }
+    }
+}

@@ -187,6 +187,8 @@ fn unanswered_requests_limit_trust_and_more_than_the_headline_bears_make_it_poor
     for (lost, one_way, expected) in [
         (0, false, None),
         (1, false, Some((Level::Limited, "1 of 1000 requests of rtt got no reply (0.1%)"))),
+        (10, false, Some((Level::Limited, "10 of 1000 requests of rtt got no reply (1.0%)"))),
+        (11, false, Some((Level::Poor, "11 of 1000 requests of rtt got no reply (1.1%)"))),
         (895, false, Some((Level::Poor, "895 of 1000 requests of rtt got no reply (90%)"))),
         (895, true, None),
     ] {
@@ -317,4 +319,168 @@ fn a_run_that_did_not_end_is_judged_by_what_it_knows_and_not_by_closures_of_a_ch
     assert_eq!(poor(&run).len(), 1);
     run.state = RunState::Complete;
     assert_eq!(poor(&run).len(), 2, "the closure, too");
+}
+
+#[test]
+fn shares_are_told_to_a_tenth_of_a_percent_and_from_ten_on_whole() {
+    for (share, told) in
+        [(0.000_4, "<0.1%"), (0.000_5, "0.1%"), (0.099_4, "9.9%"), (0.099_5, "10%"), (0.456, "46%")]
+    {
+        assert_eq!(percent(share), told);
+    }
+}
+
+#[test]
+fn each_limit_of_lost_time_and_of_steal_is_where_it_is_said_to_be() {
+    for (by_residuals, steal, reasons) in
+        [(0.2, 0.9, 0), (0.201, 0.9, 1), (0.2, 1.0, 1), (0.201, 1.0, 2)]
+    {
+        let mut run = gaps();
+        run.coverage = Some(Coverage { by_events: 0.7, by_residuals, by_nothing: 0.0 });
+        run.evidence.steal_ns = Some(steal);
+        assert_eq!(said(&run).len(), reasons, "{by_residuals} {steal}");
+    }
+}
+
+#[test]
+fn a_thread_whose_sums_do_not_close_or_differ_from_the_kernels_is_poor() {
+    let clean = clean(include_str!("../../../../tests/runs/threads/run.json"));
+    assert_eq!(said(&clean), []);
+    let mut run = clean.clone();
+    run.threads[1].closure = Closure::Broken("overlap".to_owned());
+    let name = run.threads[1].name.clone();
+    assert_eq!(poor(&run), [format!("the closure of thread {name} is broken: overlap")]);
+
+    let whole = 100_000_000;
+    for (kernel, host, residual, differs) in [
+        (whole, 0, 0.25, None),
+        (whole, 0, 0.26, Some(26)),
+        (whole - 1, 0, 0.26, None),
+        (whole, 0, -0.25, None),
+        (whole, 0, -0.26, Some(-26)),
+        // What the host took is counted or not.
+        (whole, whole / 10, -0.35, None),
+        (whole, whole / 10, -0.36, Some(-36)),
+    ] {
+        let mut run = clean.clone();
+        let time = run.threads[0].cpu_time.as_mut().unwrap();
+        (time.kernel, time.host, time.residual) = (Nanos(kernel), Nanos(host), residual);
+        let name = &run.threads[0].name;
+        let expected: Vec<String> = differs
+            .map(|percent| {
+                format!(
+                    "the kernel's CPU time of thread {name} and that of its gaps differ by {percent}%"
+                )
+            })
+            .into_iter()
+            .collect();
+        assert_eq!(poor(&run), expected, "{kernel} {host} {residual}");
+    }
+}
+
+#[test]
+fn a_headline_whose_sample_does_not_bound_p99_limits_trust() {
+    let clean = clean(include_str!("../../../../tests/runs/rtt/run.json"));
+    let (low, some) = (Some(Nanos(10)), Some(Nanos(20)));
+    let bounded = |value, high, n| {
+        let mut run = clean.clone();
+        for series in &mut run.series {
+            series.n = n;
+            for of in series.quantiles.iter_mut().filter(|of| (of.percent - 99.0).abs() < 1e-9) {
+                (of.low, of.value, of.high) = (low, value, high);
+            }
+        }
+        run
+    };
+    assert_eq!(said(&bounded(some, some, 300)), []);
+    for (value, high) in [(some, None), (None, some), (None, None)] {
+        let expected = (Level::Limited, "300 samples of response do not bound p99".to_owned());
+        assert_eq!(said(&bounded(value, high, 300)), [expected], "{value:?} {high:?}");
+        assert_eq!(said(&bounded(value, high, 0)), [], "nothing is told of nothing");
+    }
+    // Of a closed loop the headline is the service; of messages without a reply it has none.
+    let mut run = bounded(None, None, 300);
+    run.flows[0].response = None;
+    assert_eq!(said(&run)[0].1, "300 samples of service do not bound p99");
+    run.flows[0].asked.one_way = true;
+    assert_eq!(said(&run), []);
+    // p99.9 is another percentile.
+    let mut run = bounded(some, some, 300);
+    run.series.iter_mut().for_each(|series| {
+        series.quantiles.retain(|of| of.percent > 99.5);
+        series.quantiles.iter_mut().for_each(|of| (of.value, of.high) = (some, some));
+    });
+    assert_eq!(said(&run).len(), 1);
+}
+
+#[test]
+fn a_quick_run_is_limited_and_a_limit_that_was_exceeded_comes_before_doubts() {
+    let mut run = gaps();
+    run.command_line.push("--quick".to_owned());
+    let (level, what) = said(&run).remove(0);
+    assert!(level == Level::Limited && what.starts_with("a quick run: a tenth"), "{what}");
+    assert_eq!(verdict(&run), Verdict::Trustworthy);
+    run.verdict = Verdict::LimitExceeded { what: "p99 above 10us".to_owned() };
+    run.files.problems.push("gaps-0001.parquet is missing".to_owned());
+    assert_eq!(verdict(&run), run.verdict);
+    (run.state, run.verdict) = (RunState::Stopped, Verdict::Pending);
+    assert_eq!(verdict(&run), Verdict::Untrustworthy { reasons: poor(&run) });
+    run.files.problems.clear();
+    assert_eq!(verdict(&run), Verdict::Trustworthy);
+}
+
+#[test]
+fn a_reason_that_a_recording_of_a_sum_has_is_not_told_again() {
+    let mut trust = Trust::default();
+    for what in ["a: b is missing", "b is missing", "c", "c", "is missing"] {
+        trust.add(Level::Poor, what.to_owned());
+    }
+    assert_eq!(trust.poor(), ["a: b is missing", "c", "is missing"]);
+}
+
+#[test]
+fn nothing_was_measured_where_no_figure_of_its_kind_is() {
+    let nothing = |run: &Run| poor(run) == ["nothing was measured"];
+    let mut run = clean(include_str!("../../../../tests/runs/switch-cost/run.json"));
+    assert!(!nothing(&run));
+    let costs = run.switch_cost.as_mut().unwrap();
+    let direct = std::mem::take(&mut costs.direct);
+    assert!(!nothing(&run), "there is the cost through the caches");
+    let costs = run.switch_cost.as_mut().unwrap();
+    costs.indirect.clear();
+    assert!(nothing(&run));
+    run.switch_cost.as_mut().unwrap().direct = direct;
+    assert!(!nothing(&run));
+
+    let mut run = clean(include_str!("../../../../tests/runs/wake/run.json"));
+    assert!(!nothing(&run));
+    run.wakes[0].woken = 0;
+    assert!(nothing(&run));
+
+    let mut run = requests();
+    run.flows[0].packets = Packets { sent: 1, received: 1, ..Packets::default() };
+    assert!(!nothing(&run));
+    run.flows[0].packets = Packets::default();
+    assert!(nothing(&run));
+
+    let mut run = gaps();
+    run.series.clear();
+    assert!(!nothing(&run), "a loop ran");
+    run.gaps[0].end = run.gaps[0].start;
+    assert!(nothing(&run));
+    run.series = gaps().series;
+    assert!(!nothing(&run));
+
+    let mut run = clean(include_str!("../../../../tests/runs/threads/run.json"));
+    run.series.clear();
+    assert!(!nothing(&run));
+    run.threads.iter_mut().for_each(|thread| thread.blocks = 0);
+    assert!(nothing(&run));
+}
+
+#[test]
+fn a_level_is_named_as_it_is_written() {
+    for level in [Level::Good, Level::Limited, Level::Poor] {
+        assert_eq!(serde_json::to_value(level).unwrap(), level.name());
+    }
 }

@@ -77,7 +77,8 @@ fn cause(of: MachineCause) -> &'static str {
         MachineCause::NoEvent => "no kernel event",
         MachineCause::Hypervisor => "hypervisor",
         MachineCause::OffCpu => "lost time while off the CPU",
-        MachineCause::OtherThreads => "other tasks or throttling",
+        MachineCause::OtherThreads => "other tasks",
+        MachineCause::Throttled => "throttling",
         MachineCause::Unknown => UNKNOWN,
     }
 }

@@ -21,7 +21,7 @@ fn quantile(of: &[Quantile], percent: f64) -> Option<&Quantile> {
 }
 
 /// The value at a percentile; none where the sample does not show it.
-pub(super) fn value(of: &[Quantile], percent: f64) -> Option<Nanos> {
+pub(super) fn at_percent(of: &[Quantile], percent: f64) -> Option<Nanos> {
     quantile(of, percent)?.value
 }
 

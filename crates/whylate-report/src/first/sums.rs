@@ -101,7 +101,12 @@ pub(super) fn of_switches(run: &Run) -> Screen {
         each.row([Cell::from(name(&origin.directory))].into_iter().chain(cells));
     }
     let answer = std::iter::once(first).chain(second).collect();
-    Screen { answer, tables: vec![table, each], more: vec![COMPARE.to_owned()], ..Screen::default() }
+    Screen {
+        answer,
+        tables: vec![table, each],
+        more: vec![COMPARE.to_owned()],
+        ..Screen::default()
+    }
 }
 
 /// How many recordings.
@@ -125,7 +130,7 @@ fn shares<'a>(run: &'a Run, series: &str) -> Vec<(&'a Origin, &'a Share)> {
 fn apart(run: &Run, of: &Series, what: &str) -> Option<String> {
     let shares = shares(run, &of.name);
     let values = |percent: f64| -> Option<Vec<_>> {
-        shares.iter().map(|(_, share)| series::value(&share.quantiles, percent)).collect()
+        shares.iter().map(|(_, share)| series::at_percent(&share.quantiles, percent)).collect()
     };
     let known = PERCENTS.iter().find_map(|percent| Some((percent, values(*percent)?)));
     let (percent, values) = known.filter(|(_, values)| values.len() > 1)?;

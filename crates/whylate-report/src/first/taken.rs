@@ -82,7 +82,8 @@ impl Class {
             Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupts,
             Cause::Softirq { .. } => Self::Softirqs,
             Cause::Thread { comm, class } | Cause::Member { comm, class } => {
-                let other = || Self::Task(format!("task {} ({})", layout::name(comm), name(*class)));
+                let other =
+                    || Self::Task(format!("task {} ({})", layout::name(comm), name(*class)));
                 member(run, comm).map_or_else(other, |name| Self::Member(name.to_owned()))
             }
             Cause::Whylate => Self::Task("whylate itself".to_owned()),

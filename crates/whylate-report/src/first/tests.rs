@@ -22,7 +22,16 @@ mod sets;
 
 /// Kinds of runs that have a first screen.
 const KINDS: [&str; 10] = [
-    "checkup", "gaps", "hourglass", "merge", "rta", "rtt", "selftest", "switch-cost", "threads", "wake",
+    "checkup",
+    "gaps",
+    "hourglass",
+    "merge",
+    "rta",
+    "rtt",
+    "selftest",
+    "switch-cost",
+    "threads",
+    "wake",
 ];
 
 /// Phrases that no user is to read.

@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_series_is_worth_what_the_correlations_of_its_exceedances_say() {
         // Of three values, the largest exceed; the one of the threshold does not.
-        let series: Vec<f64> = b"2222222100011000222222111001000222222220010"
+        let series: Vec<f64> = b"2222222100011000222222111001000222222220022"
             .iter()
             .map(|of| f64::from(of - b'0'))
             .collect();

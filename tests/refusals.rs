@@ -120,10 +120,10 @@ fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
         "--cpus",
         "doctor --cpus",
         "reflect --cpus",
-        "hourglass --cpus",
+        "hourglass -n 1 --cpus",
         "rtt --reflector-cpus",
     ] {
-        let next = format!("try: whylate {words} ");
+        let next = format!("try: whylate {} ", words.replace("-n 1 ", ""));
         let words: Vec<&str> = words.split(' ').chain(["4095"]).collect();
         refused(&words, 2, &["4095", "does not exist", &next]);
     }

@@ -386,6 +386,10 @@ fn a_headline_whose_sample_does_not_bound_p99_limits_trust() {
         let mut run = clean.clone();
         for series in &mut run.series {
             series.n = n;
+            // They left in time: how late they were is another reason.
+            for of in series.quantiles.iter_mut().filter(|_| series.name.contains("lateness")) {
+                of.value = Some(Nanos(1));
+            }
             for of in series.quantiles.iter_mut().filter(|of| (of.percent - 99.0).abs() < 1e-9) {
                 (of.low, of.value, of.high) = (low, value, high);
             }

@@ -341,7 +341,8 @@ fn is_in(figure: &str, tables: &str) -> bool {
 #[test]
 fn the_numbers_of_the_answer_stand_in_the_tables() {
     let mut of_several = Vec::new();
-    for kind in KINDS {
+    // Of the self-test of version 1 nothing can be judged: it has no table.
+    for kind in KINDS.into_iter().filter(|kind| *kind != "selftest").chain(["selftest-2"]) {
         let screen = shown(&kept(kind).1, style());
         let (answer, tables) = screen.split_once("\n\n").unwrap();
         let (tables, _) = tables.split_once("Trust: ").unwrap();

@@ -209,7 +209,7 @@ fn of_cpus(one: &Comparison, many: u32) -> Comparison {
         if let PairResult::Compared(of) = &mut pair.result
             && let Some(lost) = &mut of.lost_share
         {
-            lost.difference.relative = Some(1.0 + f64::from(cpu));
+            lost.difference.relative = Some(100.0 + f64::from(cpu));
         }
         of.pairs.push(pair);
     }

@@ -28,7 +28,7 @@ pub(super) fn account(of: &Forward, style: Style) -> Screen {
         notes.push("Nothing was stamped: how long they stayed is not known.".to_owned());
     } else {
         notes.push(format!(
-            "Residence: from when a {one} was seen at one port to when it was handed over to the other."
+            "Residence: from seeing a {one} at one port to handing it to the other."
         ));
     }
     notes.extend(elsewhere(of));

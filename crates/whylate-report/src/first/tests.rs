@@ -275,10 +275,13 @@ fn a_run_without_a_stall_says_so_and_invents_no_number() {
 
 /// Figures of an answer that are no cell: sums over rows or runs, what a column is short of another, the number
 /// of runs, the share that a percentile leaves.
-const OF_SEVERAL: [(&str, &str); 10] = [
+const OF_SEVERAL: [(&str, &str); 17] = [
     ("checkup", "50.9%"),
     ("checkup", "48.7–52.6%"),
     ("gaps", "1.8–2.3%"),
+    ("hourglass", "2"),
+    ("hourglass", "143 ms"),
+    ("hourglass", "448 ms"),
     ("merge", "2"),
     ("merge", "400 ms"),
     ("rta", "15"),
@@ -286,6 +289,10 @@ const OF_SEVERAL: [(&str, &str); 10] = [
     ("rtt", "1%"),
     ("threads", "69"),
     ("threads", "12%"),
+    ("selftest-2", "158"),
+    ("selftest-2", "97.7–100%"),
+    ("selftest-2", "158"),
+    ("selftest-2", "97.7–100%"),
 ];
 
 /// The numbers of an answer, each with the unit of a time behind it. Which CPU it is, and with which certainty an

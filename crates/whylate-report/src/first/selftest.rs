@@ -74,7 +74,8 @@ fn of(part: u64, all: u64) -> Cell {
 }
 
 fn table(kinds: &[SelfTestKind]) -> Table {
-    let head = ["interruptions", "injected", "found", "95% CI", "named right", "95% CI", "error"];
+    let head =
+        ["interruptions", "injected", "found", "95% CI", "named right", "95% CI", "error, p99"];
     let mut table = Table::new("", &head);
     for kind in kinds {
         let named = kind.with_trace.then_some(Value::Count(kind.named_right));

@@ -269,6 +269,20 @@ fn a_cause_that_took_another_share_is_named_in_the_words_of_a_first_screen() {
 }
 
 #[test]
+fn a_core_of_the_check_up_is_a_cpu_and_a_thread_keeps_its_name() {
+    let home = tempfile::tempdir().unwrap();
+    let runs = [(1, 10_000), (2, 20_000)];
+    let [a, b] = runs.map(|(seed, level)| requests(home.path(), seed, level, |_| ()));
+    let mut of = of(vec![a], vec![b], &[]);
+    for (label, told) in [("UDP, same core", "UDP, same CPU"), ("jobs of scorer", "jobs of scorer")]
+    {
+        of.pairs.iter_mut().for_each(|pair| pair.before.label = label.to_owned());
+        let screen = screen(&of).to_lowercase();
+        assert!(screen.contains(&told.to_lowercase()), "{screen}");
+    }
+}
+
+#[test]
 fn names_of_any_length_leave_the_percentile_in_its_row() {
     let home = tempfile::tempdir().unwrap();
     let label = |run: &mut Run| run.series[0].label = format!("response, {}", "x".repeat(200));

@@ -2,8 +2,8 @@
 //!
 //! Live tests wait more than they compute. So they are compiled first, and run first; meanwhile the others are
 //! compiled beside them with the least weight, and what else was asked for, such as the lints, is done there.
-//! Tests of the crates measure, too, and run by themselves behind the live ones. A lane that fails ends no
-//! other: all that is wrong is told at once.
+//! Tests of the crates measure, too, and run by themselves behind the live ones; what failed runs once more at
+//! the end. A lane that fails ends no other: all that is wrong is told at once, in the last lines.
 //!
 //! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
 //! earlier one left that was killed.
@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
 
-use crate::twice::{Failure, at_most_twice, cargo_test};
+use crate::twice::{Failure, again, cargo_test, once};
 use crate::{mend, room, suite};
 
 /// Live tests, which run one by one.
@@ -65,11 +65,13 @@ fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
     let log = root.join("target/beside.log");
     let mut beside = None;
     // Cargo compiles one thing at a time in a folder: not before the live tests have begun.
-    let live = at_most_twice(root, LIVE, &["--test-threads", "1"], || {
+    let live = once(root, LIVE, &["--test-threads", "1"], || {
         beside = Some(Beside::begin(commands, log));
     });
     let beside = beside.map_or_else(|| Err(anyhow::anyhow!("not begun")), Beside::end);
-    let others = at_most_twice(root, OTHERS, &[], || {});
+    let others = once(root, OTHERS, &[], || {});
+    let live = live.and_then(|failed| again(root, LIVE, failed));
+    let others = others.and_then(|failed| again(root, OTHERS, failed));
     let flaky = told([("live tests", live), ("beside them", beside), ("other tests", others)])?;
     for failure in &flaky {
         println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
@@ -91,7 +93,7 @@ fn told<const N: usize>(lanes: [(&str, Result<Vec<Failure>>); N]) -> Result<Vec<
             Err(error) => wrong.push(format!("{lane}: {error:#}")),
         }
     }
-    if wrong.is_empty() { Ok(flaky) } else { bail!("{}", wrong.join("; ")) }
+    if wrong.is_empty() { Ok(flaky) } else { bail!("tests failed\n{}", wrong.join("\n")) }
 }
 
 fn compile(root: &Path, options: &[&str]) -> Command {
@@ -180,6 +182,6 @@ mod tests {
             ("two", Ok(flaky())),
             ("three", Err(anyhow::anyhow!("neither"))),
         ]);
-        assert_eq!(wrong.unwrap_err().to_string(), "one: no; three: neither");
+        assert_eq!(wrong.unwrap_err().to_string(), "tests failed\none: no\nthree: neither");
     }
 }

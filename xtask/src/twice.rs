@@ -2,9 +2,11 @@
 //!
 //! Tests of the whole tool run on whatever machine there is. One of some thousand that fails by the mood of
 //! the machine shall not hide what the others say; nor shall it pass in silence: who runs it is told its name
-//! and its first failure. More than [`MOST`] failures are no moods and get no second try, and neither does a
-//! test that took its whole program along.
+//! and its first failure. The second try comes when all others have run, since a mood lasts for a while. More
+//! than [`MOST`] failures are no moods and get no second try, and neither does a test that took its whole
+//! program along.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
@@ -17,6 +19,10 @@ use crate::suite;
 
 /// So many failures at most have a second try.
 const MOST: usize = 3;
+/// So many failures are told of at the end, with so many lines of so many letters each.
+const LISTED: usize = 8;
+const LINES: usize = 8;
+const LETTERS: usize = 300;
 /// By what random cases of tests are drawn.
 const SEED: &str = "PROPTEST_RNG_SEED";
 /// Of a program that has ended nothing more comes after so long.
@@ -51,9 +57,9 @@ enum Reading {
     Names(Vec<Failure>),
 }
 
-/// Runs what `options` select; the tests among them that passed at the second try alone. As the first program
+/// Runs what `options` select; the tests among them that failed and may be tried again. As the first program
 /// of tests begins, `begun` is called.
-pub(crate) fn at_most_twice(
+pub(crate) fn once(
     root: &Path,
     options: &[&str],
     settings: &[&str],
@@ -64,19 +70,44 @@ pub(crate) fn at_most_twice(
         return Ok(Vec::new());
     }
     if let Some(reason) = first.no_second_try() {
-        bail!("tests failed; no second try: {reason}");
+        bail!("no second try: {reason}{}", listing(&first.failures));
     }
-    let names: Vec<&str> = first.failures.iter().map(|failure| failure.name.as_str()).collect();
+    Ok(first.failures)
+}
+
+/// Runs tests that failed once more, by themselves; they, if all of them pass now.
+pub(crate) fn again(root: &Path, options: &[&str], failed: Vec<Failure>) -> Result<Vec<Failure>> {
+    if failed.is_empty() {
+        return Ok(failed);
+    }
+    let names: Vec<&str> = failed.iter().map(|failure| failure.name.as_str()).collect();
     println!("\nonce more, by themselves: {}", names.join(", "));
     let alone = [&["--exact", "--test-threads", "1"], names.as_slice()].concat();
     let (passed, again) = test(root, options, &alone, || {})?;
     if !passed || again.failed > 0 {
-        bail!("tests failed twice");
+        bail!("failed at both tries{}", listing(&again.failures));
     }
     if again.passed < names.len() {
         bail!("{} of {} tests ran once more", again.passed, names.len());
     }
-    Ok(first.failures)
+    Ok(failed)
+}
+
+/// What failed with the first that it said, for the end of all output: often only that is kept.
+fn listing(failures: &[Failure]) -> String {
+    let mut text = String::new();
+    for failure in failures.iter().take(LISTED) {
+        let _ = write!(text, "\n  {}", failure.name);
+        let said = failure.said.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty());
+        for line in said.take_while(|line| *line != "stack backtrace:").take(LINES) {
+            let shown: String = line.chars().take(LETTERS).collect();
+            let _ = write!(text, "\n    {shown}");
+        }
+    }
+    if let more @ 1.. = failures.len().saturating_sub(LISTED) {
+        let _ = write!(text, "\n  and {more} more");
+    }
+    text
 }
 
 /// Runs tests and prints what they print; whether all passed.
@@ -236,7 +267,7 @@ mod tests {
     use std::ffi::OsStr;
     use std::path::Path;
 
-    use super::{Failure, MOST, SEED, Transcript, cargo_test};
+    use super::{Failure, LETTERS, LINES, LISTED, MOST, SEED, Transcript, cargo_test, listing};
 
     #[test]
     fn random_cases_are_the_same_each_time_however_tests_are_run() {
@@ -285,6 +316,20 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         assert_eq!((transcript.begun, transcript.ended, transcript.failed), (2, 2, 1));
         assert_eq!(transcript.passed, 2);
         assert_eq!(transcript.no_second_try(), None);
+    }
+
+    #[test]
+    fn what_failed_is_listed_with_the_first_that_it_said_and_no_more() {
+        let transcript = read(TWO_PROGRAMS);
+        let told = "\n  a::two\n    thread 'a::two' panicked at tests/a.rs:7:5:\n    4 of 5";
+        assert_eq!(listing(&transcript.failures), told);
+        let traced = TWO_PROGRAMS.replace("4 of 5\n", "4 of 5\nstack backtrace:\n   0: std\n");
+        assert_eq!(listing(&read(&traced).failures), told);
+        let long = Failure { name: "b".to_owned(), said: vec!["x".repeat(9 * LETTERS); 9 * LINES] };
+        let many = listing(&vec![long; LISTED + 3]);
+        assert_eq!(many.lines().count(), 1 + LISTED * (LINES + 1) + 1);
+        assert!(many.lines().all(|line| line.len() <= LETTERS + 4));
+        assert!(many.ends_with("\n  and 3 more"));
     }
 
     #[test]

@@ -1,27 +1,32 @@
 //! Runs all tests, in the order that takes least time; what passes only at the second try is named last.
 //!
 //! Live tests wait more than they compute. So they are compiled first, and run first; meanwhile the others are
-//! compiled beside them with the least weight, and what else was asked for, such as the lints, is done there.
-//! Tests of the crates measure, too, and run by themselves behind the live ones; what failed runs once more at
-//! the end. A lane that fails ends no other: all that is wrong is told at once, in the last lines.
+//! compiled beside them with the least weight, those that only compute are run, and what else was asked for,
+//! such as the lints, is done there. Tests of the crates measure, too, and run by themselves behind the live
+//! ones; what failed runs once more at the end. A lane that fails ends no other: all that is wrong is told at once, in the last lines.
 //!
 //! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
 //! earlier one left that was killed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
-use crate::twice::{Failure, again, cargo_test, once};
+use crate::twice::{Failure, again, cargo_test, of_suite, once};
 use crate::{mend, room, suite};
 
 /// Live tests, which run one by one.
 pub(crate) const LIVE: &[&str] = &["--test", "live"];
-/// All others. Documentation holds no code that runs: `cargo xtask check` sees to it.
-const OTHERS: &[&str] = &["--lib", "--bins", "--tests", "--no-fail-fast"];
+/// Programs of tests that compute and measure nothing.
+const PURE: &[&str] = &["--test", "pure", "--test", "proofs", "--no-fail-fast"];
+/// All but the live ones. Documentation holds no code that runs: `cargo xtask check` sees to it.
+const ALL: &[&str] = &["--lib", "--bins", "--tests"];
 /// What is done beside tests has the least weight that an ordinary process can have.
 const LEAST_WEIGHT: [&str; 3] = ["nice", "-n", "19"];
 
@@ -56,23 +61,27 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
 }
 
 fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
-    let mut commands = vec![compile(root, OTHERS)];
+    let mut lane =
+        vec![Work::Command(light(&compile(root, ALL))), Work::Tests(light(&of_suite(root, PURE)))];
     if let [program, words @ ..] = words {
         let mut command = Command::new(program);
         command.current_dir(root).args(words);
-        commands.push(command);
+        lane.push(Work::Command(light(&command)));
     }
     let log = root.join("target/beside.log");
     let mut beside = None;
+    let mut live = of_suite(root, LIVE);
+    live.args(["--", "--test-threads", "1"]);
     // Cargo compiles one thing at a time in a folder: not before the live tests have begun.
-    let live = once(root, LIVE, &["--test-threads", "1"], || {
-        beside = Some(Beside::begin(commands, log));
-    });
+    let begun = || beside = Some(Beside::begin(lane, log));
+    let live = once(live, begun, &mut io::stdout());
     let beside = beside.map_or_else(|| Err(anyhow::anyhow!("not begun")), Beside::end);
-    let others = once(root, OTHERS, &[], || {});
+    let others = others(root)?;
+    let rest = once(of_suite(root, &others), || {}, &mut io::stdout());
     let live = live.and_then(|failed| again(root, LIVE, failed));
-    let others = others.and_then(|failed| again(root, OTHERS, failed));
-    let flaky = told([("live tests", live), ("beside them", beside), ("other tests", others)])?;
+    let beside = beside.and_then(|failed| again(root, PURE, failed));
+    let rest = rest.and_then(|failed| again(root, &others, failed));
+    let flaky = told([("live tests", live), ("beside them", beside), ("other tests", rest)])?;
     for failure in &flaky {
         println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
         for line in &failure.said {
@@ -96,45 +105,89 @@ fn told<const N: usize>(lanes: [(&str, Result<Vec<Failure>>); N]) -> Result<Vec<
     if wrong.is_empty() { Ok(flaky) } else { bail!("tests failed\n{}", wrong.join("\n")) }
 }
 
+/// What selects the tests that are neither live nor pure.
+fn others(root: &Path) -> Result<Vec<String>> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut metadata = Command::new(cargo);
+    metadata.current_dir(root).args(["metadata", "--locked", "--no-deps", "--format-version", "1"]);
+    let output = metadata.output().with_context(|| format!("{metadata:?}"))?;
+    let said: Value = serde_json::from_slice(&output.stdout).context("what cargo metadata says")?;
+    Ok(options_but(&programs_of_tests(&said), PURE))
+}
+
+/// Names of the programs of tests that cargo runs unless it is told which: those of features that are not on
+/// are left out.
+fn programs_of_tests(metadata: &Value) -> BTreeSet<String> {
+    let list = |value: &Value, name| value[name].as_array().cloned().unwrap_or_default();
+    let targets = list(metadata, "packages").into_iter().flat_map(|of| list(&of, "targets"));
+    targets
+        .filter(|of| of["test"] == true && of.get("required-features").is_none())
+        .filter(|of| list(of, "kind").contains(&Value::from("test")))
+        .filter_map(|of| of["name"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// What selects all libraries and programs, and these programs of tests but those that are left out.
+fn options_but(programs: &BTreeSet<String>, left_out: &[&str]) -> Vec<String> {
+    let own = programs.iter().filter(|name| !left_out.contains(&name.as_str()));
+    let own = own.flat_map(|name| ["--test".to_owned(), name.clone()]);
+    ["--lib", "--bins", "--no-fail-fast"].map(str::to_owned).into_iter().chain(own).collect()
+}
+
 fn compile(root: &Path, options: &[&str]) -> Command {
     let mut build = cargo_test(root, options);
     build.arg("--no-run");
     build
 }
 
-/// Commands that run beside tests, one after the other; what they print is kept until they have ended.
+/// What is done beside tests.
+enum Work {
+    Command(Command),
+    /// Runs tests; those that fail may be tried again.
+    Tests(Command),
+}
+
+/// What is done beside tests, one after the other; what is printed there is kept until it has ended.
 struct Beside {
     log: PathBuf,
-    done: JoinHandle<Result<()>>,
+    done: JoinHandle<Result<Vec<Failure>>>,
 }
 
 impl Beside {
-    fn begin(commands: Vec<Command>, log: PathBuf) -> Self {
+    fn begin(lane: Vec<Work>, log: PathBuf) -> Self {
         let lines = log.clone();
-        Self { log, done: std::thread::spawn(move || one_by_one(&commands, &lines)) }
+        Self { log, done: std::thread::spawn(move || one_by_one(lane, &lines)) }
     }
 
-    /// Waits until they have ended, and prints what they printed.
+    /// Waits until all has ended, and prints what was printed.
     fn end(self) -> Result<Vec<Failure>> {
         let done = self.done.join();
         println!("\nbeside the live tests:");
         println!("{}", String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()));
-        done.map_err(|_| anyhow::anyhow!("the thread panicked"))?.map(|()| Vec::new())
+        done.map_err(|_| anyhow::anyhow!("the thread panicked"))?
     }
 }
 
-/// Runs them with the least weight, up to the first that fails.
-fn one_by_one(commands: &[Command], log: &Path) -> Result<()> {
-    let log = File::create(log).with_context(|| log.display().to_string())?;
-    for command in commands {
-        let mut light = light(command);
-        light.stdout(log.try_clone()?).stderr(log.try_clone()?);
-        let status = light.status().with_context(|| format!("{light:?}"))?;
-        if !status.success() {
-            bail!("{command:?} ended with {status}");
+/// Does it up to the first that fails; tests that may be tried again do not end it.
+fn one_by_one(lane: Vec<Work>, log: &Path) -> Result<Vec<Failure>> {
+    let mut log = File::create(log).with_context(|| log.display().to_string())?;
+    let mut failed = Vec::new();
+    for work in lane {
+        match work {
+            Work::Command(mut command) => {
+                command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+                let status = command.status().with_context(|| format!("{command:?}"))?;
+                if !status.success() {
+                    bail!("{command:?} ended with {status}");
+                }
+            }
+            Work::Tests(mut command) => {
+                command.stderr(log.try_clone()?);
+                failed.extend(once(command, || {}, &mut log)?);
+            }
         }
     }
-    Ok(())
+    Ok(failed)
 }
 
 /// The command with the least weight.
@@ -145,6 +198,12 @@ fn light(command: &Command) -> Command {
     if let Some(folder) = command.get_current_dir() {
         light.current_dir(folder);
     }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => light.env(name, value),
+            None => light.env_remove(name),
+        };
+    }
     light
 }
 
@@ -152,24 +211,56 @@ fn light(command: &Command) -> Command {
 mod tests {
     use std::process::Command;
 
-    use super::{Beside, told};
+    use super::{Beside, PURE, Work, light, options_but, programs_of_tests, told};
     use crate::twice::Failure;
 
     fn shell(words: &str) -> Command {
         let mut shell = Command::new("sh");
-        shell.args(["-c", words]);
-        shell
+        shell.args(["-c", words]).env("WHYLATE_A_WORD", "given");
+        light(&shell)
     }
 
     #[test]
     fn what_runs_beside_tests_has_the_least_weight_and_ends_at_the_first_that_fails() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        let commands =
-            vec![shell("nice; echo wrong 1>&2"), shell("exit 3"), shell("echo not reached")];
-        let failed = Beside::begin(commands, log.clone()).end().unwrap_err();
+        let lane = vec![
+            Work::Command(shell("nice; echo $WHYLATE_A_WORD; echo wrong 1>&2")),
+            Work::Command(shell("exit 3")),
+            Work::Command(shell("echo not reached")),
+        ];
+        let failed = Beside::begin(lane, log.clone()).end().unwrap_err();
         assert!(failed.to_string().contains("exit status: 3"), "{failed}");
-        assert_eq!(std::fs::read_to_string(log).unwrap(), "19\nwrong\n");
+        assert_eq!(std::fs::read_to_string(log).unwrap(), "19\ngiven\nwrong\n");
+    }
+
+    #[test]
+    fn a_test_that_fails_beside_the_live_ones_may_be_tried_again_and_ends_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let tests = "printf 'running 1 test\\n\\nfailures:\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. \
+                     0 passed; 1 failed; 0 ignored\\n'; exit 101";
+        let lane = vec![Work::Tests(shell(tests)), Work::Command(shell("echo reached"))];
+        let log = folder.path().join("log");
+        let failed = Beside::begin(lane, log.clone()).end().unwrap();
+        assert_eq!(failed.iter().map(|of| of.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert!(std::fs::read_to_string(log).unwrap().ends_with("reached\n"));
+    }
+
+    #[test]
+    fn each_program_of_tests_runs_in_one_lane() {
+        let metadata = serde_json::json!({"packages": [
+            {"targets": [
+                {"name": "one", "kind": ["lib"], "test": true},
+                {"name": "pure", "kind": ["test"], "test": true},
+                {"name": "live", "kind": ["test"], "test": false},
+            ]},
+            {"targets": [{"name": "sockets", "kind": ["test"], "test": true}]},
+            {"targets": [{"name": "of_a_feature", "kind": ["test"], "test": true, "required-features": ["a"]}]},
+        ]});
+        let programs = programs_of_tests(&metadata);
+        assert_eq!(programs.iter().collect::<Vec<_>>(), ["pure", "sockets"]);
+        let rest = options_but(&programs, PURE);
+        assert_eq!(rest, ["--lib", "--bins", "--no-fail-fast", "--test", "sockets"]);
     }
 
     #[test]

@@ -44,12 +44,13 @@ fn main() -> ExitCode {
         ["soak", names @ ..] => soak::run(&root(), names),
         // What soak starts itself.
         ["noise", kind, seed] => soak::make_noise(kind, seed),
+        ["alone", name] => soak::alone(&root(), name),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
         ["keep", "selftest"] => keep::selftest(&root()),
         ["asm", name] => asm::print(&root(), name),
         ["lines", names @ ..] => lines::print(&root(), names),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [NAME..] | aarch64 [--check] | \
+            "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [--killed] [NAME..] | aarch64 [--check] | \
              asm NAME | keep selftest | lines [CRATE..]"
         )),
     };

@@ -105,7 +105,7 @@ fn remove_directories(machine: &Path, all: &[PathBuf], what: &str) -> Vec<String
 }
 
 /// All cgroups of all hierarchies, children before their parents.
-fn cgroups(machine: &Path) -> Vec<PathBuf> {
+pub(crate) fn cgroups(machine: &Path) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string(machine.join("proc/mounts")).unwrap_or_default();
     let mut open: Vec<PathBuf> = mounts
         .lines()

@@ -5,9 +5,10 @@
 //! quotes. With names, tests whose names hold one of them run, and nothing else. `BASE=REV` is the commit
 //! (otherwise where this branch left `origin/main`), `RUNS=N` makes it shorter, for trying.
 //!
-//! Finds no test that a changed helper serves: the whole is run for them.
+//! Finds no test that a changed helper serves: the whole is run for them. With `--killed` suites are killed.
 
 mod changed;
+mod killed;
 mod noise;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) use self::killed::alone;
 pub(crate) use self::noise::make as make_noise;
 
 use self::noise::Noise;
@@ -42,41 +44,43 @@ struct Course {
     planted: String,
 }
 
-pub(crate) fn run(root: &Path, names: &[&str]) -> Result<()> {
+pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
+    match words {
+        ["--killed", names @ ..] => killed::run(root, names),
+        names => under_noise(root, names),
+    }
+}
+
+fn under_noise(root: &Path, names: &[&str]) -> Result<()> {
     let held = all_tests::begin(root, all_tests::LIVE)?;
     let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let most: usize = of("RUNS").map_or(Ok(RUNS), |n| n.parse().context("RUNS is no number"))?;
     let all = all_tests(root)?;
-    let (chosen, why) = if names.is_empty() {
+    let (tests, why) = if names.is_empty() {
         let base = of("BASE").map_or_else(|| changed::usual_base(root), Ok)?;
         (changed::since(root, &base, &all)?, format!("changed since {base}"))
     } else {
-        let is_chosen = |test: &&String| names.iter().any(|name| test.contains(name));
-        let chosen: Vec<String> = all.iter().filter(is_chosen).cloned().collect();
-        if chosen.is_empty() {
-            bail!("no live test is named so");
-        }
-        (chosen, format!("named {}", names.join(", ")))
+        (chosen(&all, names)?, format!("named {}", names.join(", ")))
     };
     let words: Vec<&str> =
-        std::iter::once("--exact").chain(chosen.iter().map(String::as_str)).collect();
+        std::iter::once("--exact").chain(tests.iter().map(String::as_str)).collect();
     let mut courses = Vec::new();
     let mut take = |what: String, times: usize, words: &[&str], noisy: bool| -> Result<()> {
         courses.push(course(root, what, times.min(most), words, noisy)?);
         Ok(())
     };
-    if !chosen.is_empty() {
-        take(format!("{} tests {why}, under noise", chosen.len()), RUNS.max(most), &words, true)?;
+    if !tests.is_empty() {
+        take(format!("{} tests {why}, under noise", tests.len()), RUNS.max(most), &words, true)?;
     }
     if names.is_empty() {
         take("all live tests, under noise".to_owned(), WHOLE, &[], true)?;
         take("all live tests, idle".to_owned(), IDLE, &[], false)?;
     } else {
-        take(format!("{} tests {why}, idle", chosen.len()), IDLE, &words, false)?;
+        take(format!("{} tests {why}, idle", tests.len()), IDLE, &words, false)?;
     }
     let _ = std::fs::remove_dir(crate::suite::folder());
     drop(held);
-    println!("\n{}", record(&courses, &machine(), &chosen));
+    println!("\n{}", record(&courses, &machine(), &tests));
     if courses.iter().any(|course| course.bad > 0) {
         bail!("tests failed");
     }
@@ -89,6 +93,17 @@ fn all_tests(root: &Path) -> Result<Vec<String>> {
     let output = list.args(["--", "--list"]).output().with_context(|| format!("{list:?}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// Those whose names hold one of these, or all.
+fn chosen(all: &[String], names: &[&str]) -> Result<Vec<String>> {
+    let is_chosen =
+        |test: &&String| names.is_empty() || names.iter().any(|name| test.contains(name));
+    let chosen: Vec<String> = all.iter().filter(is_chosen).cloned().collect();
+    if chosen.is_empty() {
+        bail!("no live test is named so");
+    }
+    Ok(chosen)
 }
 
 fn course(
@@ -110,7 +125,7 @@ fn course(
                 noise.stops_children_of(pid);
             }
         };
-        let (passed, transcript) = twice::read(command, runs)?;
+        let (passed, transcript) = twice::read(command, runs, &mut std::io::stdout())?;
         course.add(passed, transcript.passed, transcript.failures);
     }
     if let Some(noise) = noise {

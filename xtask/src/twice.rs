@@ -6,8 +6,9 @@
 //! than [`MOST`] failures are no moods and get no second try, and neither does a test that took its whole
 //! program along.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -57,15 +58,14 @@ enum Reading {
     Names(Vec<Failure>),
 }
 
-/// Runs what `options` select; the tests among them that failed and may be tried again. As the first program
-/// of tests begins, `begun` is called.
+/// Runs a command that runs tests; those that failed and may be tried again. What they print goes to `out`; as
+/// the first program of tests begins, `begun` is called.
 pub(crate) fn once(
-    root: &Path,
-    options: &[&str],
-    settings: &[&str],
+    command: Command,
     begun: impl FnOnce(),
+    out: &mut dyn Write,
 ) -> Result<Vec<Failure>> {
-    let (passed, first) = test(root, options, settings, begun)?;
+    let (passed, first) = read(command, |_| begun(), out)?;
     if passed {
         return Ok(Vec::new());
     }
@@ -76,14 +76,20 @@ pub(crate) fn once(
 }
 
 /// Runs tests that failed once more, by themselves; they, if all of them pass now.
-pub(crate) fn again(root: &Path, options: &[&str], failed: Vec<Failure>) -> Result<Vec<Failure>> {
+pub(crate) fn again<S: AsRef<OsStr>>(
+    root: &Path,
+    options: &[S],
+    failed: Vec<Failure>,
+) -> Result<Vec<Failure>> {
     if failed.is_empty() {
         return Ok(failed);
     }
     let names: Vec<&str> = failed.iter().map(|failure| failure.name.as_str()).collect();
     println!("\nonce more, by themselves: {}", names.join(", "));
     let alone = [&["--exact", "--test-threads", "1"], names.as_slice()].concat();
-    let (passed, again) = test(root, options, &alone, || {})?;
+    let mut command = of_suite(root, options);
+    command.arg("--").args(alone);
+    let (passed, again) = read(command, |_| {}, &mut io::stdout())?;
     if !passed || again.failed > 0 {
         bail!("failed at both tries{}", listing(&again.failures));
     }
@@ -110,28 +116,20 @@ fn listing(failures: &[Failure]) -> String {
     text
 }
 
-/// Runs tests and prints what they print; whether all passed.
-fn test(
-    root: &Path,
-    options: &[&str],
-    settings: &[&str],
-    begun: impl FnOnce(),
-) -> Result<(bool, Transcript)> {
-    let mut command = of_suite(root, options);
-    command.arg("--").args(settings);
-    read(command, |_| begun())
-}
-
 /// The command by which a suite runs what these select.
-pub(crate) fn of_suite(root: &Path, options: &[&str]) -> Command {
+pub(crate) fn of_suite<S: AsRef<OsStr>>(root: &Path, options: &[S]) -> Command {
     let mut command = cargo_test(root, options);
     command.env(suite::HOLDER, suite::this_process()).env("TMPDIR", suite::folder());
     command
 }
 
-/// Runs a command that runs tests and prints what they print; whether all passed. As the first program of
+/// Runs a command that runs tests and passes on what they print; whether all passed. As the first program of
 /// tests begins, `begun` is told the process of the command.
-pub(crate) fn read(mut command: Command, begun: impl FnOnce(u32)) -> Result<(bool, Transcript)> {
+pub(crate) fn read(
+    mut command: Command,
+    begun: impl FnOnce(u32),
+    out: &mut dyn Write,
+) -> Result<(bool, Transcript)> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let mut begun = Some(begun);
@@ -141,7 +139,7 @@ pub(crate) fn read(mut command: Command, begun: impl FnOnce(u32)) -> Result<(boo
     loop {
         match lines.recv_timeout(QUIET) {
             Ok(line) => {
-                println!("{line}");
+                writeln!(out, "{line}")?;
                 transcript.line(&line);
                 if transcript.begun > 0
                     && let Some(begun) = begun.take()
@@ -159,7 +157,7 @@ pub(crate) fn read(mut command: Command, begun: impl FnOnce(u32)) -> Result<(boo
 }
 
 /// `cargo test` of what these select.
-pub(crate) fn cargo_test(root: &Path, options: &[&str]) -> Command {
+pub(crate) fn cargo_test<S: AsRef<OsStr>>(root: &Path, options: &[S]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["test", "--locked", "--workspace"]).args(options);
@@ -271,7 +269,7 @@ mod tests {
 
     #[test]
     fn random_cases_are_the_same_each_time_however_tests_are_run() {
-        let command = cargo_test(Path::new("."), &[]);
+        let command = cargo_test(Path::new("."), &["--lib"]);
         let given = command.get_envs().find(|(name, _)| *name == OsStr::new(SEED));
         assert!(given.is_some() || std::env::var_os(SEED).is_some());
     }

@@ -35,10 +35,10 @@ const TURNS: u64 = 1 << 22;
 const STOP: &str = "trap '' INT TERM HUP; kill -s STOP \"$0\" && sleep \"$1\"; kill -s CONT \"$0\"";
 
 /// Numbers that differ, from a seed: xorshift.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
@@ -49,9 +49,14 @@ impl Random {
         self.0
     }
 
-    fn within(&mut self, (least, most): (u64, u64)) -> u64 {
+    pub(super) fn within(&mut self, (least, most): (u64, u64)) -> u64 {
         least + self.next() % (most - least + 1)
     }
+}
+
+/// Another one each time.
+pub(super) fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Noise that is made until [`Noise::end`].
@@ -64,7 +69,7 @@ pub(super) struct Noise {
 
 impl Noise {
     pub(super) fn begin() -> Result<Self> {
-        let seed = RandomState::new().build_hasher().finish();
+        let seed = seed();
         let own = std::env::current_exe()?.display().to_string();
         let mut noise = Self {
             children: Vec::new(),
@@ -172,7 +177,7 @@ fn stop_children(seed: u64, over: &AtomicBool, tests: &AtomicU32) -> u64 {
 }
 
 /// Parents of all processes, and which processes are stopped.
-fn processes() -> BTreeMap<u32, (u32, bool)> {
+pub(super) fn processes() -> BTreeMap<u32, (u32, bool)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let read = |pid: u32| {

@@ -1,0 +1,287 @@
+//! Kills the suite in the middle of each live test, and looks whether the next one finds the machine as it was.
+//!
+//! The suite, its cargo and the program of tests are killed at once and without a word; what a test had started
+//! by then lives on, as it does when memory runs out. The next suite mends what is left before it begins. So
+//! does this, and compares settings, interfaces, namespaces, cgroups, mounts, files and processes with those
+//! before the first. A test that had ended before it was killed is begun again and killed sooner.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::noise::{Random, processes, seed};
+use super::{all_tests, chosen, machine};
+use crate::all_tests::{LIVE, begin};
+use crate::{mend, suite, twice};
+
+/// How long after the beginning of a test its suite is killed, in milliseconds.
+const AFTER_MS: (u64, u64) = (50, 1_500);
+/// One that had ended by then is tried so often, each time after half as long.
+const TRIES: u32 = 5;
+/// Settings that tests change, each as a path or all that match one `*`.
+const SETTINGS: [&str; 9] = [
+    "/proc/sys/kernel/sched_rt_runtime_us",
+    "/proc/irq/default_smp_affinity",
+    "/proc/irq/*/smp_affinity_list",
+    "/sys/kernel/tracing/tracing_on",
+    "/sys/kernel/tracing/current_tracer",
+    "/sys/kernel/tracing/trace_clock",
+    "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
+    "/sys/kernel/mm/hugepages/*/nr_hugepages",
+    "/sys/devices/system/clocksource/*/current_clocksource",
+];
+/// Folders in which nothing of a test may stay.
+const FOLDERS: [&str; 8] = [
+    "/run/netns",
+    "/run/whylate",
+    "/run/whylate/lab",
+    "/run/dpdk",
+    "/dev/shm",
+    "/dev/hugepages",
+    "/sys/kernel/tracing/instances",
+    "/sys/kernel/debug/tracing/instances",
+];
+const MOUNTS: &str = "/proc/self/mounts";
+
+/// What became of a test whose suite was killed.
+#[derive(Debug)]
+struct Killed {
+    name: String,
+    /// Nothing, where it had ended before each time.
+    after: Option<Duration>,
+    mended: Vec<String>,
+    /// What is otherwise than before the first.
+    differs: Vec<String>,
+}
+
+/// Kills one suite after the other, each within a test that is named so, or within every one.
+pub(super) fn run(root: &Path, names: &[&str]) -> Result<()> {
+    let held = begin(root, LIVE)?;
+    let all = chosen(&all_tests(root)?, names)?;
+    drop(held);
+    let before = looked_at(root);
+    let mut random = Random::new(seed());
+    let mut killed = Vec::new();
+    for (number, name) in all.iter().enumerate() {
+        let after = within(root, name, &mut random)?;
+        let mended = {
+            let _held = suite::hold();
+            mend::mend(root)
+        };
+        let now = looked_at(root);
+        let one = Killed { name: name.clone(), after, mended, differs: differing(&before, &now) };
+        println!("{} of {}: {}", number + 1, all.len(), told(&one));
+        killed.push(one);
+    }
+    println!("\n{}", record(&killed, &machine()));
+    if killed.iter().any(|one| !one.differs.is_empty()) {
+        bail!("the machine is not as it was");
+    }
+    Ok(())
+}
+
+/// A suite of one test, which this program starts to kill it.
+pub(crate) fn alone(root: &Path, name: &str) -> Result<()> {
+    let _held = begin(root, LIVE)?;
+    let mut test = twice::of_suite(root, LIVE);
+    test.args(["--", "--test-threads", "1", "--exact", name]);
+    test.status().with_context(|| format!("{test:?}"))?;
+    Ok(())
+}
+
+/// Kills a suite within this test; how long after its beginning.
+fn within(root: &Path, name: &str, random: &mut Random) -> Result<Option<Duration>> {
+    let mut after = Duration::from_millis(random.within(AFTER_MS));
+    for _ in 0..TRIES {
+        let mut suite = Command::new(std::env::current_exe()?);
+        suite.args(["alone", name]).stdin(Stdio::null()).stderr(Stdio::null());
+        let mut suite = suite.current_dir(root).stdout(Stdio::piped()).spawn()?;
+        let printed = suite.stdout.take().context("no pipe to the suite")?;
+        let mut lines = BufReader::new(printed).lines().map_while(std::result::Result::ok);
+        if !lines.any(|line| line.starts_with("running 1 test")) {
+            bail!("{name} did not begin: {}", suite.wait()?);
+        }
+        std::thread::sleep(after);
+        let programs = programs(suite.id());
+        // Nobody reads from it any more, as after a crash.
+        drop(lines);
+        let killed = !programs.is_empty() && suite.try_wait()?.is_none();
+        let mut kill = Command::new("kill");
+        kill.args(["-s", "KILL", &suite.id().to_string()]);
+        kill.args(programs.iter().map(ToString::to_string)).output()?;
+        suite.wait()?;
+        if killed {
+            return Ok(Some(after));
+        }
+        after /= 2;
+    }
+    Ok(None)
+}
+
+/// The cargo and the program of tests of a suite.
+fn programs(suite: u32) -> Vec<u32> {
+    let all = processes();
+    let below = |above: u32| all.iter().filter(move |(_, (parent, _))| *parent == above);
+    below(suite)
+        .flat_map(|(cargo, _)| below(*cargo).map(|(tests, _)| [*cargo, *tests]))
+        .flatten()
+        .collect()
+}
+
+/// What there is on this machine that tests change, a line each.
+fn looked_at(root: &Path) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    for path in SETTINGS.iter().flat_map(|path| matching(path)) {
+        if let Ok(value) = std::fs::read_to_string(&path) {
+            seen.insert(format!("{} is {}", path.display(), value.trim()));
+        }
+    }
+    for folder in FOLDERS {
+        seen.extend(entries(Path::new(folder)).map(|path| format!("{}", path.display())));
+    }
+    for words in [&["ip", "-o", "link"][..], &["tc", "qdisc", "show"]] {
+        let output = Command::new(words[0]).args(&words[1..]).output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        seen.extend(text.unwrap_or_default().lines().map(without_counts));
+    }
+    let mounts = std::fs::read_to_string(MOUNTS).unwrap_or_default();
+    seen.extend(mounts.lines().map(|line| format!("mounted: {line}")));
+    seen.extend(mend::cgroups(Path::new("/")).iter().map(|path| format!("{}", path.display())));
+    seen.extend(programs_of(&root.join("target")));
+    seen
+}
+
+/// An interface with its flags, and not how long its queue is at the moment.
+fn without_counts(line: &str) -> String {
+    let words = line.split_whitespace().skip_while(|word| word.ends_with(':') && number(word));
+    words.take_while(|word| *word != "qlen").collect::<Vec<_>>().join(" ")
+}
+
+fn number(word: &str) -> bool {
+    word.trim_end_matches(':').parse::<u64>().is_ok()
+}
+
+/// Programs below this folder that run, but for this one.
+fn programs_of(folder: &Path) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let program = |process: PathBuf| {
+        let program = std::fs::read_link(process.join("exe")).ok()?;
+        let is_one = program.starts_with(folder) && !process.ends_with(&own);
+        is_one.then(|| format!("process {} runs", program.display()))
+    };
+    entries(Path::new("/proc")).filter_map(program).collect()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// The path, or all those that its `*` stands for.
+fn matching(path: &str) -> Vec<PathBuf> {
+    match path.split_once("/*/") {
+        Some((folder, rest)) => entries(Path::new(folder)).map(|path| path.join(rest)).collect(),
+        None => vec![PathBuf::from(path)],
+    }
+}
+
+fn differing(before: &BTreeSet<String>, now: &BTreeSet<String>) -> Vec<String> {
+    let gone = before.difference(now).map(|line| format!("gone: {line}"));
+    gone.chain(now.difference(before).map(|line| format!("new: {line}"))).collect()
+}
+
+fn told(one: &Killed) -> String {
+    let when = one.after.map_or_else(
+        || "had ended before".to_owned(),
+        |after| format!("killed after {} ms", after.as_millis()),
+    );
+    let mut text = format!("{}: {when}; {} things mended", one.name, one.mended.len());
+    for line in one.mended.iter().chain(&one.differs) {
+        let _ = write!(text, "\n    {line}");
+    }
+    text
+}
+
+/// What a commit quotes.
+fn record(all: &[Killed], machine: &str) -> String {
+    let killed = all.iter().filter(|one| one.after.is_some()).count();
+    let left = all.iter().filter(|one| !one.mended.is_empty()).count();
+    let things: usize = all.iter().map(|one| one.mended.len()).sum();
+    let mut text = format!(
+        "suites killed on {machine}\n  {killed} of {} killed within their test; {left} left {things} things, \
+         which the next mended\n",
+        all.len()
+    );
+    let ended: Vec<&str> =
+        all.iter().filter(|one| one.after.is_none()).map(|one| one.name.as_str()).collect();
+    if !ended.is_empty() {
+        let _ = writeln!(text, "  too short to be killed: {}", ended.join(", "));
+    }
+    let bad: Vec<&Killed> = all.iter().filter(|one| !one.differs.is_empty()).collect();
+    let _ = writeln!(text, "  the machine was not as before behind {} of them", bad.len());
+    for one in bad {
+        let _ = writeln!(text, "    {}", told(one).replace('\n', "\n    "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_new_and_what_is_gone_is_told() {
+        let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        let (before, now) = (set(&["a is 1", "b"]), set(&["a is 2", "b"]));
+        assert_eq!(differing(&before, &now), ["gone: a is 1", "new: a is 2"]);
+        assert!(differing(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn an_interface_is_the_same_whatever_its_number() {
+        let lines = ["1: lo: <LOOPBACK,UP> mtu 65536 qlen 1000", "7: lo: <LOOPBACK,UP> mtu 65536"];
+        assert_eq!(lines.map(without_counts), ["lo: <LOOPBACK,UP> mtu 65536"; 2]);
+    }
+
+    #[test]
+    fn a_record_names_each_test_behind_which_the_machine_is_otherwise() {
+        let one = |name: &str, after: Option<u64>, differs: &[&str]| Killed {
+            name: name.to_owned(),
+            after: after.map(Duration::from_millis),
+            mended: vec!["removed cgroup c".to_owned()],
+            differs: differs.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        let text = record(
+            &[one("a", Some(70), &[]), one("b", None, &[]), one("c", Some(9), &["new: d"])],
+            "one",
+        );
+        assert_eq!(
+            text,
+            "suites killed on one\n  2 of 3 killed within their test; 3 left 3 things, which the next mended\n  \
+             too short to be killed: b\n  the machine was not as before behind 1 of them\n    \
+             c: killed after 9 ms; 1 things mended\n        removed cgroup c\n        new: d\n"
+        );
+    }
+
+    #[test]
+    fn what_changes_of_this_machine_is_seen() -> Result<()> {
+        let target = tempfile::tempdir()?;
+        let program = target.path().join("sleep");
+        std::fs::copy("/bin/sleep", &program)?;
+        let before = looked_at(target.path().parent().context("a folder above")?);
+        assert!(programs_of(target.path()).is_empty());
+        let mut child = Command::new(&program).arg("600").spawn()?;
+        let until = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            !programs_of(target.path()).is_empty()
+        });
+        child.kill()?;
+        child.wait()?;
+        assert!(until && before.iter().any(|line| line.starts_with("lo: ")));
+        Ok(())
+    }
+}

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Closure, Run, Verdict};
+use whylate_model::switch_cost::{DirectRow, IndirectRow, Outcome};
 use whylate_model::warning::Warning;
 use whylate_suite as suite;
 use whylate_sys::signal::send_to_process;
@@ -335,7 +336,10 @@ pub fn ended(status: Option<i32>, run: &Run) {
     for reason in reasons {
         // The two accounts of a thread's CPU time part where the host took the CPU and no event tells it.
         let by_steal = reason.starts_with("the kernel's CPU time of thread ");
-        let told = by_steal || by_noise.contains(reason) || is_of_late_requests(reason, run);
+        let told = by_steal
+            || by_noise.contains(reason)
+            || is_of_late_requests(reason, run)
+            || is_of_spoilt_trials(reason, run);
         assert!(told, "not by noise: {reason}");
     }
 }
@@ -349,6 +353,22 @@ fn is_of_late_requests(reason: &str, run: &Run) -> bool {
         let unanswered = format!("{lost} of {sent} requests of {} got no reply", flow.name);
         reason.starts_with(&late) || lost > 0 && reason.starts_with(&unanswered)
     })
+}
+
+/// Did a busy machine get into each trial, or leave the runners no switch? Each must say so.
+fn is_of_spoilt_trials(reason: &str, run: &Run) -> bool {
+    let Some(costs) = &run.switch_cost else { return false };
+    let is_starved = |row: &DirectRow| match &row.outcome {
+        Outcome::Refused { reason } => reason.starts_with("there was no switch in "),
+        Outcome::Measured(_) => false,
+    };
+    let is_spoilt = |row: &IndirectRow| {
+        row.penalty.is_none() && row.discarded + row.empty > 0 && row.reason.is_some()
+    };
+    reason == "nothing was measured"
+        && costs.direct.len() + costs.indirect.len() > 0
+        && costs.direct.iter().all(is_starved)
+        && costs.indirect.iter().all(is_spoilt)
 }
 
 /// May the load of a machine, or its host, bring this about?

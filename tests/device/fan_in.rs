@@ -22,10 +22,11 @@ fn every_subset_adds_up(of: &Device) {
 fn adds_up_to_one(one: &FanIn) {
     let received: u64 = one.sources.iter().map(|source| source.received).sum();
     let sum: f64 = one.sources.iter().map(|source| source.share).sum();
-    assert!(received == one.received && received > 0, "{one:?}");
-    assert!((sum - 1.0).abs() < 1e-9, "{one:?}");
+    assert_eq!(received, one.received, "{one:?}");
+    // A box that got no CPU while they sent let nothing through.
+    let whole = if received > 0 { 1.0 } else { 0.0 };
+    assert!((sum - whole).abs() < 1e-9, "{one:?}");
     for source in &one.sources {
-        assert!(source.received <= source.sent, "{source:?}");
         assert!(source.low.is_none_or(|low| low <= source.share), "{source:?}");
         assert!(source.high.is_none_or(|high| source.share <= high), "{source:?}");
     }

@@ -67,6 +67,8 @@ fn under_noise(root: &Path, names: &[&str]) -> Result<()> {
     let mut courses = Vec::new();
     let mut take = |what: String, times: usize, words: &[&str], noisy: bool| -> Result<()> {
         courses.push(course(root, what, times.min(most), words, noisy)?);
+        // Each stands by itself, should the next be ended.
+        println!("\n{}", record(&courses, &machine(), &tests));
         Ok(())
     };
     if !tests.is_empty() {
@@ -80,7 +82,6 @@ fn under_noise(root: &Path, names: &[&str]) -> Result<()> {
     }
     let _ = std::fs::remove_dir(crate::suite::folder());
     drop(held);
-    println!("\n{}", record(&courses, &machine(), &tests));
     if courses.iter().any(|course| course.bad > 0) {
         bail!("tests failed");
     }

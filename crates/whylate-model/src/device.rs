@@ -270,9 +270,9 @@ pub struct FanInShare {
     pub from: String,
     /// Frames it sent.
     pub sent: u64,
-    /// Frames of it that came.
+    /// Frames of it that came, with those that waited in a queue as counting began.
     pub received: u64,
-    /// Its share of all that came, 0 to 1.
+    /// Its share of all that came, 0 to 1; 0 where nothing came.
     pub share: f64,
     /// Lower end of the 95 % interval of the share; none with too little of it.
     #[serde(rename = "low_share")]

@@ -265,7 +265,8 @@ fn fan_in_table(of: &FanIn) -> Table {
             one.from.clone(),
             count(one.sent),
             count(one.received),
-            percent(one.share),
+            // A share of nothing is none.
+            if of.received > 0 { percent(one.share) } else { ABSENT.to_owned() },
             interval.map_or(ABSENT.to_owned(), |(low, high)| {
                 format!("{} .. {}", percent(low), percent(high))
             }),
@@ -474,6 +475,17 @@ pub(crate) mod tests {
         );
         assert_eq!(shares.rows[0][3], "75.0%");
         assert!(!circumstances(&of).join(" ").contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_share_of_nothing_that_came_is_no_share() {
+        let mut of = device().fan_in.remove(0);
+        assert!(fan_in_table(&of).rows.iter().all(|row| row[3].contains('%')));
+        of.received = 0;
+        for source in &mut of.sources {
+            (source.received, source.share, source.low, source.high) = (0, 0.0, None, None);
+        }
+        assert!(fan_in_table(&of).rows.iter().all(|row| row[3..] == [ABSENT, ABSENT]));
     }
 
     #[test]

@@ -1,19 +1,33 @@
-//! Frames of a fan-in between real ports: Ethernet alone, so that no address of the host has to do with it.
+//! What the sources of a fan-in send: datagrams in a bed of ours, and between real ports frames of Ethernet
+//! alone, so that no address of the host has to do with it.
 //!
-//! Their EtherType is the first of those that IEEE 802 leaves to experiments (802-2014, 9.2.4): nobody's stack
+//! The frames' EtherType is the first of those that IEEE 802 leaves to experiments (802-2014, 9.2.4): nobody's stack
 //! answers it, and a switch passes it by hardware addresses as any other. Each names the measurement that it
-//! is of and the port that sent it, so that what is late from the one before is counted nowhere.
+//! is of, and a frame the port that sent it, so that what is late from the one before is counted nowhere.
 
 use whylate_port::frame::Mac;
 
 /// Local experimental EtherType 1.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
-/// What a frame of ours begins with behind its head.
+/// What a datagram of ours begins with, and a frame behind its head.
 const MARK: [u8; 8] = *b"whylate\x01";
 /// Bytes of the check sequence, which the card adds.
 const CHECK: u32 = 4;
 /// Head, mark, number of the measurement, number of the place.
 const LEAST: usize = 14 + 8 + 8 + 4;
+
+/// A datagram of a measurement; of so many bytes, and no shorter than what it says.
+pub(super) fn datagram(measurement: u64, bytes: usize) -> Vec<u8> {
+    let mut datagram = [MARK, measurement.to_be_bytes()].concat();
+    datagram.resize(bytes.max(datagram.len()), 0x5a);
+    datagram
+}
+
+/// Is it a datagram of this measurement?
+pub(super) fn is_of(datagram: &[u8], measurement: u64) -> bool {
+    let number = datagram.strip_prefix(&MARK).and_then(<[u8]>::first_chunk);
+    number.is_some_and(|of| u64::from_be_bytes(*of) == measurement)
+}
 
 /// A frame of one of the senders; `frame_bytes` with its check sequence, and no shorter than what it says.
 pub(super) fn frame(to: Mac, from: Mac, measurement: u64, place: u32, frame_bytes: u32) -> Vec<u8> {
@@ -59,6 +73,18 @@ mod tests {
                 let expected = named.is_some_and(|(of, _)| *of == measurement.to_be_bytes());
                 prop_assert!(told.is_none() || expected, "{:?}", frame);
             }
+        }
+    }
+
+    #[test]
+    fn a_datagram_names_its_measurement_and_what_is_late_from_another_is_nobodys() {
+        let ours = datagram(7, 82);
+        assert_eq!(ours.len(), 82);
+        assert!(is_of(&ours, 7) && !is_of(&ours, 8));
+        assert!(is_of(&datagram(7, 0), 7), "never shorter than what it says");
+        assert!(!is_of(&[0x5a; 82], 7), "not ours");
+        for cut in 0..16 {
+            assert!(!is_of(&ours[..cut], 7), "{cut} bytes of it");
         }
     }
 

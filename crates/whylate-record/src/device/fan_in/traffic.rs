@@ -2,9 +2,9 @@
 //!
 //! Each source is a thread with a socket on its own link, which sends at random distances of a known mean (a
 //! Poisson process) and catches up where it was held up. In a bed these are datagrams, and the receiver counts
-//! by the address that one came from; between real ports they are frames, which say who sent them. All count
-//! within the same stretch of time of one clock, which begins when the queue before the narrow port has been
-//! filled.
+//! by the address that one came from; between real ports they are frames, which say who sent them. Both say of
+//! which measurement they are. All count within the same stretch of time of one clock, which begins when the
+//! queue before the narrow port has been filled: what waited in it then comes, too, and was not sent within.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -131,7 +131,8 @@ impl Flood<'_> {
         socket.connect(at).map_err(failed)?;
         // One that waits for room would send at the rate of the narrow port.
         socket.set_nonblocking(true).map_err(failed)?;
-        let datagram = vec![0x5a; self.frame_bytes.saturating_sub(AROUND) as usize];
+        let bytes = self.frame_bytes.saturating_sub(AROUND) as usize;
+        let datagram = ours::datagram(self.seed, bytes);
         Ok(Box::new(move || socket.send(&datagram).is_ok()))
     }
 
@@ -205,7 +206,10 @@ impl Flood<'_> {
                 break;
             }
             match came {
-                Ok((_, from)) if now >= stretch.from => {
+                Ok((length, from)) if now >= stretch.from => {
+                    if !ours::is_of(&buffer[..length], self.seed) {
+                        continue;
+                    }
                     let place = addresses.iter().position(|own| from.ip() == *own);
                     if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
                         *count += 1;

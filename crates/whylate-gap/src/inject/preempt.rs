@@ -3,8 +3,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use whylate_clock::{Counter, HardwareCounter};
-use whylate_model::{CpuId, Nanos, TicksDelta};
-use whylate_sys::{affinity, sched};
+use whylate_model::{CpuId, Nanos, Pid, TicksDelta};
+use whylate_sys::sched::{self, Policy};
+use whylate_sys::{affinity, process};
 
 use super::{Injected, Kind, Pacer, Target};
 use crate::GapError;
@@ -31,45 +32,61 @@ pub(super) fn inject(
     };
     let (ask, asked) = sync_channel::<TicksDelta>(1);
     let (tell, told) = sync_channel(1);
+    let (say_who, who) = sync_channel(1);
     let mut clock = counter;
-    let worker = Worker { kind, cpu: target.cpu, counter, asked, tell };
+    let worker = Worker { kind, counter, asked, tell };
     let handle = std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || worker.run())
+        .spawn(move || {
+            let _ = say_who.send(process::tid());
+            worker.run();
+        })
         .map_err(GapError::Spawn)?;
+    let Ok(worker) = who.recv() else { return Ok(Vec::new()) };
     let mut injected = Vec::with_capacity(pacer.left);
-    let result = told.recv().unwrap_or(Ok(None)).and_then(|_| {
+    let result = seat(kind, worker, target.cpu).map(|()| {
         while let Some(length) = pacer.next(shortest, longest) {
             let since = clock.read();
             // The worker lives as long as this sender; it answers each length once.
             if ask.send(length).is_err() {
                 break;
             }
-            let made = told.recv().unwrap_or(Ok(None))?;
-            injected.extend(made.map(|made| Injected { since, ..made }));
+            let Ok(made) = told.recv() else { break };
+            injected.push(Injected { since, ..made });
         }
-        Ok(())
     });
+    leave(worker, target.from);
     drop(ask);
     let _ = handle.join();
     result.map(|()| injected)
 }
 
+/// Puts the worker, which waits, on the measured CPU: it runs there for the first time when it is asked to.
+fn seat(kind: Kind, worker: Pid, cpu: CpuId) -> Result<(), GapError> {
+    let what = || format!("{} on CPU {cpu}", kind.name());
+    affinity::set_of(worker, &[cpu]).map_err(|source| GapError::Inject { what: what(), source })?;
+    match kind {
+        Kind::FifoPreemption => sched::set_for(worker, Policy::Fifo(PRIORITY))
+            .map_err(|source| GapError::Inject { what: what(), source }),
+        _ => Ok(()),
+    }
+}
+
+/// Takes it off again while it waits: its end is no interruption that was made. One that cannot be taken off
+/// ends where it is.
+fn leave(worker: Pid, to: CpuId) {
+    let _ = affinity::set_of(worker, &[to]);
+}
+
 struct Worker {
     kind: Kind,
-    cpu: CpuId,
     counter: HardwareCounter,
     asked: Receiver<TicksDelta>,
-    tell: SyncSender<Result<Option<Injected>, GapError>>,
+    tell: SyncSender<Injected>,
 }
 
 impl Worker {
     fn run(mut self) {
-        let ready = self.settle();
-        let failed = ready.is_err();
-        if self.tell.send(ready.map(|()| None)).is_err() || failed {
-            return;
-        }
         while let Ok(length) = self.asked.recv() {
             let start = self.counter.read();
             let mut end = start;
@@ -77,19 +94,40 @@ impl Worker {
                 end = self.counter.read();
             }
             let injected = Injected { kind: self.kind, since: start, start, end, asked: length };
-            if self.tell.send(Ok(Some(injected))).is_err() {
+            if self.tell.send(injected).is_err() {
                 return;
             }
         }
     }
+}
 
-    fn settle(&self) -> Result<(), GapError> {
-        let what = || format!("{} on CPU {}", self.kind.name(), self.cpu);
-        affinity::set(&[self.cpu]).map_err(|source| GapError::Inject { what: what(), source })?;
-        match self.kind {
-            Kind::FifoPreemption => sched::set_fifo(PRIORITY)
-                .map_err(|source| GapError::Inject { what: what(), source }),
-            _ => Ok(()),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_runs_on_the_measured_cpu_when_it_is_asked_and_ends_elsewhere() {
+        let cpus = affinity::get();
+        let [own, measured, ..] = cpus[..] else {
+            return whylate_suite::absent("a second CPU");
+        };
+        let (ask, asked) = sync_channel::<()>(0);
+        let (tell, told) = sync_channel(0);
+        let handle = std::thread::spawn(move || {
+            affinity::set(&[own]).unwrap();
+            tell.send((process::tid(), affinity::current())).unwrap();
+            while asked.recv().is_ok() {
+                tell.send((process::tid(), affinity::current())).unwrap();
+            }
+            affinity::current()
+        });
+        let (worker, began) = told.recv().unwrap();
+        assert_eq!(began, own);
+        seat(Kind::CpuHog, worker, measured).unwrap();
+        ask.send(()).unwrap();
+        assert_eq!(told.recv().unwrap().1, measured);
+        leave(worker, own);
+        drop(ask);
+        assert_eq!(handle.join().unwrap(), own);
     }
 }

@@ -21,6 +21,9 @@ use crate::{mend, suite, twice};
 
 /// How long after the beginning of a test its suite is killed, in milliseconds.
 const AFTER_MS: (u64, u64) = (50, 1_500);
+/// One that was killed is looked for so often.
+const LOOKS: u32 = 500;
+const BETWEEN: Duration = Duration::from_millis(20);
 /// One that had ended by then is tried so often, each time after half as long.
 const TRIES: u32 = 5;
 /// Settings that tests change, each as a path or all that match one `*`.
@@ -64,6 +67,7 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<()> {
     let held = begin(root, LIVE)?;
     let all = chosen(&all_tests(root)?, names)?;
     drop(held);
+    let _ = std::fs::remove_dir(suite::folder());
     let before = looked_at(root);
     let mut random = Random::new(seed());
     let mut killed = Vec::new();
@@ -115,12 +119,24 @@ fn within(root: &Path, name: &str, random: &mut Random) -> Result<Option<Duratio
         kill.args(["-s", "KILL", &suite.id().to_string()]);
         kill.args(programs.iter().map(ToString::to_string)).output()?;
         suite.wait()?;
+        until_ended(&programs)?;
         if killed {
             return Ok(Some(after));
         }
         after /= 2;
     }
     Ok(None)
+}
+
+/// The kernel takes its time to take back what a process had.
+fn until_ended(all: &[u32]) -> Result<()> {
+    for _ in 0..LOOKS {
+        if !all.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+            return Ok(());
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    bail!("processes {all:?} live on after they were killed")
 }
 
 /// The cargo and the program of tests of a suite.

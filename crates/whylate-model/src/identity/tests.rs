@@ -256,6 +256,13 @@ fn of_several_flows_the_client_of_each_has_a_cpu_of_its_own() {
         run.settings.insert(name.to_owned(), client.clone());
         assert_eq!(!unknown(&run), is_its, "{name}");
     }
+    // Of several flows of one series one is enough.
+    let mut two = run.clone();
+    let second = Flow { name: "second".to_owned(), ..two.flows[0].clone() };
+    two.flows.push(second);
+    assert!(unknown(&two));
+    two.settings.insert("client of second".to_owned(), client.clone());
+    assert!(!unknown(&two));
     let named = |run: &mut Run| drop(run.settings.insert("client".to_owned(), client.clone()));
     let found = differing(&run, RESPONSE, named);
     only(&found, Component::CpuRole, NOT_RECORDED, "shared with other threads");
@@ -382,6 +389,9 @@ fn rates_are_one_within_a_hundredth_asked_for_and_in_time() {
     assert!(!one.is_as(&text("that of the replies")));
     let both = Value::Rates(vec![Rate { asked: 10.0, in_time: 10.0 }; 2]);
     assert!(!both.is_as(&rate(10.0, 10.0)) && both.is_as(&both));
+    let of_two = |second| [10.0, second].map(|asked| Rate { asked, in_time: asked }).to_vec();
+    assert!(!both.is_as(&Value::Rates(of_two(20.0))), "the second is another");
+    assert_eq!(Value::Rates(of_two(20.0)).to_string(), "10/s and 20/s");
     assert_eq!(one.to_string(), "1000/s");
     let less = rate(1_000.5, 700.0).to_string();
     assert_eq!(less, "1000.500/s asked for, of which 700/s left in time");

@@ -60,7 +60,7 @@ fn a_run_without_a_reason_is_good_and_the_worst_of_several_decides() {
 fn what_a_machine_is_and_nobody_can_change_limits_nothing() {
     let mut run = gaps();
     run.warnings.push(Warning::FrequencyFromRegressionOnly);
-    assert_eq!(Trust::of(&run).level(), Level::Good);
+    assert_eq!((Trust::of(&run).level(), said(&run)), (Level::Good, vec![]));
 }
 
 #[test]

@@ -312,3 +312,55 @@ fn how_a_run_was_recorded_is_noted() {
     run.host.hypervisor = Some("KVM".to_owned());
     assert!(machine(&run).contains("2 CPUs, virtual machine (KVM), Linux"));
 }
+
+#[test]
+fn each_kind_of_run_has_the_answer_of_its_kind() {
+    let with = |set: &dyn Fn(&mut Run)| {
+        let mut run = planted();
+        set(&mut run);
+        answer(&run)
+    };
+    let calibration = crate::calibration::tests::calibration();
+    let said = with(&|run| run.calibration = Some(Box::new(calibration.clone())));
+    assert_eq!(said, crate::calibration::answer(&calibration));
+    let device = crate::device::tests::device();
+    let said = with(&|run| run.device = Some(Box::new(device.clone())));
+    assert_eq!(said, crate::device::answer(&device));
+    let costs = crate::switch_cost::tests::planted();
+    let run = Run { switch_cost: Some(costs), ..planted() };
+    assert!(answer(&run).starts_with(crate::switch_cost::answer(&run).trim_end_matches('.')));
+    let watching = crate::breakdown::tests::watching(crate::breakdown::tests::planted(1_000));
+    let watched = watching.watched.as_deref().map(crate::breakdown::watched_answer);
+    let said = with(&|run| run.watched.clone_from(&watching.watched));
+    assert_eq!(Some(said), watched);
+    let backends = crate::backends::tests::planted();
+    let told = backends.backends.as_deref().map(crate::backends::answer);
+    let said = with(&|run| run.backends.clone_from(&backends.backends));
+    assert_eq!(Some(said), told);
+    let requests = kept("rtt");
+    let told = crate::flows::answer(&requests);
+    assert!(answer(&requests).starts_with(told.trim_end_matches('.')));
+    let threads = kept("threads");
+    assert!(answer(&threads).starts_with(of_threads(&threads.threads).trim_end_matches('.')));
+}
+
+#[test]
+fn a_stall_between_readings_is_told_only_where_it_is_the_longer_one() {
+    let mut run = planted();
+    let readings = Series {
+        name: run.series[0].name.replace("gap-", "delta-"),
+        definition: Definition::ReadDelta,
+        ..run.series[0].clone()
+    };
+    run.series.push(readings);
+    assert!(answer(&run).ends_with("; the longest gap was 12.1ms."), "{}", answer(&run));
+    // Where no series has it, the longest of the single gaps of its own CPU.
+    run.series.clear();
+    let (first, gaps) = (run.worst[0].clone(), run.gaps[0].clone());
+    let on = |cpu: u32, length| {
+        let cpu_before = whylate_model::CpuId(cpu);
+        whylate_model::cause::WorstGap { cpu_before, length: Nanos(length), ..first.clone() }
+    };
+    run.worst = vec![on(1, 5_000), on(1, 7_000), on(2, 9_000)];
+    assert_eq!(longest_stall(&run, &gaps).map(|of| of.length), Some(Nanos(7_000)));
+}

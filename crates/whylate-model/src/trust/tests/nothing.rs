@@ -82,8 +82,8 @@ fn one_of_several_that_measured_something_is_enough() {
     assert!(!nothing(&run));
 }
 
-fn of<T: DeserializeOwned>(json: Value) -> Option<Box<T>> {
-    Some(Box::new(serde_json::from_value(json).unwrap()))
+fn set<T: DeserializeOwned>(of: &mut Option<Box<T>>, json: Value) {
+    *of = Some(Box::new(serde_json::from_value(json).unwrap()));
 }
 
 /// A run with one kind of answer and nothing else.
@@ -93,56 +93,77 @@ type OfKind = (&'static str, fn(&mut Run));
 fn for_whom_nobody_asked_anything_nothing_is_an_answer() {
     let kinds: [OfKind; 7] = [
         ("reflected", |run| {
-            run.reflected = of(json!({"format_version": 1, "protocol": "raw", "backend": "udp",
+            set(
+                &mut run.reflected,
+                json!({"format_version": 1, "protocol": "raw", "backend": "udp",
                 "listening": "", "wait": "", "busy_polling": null, "cpu": null, "since_ns": 0,
                 "lasted_ns": 0, "ended": "stopped", "answered": 0, "warm_ups": 0, "unasked": 0,
                 "foreign": 0, "unsent": 0, "first_unsent": null, "connections": null,
                 "residence": null, "clients": [], "clients_replaced": 0, "without_account": 0,
-                "warnings": []}));
+                "warnings": []}),
+            );
         }),
         ("forward", |run| {
-            run.forward = of(json!({"format_version": 1, "backend": "udp", "wait": "",
+            set(
+                &mut run.forward,
+                json!({"format_version": 1, "backend": "udp", "wait": "",
                 "busy_polling": null, "stamps": "off", "stamping": null, "work_ns": 0,
                 "since_ns": 0, "lasted_ns": 0, "ended": "stopped", "ports": [],
-                "directions": [], "threads": [], "warnings": []}));
+                "directions": [], "threads": [], "warnings": []}),
+            );
         }),
         ("delay", |run| {
-            run.delay = of(json!({"format_version": 1, "transport": "packet", "wait": "",
+            set(
+                &mut run.delay,
+                json!({"format_version": 1, "transport": "packet", "wait": "",
                 "ports": ["a", "b"], "ends": [], "directions": [], "base": {"base_ns": 0,
                 "error_ns": 0, "error_median_ns": 0, "error_max_ns": 0, "at_ns": 0, "frames": 0,
                 "resolution_ns": 1}, "capacity_frames": 0, "capacity_bytes": 0, "seed": 0,
                 "since_ns": 0, "lasted_ns": 0, "ended": "stopped", "changes": [], "truths": null,
-                "cpu": null, "looks": 0, "in_vain": 0, "warnings": []}));
+                "cpu": null, "looks": 0, "in_vain": 0, "warnings": []}),
+            );
         }),
         ("watched", |run| {
             let point = |station: &str| json!({"leg": "request", "station": station});
-            run.watched = of(json!({"process": {"pid": 1, "name": "init", "threads": []},
+            set(
+                &mut run.watched,
+                json!({"process": {"pid": 1, "name": "init", "threads": []},
                 "breakdown": {"whole": {"from": point("delivered"), "to": point("read")},
                 "points": [], "requests": 0, "all": {"requests": 0, "total_mean_ns": 0.0,
-                "parts": [], "not_told_apart_ns": 0.0, "residual_ns": 0.0}}}));
+                "parts": [], "not_told_apart_ns": 0.0, "residual_ns": 0.0}}}),
+            );
         }),
         ("backends", |run| {
             let asked = serde_json::to_value(&requests().flows[0].asked).unwrap();
-            run.backends = of(json!({"other_end": "", "both_ends": false, "asked": asked,
-                "rounds": 1, "length_ns": 1, "warmup_ns": 0, "order": [], "rows": []}));
+            set(
+                &mut run.backends,
+                json!({"other_end": "", "both_ends": false, "asked": asked,
+                "rounds": 1, "length_ns": 1, "warmup_ns": 0, "order": [], "rows": []}),
+            );
         }),
         ("calibration", |run| {
-            run.calibration = of(json!({"tolerance_ns": 1_000, "made_at_ns": 0,
+            set(
+                &mut run.calibration,
+                json!({"tolerance_ns": 1_000, "made_at_ns": 0,
                 "host_identity": "", "line": {"transport": "af_packet", "delay": "10us",
                 "base_ns": 0, "error_ns": 0, "frames": 0, "resolution_ns": 1.0},
-                "backends": []}));
+                "backends": []}),
+            );
         }),
         ("device", |run| {
-            run.device = of(json!({"name": "bridge", "description": "", "backend": "packet spin",
-                "error": null, "sizes": [], "forwarding": []}));
+            set(
+                &mut run.device,
+                json!({"name": "bridge", "description": "", "backend": "packet spin",
+                "error": null, "sizes": [], "forwarding": []}),
+            );
         }),
     ];
     let mut run = gaps();
     (run.gaps, run.series) = (Vec::new(), Vec::new());
     assert!(nothing(&run));
-    for (name, set) in kinds {
+    for (name, answered) in kinds {
         let mut run = run.clone();
-        set(&mut run);
+        answered(&mut run);
         assert!(!nothing(&run), "{name}");
     }
 }

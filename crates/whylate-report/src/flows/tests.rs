@@ -353,3 +353,57 @@ fn a_socket_is_told_by_what_the_kernel_gave_it() {
     assert_eq!(socket("it", &cut).unwrap(), "it: packets may be fragmented");
     assert_eq!(socket("it", &Socket::default()), None);
 }
+
+#[test]
+fn of_several_flows_the_first_is_answered_and_one_that_is_heard_decides_how_times_are_read() {
+    use crate::merge::flows::tests::flow;
+    let run = timed(flow(1_000, ProcessVerdict::Held), "rtt-response", &[(50.0, 12_000)]);
+    let mut two = run.clone();
+    two.flows.push(flow(7, ProcessVerdict::Held));
+    assert_eq!(answer(&two), answer(&run));
+    assert!(section(&two).is_some());
+    assert!(section(&Run { flows: Vec::new(), ..run.clone() }).is_none());
+    let response = "rtt-response".to_owned();
+    two.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
+    assert_eq!(
+        (times(&two), parts(&two).unwrap().caption.as_str()),
+        (TIMES, "Response times by part")
+    );
+    let (out, back) = ("a".to_owned(), "b".to_owned());
+    two.flows[1].way.across = Some(Across { out, back, one_thread: false });
+    let caption = parts(&two).unwrap().caption;
+    assert_eq!((times(&two), caption.as_str()), (TIMES_ACROSS, "One way, as intended, by part"));
+    let said = remarks(&two).join("; ");
+    assert!(said.contains("one clock, and threads of its own for both"), "{said}");
+    assert_eq!(said.matches("127.0.0.1:1").count(), 2, "a line for each flow: {said}");
+}
+
+#[test]
+fn of_requests_given_up_those_that_were_lost_otherwise_are_not_taken_off() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::ClosedLoop);
+    // Of 100 lost ones 20 were in flight when the run failed, and 80 given up like 10 that came late.
+    (of.packets.abandoned, of.packets.given_up) = (20, 90);
+    assert_eq!(unanswered(&of), ", 10 given up after 1.00s and answered later");
+    let closed = remarks_of(&of).iter().any(|said| said.ends_with("it has no response times"));
+    assert!(
+        closed
+            && !remarks_of(&flow(1, ProcessVerdict::Held)).iter().any(|of| of.contains("closed"))
+    );
+}
+
+#[test]
+fn one_recording_has_no_sum_and_one_that_says_nothing_is_told_so() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::Held);
+    let none =
+        OfRecording { directory: "run-1".to_owned(), other_end: None, tail: None, anomalies: None };
+    let told =
+        OfRecording { other_end: of.other_end, directory: "run-2".to_owned(), ..none.clone() };
+    of.recordings = vec![none, told];
+    let held = "the other end held a request for 160ns in the median";
+    assert_eq!(
+        of_recordings(&of),
+        ["run-1: nothing of its own".to_owned(), format!("run-2: {held}")]
+    );
+}

@@ -467,6 +467,12 @@ mod tests {
         assert_eq!(time(9).resolved(10.01).said(), "<11 ns");
         let from_nothing = between(Value::Time(5e3), Value::Time(0.0), Value::Time(9e3));
         assert_eq!(from_nothing.ends().said(), "0–9 µs");
+        // Known to 2 us on either side it has no place behind the point; a rate keeps its zero.
+        assert_eq!(between(Value::Time(5e3), Value::Time(3e3), Value::Time(7e3)).said(), "5 µs");
+        assert_eq!(Cell::from(Value::Rate(30.0)).said(), "30.0/s");
+        // 0.29 of a unit is stored as a little less, and is no 0.28.
+        let least = |ns: f64| Cell::from(Value::AtLeast(ns)).in_table(Some(MICROSECONDS));
+        assert_eq!([least(290.0), least(0.0), least(f64::INFINITY)], ["≥0.29", "≥0", "–"]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn gap_measurements_add_up_field_by_field_and_means_go_by_their_weight() {
         period_spread_ticks: (3.0, 8.0),
         blocks: 5,
         gaps: 7,
-        dropped: 0,
+        dropped: 4,
         migrations: 1,
         gap_ticks: TicksDelta(500_000),
         recording_ticks: TicksDelta(40_000),
@@ -83,7 +83,7 @@ fn gap_measurements_add_up_field_by_field_and_means_go_by_their_weight() {
     assert_eq!((found.cpu, found.loop_kind), (CpuId(1), LoopKind::Pair));
     assert_eq!((found.start, found.end), (Ticks(0), Ticks(4_000_000)));
     assert_eq!((found.iterations, found.blocks, found.gaps), (40, 7, 10));
-    assert_eq!((found.dropped, found.migrations), (1, 3));
+    assert_eq!((found.dropped, found.migrations), (5, 3));
     assert_eq!(found.threshold, TicksDelta(10_000));
     assert_eq!(found.period_spread_ticks, (3.0, 8.0));
     assert_eq!(found.gap_ticks, TicksDelta(800_000));

@@ -140,6 +140,48 @@ mod tests {
     }
 
     #[test]
+    fn a_residual_takes_the_name_only_beyond_the_limit_and_beyond_every_named_part() {
+        for (residual, named, takes_it) in [
+            (50_000, 10_000, false),
+            (50_001, 10_000, true),
+            (60_000, 60_000, false),
+            (60_001, 60_000, true),
+        ] {
+            let parts = [part(residual, Cause::InnerResidual), part(named, timer())];
+            let expected = if takes_it { Cause::InnerResidual } else { timer() };
+            assert_eq!(cause(&parts, &virtual_machine()), expected, "{residual} {named}");
+        }
+    }
+
+    #[test]
+    fn each_cause_is_a_thread_a_residual_or_named_by_events_or_none_of_these() {
+        let class = whylate_model::cause::PriorityClass::Ordinary;
+        let thread = Cause::Thread { comm: "a".to_owned(), class };
+        let member = Cause::Member { comm: "a".to_owned(), class };
+        for (cause, thread, residual, named) in [
+            (thread.clone(), true, false, true),
+            (member.clone(), true, false, true),
+            (timer(), false, false, true),
+            (Cause::Whylate, false, false, true),
+            (Cause::EntryResidual, false, true, false),
+            (Cause::Host, false, false, false),
+            (Cause::TraceLost, false, false, false),
+        ] {
+            let found = (is_thread(&cause), is_residual(&cause), is_named_by_events(&cause));
+            assert_eq!(found, (thread, residual, named), "{cause}");
+        }
+        let others = OTHERS.to_owned();
+        for (cause, expected) in [
+            (thread, Cause::Thread { comm: others.clone(), class }),
+            (member, Cause::Member { comm: others.clone(), class }),
+            (timer(), Cause::Interrupt { name: others }),
+            (Cause::Host, Cause::Host),
+        ] {
+            assert_eq!(without_name(&cause), expected);
+        }
+    }
+
+    #[test]
     fn a_long_residual_is_the_hosts_and_on_bare_metal_the_firmwares_before_the_first_event() {
         let (metal, guest) = (Context::new(false, Hertz(1e9)), virtual_machine());
         let named =

@@ -122,3 +122,4 @@ mod order_cases;
 mod split_cases;
 mod stream_cases;
 mod waking_cases;
+mod walk_cases;

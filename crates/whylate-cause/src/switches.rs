@@ -307,6 +307,59 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_begins_where_the_other_ends_took_no_time_to_switch() {
+        let a = [Interval { start: Ticks(0), end: Ticks(100) }];
+        let b = [Interval { start: Ticks(100), end: Ticks(150) }];
+        let cost = r1_switches(&a, &b).unwrap().unwrap();
+        assert_eq!((cost.switches, cost.shortest), (1, TicksDelta(0)));
+        let block = |thread, start, end| Block {
+            thread,
+            cpu: CpuId(0),
+            start: Ticks(start),
+            end: Ticks(end),
+        };
+        assert_eq!(r1_gaps(&[block(0, 0, 100), block(1, 100, 150)]), Ok(vec![TicksDelta(0)]));
+    }
+
+    /// The cost by so many switches of each length.
+    fn cost(of: &[(u64, usize)]) -> SwitchCost {
+        let all = of.iter().flat_map(|(gap, n)| std::iter::repeat_n(TicksDelta(*gap), *n));
+        r1_cost(all.collect()).unwrap()
+    }
+
+    #[test]
+    fn a_cluster_begins_within_three_times_the_shortest_and_is_a_quarter_wide_ends_included() {
+        let found = |of: &[(u64, usize)]| (cost(of).expected.map(|of| of.0), cost(of).in_cluster);
+        assert_eq!(found(&[(1_000, 1), (3_000, 9), (3_750, 1)]), (Some(3_000), 10));
+        assert_eq!(found(&[(1_000, 1), (3_000, 9), (3_751, 1)]), (None, 0), "nine are too few");
+        assert_eq!(found(&[(1_000, 1), (3_001, 20)]), (None, 0), "it begins too far off");
+        // Of two as full the nearer one; a tenth of all is enough, and less is not.
+        assert_eq!(found(&[(1_000, 10), (2_000, 10)]), (Some(1_000), 10));
+        assert_eq!(found(&[(1_000, 10), (50_000, 90)]), (Some(1_000), 10));
+        assert_eq!(found(&[(1_000, 10), (50_000, 91)]), (None, 0));
+        // Twice the cost may be a switch by itself, more was not.
+        assert_eq!(cost(&[(1_000, 10), (2_000, 4), (2_001, 3)]).contaminated, 3);
+    }
+
+    #[test]
+    fn a_cost_is_likely_from_half_of_the_switches_on() {
+        let says = |in_cluster, contaminated| {
+            let cost = SwitchCost {
+                switches: 10,
+                shortest: TicksDelta(900),
+                expected: Some(TicksDelta(1_000)),
+                interval: None,
+                in_cluster,
+                contaminated,
+            };
+            let found = r1_findings(&cost, HZ);
+            (found[2].confidence, found.len())
+        };
+        assert_eq!(says(5, 0), (Likely, 3));
+        assert_eq!(says(4, 1), (Possible, 4));
+    }
+
+    #[test]
     fn a_switch_is_involuntary_only_if_neither_thread_may_block() {
         use Habit::{MayBlock, NeverBlocks};
         assert!(r2_involuntary(3, NeverBlocks, NeverBlocks).is_some());

@@ -318,6 +318,45 @@ impl Validation {
 }
 
 fn share(right: u64, wrong: u64) -> Option<f64> {
-    let all = right + wrong;
+    // A file may state any count.
+    let all = right.saturating_add(wrong);
     (all > 0).then(|| right as f64 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_of_a_thread_is_that_of_its_priority_and_of_number_0_idle() {
+        for (prio, pid, class) in [
+            (120, 0, PriorityClass::Idle),
+            (-1, 0, PriorityClass::Idle),
+            (-1, 7, PriorityClass::Deadline),
+            (0, 7, PriorityClass::RealTime),
+            (99, 7, PriorityClass::RealTime),
+            (100, 7, PriorityClass::Ordinary),
+            (120, 7, PriorityClass::Ordinary),
+        ] {
+            assert_eq!(PriorityClass::from_kernel(prio, Pid(pid)), class, "{prio} {pid}");
+        }
+    }
+
+    #[test]
+    fn recall_is_of_what_was_true_and_precision_of_what_was_said() {
+        let of = Validation {
+            switch_as_switch: 9,
+            switch_as_none: 1,
+            none_as_switch: 3,
+            none_as_none: 4,
+            undecided: 100,
+        };
+        let all =
+            [of.switch_recall(), of.switch_precision(), of.none_recall(), of.none_precision()];
+        assert_eq!(all, [Some(0.9), Some(0.75), Some(4.0 / 7.0), Some(0.8)]);
+        let nothing = Validation { undecided: 5, ..Validation::default() };
+        assert_eq!((nothing.switch_recall(), nothing.none_precision()), (None, None));
+        let any = Validation { switch_as_switch: u64::MAX, switch_as_none: 9, ..nothing };
+        assert_eq!(any.switch_recall(), Some(1.0), "no count that a file may state is too large");
+    }
 }

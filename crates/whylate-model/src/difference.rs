@@ -157,6 +157,25 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_the_same_up_to_a_hundredth_of_the_larger() {
+        let with = |memory_bytes| Fingerprint { memory_bytes, ..host() };
+        for (left, right, same) in
+            [(9_900, 10_000, true), (10_000, 9_900, true), (9_899, 10_000, false)]
+        {
+            let told = told(&with(left << 20), &with(right << 20));
+            assert_eq!(told.is_empty(), same, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_line_that_one_side_does_not_tell_is_unknown_there() {
+        let none = Fingerprint { command_line: String::new(), ..host() };
+        let whole = host().command_line;
+        assert_eq!(told(&none, &host()), [format!("command line: unknown | {whole}")]);
+        assert_eq!(told(&host(), &none), [format!("command line: {whole} | unknown")]);
+    }
+
+    #[test]
     fn every_field_that_changed_is_named_with_both_values() {
         let mut later = host();
         later.hostname = "other".to_owned();

@@ -26,6 +26,9 @@ use crate::units::CpuId;
 mod recording;
 use recording::Recordings;
 
+#[cfg(test)]
+mod tests;
+
 /// What stands for something that a run does not say.
 pub const NOT_RECORDED: &str = "not recorded";
 
@@ -389,37 +392,4 @@ fn cpus(
     }
     let own = gaps.map(|gaps| vec![gaps.cpu]).or_else(|| Some(thread?.cpus.clone()));
     own.or_else(|| (!flows.is_empty()).then(|| recordings.clients(flows)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_component_is_read_by_its_name_unless_it_says_which_number_it_is() {
-        for (component, name, may) in NAMES {
-            assert_eq!(component.to_string(), name);
-            assert_eq!(component.can_be_crossed(), may);
-            match name.parse::<Component>() {
-                Ok(read) => assert!(may && read == component),
-                Err(why) => assert!(!may && why.contains("--side-by-side"), "{why}"),
-            }
-        }
-        let why = "colour".parse::<Component>().expect_err("no component");
-        assert!(why.contains("rate") && !why.contains("definition"), "{why}");
-    }
-
-    #[test]
-    fn rates_are_one_within_a_hundredth_asked_for_and_in_time() {
-        let rate = |asked, in_time| Value::Rates(vec![Rate { asked, in_time }]);
-        let one = rate(1_000.0, 1_000.0);
-        assert!(one.is_as(&rate(1_009.0, 1_000.0)) && one.is_as(&rate(1_000.0, 991.0)));
-        assert!(!one.is_as(&rate(1_020.0, 1_000.0)) && !one.is_as(&rate(1_000.0, 980.0)));
-        assert!(!one.is_as(&text("that of the replies")));
-        let both = Value::Rates(vec![Rate { asked: 10.0, in_time: 10.0 }; 2]);
-        assert!(!both.is_as(&rate(10.0, 10.0)) && both.is_as(&both));
-        assert_eq!(one.to_string(), "1000/s");
-        let less = rate(1_000.5, 700.0).to_string();
-        assert_eq!(less, "1000.500/s asked for, of which 700/s left in time");
-    }
 }

@@ -306,7 +306,9 @@ mod tests {
     #[test]
     fn a_cell_has_its_interval_its_resolution_and_its_mark() {
         let time = |ns: u64| Cell::from(Nanos(ns));
+        assert!(time(9) != "10ns", "what tests compare by tells numbers apart");
         assert_eq!(time(9).resolved(10.01), "<11ns");
+        assert_eq!(time(0).resolved(10.01), "<11ns");
         assert_eq!(time(11).resolved(10.01), "11ns");
         assert_eq!(
             time(1_250).within(Some((Nanos(1_000), Nanos(2_000)))),

@@ -261,6 +261,101 @@ mod tests {
         }
     }
 
+    /// A quantile: percent, value, both ends, `n_eff`.
+    type Of = (f64, Option<u64>, Option<u64>, Option<u64>, f64);
+
+    /// The recorded series with a name of its own and these quantiles.
+    fn series(name: &str, of: &[Of]) -> Series {
+        let quantile = |&(percent, value, low, high, n_eff): &Of| {
+            let [value, low, high] = [value, low, high].map(|at: Option<u64>| at.map(Nanos));
+            Quantile { percent, value, low, high, n_eff }
+        };
+        Series {
+            name: name.to_owned(),
+            label: name.to_owned(),
+            quantiles: of.iter().map(quantile).collect(),
+            resolution_ns: 1.0,
+            stationarity: None,
+            n: 1_000,
+            max: Some(Nanos(9_000)),
+            ..crate::timeline::tests::recorded().series[0].clone()
+        }
+    }
+
+    #[test]
+    fn an_interval_is_told_as_far_as_it_is_known() {
+        let mut run = crate::timeline::tests::recorded();
+        let some = Some;
+        run.series = vec![
+            series("both", &[(50.0, some(20), some(10), some(30), 444.4)]),
+            series("open", &[(50.0, None, some(10), None, 5.0)]),
+            series("few", &[(50.0, None, None, None, 5.0)]),
+            series("unknown", &[(50.0, some(20), None, None, 0.0)]),
+            series("other", &[(90.0, some(20), some(10), some(30), 5.0)]),
+        ];
+        let table = intervals(&run, &[50.0]);
+        let cells = |row: usize| [1, 2].map(|at| table.rows[row][at].to_string());
+        assert_eq!(cells(0), ["10ns .. 30ns", "444"]);
+        assert_eq!(cells(1), ["10ns .. >max", "5"]);
+        assert_eq!(cells(2), ["n too small", "5"]);
+        assert_eq!(cells(3), ["not known", "not known"]);
+        assert_eq!(cells(4), ["-", "-"]);
+    }
+
+    #[test]
+    fn the_percentiles_of_several_series_have_a_column_each_and_no_number_that_is_not_known() {
+        let run = crate::timeline::tests::recorded();
+        let one =
+            series("one", &[(50.0, Some(20), Some(10), None, 5.9), (90.0, None, None, None, 1.0)]);
+        let other = series(
+            "other",
+            &[
+                (50.0, Some(1), Some(1), Some(2), f64::INFINITY),
+                (99.0, Some(7), None, Some(8), 3.0),
+            ],
+        );
+        let table = quantiles(&run, &[&one, &other]);
+        let heads: Vec<&str> = table.columns.iter().map(|of| of.head.as_str()).collect();
+        assert_eq!(heads, ["", "n", "p50", "p99", "max"]);
+        let cells = |row: usize| {
+            let text = table.rows[row].iter().map(ToString::to_string);
+            text.map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
+        };
+        assert_eq!(cells(0), ["one", "1,000", "20ns (10ns .. ?; n_eff 5)", "-", "9.00us"]);
+        let p50 = "1ns (1ns .. 2ns; n_eff ?)";
+        assert_eq!(cells(1), ["other", "1,000", p50, "7ns (? .. 8ns; n_eff 3)", "9.00us"]);
+    }
+
+    #[test]
+    fn blocks_of_time_are_told_of_few_series_and_of_more_where_one_has_a_trend() {
+        use whylate_model::series::Stationarity;
+        let with = |name: &str, p50: f64, p99: Option<f64>| Series {
+            stationarity: Some(Stationarity {
+                p50: vec![Some(Nanos(10)), None],
+                p99: vec![Some(Nanos(90)), Some(Nanos(80))],
+                trend_p50: Some(p50),
+                trend_p99: p99,
+                blocks_differ: None,
+            }),
+            ..series(name, &[])
+        };
+        let mut run = crate::timeline::tests::recorded();
+        run.series = vec![with("a", 0.5, None), with("b", 0.01, Some(0.01))];
+        let of = |name: &str, p50: &str, p99: &str| {
+            format!(
+                "{name}: p50 of ten blocks 10ns - (trend p={p50}), p99 90ns 80ns (trend p={p99})"
+            )
+        };
+        assert_eq!(over_time(&run), [of("a", "0.500", "-"), of("b", "0.010", "0.010")]);
+        run.series.extend([with("c", 0.009, Some(0.5)), with("d", 0.5, Some(0.009))]);
+        assert_eq!(over_time(&run).len(), 4);
+        run.series.push(series("without", &[]));
+        let steady = "2 series show no trend over their ten blocks (p of 0.01 and more), which are in \
+                      run.json";
+        let expected = [of("c", "0.009", "0.500"), of("d", "0.500", "0.009"), steady.to_owned()];
+        assert_eq!(over_time(&run), expected);
+    }
+
     #[test]
     fn numbers_beyond_trust_are_grey_and_no_others() {
         let text = planted(Style { colour: true, ..Style::default() });

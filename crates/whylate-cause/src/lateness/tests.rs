@@ -145,3 +145,79 @@ proptest! {
         prop_assert_ne!(why.reason, Reason::Unknown);
     }
 }
+
+#[test]
+fn what_is_asked_for_or_left_over_is_own_demand_only_beyond_the_deadline() {
+    let just = job(8.0, 0.0, &[(Share::NoEvent, 1.0)]);
+    assert_eq!(reason(&just), Reason::Taken(Share::NoEvent), "it asks for all there is, no more");
+    // Of a set that asks for too much it is the set's demand only where that alone is too much for the job.
+    let of_set = |set: f64, left_over: f64| LateJob {
+        overcommitted: true,
+        ..job(3.0, left_over, &[(Share::Set, set), (Share::NoEvent, 4.0)])
+    };
+    assert_eq!(reason(&of_set(5.0, 0.0)), Reason::Taken(Share::Set));
+    assert_eq!(reason(&of_set(5.1, 0.0)), Reason::OwnDemand);
+    assert_eq!(reason(&of_set(3.1, 2.0)), Reason::OwnDemand, "with what was left over");
+    let skipped = LateJob { began: false, response_ns: None, ..of_set(0.0, 0.0) };
+    assert_eq!(why(&skipped), Why { reason: Reason::OwnDemand, explained: true });
+}
+
+#[test]
+fn a_job_that_was_never_done_is_late_by_what_is_known_of_it() {
+    let never = |taken: &[(Share, f64)]| LateJob { response_ns: None, ..job(3.0, 0.0, taken) };
+    // Nine of eight ms: late by one, at least.
+    let one = never(&[(Share::Waking, 1.0), (Share::NoEvent, 5.0)]);
+    assert_eq!(why(&one), Why { reason: Reason::Taken(Share::Waking), explained: true });
+    let less = never(&[(Share::Waking, 0.9), (Share::NoEvent, 5.1)]);
+    assert_eq!(reason(&less), Reason::Taken(Share::NoEvent));
+    // What is known is less than there was before the deadline: it is late by who knows what.
+    let in_time = never(&[(Share::Interrupts, 1.0)]);
+    assert_eq!(why(&in_time), Why { reason: Reason::Taken(Share::Interrupts), explained: false });
+    let unknown = LateJob { asked_ns: None, ..never(&[(Share::Away, 1.0), (Share::Set, 0.5)]) };
+    assert_eq!(why(&unknown), Why { reason: Reason::Taken(Share::Away), explained: false });
+    let nothing = LateJob { asked_ns: None, ..never(&[]) };
+    assert_eq!(why(&nothing), Why { reason: Reason::Unknown, explained: false });
+}
+
+#[test]
+fn nineteen_of_twenty_parts_of_a_lateness_reach_it() {
+    for (set, named) in [(1.9, Share::Set), (1.89, Share::NoEvent)] {
+        let taken = [(Share::Set, set), (Share::NoEvent, 1.95)];
+        let late = LateJob { response_ns: Some(10.0 * MS), ..job(6.15, 0.0, &taken) };
+        assert_eq!(reason(&late), Reason::Taken(named), "{set}");
+    }
+    for (left_over, named) in [(1.9, Reason::LeftOver), (1.89, Reason::Taken(Share::NoEvent))] {
+        let late = job(2.0, left_over, &[(Share::NoEvent, 1.95)]);
+        let late = LateJob { response_ns: Some(10.0 * MS), ..late };
+        assert_eq!(reason(&late), named, "{left_over}");
+    }
+    for (taken, explained) in [(3.9, true), (3.89, false)] {
+        let late =
+            LateJob { response_ns: Some(10.0 * MS), ..job(6.0, 0.0, &[(Share::Away, taken)]) };
+        assert_eq!(why(&late).explained, explained, "{taken}");
+    }
+}
+
+#[test]
+fn of_equal_parts_the_first_in_the_order_is_named() {
+    let gaps = [(Share::NoEvent, 2.0), (Share::Interrupts, 2.0), (Share::Threads, 2.0)];
+    let late = LateJob { response_ns: Some(9.5 * MS), ..job(2.8, 0.0, &gaps) };
+    assert_eq!(reason(&late), Reason::Taken(Share::Threads));
+    // None reaches it alone.
+    let all = [(Share::Blocked, 2.0), (Share::Throttled, 2.0), (Share::Set, 2.0)];
+    let late = LateJob { response_ns: Some(11.0 * MS), ..job(5.0, 0.0, &all) };
+    assert_eq!(reason(&late), Reason::Taken(Share::Set));
+}
+
+#[test]
+fn shares_add_up_and_are_divided_one_by_one() {
+    let mut sum = shares(&[(Share::Set, 1.0), (Share::Unknown, 2.0)]);
+    sum.add_all(&shares(&[(Share::Set, 0.5), (Share::Away, 4.0)]));
+    sum.add(Share::Away, 2.0 * MS);
+    assert_eq!(sum, shares(&[(Share::Set, 1.5), (Share::Away, 6.0), (Share::Unknown, 2.0)]));
+    assert!((sum.total() - 9.5 * MS).abs() < 1e-6);
+    let half = shares(&[(Share::Set, 0.75), (Share::Away, 3.0), (Share::Unknown, 1.0)]);
+    assert_eq!(sum.divided(2.0), half);
+    let threads: Vec<Share> = Share::ALL.into_iter().filter(|share| share.is_thread()).collect();
+    assert_eq!(threads, [Share::Set, Share::Throttled, Share::Threads]);
+}

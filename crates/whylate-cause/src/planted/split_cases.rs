@@ -12,7 +12,7 @@ use crate::split::{Setting, Span, Split, split};
 
 const ORDINARY: PriorityClass = PriorityClass::Ordinary;
 
-fn of(gap: &Gap, events: &[Event]) -> Split {
+pub(super) fn of(gap: &Gap, events: &[Event]) -> Split {
     with(gap, events, &[], &[], true)
 }
 
@@ -39,7 +39,7 @@ fn assert_closed(gap: &Gap, parts: &[Part]) {
     assert_eq!(at, gap.end.max(gap.start), "{parts:?}");
 }
 
-fn lengths(split: &Split) -> Vec<(u64, Cause)> {
+pub(super) fn lengths(split: &Split) -> Vec<(u64, Cause)> {
     split.parts.iter().map(|part| (part.length.0, part.cause.clone())).collect()
 }
 

@@ -353,6 +353,90 @@ mod tests {
     }
 
     #[test]
+    fn of_a_total_the_hypervisors_part_takes_its_part_of_all_that_is_told_of_it() {
+        let mut run = two_cpus([30.0, 10.0], &[(0, 30.0), (1, 0.0)]);
+        let rows = run.causes.iter_mut().filter(|total| total.cause == Cause::Host);
+        for (total, parts) in rows.zip([100, 60, 40]) {
+            (total.parts, total.share_of_elapsed) = (parts, 0.2);
+        }
+        let shown = run.as_shown();
+        let of = |name: Cause| {
+            let found =
+                shown.causes.iter().find(|of| of.cpu.is_none() && of.cause == name).unwrap();
+            (found.parts, found.share_of_lost, found.share_of_elapsed)
+        };
+        let near = |(parts, lost, elapsed): (u64, f64, f64), expected: (u64, f64, f64)| {
+            let close = (lost - expected.1).abs() < 1e-9 && (elapsed - expected.2).abs() < 1e-9;
+            assert!(parts == expected.0 && close, "{parts} {lost} {elapsed}");
+        };
+        near(of(Cause::Hypervisor), (60, 0.6, 0.15));
+        near(of(Cause::Host), (40, 0.2, 0.05));
+        // No part is above its whole, whatever a file says of both.
+        let whole = run.causes.iter_mut().find(|total| total.cpu.is_none()).unwrap();
+        whole.parts = 50;
+        let shown = run.as_shown();
+        let parts = shown.causes.iter().filter(|of| of.cpu.is_none() && is_no_event(&of.cause));
+        assert_eq!(parts.map(|of| of.parts).collect::<Vec<_>>(), [50, 0]);
+    }
+
+    #[test]
+    fn of_a_run_without_totals_over_all_cpus_the_rows_of_each_are_counted() {
+        let mut run = two_cpus([30.0, 10.0], &[]);
+        run.evidence.steal_ns = Some(25e6);
+        assert_eq!(run.no_event(), Cause::Hypervisor, "25 of 40");
+        // The same loss stands in a total and in the rows of its CPUs, and counts once.
+        let (with, mut without) = (run.clone(), run);
+        without.causes.retain(|total| total.cpu.is_some());
+        assert_eq!(without.no_event(), Cause::Hypervisor);
+        without.evidence.steal_ns = Some(19e6);
+        assert_eq!(without.no_event(), Cause::Host, "19 of 40");
+        let mut only_total = with;
+        only_total.causes.retain(|total| total.cpu.is_none());
+        assert_eq!(only_total.no_event(), Cause::Hypervisor);
+    }
+
+    #[test]
+    fn wake_ups_and_missed_deadlines_have_the_name_of_the_cpu_of_their_thread() {
+        use crate::threads::{Deadlines, MissCause};
+        use crate::wake::WakeCause;
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/wake");
+        let woken = RunDir::open(path).unwrap().read_run().unwrap();
+        let mut run = two_cpus([30.0, 10.0], &[(0, 30.0), (1, 0.0)]);
+        let deadlines = Deadlines {
+            hits: 1,
+            misses: 1,
+            skipped: 0,
+            unfinished: 0,
+            unrecorded: 0,
+            miss_share_interval: None,
+            causes: vec![MissCause { cause: Cause::Host, misses: 1 }],
+            unexplained: None,
+            first: Vec::new(),
+            ordinary: None,
+        };
+        let thread = ThreadSummary { deadlines: Some(deadlines), ..run.threads[0].clone() };
+        let wake = WakeSummary {
+            causes: vec![WakeCause { cause: Cause::Host, ..woken.wakes[0].causes[0].clone() }],
+            latest: Vec::new(),
+            ..woken.wakes[0].clone()
+        };
+        let cpus = [vec![CpuId(0)], vec![CpuId(1)], vec![CpuId(0), CpuId(1)]];
+        run.threads = cpus
+            .iter()
+            .map(|cpus| ThreadSummary { cpus: cpus.clone(), ..thread.clone() })
+            .collect();
+        run.wakes = vec![wake; 3];
+        let shown = run.as_shown();
+        // Of several CPUs nobody knows which.
+        let expected = [Cause::Hypervisor, Cause::Host, Cause::Host];
+        let of_wakes: Vec<Cause> =
+            shown.wakes.iter().map(|wake| wake.causes[0].cause.clone()).collect();
+        let missed = shown.threads.iter().flat_map(|of| &of.deadlines);
+        let of_deadlines: Vec<Cause> = missed.map(|of| of.causes[0].cause.clone()).collect();
+        assert_eq!((&of_wakes[..], &of_deadlines[..]), (&expected[..], &expected[..]));
+    }
+
+    #[test]
     fn a_foreign_thread_is_shown_with_its_process_wherever_it_is_named() {
         use crate::foreign::{ForeignProcess, ForeignThread};
         let mut run = kept();

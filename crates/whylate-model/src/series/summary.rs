@@ -437,6 +437,64 @@ mod tests {
     }
 
     #[test]
+    fn gaps_are_told_by_rate_by_time_and_by_class_of_the_time_weighted_percentile() {
+        let mut lengths = Histogram::new();
+        lengths.record_n(1_000, 30);
+        lengths.record_n(2_000_000, 2);
+        let elapsed = Nanos(4_000_000_000);
+        let found = rates(&lengths, elapsed);
+        let counts: Vec<u64> = found.iter().map(|of| of.count).collect();
+        assert_eq!(counts, [32, 2, 2, 2, 2, 2]);
+        assert_eq!(found.iter().map(|of| of.at_least).collect::<Vec<_>>(), RATES_AT_LEAST);
+        assert!(
+            (found[0].per_second - 8.0).abs() < 1e-9 && (found[1].per_second - 0.5).abs() < 1e-9
+        );
+        assert_eq!(found[1].interval, rate::poisson_interval(2, 4.0));
+        assert!(rates(&lengths, Nanos(0))[0].per_second.is_finite());
+
+        let weighted = time_weighted(&lengths, elapsed);
+        let percents: Vec<f64> = weighted.iter().map(|point| point.percent).collect();
+        assert_eq!(percents, TIME_WEIGHTED);
+        let at = |value| TimeWeighted { percent: 99.9, value: Nanos(value) };
+        let mut series = Series::summarise(identity(), &lengths, |_| 32.0, None);
+        for (value, class) in [(900, Class::Good), (5_000, Class::Bad), (100_001, Class::Ugly)] {
+            let other = TimeWeighted { percent: 99.0, value: Nanos(1) };
+            series.weigh_by_time(&lengths, elapsed, &[other, at(value)]);
+            assert_eq!((series.class, series.class_by), (Some(class), Some(Nanos(value))));
+        }
+        let tail = series.tail.unwrap();
+        assert_eq!((tail.count, tail.denominator), (2, Denominator::Elapsed));
+        let share = lengths.sum_above(UGLY.0) as f64 / 4e9;
+        assert!((tail.share - share).abs() < 1e-12 && tail.share > 0.000_9, "{tail:?}");
+        series.weigh_by_time(&lengths, elapsed, &[]);
+        assert_eq!((series.class, series.class_by), (None, None));
+        for (elapsed, inside) in [(0, 9), (9, 0)] {
+            assert_eq!(time_shares(&lengths, Nanos(elapsed), Nanos(inside)), []);
+        }
+    }
+
+    #[test]
+    fn the_smallest_value_is_known_unless_all_were_given_up() {
+        let above = Nanos(1_000_000_000);
+        for (answered, given_up, min) in [(&[500][..], 1, Some(Nanos(500))), (&[], 3, None)] {
+            let mut values: Histogram = answered.iter().copied().collect();
+            values.record_n(above.0, given_up);
+            let mut series = Series::summarise(identity(), &values, |_| 2.0, None);
+            let censored = Censored { count: given_up, above };
+            series.censor(&values, censored);
+            assert_eq!((series.censored, series.min), (Some(censored), min));
+        }
+    }
+
+    #[test]
+    fn a_lower_end_decides_the_class_only_above_the_limit_of_the_ugly() {
+        let with =
+            |low| Quantile { percent: 99.9, value: None, low: Some(low), high: None, n_eff: 9.0 };
+        assert_eq!(deciding(&[with(UGLY)]), None);
+        assert_eq!(deciding(&[with(Nanos(UGLY.0 + 1))]), Some(Nanos(UGLY.0 + 1)));
+    }
+
+    #[test]
     fn equal_samples_have_equal_quantiles() {
         let mut values = Histogram::new();
         values.record_n(9, 100_000);

@@ -12,6 +12,8 @@ use crate::switch_cost::{IndirectRow, Penalty};
 use crate::units::CpuId;
 use crate::warning::Warning;
 
+mod nothing;
+
 /// A recorded run with nothing that limits trust.
 fn clean(json: &str) -> Run {
     let mut run = parse_run(Path::new("run.json"), json.as_bytes()).unwrap();
@@ -58,7 +60,7 @@ fn a_run_without_a_reason_is_good_and_the_worst_of_several_decides() {
 fn what_a_machine_is_and_nobody_can_change_limits_nothing() {
     let mut run = gaps();
     run.warnings.push(Warning::FrequencyFromRegressionOnly);
-    assert_eq!(Trust::of(&run).level(), Level::Good);
+    assert_eq!((Trust::of(&run).level(), said(&run)), (Level::Good, vec![]));
 }
 
 #[test]
@@ -75,6 +77,13 @@ fn a_file_that_is_missing_or_short_is_poor() {
     let mut run = gaps();
     run.files.problems.push("gaps-0001.parquet is missing".to_owned());
     assert_eq!(poor(&run), ["gaps-0001.parquet is missing"]);
+}
+
+#[test]
+fn of_requests_that_nobody_sent_none_was_lost() {
+    let mut run = requests();
+    run.flows[0].packets = Packets { lost: 3, ..Packets::default() };
+    assert_eq!(said(&run), [(Level::Poor, "nothing was measured".to_owned())]);
 }
 
 #[test]
@@ -237,6 +246,15 @@ fn a_self_test_with_less_than_99_percent_right_is_not_trusted() {
     assert_eq!(why, ["self-test, ipi: 494 of 500 found were named right"]);
     let why = tested(SelfTestKind { ascribed_rightly: 593, ..just });
     assert!(why[0].contains("593 of 600 gaps ascribed"), "{why:?}");
+}
+
+#[test]
+fn of_several_kinds_one_that_was_injected_lets_the_others_be_none() {
+    let mut run = gaps();
+    let none = SelfTestKind { injected: 0, found: 0, ..perfect() };
+    let kinds = vec![none, SelfTestKind { found: 498, named_right: 498, ..perfect() }];
+    run.selftest = Some(SelfTest { kinds, ..SelfTest::default() });
+    assert_eq!(poor(&run), ["self-test, ipi: 498 of 500 interruptions were found"]);
 }
 
 #[test]
@@ -440,46 +458,6 @@ fn a_reason_that_a_recording_of_a_sum_has_is_not_told_again() {
         trust.add(Level::Poor, what.to_owned());
     }
     assert_eq!(trust.poor(), ["a: b is missing", "c", "is missing"]);
-}
-
-#[test]
-fn nothing_was_measured_where_no_figure_of_its_kind_is() {
-    let nothing = |run: &Run| poor(run) == ["nothing was measured"];
-    let mut run = clean(include_str!("../../../../tests/runs/switch-cost/run.json"));
-    assert!(!nothing(&run));
-    let costs = run.switch_cost.as_mut().unwrap();
-    let direct = std::mem::take(&mut costs.direct);
-    assert!(!nothing(&run), "there is the cost through the caches");
-    let costs = run.switch_cost.as_mut().unwrap();
-    costs.indirect.clear();
-    assert!(nothing(&run));
-    run.switch_cost.as_mut().unwrap().direct = direct;
-    assert!(!nothing(&run));
-
-    let mut run = clean(include_str!("../../../../tests/runs/wake/run.json"));
-    assert!(!nothing(&run));
-    run.wakes[0].woken = 0;
-    assert!(nothing(&run));
-
-    let mut run = requests();
-    run.flows[0].packets = Packets { sent: 1, received: 1, ..Packets::default() };
-    assert!(!nothing(&run));
-    run.flows[0].packets = Packets::default();
-    assert!(nothing(&run));
-
-    let mut run = gaps();
-    run.series.clear();
-    assert!(!nothing(&run), "a loop ran");
-    run.gaps[0].end = run.gaps[0].start;
-    assert!(nothing(&run));
-    run.series = gaps().series;
-    assert!(!nothing(&run));
-
-    let mut run = clean(include_str!("../../../../tests/runs/threads/run.json"));
-    run.series.clear();
-    assert!(!nothing(&run));
-    run.threads.iter_mut().for_each(|thread| thread.blocks = 0);
-    assert!(nothing(&run));
 }
 
 #[test]

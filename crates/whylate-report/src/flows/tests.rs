@@ -182,3 +182,228 @@ fn messages_that_their_sender_hears_are_told_one_way_between_two_ports_and_nobod
     run.series.clear();
     assert!(answer(&run).contains("too few came to server0"), "{}", answer(&run));
 }
+
+/// A run of one flow whose series of this name has these percentiles.
+fn timed(flow: Flow, series: &str, percentiles: &[(f64, u64)]) -> Run {
+    let mut run = Run { flows: vec![flow], ..crate::timeline::tests::recorded() };
+    series.clone_into(&mut run.series[0].name);
+    for of in &mut run.series[0].quantiles {
+        let found = percentiles.iter().find(|(percent, _)| (of.percent - percent).abs() < 1e-9);
+        of.value = found.map(|(_, ns)| Nanos(*ns));
+    }
+    run
+}
+
+#[test]
+fn requests_are_answered_with_their_median_and_the_highest_percentile_there_is() {
+    use crate::merge::flows::tests::flow;
+    let open = flow(1_000, ProcessVerdict::Held);
+    let said =
+        |percentiles: &[(f64, u64)]| answer(&timed(open.clone(), "rtt-response", percentiles));
+    let all = [(50.0, 12_000), (99.0, 20_000), (99.9, 60_000), (99.99, 300_000)];
+    let begin =
+        "A request by udp over ipv4 has its reply 12.0us from its intended send in the median";
+    for (known, tail) in
+        [(4, ", 300us at p99.99"), (3, ", 60.0us at p99.9"), (2, ", 20.0us at p99"), (1, "")]
+    {
+        assert_eq!(said(&all[..known]), format!("{begin}{tail}; 1,000 sent, 100 lost."));
+    }
+    assert_eq!(said(&[]), "Of 1,000 requests too few were answered.");
+    assert_eq!(answer(&timed(open.clone(), "another", &all)), "No request was measured.");
+    assert_eq!(answer(&Run { flows: Vec::new(), ..timed(open, "another", &all) }), "");
+
+    let mut closed = flow(1_000, ProcessVerdict::ClosedLoop);
+    closed.response = None;
+    closed.packets.lost = 0;
+    let expected = "A request by udp over ipv4 has its reply 12.0us from its send in the median; 1,000 \
+                    sent, none lost. (closed loop: it sends the next request when the reply has come, \
+                    and hides what happens between)";
+    assert_eq!(answer(&timed(closed, "rtt-service", &all[..1])), expected);
+}
+
+#[test]
+fn messages_without_a_reply_are_answered_with_what_came() {
+    use crate::merge::flows::tests::flow;
+    let mut one_way = flow(1_000, ProcessVerdict::Held);
+    one_way.asked.one_way = true;
+    let said = |flow: &Flow| answer(&timed(flow.clone(), "rtt-response", &[]));
+    assert_eq!(said(&one_way), "Of 1,000 messages 900 came; 100 were lost (10.0%).");
+    let receptions = Receptions {
+        per_second: Some(450.0),
+        gap_min: Nanos(1),
+        gap_median: Nanos(2),
+        gap_p99: Nanos(3),
+        gap_max: Nanos(4),
+    };
+    one_way.other_end.as_mut().unwrap().receptions = Some(receptions);
+    assert_eq!(said(&one_way), "Of 1,000 messages 900 came at 450/s; 100 were lost (10.0%).");
+    assert!(remarks_of(&one_way).contains(
+        &"they came at 450/s, 1ns apart at least, 2ns in the median, 3ns at p99 and 4ns at most"
+            .to_owned()
+    ));
+    one_way.packets.unaccounted = 1;
+    assert_eq!(said(&one_way), "Of 1,000 messages nobody knows how many came.");
+    one_way.packets = Packets::default();
+    assert_eq!(said(&one_way), "Of 0 messages 0 came at 450/s; 0 were lost (0%).");
+}
+
+#[test]
+fn messages_that_their_sender_hears_are_answered_flow_by_flow() {
+    use crate::merge::flows::tests::flow;
+    let mut heard = flow(1_000, ProcessVerdict::Held);
+    let (out, back) = ("a".to_owned(), "b".to_owned());
+    heard.way.across = Some(Across { out, back, one_thread: true });
+    let mut other = heard.clone();
+    (other.service, other.packets.lost) = (None, 0);
+    let mut run = timed(heard, "rtt-service", &[(50.0, 12_000), (99.0, 20_000)]);
+    run.flows.push(other);
+    assert_eq!(
+        answer(&run),
+        "A message by udp over ipv4 is 12.0us on its one way from a to b in the median, 20.0us at \
+         p99; 1,000 sent, 100 lost. Of 1,000 messages from a too few came to b."
+    );
+    run.flows[1] = run.flows[0].clone();
+    run.flows[1].packets.lost = 0;
+    assert!(answer(&run).ends_with("p99; 1,000 sent, none lost."), "{}", answer(&run));
+    assert_eq!(
+        size(&run.flows[0]),
+        "64 bytes, in frames of 110 bytes: 0.9 Mbit/s at L2, 1.0 at L1"
+    );
+}
+
+#[test]
+fn the_schedule_is_told_as_asked_as_left_and_how_much_left_by_the_end() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::Saturated);
+    of.departures.in_time = 750;
+    of.departures.per_second = Some(750.0);
+    let run = timed(of, "rtt-lateness", &[(99.9, 8_000)]);
+    let cells = &departures(&run).rows[0];
+    assert_eq!(cells[1..], ["constant", "1000/s", "750/s", "75.0%", "8.00us", "SATURATED"]);
+    let mut none = run.clone();
+    (none.flows[0].departures.intended, none.flows[0].asked.per_second) = (0, None);
+    assert_eq!(departures(&none).rows[0][2..5], ["-", "750/s", "-"]);
+    let verdicts = [
+        (ProcessVerdict::Held, "held"),
+        (ProcessVerdict::Disturbed, "disturbed"),
+        (ProcessVerdict::TooFew, "too few to tell"),
+        (ProcessVerdict::ClosedLoop, "closed loop"),
+    ];
+    for (of, word) in verdicts {
+        assert_eq!(verdict(of), word);
+    }
+    assert_eq!(ways(&run).rows[0][3..], ["9.8ns", "20.0ns", "20.0ns", "10.2ns"]);
+    let account = account(&run);
+    let column: Vec<String> = account.rows.iter().map(|row| row[1].to_string()).collect();
+    let expected = ["1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1"];
+    assert_eq!(column, expected);
+}
+
+#[test]
+fn where_requests_were_lost_is_told_with_what_the_other_end_says() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::Held);
+    of.other_end.as_mut().unwrap().answered = 930;
+    let said = remarks_of(&of).join("; ");
+    assert!(
+        said.contains(
+            "of those lost, 70 were on their way there or not read, and 30 on their way back"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(
+            "the other end answered 930 and took 0 for foreign; it held a request for 90ns at least, \
+             160ns in the median, 8.00us at most"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("given up after 1.00s") && said.contains("64 bytes each way"), "{said}");
+    of.asked.most_under_way = Some(4);
+    of.asked.direction = Direction::Back;
+    of.asked.repeats_after = Some(Nanos(2_000));
+    let said = remarks_of(&of).join("; ");
+    for told in [
+        "at most 4 in flight: the client waits for replies",
+        "sent from the server's end of the bed",
+        "the arrivals began again from the first after each 2.00us",
+    ] {
+        assert!(said.contains(told), "{said}");
+    }
+}
+
+#[test]
+fn a_socket_is_told_by_what_the_kernel_gave_it() {
+    let of = Socket {
+        interface: Some("lo".to_owned()),
+        mtu: Some(1_500),
+        receive_buffer: Some(212_992),
+        send_buffer: Some(4_096),
+        traffic_class: Some(0xb8),
+        hops: Some(64),
+        whole_packets: Some(true),
+        ..Socket::default()
+    };
+    assert_eq!(
+        socket("the socket", &of).unwrap(),
+        "the socket: interface lo, MTU 1500, 212,992 bytes to receive, 4,096 to send, DSCP 46, 64 \
+         hops, packets are not fragmented"
+    );
+    let cut = Socket { whole_packets: Some(false), ..Socket::default() };
+    assert_eq!(socket("it", &cut).unwrap(), "it: packets may be fragmented");
+    assert_eq!(socket("it", &Socket::default()), None);
+}
+
+#[test]
+fn of_several_flows_the_first_is_answered_and_one_that_is_heard_decides_how_times_are_read() {
+    use crate::merge::flows::tests::flow;
+    let run = timed(flow(1_000, ProcessVerdict::Held), "rtt-response", &[(50.0, 12_000)]);
+    let mut two = run.clone();
+    two.flows.push(flow(7, ProcessVerdict::Held));
+    assert_eq!(answer(&two), answer(&run));
+    assert!(section(&two).is_some());
+    assert!(section(&Run { flows: Vec::new(), ..run.clone() }).is_none());
+    let response = "rtt-response".to_owned();
+    two.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
+    assert_eq!(
+        (times(&two), parts(&two).unwrap().caption.as_str()),
+        (TIMES, "Response times by part")
+    );
+    let (out, back) = ("a".to_owned(), "b".to_owned());
+    two.flows[1].way.across = Some(Across { out, back, one_thread: false });
+    let caption = parts(&two).unwrap().caption;
+    assert_eq!((times(&two), caption.as_str()), (TIMES_ACROSS, "One way, as intended, by part"));
+    let said = remarks(&two).join("; ");
+    assert!(said.contains("one clock, and threads of its own for both"), "{said}");
+    assert_eq!(said.matches("127.0.0.1:1").count(), 2, "a line for each flow: {said}");
+}
+
+#[test]
+fn of_requests_given_up_those_that_were_lost_otherwise_are_not_taken_off() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::ClosedLoop);
+    // Of 100 lost ones 20 were in flight when the run failed, and 80 given up like 10 that came late.
+    (of.packets.abandoned, of.packets.given_up) = (20, 90);
+    assert_eq!(unanswered(&of), ", 10 given up after 1.00s and answered later");
+    let closed = remarks_of(&of).iter().any(|said| said.ends_with("it has no response times"));
+    assert!(
+        closed
+            && !remarks_of(&flow(1, ProcessVerdict::Held)).iter().any(|of| of.contains("closed"))
+    );
+}
+
+#[test]
+fn one_recording_has_no_sum_and_one_that_says_nothing_is_told_so() {
+    use crate::merge::flows::tests::flow;
+    let mut of = flow(1_000, ProcessVerdict::Held);
+    let none =
+        OfRecording { directory: "run-1".to_owned(), other_end: None, tail: None, anomalies: None };
+    let told =
+        OfRecording { other_end: of.other_end, directory: "run-2".to_owned(), ..none.clone() };
+    of.recordings = vec![none, told];
+    let held = "the other end held a request for 160ns in the median";
+    assert_eq!(
+        of_recordings(&of),
+        ["run-1: nothing of its own".to_owned(), format!("run-2: {held}")]
+    );
+}

@@ -220,9 +220,85 @@ fn coverage(all: &[Of<'_>]) -> Option<Coverage> {
 mod tests {
     use std::path::Path;
 
+    use whylate_model::Ticks;
     use whylate_model::directory::parse_run;
+    use whylate_model::gap::{Evidence, Gap, GapKind};
 
     use super::*;
+
+    fn stored(length: u64, cause: Option<&str>) -> StoredGap {
+        let gap = Gap {
+            start: Ticks(1_000),
+            end: Ticks(1_000 + length),
+            resumed: Ticks(1_000 + length),
+            cpu_before: CpuId(1),
+            cpu_after: CpuId(1),
+            kind: GapKind::Interruption,
+            evidence: Evidence::default(),
+        };
+        StoredGap { thread: 0, gap, cause: cause.map(Into::into) }
+    }
+
+    #[test]
+    fn gaps_of_a_table_count_from_the_floor_on_and_what_the_table_has_not_is_of_no_cause() {
+        let json = include_bytes!("../../../../tests/runs/gaps/run.json");
+        let run = parse_run(Path::new("run.json"), json).unwrap();
+        let mut gaps = GapSummary { cpu: CpuId(1), gaps: 4, ..run.gaps[0].clone() };
+        // Of each, one period of a nanosecond is not lost.
+        gaps.lost = Nanos(49 + 99 + 149 + 299);
+        let known = [Cause::PageFault, Cause::EntryResidual].map(|of| (of.stored(), of));
+        let known = BTreeMap::from(known);
+        let closed = |gaps: &GapSummary| {
+            let mut of = Of {
+                gaps,
+                floor: Nanos(100),
+                period_ns: 1.0,
+                left: LeftOut { gaps: 1, ns: 50 },
+                below: LeftOut::default(),
+                kept: BTreeMap::new(),
+            };
+            let bins = Histogram::new();
+            let [fault, residual] = [Cause::PageFault, Cause::EntryResidual].map(|of| of.stored());
+            for (length, cause) in
+                [(50, None), (100, Some(&*residual)), (150, Some(&*fault)), (300, Some("x"))]
+            {
+                of.add(&stored(length, cause), Hertz(1e9), &known, &bins);
+            }
+            assert_eq!(of.below, LeftOut { gaps: 1, ns: 50 });
+            let has_all = of.has_all();
+            of.close();
+            let totals = totals(std::slice::from_ref(&of));
+            let rows = |cpu: Option<CpuId>| {
+                let rows = totals.iter().filter(move |total| total.cpu == cpu);
+                let rows = rows.map(|of| (of.cause.clone(), of.gaps, of.lost_ns, of.longest.0));
+                rows.collect::<Vec<_>>()
+            };
+            assert_eq!(rows(None), rows(Some(CpuId(1))));
+            (has_all, rows(None), coverage(&[of]).unwrap())
+        };
+        let find = |rows: &[(Cause, u64, f64, u64)], cause: Cause| {
+            let (_, gaps, lost_ns, longest) =
+                rows.iter().find(|row| row.0 == cause).unwrap().clone();
+            (gaps, (lost_ns * 1e6).round() / 1e6, longest)
+        };
+        let (has_all, rows, found) = closed(&gaps);
+        assert!(has_all && rows.len() == 3);
+        assert_eq!(find(&rows, Cause::EntryResidual), (1, 99.0, 100));
+        assert_eq!(find(&rows, Cause::PageFault), (1, 149.0, 150));
+        assert_eq!(find(&rows, Cause::Unknown), (1, 299.0, 300));
+        for (share, of) in
+            [(found.by_events, 149.0), (found.by_residuals, 99.0), (found.by_nothing, 299.0)]
+        {
+            assert!((share - of / 547.0).abs() < 1e-12, "{found:?}");
+        }
+        // Two more that no table has, and what they lost.
+        (gaps.gaps, gaps.lost) = (6, Nanos(gaps.lost.0 + 80));
+        let (has_all, rows, _) = closed(&gaps);
+        assert!(!has_all);
+        assert_eq!(find(&rows, Cause::Unknown), (3, 379.0, 300));
+        assert_eq!(find(&rows, Cause::PageFault), (1, 149.0, 150));
+        assert_eq!(lost_ns(LeftOut { gaps: 9, ns: 3 }, 1.0).to_bits(), 0.0_f64.to_bits());
+    }
 
     #[test]
     fn gaps_that_no_table_has_count_also_where_those_that_it_has_took_all_that_was_lost() {

@@ -109,11 +109,11 @@ impl Sums {
         self.add_evidence(&run.evidence);
         if let Some(validation) = &run.validation {
             let sum = self.validation.get_or_insert_with(Validation::default);
-            sum.switch_as_switch += validation.switch_as_switch;
-            sum.switch_as_none += validation.switch_as_none;
-            sum.none_as_switch += validation.none_as_switch;
-            sum.none_as_none += validation.none_as_none;
-            sum.undecided += validation.undecided;
+            sum.switch_as_switch = sum.switch_as_switch.saturating_add(validation.switch_as_switch);
+            sum.switch_as_none = sum.switch_as_none.saturating_add(validation.switch_as_none);
+            sum.none_as_switch = sum.none_as_switch.saturating_add(validation.none_as_switch);
+            sum.none_as_none = sum.none_as_none.saturating_add(validation.none_as_none);
+            sum.undecided = sum.undecided.saturating_add(validation.undecided);
         }
         for (what, size) in [
             ("causes", self.causes.len()),
@@ -214,3 +214,6 @@ impl Sums {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

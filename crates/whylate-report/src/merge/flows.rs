@@ -286,6 +286,9 @@ pub(crate) mod tests {
         assert_eq!(sum(&[far.clone(), with(None, None)]).unwrap().limit_percent, None);
         let unknown = Run { flows: vec![flow(1_000, ProcessVerdict::Held)], ..recorded() };
         assert_eq!(sum(&[far, unknown]), None);
+        let stale = |what| with(Some(99.0), Some(what));
+        let of_equals = sum(&[stale("first"), stale("second")]).unwrap();
+        assert_eq!(of_equals.stale.as_deref(), Some("first"));
     }
 
     #[test]
@@ -294,6 +297,8 @@ pub(crate) mod tests {
         let mut sums = Sums::default();
         let mut second = flow(3_000, ProcessVerdict::Saturated);
         second.other_end.as_mut().unwrap().residence_median = Nanos(9_000);
+        let pacing = second.departures.pacing.as_mut().unwrap();
+        (pacing.looking, pacing.sending) = (Nanos(2_000), Nanos(10_000));
         second.anomalies =
             Some(Kept { file: "anomalies.pcapng".to_owned(), messages: 300, left_out: 0 });
         sums.add(&with(flow(1_000, ProcessVerdict::Held)), "run-1");
@@ -315,6 +320,7 @@ pub(crate) mod tests {
         let pacing = sum.departures.pacing.as_ref().unwrap();
         assert_eq!((pacing.long_turns, pacing.excluded, pacing.of), (40, 80, 4_000));
         assert_eq!((pacing.took, pacing.share()), (Nanos(4_000_000), Some(0.02)));
+        assert_eq!((pacing.looking, pacing.sending), (Nanos(3_000), Nanos(10_000)));
         let per_second = sum.departures.per_second.unwrap();
         assert!((per_second - 1e3).abs() < 1e-6, "{per_second}");
         assert_eq!(sum.other_end, None, "medians do not add up");

@@ -377,3 +377,6 @@ fn keep_the_longest(origins: &mut [Origin]) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

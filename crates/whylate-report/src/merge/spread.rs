@@ -436,4 +436,75 @@ mod tests {
         assert!((spread.variance / 800.0 - 1.0).abs() < 0.01, "{spread:?}");
         assert!(between(&[long]).is_none());
     }
+
+    #[test]
+    fn the_spread_of_recordings_is_told_beside_that_within_them() {
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+        let parts = |of: &[(f64, f64)]| {
+            of.iter()
+                .map(|(value, weight)| Part { value: *value, weight: *weight })
+                .collect::<Vec<_>>()
+        };
+        let told = |of: &[(f64, f64)]| {
+            super::of("gap", Measure::LostShare, 12.0, Some((8.0, 16.0)), &parts(of))
+        };
+        // Two that scatter by 8 squared: their mean by 4; within, 8 are two standard errors of both sides.
+        let found = told(&[(10.0, 1.0), (14.0, 1.0)]);
+        let apart = 8.0 / ENDS_APART;
+        near(found.ratio.unwrap(), 4.0 / (apart * apart));
+        let (low, high) = found.between.unwrap();
+        assert_eq!(low.to_bits(), 0.0_f64.to_bits(), "no number of these is below nothing");
+        near(high, 12.0 + 2.0 * student::critical(1.0));
+        // One of three weighs as much as both others: its error does, too.
+        let found = told(&[(10.0, 1.0), (14.0, 1.0), (12.0, 2.0)]);
+        near(found.ratio.unwrap(), 4.0 * 0.375 / (apart * apart));
+        assert_eq!(told(&[(10.0, 1.0)]).between, None);
+
+        let lost = |share| Share { lost_share: Some(share), ..minute(60) };
+        let (one, other) = (lost(0.9), lost(0.7));
+        let (_, high) = lost_share("gap", 0.8, &[&one, &other]).between.unwrap();
+        assert_eq!(high.to_bits(), 1.0_f64.to_bits(), "no share is above all");
+    }
+
+    #[test]
+    fn two_cpus_of_a_recording_are_one_by_their_time_and_by_their_gaps() {
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+        let one = Share {
+            n: 30,
+            left_out: 3,
+            max: Some(Nanos(7)),
+            threshold: Some(Nanos(100)),
+            period_ns: Some(10.0),
+            elapsed: Some(Nanos(1_000)),
+            lost_share: Some(0.1),
+            lost_share_interval: Some((0.05, 0.2)),
+            ..minute(30)
+        };
+        let other = Share {
+            n: 10,
+            left_out: 4,
+            max: Some(Nanos(9)),
+            threshold: Some(Nanos(200)),
+            period_ns: Some(20.0),
+            elapsed: Some(Nanos(3_000)),
+            lost_share: Some(0.3),
+            lost_share_interval: Some((0.25, 0.4)),
+            ..minute(10)
+        };
+        let (first, second) = (one.rates[0], other.rates[0]);
+        let both = across_cpus(one.clone(), &other);
+        assert_eq!((both.n, both.left_out, both.max), (40, 7, Some(Nanos(9))));
+        assert_eq!((both.threshold, both.elapsed), (Some(Nanos(200)), Some(Nanos(4_000))));
+        near(both.period_ns.unwrap(), 12.5);
+        near(both.lost_share.unwrap(), 0.25);
+        let (low, high) = both.lost_share_interval.unwrap();
+        near(low, 0.2);
+        near(high, 0.35);
+        assert_eq!(both.rates[0].count, first.count + second.count);
+        near(both.rates[0].per_second, (first.per_second + 3.0 * second.per_second) / 4.0);
+        near(both.rates[0].interval.1, (first.interval.1 + 3.0 * second.interval.1) / 4.0);
+        // A rate that the other one does not tell stays its own.
+        let without = Share { rates: Vec::new(), ..other };
+        assert_eq!(across_cpus(one.clone(), &without).rates, one.rates);
+    }
 }

@@ -502,3 +502,6 @@ fn worse(a: Closure, b: Closure) -> Closure {
         (Closure::Holds, Closure::Holds) => Closure::Holds,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -454,6 +454,25 @@ mod tests {
         assert_eq!(unit(&[27_300_000, 18_000_000, 40_000, 1_820_000]), Some("ms"));
         assert_eq!(unit(&[3_000_000_000]), Some("s"));
         assert_eq!((unit(&[0]), unit(&[])), (Some("µs"), None));
+        // From three tenths of a unit on; what is nothing counts for none.
+        assert_eq!((unit(&[301_000]), unit(&[299_000])), (Some("ms"), Some("µs")));
+        assert_eq!((unit(&[301_000_000]), unit(&[299_000_000, 0])), (Some("s"), Some("ms")));
+        assert_eq!(unit(&[1, 10_000_000_000]), Some("µs"), "one nanosecond counts");
+        assert_eq!(
+            (time(999_500).said(), time(999_499).said()),
+            ("1 ms".to_owned(), "999 µs".to_owned())
+        );
+        assert!(time(1).is_time() && !Cell::from(Value::Count(1)).is_time());
+        assert_eq!(Cell::from("as it is").said(), "as it is");
+        assert_eq!(time(9).resolved(10.01).said(), "<11 ns");
+        let from_nothing = between(Value::Time(5e3), Value::Time(0.0), Value::Time(9e3));
+        assert_eq!(from_nothing.ends().said(), "0–9 µs");
+        // Known to 2 us on either side it has no place behind the point; a rate keeps its zero.
+        assert_eq!(between(Value::Time(5e3), Value::Time(3e3), Value::Time(7e3)).said(), "5 µs");
+        assert_eq!(Cell::from(Value::Rate(30.0)).said(), "30.0/s");
+        // 0.29 of a unit is stored as a little less, and is no 0.28.
+        let least = |ns: f64| Cell::from(Value::AtLeast(ns)).in_table(Some(MICROSECONDS));
+        assert_eq!([least(290.0), least(0.0), least(f64::INFINITY)], ["≥0.29", "≥0", "–"]);
     }
 
     #[test]

@@ -1,0 +1,134 @@
+//! What a walk makes of lost switches, of handlers inside others, and of a thread that changed its CPU: exact parts.
+
+use whylate_model::CpuId;
+use whylate_model::cause::{Cause, PriorityClass};
+use whylate_model::event::{Event, EventKind, Softirq};
+use whylate_model::gap::Gap;
+
+use super::split_cases::{lengths, of};
+use super::{CPU, Script, entry, exit, gap, hog, interrupt, own, task, thread};
+
+const ORDINARY: PriorityClass = PriorityClass::Ordinary;
+
+fn fault(user: bool) -> EventKind {
+    EventKind::PageFault { user, address: 8, ip: 9 }
+}
+
+#[track_caller]
+fn parts(events: &[Event], expected: &[(u64, Cause)]) {
+    assert_eq!(lengths(&of(&gap(1000, 2000), events)), expected);
+}
+
+#[test]
+fn a_fault_of_the_kernel_is_the_threads_outside_handlers_and_the_handlers_inside_any() {
+    let (before, after) = (Cause::EntryResidual, Cause::ExitResidual);
+    let outside = Script::new().at(1200, fault(false));
+    parts(&outside.events, &[(200, before.clone()), (800, Cause::PageFault)]);
+    let timer = interrupt("local_timer");
+    let inside = Script::new()
+        .at(1100, entry("local_timer"))
+        .at(1200, fault(false))
+        .at(1900, exit("local_timer"));
+    parts(&inside.events, &[(100, before.clone()), (800, timer.clone()), (100, after)]);
+    let upon_a_fault = Script::new()
+        .at(1100, fault(true))
+        .at(1200, entry("local_timer"))
+        .at(1300, fault(false))
+        .at(1400, exit("local_timer"));
+    let expected = [(100, before), (100, Cause::PageFault), (200, timer), (600, Cause::PageFault)];
+    parts(&upon_a_fault.events, &expected);
+}
+
+#[test]
+fn the_end_of_a_device_handler_ends_what_ran_upon_it() {
+    let script = Script::new()
+        .at(1100, entry("device"))
+        .at(1150, EventKind::HandlerEntry { irq: 36, name: "virtio1".to_owned() })
+        .at(1200, EventKind::SoftirqEntry { vector: Softirq::NetRx })
+        .at(1300, EventKind::HandlerExit { irq: 36 })
+        .at(1400, exit("device"));
+    let expected = [
+        (100, Cause::EntryResidual),
+        (100, interrupt("virtio1")),
+        (100, Cause::Softirq { vector: Softirq::NetRx }),
+        (100, interrupt("virtio1")),
+        (600, Cause::ExitResidual),
+    ];
+    parts(&script.events, &expected);
+}
+
+#[test]
+fn whoever_an_event_names_has_the_cpu_from_there_on_where_a_switch_was_lost() {
+    let with_current = |mut script: Script, current| {
+        script.current = current;
+        script
+    };
+    let back = with_current(Script::new().switch(1100, &hog()), own());
+    let expected = [
+        (100, Cause::EntryResidual),
+        (400, thread("hog", ORDINARY)),
+        (100, interrupt("local_timer")),
+        (400, Cause::ExitResidual),
+    ];
+    parts(&back.vector("local_timer", 1500, 1600).events, &expected);
+    let other = with_current(Script::new().switch(1100, &hog()), task(8, "other", 120));
+    let expected = [
+        (100, Cause::EntryResidual),
+        (400, thread("hog", ORDINARY)),
+        (100, interrupt("local_timer")),
+        (300, thread("other", ORDINARY)),
+        (100, Cause::ExitResidual),
+    ];
+    parts(&other.vector("local_timer", 1500, 1600).switch(1900, &own()).events, &expected);
+    // The idle thread has its one name there, too.
+    let idle = Script::on(CPU, task(0, "swapper/2", 120)).switch(1500, &own());
+    parts(
+        &idle.events,
+        &[(500, thread("swapper", PriorityClass::Idle)), (500, Cause::ExitResidual)],
+    );
+}
+
+const TO: CpuId = CpuId(3);
+
+/// Parts of a gap in which our thread was moved at 1400, while another had its first CPU.
+fn moved(after: Script) -> Vec<(u64, Cause)> {
+    let migrate = EventKind::Migrate { task: own(), from: CPU, to: TO };
+    let before = Script::new().switch(1100, &hog()).at(1400, migrate);
+    let migrated = Gap { cpu_after: TO, ..gap(1000, 2000) };
+    let events: Vec<Event> = before.events.into_iter().chain(after.events).collect();
+    lengths(&of(&migrated, &events))
+}
+
+#[test]
+fn from_the_move_on_whoever_has_the_other_cpu_has_the_time() {
+    let idle = Script::on(TO, task(0, "swapper/3", 120)).switch(1600, &own());
+    let begin = [(100, Cause::EntryResidual), (300, thread("hog", ORDINARY))];
+    let with = |rest: &[(u64, Cause)]| [&begin[..], rest].concat();
+    let swapper = thread("swapper", PriorityClass::Idle);
+    assert_eq!(moved(idle), with(&[(200, swapper), (400, Cause::ExitResidual)]));
+    let stranger = Script::on(TO, task(31, "stranger", 120))
+        .vector("local_timer", 1500, 1550)
+        .switch(1600, &own());
+    let expected = [
+        (100, thread("stranger", ORDINARY)),
+        (50, interrupt("local_timer")),
+        (50, thread("stranger", ORDINARY)),
+        (400, Cause::ExitResidual),
+    ];
+    assert_eq!(moved(stranger), with(&expected));
+    // It went on there at once: the time is its own way through the kernel.
+    let at_once = Script::on(TO, own()).vector("local_timer", 1500, 1550);
+    let expected =
+        [(100, Cause::InnerResidual), (50, interrupt("local_timer")), (450, Cause::ExitResidual)];
+    assert_eq!(moved(at_once), with(&expected));
+    let and_lost_it =
+        Script::on(TO, own()).switch(1600, &task(31, "stranger", 120)).switch(1700, &own());
+    let expected = [
+        (200, Cause::InnerResidual),
+        (100, thread("stranger", ORDINARY)),
+        (300, Cause::ExitResidual),
+    ];
+    assert_eq!(moved(and_lost_it), with(&expected));
+    let silent = Script::on(TO, own());
+    assert_eq!(moved(silent), with(&[(600, Cause::ExitResidual)]));
+}

@@ -87,6 +87,8 @@ pub(crate) struct Screen {
     trust: Option<Trust>,
     /// What to do about a reason of its trust.
     advice: Vec<(String, String)>,
+    /// What to change for another answer.
+    change: Option<String>,
     /// Where the rest is: commands, the first of which may be long.
     pub(crate) more: Vec<String>,
     /// The page, which is the rest, too.

@@ -292,16 +292,17 @@ fn requests_that_left_late_hold_their_response_times_or_make_them_the_clients_ow
     let within = Warning::Within { part: "first".to_owned(), of: Box::new(of(&name)) };
     let (holds, own) =
         ("The response times hold", "Most of the response times is the client's own");
+    let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
+    let set = |run: &mut Run, name: &Option<String>, to: u64| {
+        let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
+        series.quantiles.iter_mut().for_each(|of| of.value = Some(Nanos(to)));
+    };
+    set(&mut run, &service, 20_000);
+    set(&mut run, &late, 20_000);
     for warning in [&of(&name), &within] {
         assert!(warning.advice_in(&run).starts_with(holds), "{}", warning.advice_in(&run));
     }
-    for name in [&run.flows[0].lateness, &run.flows[0].service] {
-        let is_late = *name == run.flows[0].lateness;
-        let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
-        for of in &mut series.quantiles {
-            of.value = Some(Nanos(if is_late { 20_001 } else { 20_000 }));
-        }
-    }
+    set(&mut run, &late, 20_001);
     assert!(poor(&run)[0].contains("response times are the client's own"), "{:?}", poor(&run));
     for warning in [&of(&name), &within] {
         let advice = warning.advice_in(&run);

@@ -48,15 +48,12 @@ pub enum CauseChange {
 
 impl CauseChange {
     /// With this name for a cause that is stored as another, and what the first screens of these runs call it.
-    fn with_names<'a>(
-        self,
-        shown: &BTreeMap<String, String>,
-        mut runs: impl Iterator<Item = &'a Run>,
-    ) -> Self {
+    fn with_names(self, shown: &BTreeMap<String, String>, runs: &[&Run]) -> Self {
         match self {
             Self::Shown { cause, share, .. } => {
                 let cause = shown.get(&cause).cloned().unwrap_or(cause);
-                let class = runs.find_map(|run| crate::first::class_named(&cause, &run.as_shown()));
+                let named = |run: &&Run| crate::first::class_named(&cause, &run.as_shown());
+                let class = runs.iter().find_map(named);
                 Self::Shown { cause, class, share }
             }
             other => other,
@@ -87,7 +84,7 @@ pub(super) fn changed(
         (Ok(before), Ok(after)) => {
             let mut names: BTreeMap<String, String> = runs().flat_map(Run::shown_threads).collect();
             names.insert(STORED_NO_EVENT.to_owned(), no_event);
-            most(&before, &after).with_names(&names, runs())
+            most(&before, &after).with_names(&names, &runs().collect::<Vec<_>>())
         }
         (Err(reason), _) | (_, Err(reason)) => CauseChange::NotKnown { reason },
     })
@@ -215,11 +212,11 @@ mod tests {
     fn a_cause_is_called_as_on_the_first_screen_of_the_run_that_has_it() {
         let run = crate::kept::kept("gaps").1;
         let (quiet, loaded) = (recording(&[]), recording(&[("interrupt local_timer", 0.3)]));
-        let found = most(&quiet, &loaded).with_names(&BTreeMap::new(), [&run].into_iter());
+        let found = most(&quiet, &loaded).with_names(&BTreeMap::new(), &[&run]);
         let CauseChange::Shown { class, cause, .. } = found else { panic!("{found:?}") };
         assert_eq!((&*cause, class.as_deref()), ("interrupt local_timer", Some("timer tick")));
         let found = most(&quiet, &recording(&[("thread of nobody (ordinary)", 0.3)]));
-        let found = found.with_names(&BTreeMap::new(), [&run].into_iter());
+        let found = found.with_names(&BTreeMap::new(), &[&run]);
         assert!(matches!(found, CauseChange::Shown { class: None, .. }), "{found:?}");
     }
 

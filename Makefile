@@ -1,4 +1,4 @@
-# make run    builds whylate and runs the one-minute check-up of this host
+# make run    builds whylate and runs the one-minute check-up of this machine
 # make test [BESIDE=lint]
 #             installs what the tests use and runs them, one suite at a time on a machine, after mending
 #             what killed ones left; with BESIDE, makes that while live tests wait

@@ -418,7 +418,7 @@ fn what_two_ports_of_one_client_cannot_do_is_refused_by_name() {
         ("--across".to_owned(), "--bed"),
         ("--across b --from 198.18.0.1 --to 198.18.0.2 --port packet".to_owned(), "--interface"),
         ("--interface a --across b --from 198.18.0.1 --port packet".to_owned(), "add --to"),
-        (two.to_owned(), "nothing would leave this host"),
+        (two.to_owned(), "nothing would leave this machine"),
         (format!("{two} --port tcp"), "no two ports"),
         (format!("{two} --port unix"), "--interface"),
         (format!("{two} --port packet --arrivals closed"), "closed loop"),

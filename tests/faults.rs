@@ -68,7 +68,7 @@ fn isolated_cpus_are_asked_for_where_there_are_none() {
     let _alone = program::alone();
     let isolated = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     if !isolated.trim().is_empty() {
-        return needs::absent("this host has isolated CPUs");
+        return needs::absent("this machine has isolated CPUs");
     }
     gaps_refused("--cpus isolated", &["isolated", "isolcpus", "--cpus"]);
 }

@@ -5,6 +5,7 @@
 //! - `<!-- recorded: tests/runs/gaps as small -->`: the run that the command left, by the name that the command
 //!   gives it. What the program prints of it today is what the block shows. A command of the block that reads
 //!   runs (`report`, `compare`, `merge`) or computes (`rta`) is run as it stands there.
+//! - `<!-- computed -->`: of no run; the command is run as it stands there.
 //! - `<!-- refused on CPUs 0-1 -->`: the command is refused with these words, on a machine with these CPUs.
 //! - `<!-- measured once -->`: nothing compares it, because no such run is kept.
 //!
@@ -15,19 +16,6 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::{directories, program};
-
-/// Pages whose outputs are of live runs, and may stand without a comment.
-const OF_LIVE_RUNS: [&str; 9] = [
-    "compare.md",
-    "device.md",
-    "doctor.md",
-    "lab.md",
-    "papers.md",
-    "reflect.md",
-    "rt-app.md",
-    "rta.md",
-    "threads.md",
-];
 
 /// Commands that read runs, or compute: they print the same again.
 const REPEATABLE: [&str; 4] = ["compare", "merge", "report", "rta"];
@@ -101,7 +89,7 @@ fn shown(lines: &[&str], within: Range<usize>) -> Vec<Shown> {
 /// Where an output comes from.
 #[derive(Debug, PartialEq, Eq)]
 enum Source {
-    /// Directories below this repository, each with its name in the block.
+    /// Directories below this repository, each with its name in the block; none where nothing is read.
     Recorded(Vec<(String, String)>),
     Refused,
     Once,
@@ -112,6 +100,7 @@ fn source(above: &str) -> Option<Source> {
     match words {
         "refused on CPUs 0-1" => Some(Source::Refused),
         "measured once" => Some(Source::Once),
+        "computed" => Some(Source::Recorded(Vec::new())),
         _ => {
             let runs = words.strip_prefix("recorded: ")?.split(", ");
             let named = runs.map(|run| {
@@ -166,7 +155,6 @@ fn judged(page: &str, block: &Block) -> Judged {
         Some(Source::Recorded(recorded)) => recorded,
         Some(Source::Refused) => Vec::new(),
         Some(Source::Once) => return judged,
-        None if OF_LIVE_RUNS.contains(&page) => return judged,
         None => {
             judged.faults.push(format!("{named}: nothing compares this output"));
             return judged;
@@ -280,6 +268,16 @@ fn an_output_that_nothing_compares_is_found_and_so_is_one_that_is_not_so() {
         [""; 0]
     );
     assert_eq!(faults("```sql\nSELECT 1;\n```\n"), [""; 0]);
+    let computed = |said: &str| {
+        faults(&format!(
+            "<!-- computed -->\n```text\n$ whylate rta --task \"1ms 8ms\"\n{said}\n...\n```\n"
+        ))
+    };
+    assert_eq!(
+        computed("Yes, in theory: all deadlines are met, 7 ms or more to spare (CPU load 13%)."),
+        [""; 0]
+    );
+    assert_eq!(computed("No.").len(), 1);
     let shown = |command: &str, lines: &str| {
         format!(
             "<!-- recorded: tests/runs/gaps as a -->\n```text\n$ whylate {command}\n{lines}\n```\n"

@@ -10,9 +10,12 @@ use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::{edf as others_edf, wcet};
 use whylate_model::Nanos;
 use whylate_model::prediction::PREDICTION_VERSION;
+use whylate_report::{Style, first_prediction};
+use whylate_rta::analysis::of_set::{OfSet, Policy};
 use whylate_rta::analysis::{
     Bound, Releases, Response, Task, Undecided, cbs, edf, fixed_priority, utilisation,
 };
+use whylate_rta::prediction::{Asked, predict};
 use whylate_rta::simulate::{
     Patterns, Scheduling, simulate, simulate_interrupted, simulate_reserved,
 };
@@ -319,6 +322,82 @@ fn what_a_server_supplies_agrees_with_another_model_of_it() {
             assert_eq!(ours.supply(Nanos(window)).0, supplied, "{budget}/{period} in {window}");
         }
     }
+}
+
+/// What a sentence names behind these words, and the next time that it could name: of three digits, one more of
+/// the last.
+fn told(sentence: &str, words: &str) -> Option<(Nanos, Nanos)> {
+    let (_, behind) = sentence.split_once(words)?;
+    let mut parts = behind.trim_start().split(' ');
+    let (digits, unit) = (parts.next()?, parts.next()?);
+    let time: Nanos = format!("{digits}{unit}").parse().unwrap();
+    Some((time, Nanos(10_u64.pow(time.0.max(100).ilog10() - 2))))
+}
+
+#[test]
+fn with_the_change_that_is_told_all_deadlines_are_met_and_with_the_next_that_could_be_told_not() {
+    let ask = |tasks: &[Task]| {
+        let tasks = OfSet {
+            tasks: tasks.to_vec(),
+            threads: (0..tasks.len()).collect(),
+            left_out: Vec::new(),
+            cut: Vec::new(),
+        };
+        predict(&Asked {
+            tasks: &tasks,
+            policy: Policy::FixedPriority,
+            assignment: None,
+            overheads: None,
+            delays: &[],
+            simulation: None,
+            limit: cbs::Limit::LINUX,
+        })
+        .unwrap()
+    };
+    let kind = Kind { jitter: true, ties: false, blocking: true };
+    let (mut executions, mut periods) = (0, 0);
+    for mut tasks in sets(kind, SETS / 10, 13) {
+        for task in &mut tasks {
+            let Task { execution, period, deadline, jitter, blocking, .. } = task;
+            for time in [execution, period, deadline, jitter, blocking] {
+                // No round number.
+                time.0 *= 1_234_567;
+            }
+        }
+        let found = ask(&tasks);
+        let text = first_prediction(&found, Style::default());
+        let Some((_, sentence)) = text.split_once("it fits with") else {
+            assert!(found.fits.is_none(), "{text}");
+            continue;
+        };
+        let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+        let task = found.fits.unwrap().task as usize;
+        let met = |change: &dyn Fn(&mut Task)| {
+            let mut tasks = tasks.clone();
+            change(&mut tasks[task]);
+            ask(&tasks).feasible == Some(true)
+        };
+        if let Some((most, step)) = told(&sentence, "at most") {
+            assert!(met(&|of| of.execution = most), "{text}");
+            assert!(!met(&|of| of.execution.0 = most.0 + step.0), "{text}");
+            executions += 1;
+        }
+        if let Some((least, step)) = told(&sentence, "a period of at least") {
+            let with = |ns: u64| {
+                met(&|of| {
+                    if of.deadline == of.period {
+                        of.deadline = Nanos(ns);
+                    }
+                    of.period = Nanos(ns);
+                })
+            };
+            assert!(with(least.0), "{text}");
+            assert!(!with(least.0 - step.0), "{text}");
+            periods += 1;
+        }
+    }
+    // The interesting cases are there.
+    assert!(executions > SETS / 200 && periods > SETS / 1_000, "{executions} and {periods}");
 }
 
 #[test]

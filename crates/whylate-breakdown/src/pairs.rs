@@ -59,7 +59,7 @@ fn of_messages(of: &FollowCounts) -> Pairs {
     let mut lost: Vec<Reasoned> =
         of.dropped.iter().filter(|(_, count)| **count > 0).map(dropped).collect();
     lost.extend(reasons([
-        ("ended on the way without a word: nobody of this host was to read them", of.consumed),
+        ("ended on the way without a word: nobody of this machine was to read them", of.consumed),
         ("their buffer began another way before they were delivered", of.reused),
         ("on the way for longer than the patience", of.expired),
         ("events were lost, or their socket's queue was not what had been seen of it", of.given_up),

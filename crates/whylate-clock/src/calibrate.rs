@@ -258,7 +258,7 @@ impl Calibration {
         if self.went_back > 0 {
             let what = format!(
                 "the counter or CLOCK_MONOTONIC_RAW went back {} times: the machine was suspended, \
-                 moved to another host, or its CPUs are not synchronised",
+                 moved to another machine, or its CPUs are not synchronised",
                 self.went_back
             );
             warnings.push(Warning::HostChanged { what });

@@ -174,7 +174,7 @@ impl Store {
             return Err(unusable(format!("it has format version {}", store.format_version)));
         }
         if store.kept.iter().any(|(host, _)| *host >= store.hosts.len()) {
-            return Err(unusable("it names a host that it has not".to_owned()));
+            return Err(unusable("it names a machine that it has not".to_owned()));
         }
         Ok(store)
     }

@@ -61,7 +61,7 @@ pub enum HostError {
     },
     /// `isolated` on a host without isolated CPUs.
     #[error(
-        "no online CPU of this host is isolated; boot with `isolcpus=LIST`, make an isolated \
+        "no online CPU of this machine is isolated; boot with `isolcpus=LIST`, make an isolated \
          cpuset partition, or name the CPUs, such as `--cpus {suggestion}`"
     )]
     NoneIsolated {
@@ -168,7 +168,7 @@ pub enum HostError {
     },
     /// A knob of a configuration was set and reads back as something else.
     #[error(
-        "knob {knob} was set to `{asked}` and reads back `{got}`: the host did not keep it, and all \
+        "knob {knob} was set to `{asked}` and reads back `{got}`: the machine did not keep it, and all \
          of the configuration was taken back"
     )]
     KnobNotKept {
@@ -197,7 +197,7 @@ pub enum HostError {
     },
     /// No cgroup hierarchy has the controller.
     #[error(
-        "no cgroup hierarchy of this host has the controller {controller}: looked at {looked}; \
+        "no cgroup hierarchy of this machine has the controller {controller}: looked at {looked}; \
          as root: mount -t cgroup -o {controller} none DIRECTORY (version 1), or boot a kernel \
          that has it (version 2)"
     )]
@@ -231,7 +231,7 @@ pub enum HostError {
     },
     /// The root of a host cannot be read at all.
     #[error(
-        "cannot look at {}: {source}; name a directory that holds `proc` and `sys` of the host",
+        "cannot look at {}: {source}; name a directory that holds `proc` and `sys` of the machine",
         path.display()
     )]
     Root {

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::flow::Flow;
+use crate::run::Run;
 use crate::text::{CpuList, Printable, percent_of};
+use crate::trust::own_time;
 use crate::warning::{Asking, Warning};
 
 impl fmt::Display for Warning {
@@ -252,6 +255,25 @@ impl Warning {
         }
     }
 
+    /// The same of a warning of this run, with what the run knows besides.
+    #[must_use]
+    pub fn advice_in(&self, run: &Run) -> String {
+        match self {
+            Self::Within { of, .. } => of.advice_in(run),
+            Self::DeparturesDisturbed { flow, .. } => {
+                let own = |of: &Flow| of.name == *flow && own_time(of, run).is_some();
+                let held = if run.flows.iter().any(own) {
+                    "Most of the response times is the client's own delay: they count from the intended \
+                     instants."
+                } else {
+                    "The response times hold: they count from the intended instants."
+                };
+                format!("{held} {}", self.advice())
+            }
+            _ => self.advice(),
+        }
+    }
+
     #[expect(clippy::too_many_lines, reason = "a table: one arm for each warning")]
     fn meaning(&self) -> &'static str {
         match self {
@@ -385,8 +407,8 @@ impl Warning {
                  than about the path. Lower --rate, or give the client a faster port or CPU."
             }
             Self::DeparturesDisturbed { .. } => {
-                "The response times hold: they count from the intended instants. Service times are \
-                 those of the process that left. A CPU of its own for the client, and --sched fifo:50, help."
+                "Service times are those of the process that left. A CPU of its own for the client, and \
+                 --sched fifo:50, help."
             }
             Self::MessagesRefused { .. } => {
                 "They never left, and stay in the sample as values of which only a lower bound is \

@@ -98,7 +98,7 @@ pub struct BackendMeasured {
     pub packets: Packets,
     /// Each round of it.
     pub rounds: Vec<BackendRound>,
-    /// How far its times may be trusted; none where it was never calibrated on this host.
+    /// How far its times may be trusted; none where it was never calibrated on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
 }

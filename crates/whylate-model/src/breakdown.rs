@@ -233,7 +233,7 @@ pub struct Pairs {
     pub messages: u64,
     /// Of these: followed to the call that read them.
     pub read: u64,
-    /// Of these: left this host.
+    /// Of these: left this machine.
     pub left: u64,
     /// Of these: frames of TCP without data.
     pub acknowledgements: u64,

@@ -13,7 +13,7 @@ use crate::units::Nanos;
 /// The error that a result may have and still be trusted, where nobody says otherwise.
 pub const USUAL_TOLERANCE: Nanos = Nanos(1_000);
 
-/// A calibration of this host.
+/// A calibration of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calibration {
@@ -22,7 +22,7 @@ pub struct Calibration {
     pub tolerance: Nanos,
     /// When it was made, nanoseconds since 1970.
     pub made_at_ns: u64,
-    /// What tells this host from others, as results of later are looked up by it.
+    /// What tells this machine from others, as results of later are looked up by it.
     pub host_identity: String,
     /// The delay line.
     pub line: CalibrationLine,
@@ -300,7 +300,7 @@ pub struct Trust {
     pub age: Nanos,
     /// Messages a second of the calibration.
     pub calibrated_pps: f64,
-    /// Why it may not hold any more: what of the host changed since. None where nothing did.
+    /// Why it may not hold any more: what of the machine changed since. None where nothing did.
     pub stale: Option<String>,
     /// In what rate, size, definition and path of this differ from those of the calibration; empty where
     /// all are the same.

@@ -77,10 +77,10 @@ pub enum Cause {
     /// A job was late because the one before it ended too late to leave it enough time.
     LeftOver,
     /// The timer that was to wake the thread had not fired: another thread had the CPU, rightly. Its
-    /// interrupt came late, from the hardware or the host, or was masked, or the kernel let it wait.
+    /// interrupt came late, from the hardware or the hypervisor, or was masked, or the kernel let it wait.
     TimerLate,
     /// The CPU was idle when the thread was to be woken: until the timer's interrupt arrived and the
-    /// kernel had left its idle thread. On a virtual machine the host's part is in it.
+    /// kernel had left its idle thread. On a virtual machine the hypervisor's part is in it.
     IdleExit,
     /// The thread waited for something that another thread held or had yet to provide.
     Blocked,
@@ -89,7 +89,7 @@ pub enum Cause {
     Stopped,
     /// Inferred from evidence B: the thread was switched out, by whom is not known.
     ContextSwitch,
-    /// Inferred from evidence B: the thread kept the CPU; an interrupt, the host or the firmware.
+    /// Inferred from evidence B: the thread kept the CPU; an interrupt, the hypervisor or the firmware.
     NotSwitched,
     /// Inferred from evidence B: the CPU changed.
     Migration,

@@ -20,7 +20,7 @@ const MOST_CONFIGURATIONS: usize = 32;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Element {
-    /// Nothing is changed: the host as it was found.
+    /// Nothing is changed: the machine as it was found.
     Unchanged,
     /// The box runs on, and takes its memory from, the memory node of its interfaces.
     Local,
@@ -188,7 +188,7 @@ impl FromStr for Configurations {
 }
 
 /// The order in which `configurations` are measured in `rounds`: one list of their indices per
-/// round, each index once in it, drawn anew for each round. What the host does in the course of an
+/// round, each index once in it, drawn anew for each round. What the machine does in the course of an
 /// experiment then meets all of them alike. The same seed gives the same order.
 #[must_use]
 pub fn interleaved(configurations: usize, rounds: u32, seed: u64) -> Vec<Vec<usize>> {
@@ -210,7 +210,7 @@ pub struct AppliedConfiguration {
     pub cpus: Vec<CpuId>,
     /// Knobs in the order in which they were set, as they read back.
     pub knobs: Vec<KnobReading>,
-    /// Knobs that this host does not offer.
+    /// Knobs that this machine does not offer.
     pub missing: Vec<NotHere>,
 }
 

@@ -67,7 +67,7 @@ pub struct ErrorSource {
     /// How its smallest value was measured, in words: `back to back`.
     pub least_by: String,
     /// Why the two are not what they should be for these bounds, where they are not: another rate,
-    /// another size, another state of the host. None where they fit.
+    /// another size, another state of the machine. None where they fit.
     pub unfit: Option<String>,
 }
 
@@ -120,7 +120,7 @@ pub struct DeviceAtSize {
     /// Name of the series of what was measured; none where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
-    /// How far what was measured may be trusted, where its client was calibrated on this host.
+    /// How far what was measured may be trusted, where its client was calibrated on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
 }

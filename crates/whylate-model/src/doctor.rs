@@ -26,7 +26,7 @@ pub struct Diagnosis {
     pub root: String,
     /// The CPUs that are to be measured; empty where they could not be found out.
     pub cpus: Vec<CpuId>,
-    /// The host as read back.
+    /// The machine as read back.
     pub host: Fingerprint,
     /// What each check found, in the order of the checks.
     pub symptoms: Vec<Symptom>,
@@ -125,7 +125,7 @@ pub struct Compared {
     pub with: String,
     /// The version of whylate that made it.
     pub tool_version: String,
-    /// What differs: left is that run, right is this host.
+    /// What differs: left is that run, right is this machine.
     pub differences: Vec<Difference>,
 }
 

@@ -51,11 +51,11 @@ pub struct StoredJob {
     pub waking: Nanos,
     /// The same for interrupts, while it had the CPU.
     pub interrupts: Nanos,
-    /// The same for the host or the firmware.
+    /// The same for the hypervisor or the firmware.
     pub host: Nanos,
     /// The same for waiting for what others held or had yet to provide.
     pub blocked: Nanos,
-    /// The same for interrupts and the host while it did not have the CPU.
+    /// The same for interrupts and the hypervisor while it did not have the CPU.
     pub away: Nanos,
     /// The same for nothing that is known.
     pub unknown: Nanos,

@@ -56,7 +56,7 @@ pub struct Flow {
     /// Where its requests spent their time, where that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Box<Breakdown>>,
-    /// How far its numbers may be trusted, where its backend was calibrated on this host.
+    /// How far its numbers may be trusted, where its backend was calibrated on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
     /// In a sum: what of each recording does not add up. Empty in a recording.
@@ -351,7 +351,7 @@ pub enum TookTurn {
     Thread,
     /// A thread of whylate itself.
     Whylate,
-    /// The host, or the firmware: no kernel event at all.
+    /// The hypervisor, or the firmware: no kernel event at all.
     Host,
     /// Something else that has a name: a stop, a signal, a page fault, a reservation used up.
     Other,

@@ -32,7 +32,8 @@ pub struct ForeignProcess {
 
 impl Run {
     /// Names of threads as reports show them, where the name of the process says more.
-    pub(crate) fn foreign_names(&self) -> BTreeMap<String, String> {
+    #[must_use]
+    pub fn foreign_names(&self) -> BTreeMap<String, String> {
         let mut processes: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for of in &self.foreign_threads {
             let process = of.process.as_ref().map(|process| process.name.as_str());

@@ -44,7 +44,7 @@ pub struct Paper {
     pub quick: bool,
     /// Random seed.
     pub seed: u64,
-    /// The host.
+    /// The machine.
     pub host: Fingerprint,
     /// Its scenarios, in the paper's order.
     pub scenarios: Vec<Scenario>,
@@ -77,7 +77,7 @@ pub struct Scenario {
     pub commands: Vec<String>,
     /// The run directories of its parts, beside this file.
     pub runs: Vec<String>,
-    /// Figures of the paper beside this host's.
+    /// Figures of the paper beside this machine's.
     pub rows: Vec<Row>,
     /// What times consist of, as stacked bars: the paper's first, where there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -115,7 +115,7 @@ pub struct StackedPiece {
     pub ns: f64,
 }
 
-/// One figure of the paper beside this host's.
+/// One figure of the paper beside this machine's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
@@ -125,12 +125,12 @@ pub struct Row {
     pub paper: Option<String>,
     /// As it is here; none where it could not be measured, which a note says.
     pub here: Option<Here>,
-    /// As it would be without what the host took; none where that is not known, or took nothing.
+    /// As it would be without what the hypervisor took; none where that is not known, or took nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_host: Option<Here>,
     /// Why they differ by what this run shows, or what to make of it.
     pub why: String,
-    /// Does this host's figure agree with the paper's? None where neither is shown, and in files of older
+    /// Does this machine's figure agree with the paper's? None where neither is shown, and in files of older
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
@@ -139,7 +139,7 @@ pub struct Row {
     pub brief: Option<Brief>,
 }
 
-/// How a figure of this host stands to the paper's, or what was measured to a claim of the paper.
+/// How a figure of this machine stands to the paper's, or what was measured to a claim of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -160,7 +160,7 @@ pub struct Brief {
     pub paper: String,
 }
 
-/// A figure of this host.
+/// A figure of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Here {

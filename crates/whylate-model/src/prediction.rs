@@ -48,6 +48,10 @@ pub struct Prediction {
     pub feasible: Option<bool>,
     /// The tasks, in the order of the set.
     pub tasks: Vec<PredictedTask>,
+    /// The change of one task alone with which all deadlines are met; none where they are, where there is no such
+    /// change, and where priorities do not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits: Option<FittingTask>,
     /// The demand test, under earliest deadline first.
     pub demand: Option<DemandTest>,
     /// The admission test, with reservations.
@@ -131,6 +135,22 @@ pub struct PredictedTask {
     pub simulated_misses: u64,
     /// What was measured.
     pub measured: Option<MeasuredTask>,
+}
+
+/// A task with which all deadlines are met by the same analysis, once one of its times is changed and all else
+/// stays as it is. At least one of the two is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FittingTask {
+    /// Which task, as in `tasks`.
+    pub task: u32,
+    /// The longest execution time with which they are; none where no shorter one is enough.
+    #[serde(rename = "execution_ns")]
+    pub execution: Option<Nanos>,
+    /// The shortest period with which they are, and the deadline where that is the period; none where no longer
+    /// one is enough.
+    #[serde(rename = "period_ns")]
+    pub period: Option<Nanos>,
 }
 
 /// The response time of a task.

@@ -57,7 +57,7 @@ pub struct Run {
     pub seed: u64,
     /// How far the run came.
     pub state: RunState,
-    /// The host.
+    /// The machine.
     pub host: Fingerprint,
     /// The clock.
     pub clock: ClockFacts,
@@ -145,7 +145,7 @@ pub struct Run {
     /// A process that knows nothing of it, and where its requests spent their time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Box<Watched>>,
-    /// How close the backends of this host come to the truth, where this is a calibration.
+    /// How close the backends of this machine come to the truth, where this is a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Box<Calibration>>,
     /// What stands behind that, part by part.
@@ -333,7 +333,7 @@ pub struct TimeShare {
     pub of_inside: f64,
 }
 
-/// The cost of counting every delta, from the warm-up: its parts share the host's state.
+/// The cost of counting every delta, from the warm-up: its parts share the machine's state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountingCost {
@@ -466,7 +466,7 @@ pub struct TraceLoss {
 }
 
 /// What the bounds of the attribution's memory cost. Gaps they touch are named `trace lost`, not
-/// the host's.
+/// the hypervisor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shed {

@@ -326,7 +326,7 @@ pub struct IndirectRow {
     /// Of them, discarded because longer breaks, in which none of the runners had the CPU, took more of
     /// one trial than of the other.
     pub discarded: u32,
-    /// Of the discarded, those of which the kernel's count of stolen time says that it was the host.
+    /// Of the discarded, those of which the kernel's count of stolen time says that it was the hypervisor.
     #[serde(default)]
     pub discarded_by_host: u32,
     /// Of them, discarded because nobody switched, or nothing was read.
@@ -461,7 +461,7 @@ pub struct Refill {
     pub predicted_ns: f64,
 }
 
-/// Passes over a working set of this host, timed. They say what a pass takes, and predict nothing: the
+/// Passes over a working set of this machine, timed. They say what a pass takes, and predict nothing: the
 /// cold one is the very thing whose cost is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -84,7 +84,7 @@ pub enum TapFrom {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TapClock {
-    /// This host's system clock: its times can be set beside other stamps of the same request.
+    /// This machine's system clock: its times can be set beside other stamps of the same request.
     System,
     /// A clock of its own: only distances by it mean anything here.
     Own,

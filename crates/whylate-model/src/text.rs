@@ -88,6 +88,19 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A share that is written as all of it, and is not, as a percentage that tells so; none of any other share.
+#[must_use]
+pub fn nearly_all(share: f64) -> Option<String> {
+    // What a sum of shares is wrong by.
+    const INEXACT: f64 = 1e-9;
+    let percent = share * 100.0;
+    match percent {
+        99.95.. if share < 1.0 - INEXACT => Some(">99.9%".to_owned()),
+        99.5..99.95 => Some(format!("{percent:.1}%")),
+        _ => None,
+    }
+}
+
 /// A share of a CPU as a percentage; one above that of all of so many CPUs never reads as theirs.
 #[must_use]
 pub fn percent_of(share: f64, cpus: usize) -> String {

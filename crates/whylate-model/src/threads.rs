@@ -188,7 +188,7 @@ pub struct SwitchCounts {
 /// A thread's CPU time by the kernel's clock of the thread, beside what its gaps leave.
 ///
 /// The kernel's clock goes on in interrupts that run on the thread's time; gap accounting does not
-/// count them as received. Where the kernel knows about time stolen by the host, its clock does
+/// count them as received. Where the kernel knows about time stolen by the hypervisor, its clock does
 /// not count that either.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -200,7 +200,7 @@ pub struct CpuTime {
     /// rseq word otherwise.
     #[serde(rename = "unswitched_ns")]
     pub unswitched: Nanos,
-    /// Of that and of the time around switches, what the host took: a kernel whose host tells it what
+    /// Of that and of the time around switches, what the hypervisor took: a kernel whose hypervisor tells it what
     /// was stolen does not count it, another one does.
     #[serde(rename = "host_ns")]
     pub host: Nanos,
@@ -221,7 +221,7 @@ impl CpuTime {
         (-within - self.host_share()..=within).contains(&self.residual)
     }
 
-    /// What the host took, as a share of the kernel's.
+    /// What the hypervisor took, as a share of the kernel's.
     #[must_use]
     pub fn host_share(&self) -> f64 {
         self.host.0 as f64 / (self.kernel.0 as f64).max(1.0)
@@ -338,12 +338,12 @@ pub struct TakenFrom {
     /// Interrupts, softirqs, NMIs, and the kernel's way in and out around them, while it had the CPU:
     /// they are charged to it.
     pub interrupts_ns: f64,
-    /// The host or the firmware, no kernel event, while it had the CPU.
+    /// The hypervisor or the firmware, no kernel event, while it had the CPU.
     pub host_ns: f64,
     /// Others that held, or had yet to provide, what it waited for.
     #[serde(default)]
     pub blocked_ns: f64,
-    /// Interrupts and the host while it did not have the CPU: not charged to it.
+    /// Interrupts and the hypervisor while it did not have the CPU: not charged to it.
     #[serde(default)]
     pub away_ns: f64,
     /// Nothing that is known.

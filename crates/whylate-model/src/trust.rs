@@ -10,6 +10,7 @@ use crate::cause::Coverage;
 use crate::flow::Flow;
 use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
 use crate::series::Series;
+use crate::text::nearly_all;
 use crate::units::Nanos;
 
 mod measured;
@@ -239,13 +240,7 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         );
         trust.add(level, what);
     }
-    let named = |name: &Option<String>| {
-        run.series.iter().find(|series| Some(&series.name) == name.as_ref())
-    };
-    if let (Some(late), Some(service)) = (named(&flow.lateness), named(&flow.service))
-        && let Some((percent, late, service)) = highest_of_both(late, service)
-        && late > service
-    {
+    if let Some((percent, late, service)) = own_time(flow, run) {
         let what = format!(
             "requests of {} left later (p{percent} {late}) than they were in flight (p{percent} {service}): \
              response times are the client's own",
@@ -253,6 +248,16 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         );
         trust.add(Level::Poor, what);
     }
+}
+
+/// How late the requests of a flow left, and how long they were in flight, at a percentile, where their response
+/// times are the client's own for it.
+pub(crate) fn own_time(flow: &Flow, run: &Run) -> Option<(f64, Nanos, Nanos)> {
+    let named = |name: &Option<String>| {
+        run.series.iter().find(|series| Some(&series.name) == name.as_ref())
+    };
+    let (late, service) = (named(&flow.lateness)?, named(&flow.service)?);
+    highest_of_both(late, service).filter(|(_, late, service)| late > service)
 }
 
 /// The highest percentile, up to that of headlines, that two series show, with the value of each.
@@ -312,6 +317,6 @@ fn percent(share: f64) -> String {
     match percent {
         _ if percent < 0.05 => "<0.1%".to_owned(),
         _ if percent < 9.95 => format!("{percent:.1}%"),
-        _ => format!("{percent:.0}%"),
+        _ => nearly_all(share).unwrap_or_else(|| format!("{percent:.0}%")),
     }
 }

@@ -51,7 +51,7 @@ pub struct LaterThan {
     pub raw: u64,
     /// With each skipped activation at its own lateness; none where nothing is skipped.
     pub corrected: Option<u64>,
-    /// Of those as measured, how many would have been as late without what the host took of them;
+    /// Of those as measured, how many would have been as late without what the hypervisor took of them;
     /// none where the kernel's trace does not tell.
     #[serde(default)]
     pub without_host: Option<u64>,
@@ -77,7 +77,7 @@ pub enum WakeStage {
     Softirq,
     /// Another thread, after the wake-up.
     OtherThread,
-    /// The host or the firmware.
+    /// The hypervisor or the firmware.
     Host,
     /// The kernel's own way to the thread and into it.
     Kernel,

@@ -75,12 +75,12 @@ const PAPER: Known = Known {
         Missing {
             place: "3a",
             title: "PCI Express round trip of 64 bytes",
-            would_be: "a device that reads this host's memory and times it",
+            would_be: "a device that reads this machine's memory and times it",
         },
         Missing {
             place: "3b",
             title: "PCI Express round trip of 1536 bytes",
-            would_be: "a device that reads this host's memory and times it",
+            would_be: "a device that reads this machine's memory and times it",
         },
         Missing {
             place: "5",

@@ -99,8 +99,14 @@ fn process(watched: &Watched) -> String {
     format!("{} ({}){port}", Printable(&of.name), of.pid)
 }
 
+/// Why of a process that was watched no request was seen.
+pub(crate) const QUIET: &str = "none of its threads read a message and sent one after it meanwhile";
+
 /// The answer of a run that watched a process.
 pub(crate) fn watched_answer(watched: &Watched) -> String {
+    if watched.breakdown.requests == 0 {
+        return format!("{}: no request was seen: {QUIET}.", process(watched));
+    }
     format!("{}: {}", process(watched), answer(&watched.breakdown))
 }
 

@@ -11,7 +11,7 @@ pub(crate) const KNOBS: [&str; 4] = ["knob", "before", "asked", "reads back"];
 /// All of them are words.
 pub(crate) const LEFT: [usize; 4] = [0, 1, 2, 3];
 /// Heading of what the host does not offer.
-pub(crate) const MISSING: &str = "Not to be had on this host";
+pub(crate) const MISSING: &str = "Not to be had on this machine";
 /// Columns of its table.
 pub(crate) const REASONS: [&str; 2] = ["knob", "why"];
 /// What was not asked for.
@@ -21,7 +21,7 @@ const ONLY_READ: &str = "(only read)";
 pub(crate) fn answer(of: &AppliedConfiguration) -> String {
     let name = Printable(&of.name);
     if of.knobs.is_empty() && of.missing.is_empty() {
-        return format!("Configuration {name}: the host as it was found.");
+        return format!("Configuration {name}: the machine as it was found.");
     }
     let changed = of.knobs.iter().filter(|knob| knob.was_changed()).count();
     let cpus = if of.cpus.is_empty() {

@@ -436,7 +436,7 @@ pub(crate) mod tests {
                 received: 1_200,
             }],
             captures: None,
-            notes: vec!["remote was refused: this host has one NUMA node\u{1b}[31m".to_owned()],
+            notes: vec!["remote was refused: this machine has one NUMA node\u{1b}[31m".to_owned()],
         }
     }
 

@@ -5,6 +5,7 @@
 //! [`crate::numbers::Value`], not as text, so that a sentence that names the figure of a table cannot write it
 //! in another way.
 
+use whylate_model::run::Run;
 use whylate_model::trust::Level;
 
 use crate::numbers::Cell;
@@ -129,9 +130,10 @@ impl Section {
     }
 }
 
-impl From<&whylate_model::warning::Warning> for Warning {
-    fn from(of: &whylate_model::warning::Warning) -> Self {
-        Self { text: of.to_string(), advice: of.advice(), level: of.level() }
+impl Warning {
+    /// A warning of this run.
+    pub(crate) fn of(of: &whylate_model::warning::Warning, run: &Run) -> Self {
+        Self { text: of.to_string(), advice: of.advice_in(run), level: of.level() }
     }
 }
 

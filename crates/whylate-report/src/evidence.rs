@@ -2,7 +2,7 @@
 
 use whylate_model::run::{ClockFacts, Run, TraceFacts};
 
-use crate::doc::{Block, Section};
+use crate::doc::{Block, Section, Warning};
 use crate::numbers::{count, percent};
 
 /// Rows of /proc counters shown.
@@ -18,7 +18,7 @@ pub(crate) fn section(run: &Run) -> Section {
 
 /// What to be warned of.
 pub(crate) fn warnings(run: &Run) -> Block {
-    Block::Warnings(run.warnings.iter().map(Into::into).collect())
+    Block::Warnings(run.warnings.iter().map(|of| Warning::of(of, run)).collect())
 }
 
 /// What is known of causes, and of what else happened.

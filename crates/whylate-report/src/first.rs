@@ -6,22 +6,19 @@
 use std::path::Path;
 
 use whylate_model::Printable;
-use whylate_model::delay::DelayLine;
 use whylate_model::doctor::Diagnosis;
-use whylate_model::forward::Forward;
 use whylate_model::lab::LabStatus;
 use whylate_model::paper::Paper;
 use whylate_model::prediction::Prediction;
-use whylate_model::reflect::Reflected;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
-use whylate_model::warning::Warning;
 
 use crate::compare::Comparison;
 use crate::doc::Table;
 use crate::paper::Parts;
 use crate::terminal::Style;
 
+mod account;
 mod by_task;
 mod calibrate;
 mod checkup;
@@ -46,6 +43,7 @@ mod rta;
 mod rtt;
 mod selftest;
 mod series;
+mod spent;
 mod sums;
 mod switch_cost;
 mod taken;
@@ -55,6 +53,9 @@ mod wake;
 
 #[cfg(test)]
 mod tests;
+
+pub use account::Account;
+pub(crate) use taken::class_named;
 
 /// Where a run is stored, and how it comes to be shown.
 #[derive(Debug, Clone, Copy)]
@@ -69,8 +70,6 @@ pub struct Place<'a> {
 const DIRECTORY: &str = "{directory}";
 /// What two runs are for.
 const COMPARE: &str = "whylate compare {directory} OTHER  tells a change from chance";
-/// Where the rest is of what has no run directory.
-const NO_DIRECTORY: &str = "--full and --format json have every counter; -o DIR keeps a run";
 
 /// A first screen before it is written.
 #[derive(Debug, Clone, Default)]
@@ -87,6 +86,8 @@ pub(crate) struct Screen {
     trust: Option<Trust>,
     /// What to do about a reason of its trust.
     advice: Vec<(String, String)>,
+    /// What to change for another answer.
+    change: Option<String>,
     /// Where the rest is: commands, the first of which may be long.
     pub(crate) more: Vec<String>,
     /// The page, which is the rest, too.
@@ -125,29 +126,10 @@ pub fn first_of_lab(of: &LabStatus, style: Style) -> String {
     layout::write(&lab::screen(of), style)
 }
 
-/// The first screen of a reflector of which no run is kept.
+/// The first screen of a server, a forwarder or a delay line of which no run is kept.
 #[must_use]
-pub fn first_of_reflected(of: &Reflected, style: Style) -> String {
-    layout::write(&without_run(reflect::account(of, style), &of.warnings), style)
-}
-
-/// The same of a forwarder.
-#[must_use]
-pub fn first_of_forward(of: &Forward, style: Style) -> String {
-    layout::write(&without_run(forward::account(of, style), &of.warnings), style)
-}
-
-/// The same of a delay line.
-#[must_use]
-pub fn first_of_delay(of: &DelayLine, style: Style) -> String {
-    layout::write(&without_run(delay::account(of, style), &of.warnings), style)
-}
-
-/// The screen of an account, with what its warnings say of it.
-fn without_run(screen: Screen, warnings: &[Warning]) -> Screen {
-    let trust = trusted::of_warnings(warnings);
-    let more = vec![NO_DIRECTORY.to_owned()];
-    Screen { trust, advice: trusted::advice(warnings), more, ..screen }
+pub fn first_of_account<'a>(of: impl Into<Account<'a>>, style: Style) -> String {
+    layout::write(&account::without_run(of.into(), style), style)
 }
 
 /// The first screen of a paper's experiments, with what their runs say of them.
@@ -164,7 +146,7 @@ pub fn first_screen_of_paper(paper: &Paper, parts: &Parts, place: Place, style: 
 type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
 
 /// Kinds of runs that have a first screen; of several that a run is of, the first counts.
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 19] = [
     (gaps::is_it, |run, _| gaps::screen(run)),
     (wake::is_it, wake::screen),
     (checkup::is_it, checkup::screen),
@@ -177,9 +159,8 @@ const KINDS: [Kind; 20] = [
     (merge::is_it, |run, _| merge::screen(run)),
     (calibrate::is_it, |run, _| calibrate::screen(run)),
     (device::is_it, device::screen),
-    (reflect::is_it, reflect::screen),
-    (forward::is_it, forward::screen),
-    (delay::is_it, delay::screen),
+    (account::is_it, account::screen),
+    (spent::is_it, |run, _| spent::screen(run)),
     (selftest::is_it, |run, _| selftest::screen(run)),
     (matrix::is_it, |run, _| matrix::screen(run)),
     (sums::is_of_checkups, sums::of_checkups),

@@ -53,8 +53,8 @@ mod wake;
 
 pub use error::ReportError;
 pub use first::{
-    Place, first_of_comparison, first_of_delay, first_of_diagnosis, first_of_forward, first_of_lab,
-    first_of_reflected, first_prediction, first_screen, first_screen_of_paper,
+    Account, Place, first_of_account, first_of_comparison, first_of_diagnosis, first_of_lab,
+    first_prediction, first_screen, first_screen_of_paper,
 };
 pub use numbers::scale::Letters;
 pub use sentence::answer;

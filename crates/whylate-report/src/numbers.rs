@@ -5,12 +5,15 @@
 
 use std::fmt::{self, Display};
 
-use whylate_model::Nanos;
+use whylate_model::{Nanos, nearly_all};
 
 pub(crate) mod scale;
 
 /// What stands where there is no number.
 pub(crate) const ABSENT: &str = "-";
+
+/// How a share of all of it is written.
+const ALL: &str = "100%";
 
 /// What stands before a number beyond the limit of trust, wherever colours may be missing.
 pub(crate) const MARK: &str = "~";
@@ -176,7 +179,10 @@ pub(crate) fn difference(ns: f64) -> String {
 
 /// A share as a percentage with three significant digits, six places at most: `0.0123%`, `4.50%`, `100%`.
 pub(crate) fn percent(share: f64) -> String {
-    three_digits(share * 100.0, 6, "%")
+    match three_digits(share * 100.0, 6, "%") {
+        all if all == ALL => nearly_all(share).unwrap_or(all),
+        told => told,
+    }
 }
 
 /// A rate per second with three significant digits, four places at most: `1074/s`, `0.333/s`.
@@ -253,6 +259,9 @@ mod tests {
             (1.0, "100%"),
             (0.045, "4.50%"),
             (0.123_4, "12.3%"),
+            (0.999_4, "99.9%"),
+            (0.999_6, ">99.9%"),
+            (1.0 - 1e-12, "100%"),
             (0.000_123, "0.0123%"),
             (-0.045, "-4.50%"),
             (-1e-12, "0%"),

@@ -102,7 +102,7 @@ pub(crate) fn host(paper: &Paper) -> String {
         None => "bare metal".to_owned(),
     };
     format!(
-        "This host: {}, {} CPUs, {machine}, Linux {}; whylate {}",
+        "This machine: {}, {} CPUs, {machine}, Linux {}; whylate {}",
         Printable(&host.cpu_model),
         host.cpus_online.len(),
         Printable(&host.kernel),
@@ -111,7 +111,7 @@ pub(crate) fn host(paper: &Paper) -> String {
 }
 
 pub(crate) fn table(scenario: &Scenario) -> Table {
-    let mut table = Table::new("", &["", "the paper", "this host"]);
+    let mut table = Table::new("", &["", "the paper", "this machine"]);
     table.left = vec![1];
     for row in scenario.rows.iter().take(MOST_ROWS) {
         table.rows.push(vec![

@@ -17,6 +17,7 @@ use whylate_model::segments;
 use whylate_model::threads::{Miss, TakenFrom};
 use whylate_model::{Hertz, ModelError, Nanos, Ticks};
 
+pub(crate) mod fits;
 mod judged;
 mod over;
 mod section;

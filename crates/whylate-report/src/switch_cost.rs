@@ -38,7 +38,7 @@ const EVIDENCE: &str = "Kernel's count: nvcsw / nivcsw of the runners without tr
 const PENALTY: &str = "C = ((W1 - W10) / W1) x (T / N10): work that ten runners do less \
      than one, for each of their switches; mean of paired trials with its 95% interval by Student's t. \
      Refill: what filling the caches again should take, by the size of the set and the read \
-     bandwidths of this host. C includes the switch itself, which the refill does not.";
+     bandwidths of this machine. C includes the switch itself, which the refill does not.";
 /// The same for that of what filling the caches again should take.
 const REFILL: &str = "Warm and cold: the bytes of a set by the read bandwidth of the smallest \
      cache that holds it, and of the smallest that holds the sets of all runners, or of memory. \

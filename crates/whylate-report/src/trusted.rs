@@ -102,7 +102,7 @@ fn sentence(flow: &str, trust: &Trust) -> String {
         None => format!("{flow}: all of it is grey, and marked {MARK}"),
     };
     let mut said = format!(
-        "{what}: a calibration of {backend} on this host, made {} earlier at {}, found it within {} of the \
+        "{what}: a calibration of {backend} on this machine, made {} earlier at {}, found it within {} of the \
          truth ",
         age(trust.age),
         rate(trust.calibrated_pps),
@@ -246,7 +246,7 @@ pub(crate) mod tests {
         let text = said(&run).join(" ");
         for words in [
             "rtt: grey, and marked ~, is what lies beyond p99.9",
-            "udp spin on this host, made 2.0 h earlier at 10000/s",
+            "udp spin on this machine, made 2.0 h earlier at 10000/s",
             "within 1.00us of the truth up to there with a constant of 3.20us taken off",
             "as they are nowhere",
             "the numbers here still hold those 3.20us",

@@ -8,6 +8,7 @@ use whylate_model::prediction::{
 };
 use whylate_model::{Nanos, percent_of};
 
+use crate::analysis::assign::Assignment;
 use crate::analysis::of_set::{OfSet, Policy};
 use crate::analysis::{
     AnalysisError, Overheads, Releases, Response, Task, cbs, edf, fixed_priority, utilisation,
@@ -15,6 +16,8 @@ use crate::analysis::{
 use crate::simulate::{
     Patterns, Scheduling, Simulated, Slot, simulate_interrupted, simulate_reserved,
 };
+
+mod fits;
 
 /// Stretches of the simulated schedule that are stored: some pages of a figure.
 const MOST_SLOTS: usize = 512;
@@ -28,8 +31,8 @@ pub struct Asked<'a> {
     pub tasks: &'a OfSet,
     /// How the CPU is given away.
     pub policy: Policy,
-    /// How priorities were given out; none: as the set says.
-    pub assignment: Option<&'a str>,
+    /// How priorities were given out, and how that is told; none: as the set says.
+    pub assignment: Option<(Assignment, &'a str)>,
     /// What the operating system takes, and where that comes from.
     pub overheads: Option<(Overheads, &'a str)>,
     /// By how much all releases of each task are late; empty for none.
@@ -50,11 +53,12 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
     let mut charged = Vec::new();
     let mut prediction = Prediction {
         policy: policy(asked.policy),
-        assignment: asked.assignment.map(str::to_owned),
+        assignment: asked.assignment.map(|(_, told)| told.to_owned()),
         overheads: asked.overheads.map(|(overheads, from)| taken(overheads, from)),
         utilisation: utilisation(&all),
         feasible: None,
         tasks: tasks.iter().zip(&asked.tasks.threads).map(|(t, n)| row(t, *n, asked)).collect(),
+        fits: None,
         demand: None,
         admission: None,
         simulation: None,
@@ -65,7 +69,12 @@ pub fn predict(asked: &Asked<'_>) -> Result<Prediction, AnalysisError> {
         task.delay = *delay;
     }
     match asked.policy {
-        Policy::FixedPriority => respond(&mut prediction, &fixed_priority::analyse(&all)?),
+        Policy::FixedPriority => {
+            respond(&mut prediction, &fixed_priority::analyse(&all)?);
+            if prediction.feasible == Some(false) {
+                prediction.fits = fits::one_task(asked);
+            }
+        }
         Policy::EarliestDeadline => {
             let verdict = edf::analyse(&loaded.tasks, &ticks)?;
             respond(&mut prediction, &edf::respond(&loaded.tasks, &ticks)?);
@@ -317,9 +326,9 @@ mod tests {
 
     use super::*;
 
-    const MS: u64 = 1_000_000;
+    pub(super) const MS: u64 = 1_000_000;
 
-    fn paper() -> OfSet {
+    pub(super) fn paper() -> OfSet {
         let mut tasks = vec![
             Task::new("audio", Nanos(3 * MS), Nanos(8 * MS)),
             Task::new("video", Nanos(17 * MS), Nanos(33 * MS)),
@@ -329,7 +338,7 @@ mod tests {
         OfSet { tasks, threads: vec![0, 1], left_out: Vec::new(), cut: Vec::new() }
     }
 
-    fn asked(tasks: &OfSet, policy: Policy) -> Asked<'_> {
+    pub(super) fn asked(tasks: &OfSet, policy: Policy) -> Asked<'_> {
         Asked {
             tasks,
             policy,

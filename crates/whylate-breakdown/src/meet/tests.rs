@@ -162,7 +162,7 @@ fn of_two_foreign_replies_in_one_window_none_is_taken_while_others_are_under_way
     let met = meeting.finish();
     let counts = meeting.counts();
     assert_eq!((counts.ambiguous, counts.with_request, counts.with_reply), (2, 3, 1));
-    assert_eq!((counts.by_socket, counts.by_order), (0, 1), "nobody of this host answered");
+    assert_eq!((counts.by_socket, counts.by_order), (0, 1), "nobody of this machine answered");
     assert_eq!(at(&met[2], ARRIVED_BACK), Some((6_050, Source::Trace)));
     assert_eq!(at(&met[0], ARRIVED_BACK), None);
 }

@@ -102,11 +102,11 @@ impl Looked<'_> {
         let remote = self.configuration.has(Element::Remote);
         if nodes.len() < 2 {
             if remote {
-                let why = "this host has one memory node, so no CPU is remote from an interface; \
-                           leave remote out, or measure on a host with two";
+                let why = "this machine has one memory node, so no CPU is remote from an interface; \
+                           leave remote out, or measure on a machine with two";
                 return Err(self.refused(why.to_owned()));
             }
-            let why = "this host has one memory node: all of it is local";
+            let why = "this machine has one memory node: all of it is local";
             plan.notes.push(NotHere { knob: "numa.memory".to_owned(), why: why.to_owned() });
             return Ok(());
         }

@@ -45,7 +45,7 @@ pub(super) fn power(work: &mut Work<'_>) -> Result<(), HostError> {
 fn latency(work: &mut Work<'_>) -> Result<(), HostError> {
     const KNOB: &str = "dma_latency";
     if !work.ground.is_here() {
-        work.lacks(KNOB, "a device of the running host, which a tree of files has not");
+        work.lacks(KNOB, "a device of the running machine, which a tree of files has not");
         return Ok(());
     }
     let before = match dma_latency::limit_us() {

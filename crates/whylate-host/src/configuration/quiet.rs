@@ -49,7 +49,7 @@ fn audit(work: &mut Work<'_>) {
 fn coalescing(work: &mut Work<'_>, interface: &str) -> Result<(), HostError> {
     let knob = format!("{interface}.coalescing");
     if !work.ground.is_here() {
-        work.lacks(&knob, "a port of the running host, which a tree of files has not");
+        work.lacks(&knob, "a port of the running machine, which a tree of files has not");
         return Ok(());
     }
     let held = NoCoalescing::of(work.journal, interface);

@@ -39,7 +39,7 @@ fn hypervisor(exam: &Exam<'_>) -> Outcome {
     let flagged =
         flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
     if let Some(name) = &exam.host.hypervisor {
-        return Outcome::spoils(format!("this host is a virtual machine ({name})"))
+        return Outcome::spoils(format!("this is a virtual machine ({name})"))
             .seen(seen("/proc/cpuinfo", if flagged { "flag hypervisor" } else { "no such flag" }))
             .advise("give the guest whole cores: pin its virtual CPUs, one to each, where the hypervisor runs")
             .advise("repeat runs over hours, and compare whole sets of them, never single runs");
@@ -92,7 +92,7 @@ fn steal(exam: &Exam<'_>) -> Outcome {
     tally.conclude("how much time was stolen", "no time was stolen since boot", |bad| {
         let finding = format!("time stolen since boot: {}", listed(bad, 6));
         let outcome = if most >= MUCH { Outcome::spoils(finding) } else { Outcome::note(finding) };
-        outcome.advise("ask for dedicated cores, or move to a host that is not shared")
+        outcome.advise("ask for dedicated cores, or move to a machine that is not shared")
     })
 }
 
@@ -123,11 +123,11 @@ const WEIGHTY: [&str; 8] = [
 ];
 
 fn changed(exam: &Exam<'_>) -> Outcome {
-    const WHAT: &str = "whether the host changed since the last recording is not known";
+    const WHAT: &str = "whether the machine changed since the last recording is not known";
     let last = match exam.last {
         None => {
             return Outcome::unknown(format!(
-                "{WHAT}: what was recorded on the collected host is not kept here; name a run of \
+                "{WHAT}: what was recorded on the collected machine is not kept here; name a run of \
                  it with --diff"
             ));
         }
@@ -153,7 +153,7 @@ fn changed(exam: &Exam<'_>) -> Outcome {
     if differences.is_empty() {
         let whose = if exam.host.hypervisor.is_some() { " that this guest sees" } else { "" };
         return Outcome::fine(format!("nothing{whose} changed since the last recording"))
-            .seen(seen(&source, "the same host"));
+            .seen(seen(&source, "the same machine"));
     }
     let told: Vec<String> = differences.iter().map(words).collect();
     let weighty = differences.iter().any(|one| WEIGHTY.contains(&one.name.as_str()));

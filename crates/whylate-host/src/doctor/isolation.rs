@@ -82,7 +82,7 @@ fn smt_siblings(exam: &Exam<'_>) -> Outcome {
         if both_measured {
             outcome = outcome.advise("measure one thread of each core only: choose by --cpus");
         }
-        outcome.advise("or for the whole host:").run(format!("echo off > {CPU}/smt/control"))
+        outcome.advise("or for the whole machine:").run(format!("echo off > {CPU}/smt/control"))
     })
 }
 

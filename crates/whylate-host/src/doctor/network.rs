@@ -80,7 +80,7 @@ fn no_port(exam: &Exam<'_>) -> Option<Outcome> {
     Some(if exam.view.names("/sys/class/net").is_empty() {
         Outcome::unknown("which ports there are is not known").seen(evidence)
     } else {
-        Outcome::fine_anywhere("this host has no port with a device").seen(evidence)
+        Outcome::fine_anywhere("this machine has no port with a device").seen(evidence)
     })
 }
 
@@ -335,20 +335,20 @@ fn icmp(exam: &Exam<'_>) -> Outcome {
             }
         };
     if ignored.value > 0 {
-        return Outcome::note("this host answers no ping")
+        return Outcome::note("this machine answers no ping")
             .seen(ignored.evidence)
             .run("sysctl net.ipv4.icmp_echo_ignore_all=0")
             .advise(NO_ICMP);
     }
     if limit.value > 0 && mask.value & ECHO_REPLY != 0 {
         return Outcome::note(format!(
-            "this host answers at most one ping in {} ms to each address",
+            "this machine answers at most one ping in {} ms to each address",
             limit.value
         ))
         .all_seen([limit.evidence, mask.evidence])
         .run(format!("sysctl net.ipv4.icmp_ratemask={}", mask.value & !ECHO_REPLY))
         .advise(NO_ICMP);
     }
-    Outcome::fine("answers to pings are not throttled by this host")
+    Outcome::fine("answers to pings are not throttled by this machine")
         .all_seen([ignored.evidence, mask.evidence])
 }

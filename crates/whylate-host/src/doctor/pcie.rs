@@ -162,7 +162,7 @@ fn no_ports(exam: &Exam<'_>) -> Outcome {
     if exam.view.names("/sys/class/net").is_empty() {
         Outcome::unknown("which ports there are is not known").seen(evidence)
     } else {
-        Outcome::fine_anywhere("this host has no port with a device").seen(evidence)
+        Outcome::fine_anywhere("this machine has no port with a device").seen(evidence)
     }
 }
 

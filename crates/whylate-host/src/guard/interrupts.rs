@@ -271,7 +271,7 @@ mod tests {
             let found =
                 all(Path::new("/")).into_iter().find(|&irq| !self.cleared(irq).moved().is_empty());
             if found.is_none() {
-                tree::skip(&"no interrupt of this host can be moved");
+                tree::skip(&"no interrupt of this machine can be moved");
             }
             found
         }
@@ -280,7 +280,7 @@ mod tests {
             let found =
                 all(Path::new("/")).into_iter().find(|&irq| self.cleared(irq).refused() > 0);
             if found.is_none() {
-                tree::skip(&"every interrupt of this host can be moved");
+                tree::skip(&"every interrupt of this machine can be moved");
             }
             found
         }

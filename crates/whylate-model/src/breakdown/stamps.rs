@@ -82,7 +82,7 @@ pub struct FarStamps {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StampBeside"))]
 pub struct Aside {
-    /// `tx ack`: this host's kernel had the other end's acknowledgement of the request's last byte.
+    /// `tx ack`: this machine's kernel had the other end's acknowledgement of the request's last byte.
     /// `tx completion`: its driver had the card's word that the request is out.
     pub stamp: String,
     /// Requests that were sent.

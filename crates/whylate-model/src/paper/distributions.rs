@@ -34,7 +34,7 @@ pub struct Distribution {
     /// The file that it was imported from; none of what was measured here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<String>,
-    /// Share of its samples below which it lies beyond what the calibration of its backend on this host lets be
+    /// Share of its samples below which it lies beyond what the calibration of its backend on this machine lets be
     /// trusted, 1 for all of it; none where nothing is known of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond_share: Option<f64>,

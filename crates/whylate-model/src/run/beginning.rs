@@ -17,7 +17,7 @@ pub struct Beginning {
     pub seed: u64,
     /// How far the run came.
     pub state: RunState,
-    /// The host.
+    /// The machine.
     pub host: Fingerprint,
     /// The clock.
     pub clock: ClockFacts,

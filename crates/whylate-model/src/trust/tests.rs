@@ -302,6 +302,35 @@ fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() 
 }
 
 #[test]
+fn requests_that_left_late_hold_their_response_times_or_make_them_the_clients_own() {
+    let mut run = clean(include_str!("../../../../tests/runs/rtt/run.json"));
+    let of =
+        |flow: &str| Warning::DeparturesDisturbed { flow: flow.to_owned(), how: "p99".to_owned() };
+    let name = run.flows[0].name.clone();
+    let within = Warning::Within { part: "first".to_owned(), of: Box::new(of(&name)) };
+    let (holds, own) =
+        ("The response times hold", "Most of the response times is the client's own");
+    let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
+    let set = |run: &mut Run, name: &Option<String>, to: u64| {
+        let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
+        series.quantiles.iter_mut().for_each(|of| of.value = Some(Nanos(to)));
+    };
+    set(&mut run, &service, 20_000);
+    set(&mut run, &late, 20_000);
+    for warning in [&of(&name), &within] {
+        assert!(warning.advice_in(&run).starts_with(holds), "{}", warning.advice_in(&run));
+    }
+    set(&mut run, &late, 20_001);
+    assert!(poor(&run)[0].contains("response times are the client's own"), "{:?}", poor(&run));
+    for warning in [&of(&name), &within] {
+        let advice = warning.advice_in(&run);
+        assert!(advice.starts_with(own) && !advice.contains("hold"), "{advice}");
+        assert!(advice.ends_with(&of(&name).advice()), "{advice}");
+    }
+    assert!(of("another").advice_in(&run).starts_with(holds));
+}
+
+#[test]
 fn where_p99_is_withheld_lateness_is_compared_at_the_highest_percentile_of_both() {
     let mut run = clean(include_str!("../../../../tests/runs/rtt/run.json"));
     let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
@@ -341,9 +370,16 @@ fn a_run_that_did_not_end_is_judged_by_what_it_knows_and_not_by_closures_of_a_ch
 
 #[test]
 fn shares_are_told_to_a_tenth_of_a_percent_and_from_ten_on_whole() {
-    for (share, told) in
-        [(0.000_4, "<0.1%"), (0.000_5, "0.1%"), (0.099_4, "9.9%"), (0.099_5, "10%"), (0.456, "46%")]
-    {
+    for (share, told) in [
+        (0.000_4, "<0.1%"),
+        (0.000_5, "0.1%"),
+        (0.099_4, "9.9%"),
+        (0.099_5, "10%"),
+        (0.456, "46%"),
+        (0.997, "99.7%"),
+        (0.999_7, ">99.9%"),
+        (1.0, "100%"),
+    ] {
         assert_eq!(percent(share), told);
     }
 }

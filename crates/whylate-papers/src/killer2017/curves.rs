@@ -44,7 +44,7 @@ pub(super) fn faint(label: &str, measured: &Measured) -> Option<String> {
         None => "all of its curve is faint, and its values are marked ~".to_owned(),
     };
     let mut said = format!(
-        "{label}: {what}: farther than that its calibration on this host ({} at {:.0} a second, within {}) did \
+        "{label}: {what}: farther than that its calibration on this machine ({} at {:.0} a second, within {}) did \
          not find it to follow the truth",
         trust.backend, trust.calibrated_pps, trust.tolerance
     );

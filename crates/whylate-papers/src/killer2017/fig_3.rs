@@ -130,7 +130,7 @@ fn offered(subject: &Subject, named: Option<&Configurations>) -> Result<Offered,
         offered.configurations.push(instead);
     }
     if offered.configurations.is_empty() {
-        return Err(PaperError::Nothing("configurations: this host offers none of them"));
+        return Err(PaperError::Nothing("configurations: this machine offers none of them"));
     }
     Ok(offered)
 }
@@ -229,7 +229,7 @@ fn knobs(of: &AppliedConfiguration) -> String {
     let missing = if missing.is_empty() {
         String::new()
     } else {
-        format!("; this host does not offer {}", missing.join(", "))
+        format!("; this machine does not offer {}", missing.join(", "))
     };
     let cpus: Vec<String> = of.cpus.iter().map(CpuId::to_string).collect();
     format!("{} on CPU {}: as read back: {set}{more}{missing}", of.name, cpus.join(","))
@@ -266,7 +266,7 @@ fn tell(
     }
     if own.len() < 2 {
         scenario.notes.push(
-            "one configuration alone is to be had on this host: there is no effect of one to preserve or lose"
+            "one configuration alone is to be had on this machine: there is no effect of one to preserve or lose"
                 .to_owned(),
         );
     }
@@ -378,7 +378,7 @@ fn with_power(own: &[Under]) -> (Vec<(f64, f64)>, Option<&'static str>) {
     let Some(with) = with.filter(|at| *at > 0) else {
         return (
             Vec::new(),
-            Some("this host has no configuration with power settings, and one without"),
+            Some("this machine has no configuration with power settings, and one without"),
         );
     };
     // The same without its last step, else the first.
@@ -468,7 +468,7 @@ mod tests {
         assert!(scenario.effects.is_empty() && scenario.tables[0].rows.is_empty());
         assert!(scenario.notes.iter().any(|note| note.starts_with("one configuration alone")));
         let power = scenario.rows.iter().find(|row| row.what.starts_with("power")).unwrap();
-        assert!(power.why.starts_with("cannot be told here: this host has no"), "{power:?}");
+        assert!(power.why.starts_with("cannot be told here: this machine has no"), "{power:?}");
         assert!(tell(1, &Offered::default(), &[], &mut scenario).is_err());
     }
 
@@ -491,7 +491,7 @@ mod tests {
         });
         assert_eq!(
             told,
-            "local+power on CPU 0: as read back: cpu0.governor performance; this host does not offer turbo (a \
+            "local+power on CPU 0: as read back: cpu0.governor performance; this machine does not offer turbo (a \
              virtual machine)"
         );
     }

@@ -130,7 +130,7 @@ fn taken_apart(run: &Run, unseen: &Run, scenario: &mut Scenario) {
 
 /// What the paper's text has of its Figure 4.
 pub(super) const FIGURE_4: &str = "the shares of the paper's Figure 4 are drawn, not written: what \
-     is set beside the kernel's share follows from medians of two rows of its Table 1, where this host's \
+     is set beside the kernel's share follows from medians of two rows of its Table 1, where this machine's \
      are means of parts of the same requests; its section 3 says that no single component contributes \
      overwhelmingly";
 
@@ -165,7 +165,7 @@ fn looking(seen: Option<&Series>, unseen: Option<&Series>) -> Option<Row> {
             .map(|((low, high), (least, most))| (low / most.max(1.0), high / least.max(1.0))),
         n: None,
     };
-    let why = "two recordings, one after the other: what looking at parts costs, and how the host was \
+    let why = "two recordings, one after the other: what looking at parts costs, and how the machine was \
                meanwhile; whylate rtt --breakdown-cost takes turns";
     Some(row("the median of what is taken apart, over that of the same unseen", why).here(here))
 }

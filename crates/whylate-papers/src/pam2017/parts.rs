@@ -159,9 +159,9 @@ pub(super) fn bars(breakdown: &Breakdown, stretch: &Stretch, hosts: f64) -> Vec<
         let pieces = held.by.iter().map(|(holder, ns)| piece(holder.words(), *ns)).collect();
         (held.sum > 0.0).then_some(StackedBar { label, pieces })
     };
-    let all = here("this host, mean of all requests".to_owned(), &breakdown.all);
+    let all = here("this machine, mean of all requests".to_owned(), &breakdown.all);
     let slow = breakdown.slow.as_ref().and_then(|slow| {
-        here(format!("this host, those above p{}", slow.percent), &slow.composition)
+        here(format!("this machine, those above p{}", slow.percent), &slow.composition)
     });
     all.map_or_else(Vec::new, |all| [Some(paper), Some(all), slow].into_iter().flatten().collect())
 }

@@ -20,7 +20,7 @@ pub(super) const RATE_TIME: Nanos = Nanos(500_000_000);
 pub fn refusal(backend: Backend) -> Option<&'static str> {
     (backend.transport == Transport::Dpdk).then_some(
         "a device of DPDK belongs to the process that opened it, and its ports lie in two namespaces here: \
-         measure it between two interfaces of this host, with `whylate delay` between them and `whylate rtt \
+         measure it between two interfaces of this machine, with `whylate delay` between them and `whylate rtt \
          --across`",
     )
 }
@@ -69,7 +69,9 @@ impl Request {
     pub(super) fn question(&self) -> String {
         match &self.foreign {
             Some(of) => format!("Up to which percentile may `{}` be trusted?", of.client_words()),
-            None => "Up to which percentile may each backend of this host be trusted?".to_owned(),
+            None => {
+                "Up to which percentile may each backend of this machine be trusted?".to_owned()
+            }
         }
     }
 

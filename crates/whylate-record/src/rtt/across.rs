@@ -220,7 +220,7 @@ fn of_transport(flow: &FlowRequest, ports: &OuterPorts) -> Option<String> {
         )),
         (Transport::Udp, OuterPorts::Host { .. }) => Some(
             "the kernel delivers between two of its own addresses by itself, and nothing would leave \
-             this host: take --transport packet or xdp, or a bed (--bed), whose ends are namespaces"
+             this machine: take --transport packet or xdp, or a bed (--bed), whose ends are namespaces"
                 .to_owned(),
         ),
         (Transport::Dpdk, OuterPorts::Bed(_)) => Some(

@@ -64,7 +64,7 @@ impl Target {
                 calibrations::over_bed(bed.kind())
             }
             Self::At(place) => format!("the way to {place}"),
-            Self::Across(OuterPorts::Host { .. }) => "two ports of this host".to_owned(),
+            Self::Across(OuterPorts::Host { .. }) => "two ports of this machine".to_owned(),
         };
         let definition = match self {
             Self::Across(_) => "one-way",

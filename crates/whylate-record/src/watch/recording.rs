@@ -247,12 +247,6 @@ impl<'a> Recording<'a> {
             let reason = "the process ended".to_owned();
             self.warnings.push(Warning::PartEndedEarly { part, reason });
         }
-        if self.composer.requests() == 0 {
-            let part = format!("where requests of {} spent their time", whom.process.name);
-            let reason =
-                "none of its threads read a message and sent one after it meanwhile".to_owned();
-            self.warnings.push(Warning::PartLeftOut { part, reason });
-        }
         // To be told to end is how watching ends, where no time was given.
         let cut = self.request.duration.is_some() && self.stop.load(Ordering::Relaxed);
         let state = if cut { RunState::Stopped } else { RunState::Complete };

@@ -26,7 +26,7 @@ pub(super) const FAR_STAMPS: &str = "Of the other end's sockets, one of each kin
 
 /// The same of stamps that lie not on the way.
 pub(super) const ASIDES: &str = "From the client's reading before the call that sent a request to a stamp \
-     that divides no part. tx ack: this host's kernel had the other end's word that its kernel has all of \
+     that divides no part. tx ack: this machine's kernel had the other end's word that its kernel has all of \
      the request. tx completion: the driver had the card's word that it is out; of AF_XDP, the kernel had let go \
      of its frame. Missing, in order, dropped: as of points.";
 

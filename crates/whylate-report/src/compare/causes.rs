@@ -31,6 +31,9 @@ pub enum CauseChange {
     Shown {
         /// Which, as it reads in reports.
         cause: String,
+        /// What the first screen of a side calls it, where one knows it.
+        #[serde(skip)]
+        class: Option<String>,
         /// Its share, in every second block of time.
         share: NumberDifference,
     },
@@ -44,12 +47,14 @@ pub enum CauseChange {
 }
 
 impl CauseChange {
-    /// With this name for a cause that is stored as another.
-    fn with_names(self, shown: &BTreeMap<String, String>) -> Self {
+    /// With this name for a cause that is stored as another, and what the first screens of these runs call it.
+    fn with_names(self, shown: &BTreeMap<String, String>, runs: &[&Run]) -> Self {
         match self {
-            Self::Shown { cause, share } => {
+            Self::Shown { cause, share, .. } => {
                 let cause = shown.get(&cause).cloned().unwrap_or(cause);
-                Self::Shown { cause, share }
+                let named = |run: &&Run| crate::first::class_named(&cause, &run.as_shown());
+                let class = runs.iter().find_map(named);
+                Self::Shown { cause, class, share }
             }
             other => other,
         }
@@ -79,7 +84,7 @@ pub(super) fn changed(
         (Ok(before), Ok(after)) => {
             let mut names: BTreeMap<String, String> = runs().flat_map(Run::shown_threads).collect();
             names.insert(STORED_NO_EVENT.to_owned(), no_event);
-            most(&before, &after).with_names(&names)
+            most(&before, &after).with_names(&names, &runs().collect::<Vec<_>>())
         }
         (Err(reason), _) | (_, Err(reason)) => CauseChange::NotKnown { reason },
     })
@@ -99,7 +104,7 @@ fn most(before: &Blocks, after: &Blocks) -> CauseChange {
         bounded.then(|| (name.clone(), number(&x, &y, found)))
     });
     match share.filter(|(_, share)| share.verdict != Verdict::NoDifferenceShown) {
-        Some((cause, share)) => CauseChange::Shown { cause, share },
+        Some((cause, share)) => CauseChange::Shown { cause, class: None, share },
         None => CauseChange::NotShown,
     }
 }
@@ -193,7 +198,7 @@ mod tests {
         let quiet = recording(&[("interrupt local_timer", 0.02), ("softirq rcu", 0.001)]);
         let hog = ("thread hog (ordinary)", 0.5);
         let loaded = recording(&[("interrupt local_timer", 0.03), hog]);
-        let CauseChange::Shown { cause, share } = most(&quiet, &loaded) else {
+        let CauseChange::Shown { cause, share, .. } = most(&quiet, &loaded) else {
             panic!("{:?}", most(&quiet, &loaded))
         };
         let (low, high) = share.difference.interval;
@@ -201,6 +206,18 @@ mod tests {
         assert!(low > 0.4 && high < 0.7 && share.before == 0.0, "{share:?}");
         let CauseChange::Shown { share, .. } = most(&loaded, &quiet) else { panic!("no change") };
         assert_eq!(share.verdict, Verdict::AHigher);
+    }
+
+    #[test]
+    fn a_cause_is_called_as_on_the_first_screen_of_the_run_that_has_it() {
+        let run = crate::kept::kept("gaps").1;
+        let (quiet, loaded) = (recording(&[]), recording(&[("interrupt local_timer", 0.3)]));
+        let found = most(&quiet, &loaded).with_names(&BTreeMap::new(), &[&run]);
+        let CauseChange::Shown { class, cause, .. } = found else { panic!("{found:?}") };
+        assert_eq!((&*cause, class.as_deref()), ("interrupt local_timer", Some("timer tick")));
+        let found = most(&quiet, &recording(&[("thread of nobody (ordinary)", 0.3)]));
+        let found = found.with_names(&BTreeMap::new(), &[&run]);
+        assert!(matches!(found, CauseChange::Shown { class: None, .. }), "{found:?}");
     }
 
     #[test]

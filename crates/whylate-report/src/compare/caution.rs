@@ -254,7 +254,7 @@ impl Caution {
             }
             Self::MixedSide { .. } => {
                 "The spread between runs holds what these differences do. Record all runs of a \
-                 side on one host in one state, in turns with the other side: A B A B."
+                 side on one machine in one state, in turns with the other side: A B A B."
             }
             Self::FewIntervals { .. } => {
                 "Samples are taken as independent where blocks of time are too few, and intervals \
@@ -282,7 +282,7 @@ impl Caution {
                  calibrate` trusts further."
             }
             Self::StaleCalibration { .. } => {
-                "How far the client can be trusted on the host as it was is not known: `whylate \
+                "How far the client can be trusted on the machine as it was is not known: `whylate \
                  calibrate` again."
             }
             Self::Damaged { .. } => "What stands before the damage is compared.",

@@ -218,13 +218,9 @@ fn instead(of: &Comparison) -> Option<String> {
 
 /// Which cause took another share of the time.
 fn cause(of: &CauseChange) -> Option<String> {
-    let CauseChange::Shown { cause, share } = of else { return None };
+    let CauseChange::Shown { cause, class, share } = of else { return None };
     let by = table::difference(&share.difference, Value::Share).said();
-    let cause = Printable(cause).to_string();
-    let cause = cause.replace("interrupt local_timer", "timer interrupts");
-    let cause = cause.replace("(ordinary)", "(normal)");
-    let cause =
-        cause.strip_prefix("thread ").map_or_else(|| cause.clone(), |name| format!("task {name}"));
+    let cause = class.clone().unwrap_or_else(|| Printable(cause).to_string());
     Some(format!("Most of the change is by {cause}: {} points.", by.trim_end_matches('%')))
 }
 

@@ -1,27 +1,15 @@
 //! What a delay line held back, how late it let it go, and what became of the rest.
 
 use whylate_model::delay::{DelayCounts, DelayDirection, DelayEnd, DelayLine};
-use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use super::{COMPARE, Screen, residence};
+use super::{Screen, residence};
 use crate::delay::{name, times};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::terminal::Style;
 
-/// Is it a recording of a delay line?
-pub(super) fn is_it(run: &Run) -> bool {
-    run.delay.is_some() && run.flows.is_empty() && !run.is_merged()
-}
-
-pub(super) fn screen(run: &Run, style: Style) -> Screen {
-    let Some(of) = run.delay.as_deref() else { return Screen::default() };
-    Screen { more: vec![COMPARE.to_owned()], ..account(of, style) }
-}
-
-/// What its account says.
-pub(super) fn account(of: &DelayLine, style: Style) -> Screen {
+pub(super) fn screen(of: &DelayLine, style: Style) -> Screen {
     let said = |time: Nanos| Cell::from(time).said();
     let (base, error) = (said(of.base.base), said(of.base.error));
     let mut notes =

@@ -2,26 +2,14 @@
 
 use whylate_model::Printable;
 use whylate_model::forward::{Forward, ForwardDirection, ForwardEnd};
-use whylate_model::run::Run;
 
-use super::{COMPARE, Screen, residence};
+use super::{Screen, residence};
 use crate::doc::Table;
 use crate::forward::{carried, name, port_losses, residences};
 use crate::numbers::{Cell, Value, count};
 use crate::terminal::Style;
 
-/// Is it a recording of a forwarder?
-pub(super) fn is_it(run: &Run) -> bool {
-    run.forward.is_some() && run.flows.is_empty() && !run.is_merged()
-}
-
-pub(super) fn screen(run: &Run, style: Style) -> Screen {
-    let Some(of) = run.forward.as_deref() else { return Screen::default() };
-    Screen { more: vec![COMPARE.to_owned()], ..account(of, style) }
-}
-
-/// What its account says.
-pub(super) fn account(of: &Forward, style: Style) -> Screen {
+pub(super) fn screen(of: &Forward, style: Style) -> Screen {
     let (one, _) = carried(of);
     let mut notes = Vec::new();
     if residences(of).is_empty() {

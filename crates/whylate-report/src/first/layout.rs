@@ -54,7 +54,7 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
         .trust
         .as_ref()
         .map(|trust| (trust.level(), trusted::lines(trust, &screen.advice, &fitting, most(TRUST))));
-    let more = fitting.more(&screen.more, screen.page.as_deref());
+    let more = fitting.more(screen.change.as_deref(), &screen.more, screen.page.as_deref());
     let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
     let others = recorded.len() + answer.len() + notes.len() + of_trust + more.len() + APARTS;
     let room = most(LINES).saturating_sub(others).min(TABLES);
@@ -132,12 +132,13 @@ impl Fitting {
         self.cut(self.wrapped(&sentences.join(" "), ""), most)
     }
 
-    /// Commands, none of which is broken or changed: what is long stands on a line of its own. The page has the
-    /// line of the first where that has room.
-    fn more(&self, commands: &[String], page: Option<&str>) -> Vec<String> {
-        let mut lines = Vec::new();
+    /// What to change, and commands, none of which is broken or changed: what is long stands on a line of its own.
+    /// The page has the line of the first where that has room.
+    fn more(&self, change: Option<&str>, commands: &[String], page: Option<&str>) -> Vec<String> {
+        let mut lines: Vec<String> =
+            change.iter().flat_map(|said| self.wrapped(said, "More:  ")).collect();
         for (at, command) in commands.iter().enumerate() {
-            let first = if at == 0 { "More:  " } else { "       " };
+            let first = if lines.is_empty() { "More:  " } else { "       " };
             let command = Printable(command).to_string();
             // One that names a directory has no line of its own for it, but for the first.
             if at > 0 && first.len() + columns(&command) > self.width.max(COLUMNS) {

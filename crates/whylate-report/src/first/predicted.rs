@@ -12,6 +12,7 @@ use super::trusted::upper;
 use crate::doc::Table;
 use crate::numbers::scale::respaced;
 use crate::numbers::{Cell, Value, count};
+use crate::prediction::fits;
 
 /// Letters of a task's name, so that its row fits.
 const NAME: usize = 16;
@@ -23,6 +24,7 @@ pub(super) fn screen(of: &Prediction) -> Screen {
         answer: vec![answer(of)],
         tables: vec![table(of)],
         notes: notes(of),
+        change: fits::told(of, |time| respaced(&time.to_string()), name).map(|said| said + "."),
         more: more(of),
         ..Screen::default()
     };

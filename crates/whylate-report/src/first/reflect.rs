@@ -2,25 +2,13 @@
 
 use whylate_model::Printable;
 use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
-use whylate_model::run::Run;
 
-use super::{COMPARE, Screen, residence};
+use super::{Screen, residence};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::terminal::Style;
 
-/// Is it a recording of a server, and of no client?
-pub(super) fn is_it(run: &Run) -> bool {
-    run.reflected.is_some() && run.flows.is_empty() && !run.is_merged()
-}
-
-pub(super) fn screen(run: &Run, style: Style) -> Screen {
-    let Some(of) = run.reflected.as_deref() else { return Screen::default() };
-    Screen { more: vec![COMPARE.to_owned()], ..account(of, style) }
-}
-
-/// What its account says.
-pub(super) fn account(of: &Reflected, style: Style) -> Screen {
+pub(super) fn screen(of: &Reflected, style: Style) -> Screen {
     let stayed = of.residence.as_ref().map(|of| ("all clients".to_owned(), of));
     let residence = residence::table("residence", &stayed.into_iter().collect::<Vec<_>>(), style);
     Screen {
@@ -57,9 +45,13 @@ fn headline(of: &Reflected) -> String {
         return format!("Answered {answered} in the kernel in {lasted}.");
     }
     let left = left(of).iter().map(|(number, _)| *number).fold(0, u64::saturating_add);
-    let left = match left {
-        0 => "none was refused".to_owned(),
-        left => format!("{} got no reply", several(left, "message", "messages")),
+    let turned_away = of.connections.as_ref().map_or(0, |of| of.turned_away);
+    let left = match (left, turned_away) {
+        (0, 0) => "none was refused".to_owned(),
+        (0, away) => {
+            format!("{} turned away", several(away, "connection was", "connections were"))
+        }
+        (left, _) => format!("{} got no reply", several(left, "message", "messages")),
     };
     format!("Answered {answered}{from} in {lasted}; {left}.")
 }

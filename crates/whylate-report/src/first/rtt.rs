@@ -60,7 +60,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }
 
-fn headline(run: &Run, flow: &Flow) -> String {
+pub(super) fn headline(run: &Run, flow: &Flow) -> String {
     let Some((series, what)) = times(run, flow) else {
         return "No request was measured.".to_owned();
     };

@@ -1,8 +1,10 @@
 //! Lost time by cause, in the few classes of a first screen.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use whylate_model::cause::{Cause, CauseTotal, PriorityClass, Rule};
 use whylate_model::run::Run;
-use whylate_model::{CpuId, Nanos};
+use whylate_model::{CpuId, Nanos, Pid};
 
 use super::layout;
 use crate::doc::Table;
@@ -163,6 +165,51 @@ pub(super) fn name(class: PriorityClass) -> &'static str {
     }
 }
 
+/// What a cause that reads so in reports is called on a first screen; none where the run has no such cause.
+pub(crate) fn class_named(cause: &str, run: &Run) -> Option<String> {
+    let known = run.causes.iter().map(|total| &total.cause).find(|of| of.to_string() == cause);
+    known.map(|cause| Class::of(cause, run).name())
+}
+
+/// What the process is called of threads whose process has several names among the causes, by those names.
+fn processes(run: &Run) -> BTreeMap<String, String> {
+    let shown = run.foreign_names();
+    let causes: BTreeSet<&str> = run.causes.iter().filter_map(|of| thread(&of.cause)).collect();
+    let mut owners: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
+    let mut ids: BTreeMap<&str, BTreeSet<Pid>> = BTreeMap::new();
+    for of in &run.foreign_threads {
+        let process = of.process.as_ref().map(|process| process.name.as_str());
+        owners.entry(&of.comm).or_default().insert(process);
+        if let Some(process) = &of.process {
+            ids.entry(&process.name).or_default().insert(process.pid);
+        }
+    }
+    let mut threads: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (comm, owners) in owners {
+        let name = shown.get(comm).map_or(comm, String::as_str);
+        // What may be of several is nobody's.
+        if let [Some(process)] = owners.into_iter().collect::<Vec<_>>()[..]
+            && causes.contains(name)
+        {
+            threads.entry(process).or_default().push(name.to_owned());
+        }
+    }
+    let several = threads.into_iter().filter(|(_, names)| names.len() > 1);
+    let called = several.flat_map(|(process, names)| {
+        let what = if ids[process].len() > 1 { "processes" } else { "process" };
+        let called = format!("{what} {}", layout::name(process));
+        names.into_iter().map(move |name| (name, called.clone()))
+    });
+    called.collect()
+}
+
+fn thread(cause: &Cause) -> Option<&str> {
+    match cause {
+        Cause::Thread { comm, .. } => Some(comm),
+        _ => None,
+    }
+}
+
 /// What each class took of one CPU, or of all together; the most first.
 pub(super) fn by_class(run: &Run, cpu: Option<CpuId>) -> Vec<Taken> {
     let of = |cpu: Option<CpuId>| run.causes.iter().filter(move |total| total.cpu == cpu);
@@ -175,8 +222,14 @@ pub(super) fn by_class(run: &Run, cpu: Option<CpuId>) -> Vec<Taken> {
     let elapsed = totals.iter().map(|total| elapsed(total)).fold(0.0, f64::max);
     let lost: f64 = totals.iter().map(|total| total.lost_ns).sum();
     let part = |of: f64, whole: f64| if whole > 0.0 { of / whole } else { 0.0 };
+    let processes = processes(run);
     for total in totals {
-        let class = Class::of(&total.cause, run);
+        let class = match &total.cause {
+            Cause::Thread { comm, class } if processes.contains_key(comm) => {
+                Class::Task(format!("{} ({})", processes[comm], name(*class)))
+            }
+            cause => Class::of(cause, run),
+        };
         let taken = Taken {
             class,
             lost_ns: total.lost_ns,

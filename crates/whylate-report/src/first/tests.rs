@@ -19,6 +19,7 @@ mod papers;
 mod planted;
 mod predicted;
 mod sets;
+mod spent;
 
 /// Kinds of runs that have a first screen.
 const KINDS: [&str; 10] = [

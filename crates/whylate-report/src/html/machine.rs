@@ -27,7 +27,7 @@ pub(super) fn sections(run: &Run) -> [Section; 2] {
     };
     let host = vec![
         Block::Table(fingerprint(run)),
-        fold(format!("{} settings of the host", run.host.knobs.len()), knobs),
+        fold(format!("{} settings of the machine", run.host.knobs.len()), knobs),
         fold("Settings of the run".to_owned(), settings),
         Block::Code("Command line".to_owned(), vec![run.command_line.join(" ")]),
     ];
@@ -103,7 +103,7 @@ fn words(run: &Run) -> Table {
         row(
             "accuracy: wall time",
             format!("within {bound:.0}ns of CLOCK_REALTIME"),
-            "How well this run's stamps can be laid beside those of other programs of this host.",
+            "How well this run's stamps can be laid beside those of other programs of this machine.",
         );
     }
     table
@@ -199,7 +199,7 @@ fn fingerprint(run: &Run) -> Table {
         ("kernel build", host.kernel_build.clone()),
         ("kernel command line", host.command_line.clone()),
     ];
-    pairs("The host", rows.iter().map(|(name, value)| (name, value)))
+    pairs("The machine", rows.iter().map(|(name, value)| (name, value)))
 }
 
 fn pairs<'a, K: ToString + 'a, V: ToString + 'a>(

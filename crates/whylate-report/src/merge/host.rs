@@ -24,7 +24,7 @@ pub(super) fn common(hosts: &[&Fingerprint]) -> Fingerprint {
             let mut names: Vec<&str> = hosts.iter().map(|h| h.hostname.as_str()).collect();
             names.sort_unstable();
             names.dedup();
-            format!("{} hosts", names.len())
+            format!("{} machines", names.len())
         }),
         kernel: text(|h| &h.kernel),
         kernel_build: text(|h| &h.kernel_build),

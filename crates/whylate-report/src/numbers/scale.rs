@@ -4,7 +4,9 @@
 //! There are at most three significant digits, and no more than the interval supports. What cannot be told
 //! from nothing is told as less than the last place.
 
-use super::{Cell, Value, count};
+use whylate_model::nearly_all;
+
+use super::{ALL, Cell, Value, count};
 
 /// What stands where a number does not apply.
 pub(crate) const DOES_NOT_APPLY: &str = "–";
@@ -210,7 +212,10 @@ impl Digits {
                 None => return DOES_NOT_APPLY.to_owned(),
             },
         };
-        digits + self.unit
+        match (value, digits + self.unit) {
+            (Value::Share(of), all) if all == ALL => nearly_all(*of).unwrap_or(all),
+            (_, written) => written,
+        }
     }
 
     /// A bound: the digits of the nearest number that holds as well, below a lower one and above an upper one,
@@ -375,6 +380,18 @@ mod tests {
         {
             assert_eq!(shown(of), text);
         }
+        for (of, text) in [
+            (0.994, "99%"),
+            (0.997, "99.7%"),
+            (0.999_4, "99.9%"),
+            (0.999_6, ">99.9%"),
+            (1.0 - 1e-7, ">99.9%"),
+            (1.0 - 1e-12, "100%"),
+        ] {
+            assert_eq!([shown(of), Cell::from(Value::Share(of)).said()], [text, text], "{of}");
+        }
+        assert_eq!(share(0.997, 0.98, 0.999).said(), "99.7%");
+        assert_eq!(share(0.9999, 0.98, 0.999_95).said(), ">99.9%");
         // What cannot be negative is nothing then.
         assert_eq!(shown(-1e-5), "0%");
     }

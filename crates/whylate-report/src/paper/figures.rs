@@ -145,7 +145,7 @@ mod tests {
             rows: Vec::new(),
             bars: vec![
                 bar("the paper", &[("kernel", 3_000.0), ("rest", 1_000.0)]),
-                bar("this <host>", &[("kernel", 10_000.0), ("program", 10_000.0)]),
+                bar("this <machine>", &[("kernel", 10_000.0), ("program", 10_000.0)]),
             ],
             tables: Vec::new(),
             distributions: Vec::new(),

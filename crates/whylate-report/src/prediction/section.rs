@@ -139,6 +139,11 @@ fn response(task: &PredictedTask) -> [String; 3] {
 /// What there is to say of the whole set.
 fn particulars(of: &Prediction) -> Vec<String> {
     let mut said = Vec::new();
+    said.extend(super::fits::told(
+        of,
+        |time| time.to_string(),
+        |task| Printable(&task.name).to_string(),
+    ));
     said.extend(of.assignment.as_ref().map(|by| format!("priorities: {}", Printable(by))));
     said.extend(of.overheads.as_ref().map(|costs| {
         let tick = match (costs.tick, costs.tick_period) {

@@ -43,6 +43,7 @@ pub(crate) fn predicted(bounds_ms: &[u64]) -> Prediction {
         utilisation: 0.3,
         feasible: Some(true),
         tasks: bounds_ms.iter().enumerate().map(task).collect(),
+        fits: None,
         demand: None,
         admission: None,
         simulation: None,

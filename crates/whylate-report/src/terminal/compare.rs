@@ -42,7 +42,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
     let differences = differences(comparison);
     page.section("What else differs");
     if differences.rows.is_empty() {
-        page.paragraph("Nothing that is known of hosts, tool and settings.");
+        page.paragraph("Nothing that is known of machines, tool and settings.");
     }
     draw(&mut page, &differences);
     if !comparison.cautions.is_empty() {
@@ -307,7 +307,7 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
 /// Which cause took another share of the time.
 fn of_causes(of: &CauseChange) -> String {
     match of {
-        CauseChange::Shown { cause, share } => {
+        CauseChange::Shown { cause, share, .. } => {
             let what = format!("most of the change by cause: {}", whylate_model::Printable(cause));
             number(&what, &[share.before, share.after].map(percent), share, points)
         }
@@ -384,7 +384,7 @@ fn p_value(p: f64) -> String {
 
 /// Hosts, tool, settings.
 pub(crate) fn differences(comparison: &Comparison) -> Table {
-    let mut table = Table::new("Hosts, tool and settings", &["", "A", "B"]);
+    let mut table = Table::new("Machines, tool and settings", &["", "A", "B"]);
     table.left = vec![1, 2];
     let rows = comparison.differences.iter();
     table.rows = rows.map(|d| vec![d.name.clone(), d.left.clone(), d.right.clone()]).collect();

@@ -68,7 +68,7 @@ mod tests {
             "affinity 0-7 2-3 2-3",
             "thp never never never",
             "(only read)",
-            "Not to be had on this host",
+            "Not to be had on this machine",
             "aspm: /sys/module/pcie_aspm/parameters/policy is absent",
         ] {
             assert!(flat.contains(words), "no `{words}` in\n{text}");
@@ -91,7 +91,7 @@ mod tests {
         let mut of = applied();
         (of.name, of.knobs, of.missing) = ("unchanged".to_owned(), Vec::new(), Vec::new());
         let text = render(&of, Style::default());
-        assert!(text.contains("the host as it was found"), "{text}");
+        assert!(text.contains("the machine as it was found"), "{text}");
         assert!(configuration::tables(&of).is_empty());
     }
 }

@@ -32,7 +32,7 @@ mod tests {
             "a bridge of the kernel in a namespace; measured by packet spin",
             "percentiles through the delay line (af_packet, 10us), the smallest back to back",
             "end of the packet to its end",
-            "remote was refused: this host has one NUMA node",
+            "remote was refused: this machine has one NUMA node",
             "Time in the box",
             "3 of 4 bounds hold what the box itself wrote down",
             "2 ports into p4",

@@ -29,7 +29,7 @@ pub fn render(diagnosis: &Diagnosis, all: bool, style: Style) -> String {
 fn head(page: &mut Page, diagnosis: &Diagnosis) {
     let number = |level| diagnosis.of_level(level).count();
     let cpus = CpuList(&diagnosis.cpus);
-    page.title(&format!("What would spoil a measurement of CPU {cpus} on this host?"));
+    page.title(&format!("What would spoil a measurement of CPU {cpus} on this machine?"));
     let host = &diagnosis.host;
     let machine = match &host.hypervisor {
         Some(name) => format!("virtual machine ({})", Printable(name)),
@@ -113,7 +113,7 @@ fn differences(page: &mut Page, compared: &Compared) {
     page.section(&format!("What differs from {}", Printable(&compared.with)));
     page.paragraph(&format!("Recorded by whylate {}.", Printable(&compared.tool_version)));
     if compared.differences.is_empty() {
-        page.good("Nothing that is known of either host.");
+        page.good("Nothing that is known of either machine.");
         return;
     }
     let rows: Vec<Vec<String>> = compared

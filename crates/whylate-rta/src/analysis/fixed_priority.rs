@@ -99,6 +99,22 @@ pub fn analyse(tasks: &[Task]) -> Result<Vec<Response>, AnalysisError> {
 }
 
 fn analyse_within(tasks: &[Task], terms: u64) -> Result<Vec<Response>, AnalysisError> {
+    search(tasks, terms, |_| Nanos(u64::MAX))
+}
+
+/// Is each job of each task done by its deadline? A task is given up with its first job that is not. None where
+/// that is not known, or not within so many terms.
+pub(crate) fn meet(tasks: &[Task], terms: u64) -> Result<Vec<Option<bool>>, AnalysisError> {
+    let responses = search(tasks, terms, |task| task.deadline)?;
+    Ok(responses.iter().zip(tasks).map(|(found, task)| found.meets(task.deadline)).collect())
+}
+
+/// The response time of each task, or one that is longer than this where that is found first.
+fn search(
+    tasks: &[Task],
+    terms: u64,
+    enough: fn(&Task) -> Nanos,
+) -> Result<Vec<Response>, AnalysisError> {
     task::check(tasks)?;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(tasks[index].priority));
@@ -128,7 +144,7 @@ fn analyse_within(tasks: &[Task], terms: u64) -> Result<Vec<Response>, AnalysisE
                 // What one task leaves of its part is there for the others.
                 let part = total.left / left;
                 let mut work = Work { left: part };
-                responses[index] = response(own, &others, &mut work)?;
+                responses[index] = response(own, &others, enough(own), &mut work)?;
                 total.left -= part - work.left;
             }
             left -= 1;
@@ -172,7 +188,12 @@ impl Level {
     }
 }
 
-fn response(own: &Task, others: &[&Task], work: &mut Work) -> Result<Response, AnalysisError> {
+fn response(
+    own: &Task,
+    others: &[&Task],
+    enough: Nanos,
+    work: &mut Work,
+) -> Result<Response, AnalysisError> {
     let (period, jitter) = (own.period.0, own.jitter.0);
     let overflow = || own.overflow();
     let mut worst = Bound { nominal: Nanos(0), actual: Nanos(0), jobs: 0, busy: Nanos(0) };
@@ -200,7 +221,7 @@ fn response(own: &Task, others: &[&Task], work: &mut Work) -> Result<Response, A
             busy: Nanos(window),
         };
         let alone = own.releases == Releases::AfterTheLast;
-        if alone || nominal <= period {
+        if alone || nominal <= period || nominal > enough.0 {
             return Ok(Response::Bounded(worst));
         }
     }

@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_admit_is_explained_with_the_sum_and_the_limit() {
         on_this_host(|reservations, _| match reserved(reservations, hard(99 * MS, 100 * MS), 0) {
-            Ok(_) => skip(&"this host admits 0.99 of a CPU"),
+            Ok(_) => skip(&"this machine admits 0.99 of a CPU"),
             Err(refusal @ ThreadsError::NotAdmitted { .. }) => {
                 let text = refusal.to_string();
                 println!("{text}");

@@ -223,7 +223,7 @@ fn print(options: &Delay, line: &DelayLine) -> Result<()> {
         if options.full {
             whylate_report::terminal::delay::render(line, style)
         } else {
-            whylate_report::first_of_delay(line, style)
+            whylate_report::first_of_account(line, style)
         }
     };
     service::print(options.format, report, || serde_json::to_string_pretty(line))

@@ -144,7 +144,7 @@ fn print(options: &Forward, account: &Account) -> Result<()> {
         if options.full {
             whylate_report::terminal::forward::render(account, style)
         } else {
-            whylate_report::first_of_forward(account, style)
+            whylate_report::first_of_account(account, style)
         }
     };
     service::print(options.format, report, || serde_json::to_string_pretty(account))

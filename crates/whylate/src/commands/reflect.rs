@@ -201,7 +201,7 @@ fn print(options: &Reflect, reflected: &Reflected) -> Result<()> {
         if options.full {
             whylate_report::terminal::reflect::render(reflected, style)
         } else {
-            whylate_report::first_of_reflected(reflected, style)
+            whylate_report::first_of_account(reflected, style)
         }
     };
     service::print(options.format, report, || serde_json::to_string_pretty(reflected))

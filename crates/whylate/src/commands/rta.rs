@@ -143,7 +143,7 @@ struct Wanted {
     tasks: OfSet,
     /// Of each thread, the priority that it is given.
     priorities: Vec<Option<u32>>,
-    assignment: Option<&'static str>,
+    assignment: Option<(Assignment, &'static str)>,
     overheads: Option<(Overheads, String)>,
 }
 
@@ -212,9 +212,9 @@ impl Wanted {
             None if none => Some((Assignment::RateMonotonic, "rate-monotonic, as none is stated")),
             None => None,
         };
-        if let (By::FixedPriority, Some((assignment, name))) = (by, by_period) {
+        if let (By::FixedPriority, Some((assignment, _))) = (by, by_period) {
             self.assign(assignment, options.assign.is_some())?;
-            self.assignment = Some(name);
+            self.assignment = by_period;
         }
         let without = self.said.iter().zip(&self.priorities).find(|(said, priority)| {
             by == By::FixedPriority && said.is_some() && priority.is_none()
@@ -385,7 +385,7 @@ fn last_measured() -> Result<PathBuf> {
     match last.host.differences(&now).as_slice() {
         [] => Ok(PathBuf::from(last.run)),
         [first, others @ ..] => bail!(
-            "--overhead measured takes costs of this host as it is now, and {} was {} when {} was \
+            "--overhead measured takes costs of this machine as it is now, and {} was {} when {} was \
              recorded and is {}{}: run `whylate switch-cost` again, or name that directory to take \
              it all the same",
             first.name,

@@ -197,7 +197,7 @@ fn refused_across(options: &Rtt) -> Option<String> {
     let addresses = [(options.from, "--from"), (options.across.to, "--to")];
     match (&options.bed, options.across.named()) {
         (Some(bed), Some(port)) => Some(format!(
-            "{port} is a port of this host, and those of the bed {bed} are its ends: write --across alone"
+            "{port} is a port of this machine, and those of the bed {bed} are its ends: write --across alone"
         )),
         (None, None) => Some(
             "--across needs the port that messages come back by: name it, such as --across eth1, or a \

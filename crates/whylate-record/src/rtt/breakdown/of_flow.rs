@@ -508,7 +508,7 @@ fn keep_tap(composed: &mut Composed, flow: &str, of: OfTap) {
 /// From where to where a stamp beside the way is told.
 fn ends_of(kind: StampKind, frames: bool) -> (&'static str, &'static str) {
     let to = match kind {
-        StampKind::Ack => "acknowledged by the other end's kernel, as this host's had it",
+        StampKind::Ack => "acknowledged by the other end's kernel, as this machine's had it",
         _ if frames => "let go of by the kernel, which had its frame",
         _ => "out, as the card told its driver",
     };

@@ -7,7 +7,7 @@ use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedConnections, R
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
-use super::super::{first_of_delay, first_of_forward, first_of_reflected};
+use super::super::first_of_account;
 use super::{assert_fits, assert_small, shown, style};
 use crate::kept::kept;
 use crate::terminal::delay::tests::line;
@@ -38,7 +38,7 @@ fn served(clients: u64) -> Reflected {
 }
 
 fn screen(of: &Reflected) -> String {
-    let screen = first_of_reflected(of, style());
+    let screen = first_of_account(of, style());
     assert_small(&screen);
     screen
 }
@@ -92,6 +92,14 @@ fn a_server_that_nobody_asked_or_that_lost_its_interface_says_so() {
     let stuck = ReflectedConnections { accepted: 9, turned_away: 1, broken: 2, cut: 3, stuck: 4 };
     let all = Reflected { connections: Some(stuck), ..lost };
     assert!(screen(&all).contains("1 turned away, 2 closed without a message, 3 cut in a message"));
+    for (turned_away, told) in
+        [(0, "; none was refused."), (1, "; 1 connection was turned"), (2, "; 2 connections were ")]
+    {
+        let connections = Some(ReflectedConnections { turned_away, ..stuck });
+        let screen = screen(&Reflected { connections, ..served(1) });
+        assert!(screen.contains(told), "{screen}");
+        assert_eq!(screen.contains("none was refused"), turned_away == 0, "{screen}");
+    }
 }
 
 #[test]
@@ -110,12 +118,12 @@ fn an_account_has_a_trust_only_where_something_limits_it_and_a_run_always() {
 #[test]
 fn a_forwarder_tells_what_it_carried_dropped_and_held() {
     let of = forwarded();
-    let screen = first_of_forward(&of, style());
+    let screen = first_of_account(&of, style());
     assert_small(&screen);
     insta::assert_snapshot!("forward", screen);
     let mut lost = of.clone();
     lost.ended = ForwardEnd::PortLost;
-    let screen = first_of_forward(&lost, style());
+    let screen = first_of_account(&lost, style());
     assert!(screen.contains("It ended early: a port was lost."), "{screen}");
     let mut many = of.clone();
     many.directions = vec![of.directions[0].clone(); 24];
@@ -125,12 +133,12 @@ fn a_forwarder_tells_what_it_carried_dropped_and_held() {
         direction.received = u64::MAX;
         direction.forwarded = u64::MAX / 2;
     }
-    assert_small(&first_of_forward(&many, style()));
+    assert_small(&first_of_account(&many, style()));
     let run = run_of(|run| run.forward = Some(Box::new(many)));
     assert_fits(&shown(&run, style()));
     let mut none = of;
     none.directions.iter_mut().for_each(|of| (of.received, of.residence) = (0, None));
-    let screen = first_of_forward(&none, style());
+    let screen = first_of_account(&none, style());
     assert_small(&screen);
     assert!(screen.starts_with("No frame came in 2 s.\n"), "{screen}");
     assert!(screen.contains("how long they stayed is not known"), "{screen}");
@@ -139,21 +147,21 @@ fn a_forwarder_tells_what_it_carried_dropped_and_held() {
 #[test]
 fn a_delay_line_tells_what_it_passed_on_how_late_and_what_it_dropped() {
     let of = line();
-    let screen = first_of_delay(&of, style());
+    let screen = first_of_account(&of, style());
     assert_small(&screen);
     insta::assert_snapshot!("delay", screen);
     let mut many = of.clone();
     many.ended = DelayEnd::PortLost;
     many.directions = vec![of.directions[0].clone(); 30];
     many.directions.iter_mut().for_each(|of| of.law = "schedule:".to_owned() + &"x".repeat(300));
-    let screen = first_of_delay(&many, style());
+    let screen = first_of_account(&many, style());
     assert_small(&screen);
     assert!(screen.contains("It ended early: a port was lost."), "{screen}");
     let run = run_of(|run| run.delay = Some(Box::new(many)));
     assert_fits(&shown(&run, style()));
     let mut none = of;
     none.directions.iter_mut().for_each(|of| of.counts = DelayCounts::default());
-    let screen = first_of_delay(&none, style());
+    let screen = first_of_account(&none, style());
     assert_small(&screen);
     assert!(screen.starts_with("Nothing came between eth1 and eth2 in 2 s.\n"), "{screen}");
 }

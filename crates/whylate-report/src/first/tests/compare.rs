@@ -256,12 +256,13 @@ fn a_cause_that_took_another_share_is_named_in_the_words_of_a_first_screen() {
         resampled: true,
     };
     let share = NumberDifference { before: 0.0, after: 0.48, difference, verdict: Verdict::ALower };
-    for (cause, told) in [
-        ("thread hog (ordinary)", "by task hog (normal): +48 points"),
-        ("interrupt local_timer", "by timer interrupts: +48 points"),
+    for (cause, class, told) in [
+        ("thread hog (ordinary)", Some("task hog (normal)"), "by task hog (normal): +48 points"),
+        ("page fault\u{1b}", None, "by page fault\\u{1b}: +48 points"),
     ] {
         if let PairResult::Compared(of) = &mut found.pairs[0].result {
-            of.causes = Some(CauseChange::Shown { cause: cause.to_owned(), share: share.clone() });
+            let (cause, class) = (cause.to_owned(), class.map(str::to_owned));
+            of.causes = Some(CauseChange::Shown { cause, class, share: share.clone() });
         }
         let screen = screen(&found);
         assert!(screen.contains(told), "{screen}");

@@ -1,8 +1,10 @@
 //! First screens of runs that are larger, or hold less, than any that was recorded.
 
-use whylate_model::Nanos;
+use whylate_model::cause::{Cause, CauseTotal, PriorityClass};
+use whylate_model::foreign::{ForeignProcess, ForeignThread};
 use whylate_model::series::Series;
 use whylate_model::threads::Deadlines;
+use whylate_model::{Nanos, Pid};
 
 use super::{assert_fits, shown, style};
 use crate::kept::kept;
@@ -54,6 +56,47 @@ fn skipped_wake_ups_are_told_with_both_rows() {
         screen.contains("\nuncorrected ") && screen.contains("\nall due wake-ups "),
         "{screen}"
     );
+}
+
+#[test]
+fn threads_of_one_process_are_one_cause_whatever_their_names() {
+    let mut run = kept("gaps").1;
+    run.foreign_threads.clear();
+    let (total, class) = (run.causes[0].clone(), PriorityClass::Ordinary);
+    run.causes.clear();
+    let add = |run: &mut Run, comm: &str, process: Option<&str>, lost_ns: f64| {
+        let cause = Cause::Thread { comm: comm.to_owned(), class };
+        run.causes.push(CauseTotal { cause, cpu: None, gaps: 10, lost_ns, ..total.clone() });
+        let process = process.map(|name| ForeignProcess { pid: Pid(7), name: name.to_owned() });
+        let tid = Pid(run.causes.len() as i32);
+        run.foreign_threads.push(ForeignThread { comm: comm.to_owned(), tid, process });
+    };
+    for at in 0..20 {
+        add(&mut run, &format!("worker-{at}"), Some("java"), 4e6);
+    }
+    for (comm, process) in [("java", Some("java")), ("rsync", Some("rsync")), ("gone", None)] {
+        add(&mut run, comm, process, 5e6);
+    }
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    let row = |name: &str| screen.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+    let words = |row: Option<String>| {
+        row.unwrap_or_default().split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // 20 x 4 ms and 5 ms of 95 ms.
+    let java = words(row("process java (normal) "));
+    assert_eq!((&*java[0], &*java[1], &*java[3]), ("85.0", "89%", "210"), "{screen}");
+    assert!(
+        row("task rsync (normal) ").is_some() && row("task gone (normal) ").is_some(),
+        "{screen}"
+    );
+    assert!(row("other causes").is_none() && row("task worker").is_none(), "{screen}");
+    // A name that threads of two processes have is nobody's.
+    let other = ForeignProcess { pid: Pid(8), name: "scala".to_owned() };
+    let comm = "worker-1".to_owned();
+    run.foreign_threads.push(ForeignThread { comm, tid: Pid(99), process: Some(other) });
+    let screen = shown(&run, style());
+    assert!(screen.contains("\ntask worker-1 of java and s"), "{screen}");
 }
 
 /// The kept set as one of so many threads, the last of which misses most.

@@ -2,14 +2,14 @@
 
 use whylate_model::Nanos;
 use whylate_model::prediction::{
-    Admission, DemandTest, PredictedOverheads, PredictedPolicy, PredictedResponse, PredictedTask,
-    Prediction, Simulation,
+    Admission, DemandTest, FittingTask, PredictedOverheads, PredictedPolicy, PredictedResponse,
+    PredictedTask, Prediction, Simulation,
 };
 
 use super::style;
 use crate::first_prediction;
 use crate::prediction::tests::predicted;
-use crate::terminal::Style;
+use crate::terminal::{Style, render_prediction};
 
 const MS: u64 = 1_000_000;
 
@@ -20,7 +20,7 @@ fn shown(of: &Prediction) -> String {
     for line in screen.lines() {
         assert!(line.chars().count() <= 80, "{line:?} in\n{screen}");
     }
-    for said in ["Trust: ", "More:  whylate rta ... --full", "--check  ends with 3"] {
+    for said in ["Trust: ", "  whylate rta ... --full", "--check  ends with 3"] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
     screen
@@ -109,6 +109,34 @@ fn a_set_that_needs_more_than_the_cpu_says_how_much() {
     insta::assert_snapshot!("overloaded", screen);
     of.utilisation = 8_000_001.0 / 8e6;
     assert!(answer(&of).ends_with("The tasks need just over 100% of the CPU."), "{}", answer(&of));
+}
+
+#[test]
+fn a_change_that_is_enough_is_told_rounded_so_that_it_is_still_enough() {
+    let mut of = two([5, 39]);
+    (of.feasible, of.tasks[1].name) = (Some(false), "a-name-of-twenty-two-1".to_owned());
+    let mut told = |execution: Option<u64>, period: Option<u64>| {
+        let (execution, period) = (execution.map(Nanos), period.map(Nanos));
+        of.fits = Some(FittingTask { task: 1, execution, period });
+        let text = render_prediction(&of, style());
+        assert!(text.contains("it fits with a"), "{text}");
+        let screen = shown(&of).split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, told) = screen.split_once("More: ").unwrap();
+        told.split_once(" whylate rta").unwrap().0.to_owned()
+    };
+    assert_eq!(
+        told(Some(12_345_678), Some(47_000_001)),
+        "it fits with at most 12.3 ms of execution for a-name-of-twe... (now 17 ms), or with a \
+         period of at least 47.1 ms (now 33 ms)."
+    );
+    assert_eq!(
+        told(Some(999_999), None),
+        "it fits with at most 999 µs of execution for a-name-of-twe... (now 17 ms)."
+    );
+    assert_eq!(
+        told(None, Some(999_999_001)),
+        "it fits with a period of at least 1 s for a-name-of-twe... (now 33 ms)."
+    );
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! Where requests spent their time: those of a process that was watched, or of a flow that was taken apart.
+
+use whylate_model::breakdown::{Breakdown, Composition, PartShare};
+use whylate_model::run::Run;
+
+use super::layout::{COLUMNS, name};
+use super::{COMPARE, Screen, rtt, series};
+use crate::breakdown::QUIET;
+use crate::doc::Table;
+use crate::numbers::{Cell, Value, count};
+
+/// Parts that a sentence names.
+const SAID: usize = 2;
+
+/// Is it a recording of requests that were taken apart, and of nothing that is a question of its own?
+pub(super) fn is_it(run: &Run) -> bool {
+    let others = run.backends.is_some() || run.device.is_some() || run.calibration.is_some();
+    !others && !run.is_merged() && of(run).is_some()
+}
+
+/// What was taken apart.
+fn of(run: &Run) -> Option<&Breakdown> {
+    let watched = run.watched.as_deref().map(|watched| &watched.breakdown);
+    watched.or_else(|| run.flows.first()?.breakdown.as_deref())
+}
+
+pub(super) fn screen(run: &Run) -> Screen {
+    let Some(of) = of(run) else { return Screen::default() };
+    let slow = of.slow.as_ref();
+    let slow = slow.filter(|slow| slow.composition.requests > 0).map(|slow| {
+        let (composition, from) = (&slow.composition, Cell::from(slow.from).said());
+        let percentile = series::name(slow.percent);
+        let more = largest(composition, 1).map_or(String::new(), |parts| format!(": {parts}"));
+        format!("The slow ones ({from} and more, {percentile}) took {}{more}.", mean(composition))
+    });
+    Screen {
+        answer: answer(run, of),
+        tables: vec![parts(of)],
+        notes: slow.into_iter().collect(),
+        more: vec![next(run, of)],
+        ..Screen::default()
+    }
+}
+
+fn answer(run: &Run, of: &Breakdown) -> Vec<String> {
+    let begin = match (&run.watched, run.flows.first()) {
+        (Some(watched), _) => {
+            let whom = name(&watched.process.name);
+            if of.requests == 0 {
+                let none = format!("No request of {whom} was seen.");
+                return vec![none, format!("{}.", super::trusted::upper(QUIET))];
+            }
+            let (many, took) = (count(of.requests), mean(&of.all));
+            format!("{many} requests of {whom} took {took} in the mean.")
+        }
+        (None, Some(flow)) => rtt::headline(run, flow),
+        (None, None) => return Vec::new(),
+    };
+    let parts = |most: usize| {
+        largest(&of.all, most).map(|parts| match run.watched {
+            Some(_) => format!("Of that, {parts}."),
+            None => format!("Of {} in the mean, {parts}.", mean(&of.all)),
+        })
+    };
+    let fits = parts(SAID).filter(|said| said.chars().count() <= COLUMNS).or(parts(1));
+    vec![begin, fits.unwrap_or_else(|| "None of them was taken apart.".to_owned())]
+}
+
+fn mean(of: &Composition) -> String {
+    Cell::from(Value::Time(of.total_mean_ns)).said()
+}
+
+/// The parts that took most, the largest first; none where nothing is told apart.
+fn largest(of: &Composition, most: usize) -> Option<String> {
+    let said = by_share(of).into_iter().take(most).map(|of| {
+        let share = Cell::from(Value::Share(of.share)).said();
+        format!("{share} is {} ({})", of.part.words(), of.part.from.leg.word())
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+fn by_share(of: &Composition) -> Vec<&PartShare> {
+    let mut parts: Vec<&PartShare> = of.parts.iter().collect();
+    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    parts
+}
+
+/// The parts with the largest shares first, of all requests and of the slow ones.
+fn parts(of: &Breakdown) -> Table {
+    let slow = of.slow.as_ref().map(|slow| &slow.composition);
+    let head = ["part of a request", "way", "mean", "share", "slow ones", "share"];
+    let mut table = Table::new("", &head).words(&[1]);
+    for part in by_share(&of.all) {
+        let of_slow = slow.and_then(|of| of.parts.iter().find(|of| of.part == part.part));
+        let cells = |of: Option<&PartShare>| -> [Cell; 2] {
+            [
+                of.map(|of| Value::Time(of.mean_ns)).into(),
+                of.map(|of| Value::Share(of.share)).into(),
+            ]
+        };
+        let what = [Cell::from(part.part.words()), part.part.from.leg.word().into()];
+        table.row(what.into_iter().chain(cells(Some(part))).chain(cells(of_slow)));
+    }
+    table
+}
+
+fn next(run: &Run, of: &Breakdown) -> String {
+    match &run.watched {
+        Some(watched) if of.requests == 0 => match watched.process.port {
+            Some(port) => format!("whylate watch {port} --duration 1m  while clients ask it"),
+            None => "whylate watch PORT --duration 1m  names the server by its port".to_owned(),
+        },
+        _ => COMPARE.to_owned(),
+    }
+}

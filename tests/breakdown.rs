@@ -444,8 +444,8 @@ fn polls_that_took_frames_in_stand_beside_slow_requests() {
         return;
     }
     let recorded = taken_apart("--wait block --breakdown=trace");
-    let followed = recorded.run.settings["messages followed by"].to_string();
-    if followed.contains("napi:napi_poll") {
+    let followed = recorded.run.evidence.messages.as_ref().expect("messages were followed");
+    if followed.missing.iter().any(|of| of.contains("napi:napi_poll")) {
         return needs::absent("napi:napi_poll is not on this kernel");
     }
     let lost = |warning: &Warning| matches!(warning, Warning::TraceLost { .. });

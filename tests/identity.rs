@@ -8,6 +8,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::flow::Flow;
 use whylate_model::load::LoadFacts;
 use whylate_model::run::Run;
+use whylate_model::settings::{Placed, Policy};
 use whylate_model::{CpuId, Nanos};
 
 use crate::directories::{Planted, latencies, merge};
@@ -59,7 +60,8 @@ fn requests(home: &Path, name: &str, second: u64, change: fn(&mut Flow)) -> Path
     let mut flow = flow();
     change(&mut flow);
     run.run.flows.push(flow);
-    run.run.settings.insert("client".to_owned(), format!("CPU {}, ordinary", second % 2).into());
+    let client = Placed { cpus: vec![CpuId((second % 2) as u32)], policy: Policy::Ordinary };
+    run.run.settings.insert("client".to_owned(), client.into());
     run.write(home, name)
 }
 

@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use whylate_model::directory::{RunDir, version_one};
+use whylate_model::directory::{RunDir, in_words, version_one};
 use whylate_model::injection::Injection;
 use whylate_model::run::{FORMAT_VERSION, Run, SelfTest, SelfTestKind};
 use whylate_model::segments;
 use whylate_model::series::Series;
+use whylate_model::settings::{self, Settings};
 use whylate_model::{Nanos, Ticks};
 
 use crate::{directories, holds, program, requests, two_cpus};
@@ -79,7 +80,7 @@ fn each_value_of_a_kept_run_is_read_whatever_its_version_calls_it() {
         let version = if OF_VERSION_TWO.contains(&kind) { 2 } else { 1 };
         assert_eq!(kept["format_version"], version, "{kind}");
         let read: Value = serde_json::from_str(&reported(kind, &["--format", "json"])).unwrap();
-        let kept = if version == 1 { version_one::upgraded(kept) } else { kept };
+        let kept = if version == 1 { version_one::upgraded(kept) } else { settled(kept) };
         assert_within(&kept, &read, kind);
         let level = read["trust"]["level"].as_str().unwrap();
         let text = reported(kind, &[]);
@@ -89,6 +90,20 @@ fn each_value_of_a_kept_run_is_read_whatever_its_version_calls_it() {
         FORMAT_VERSION, 2,
         "a new version leaves these runs as they are, and keeps some of its own"
     );
+}
+
+/// What stands in words in the settings of a run of version 2, as values.
+fn settled(mut run: Value) -> Value {
+    let mut settings: Settings = serde_json::from_value(run["settings"].take()).unwrap();
+    let words = settings.clone();
+    in_words::read(&mut settings);
+    assert_ne!(settings, words, "the kept ones are older than the values");
+    for (name, setting) in &settings {
+        assert_eq!(setting.to_string(), words[name].to_string(), "{name} is shown as it was");
+    }
+    assert_eq!(settings::unfit(&settings), [""; 0]);
+    run["settings"] = serde_json::to_value(settings).unwrap();
+    run
 }
 
 #[test]

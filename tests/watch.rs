@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
+use whylate_model::Nanos;
 use whylate_model::breakdown::{Point, Station};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, RunState};
@@ -186,11 +187,11 @@ fn that_requests_of_threads_that_end_before_they_are_found_are_missed_is_said() 
     let Some((run, text)) = asked_by_short_connections() else { return };
     let of = &watched(&run).breakdown;
     assert!(of.requests <= u64::from(SHORT), "{} of {SHORT}: {text}", of.requests);
-    let told = run.settings["threads looked for"].to_string();
-    assert!(told.starts_with("every 200ms: ") && told.contains("is not among"), "{told}");
+    let looking = watched(&run).looking.expect("they were looked for");
+    assert_eq!(looking.every, Nanos(200_000_000));
     // The list holds none that was never found.
-    let seen: usize = run.settings["threads"].to_string().parse().unwrap();
-    assert!(watched(&run).process.threads.len() <= seen, "{:?}", watched(&run).process);
+    let told = watched(&run).process.threads.len() as u64;
+    assert!(told <= looking.threads, "{:?}", watched(&run).process);
 }
 
 #[test]

@@ -378,6 +378,23 @@ pub struct Watched {
     pub process: WatchedProcess,
     /// Its requests, from the first point that the kernel knows of to the last.
     pub breakdown: Breakdown,
+    /// How long it was watched; none in runs of older versions, which say it among their settings.
+    #[serde(rename = "lasted_ns", default, skip_serializing_if = "Option::is_none")]
+    pub lasted: Option<Nanos>,
+    /// How its threads were found; none in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looking: Option<ThreadsFound>,
+}
+
+/// How the threads of a process that is watched are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadsFound {
+    /// They are looked for so often: of one that began later, what it did before is not known.
+    #[serde(rename = "every_ns")]
+    pub every: Nanos,
+    /// Threads that were found, whether they read and answered or not.
+    pub threads: u64,
 }
 
 /// What looking costs: the same requests with and without it, in turns.

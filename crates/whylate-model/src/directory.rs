@@ -20,6 +20,7 @@ use crate::segments;
 use crate::tap::TAP_FILE;
 
 mod checked;
+pub mod in_words;
 mod sense;
 pub mod version_one;
 
@@ -190,7 +191,9 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
         let run = serde_json::from_value(version_one::upgraded(run));
         run.map_err(|why| ModelError::malformed(path, why.to_string()))?
     } else {
-        serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?
+        let mut run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
+        in_words::settle(&mut run);
+        run
     };
     check_names(path, &run.segments)?;
     if let Some(Capture { file, .. }) = run.captures.iter().find(|of| !is_plain_name(&of.file)) {

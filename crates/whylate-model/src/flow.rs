@@ -1,6 +1,7 @@
 //! Requests and replies: what a client intended, what left, what came back, and what became of
 //! every one.
 
+mod planted;
 mod wire;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use crate::frames::{Frames, TurnCosts};
 use crate::series::Series;
 use crate::tail::Tail;
 use crate::units::{CpuId, Nanos, Ticks};
+pub use planted::PlantedLate;
 pub use wire::OnWire;
 
 /// One flow of requests from a client and of replies to it.
@@ -59,6 +61,9 @@ pub struct Flow {
     /// How far its numbers may be trusted, where its backend was calibrated on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
+    /// Messages whose receptions were stamped late on purpose, to see whether a calibration finds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted: Option<PlantedLate>,
     /// In a sum: what of each recording does not add up. Empty in a recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recordings: Vec<OfRecording>,

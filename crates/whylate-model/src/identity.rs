@@ -295,7 +295,7 @@ fn distinct(values: impl IntoIterator<Item = String>) -> String {
 /// its cost is part of the period, which is taken off.
 fn loops(gaps: Option<&GapSummary>, of: &Recordings<'_>) -> Vec<(Component, Value)> {
     let kind = gaps.map(|gaps| gaps.loop_kind.to_string()).or_else(|| of.setting("loop"));
-    let both = [(Component::Loop, kind), (Component::Work, of.setting("work"))];
+    let both = [(Component::Loop, kind), (Component::Work, of.work())];
     both.into_iter().filter_map(|(one, value)| Some((one, Value::Text(value?)))).collect()
 }
 

@@ -29,11 +29,13 @@ use crate::warning::Warning;
 
 mod beginning;
 mod clock;
+mod moved;
 mod no_event;
 mod selftest;
 mod wall;
 pub use beginning::Beginning;
 pub use clock::{Anchor, ClockFacts, CpuOffset, Drift, FrequencySource};
+pub use moved::{Moved, MovedOff};
 pub use no_event::BORNE_OUT;
 pub use selftest::{SelfTest, SelfTestKind};
 
@@ -87,6 +89,9 @@ pub struct Run {
     /// Threads of other processes among the causes, and their processes; empty in runs of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_threads: Vec<ForeignThread>,
+    /// What was moved off the measured CPUs, where that was asked for and possible.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved_off: Vec<MovedOff>,
     /// What the evidence was.
     pub evidence: Evidence,
     /// Conclusions of the inference rules.
@@ -351,6 +356,10 @@ pub struct CountingCost {
 pub struct Evidence {
     /// Kernel trace (evidence A), where there was one.
     pub trace: Option<TraceFacts>,
+    /// The kernel trace by which messages were followed, where they were; it is `trace` too, where there was
+    /// no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<TraceFacts>,
     /// The rseq word passed its self-test.
     pub rseq: bool,
     /// The time that the counters below cover: the measurement, without set-up and warm-up before

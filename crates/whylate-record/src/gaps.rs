@@ -12,18 +12,18 @@ use whylate_cause::totals::Beside;
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_gap::{Placement, Plan, Policy, Session, State};
-use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks};
+use whylate_host::guard::{InsideCgroup, MovedInterrupts, MovedTasks};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Evidence, Finding, Run, RunState, SelfTest, TraceFacts};
-use whylate_model::settings::Settings;
+use whylate_model::run::{Evidence, Finding, MovedOff, Run, RunState, SelfTest, TraceFacts};
+use whylate_model::settings::{self, Settings};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_stats::histogram::Histogram;
 use whylate_sys::memory;
 
 use preparation::{
-    context, enter_cgroup, leave_cgroup, move_interrupts, move_tasks, opened, settings,
+    context, enter_cgroup, leave_cgroup, move_interrupts, move_tasks, moved_off, opened,
 };
 
 use crate::actions::{self, Action, Trigger};
@@ -429,8 +429,10 @@ impl<'a> Recording<'a> {
             self.tripped.zip(self.request.plan.stop_at).map(|(by, limit)| Exceeded { by, limit });
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.workbench.beginning(asked, state, clock);
+        let moved_off = moved_off(self.moved_tasks.as_ref(), self.moved_interrupts.as_ref());
         let run = Run {
-            settings: self.settings(),
+            settings: self.settings(&moved_off),
+            moved_off,
             series,
             gaps,
             foreign_threads: self.collector.foreign(&causes.causes),
@@ -449,15 +451,10 @@ impl<'a> Recording<'a> {
         judged(run, exceeded)
     }
 
-    /// Settings as used and read back.
-    fn settings(&self) -> Settings {
-        let mut settings = settings(self.request, &self.workbench, self.collector.threads());
-        let tasks = self.moved_tasks.as_ref().map(Guard::describe);
-        let interrupts = self.moved_interrupts.as_ref().map(Guard::describe);
-        for (name, said) in [("move tasks", tasks), ("move interrupts", interrupts)] {
-            settings.extend(said.map(|lines| (name.to_owned(), lines.join("; ").into())));
-        }
-        settings
+    fn settings(&self, moved_off: &[MovedOff]) -> Settings {
+        let threads = self.collector.threads().iter();
+        let policies = threads.map(|thread| settings::Policy::fifo(thread.facts.fifo)).collect();
+        preparation::settings(self.request, policies, &self.workbench.housekeeping, moved_off)
     }
 
     fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {

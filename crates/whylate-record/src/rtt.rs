@@ -21,6 +21,7 @@ mod pace;
 mod packets;
 mod process;
 mod request;
+mod settings;
 mod tail;
 pub mod tap;
 
@@ -40,7 +41,6 @@ use whylate_model::directory::RunDir;
 use whylate_model::flow::Flow;
 use whylate_model::run::{Evidence, Run, RunState, TraceFacts};
 use whylate_model::series::Series;
-use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Ticks};
 use whylate_net::open_loop::{Ended, OpenOutcome};
@@ -61,9 +61,8 @@ pub use breakdown::{TakeApart, TapFile};
 pub use ends::Target;
 pub use flow::frame_of;
 pub(crate) use flow::{HEARD, SENT};
-pub(crate) use late::{PlantedSizes, sizes as planted_sizes};
 pub use looking::measurements;
-pub use request::{FlowRequest, Request};
+pub use request::{FlowRequest, Replayed, Request};
 pub use tail::Causes;
 
 use backends::Backend;
@@ -114,8 +113,6 @@ struct Recording<'a> {
     way_trace: Option<TraceFacts>,
     /// What is known of how far this host's backends may be trusted.
     calibrations: Store,
-    /// What is said of receptions that were late on purpose.
-    planted: Settings,
 }
 
 impl<'a> Recording<'a> {
@@ -161,7 +158,6 @@ impl<'a> Recording<'a> {
             trace,
             way_trace,
             calibrations,
-            planted: BTreeMap::new(),
         })
     }
 
@@ -330,7 +326,6 @@ impl<'a> Recording<'a> {
             self.storage.interval(name, values, Nanos(0), length);
         }
         if let Some(planted) = &line.planted {
-            self.planted.extend(planted.settings());
             self.warnings.push(Warning::Planted { what: planted.what() });
         }
         self.series.extend(told.series);
@@ -338,6 +333,7 @@ impl<'a> Recording<'a> {
         let mut flow = told.flow;
         self.warnings.extend(told.warnings);
         flow.trust = self.trust(line.flow, (flow.asked.per_second, flow.asked.bytes));
+        flow.planted = line.planted.as_ref().map(late::Planted::told);
         if let Some(OfFlow { tail, named }) = found {
             flow.tail = Some(tail);
             flow.departures.pacing.iter_mut().for_each(|pacing| pacing.named.clone_from(&named));
@@ -395,11 +391,12 @@ impl<'a> Recording<'a> {
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.bench.beginning(asked, state, clock);
         let run = Run {
-            settings: self.settings(),
+            settings: settings::of(self.request),
             series: std::mem::take(&mut self.series),
-            // Of both the one that names causes; the other is told in the settings.
+            // Of both the one that names causes.
             evidence: Evidence {
                 trace: self.trace.take().or_else(|| self.way_trace.clone()),
+                messages: self.way_trace.clone(),
                 ..self.bench.evidence()
             },
             warnings,
@@ -408,51 +405,6 @@ impl<'a> Recording<'a> {
             ..Run::begun(beginning)
         };
         judged(run, None)
-    }
-
-    fn settings(&self) -> Settings {
-        let request = self.request;
-        let mut settings = Settings::from([
-            ("warm-up".to_owned(), request.warmup.into()),
-            ("duration".to_owned(), request.duration.into()),
-            ("timeout".to_owned(), request.timeout.into()),
-        ]);
-        settings.extend(self.planted.clone());
-        let several = request.flows.len() > 1;
-        for flow in &request.flows {
-            let key = |what: &str| {
-                if several { format!("{what} of {}", flow.name) } else { what.to_owned() }
-            };
-            let priority = match flow.fifo {
-                Some(priority) => format!("SCHED_FIFO {priority}"),
-                None => "ordinary".to_owned(),
-            };
-            settings.insert(key("client"), format!("CPU {}, {priority}", flow.cpu).into());
-            settings.insert(key("other end"), flow.target.to_string().into());
-            if let Some(replayed) = &flow.replayed {
-                settings.insert(key("capture"), replayed.clone().into());
-            }
-            if let Some(took) = flow.resolved_in {
-                settings.insert(key("name resolved in"), took.into());
-            }
-        }
-        if let Some(trace) = &self.way_trace {
-            let missing = match &trace.missing[..] {
-                [] => String::new(),
-                missing => format!("; not on this kernel: {}", missing.join(", ")),
-            };
-            let told = format!(
-                "{} events by {} tracepoints, {} lost{missing}",
-                trace.events_measured,
-                trace.events.len(),
-                trace.lost
-            );
-            settings.insert("messages followed by".to_owned(), told.into());
-        }
-        if matches!(self.flows.first().map(|flow| flow.began), Some(None)) {
-            settings.insert("measured".to_owned(), "nothing".into());
-        }
-        settings
     }
 }
 

@@ -13,6 +13,7 @@ mod unrecorded;
 use whylate_clock::Counter;
 use whylate_clock::cost::resolution_ticks;
 use whylate_model::run::{ClockFacts, RunState};
+use whylate_model::settings::{Placed, Policy, Setting};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Hertz};
 use whylate_threads::placement::Seat;
@@ -90,15 +91,7 @@ fn resolution_ns<C: Counter>(counter: &mut C, rate: Hertz) -> f64 {
     resolution_ticks(counter).0 as f64 * 1e9 / rate.0
 }
 
-/// Where and how threads run, as settings say it: `CPU 2 and 3, SCHED_FIFO 80`.
-pub(crate) fn placed(cpus: &[CpuId], fifo: Option<u8>) -> String {
-    let priority = match fifo {
-        Some(priority) => format!("SCHED_FIFO {priority}"),
-        None => "ordinary".to_owned(),
-    };
-    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
-    match &cpus[..] {
-        [] => format!("any CPU, {priority}"),
-        cpus => format!("CPU {}, {priority}", cpus.join(" and ")),
-    }
+/// Where and how threads run, as settings say it.
+pub(crate) fn placed(cpus: &[CpuId], fifo: Option<u8>) -> Setting {
+    Placed { cpus: cpus.to_vec(), policy: Policy::fifo(fifo) }.into()
 }

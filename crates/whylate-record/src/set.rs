@@ -13,6 +13,7 @@ mod planted;
 mod question;
 pub mod rt_app_log;
 mod rules;
+mod settings;
 mod summary;
 mod trace;
 mod wakes;
@@ -34,7 +35,6 @@ use whylate_model::directory::RunDir;
 use whylate_model::execution::Block;
 use whylate_model::load::LoadFacts;
 use whylate_model::run::{Evidence, Finding, Run, RunState, TraceFacts};
-use whylate_model::settings::{Setting, Settings};
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_net::lab::Bed;
@@ -468,7 +468,7 @@ impl<'a> Recording<'a> {
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.workbench.beginning(asked, state, clock);
         let run = Run {
-            settings: self.settings(),
+            settings: settings::of(self.request, &self.workbench.housekeeping),
             series,
             wakes: self.wakes(),
             threads,
@@ -486,33 +486,6 @@ impl<'a> Recording<'a> {
             ..Run::begun(beginning)
         };
         judged(run, None)
-    }
-
-    fn settings(&self) -> Settings {
-        let entries: [(_, Setting); 7] = [
-            ("duration", self.request.duration.into()),
-            ("threads", self.request.set.threads.len().into()),
-            ("threshold", self.request.threshold.rule().into()),
-            ("records", self.request.records.into()),
-            ("lock memory", self.request.lock_memory.into()),
-            ("hold idle states", self.request.hold_idle_states.into()),
-            ("housekeeping", self.workbench.housekeeping.clone().into()),
-        ];
-        let mut settings: Settings =
-            entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        if !self.request.load.is_empty() {
-            let loads: Vec<String> = self.request.load.iter().map(ToString::to_string).collect();
-            let through = self
-                .request
-                .bed
-                .as_ref()
-                .map_or(String::new(), |bed| format!(", through the bed {}", bed.name()));
-            settings.insert("load".to_owned(), format!("{}{through}", loads.join(", ")).into());
-        }
-        if !self.request.notes.is_empty() {
-            settings.insert("notes".to_owned(), self.request.notes.join("; ").into());
-        }
-        settings
     }
 
     fn evidence(&self, ended_trace: Option<TraceFacts>) -> Evidence {

@@ -18,6 +18,7 @@ use whylate_model::packet::StoredPacket;
 use whylate_model::pcapng::PacketFile;
 use whylate_model::run::{Run, Segment};
 use whylate_model::segments::{self, StoredGap, Writer};
+use whylate_model::settings;
 use whylate_model::trust;
 use whylate_model::warning::Warning;
 use whylate_model::{ModelError, Nanos, Ticks};
@@ -139,6 +140,7 @@ impl Storage {
 
     /// Brings everything down to the disk, so that a killed run is readable up to here.
     pub(crate) fn checkpoint(&mut self, run: &mut Run) {
+        debug_assert_eq!(settings::unfit(&run.settings), [""; 0], "these are values");
         self.close();
         run.segments = self.segments();
         self.log.count_in(run);
@@ -157,6 +159,7 @@ impl Storage {
     /// Writes the run for good, into the room that was kept for it. When even that fails, the run in
     /// memory says so and is no longer to be trusted; the last checkpoint stays on the disk.
     pub(crate) fn conclude(&mut self, run: &mut Run) {
+        debug_assert_eq!(settings::unfit(&run.settings), [""; 0], "these are values");
         self.reserve = None;
         self.log.count_in(run);
         run.captures = self.directory.captures();

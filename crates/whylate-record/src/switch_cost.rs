@@ -237,7 +237,7 @@ impl<'a> Recording<'a> {
         let asked = (&self.request.command_line[..], &*self.request.question, self.request.seed);
         let beginning = self.bench.beginning(asked, state, clock);
         let run = Run {
-            settings: self.settings(),
+            settings: settings(self.request, &self.bench.housekeeping),
             series: self.series.clone(),
             evidence,
             warnings,
@@ -246,27 +246,6 @@ impl<'a> Recording<'a> {
             ..Run::begun(beginning)
         };
         judged(run, None)
-    }
-
-    fn settings(&self) -> Settings {
-        let indirect = self.request.indirect.as_ref();
-        let left_out = || Setting::from("left out");
-        let entries: [(_, Setting); 8] = [
-            ("cpu", vec![self.request.cpu].into()),
-            ("each kind of switch", self.request.direct.map_or_else(left_out, Setting::from)),
-            ("trial", indirect.map_or_else(left_out, |of| of.length.into())),
-            ("pairs of trials", indirect.map_or_else(left_out, |of| of.trials.into())),
-            (
-                "quantum",
-                indirect.map_or_else(left_out, |of| {
-                    of.quantum.map_or_else(|| "the kernel's".into(), Setting::from)
-                }),
-            ),
-            ("lock memory", self.request.lock_memory.into()),
-            ("hold idle states", self.request.hold_idle_states.into()),
-            ("housekeeping", self.bench.housekeeping.clone().into()),
-        ];
-        entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Starts the kernel's trace; a warning where there is none.
@@ -279,6 +258,28 @@ impl<'a> Recording<'a> {
             .map_err(|no| self.warnings.push(no.into()))
             .ok()
     }
+}
+
+/// Settings as used, while these CPUs keep house.
+fn settings(request: &Request, housekeeping: &[CpuId]) -> Settings {
+    let indirect = request.indirect.as_ref();
+    let left_out = || Setting::On(false);
+    let entries: [(_, Setting); 8] = [
+        ("cpu", vec![request.cpu].into()),
+        ("each kind of switch", request.direct.map_or_else(left_out, Setting::from)),
+        ("trial", indirect.map_or_else(left_out, |of| of.length.into())),
+        ("pairs of trials", indirect.map_or_else(left_out, |of| of.trials.into())),
+        (
+            "quantum",
+            indirect.map_or_else(left_out, |of| {
+                of.quantum.map_or_else(|| "the kernel's".into(), Setting::from)
+            }),
+        ),
+        ("lock memory", request.lock_memory.into()),
+        ("hold idle states", request.hold_idle_states.into()),
+        ("housekeeping", housekeeping.to_vec().into()),
+    ];
+    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The sizes to try, before anything is touched.
@@ -325,11 +326,12 @@ fn needs_real_time(how: How) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::settings::unfit;
+
     use super::*;
 
-    #[test]
-    fn a_working_set_that_does_not_fit_ten_times_is_refused_with_the_largest_that_does() {
-        let mut request = Request {
+    fn request() -> Request {
+        Request {
             cpu: CpuId(0),
             direct: None,
             indirect: None,
@@ -341,7 +343,29 @@ mod tests {
             seed: 1,
             command_line: Vec::new(),
             question: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn settings_of_switch_costs_are_values_and_words_only_where_nothing_else_says_them() {
+        let mut request = request();
+        let told = settings(&request, &[]);
+        assert_eq!(unfit(&told), [""; 0]);
+        assert_eq!(told["each kind of switch"], false.into());
+        assert_eq!(told["quantum"], false.into());
+        let length = Nanos(20_000_000);
+        let indirect = Indirect { sizes: None, quantum: None, trials: 15, length };
+        (request.direct, request.indirect) = (Some(Nanos::SECOND), Some(indirect));
+        let told = settings(&request, &[CpuId(0)]);
+        assert_eq!(unfit(&told), [""; 0]);
+        assert_eq!(told["each kind of switch"], Nanos::SECOND.into());
+        assert_eq!(told["trial"], length.into());
+        assert_eq!(told["quantum"], "the kernel's".into());
+    }
+
+    #[test]
+    fn a_working_set_that_does_not_fit_ten_times_is_refused_with_the_largest_that_does() {
+        let mut request = request();
         assert!(working_sets(&request, &[], None).unwrap().sizes.is_empty());
         let asked = Indirect {
             sizes: Some(vec![4096, 1 << 30]),

@@ -362,6 +362,7 @@ impl Counters {
         let smi = self.smi.as_ref().zip(after.smi.as_ref());
         Evidence {
             trace: None,
+            messages: None,
             rseq: false,
             counted_over: Some(after.at.since(self.at).to_nanos(rate)),
             proc_deltas,
@@ -391,6 +392,7 @@ fn sum(first: Evidence, second: Evidence) -> Evidence {
     let deltas = counts.into_iter().map(|((name, cpu), count)| ProcDelta { name, cpu, count });
     Evidence {
         trace: None,
+        messages: None,
         rseq: false,
         counted_over: first.counted_over.zip(second.counted_over).map(|(a, b)| Nanos(a.0 + b.0)),
         proc_deltas: deltas.collect(),

@@ -2,7 +2,7 @@
 
 use whylate_model::breakdown::{
     Agreement, Breakdown, Composition, Differences, Journey, LookedAt, Pairs, Part, PartAgreement,
-    PartShare, Point, PointFacts, Reasoned, Source, Station, Watched,
+    PartShare, Point, PointFacts, Reasoned, Source, Station, ThreadsFound, Watched,
 };
 use whylate_model::run::Run;
 use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom, TapSide};
@@ -394,6 +394,7 @@ fn cost(of: &Breakdown) -> Option<Table> {
 fn remarks(taken: &Taken) -> Vec<String> {
     let of = taken.of;
     let mut said: Vec<String> = taken.watched.map(threads).into_iter().collect();
+    said.extend(taken.watched.and_then(looked_for));
     said.extend(of.left_out.iter().map(|left| {
         format!("{} requests are left out: {}", count(left.requests), Printable(&left.reason))
     }));
@@ -511,6 +512,17 @@ fn threads(watched: &Watched) -> String {
             format!("its threads that read or answered, and their last CPUs: {}", listed(&threads))
         }
     }
+}
+
+/// How its threads were found, and whose requests are missed by that.
+fn looked_for(watched: &Watched) -> Option<String> {
+    let ThreadsFound { every, threads } = watched.looking?;
+    let lasted = watched.lasted.map_or(String::new(), |lasted| format!(" in {lasted}"));
+    Some(format!(
+        "{} threads of it were found{lasted}, looked for every {every}: what one read or answered before it was \
+         found, and all of one that ended before, is not among the requests",
+        count(threads)
+    ))
 }
 
 fn is_wake(point: Point) -> bool {

@@ -1,5 +1,6 @@
 //! How far the numbers can be trusted: the clock, the evidence, the warnings.
 
+use whylate_model::Printable;
 use whylate_model::run::{ClockFacts, Run, TraceFacts};
 
 use crate::doc::{Block, Section, Warning};
@@ -37,6 +38,9 @@ pub(crate) fn evidence(run: &Run) -> Vec<String> {
             said.push("causes from what the thread knows by itself; no kernel trace".to_owned());
         }
     }
+    said.extend(run.evidence.messages.as_ref().map(followed));
+    let moved = run.moved_off.iter().flat_map(|of| &of.told);
+    said.extend(moved.map(|told| Printable(told).to_string()));
     if !run.is_merged() {
         let rseq = if run.evidence.rseq { "passed its self-test" } else { "not used" };
         said.push(format!("rseq word: {rseq}"));
@@ -129,6 +133,19 @@ fn traced(trace: &TraceFacts) -> Vec<String> {
     said
 }
 
+fn followed(trace: &TraceFacts) -> String {
+    let missing = match &trace.missing[..] {
+        [] => String::new(),
+        missing => format!("; not on this kernel: {}", missing.join(", ")),
+    };
+    format!(
+        "messages followed by {} events of {} tracepoints, {} lost{missing}",
+        count(trace.events_measured),
+        trace.events.len(),
+        count(trace.lost),
+    )
+}
+
 /// What tracing costs by the pairs, or that they do not show it; empty where there are none.
 fn difference(trace: &TraceFacts) -> String {
     let Some(found) = trace.lost_share_difference else { return String::new() };
@@ -157,9 +174,36 @@ fn counters(run: &Run) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use whylate_model::run::PairedDifference;
+    use whylate_model::run::{Moved, MovedOff, PairedDifference};
 
     use super::*;
+    use crate::timeline::tests::recorded;
+
+    #[test]
+    fn what_was_moved_and_by_what_messages_were_followed_is_told_with_the_evidence() {
+        let mut run = recorded();
+        assert!(!evidence(&run).join("\n").contains("moved"), "{:?}", evidence(&run));
+        let told = vec![
+            "moved 2 tasks and 0 kernel threads off cpus 1".to_owned(),
+            "not moved: \u{1b}[31m (77): it moved back".to_owned(),
+        ];
+        run.moved_off.push(MovedOff { what: Moved::Tasks, moved: 2, refused: 1, told });
+        run.evidence.messages = Some(TraceFacts {
+            events: vec!["net:netif_rx".to_owned()],
+            missing: vec!["napi:napi_poll".to_owned()],
+            events_measured: 12_345,
+            lost: 2,
+            ..TraceFacts::default()
+        });
+        let said = evidence(&run);
+        for line in [
+            "messages followed by 12,345 events of 1 tracepoints, 2 lost; not on this kernel: napi:napi_poll",
+            "moved 2 tasks and 0 kernel threads off cpus 1",
+            "not moved: \\u{1b}[31m (77): it moved back",
+        ] {
+            assert!(said.iter().any(|of| of == line), "{line}: {said:?}");
+        }
+    }
 
     #[test]
     fn the_cost_of_tracing_is_a_difference_with_its_interval_or_not_shown() {

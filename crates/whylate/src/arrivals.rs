@@ -1,11 +1,12 @@
 //! Patterns of arrivals as they are asked for: one that is made, or a capture file to replay.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use whylate_net::capture::{Capture, CaptureError, Cut};
 use whylate_net::schedule::{Arrivals, ArrivalsError};
+use whylate_record::rtt::Replayed;
 
 /// What stands behind the name of a file that may end in the middle of a packet.
 const CUT: &str = ",cut";
@@ -23,7 +24,7 @@ pub(crate) enum AskedArrivals {
 pub(crate) struct Ready {
     pub(crate) arrivals: Arrivals,
     /// What is replayed, where it is a capture.
-    pub(crate) replayed: Option<String>,
+    pub(crate) replayed: Option<Replayed>,
 }
 
 impl AskedArrivals {
@@ -33,7 +34,12 @@ impl AskedArrivals {
             Self::Pattern(arrivals) => Ok(Ready { arrivals: arrivals.clone(), replayed: None }),
             Self::Capture(path, cut) => {
                 let capture = Capture::read(path, *cut)?;
-                let replayed = Some(described(path, &capture));
+                let replayed = Some(Replayed {
+                    path: path.clone(),
+                    packets: capture.instants.len(),
+                    lasts: capture.lasts(),
+                    was_cut: capture.was_cut,
+                });
                 Ok(Ready { arrivals: capture.arrivals(), replayed })
             }
         }
@@ -48,12 +54,6 @@ impl AskedArrivals {
             Self::Pattern(_) => None,
         }
     }
-}
-
-fn described(path: &Path, capture: &Capture) -> String {
-    let cut = if capture.was_cut { ", up to where it was cut" } else { "" };
-    let packets = capture.instants.len();
-    format!("{}: {packets} packets in {}{cut}", path.display(), capture.lasts())
 }
 
 impl fmt::Display for AskedArrivals {

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::in_words;
 use crate::cause::{CauseTotal, stored};
 use crate::run::FORMAT_VERSION;
-use crate::settings::Setting;
 
 /// An object, and names of fields that stand in it.
 type Fields = (&'static str, &'static [&'static str]);
@@ -239,8 +239,8 @@ pub fn upgraded(mut run: Value) -> Value {
     }
     let origins = fields.get_mut("origins").and_then(Value::as_array_mut);
     let origins = origins.into_iter().flatten().filter_map(Value::as_object_mut);
-    origins.for_each(settle);
-    settle(fields);
+    origins.for_each(in_words::upgrade);
+    in_words::upgrade(fields);
     for name in ACCOUNTS {
         let account = fields.get_mut(name).and_then(Value::as_object_mut);
         if let Some(version) = account.and_then(|account| account.get_mut("format_version")) {
@@ -273,17 +273,6 @@ fn rename(value: &mut Value, path: &mut Vec<String>) {
             }
         }
         _ => {}
-    }
-}
-
-/// Settings stood there in words.
-fn settle(fields: &mut Map<String, Value>) {
-    let settings = fields.get_mut("settings").and_then(Value::as_object_mut);
-    for (name, value) in settings.into_iter().flatten() {
-        let setting = value.as_str().map(|words| Setting::of_words(name, words));
-        if let Some(typed) = setting.and_then(|setting| serde_json::to_value(setting).ok()) {
-            *value = typed;
-        }
     }
 }
 

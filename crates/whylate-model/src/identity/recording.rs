@@ -8,7 +8,7 @@ use crate::host::Fingerprint;
 use crate::load::LoadFacts;
 use crate::origin::Share;
 use crate::run::Run;
-use crate::settings::Settings;
+use crate::settings::{Setting, Settings};
 use crate::units::CpuId;
 
 /// The recordings of a run.
@@ -45,14 +45,25 @@ impl<'a> Recordings<'a> {
         (!said.is_empty()).then_some(said)
     }
 
+    /// What a loop of gaps does between two readings, and on how much.
+    pub(super) fn work(&self) -> Option<String> {
+        let said = self.all.iter().filter_map(|one| {
+            let size = one.settings.get("work size");
+            let size = size.map_or_else(String::new, |size| format!(" of {size}"));
+            Some(format!("{}{size}", one.settings.get("work")?))
+        });
+        let said = distinct(said);
+        (!said.is_empty()).then_some(said)
+    }
+
     /// The load that was made beside it, in the words that ask for it again where they are known.
     pub(super) fn load(&self) -> String {
         distinct(self.all.iter().map(|one| {
             let asked = one.settings.get("load").map(ToString::to_string);
             let made = || distinct(one.loads.iter().map(|load| load.load.clone()));
             let load = asked.unwrap_or_else(made);
-            let others = one.settings.get("competitors").map(ToString::to_string);
-            let others = others.filter(|count| count != "0");
+            let others = one.settings.get("competitors");
+            let others = others.filter(|count| **count != Setting::Count(0));
             let others = others.map(|count| format!("{count} competitors on each CPU"));
             match [load].into_iter().chain(others).filter(|of| !of.is_empty()).collect::<Vec<_>>() {
                 none if none.is_empty() => "none".to_owned(),
@@ -65,7 +76,7 @@ impl<'a> Recordings<'a> {
     pub(super) fn cpus_of(&self, series: &str) -> Vec<CpuId> {
         let shares = self.all.iter().flat_map(|one| one.shares);
         let names = shares.filter(|share| share.series == series).map(|share| &share.recorded_as);
-        let cpus: BTreeSet<CpuId> = names.flat_map(|name| named(name, "-cpu")).collect();
+        let cpus: BTreeSet<CpuId> = names.flat_map(|name| in_name(name)).collect();
         cpus.into_iter().collect()
     }
 
@@ -79,8 +90,11 @@ impl<'a> Recordings<'a> {
             None => false,
         };
         let clients = settings.filter(|(name, _)| is_client(name));
-        let cpus: BTreeSet<CpuId> =
-            clients.flat_map(|(_, said)| named(&said.to_string(), "CPU ")).collect();
+        let places = clients.filter_map(|(_, setting)| match setting {
+            Setting::Thread(placed) => Some(&placed.cpus),
+            _ => None,
+        });
+        let cpus: BTreeSet<CpuId> = places.flatten().copied().collect();
         cpus.into_iter().collect()
     }
 
@@ -98,9 +112,9 @@ impl<'a> Recordings<'a> {
     }
 }
 
-/// Numbers of CPUs behind a word.
-fn named(text: &str, word: &str) -> Vec<CpuId> {
-    let tails = text.split(word).skip(1);
+/// The CPUs in the name of a series.
+fn in_name(name: &str) -> Vec<CpuId> {
+    let tails = name.split("-cpu").skip(1);
     tails
         .filter_map(|tail| {
             let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
@@ -114,9 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_read_out_of_names_and_settings() {
-        assert_eq!(named("gap-cpu1, gap-cpu12", "-cpu"), [CpuId(1), CpuId(12)]);
-        assert_eq!(named("CPU 3, SCHED_FIFO 50", "CPU "), [CpuId(3)]);
-        assert_eq!(named("udp-rtt-other-core", "-cpu"), []);
+    fn cpus_are_read_out_of_names_of_series() {
+        assert_eq!(in_name("gap-cpu1, gap-cpu12"), [CpuId(1), CpuId(12)]);
+        assert_eq!(in_name("udp-rtt-other-core"), []);
     }
 }

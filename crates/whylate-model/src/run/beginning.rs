@@ -48,6 +48,7 @@ impl Run {
             worst: Vec::new(),
             senders: Vec::new(),
             foreign_threads: Vec::new(),
+            moved_off: Vec::new(),
             evidence: Evidence::default(),
             findings: Vec::new(),
             validation: None,

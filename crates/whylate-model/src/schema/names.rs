@@ -25,8 +25,8 @@ const COUNTS: &str = "\
     involuntary involuntary_switches ip irq iterations job jobs joined kept kernel_stamps_unfit late \
     later left left_aside left_out left_to_card let_past level long_turns looked_at looks lost \
     lost_before lost_behind lost_elsewhere lost_in lost_on_purpose machine matched merged messages \
-    migrations missed misses missing most most_under_way n named_right napi never_done never_sent \
-    none_as_none none_as_switch not_answered not_asked not_compared not_explained not_judged number \
+    migrations missed misses missing most most_under_way moved n named_right napi never_done \
+    never_sent none_as_none none_as_switch not_answered not_asked not_compared not_explained not_judged number \
     of offered one_way only_before only_behind only_out order other_address other_network other_port \
     other_protocol other_version others outside over overflow overruns packets paired pairs parts \
     passed passed_on passes patterns perhaps_host pid pieces planted points port prio priority \
@@ -35,7 +35,7 @@ const COUNTS: &str = "\
     requests requests_twice resolution retransmitted ring ring_full round rounds rows runnable \
     runners runs runts samples seed send_dropped send_errors send_ring sends sent sent_by shared_by \
     signal simulated_misses sizes skb skipped skipped_wakeups sleeping slow smi_count socket split \
-    stranger stuck switch_as_none switch_as_switch switches task thread times to too_early too_long \
+    stranger stuck switch_as_none switch_as_switch switches task thread threads times to too_early too_long \
     traced traffic_class transmit tried turned_away turns twice unaccounted unanswered unasked \
     undecided unexplained unfinished unframed unjudged unknown unordered unplaced unplanted unread \
     unrecorded unseen unsent untrusted unverified unwritten vector version violated voluntary \

@@ -10,7 +10,7 @@ use whylate_model::breakdown::{
     Agreement, Aside, Beside, Breakdown, CardTold, Composition, CountedStamps, Differences,
     FarStamps, Journey, LeftOut, LookedAt, LookingCost, More, Pairs, Part, PartAgreement,
     PartShare, Passed, Point, PointFacts, Probed, Reasoned, Slow, Source, Station, StoredJourney,
-    Untold, Watched, WatchedProcess,
+    ThreadsFound, Untold, Watched, WatchedProcess,
 };
 use whylate_model::directory::parse_run;
 use whylate_model::event::{Event, EventKind, Softirq};
@@ -284,7 +284,9 @@ fn what_is_known_of_a_watched_process_comes_back_from_run_json() {
         port: Some(7_000),
     };
     let mut run = samples::run();
-    run.watched = Some(Box::new(Watched { process, breakdown: breakdown() }));
+    let looking = Some(ThreadsFound { every: Nanos(200_000_000), threads: 3 });
+    let lasted = Some(Nanos::SECOND);
+    run.watched = Some(Box::new(Watched { process, breakdown: breakdown(), lasted, looking }));
     let text = serde_json::to_vec(&run).unwrap();
     let back = parse_run(Path::new("run.json"), &text).unwrap();
     assert_eq!(back, run);

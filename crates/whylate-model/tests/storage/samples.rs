@@ -18,13 +18,14 @@ use whylate_model::load::{LoadFacts, LoadPoint};
 use whylate_model::origin::{Measure, Origin, Share, Spread};
 use whylate_model::run::{
     Anchor, Capture, ClockFacts, Closure, Confidence, CountingCost, CpuOffset, CpuSteal, Drift,
-    Evidence as RunEvidence, FORMAT_VERSION, Finding, FrequencySource, GapSummary, LoopKind,
-    ProcDelta, Rate, Run, RunState, Segment, SelfTest, SelfTestKind, TimeShare, TimeWeighted,
-    TraceFacts, Verdict,
+    Evidence as RunEvidence, FORMAT_VERSION, Finding, FrequencySource, GapSummary, LoopKind, Moved,
+    MovedOff, ProcDelta, Rate, Run, RunState, Segment, SelfTest, SelfTestKind, TimeShare,
+    TimeWeighted, TraceFacts, Verdict,
 };
 use whylate_model::series::{
     Censored, Class, Definition, Denominator, Quantile, Series, Snr, Stationarity, Tail,
 };
+use whylate_model::settings::{Placed, Placement, Policy, Setting, Settings};
 use whylate_model::threads::{
     ActivationSummary, CpuTime, Deadlines, JobDemand, Miss, MissCause, MissGap, PhaseSummary,
     RuntimeSummary, StepTime, SwitchCounts, TakenFrom, ThreadSummary,
@@ -153,6 +154,25 @@ fn thread() -> ThreadSummary {
     }
 }
 
+/// One of each kind.
+fn settings() -> Settings {
+    let cpus = || vec![CpuId(1), CpuId(3)];
+    let all: [(&str, Setting); 11] = [
+        ("duration", Nanos(1).into()),
+        ("delays", vec![Nanos(1), Nanos(u64::MAX)].into()),
+        ("records", u64::MAX.into()),
+        ("rate", Setting::RatePerS(0.1)),
+        ("size", Setting::SizeBytes(64)),
+        ("lock memory", true.into()),
+        ("housekeeping", cpus().into()),
+        ("policy", vec![Policy::Ordinary, Policy::Fifo { priority: 99 }].into()),
+        ("client", Placed { cpus: cpus(), policy: Policy::Ordinary }.into()),
+        ("placement", Placement::Floating { threads: 2, cpus: cpus() }.into()),
+        ("loop", "chain".into()),
+    ];
+    all.into_iter().map(|(name, setting)| (name.to_owned(), setting)).collect()
+}
+
 /// A run with something in every field.
 pub(crate) fn run() -> Run {
     Run {
@@ -164,7 +184,7 @@ pub(crate) fn run() -> Run {
         state: RunState::Complete,
         host: host(),
         clock: clock(),
-        settings: BTreeMap::from([("threshold".to_owned(), "120ns".into())]),
+        settings: settings(),
         series: vec![series()],
         gaps: vec![summary()],
         threads: vec![thread()],
@@ -187,6 +207,12 @@ pub(crate) fn run() -> Run {
             cause: Cause::Softirq { vector: Softirq::NetRx },
             count: 3,
             lost_ns: 0.1,
+        }],
+        moved_off: vec![MovedOff {
+            what: Moved::Interrupts,
+            moved: 3,
+            refused: 1,
+            told: vec!["moved 3 interrupts off cpus 1".to_owned()],
         }],
         evidence: evidence(),
         findings: vec![Finding {
@@ -495,6 +521,7 @@ fn worst() -> WorstGap {
 fn evidence() -> RunEvidence {
     RunEvidence {
         trace: Some(TraceFacts { clock: "x86-tsc".to_owned(), ..TraceFacts::default() }),
+        messages: None,
         rseq: true,
         counted_over: Some(Nanos(16_000_000_000)),
         proc_deltas: vec![ProcDelta { name: "interrupts LOC".to_owned(), cpu: CpuId(1), count: 1 }],

@@ -15,6 +15,7 @@ use whylate_model::calibration::{
     CalibratedBackend, ErrorAtPercent, Limit, LimitEnd, SignedQuantile, Slope as StoredSlope,
 };
 use whylate_model::calibration_parts::{Met, PlantedFound, error_tags, slug};
+use whylate_model::flow::PlantedLate;
 use whylate_model::run::Run;
 use whylate_model::series::{Definition, Series};
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
@@ -30,7 +31,7 @@ use whylate_stats::trust_limit::{EndedBy, trust_limit};
 use super::join::Joined;
 use super::planted::{Differences, Plant};
 use crate::intervals::{Interval, Tables};
-use crate::rtt::{HEARD, PlantedSizes, SENT, planted_sizes};
+use crate::rtt::{HEARD, SENT};
 use crate::storage::Storage;
 use crate::summary::{self, Description};
 
@@ -89,7 +90,7 @@ struct Planting {
     differences: Differences,
     counts: (u64, u64),
     /// What the clients say of it.
-    sizes: Vec<PlantedSizes>,
+    sizes: Vec<PlantedLate>,
 }
 
 /// All parts of one backend at one delay.
@@ -196,7 +197,7 @@ impl Pooled {
     /// What the client of a part says of what it planted.
     pub(super) fn planted_by(&mut self, client: &Run) {
         if let Some(planting) = &mut self.planting {
-            planting.sizes.extend(planted_sizes(client));
+            planting.sizes.extend(client.flows.first().and_then(|flow| flow.planted));
         }
     }
 
@@ -509,8 +510,8 @@ impl Planting {
             limit(&beyond_what_came(&off, came), facts.tolerance.0 as f64)
         };
         let (difference_ns, interval_ns, blocks) = self.differences.found(facts.seed);
-        let planted: u64 = self.sizes.iter().map(|of| of.count).sum();
-        let sum: f64 = self.sizes.iter().map(|of| of.median_ns * of.count as f64).sum();
+        let planted: u64 = self.sizes.iter().map(|of| of.messages).sum();
+        let sum: f64 = self.sizes.iter().map(|of| of.median_ns * of.messages as f64).sum();
         PlantedFound {
             backend: backend.to_owned(),
             what: self.plant.to_string(),

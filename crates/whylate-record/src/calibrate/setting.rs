@@ -8,7 +8,7 @@ use std::time::Duration;
 use whylate_host::cpus::Opposite;
 use whylate_model::calibration_parts::PartOf;
 use whylate_model::lab::BedKind;
-use whylate_model::settings::Settings;
+use whylate_model::settings::{Setting as Told, Settings};
 use whylate_model::{CpuId, Nanos};
 use whylate_net::NetError;
 use whylate_net::lab::{self, Bed, Borrowed};
@@ -17,7 +17,7 @@ use whylate_sys::affinity;
 
 use super::Request;
 use super::part::{Left, Line, Plan, Site};
-use super::planted::Plant;
+use super::planted::{Plant, Tail};
 use crate::RecordError;
 use crate::progress::Progress;
 use crate::workbench::{Need, Workbench};
@@ -137,27 +137,38 @@ impl<'a> Setting<'a> {
 
     /// Settings as the run tells them.
     pub(super) fn told(&self, request: &Request, common_pps: f64) -> Settings {
-        let site = &self.site;
-        let delays: Vec<String> = request.delays.iter().map(ToString::to_string).collect();
-        let mut told = Settings::from([
-            ("client".to_owned(), format!("CPU {}", site.client_cpu).into()),
-            (
-                "delay line".to_owned(),
-                format!("CPU {}, by {}", site.line_cpu, site.line_port).into(),
-            ),
-            ("delays".to_owned(), delays.join(", ").into()),
-            ("duration".to_owned(), request.duration.into()),
-            ("rate".to_owned(), format!("{common_pps:.0} messages a second").into()),
-            ("runs".to_owned(), request.runs.into()),
-            ("size".to_owned(), format!("{} bytes", request.bytes).into()),
-            ("tolerance".to_owned(), request.tolerance.into()),
-            ("warm-up".to_owned(), request.warmup.into()),
-        ]);
-        if let Some(plant) = request.plant {
-            told.insert("PLANTED ON PURPOSE".to_owned(), plant.to_string().into());
-        }
-        told
+        let Site { line_cpu, line_port, .. } = &self.site;
+        settings(request, (*line_cpu, *line_port), common_pps)
     }
+}
+
+/// Settings as used, with a delay line on this CPU by this port.
+fn settings(
+    request: &Request,
+    (line_cpu, line_port): (CpuId, Transport),
+    common_pps: f64,
+) -> Settings {
+    let planted = match request.plant {
+        None => [None, None],
+        Some(Plant::Bias(by)) => [Some(("planted bias", by.into())), None],
+        Some(Plant::Tail(Tail { one_in, by })) => {
+            [Some(("planted tail", by.into())), Some(("planted in one of", one_in.into()))]
+        }
+    };
+    let entries: [(_, Told); 10] = [
+        ("client", vec![request.client_cpu].into()),
+        ("delay line", vec![line_cpu].into()),
+        ("delay line by", line_port.to_string().into()),
+        ("delays", request.delays.clone().into()),
+        ("duration", request.duration.into()),
+        ("rate", Told::RatePerS(common_pps)),
+        ("runs", request.runs.into()),
+        ("size", Told::SizeBytes(request.bytes as u64)),
+        ("tolerance", request.tolerance.into()),
+        ("warm-up", request.warmup.into()),
+    ];
+    let all = entries.into_iter().chain(planted.into_iter().flatten());
+    all.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn another(bench: &Workbench, cpu: CpuId) -> Option<CpuId> {
@@ -176,5 +187,52 @@ fn refused(error: NetError) -> RecordError {
              udp makes of a known delay"
         )),
         error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use whylate_model::settings::unfit;
+
+    use super::*;
+
+    #[test]
+    fn settings_of_a_calibration_are_values_and_its_delays_and_its_rate_are_whole() {
+        let mut request = Request {
+            program: PathBuf::new(),
+            backends: Vec::new(),
+            delays: vec![Nanos(1_234_567), Nanos(0)],
+            per_second: 2e3,
+            bytes: 64,
+            runs: 3,
+            duration: Nanos::SECOND,
+            warmup: Nanos(1),
+            tolerance: Nanos(2),
+            line_port: None,
+            line_cpu: None,
+            client_cpu: CpuId(1),
+            hold_idle_states: false,
+            plant: None,
+            foreign: None,
+            command_line: Vec::new(),
+            seed: 1,
+        };
+        let of = |request: &Request| settings(request, (CpuId(0), Transport::Xdp), 1_999.971);
+        let told = of(&request);
+        assert_eq!(unfit(&told), [""; 0]);
+        assert_eq!(told["client"], vec![CpuId(1)].into());
+        assert_eq!(told["delay line"], vec![CpuId(0)].into());
+        assert_eq!(told["delays"], vec![Nanos(1_234_567), Nanos(0)].into());
+        assert_eq!(told["rate"], Told::RatePerS(1_999.971));
+        assert_eq!(told["size"], Told::SizeBytes(64));
+        request.plant = Some(Plant::Tail(Tail { one_in: 100, by: Nanos(20_000) }));
+        let told = of(&request);
+        assert_eq!(unfit(&told), [""; 0]);
+        assert_eq!(told["planted tail"], Nanos(20_000).into());
+        assert_eq!(told["planted in one of"], 100_u64.into());
+        request.plant = Some(Plant::Bias(Nanos(100)));
+        assert_eq!(of(&request)["planted bias"], Nanos(100).into());
     }
 }

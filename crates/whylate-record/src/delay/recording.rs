@@ -83,7 +83,7 @@ impl Service for Sums<'_> {
 fn settings(sums: &Sums<'_>, line: &DelayLine) -> Settings {
     let request = sums.request;
     let mut settings = Settings::from([
-        ("delay line".to_owned(), placed(request.cpu.as_slice(), request.fifo).into()),
+        ("delay line".to_owned(), placed(request.cpu.as_slice(), request.fifo)),
         ("ports".to_owned(), line.ports.join(" and ").into()),
         ("carried by".to_owned(), line.transport.clone().into()),
         ("waiting by".to_owned(), line.wait.clone().into()),

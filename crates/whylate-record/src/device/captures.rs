@@ -406,20 +406,24 @@ fn notes(found: &Matched, before: &Side, behind: &Side) -> Vec<String> {
 }
 
 fn settings(question: &CaptureQuestion, before: &Side, behind: &Side) -> Settings {
-    let side = |side: &Side| {
-        let facts = &side.facts;
-        format!("{}: {} packets, {}", side.path.display(), facts.packets, facts.format)
-    };
     let left_out = match left_out(question.changed) {
         none if none.is_empty() => "nothing: whole packets were compared".to_owned(),
         left_out => left_out.join(", "),
     };
-    Settings::from([
-        ("before the box".to_owned(), side(before).into()),
-        ("behind the box".to_owned(), side(behind).into()),
+    let mut settings = Settings::from([
         ("not compared".to_owned(), left_out.into()),
         ("window".to_owned(), question.window.into()),
-    ])
+    ]);
+    for (place, Side { path, facts, .. }) in
+        [("before the box", before), ("behind the box", behind)]
+    {
+        settings.extend([
+            (place.to_owned(), path.display().to_string().into()),
+            (format!("packets {place}"), facts.packets.into()),
+            (format!("format {place}"), facts.format.into()),
+        ]);
+    }
+    settings
 }
 
 #[cfg(test)]

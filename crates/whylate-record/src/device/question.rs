@@ -194,10 +194,10 @@ impl Question {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn question(the_box: TheBox, line: [&str; 4]) -> Question {
+    pub(in crate::device) fn question(the_box: TheBox, line: [&str; 4]) -> Question {
         let [near, a, b, far] = line.map(str::to_owned);
         let two = |a: &str, b: &str| Some([a.to_owned(), b.to_owned()]);
         let between = the_box == TheBox::Between;

@@ -75,7 +75,7 @@ impl Service for Sums<'_> {
 
 fn settings(request: &ForwardRequest, forward: &Forward) -> Settings {
     Settings::from([
-        ("forwarder".to_owned(), placed(&request.cpus, request.fifo).into()),
+        ("forwarder".to_owned(), placed(&request.cpus, request.fifo)),
         ("ports".to_owned(), request.plan.interfaces.join(" and ").into()),
         ("carried by".to_owned(), forward.backend.clone().into()),
         ("waiting by".to_owned(), forward.wait.clone().into()),

@@ -4,18 +4,18 @@
 use std::path::Path;
 
 use whylate_cause::{Context, Measured, Placement as CausePlacement};
-use whylate_gap::{Placement, Session};
+use whylate_gap::{Placement, Session, Work};
 use whylate_host::cpus;
 use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks, Scope};
 use whylate_host::topology::Topology;
-use whylate_model::TicksDelta;
-use whylate_model::settings::{Setting, Settings};
+use whylate_model::run::{Moved, MovedOff};
+use whylate_model::settings::{self, Policy, Setting, Settings};
 use whylate_model::warning::Warning;
+use whylate_model::{CpuId, TicksDelta};
 use whylate_sys::affinity;
 
 use super::Request;
 use crate::RecordError;
-use crate::collector::Thread;
 use crate::kernel_trace::{KernelTrace, NoTrace};
 use crate::progress::Progress;
 use crate::workbench::Workbench;
@@ -153,30 +153,129 @@ pub(super) fn context(session: &Session, workbench: &Workbench, request: &Reques
     workbench.context(threads)
 }
 
-/// Settings as used, for the record.
-pub(super) fn settings(request: &Request, workbench: &Workbench, threads: &[Thread]) -> Settings {
-    let granted: Vec<String> = threads
-        .iter()
-        .map(|thread| match thread.facts.fifo {
-            Some(priority) => format!("SCHED_FIFO {priority}"),
-            None => "SCHED_OTHER".to_owned(),
-        })
-        .collect();
+/// Settings as used, for the record: of threads with these policies, while these CPUs keep house.
+pub(super) fn settings(
+    request: &Request,
+    policies: Vec<Policy>,
+    housekeeping: &[CpuId],
+    moved_off: &[MovedOff],
+) -> Settings {
     let plan = &request.plan;
+    let placement = match &plan.placement {
+        Placement::Pinned(cpus) => settings::Placement::Pinned { cpus: cpus.clone() },
+        Placement::Floating { threads, allowed } => {
+            settings::Placement::Floating { threads: (*threads).into(), cpus: allowed.clone() }
+        }
+    };
+    let (work, size) = match plan.work {
+        Work::Nothing => ("nothing", None),
+        Work::Memmove { bytes } => ("memmove", Some(bytes)),
+        Work::Scan { bytes } => ("scan", Some(bytes)),
+    };
+    let is_moved = |kind| moved_off.iter().any(|of| of.what == kind);
     let entries: [(_, Setting); 13] = [
         ("duration", request.duration.into()),
         ("warmup", plan.warmup.into()),
-        ("placement", plan.placement.to_string().into()),
+        ("placement", placement.into()),
         ("loop", plan.loop_kind.to_string().into()),
-        ("work", plan.work.to_string().into()),
-        ("policy", granted.join(", ").into()),
+        ("work", work.into()),
+        ("policy", policies.into()),
         ("counting", plan.counting.into()),
         ("competitors", plan.competitors.into()),
         ("lock memory", request.lock_memory.into()),
         ("hold idle states", request.hold_idle_states.into()),
-        ("move tasks", false.into()),
-        ("move interrupts", false.into()),
-        ("housekeeping", workbench.housekeeping.clone().into()),
+        ("move tasks", is_moved(Moved::Tasks).into()),
+        ("move interrupts", is_moved(Moved::Interrupts).into()),
+        ("housekeeping", housekeeping.to_vec().into()),
     ];
-    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    let size = size.map(|bytes| ("work size", Setting::SizeBytes(bytes as u64)));
+    entries.into_iter().chain(size).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What a guard moved off the measured CPUs.
+pub(super) fn moved_off(
+    tasks: Option<&MovedTasks>,
+    interrupts: Option<&MovedInterrupts>,
+) -> Vec<MovedOff> {
+    let tasks = tasks.map(|guard| MovedOff {
+        what: Moved::Tasks,
+        moved: guard.moved() as u64,
+        refused: guard.refused() as u64,
+        told: guard.describe(),
+    });
+    let interrupts = interrupts.map(|guard| MovedOff {
+        what: Moved::Interrupts,
+        moved: guard.moved().len() as u64,
+        refused: guard.refused() as u64,
+        told: guard.describe(),
+    });
+    tasks.into_iter().chain(interrupts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_gap::threshold::Threshold;
+    use whylate_gap::{self as gap, Plan};
+    use whylate_model::Nanos;
+    use whylate_model::run::LoopKind;
+
+    use super::*;
+    use crate::storage::Limits;
+
+    fn request(placement: Placement, work: Work) -> Request {
+        let plan = Plan {
+            placement,
+            loop_kind: LoopKind::Chain,
+            counting: false,
+            work,
+            threshold: Threshold::Automatic,
+            warmup: Nanos(200_000_000),
+            policy: gap::Policy::Ordinary,
+            competitors: 0,
+            stop_at: None,
+        };
+        Request {
+            plan,
+            duration: Nanos(1_600_123_456),
+            cgroup: None,
+            housekeeping: None,
+            lock_memory: true,
+            hold_idle_states: true,
+            trace: false,
+            validate: false,
+            selftest: None,
+            worst: 5,
+            move_tasks: true,
+            move_interrupts: true,
+            on_threshold: Vec::new(),
+            storage: Limits::default(),
+            seed: 1,
+            command_line: Vec::new(),
+            question: String::new(),
+        }
+    }
+
+    #[test]
+    fn settings_of_gaps_are_values_and_what_was_moved_is_none_of_them() {
+        let cpus = vec![CpuId(1), CpuId(2)];
+        let moved = MovedOff { what: Moved::Tasks, moved: 0, refused: 3, told: Vec::new() };
+        let both = vec![Policy::Ordinary, Policy::Fifo { priority: 50 }];
+        let pinned = request(Placement::Pinned(cpus.clone()), Work::Scan { bytes: 4_096 });
+        let told = settings(&pinned, both.clone(), &[CpuId(0)], &[moved]);
+        assert_eq!(settings::unfit(&told), [""; 0]);
+        assert_eq!(told["duration"], Nanos(1_600_123_456).into());
+        assert_eq!(told["placement"], settings::Placement::Pinned { cpus: cpus.clone() }.into());
+        assert_eq!(
+            (&told["work"], &told["work size"]),
+            (&"scan".into(), &Setting::SizeBytes(4_096))
+        );
+        assert_eq!(told["policy"], both.into());
+        assert_eq!((&told["move tasks"], &told["move interrupts"]), (&true.into(), &false.into()));
+        let floating = Placement::Floating { threads: 2, allowed: cpus.clone() };
+        let told = settings(&request(floating, Work::Nothing), Vec::new(), &[], &[]);
+        assert_eq!(settings::unfit(&told), [""; 0]);
+        let placement = settings::Placement::Floating { threads: 2, cpus };
+        assert_eq!(told["placement"], placement.into());
+        assert!(!told.contains_key("work size"));
+    }
 }

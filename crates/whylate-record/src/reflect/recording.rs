@@ -167,7 +167,7 @@ impl<'a> Server<'a> {
     fn settings(&self, reflected: Option<&Reflected>) -> Settings {
         let request = self.request;
         let mut settings = Settings::from([
-            ("server".to_owned(), placed(request.cpu.as_slice(), request.fifo).into()),
+            ("server".to_owned(), placed(request.cpu.as_slice(), request.fifo)),
             ("ends when idle for".to_owned(), request.idle.into()),
             ("protocol".to_owned(), request.protocol.to_string().into()),
         ]);

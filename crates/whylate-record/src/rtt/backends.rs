@@ -19,6 +19,7 @@ use whylate_model::backends::{BackendMeasured, BackendRole, BackendRound, Backen
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Packets;
 use whylate_model::run::RunState;
+use whylate_model::settings::Settings;
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Ticks};
 use whylate_net::Cookie;
@@ -438,14 +439,20 @@ impl<'a> Comparing<'a> {
         recording.storage.close();
         recording.bench.measure_clock_again();
         let mut run = recording.run(state);
-        let each = format!("of each backend in each of {} rounds", self.of.rounds);
-        run.settings.insert("times are".to_owned(), each.into());
-        run.settings.insert("way".to_owned(), "that of each backend in turns".into());
-        run.settings.insert("other end".to_owned(), found.other_end.clone().into());
+        run.settings.extend(settings(self.of));
         run.backends = Some(Box::new(found));
         recording.storage.conclude(&mut run);
         Recorded { run }
     }
+}
+
+/// What is to be said beside the settings of a single recording.
+fn settings(of: &Comparison) -> Settings {
+    Settings::from([
+        ("rounds".to_owned(), of.rounds.into()),
+        ("times are".to_owned(), "of each backend in each round".into()),
+        ("way".to_owned(), "that of each backend in turns".into()),
+    ])
 }
 
 impl Slot {

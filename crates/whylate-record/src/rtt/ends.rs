@@ -74,16 +74,29 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Who and where it is, on whichever CPU.
+    pub(super) fn place(&self) -> String {
+        self.told("")
+    }
+
+    /// The same with its CPU behind the word that says who it is.
+    fn told(&self, on_cpu: &str) -> String {
+        match self {
+            Self::Own { bed: None, .. } => format!("a reflector{on_cpu} over loopback"),
+            Self::Own { bed: Some(bed), .. } => {
+                format!("a reflector{on_cpu} through the bed {}", bed.name())
+            }
+            Self::At(place) => place.to_string(),
+            Self::Across(ports) => ports.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Own { cpu, bed: None } => write!(f, "a reflector on CPU {cpu} over loopback"),
-            Self::Own { cpu, bed: Some(bed) } => {
-                write!(f, "a reflector on CPU {cpu} through the bed {}", bed.name())
-            }
-            Self::At(place) => place.fmt(f),
-            Self::Across(ports) => ports.fmt(f),
-        }
+        let on_cpu = self.cpu().map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+        f.pad(&self.told(&on_cpu))
     }
 }
 

@@ -142,6 +142,7 @@ pub(super) fn of<'a>(request: &Request, line: &Line<'_>, outcome: &'a OpenOutcom
         tail: None,
         breakdown: None,
         trust: None,
+        planted: None,
         recordings: Vec::new(),
     };
     flow.departures.pacing = pacing(outcome, settings.rate, name_of(Of::Uninterrupted));

@@ -9,8 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use whylate_clock::Counter;
-use whylate_model::run::Run;
-use whylate_model::settings::Settings;
+use whylate_model::flow::PlantedLate;
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_net::Protocol;
 use whylate_net::protocol::Phase;
@@ -23,9 +22,6 @@ use crate::calibrate::planted::Tail;
 const SPUN: Nanos = Nanos(20_000);
 /// Readings behind what one takes.
 const READINGS: u32 = 64;
-/// What a run says of its plants, among its settings.
-const COUNT: &str = "planted messages";
-const MEDIAN: &str = "planted, median in ns";
 
 /// How late messages really were, ticks.
 type Sizes = Arc<Mutex<Histogram>>;
@@ -71,15 +67,6 @@ pub(super) struct Planted {
     rate: Hertz,
 }
 
-/// What a run says of what was planted into its stamps.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PlantedSizes {
-    /// Messages.
-    pub(crate) count: u64,
-    /// How late they were in the median, ns.
-    pub(crate) median_ns: f64,
-}
-
 /// Makes a port late.
 pub(super) fn plant<C: Counter + Clone + 'static>(
     port: Box<dyn Port>,
@@ -113,26 +100,12 @@ impl Planted {
         self.what.clone()
     }
 
-    /// What is said of it among the settings of a run.
-    pub(super) fn settings(&self) -> Settings {
+    /// How many messages were late, and by how much.
+    pub(super) fn told(&self) -> PlantedLate {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        let median = sizes.value_at(50.0).map_or(0.0, |ticks| ticks as f64 * 1e9 / self.rate.0);
-        Settings::from([
-            (COUNT.to_owned(), sizes.len().into()),
-            (MEDIAN.to_owned(), format!("{median:.1}").into()),
-        ])
+        let median_ns = sizes.value_at(50.0).map_or(0.0, |ticks| ticks as f64 * 1e9 / self.rate.0);
+        PlantedLate { messages: sizes.len(), median_ns }
     }
-}
-
-/// What a client's run says of what was planted; none where nothing was.
-pub(crate) fn sizes(run: &Run) -> Option<PlantedSizes> {
-    of(&run.settings)
-}
-
-fn of(settings: &Settings) -> Option<PlantedSizes> {
-    let count = settings.get(COUNT)?.to_string().parse::<u64>().ok().filter(|count| *count > 0)?;
-    let median_ns = settings.get(MEDIAN)?.to_string().parse::<f64>().ok()?;
-    Some(PlantedSizes { count, median_ns })
 }
 
 impl<C: Counter> Late<C> {
@@ -246,7 +219,7 @@ mod tests {
 
     /// Numbers of messages that are all there at once, in the order in which they were handed over, and what
     /// is said of those that were late.
-    fn heard(tail: Tail) -> (Vec<u64>, Settings) {
+    fn heard(tail: Tail) -> (Vec<u64>, PlantedLate) {
         let memory = MemoryPort::new(|message: &[u8], network: &mut Network| {
             network.arrive(Nanos(100), message.to_vec());
         });
@@ -270,14 +243,14 @@ mod tests {
                 break;
             }
         }
-        (came, planted.settings())
+        (came, planted.told())
     }
 
     #[test]
     fn the_drawn_messages_are_late_by_what_was_asked_and_hold_up_others_only_while_one_spins() {
         for by in [Nanos(500), Nanos(2_000_000)] {
             let tail = Tail { one_in: 10, by };
-            let (came, settings) = heard(tail);
+            let (came, told) = heard(tail);
             let (late, prompt): (Vec<u64>, Vec<u64>) =
                 (0..MESSAGES).partition(|number| tail.is_in(*number, SEED));
             let expected: Vec<u64> = if by <= SPUN {
@@ -286,21 +259,21 @@ mod tests {
                 [&prompt[..], &late[..]].concat()
             };
             assert_eq!(came, expected, "{by}");
-            assert_eq!((late.len(), settings[COUNT].to_string().as_str()), (4, "4"));
-            let median: f64 = settings[MEDIAN].to_string().parse().unwrap();
+            assert_eq!((late.len(), told.messages), (4, 4));
             // By a bin of the histogram, and two readings.
-            let off = (median - by.0 as f64).abs();
-            assert!(off <= 2.0 * READ_NS as f64 + 0.01 * by.0 as f64, "{by}: {median}");
+            let off = (told.median_ns - by.0 as f64).abs();
+            assert!(off <= 2.0 * READ_NS as f64 + 0.01 * by.0 as f64, "{by}: {told:?}");
         }
     }
 
     #[test]
     fn a_run_says_what_was_planted_and_one_without_says_nothing() {
-        let (_, settings) = heard(Tail { one_in: 10, by: Nanos(500) });
-        assert_eq!(of(&settings).map(|of| of.count), Some(4));
-        let (_, nothing) = heard(Tail { one_in: 1_000, by: Nanos(500) });
-        let planted = (0..MESSAGES).any(|n| Tail { one_in: 1_000, by: Nanos(500) }.is_in(n, SEED));
-        assert_eq!(of(&nothing).is_some(), planted);
-        assert_eq!(of(&Settings::new()), None);
+        for one_in in [10, 1_000] {
+            let tail = Tail { one_in, by: Nanos(500) };
+            let (_, told) = heard(tail);
+            let planted = (0..MESSAGES).filter(|number| tail.is_in(*number, SEED)).count();
+            assert_eq!(told.messages, planted as u64, "one in {one_in}");
+            assert_eq!(told.median_ns > 0.0, planted > 0, "one in {one_in}: {told:?}");
+        }
     }
 }

@@ -85,7 +85,7 @@ pub struct FlowRequest {
     /// The pattern of arrivals.
     pub arrivals: Arrivals,
     /// What is replayed, where it is a capture.
-    pub replayed: Option<String>,
+    pub replayed: Option<Replayed>,
     /// Messages per second.
     pub per_second: f64,
     /// Requests under way at most.
@@ -94,6 +94,19 @@ pub struct FlowRequest {
     pub one_way: bool,
     /// How long resolving the target's name took, before the run, where it has one.
     pub resolved_in: Option<Nanos>,
+}
+
+/// A capture whose times are replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// Its file.
+    pub path: PathBuf,
+    /// Packets in it.
+    pub packets: usize,
+    /// From the first to the last.
+    pub lasts: Nanos,
+    /// It ends in the middle of a packet, and what lies before that is replayed.
+    pub was_cut: bool,
 }
 
 impl Request {

@@ -14,7 +14,9 @@ use whylate_breakdown::pairs;
 use whylate_breakdown::watch::Watching;
 use whylate_clock::Counter;
 use whylate_clock::facts::RecordingCost;
-use whylate_model::breakdown::{Part, Point, Source, Station, Watched, WatchedProcess};
+use whylate_model::breakdown::{
+    Part, Point, Source, Station, ThreadsFound, Watched, WatchedProcess,
+};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Evidence, Run, RunState};
 use whylate_model::series::Series;
@@ -307,39 +309,35 @@ impl<'a> Recording<'a> {
             port: whom.port,
         };
         let run = Run {
-            settings: self.settings(),
+            settings: settings(self.request),
             evidence: Evidence { trace, ..self.bench.evidence() },
             series,
             warnings,
             segments: self.storage.segments(),
-            watched: Some(Box::new(Watched { process, breakdown: composed.breakdown })),
+            watched: Some(Box::new(Watched {
+                process,
+                breakdown: composed.breakdown,
+                lasted: Some(self.elapsed),
+                looking: Some(ThreadsFound {
+                    every: threads::LOOK_EVERY,
+                    threads: self.threads.seen(),
+                }),
+            })),
             ..Run::begun(beginning)
         };
         judged(run, None)
     }
-
-    fn settings(&self) -> settings::Settings {
-        let duration = match self.request.duration {
-            Some(duration) => Setting::from(duration),
-            None => "until it was told to end".into(),
-        };
-        settings::Settings::from([
-            ("duration".to_owned(), duration),
-            ("watched for".to_owned(), self.elapsed.into()),
-            ("threads".to_owned(), self.threads.seen().into()),
-            ("threads looked for".to_owned(), looked_for().into()),
-            ("looked at by".to_owned(), "the kernel's tracepoints".into()),
-        ])
-    }
 }
 
-/// How threads are found, and whose requests are missed by that.
-fn looked_for() -> String {
-    format!(
-        "every {}: what one read or answered before it was found, and all of one that ended before, is not \
-         among the requests",
-        threads::LOOK_EVERY
-    )
+fn settings(request: &Request) -> settings::Settings {
+    let duration = match request.duration {
+        Some(duration) => Setting::from(duration),
+        None => "until it was told to end".into(),
+    };
+    settings::Settings::from([
+        ("duration".to_owned(), duration),
+        ("looked at by".to_owned(), "the kernel's tracepoints".into()),
+    ])
 }
 
 /// From the driver in to the driver out: what this host can know of a request without asking anybody.

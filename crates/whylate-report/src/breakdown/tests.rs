@@ -2,7 +2,7 @@
 
 use whylate_model::breakdown::{
     Aside, Beside, CardTold, CountedStamps, FarStamps, LeftOut, Leg, LookingCost, More, Passed,
-    Probed, Slow, Untold, WatchedProcess,
+    Probed, Slow, ThreadsFound, Untold, WatchedProcess,
 };
 use whylate_model::event::{Event, EventKind, Softirq};
 use whylate_model::tail::End;
@@ -315,7 +315,9 @@ pub(crate) fn watching(breakdown: Breakdown) -> Run {
     let mut run = recorded();
     run.clock.hz = Hertz(1e9);
     run.gaps.clear();
-    run.watched = Some(Box::new(Watched { process, breakdown }));
+    let looking = Some(ThreadsFound { every: Nanos(200_000_000), threads: 3 });
+    let lasted = Some(Nanos::SECOND);
+    run.watched = Some(Box::new(Watched { process, breakdown, lasted, looking }));
     run
 }
 
@@ -562,11 +564,13 @@ fn a_request_has_its_points_since_it_began() {
 }
 
 #[test]
-fn a_watched_process_is_named_and_its_name_prints_harmlessly() {
+fn a_watched_process_is_named_with_how_its_threads_were_found_and_its_name_prints_harmlessly() {
     let run = watching(planted(2_000));
     let taken = &of_run(&run)[0];
     assert_eq!(taken.heading, "Where requests spent their time: ser\\u{1b}ver (77), port 7000");
     assert!(remarks(taken)[0].contains("78 (CPU 1)"), "{:?}", remarks(taken));
+    let found = "3 threads of it were found in 1.00s, looked for every 200ms: what one read";
+    assert!(remarks(taken)[1].starts_with(found), "{:?}", remarks(taken));
     assert!(crate::answer(&run).contains("ser\\u{1b}ver (77), port 7000: 2,000 requests took"));
 }
 

@@ -258,6 +258,7 @@ pub(crate) mod tests {
             }),
             began: None,
             ended: None,
+            planted: None,
             tail: None,
             breakdown: None,
             trust: None,

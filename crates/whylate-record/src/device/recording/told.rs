@@ -6,9 +6,10 @@ use whylate_model::device::Device;
 use whylate_model::run::{Run, RunState};
 use whylate_model::series::summary::Identity;
 use whylate_model::series::{Definition, Series};
-use whylate_model::settings::Settings;
+use whylate_model::settings::{Setting, Settings};
 use whylate_model::warning::Warning;
 use whylate_net::lab;
+use whylate_net::schedule::Rate;
 
 use super::super::judge::{Cell, Naming, Place};
 use super::super::outcome::DeviceError;
@@ -77,7 +78,7 @@ impl Recording<'_> {
         let asked = (&question.command_line[..], &*asked, question.seed);
         let beginning = self.bench.beginning(asked, state, clock);
         let run = Run {
-            settings: self.settings(),
+            settings: settings(self.question),
             evidence: self.bench.evidence(),
             series,
             warnings,
@@ -137,30 +138,31 @@ impl Recording<'_> {
         self.device.configurations = read_back.told(question);
         self.device.notes.append(&mut self.doubts);
     }
+}
 
-    fn settings(&self) -> Settings {
-        let question = self.question;
-        let cpu = |cpu: Option<whylate_model::CpuId>| match cpu {
-            Some(cpu) => format!("CPU {cpu}"),
-            None => "any CPU".to_owned(),
-        };
-        let mut settings = Settings::from([
-            ("box".to_owned(), question.the_box.to_string().into()),
-            (
-                "client".to_owned(),
-                format!("{}, CPU {}", words::backend(question), question.client_cpu).into(),
-            ),
-            ("box runs on".to_owned(), cpu(question.box_cpu).into()),
-            ("rate in each direction".to_owned(), question.rate.to_string().into()),
-            ("rounds".to_owned(), question.rounds.into()),
-            ("each measurement".to_owned(), question.duration.into()),
-            ("warm-up".to_owned(), question.warmup.into()),
-        ]);
-        if question.quick {
-            settings.insert("quick".to_owned(), "measured a tenth as long".into());
+/// Settings as used.
+fn settings(question: &Question) -> Settings {
+    let (rate, per_second) = match question.rate {
+        Rate::Bits(bits, layer) => (format!("bits at {layer:?} in each direction"), bits),
+        // Of these it is the same whatever the size of a frame.
+        rate @ (Rate::Packets(_) | Rate::Every(_)) => {
+            ("rate in each direction".to_owned(), rate.per_second(0))
         }
-        settings
+    };
+    let mut settings = Settings::from([
+        ("box".to_owned(), question.the_box.to_string().into()),
+        ("client".to_owned(), vec![question.client_cpu].into()),
+        ("client by".to_owned(), words::backend(question).into()),
+        (rate, Setting::RatePerS(per_second)),
+        ("rounds".to_owned(), question.rounds.into()),
+        ("each measurement".to_owned(), question.duration.into()),
+        ("warm-up".to_owned(), question.warmup.into()),
+        ("quick".to_owned(), question.quick.into()),
+    ]);
+    if let Some(cpu) = question.box_cpu {
+        settings.insert("box runs on".to_owned(), vec![cpu].into());
     }
+    settings
 }
 
 /// What a report of nothing yet says of the box.
@@ -218,4 +220,26 @@ fn logged_by(the_box: &TheBox) -> &'static str {
 fn link_bps(question: &Question) -> Option<f64> {
     let [first, _] = question.interfaces.as_ref()?;
     whylate_sys::ethtool::link_bps(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::CpuId;
+    use whylate_model::settings::unfit;
+    use whylate_net::schedule::Layer;
+
+    use super::*;
+    use crate::device::question::tests::question;
+
+    #[test]
+    fn settings_of_a_box_are_values_and_words_only_where_nothing_else_says_them() {
+        let mut question = question(TheBox::Bridge, ["a", "b", "c", "d"]);
+        let told = settings(&question);
+        assert_eq!(unfit(&told), [""; 0]);
+        assert_eq!(told["rate in each direction"], Setting::RatePerS(1e3));
+        assert_eq!(told["box runs on"], vec![CpuId(0)].into());
+        assert_eq!((&told["quick"], &told["client by"]), (&false.into(), &"packet spin".into()));
+        question.rate = Rate::Bits(1e9, Layer::L1);
+        assert_eq!(settings(&question)["bits at L1 in each direction"], Setting::RatePerS(1e9));
+    }
 }

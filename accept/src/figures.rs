@@ -36,6 +36,7 @@ mod one_in_ten_thousand;
 mod one_way_below_there_and_back;
 mod pacing_beside_hog;
 mod page_drawn;
+mod page_of_many_gaps;
 mod pam2017_repeated;
 mod pass_beside_testpmd;
 mod planted_hog;
@@ -159,6 +160,7 @@ pub(crate) const BY_NAME: &[&Figure] = &[
     &device_bounds::FIGURE,
     &killer2017_tools::FIGURE,
     &one_in_ten_thousand::FIGURE,
+    &page_of_many_gaps::FIGURE,
 ];
 
 /// The smallest of some shares.

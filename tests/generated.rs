@@ -49,7 +49,7 @@ const THREADS: [(i32, &str, i32); 3] = [(501, "hog", 120), (502, "gap/0", 49), (
 
 /// One run to be.
 #[derive(Debug, Clone)]
-struct Drawn {
+pub(crate) struct Drawn {
     cpus: Vec<DrawnCpu>,
     series: Vec<DrawnSeries>,
     set: Option<DrawnSet>,
@@ -391,16 +391,16 @@ fn other_series(of: &DrawnSeries, number: usize) -> Series {
     series
 }
 
-/// Draws runs and hands each to `check` with its directory, until one does not hold; it is then made as small as
+/// Draws runs, `usually` so many, and hands each to `check` with its directory, until one does not hold; it is then made as small as
 /// can be.
-fn each(check: impl Fn(&Drawn, &RunDir, &Run)) {
+pub(crate) fn each(usually: u32, check: impl Fn(&Drawn, &RunDir, &Run)) {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let usual = ProptestConfig::default();
     let rng_seed = match usual.rng_seed {
         RngSeed::Random if asked.is_none() => RngSeed::Fixed(SEED),
         asked => asked,
     };
-    let cases = asked.unwrap_or(CASES);
+    let cases = asked.unwrap_or(usually);
     let config = ProptestConfig { cases, rng_seed, failure_persistence: None, ..usual };
     let home = tempfile::tempdir().unwrap();
     let found = TestRunner::new(config).run(&any_run(), |drawn| {
@@ -416,7 +416,7 @@ fn each(check: impl Fn(&Drawn, &RunDir, &Run)) {
 
 #[test]
 fn figures_of_generated_runs_hold_together_and_text_page_and_json_are_made_of_each() {
-    each(|drawn, directory, run| {
+    each(CASES, |drawn, directory, run| {
         holds::run("generated", run);
         holds::causes("generated", run);
         schedules::holds(run.prediction.as_ref());

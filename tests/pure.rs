@@ -15,6 +15,7 @@ mod exchanges;
 mod flags;
 mod flips;
 mod generated;
+mod headlines;
 mod holds;
 mod hot_path;
 mod identity;

@@ -6,7 +6,8 @@ use whylate_model::series::{Quantile, Series};
 use whylate_model::{Nanos, Printable};
 
 use crate::doc::{Block, Picture, Section};
-use crate::numbers::{ABSENT, count, percent, rate, time};
+use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
+use crate::spans::{Name, Sentence, sentence};
 use crate::svg::Table;
 use crate::trusted;
 
@@ -24,29 +25,30 @@ const HOW: &str = "Round trips: from before the send to after the reception, all
 const PERCENTS: [f64; 2] = [50.0, 99.0];
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &Backends) -> String {
+pub(crate) fn answer(of: &Backends) -> Sentence {
     let first = of.first().map_or("the first", |row| row.backend.as_str());
+    let first = Name::of(Printable(first));
     let saves = |row: &&BackendRow| {
         row.saved_at(50.0).is_some_and(|saved| saved.claim == Some(Claim::Saves))
     };
     let mean = |row: &&BackendRow| row.saved_at(50.0).map_or(0.0, |saved| saved.mean_ns);
     let most = of.rows.iter().filter(saves).max_by(|a, b| mean(a).total_cmp(&mean(b)));
     if let Some((row, saved)) = most.and_then(|row| Some((row, row.saved_at(50.0)?))) {
-        return format!(
-            "Against {}, {} saves most: {} of the median round trip ({}), {} times it ({}).",
-            Printable(first),
-            Printable(&row.backend),
-            time(saved.mean_ns),
-            times(saved.interval_ns),
-            ratio(saved.ratio),
-            ratios(saved.ratio_interval)
-        );
+        let with_ends = |of: fn(f64) -> Value, value: f64, ends: Option<(f64, f64)>| {
+            let ends = Cell::from(of(value)).within(ends.map(|(low, high)| (of(low), of(high))));
+            (of(value), ends.ends())
+        };
+        let (saves, of_saved) = with_ends(Value::Time, saved.mean_ns, saved.interval_ns);
+        let (ratio, of_ratio) = with_ends(Value::Ratio, saved.ratio, saved.ratio_interval);
+        let who = sentence!["Against ", first, ", ", Name::of(Printable(&row.backend))];
+        let saves = sentence![saves, " of the median round trip (", of_saved, "), "];
+        return sentence![who, " saves most: ", saves, ratio, " times it (", of_ratio, ")."];
     }
     let compared = of.rows.iter().filter(|row| row.role == BackendRole::Compared);
     let measured = compared.filter(|row| row.measured.is_some()).count();
     match measured {
-        0 => format!("There is nothing to set against {}.", Printable(first)),
-        _ => format!("No backend is shown to save anything against {}.", Printable(first)),
+        0 => sentence!["There is nothing to set against ", first, "."],
+        _ => sentence!["No backend is shown to save anything against ", first, "."],
     }
 }
 

@@ -8,7 +8,8 @@ use whylate_model::run::Run;
 use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom, TapSide};
 use whylate_model::{Hertz, Printable, Ticks};
 
-use crate::numbers::{ABSENT, count, percent, time};
+use crate::numbers::{ABSENT, Value, count, percent, time};
+use crate::spans::{Name, Sentence, sentence};
 use crate::svg::{COLOURS, Table};
 
 mod account;
@@ -103,52 +104,45 @@ fn process(watched: &Watched) -> String {
 pub(crate) const QUIET: &str = "none of its threads read a message and sent one after it meanwhile";
 
 /// The answer of a run that watched a process.
-pub(crate) fn watched_answer(watched: &Watched) -> String {
+pub(crate) fn watched_answer(watched: &Watched) -> Sentence {
+    let process = Name::of(process(watched));
     if watched.breakdown.requests == 0 {
-        return format!("{}: no request was seen: {QUIET}.", process(watched));
+        return sentence![process, ": no request was seen: ", QUIET, "."];
     }
-    format!("{}: {}", process(watched), answer(&watched.breakdown))
+    sentence![process, ": ", answer(&watched.breakdown)]
 }
 
 /// What requests consist of, in a sentence or two.
-fn answer(of: &Breakdown) -> String {
+fn answer(of: &Breakdown) -> Sentence {
     if of.requests == 0 {
-        return "No request was taken apart.".to_owned();
+        return "No request was taken apart.".into();
     }
     let Part { from, to } = of.whole;
-    let all = format!(
-        "{} requests took {} in the mean from {from} to {to}: {}.",
-        count(of.requests),
-        time(of.all.total_mean_ns),
-        largest(&of.all)
-    );
+    let took =
+        sentence![" requests took ", Value::Time(of.all.total_mean_ns), " in the mean from "];
+    let points = sentence![Name::of(from), " to ", Name::of(to), ": "];
     let slow = of.slow.as_ref().map(|slow| {
-        format!(
-            " The {} above p{} ({} and more) took {}: {}.",
-            count(slow.composition.requests),
-            short(slow.percent),
-            slow.from,
-            time(slow.composition.total_mean_ns),
-            largest(&slow.composition)
-        )
+        let percent = Name::of(format_args!("p{}", short(slow.percent)));
+        let many = sentence![" The ", Value::Count(slow.composition.requests), " above ", percent];
+        let took = sentence![" and more) took ", Value::Time(slow.composition.total_mean_ns), ": "];
+        sentence![many, " (", slow.from, took, largest(&slow.composition), "."]
     });
-    all + &slow.unwrap_or_default()
+    sentence![Value::Count(of.requests), took, points, largest(&of.all), ".", slow]
 }
 
 /// The parts with the largest shares.
-fn largest(of: &Composition) -> String {
+fn largest(of: &Composition) -> Sentence {
     if let [one] = &of.parts[..] {
-        return format!("nothing in between is known, the total alone ({})", one.part.words());
+        let words = Name::of(one.part.words());
+        return sentence!["nothing in between is known, the total alone (", words, ")"];
     }
     let mut parts: Vec<&PartShare> = of.parts.iter().collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let named = parts.into_iter().take(MOST_NAMED);
-    let named: Vec<String> = named
-        .map(|of| {
-            format!("{} {} ({})", percent(of.share), of.part.words(), of.part.from.leg.word())
-        })
-        .collect();
-    named.join("; ")
+    let named = parts.into_iter().take(MOST_NAMED).map(|of| {
+        let what = Name::of(format_args!(" {} ({})", of.part.words(), of.part.from.leg.word()));
+        sentence![Value::Share(of.share), what]
+    });
+    Sentence::joined(named, "; ")
 }
 
 /// The parts of all requests and of the slow ones beside each other.

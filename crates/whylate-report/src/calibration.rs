@@ -11,6 +11,7 @@ use whylate_model::{Nanos, Printable};
 use whylate_stats::by_run::{FEWEST_BEYOND, FEWEST_RUNS};
 
 use crate::numbers::{ABSENT, count, difference, rate};
+use crate::spans::{Name, Sentence, sentence};
 use crate::svg::Table;
 use crate::svg::error_curve::{At, Line};
 
@@ -47,37 +48,30 @@ pub(crate) fn furthest(of: &Calibration) -> Option<(&CalibratedBackend, usize)> 
 }
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &Calibration) -> String {
+pub(crate) fn answer(of: &Calibration) -> Sentence {
     let Some((best, among)) = furthest(of) else {
-        return "No backend could be calibrated.".to_owned();
+        return "No backend could be calibrated.".into();
     };
     let alone = among == 1;
-    let among = match among {
-        1 => String::new(),
-        several => format!(", the furthest of {several} backends"),
-    };
-    let name = Printable(&best.backend);
-    let raw = match best.limit_raw.percent {
-        Some(raw) => format!("up to p{raw}"),
-        None => "nowhere".to_owned(),
-    };
+    let among = (!alone).then(|| sentence![", the furthest of ", among, " backends"]);
+    let (name, tolerance) = (Name::of(Printable(&best.backend)), Name::of(of.tolerance));
+    let percentile = |percent: f64| sentence!["up to ", Name::of(format_args!("p{percent}"))];
+    let raw = best.limit_raw.percent.map_or("nowhere".into(), percentile);
+    let trusted = sentence![name.clone(), " may be trusted within ", tolerance.clone(), " "];
     match best.limit_compensated.percent {
-        Some(_) if best.base.is_none() => {
-            format!("{name} may be trusted within {} {raw} as it is{among}.", of.tolerance)
+        Some(_) if best.base.is_none() => sentence![trusted, raw, " as it is", among, "."],
+        Some(percent) => {
+            let taken_off = sentence![percentile(percent), " with the path taken off"];
+            sentence![trusted, taken_off, among, ", and ", raw, " as it is."]
         }
-        Some(percent) => format!(
-            "{name} may be trusted within {} up to p{percent} with the path taken off{among}, and {raw} as \
-             it is.",
-            of.tolerance
-        ),
         None if alone && best.errors_raw.is_empty() => {
-            format!("{name} tells no percentile: nothing is said of how far it may be trusted.")
+            sentence![name, " tells no percentile: nothing is said of how far it may be trusted."]
         }
-        None => format!(
-            "No percentile of any backend comes within {} of the truth{}.",
-            of.tolerance,
-            if alone { format!(": {name}") } else { String::new() }
-        ),
+        None => {
+            let whose = alone.then(|| sentence![": ", name]);
+            let within = sentence![" comes within ", tolerance, " of the truth"];
+            sentence!["No percentile of any backend", within, whose, "."]
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Who took the lost time: causes, senders, the longest gaps, and what follows.
 
-use whylate_model::TicksDelta;
 use whylate_model::cause::{Cause, CauseTotal, WorstGap};
 use whylate_model::event::EventKind;
 use whylate_model::run::Run;
+use whylate_model::{CpuId, TicksDelta};
 
 use crate::doc::{Block, Section, Table, Where};
 use crate::numbers::{Cell, Value, percent};
@@ -42,6 +42,8 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
             percent(coverage.by_nothing),
         )));
     }
+    blocks.extend(crate::first::by_kind(run).map(Block::Table));
+    blocks.extend(by_cpu(run).map(|of| Block::Table(of.most(most))));
     blocks.push(Block::Table(senders(run, most_senders)));
     if let Some(table) = crate::foreign::table(run) {
         blocks.push(Block::Table(Table::from(table).most(most_foreign)));
@@ -90,6 +92,39 @@ fn table(run: &Run, most: usize) -> Table {
         ]);
     }
     table
+}
+
+/// Who took most of what was lost on a CPU, or of all that was lost where that is not told apart, and the share of
+/// it; none where nothing was lost.
+pub(crate) fn largest(run: &Run, cpu: CpuId) -> Option<(&CauseTotal, f64)> {
+    let of = |cpu| run.causes.iter().filter(move |total: &&CauseTotal| total.cpu == cpu);
+    let own: Vec<&CauseTotal> = of(Some(cpu)).collect();
+    let totals = if own.is_empty() { of(None).collect() } else { own };
+    let lost: f64 = totals.iter().map(|total| total.lost_ns).sum();
+    let largest = totals.into_iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns));
+    largest.filter(|of| of.lost_ns > 0.0).map(|of| (of, of.lost_ns / lost))
+}
+
+/// The largest cause of each of several CPUs, of which the totals tell nothing; the CPU that lost most to one first.
+fn by_cpu(run: &Run) -> Option<Table> {
+    let mut cpus: Vec<CpuId> = run.causes.iter().filter_map(|total| total.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let largest = |cpu: &CpuId| Some((*cpu, largest(run, *cpu)?));
+    let mut rows: Vec<_> = cpus.iter().filter_map(largest).collect();
+    rows.sort_by(|(_, (a, _)), (_, (b, _))| b.lost_ns.total_cmp(&a.lost_ns));
+    let head = ["CPU", "cause", "lost", "of lost", "longest"];
+    let mut table = Table::new("Largest cause on each CPU", &head).words(&[1]);
+    for (cpu, (of, share)) in rows {
+        table.row([
+            Value::from(format!("CPU {cpu}")),
+            of.cause.to_string().into(),
+            Value::Time(of.lost_ns),
+            Value::Share(share),
+            of.longest.into(),
+        ]);
+    }
+    (cpus.len() > 1).then_some(table)
 }
 
 /// What the share of a cause is of: threads of one CPU lose the same time at once.

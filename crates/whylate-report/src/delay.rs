@@ -1,13 +1,14 @@
 //! The section of a delay line: how frames were held back, and what became of them.
 
-use whylate_model::delay::{DelayBase, DelayDirection, DelayEnd, DelayLine};
+use whylate_model::delay::{DelayBase, DelayCounts, DelayDirection, DelayEnd, DelayLine};
 use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
 use crate::doc::{Block, Section, Table};
 use crate::html::utc;
-use crate::numbers::{count, percent, rate};
+use crate::numbers::{Value, count, percent, rate};
+use crate::spans::{Sentence, sentence};
 use crate::{calibration, forward};
 
 /// How the table of fates is to be read.
@@ -55,28 +56,21 @@ pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
 }
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &DelayLine) -> String {
-    let sum = |what: fn(&DelayDirection) -> u64| of.directions.iter().map(what).sum::<u64>();
-    let received = sum(|direction| direction.counts.received);
+pub(crate) fn answer(of: &DelayLine) -> Sentence {
+    let received = sum(of, |counts| counts.received);
     if received == 0 {
-        return "Nothing came.".to_owned();
+        return "Nothing came.".into();
     }
-    let passed = sum(|direction| direction.counts.passed_on);
+    let passed = Value::Count(sum(of, |counts| counts.passed_on));
     let late = of.directions.iter().filter_map(|of| median(of.lateness.as_ref()?)).max();
     let late = match late {
-        Some(late) => format!("half of them within {late} of when they were to leave"),
-        None => "how late they left is not known".to_owned(),
+        Some(late) => sentence!["half of them within ", late, " of when they were to leave"],
+        None => "how late they left is not known".into(),
     };
-    let overflow = sum(|direction| direction.counts.overflow);
-    let overflow = match overflow {
-        0 => String::new(),
-        overflow => format!("; {} found no room", count(overflow)),
-    };
-    format!(
-        "{} of {} frames or messages were passed on, {late}{overflow}.",
-        count(passed),
-        count(received)
-    )
+    let overflow = sum(of, |counts| counts.overflow);
+    let room = (overflow > 0).then(|| sentence!["; ", Value::Count(overflow), " found no room"]);
+    let all = sentence![passed, " of ", Value::Count(received), " frames or messages"];
+    sentence![all, " were passed on, ", late, room, "."]
 }
 
 fn median(of: &Residence) -> Option<Nanos> {
@@ -162,9 +156,9 @@ fn laws(of: &DelayLine) -> Vec<Vec<String>> {
 }
 
 /// What became of frames. Fates that no frame had are left out.
-fn fates(of: &DelayLine) -> Vec<Vec<String>> {
+fn fates(line: &DelayLine) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for direction in &of.directions {
+    for direction in &line.directions {
         let counts = &direction.counts;
         let all = [
             ("received", counts.received),
@@ -184,7 +178,31 @@ fn fates(of: &DelayLine) -> Vec<Vec<String>> {
         let there = all.into_iter().filter(|(what, n)| *n > 0 || *what == "received");
         rows.extend(there.map(|(what, n)| vec![name(direction), what.to_owned(), count(n)]));
     }
+    let in_all: [(&str, Counted); 4] = [
+        ("received", |of| of.received),
+        ("passed on", |of| of.passed_on),
+        ("found no room", |of| of.overflow),
+        ("dropped against the settings", dropped),
+    ];
+    let in_all = in_all.into_iter().map(|(what, of)| (what, sum(line, of)));
+    // The answer names the first two, whatever they come to.
+    let there = in_all.filter(|(what, n)| *n > 0 || ["received", "passed on"].contains(what));
+    rows.extend(there.map(|(what, n)| vec!["in all".to_owned(), what.to_owned(), count(n)]));
     rows
+}
+
+/// One of the counts of a direction.
+type Counted = fn(&DelayCounts) -> u64;
+
+/// One of the counts of both directions together.
+pub(crate) fn sum(of: &DelayLine, what: Counted) -> u64 {
+    of.directions.iter().map(|direction| what(&direction.counts)).fold(0, u64::saturating_add)
+}
+
+/// What was meant to pass and did not.
+pub(crate) fn dropped(of: &DelayCounts) -> u64 {
+    let gone = of.passed_on.saturating_add(of.lost_on_purpose);
+    of.received.saturating_sub(gone.saturating_add(of.waiting_at_the_end))
 }
 
 /// Residence and lateness of both directions.

@@ -13,11 +13,13 @@ use whylate_model::device::{
 use whylate_model::flow::Direction;
 
 use crate::calibration::quantile;
-use crate::numbers::{ABSENT, count, percent, rate, time};
+use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
+use crate::spans::{Name, Sentence, sentence};
 use crate::svg::Table;
 use crate::svg::bounds::{Band, Bound, Known};
 use crate::trusted::marked;
 
+pub(crate) use captured::came_and_lost;
 use captured::{captured_ways, captures};
 use configured::{BOUGHT, bought, configured};
 pub(crate) use section::{blocks, figure, section};
@@ -40,36 +42,36 @@ pub(crate) fn title(of: &Device) -> String {
 }
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &Device) -> String {
+pub(crate) fn answer(of: &Device) -> Sentence {
     if let Some(captures) = &of.captures {
         return captured::answer(captures);
     }
-    let name = Printable(&of.name);
+    let name = Name::of(Printable(&of.name));
     let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
         return match of.fan_in.first() {
-            Some(one) => format!("Of {} ports that sent to one, {}", one.sources.len(), fair(one)),
-            None => format!("Nothing came through {name}."),
+            Some(one) => {
+                sentence!["Of ", one.sources.len(), " ports that sent to one, ", fair(one)]
+            }
+            None => sentence!["Nothing came through ", name, "."],
         };
     };
-    let median = quantile(&first.measured, 50.0);
-    let within = bound(first, 50.0).map_or(String::new(), |of| match (of.low_ns, of.high_ns) {
+    let within = bound(first, 50.0).map(|of| match (of.low_ns, of.high_ns) {
         (Some(low), Some(high)) => {
-            format!("; of that the box took between {} and {}", time(low), time(high))
+            let between = sentence![Value::Time(low), " and ", Value::Time(high)];
+            sentence!["; of that the box took between ", between]
         }
-        (None, Some(high)) => format!("; of that the box took at most {}", time(high)),
-        _ => String::new(),
+        (None, Some(high)) => sentence!["; of that the box took at most ", Value::Time(high)],
+        _ => Sentence::default(),
     });
     let kind = of.forwarding.iter().find(|one| one.kind != ForwardingKind::NotTold);
-    let kind = kind.map_or(String::new(), |one| format!(" It is {}.", words(one.kind)));
-    format!(
-        "Through {name} a frame of {} bytes takes {median} in the median{within}.{kind}",
-        first.frame_bytes
-    )
+    let kind = kind.map(|one| sentence![" It is ", words(one.kind), "."]);
+    let frame = sentence!["Through ", name, " a frame of ", Name::of(first.frame_bytes)];
+    let median = Cell::from(quantile(&first.measured, 50.0));
+    sentence![frame, " bytes takes ", median, " in the median", within, ".", kind]
 }
 
-fn fair(of: &FanIn) -> String {
-    let fairness = of.fairness().map_or(ABSENT.to_owned(), |index| format!("{index:.3}"));
-    format!("the fairness is {fairness}.")
+fn fair(of: &FanIn) -> Sentence {
+    sentence!["the fairness is ", Cell::from(of.fairness().map(Value::Ratio)), "."]
 }
 
 /// Who measured what, by which way.
@@ -256,7 +258,7 @@ fn fan_in_table(of: &FanIn) -> Table {
         Printable(&of.to),
         of.takes.as_ref().map_or(String::new(), |takes| format!(" ({})", Printable(takes))),
         rate(of.offered_pps),
-        fair(of).trim_end_matches('.')
+        fair(of).without_stop()
     );
     let mut table = Table::new(caption, &["from", "sent", "came", "share", "95% interval"]);
     let row = |one: &FanInShare| {
@@ -334,6 +336,10 @@ pub(crate) mod tests {
     use whylate_model::series::Quantile;
 
     use super::*;
+
+    fn answer(of: &Device) -> String {
+        super::answer(of).to_string()
+    }
 
     fn quantiles(values: &[(f64, u64)]) -> Vec<Quantile> {
         let one = |(percent, ns): &(f64, u64)| Quantile {

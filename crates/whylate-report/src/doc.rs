@@ -228,6 +228,11 @@ impl Table {
     pub(crate) fn row<T: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
+
+    /// Has it this figure?
+    pub(crate) fn has(&self, figure: &Cell) -> bool {
+        figure.is_in(&self.caption) || self.rows.iter().flatten().any(|cell| cell.names(figure))
+    }
 }
 
 impl From<svg::Table> for Table {

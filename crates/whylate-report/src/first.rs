@@ -14,9 +14,11 @@ use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
 
 use crate::compare::Comparison;
-use crate::doc::Table;
+use crate::doc::{Section, Table};
 use crate::paper::Parts;
-use crate::terminal::Style;
+use crate::series::ON_THE_PAGE;
+use crate::spans::Sentence;
+use crate::terminal::{self, Style};
 
 mod account;
 mod by_task;
@@ -55,7 +57,7 @@ mod wake;
 mod tests;
 
 pub use account::Account;
-pub(crate) use taken::class_named;
+pub(crate) use taken::{by_kind, class_named};
 
 /// Where a run is stored, and how it comes to be shown.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +79,7 @@ pub(crate) struct Screen {
     /// When and by which command it was recorded, where it is shown again.
     recorded: Option<String>,
     /// The answer with its two or three numbers, and what has to be said with it.
-    pub(crate) answer: Vec<String>,
+    pub(crate) answer: Vec<Sentence>,
     /// The table behind it, two at most.
     pub(crate) tables: Vec<Table>,
     /// How to read them.
@@ -92,6 +94,13 @@ pub(crate) struct Screen {
     pub(crate) more: Vec<String>,
     /// The page, which is the rest, too.
     page: Option<String>,
+    /// What the whole report has, where that is looked at.
+    whole: Vec<Section>,
+}
+
+/// What the whole report has, beside whose numbers those of an answer are set in tests.
+fn whole(sections: impl FnOnce() -> Vec<Section>) -> Vec<Section> {
+    if cfg!(debug_assertions) { sections() } else { Vec::new() }
 }
 
 /// The first screen of a run; none where its kind has none.
@@ -180,6 +189,7 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     screen.recorded = place.again.then(|| recorded(made, began(), &run.command_line)).flatten();
     screen.trust = Some(Trust::of(run));
     screen.advice = trusted::advice(&run.warnings);
+    screen.whole = whole(|| terminal::sections(run, &ON_THE_PAGE));
     Some(placed(screen, place))
 }
 

@@ -8,7 +8,8 @@ use whylate_model::run::Run;
 use whylate_model::series::Series;
 
 use crate::doc::{Block, Section, Table};
-use crate::numbers::{ABSENT, Cell, Value, count, percent, rate};
+use crate::numbers::{ABSENT, Cell, Value, count, rate};
+use crate::spans::{Name, Sentence, sentence};
 use crate::{frames, pacing, queues, tail, trusted};
 
 /// How the three times are to be read.
@@ -37,58 +38,62 @@ const NOT_LOCATED: &str = "losses are not located: the other end told nothing of
      on the way there and those on the way back cannot be told apart";
 
 /// The answer in a sentence.
-pub(crate) fn answer(run: &Run) -> String {
-    let Some(flow) = run.flows.first() else { return String::new() };
+pub(crate) fn answer(run: &Run) -> Sentence {
+    let Some(flow) = run.flows.first() else { return Sentence::default() };
     if flow.asked.one_way {
         return one_way(flow);
     }
     if flow.way.across.is_some() {
-        return run.flows.iter().map(|flow| across(run, flow)).collect::<Vec<_>>().join(" ");
+        return Sentence::joined(run.flows.iter().map(|flow| across(run, flow)), " ");
     }
     let times = flow.response.as_ref().or(flow.service.as_ref());
     let Some(series) = run.series.iter().find(|series| Some(&series.name) == times) else {
-        return "No request was measured.".to_owned();
+        return "No request was measured.".into();
     };
-    let what = if flow.response.is_some() { "from its intended send" } else { "from its send" };
-    let median = series.at(50.0);
-    let tail = in_the_tail(run, series);
-    let lost = flow.packets.lost;
-    let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
+    let sent = Value::Count(flow.packets.sent);
+    let Some(median) = series.at(50.0) else {
+        return sentence!["Of ", sent, " requests too few were answered."];
+    };
+    let from = if flow.response.is_some() { " from its intended send" } else { " from its send" };
     let closed = match flow.departures.process.verdict {
-        ProcessVerdict::ClosedLoop => format!(" ({CLOSED})"),
-        _ => String::new(),
+        ProcessVerdict::ClosedLoop => sentence![" (", CLOSED, ")"],
+        _ => Sentence::default(),
     };
-    match median {
-        Some(median) => format!(
-            "A request by {} has its reply {median} {what} in the median{}; {} sent, {lost}{}.{closed}",
-            flow.way.backend,
-            tail.unwrap_or_default(),
-            count(flow.packets.sent),
-            unanswered(flow),
-        ),
-        None => format!("Of {} requests too few were answered.", count(flow.packets.sent)),
+    let reply = sentence!["A request by ", Name::of(&flow.way.backend), " has its reply ", median];
+    let times = sentence![reply, from, " in the median", in_the_tail(run, series), "; "];
+    sentence![times, sent, " sent, ", lost(flow), unanswered(flow), ".", closed]
+}
+
+fn lost(flow: &Flow) -> Sentence {
+    match flow.packets.lost {
+        0 => "none lost".into(),
+        lost => sentence![Value::Count(lost), " lost"],
     }
 }
 
 /// Requests whose times are known from below only, beside those that were lost.
-fn unanswered(flow: &Flow) -> String {
-    let (packets, timeout) = (&flow.packets, flow.asked.timeout);
-    let given_up = packets.given_up.saturating_sub(packets.lost.saturating_sub(packets.abandoned));
-    let late = format!(", {} given up after {timeout} and answered later", count(given_up));
-    let never = format!(", {} never sent", count(packets.never_sent));
-    [(given_up, late), (packets.never_sent, never)]
-        .into_iter()
-        .filter_map(|(n, said)| (n > 0).then_some(said))
-        .collect()
+fn unanswered(flow: &Flow) -> Sentence {
+    let (late, never) = (answered_later(&flow.packets), flow.packets.never_sent);
+    let late = (late > 0).then(|| {
+        let given_up = sentence![" given up after ", Name::of(flow.asked.timeout)];
+        sentence![", ", Value::Count(late), given_up, " and answered later"]
+    });
+    let never = (never > 0).then(|| sentence![", ", Value::Count(never), " never sent"]);
+    sentence![late, never]
+}
+
+/// Requests that were given up, and whose reply came after all.
+fn answered_later(of: &Packets) -> u64 {
+    of.given_up.saturating_sub(of.lost.saturating_sub(of.abandoned))
 }
 
 /// The highest percentile there is, as the end of a sentence, and whether it may be trusted.
-fn in_the_tail(run: &Run, series: &Series) -> Option<String> {
+fn in_the_tail(run: &Run, series: &Series) -> Option<Sentence> {
     [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
         let value = series.at(percent)?;
         let beyond = trusted::is_beyond(run, &series.name, percent);
         let how_far = if beyond { ", beyond what its calibration lets be trusted" } else { "" };
-        Some(format!(", {value} at p{percent}{how_far}"))
+        Some(sentence![", ", value, " at ", Name::of(format_args!("p{percent}")), how_far])
     })
 }
 
@@ -99,45 +104,39 @@ fn times(run: &Run) -> &'static str {
 }
 
 /// Of messages that their sender hears itself: how long they take from the one port to the other.
-fn across(run: &Run, flow: &Flow) -> String {
-    let (sent, lost) = (count(flow.packets.sent), flow.packets.lost);
+fn across(run: &Run, flow: &Flow) -> Sentence {
+    let sent = Value::Count(flow.packets.sent);
     let (out, back) = flow
         .way
         .across
         .as_ref()
         .map_or(("one port", "the other"), |ports| (ports.out.as_str(), ports.back.as_str()));
-    let (out, back) = (Printable(out), Printable(back));
+    let (out, back) = (Name::of(Printable(out)), Name::of(Printable(back)));
     let series = run.series.iter().find(|series| Some(&series.name) == flow.service.as_ref());
     let Some((series, median)) = series.and_then(|of| Some((of, of.at(50.0)?))) else {
-        return format!("Of {sent} messages from {out} too few came to {back}.");
+        return sentence!["Of ", sent, " messages from ", out, " too few came to ", back, "."];
     };
-    let tail = in_the_tail(run, series);
-    let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
-    format!(
-        "A message by {} is {median} on its one way from {out} to {back} in the median{}; {sent} sent, \
-         {lost}.",
-        flow.way.backend,
-        tail.unwrap_or_default(),
-    )
+    let message = sentence!["A message by ", Name::of(&flow.way.backend), " is ", median];
+    let way = sentence![" on its one way from ", out, " to ", back, " in the median"];
+    sentence![message, way, in_the_tail(run, series), "; ", sent, " sent, ", lost(flow), "."]
 }
 
 /// Of messages without a reply: what came.
-fn one_way(flow: &Flow) -> String {
-    let (packets, sent) = (&flow.packets, count(flow.packets.sent));
+fn one_way(flow: &Flow) -> Sentence {
+    let (packets, sent) = (&flow.packets, sentence!["Of ", Value::Count(flow.packets.sent)]);
     if packets.unaccounted > 0 {
-        return format!("Of {sent} messages nobody knows how many came.");
+        return sentence![sent, " messages nobody knows how many came."];
     }
-    let share = if packets.sent == 0 { 0.0 } else { packets.lost as f64 / packets.sent as f64 };
     let receptions = flow.other_end.and_then(|other| other.receptions);
-    let at = receptions.and_then(|of| of.per_second);
-    let at = at.map(|per_second| format!(" at {}", rate(per_second)));
-    format!(
-        "Of {sent} messages {} came{}; {} were lost ({}).",
-        count(packets.received),
-        at.unwrap_or_default(),
-        count(packets.lost),
-        percent(share)
-    )
+    let at = receptions.and_then(|of| of.per_second).map(|of| sentence![" at ", Value::Rate(of)]);
+    let came = sentence![" messages ", Value::Count(packets.received), " came", at, "; "];
+    let lost = Value::Count(packets.lost);
+    sentence![sent, came, lost, " were lost (", lost_share(packets), ")."]
+}
+
+/// The share of what was sent that was lost.
+fn lost_share(of: &Packets) -> Value {
+    Value::Share(of.lost as f64 / (of.sent as f64).max(1.0))
 }
 
 /// The section of flows; none for a run without.
@@ -217,12 +216,13 @@ fn account(run: &Run) -> Table {
     let head: Vec<&str> =
         ["count"].into_iter().chain(run.flows.iter().map(|flow| flow.name.as_str())).collect();
     let mut table = Table::new("Requests sent, answered and lost", &head);
-    let counts: [(&str, Count); 14] = [
+    let counts: [(&str, Count); 15] = [
         ("sent", |of| of.sent),
         ("received", |of| of.received),
         ("late", |of| of.late),
         ("lost", |of| of.lost),
         ("given up", |of| of.given_up),
+        ("answered later", answered_later),
         ("never sent", |of| of.never_sent),
         ("refused by the kernel", |of| of.refused),
         ("in flight when the run failed", |of| of.abandoned),
@@ -237,6 +237,8 @@ fn account(run: &Run) -> Table {
         let cells = run.flows.iter().map(|flow| Value::Count(of(&flow.packets)));
         table.row([Value::from(name)].into_iter().chain(cells));
     }
+    let share = run.flows.iter().map(|flow| lost_share(&flow.packets));
+    table.row([Value::from("lost, of the sent")].into_iter().chain(share));
     table
 }
 

@@ -10,6 +10,7 @@ use whylate_model::{Nanos, Printable};
 use crate::doc::{Block, Section, Table};
 use crate::html::utc;
 use crate::numbers::{Value, count, percent};
+use crate::spans::{Sentence, sentence};
 
 /// Columns of the tables of losses.
 pub(crate) const PLACES: [&str; 3] = ["place", "counter", "frames"];
@@ -71,32 +72,28 @@ pub(crate) fn blocks(of: &Forward) -> Vec<Block> {
 }
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &Forward) -> String {
-    let both = |count: fn(&ForwardDirection) -> u64| {
-        of.directions.iter().map(count).fold(0, u64::saturating_add)
-    };
-    let received = both(|direction| direction.received);
-    let forwarded = both(|direction| direction.forwarded);
+pub(crate) fn answer(of: &Forward) -> Sentence {
+    let received = sum(of, |direction| direction.received);
+    let forwarded = sum(of, |direction| direction.forwarded);
     let (one, several) = carried(of);
     if received == 0 {
-        return format!("No {one} came.");
+        return sentence!["No ", one, " came."];
     }
-    let waiting = both(|direction| direction.waiting);
-    let lost = received.saturating_sub(forwarded.saturating_add(waiting));
-    let lost = if lost == 0 { "none".to_owned() } else { count(lost) };
+    let dropped = sum(of, dropped);
+    let dropped: Sentence = match dropped {
+        0 => "none".into(),
+        dropped => Value::Count(dropped).into(),
+    };
     let median = of.directions.iter().filter_map(|direction| {
         let percentiles = &direction.residence.as_ref()?.percentiles;
         percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
     });
     let stayed = match median.max() {
-        Some(median) => format!("half of them within {median} of being seen"),
-        None => "how long they stayed is not known".to_owned(),
+        Some(median) => sentence!["half of them within ", median, " of being seen"],
+        None => "how long they stayed is not known".into(),
     };
-    format!(
-        "{} of {} {several} were forwarded, {stayed}; {lost} dropped here.",
-        count(forwarded),
-        count(received)
-    )
+    let carried = sentence![Value::Count(forwarded), " of ", Value::Count(received), " ", several];
+    sentence![carried, " were forwarded, ", stayed, "; ", dropped, " dropped here."]
 }
 
 /// What one and several of what it carried are called.
@@ -230,7 +227,7 @@ pub(crate) fn name(of: &ForwardDirection) -> String {
 fn directions(of: &Forward) -> Table {
     let seconds = of.lasted.0 as f64 / 1e9;
     let per_second = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
-    let head = ["direction", "received", "forwarded", "frames", "bits", "a burst"];
+    let head = ["direction", "received", "forwarded", "dropped", "frames", "bits", "a burst"];
     let mut table = Table::new("What became of frames", &head);
     for direction in &of.directions {
         let bits = per_second(direction.forwarded_bytes as f64 * 8.0);
@@ -240,12 +237,35 @@ fn directions(of: &Forward) -> Table {
             name(direction).into(),
             Value::Count(direction.received),
             Value::Count(direction.forwarded),
+            Value::Count(dropped(direction)),
             Value::Rate(per_second(direction.forwarded as f64)),
             format!("{:.3}Mbit/s", bits / MEGA).into(),
             burst.into(),
         ]);
     }
+    if of.directions.len() > 1 {
+        let forwarded = sum(of, |direction| direction.forwarded);
+        table.row([
+            "both".into(),
+            Value::Count(sum(of, |direction| direction.received)),
+            Value::Count(forwarded),
+            Value::Count(sum(of, dropped)),
+            Value::Rate(per_second(forwarded as f64)),
+            "".into(),
+            "".into(),
+        ]);
+    }
     table
+}
+
+/// One of the counts of both directions together.
+pub(crate) fn sum(of: &Forward, what: fn(&ForwardDirection) -> u64) -> u64 {
+    of.directions.iter().map(what).fold(0, u64::saturating_add)
+}
+
+/// What was dropped by the forwarder itself.
+pub(crate) fn dropped(of: &ForwardDirection) -> u64 {
+    of.received.saturating_sub(of.forwarded.saturating_add(of.waiting))
 }
 
 /// What was lost where: here, in rings, at interfaces. Places that lost nothing are left out.

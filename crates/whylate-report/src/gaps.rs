@@ -25,7 +25,7 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
         return Vec::new();
     }
     let most = if to == Where::Page { MOST_ON_THE_PAGE } else { MOST_ON_A_TERMINAL };
-    let shown = &run.gaps[..run.gaps.len().min(most)];
+    let shown = &shown(run, most);
     let mut blocks = vec![Block::Table(table(run, shown))];
     let more = run.gaps.len() - shown.len();
     blocks.extend((more > 0).then(|| Block::Items(vec![format!("{more} more are in run.json")])));
@@ -48,6 +48,16 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     }
     blocks.extend(Block::items(details));
     blocks
+}
+
+/// Threads that have a row, in the order of the run: where there are more, those that lost most, for the answer
+/// names the one of them that lost most of all.
+fn shown(run: &Run, most: usize) -> Vec<GapSummary> {
+    let mut shown: Vec<usize> = (0..run.gaps.len()).collect();
+    shown.sort_by(|a, b| run.gaps[*b].lost_share.total_cmp(&run.gaps[*a].lost_share));
+    shown.truncate(most);
+    shown.sort_unstable();
+    shown.into_iter().map(|at| run.gaps[at].clone()).collect()
 }
 
 fn table(run: &Run, shown: &[GapSummary]) -> Table {

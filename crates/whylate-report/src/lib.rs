@@ -45,6 +45,7 @@ mod render;
 mod selftest;
 mod sentence;
 mod series;
+mod spans;
 mod switch_cost;
 mod tail;
 mod threads;

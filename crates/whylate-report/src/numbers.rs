@@ -33,6 +33,8 @@ pub(crate) enum Value {
     Share(f64),
     /// How many each second.
     Rate(f64),
+    /// How much of the one is one of the other.
+    Ratio(f64),
     /// Not known, or not to be had.
     Absent,
 }
@@ -48,6 +50,8 @@ pub(crate) struct Cell {
     only_ends: bool,
     /// It is a difference: what is more than nothing has its sign on a first screen.
     signed: bool,
+    /// How its table has it, whatever is usual.
+    shown: Option<String>,
 }
 
 impl Cell {
@@ -59,6 +63,11 @@ impl Cell {
     /// It is a difference, and always has its sign on a first screen.
     pub(crate) fn signed(self) -> Self {
         Self { signed: true, ..self }
+    }
+
+    /// Its table has it as this text.
+    pub(crate) fn shown_as(self, text: String) -> Self {
+        Self { shown: Some(text), ..self }
     }
 
     /// Measured by a clock of this resolution: a shorter time is told as less than that.
@@ -79,10 +88,49 @@ impl Cell {
             _ => self.beyond,
         }
     }
+
+    /// Is there something that a table can have?
+    pub(crate) fn is_known(&self) -> bool {
+        !matches!(self.value, Value::Absent) || self.interval.is_some()
+    }
+
+    /// Is it the number of this figure, or does it have that as an end of its interval or among its words?
+    pub(crate) fn names(&self, figure: &Self) -> bool {
+        let ends = self.interval.iter().flat_map(|(low, high)| [low, high]);
+        let same = if figure.only_ends {
+            self.interval == figure.interval
+        } else {
+            std::iter::once(&self.value).chain(ends).any(|value| *value == figure.value)
+        };
+        same || figure.is_in(&self.to_string())
+    }
+
+    /// As a sentence of a report has it: the value without its interval, or the interval alone.
+    pub(crate) fn told(&self) -> String {
+        let interval = self.interval.clone().filter(|_| self.only_ends);
+        Self { interval, ..self.clone() }.to_string()
+    }
+
+    /// Is it written in this text of a report?
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        let apart = |letter: char| letter.is_whitespace() || "();:".contains(letter);
+        let beside = ['~', '>', '<', '=', '+', '-', ',', '.', '%'];
+        let digits = |word: &str| word.trim_matches(beside).to_owned();
+        let words: Vec<String> = text.split(apart).map(digits).collect();
+        let own = self.told();
+        let mut own = own.split(apart).map(digits).filter(|word| !word.is_empty());
+        own.all(|word| words.contains(&word))
+    }
 }
 
 impl Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.only_ends {
+            return match &self.interval {
+                Some((low, high)) => write!(f, "{low} .. {high}"),
+                None => f.write_str(ABSENT),
+            };
+        }
         let mark = match &self.value {
             Value::Text(text) if text.starts_with(MARK) => "",
             _ if self.is_beyond() => MARK,
@@ -118,6 +166,7 @@ impl<T: Into<Value>> From<T> for Cell {
             beyond: false,
             only_ends: false,
             signed: false,
+            shown: None,
         }
     }
 }
@@ -131,6 +180,7 @@ impl Display for Value {
             Self::Count(n) => f.write_str(&count(*n)),
             Self::Share(share) => f.write_str(&percent(*share)),
             Self::Rate(per_second) => f.write_str(&rate(*per_second)),
+            Self::Ratio(ratio) => write!(f, "{ratio:.3}"),
             Self::Absent => f.write_str(ABSENT),
         }
     }

@@ -5,11 +5,12 @@ use whylate_model::run::Run;
 use whylate_model::series::Definition;
 
 use crate::doc::{Block, Section, Table};
-use crate::flows::{absent, socket};
+use crate::flows::socket;
 use crate::frames;
 use crate::html::utc;
-use crate::numbers::{Value, count};
+use crate::numbers::{Cell, Value, count};
 use crate::queues;
+use crate::spans::{Name, Sentence, sentence};
 
 /// Clients that are listed; JSON has all.
 const MOST_CLIENTS: usize = 64;
@@ -46,31 +47,30 @@ pub(crate) fn clients(of: &Reflected) -> impl Iterator<Item = Block> {
 }
 
 /// The answer of a recorded reflector in a sentence.
-pub(crate) fn answer(run: &Run, of: &Reflected) -> String {
-    let answered = of.answered;
+pub(crate) fn answer(run: &Run, of: &Reflected) -> Sentence {
+    let answered = Value::Count(of.answered);
     let of_kind = |kind: Definition| run.series.iter().find(|series| series.definition == kind);
     let Some(series) = of_kind(Definition::Residence) else {
         let apart = of_kind(Definition::Receptions).and_then(|gaps| gaps.at(50.0));
-        let apart = apart.map_or_else(String::new, |apart| {
-            format!(", each {apart} after the one before of its client in the median")
+        let apart = apart.map(|apart| {
+            sentence![", each ", apart, " after the one before of its client in the median"]
         });
         if of.program.is_some() && of.answered > 0 {
-            return format!("{} requests were answered in the kernel.", count(answered));
+            return sentence![answered, " requests were answered in the kernel."];
         }
         return match of.one_way {
-            0 => "No measured request was answered.".to_owned(),
-            came => format!("{} messages came that asked for no answer{apart}.", count(came)),
+            0 => "No measured request was answered.".into(),
+            came => {
+                sentence![Value::Count(came), " messages came that asked for no answer", apart, "."]
+            }
         };
     };
-    let median = series.at(50.0).map_or_else(absent, |of| of.to_string());
-    let tail = [99.99, 99.9, 99.0]
-        .into_iter()
-        .find_map(|percent| Some(format!(", {} at p{percent}", series.at(percent)?)));
-    format!(
-        "{} requests were answered, each after {median} in the median{}.",
-        count(answered),
-        tail.unwrap_or_default()
-    )
+    let tail = [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
+        let at = Name::of(format_args!(" at p{percent}"));
+        Some(sentence![", ", series.at(percent)?, at])
+    });
+    let median = sentence!["each after ", Cell::from(series.at(50.0)), " in the median"];
+    sentence![answered, " requests were answered, ", median, tail, "."]
 }
 
 /// Since when, for how long and where.
@@ -116,6 +116,9 @@ fn counts(of: &Reflected) -> Table {
         ("of another version, not answered", of.other_version),
         ("answers that could not be sent", of.unsent),
     ];
+    let left = [of.foreign, of.other_version, of.unsent].into_iter().fold(0, u64::saturating_add);
+    rows.extend((left > 0).then_some(("without a reply, in all", left)));
+    rows.push(("clients", clients_seen(of)));
     if let Some(connections) = &of.connections {
         rows.extend([
             ("connections taken", connections.accepted),
@@ -128,6 +131,11 @@ fn counts(of: &Reflected) -> Table {
     let program = of.program.iter().flat_map(frames::judged);
     let rows = rows.into_iter().map(|(what, n)| vec![what.to_owned(), count(n)]).chain(program);
     Table::new("What became of messages", &["messages", "count"]).with(rows.collect())
+}
+
+/// How many clients there were, those among them that made room for others.
+pub(crate) fn clients_seen(of: &Reflected) -> u64 {
+    (of.clients.len() as u64).saturating_add(of.clients_replaced)
 }
 
 /// The first clients.

@@ -2,9 +2,10 @@
 
 use whylate_model::cause::Validation;
 use whylate_model::run::{Run, SelfTest, SelfTestKind};
+use whylate_stats::share;
 
 use crate::doc::{Block, Table};
-use crate::numbers::Value;
+use crate::numbers::{Cell, Value, count};
 
 /// What there is to say; nothing where nothing was planted or judged.
 pub(crate) fn blocks(run: &Run) -> Vec<Block> {
@@ -36,8 +37,48 @@ fn planted(test: &SelfTest) -> Vec<Block> {
         let said = "Without the kernel's trace nothing could be named, and precision is not known.";
         Block::How(said.to_owned())
     });
-    let skipped = Block::items(skipped.collect());
+    let skipped = Block::items(in_all(&test.kinds).into_iter().chain(skipped).collect());
     [Block::Table(table)].into_iter().chain(skipped).chain(blind).collect()
+}
+
+/// Of all kinds how many were found, and of those how many were named right, with the shares and their intervals.
+pub(crate) struct InAll {
+    pub(crate) injected: u64,
+    pub(crate) found: u64,
+    /// Of those that the trace was on for: found, and named right.
+    pub(crate) traced: u64,
+    pub(crate) named: u64,
+}
+
+impl InAll {
+    pub(crate) fn of(kinds: &[SelfTestKind]) -> Self {
+        let sum = |of: fn(&SelfTestKind) -> u64| kinds.iter().map(of).fold(0, u64::saturating_add);
+        Self {
+            injected: sum(|kind| kind.injected),
+            found: sum(|kind| kind.found),
+            traced: sum(|kind| if kind.with_trace { kind.found } else { 0 }),
+            named: sum(|kind| if kind.with_trace { kind.named_right } else { 0 }),
+        }
+    }
+}
+
+/// A share of counts with its exact interval; of nothing, or of less than itself, there is none.
+pub(crate) fn part(part: u64, all: u64) -> Cell {
+    if all == 0 || part > all {
+        return Value::Absent.into();
+    }
+    let (part, all) = (part as f64, all as f64);
+    let (low, high) = share::interval(part, all);
+    Cell::from(Value::Share(part / all)).within(Some((Value::Share(low), Value::Share(high))))
+}
+
+/// The same in words; none where nothing was injected.
+fn in_all(kinds: &[SelfTestKind]) -> Option<String> {
+    let InAll { injected, found, traced, named } = InAll::of(kinds);
+    let told = |of: u64, all: u64| format!("{} of {}, {}", count(of), count(all), part(of, all));
+    let named =
+        if traced > 0 { format!("; named right: {}", told(named, traced)) } else { String::new() };
+    (injected > 0).then(|| format!("all kinds: found: {}{named}", told(found, injected)))
 }
 
 fn row(kind: &SelfTestKind) -> [Value; 8] {

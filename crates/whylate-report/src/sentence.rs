@@ -1,6 +1,6 @@
 //! The answer to a run's question in one sentence, the same on a terminal and on a page.
 
-use whylate_model::cause::{Cause, CauseTotal};
+use whylate_model::cause::Cause;
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::{Definition, Series};
 use whylate_model::threads::ThreadSummary;
@@ -8,7 +8,10 @@ use whylate_model::trust::Trust;
 use whylate_model::wake::WakeSummary;
 use whylate_model::{Nanos, Printable};
 
-use crate::numbers::{count, percent};
+use crate::numbers::{Cell, Value};
+use crate::series::ON_THE_PAGE;
+use crate::spans::{Name, Sentence, assert_stand, sentence};
+use crate::{causes, terminal};
 
 /// Series of wake-ups as measured, and with those passed over, before the names of their threads.
 const RAW: &str = "wake-";
@@ -21,44 +24,18 @@ const CORRECTED: &str = "wake-corrected-";
 #[must_use]
 pub fn answer(run: &Run) -> String {
     let run = &run.as_shown();
-    let said = match (most_lost(run), slowest(run)) {
-        _ if run.only_wakes() => of_wakes(run),
-        _ if !run.threads.is_empty() => of_threads(&run.threads),
-        _ if run.calibration.is_some() => {
-            run.calibration.as_deref().map_or_else(String::new, crate::calibration::answer)
-        }
-        _ if run.device.is_some() => {
-            run.device.as_deref().map_or_else(String::new, crate::device::answer)
-        }
-        _ if run.backends.is_some() => {
-            run.backends.as_deref().map_or_else(String::new, crate::backends::answer)
-        }
-        _ if !run.flows.is_empty() => crate::flows::answer(run),
-        _ if run.watched.is_some() => {
-            run.watched.as_deref().map_or_else(String::new, crate::breakdown::watched_answer)
-        }
-        _ if run.reflected.is_some() => run
-            .reflected
-            .as_deref()
-            .map_or_else(String::new, |of| crate::reflected::answer(run, of)),
-        _ if run.forward.is_some() => {
-            run.forward.as_deref().map_or_else(String::new, crate::forward::answer)
-        }
-        _ if run.delay.is_some() => {
-            run.delay.as_deref().map_or_else(String::new, crate::delay::answer)
-        }
-        _ if run.switch_cost.is_some() => crate::switch_cost::answer(run),
-        (Some(gaps), _) => of_gaps(run, gaps),
-        (None, Some(series)) => of_series(run, series),
-        (None, None) => "Nothing was measured.".to_owned(),
-    };
+    let said = found(run);
     let said = match run.state {
         RunState::Complete => said,
-        RunState::Stopped => format!("Until it was stopped: {}", lower(&said)),
+        RunState::Stopped => sentence!["Until it was stopped: ", said.lower()],
         RunState::Running => {
-            format!("Up to the last checkpoint of a run that did not end: {}", lower(&said))
+            sentence!["Up to the last checkpoint of a run that did not end: ", said.lower()]
         }
     };
+    if cfg!(debug_assertions) {
+        assert_stand(std::slice::from_ref(&said), &[], &terminal::sections(run, &ON_THE_PAGE));
+    }
+    let said = said.to_string();
     if let Verdict::LimitExceeded { what } = &run.verdict {
         return with(&said, &format!("a limit was exceeded: {}", Printable(what)));
     }
@@ -67,6 +44,32 @@ pub fn answer(run: &Run) -> String {
             with(&said, &format!("do not rely on this: {}", Printable(why)))
         }
         _ => said,
+    }
+}
+
+/// The answer, however the run ended.
+fn found(run: &Run) -> Sentence {
+    match (most_lost(run), slowest(run)) {
+        _ if run.only_wakes() => of_wakes(run),
+        _ if !run.threads.is_empty() => of_threads(&run.threads),
+        _ if run.calibration.is_some() => {
+            run.calibration.as_deref().map(crate::calibration::answer).into()
+        }
+        _ if run.device.is_some() => run.device.as_deref().map(crate::device::answer).into(),
+        _ if run.backends.is_some() => run.backends.as_deref().map(crate::backends::answer).into(),
+        _ if !run.flows.is_empty() => crate::flows::answer(run),
+        _ if run.watched.is_some() => {
+            run.watched.as_deref().map(crate::breakdown::watched_answer).into()
+        }
+        _ if run.reflected.is_some() => {
+            run.reflected.as_deref().map(|of| crate::reflected::answer(run, of)).into()
+        }
+        _ if run.forward.is_some() => run.forward.as_deref().map(crate::forward::answer).into(),
+        _ if run.delay.is_some() => run.delay.as_deref().map(crate::delay::answer).into(),
+        _ if run.switch_cost.is_some() => crate::switch_cost::answer(run),
+        (Some(gaps), _) => of_gaps(run, gaps),
+        (None, Some(series)) => of_series(run, series),
+        (None, None) => "Nothing was measured.".into(),
     }
 }
 
@@ -105,40 +108,34 @@ pub(crate) fn notes(run: &Run) -> Vec<String> {
     quick.into_iter().chain(state).map(str::to_owned).collect()
 }
 
-fn of_threads(threads: &[ThreadSummary]) -> String {
+fn of_threads(threads: &[ThreadSummary]) -> Sentence {
     let judged: Vec<_> = threads.iter().filter_map(|thread| thread.deadlines.as_ref()).collect();
     // A file may state any count.
     let hits = saturating(judged.iter().map(|of| of.hits));
     let misses = saturating(judged.iter().map(|of| of.misses));
     if judged.is_empty() {
-        let received = saturating(threads.iter().map(|thread| thread.received.0));
-        let blocks = saturating(threads.iter().map(|thread| thread.blocks));
-        return format!(
-            "{} threads received {} of CPU time in {} blocks.",
-            threads.len(),
-            Nanos(received),
-            count(blocks)
-        );
+        let received = Nanos(saturating(threads.iter().map(|thread| thread.received.0)));
+        let blocks = Value::Count(saturating(threads.iter().map(|thread| thread.blocks)));
+        let received = sentence![" threads received ", received, " of CPU time in "];
+        return sentence![threads.len(), received, blocks, " blocks."];
     }
     if misses == 0 {
-        return format!("All {} deadlines were met.", count(hits));
+        return sentence!["All ", Value::Count(hits), " deadlines were met."];
     }
     let worst = threads
         .iter()
         .max_by_key(|thread| thread.deadlines.as_ref().map_or(0, |deadlines| deadlines.misses));
-    let worst = worst.map_or(String::new(), |thread| {
+    let worst = worst.map(|thread| {
         let causes = thread.deadlines.iter().flat_map(|of| &of.causes);
         let most = causes.max_by_key(|of| of.misses).filter(|of| of.cause != Cause::Unknown);
-        let named = most.map_or(String::new(), |of| {
-            format!(", because of {} ({})", of.cause, count(of.misses))
+        let named = most.map(|of| {
+            let cause = Name::of(&of.cause);
+            sentence![", because of ", cause, " (", Value::Count(of.misses), ")"]
         });
-        format!("; most of them by thread {}{named}", Printable(&thread.name))
+        sentence!["; most of them by thread ", Name::of(Printable(&thread.name)), named]
     });
-    format!(
-        "{} of {} deadlines were missed{worst}.",
-        count(misses),
-        count(hits.saturating_add(misses))
-    )
+    let all = Value::Count(hits.saturating_add(misses));
+    sentence![Value::Count(misses), " of ", all, " deadlines were missed", worst, "."]
 }
 
 fn saturating(counts: impl Iterator<Item = u64>) -> u64 {
@@ -147,7 +144,7 @@ fn saturating(counts: impl Iterator<Item = u64>) -> u64 {
 
 /// The best and the worst of the threads that were woken, by the median. An activation that a late
 /// thread passed over counts at its own lateness: without it a stall would be one late wake-up.
-fn of_wakes(run: &Run) -> String {
+fn of_wakes(run: &Run) -> Sentence {
     let series = |of: &WakeSummary| {
         let named = |prefix: &str| {
             let name = format!("{prefix}{}", of.thread);
@@ -159,49 +156,36 @@ fn of_wakes(run: &Run) -> String {
     let all: Vec<&Series> = run.wakes.iter().filter_map(series).collect();
     let known = all.iter().copied().filter(|series| median(series).is_some());
     let Some(best) = known.min_by_key(median) else {
-        return "No thread was woken often enough for a median.".to_owned();
+        return "No thread was woken often enough for a median.".into();
     };
     let worst = all.iter().copied().max_by_key(|series| series.max).unwrap_or(best);
     let skipped = saturating(run.wakes.iter().filter_map(|of| of.skipped));
-    let named = |word: &str, series: &Series| match all.len() {
-        1 => String::new(),
-        several => {
-            let name = series.name.strip_prefix(CORRECTED);
-            let thread = Printable(name.unwrap_or(series.name.trim_start_matches(RAW)));
-            format!(" ({word} of {several}: {thread})")
-        }
+    let named = |word: &'static str, series: &Series| {
+        let name = series.name.strip_prefix(CORRECTED);
+        let thread = Name::of(Printable(name.unwrap_or(series.name.trim_start_matches(RAW))));
+        (all.len() > 1).then(|| sentence![" (", word, " of ", all.len(), ": ", thread, ")"])
     };
-    let shown = |value: Option<Nanos>| value.map_or("-".to_owned(), |value| value.to_string());
-    let counted = if skipped > 0 { ", and count at their own latency" } else { "" };
-    format!(
-        "Wake-up latency: p50 {}{}, worst {}{}; {} wake-ups were skipped{counted}.",
-        shown(median(&best)),
-        named("best", best),
-        shown(worst.max),
-        named("worst", worst),
-        count(skipped)
-    )
+    let p50 = sentence!["p50 ", Cell::from(median(&best)), named("best", best)];
+    let max = sentence![", worst ", Cell::from(worst.max), named("worst", worst), "; "];
+    let counted = if skipped > 0 { ", and count at their own latency." } else { "." };
+    let skipped = sentence![Value::Count(skipped), " wake-ups were skipped", counted];
+    sentence!["Wake-up latency: ", p50, max, skipped]
 }
 
-fn of_gaps(run: &Run, gaps: &GapSummary) -> String {
+fn of_gaps(run: &Run, gaps: &GapSummary) -> Sentence {
     let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
     if gaps.gaps == 0 {
-        let threshold = gaps.threshold.to_nanos(run.clock.hz);
-        return format!(
-            "{} lost nothing in {elapsed} that the loop could see: no gap above {threshold}.",
-            who(run, gaps),
-        );
+        let threshold = sentence!["no gap above ", gaps.threshold.to_nanos(run.clock.hz), "."];
+        let lost = sentence![" lost nothing in ", elapsed, " that the loop could see: "];
+        return sentence![who(run, gaps), lost, threshold];
     }
-    let interval = gaps.lost_share_interval.map_or(String::new(), |(low, high)| {
-        format!(" (95% interval {} .. {})", percent(low), percent(high))
+    let interval = gaps.lost_share_interval.map(|(low, high)| {
+        let share = Cell::from(Value::Share(gaps.lost_share));
+        let ends = share.within(Some((Value::Share(low), Value::Share(high)))).ends();
+        sentence![" (95% interval ", ends, ")"]
     });
-    format!(
-        "{} lost {} of {elapsed}{interval}{}{}.",
-        who(run, gaps),
-        percent(gaps.lost_share),
-        taken_by(run, gaps),
-        longest(run, gaps),
-    )
+    let lost = sentence![" lost ", Value::Share(gaps.lost_share), " of ", elapsed, interval];
+    sentence![who(run, gaps), lost, taken_by(run, gaps), longest(run, gaps), "."]
 }
 
 /// The longest stall of a CPU.
@@ -230,66 +214,53 @@ pub(crate) fn longest_stall(run: &Run, gaps: &GapSummary) -> Option<Stall> {
     Some(Stall { length, between_readings })
 }
 
-fn longest(run: &Run, gaps: &GapSummary) -> String {
-    match longest_stall(run, gaps) {
-        Some(Stall { length, between_readings: true }) => {
-            format!("; the longest stall was {length}, between two readings of the counter")
-        }
-        Some(Stall { length, .. }) => format!("; the longest gap was {length}"),
-        None => String::new(),
-    }
+fn longest(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
+    longest_stall(run, gaps).map(|Stall { length, between_readings }| {
+        let (what, met) = if between_readings {
+            ("; the longest stall was ", ", between two readings of the counter")
+        } else {
+            ("; the longest gap was ", "")
+        };
+        sentence![what, length, met]
+    })
 }
 
-fn who(run: &Run, gaps: &GapSummary) -> String {
+fn who(run: &Run, gaps: &GapSummary) -> Sentence {
+    let who = Name::of(run.thread_name(gaps));
     match run.gaps.len() {
-        1 => run.thread_name(gaps),
-        several => {
-            format!("Of {several} threads that of {} fared worst: it", run.thread_name(gaps))
-        }
+        1 => who.into(),
+        several => sentence!["Of ", several, " threads that of ", who, " fared worst: it"],
     }
 }
 
 /// Who took most of what a CPU lost; nothing where causes are not in this run.
-fn taken_by(run: &Run, gaps: &GapSummary) -> String {
+fn taken_by(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
     if run.causes.is_empty() {
-        return String::new();
+        return None;
     }
-    let of = |cpu| run.causes.iter().filter(move |total: &&CauseTotal| total.cpu == cpu);
-    let own: Vec<&CauseTotal> = of(Some(gaps.cpu)).collect();
-    let totals = if own.is_empty() { of(None).collect() } else { own };
-    let lost: f64 = totals.iter().map(|total| total.lost_ns).sum();
-    let largest = totals.iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns));
-    let Some(largest) = largest.filter(|total| total.lost_ns > 0.0) else {
-        return ", to what is not known".to_owned();
+    let Some((largest, share)) = causes::largest(run, gaps.cpu) else {
+        return Some(", to what is not known".into());
     };
-    let share = largest.lost_ns / lost;
-    let part = if share > 0.5 { "most of it" } else { "the largest part of it" };
+    let part = if share > 0.5 { ", most of it (" } else { ", the largest part of it (" };
     let to = match &largest.cause {
-        Cause::Host => "with no kernel event".to_owned(),
-        Cause::Hypervisor => "to the hypervisor".to_owned(),
-        cause => format!("to {cause}"),
+        Cause::Host => ") with no kernel event".into(),
+        Cause::Hypervisor => ") to the hypervisor".into(),
+        cause => sentence![") to ", Name::of(cause)],
     };
-    format!(", {part} ({}) {to}", percent(share))
+    Some(sentence![part, Value::Share(share), to])
 }
 
-fn of_series(run: &Run, series: &Series) -> String {
-    let shown =
-        |value: Option<Nanos>| value.map_or("an unknown time".to_owned(), |v| v.to_string());
+fn of_series(run: &Run, series: &Series) -> Sentence {
+    let shown = |value: Option<Nanos>| value.map_or("an unknown time".into(), Sentence::from);
     let tail = match series.at(99.9) {
-        Some(value) => format!("99.9% within {value}"),
-        None => "too few for a p99.9".to_owned(),
+        Some(value) => sentence![Name::of("99.9%"), " within ", value],
+        None => "too few for a p99.9".into(),
     };
-    let others = match run.series.len() {
-        1 => String::new(),
-        several => format!("Of {several} quantities the slowest: "),
-    };
-    format!(
-        "{others}{}: half of {} within {}, {tail}, the longest {}.",
-        Printable(&series.label),
-        count(series.n),
-        shown(series.at(50.0)),
-        shown(series.max),
-    )
+    let several = run.series.len();
+    let others = (several > 1).then(|| sentence!["Of ", several, " quantities the slowest: "]);
+    let label = sentence![Name::of(Printable(&series.label)), ": half of "];
+    let half = sentence![label, Value::Count(series.n), " within ", shown(series.at(50.0))];
+    sentence![others, half, ", ", tail, ", the longest ", shown(series.max), "."]
 }
 
 fn most_lost(run: &Run) -> Option<&GapSummary> {
@@ -303,17 +274,6 @@ fn slowest(run: &Run) -> Option<&Series> {
 /// Adds what follows to a sentence.
 fn with(sentence: &str, more: &str) -> String {
     format!("{}; {more}.", sentence.trim_end_matches('.'))
-}
-
-/// The sentence as the rest of another; names such as CPU keep their capitals.
-fn lower(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    match (letters.next(), letters.clone().next()) {
-        (Some(first), Some(second)) if !second.is_uppercase() => {
-            first.to_lowercase().chain(letters).collect()
-        }
-        _ => sentence.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use whylate_stats::Histogram;
 
 use crate::doc::{self, Block, Picture, Section};
 use crate::execution::bins;
-use crate::numbers::{ABSENT, count, percent, rate, time};
+use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
+use crate::spans::{Name, Sentence, sentence};
 use crate::svg::Table;
 use crate::svg::switches::Panel;
 
@@ -47,42 +48,37 @@ const REFILL: &str = "Warm and cold: the bytes of a set by the read bandwidth of
      predicted, and predict nothing.";
 
 /// The answer in a sentence.
-pub(crate) fn answer(run: &Run) -> String {
-    let Some(found) = &run.switch_cost else { return String::new() };
-    let said: Vec<String> = [How::HandOff, How::Involuntary]
-        .into_iter()
-        .filter_map(|how| {
-            let cost = found.measured(Between::Threads, how)?.times.cluster_median?;
-            let kind = match how {
-                How::HandOff => "a voluntary switch (hand-off)",
-                How::Involuntary | How::Yield => "one at the end of a time slice",
-            };
-            Some(format!("{kind} takes {cost}"))
-        })
-        .collect();
-    let direct = match said.as_slice() {
-        [] => None,
-        _ => Some(format!("Between threads on CPU {}, {}.", found.cpu, said.join(" and "))),
-    };
+pub(crate) fn answer(run: &Run) -> Sentence {
+    let Some(found) = &run.switch_cost else { return Sentence::default() };
+    let said = [How::HandOff, How::Involuntary].into_iter().filter_map(|how| {
+        let cost = found.measured(Between::Threads, how)?.times.cluster_median?;
+        let kind = match how {
+            How::HandOff => "a voluntary switch (hand-off)",
+            How::Involuntary | How::Yield => "one at the end of a time slice",
+        };
+        Some(sentence![kind, " takes ", cost])
+    });
+    let said: Vec<Sentence> = said.collect();
+    let direct = (!said.is_empty()).then(|| {
+        let between = sentence!["Between threads on CPU ", Name::of(found.cpu), ", "];
+        sentence![between, Sentence::joined(said, " and "), "."]
+    });
     let known = found.indirect.iter().filter_map(|row| Some((row.bytes, row.penalty.as_ref()?)));
     let shown = known.filter(|(_, penalty)| penalty.is_shown());
     let most = shown.max_by(|a, b| a.1.mean_ns.total_cmp(&b.1.mean_ns));
     let indirect = most.map(|(bytes, penalty)| {
-        format!(
-            "With the caches, and the switch itself, one costs up to {} ({} .. {}; working sets of \
-             {}).",
-            time(penalty.mean_ns),
-            time(penalty.interval_ns.0),
-            time(penalty.interval_ns.1),
-            size(bytes)
-        )
+        let (low, high) = penalty.interval_ns;
+        let mean = Cell::from(Value::Time(penalty.mean_ns));
+        let ends = mean.clone().within(Some((Value::Time(low), Value::Time(high)))).ends();
+        let cost = sentence!["With the caches, and the switch itself, one costs up to ", mean];
+        sentence![cost, " (", ends, "; working sets of ", Name::of(size(bytes)), ")."]
     });
-    let grows = growth::answer(found);
-    let sentences: Vec<String> = direct.into_iter().chain(indirect).chain(grows).collect();
-    match sentences.as_slice() {
-        [] => "No cost of a context switch was found.".to_owned(),
-        _ => sentences.join(" "),
+    let sentences: Vec<Sentence> =
+        direct.into_iter().chain(indirect).chain(growth::answer(found)).collect();
+    if sentences.is_empty() {
+        return "No cost of a context switch was found.".into();
     }
+    Sentence::joined(sentences, " ")
 }
 
 /// Pictures of what was found, which the page has.

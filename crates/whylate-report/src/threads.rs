@@ -32,6 +32,9 @@ const SKIPPED: &str = "skipped: jobs that never began, because their deadline wa
 const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
                                    by its own choice; lost: it was runnable and did not run.";
 
+/// The name of the section.
+pub(crate) const ID: &str = "threads";
+
 /// The section of a set of threads; none for a run without, or whose threads did nothing but wake.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     if run.threads.is_empty() || run.only_wakes() {
@@ -42,7 +45,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         blocks.extend(Block::explained(table, how));
     }
     blocks.extend(received(run));
-    Some(Section::new("threads", "The set of threads", blocks))
+    Some(Section::new(ID, "The set of threads", blocks))
 }
 
 /// The threads of a run that have a row.
@@ -57,23 +60,23 @@ fn judged(run: &Run) -> Vec<Block> {
     if with.is_empty() {
         return Vec::new();
     }
-    let head = ["thread", "workload", "jobs", "hit", "missed", "95 % interval", "skipped"];
+    let head = ["thread", "workload", "jobs", "hit", "missed", "share", "95 % interval", "skipped"];
     let mut table = Table::new("Deadlines", &head).words(&[1]);
     for (thread, of) in &with {
         table.row(deadline_row(thread, of));
     }
     if with.len() > 1 {
         let each = || run.threads.iter().filter_map(|thread| thread.deadlines.as_ref());
-        let all =
-            |of: fn(&Deadlines) -> u64| Value::Count(each().map(of).fold(0, u64::saturating_add));
+        let all = |of: fn(&Deadlines) -> u64| each().map(of).fold(0, u64::saturating_add);
         table.row([
             "all".into(),
             "".into(),
-            all(jobs),
-            all(|of| of.hits),
-            all(|of| of.misses),
+            Value::Count(all(jobs)),
+            Value::Count(all(|of| of.hits)),
+            Value::Count(all(|of| of.misses)),
+            share(all(|of| of.misses), all(jobs)),
             "".into(),
-            all(|of| of.skipped),
+            Value::Count(all(|of| of.skipped)),
         ]);
     }
     let late = with.iter().filter(|(_, of)| of.misses > 0).take(MOST_TOLD);
@@ -91,7 +94,12 @@ fn jobs(of: &Deadlines) -> u64 {
     of.hits.saturating_add(of.misses)
 }
 
-fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 7] {
+/// The share of all jobs that these are; none of none.
+pub(crate) fn share(misses: u64, jobs: u64) -> Value {
+    (jobs > 0).then(|| Value::Share(misses as f64 / jobs as f64)).into()
+}
+
+fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 8] {
     let ends = of.miss_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
     [
         thread.name.as_str().into(),
@@ -99,6 +107,7 @@ fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 7] {
         Value::Count(jobs(of)),
         Value::Count(of.hits),
         Value::Count(of.misses),
+        share(of.misses, jobs(of)),
         interval(ends),
         Value::Count(of.skipped),
     ]
@@ -196,13 +205,14 @@ pub(crate) fn taken(of: &TakenFrom) -> String {
 /// What each thread received, and whether that agrees with the kernel's accounts.
 fn received(run: &Run) -> Vec<Block> {
     let shown = shown(run);
-    let head = ["thread", "policy", "received", "share", "waited", "lost", "blocks"];
+    let head = ["thread", "policy", "elapsed", "received", "share", "waited", "lost", "blocks"];
     let mut table = Table::new("CPU time of each thread", &head).words(&[1]);
     for thread in shown {
         let elapsed = thread.end.since(thread.start).to_nanos(run.clock.hz);
         table.row([
             thread.name.as_str().into(),
             thread.policy.as_str().into(),
+            elapsed.into(),
             thread.received.into(),
             Value::Share(thread.received.0 as f64 / (elapsed.0 as f64).max(1.0)),
             thread.waited.into(),
@@ -211,12 +221,18 @@ fn received(run: &Run) -> Vec<Block> {
         ]);
     }
     if run.threads.len() > 1 {
-        let blank = || Value::from("");
-        let received =
-            run.threads.iter().map(|thread| thread.received.0).fold(0, u64::saturating_add);
-        let blocks = run.threads.iter().map(|thread| thread.blocks).fold(0, u64::saturating_add);
-        let (received, blocks) = (Nanos(received).into(), Value::Count(blocks));
-        table.row(["all".into(), blank(), received, blank(), blank(), blank(), blocks]);
+        let sum =
+            |of: fn(&ThreadSummary) -> u64| run.threads.iter().map(of).fold(0, u64::saturating_add);
+        table.row([
+            "all".into(),
+            "".into(),
+            "".into(),
+            Nanos(sum(|thread| thread.received.0)).into(),
+            "".into(),
+            Nanos(sum(|thread| thread.waited.0)).into(),
+            Nanos(sum(|thread| thread.lost.0)).into(),
+            Value::Count(sum(|thread| thread.blocks)),
+        ]);
     }
     let mut items: Vec<String> = shown.iter().take(MOST_TOLD).flat_map(particulars).collect();
     items.extend(accounts(run, shown));

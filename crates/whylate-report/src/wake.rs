@@ -72,6 +72,15 @@ fn later(wakes: &[WakeSummary]) -> Table {
         let row = ["".into(), "corrected".into(), all, "".into()];
         table.row(row.into_iter().chain(corrected));
     }
+    // A schedule that starts anew with each wake-up skips none, which its own row does not say.
+    if wakes.len() > 1 || wakes.iter().any(|of| of.skipped.is_none()) {
+        let sum = |of: fn(&WakeSummary) -> u64| {
+            Value::Count(wakes.iter().map(of).fold(0, u64::saturating_add))
+        };
+        let skipped = sum(|of| of.skipped.unwrap_or(0));
+        let all = ["all".into(), "".into(), sum(|of| of.woken), skipped];
+        table.row(all.into_iter().chain(LATER_THAN.map(|_| "".into())));
+    }
     table
 }
 
@@ -205,10 +214,12 @@ mod tests {
     #[test]
     fn corrected_counts_have_a_row_of_their_own_and_only_where_something_is_skipped() {
         let table = later(&[summary(Some(9)), summary(None)]);
-        assert_eq!(table.rows.len(), 3);
+        assert_eq!(table.rows.len(), 4);
+        assert_eq!(table.rows[3][..4], ["all", "", "1,982", "9"]);
         assert_eq!(table.rows[0][2..5], ["991", "9", "1"]);
         assert_eq!(table.rows[1][1..5], ["corrected", "1,000", "", "5"]);
         assert_eq!(table.rows[2][3], "-");
+        assert_eq!(later(&[summary(None)]).rows[1][..4], ["all", "", "991", "0"]);
     }
 
     #[test]

@@ -7,6 +7,10 @@ use super::*;
 use crate::terminal::{Style, render};
 use crate::timeline::tests::recorded;
 
+fn answer(of: &Backends) -> String {
+    super::answer(of).to_string()
+}
+
 /// A run of three backends and the control: one saves half, one is not measured.
 pub(crate) fn planted() -> Run {
     let mut run = recorded();

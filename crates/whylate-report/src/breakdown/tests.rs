@@ -12,6 +12,10 @@ use whylate_model::{CpuId, Nanos, Pid};
 use super::*;
 use crate::timeline::tests::recorded;
 
+fn answer(of: &Breakdown) -> String {
+    super::answer(of).to_string()
+}
+
 /// Parts and their mean times in ns, of all and of the slow ones.
 const STEPS: [(Point, f64, f64); 6] = [
     (Point::there(Station::Sent), 1_000.0, 1_000.0),

@@ -6,6 +6,10 @@ use whylate_model::calibration::{
 
 use super::*;
 
+fn answer(of: &Calibration) -> String {
+    super::answer(of).to_string()
+}
+
 fn quantiles(values: &[(f64, u64)]) -> Vec<Quantile> {
     let one = |(percent, ns): &(f64, u64)| Quantile {
         percent: *percent,

@@ -5,24 +5,28 @@ use whylate_model::device::{CapturedWay, Device, PacketPoint, TwoCaptures};
 use whylate_model::flow::Direction;
 
 use super::in_words;
-use crate::numbers::{count, percent};
+use crate::numbers::{Value, count};
+use crate::spans::{Sentence, sentence};
 use crate::svg::Table;
 
 /// What became of frames, in a sentence.
-pub(super) fn answer(of: &TwoCaptures) -> String {
-    let lost: u64 = of.ways.iter().map(|way| way.lost).sum();
+pub(super) fn answer(of: &TwoCaptures) -> Sentence {
+    let (came, lost, share) = came_and_lost(of);
+    let both = sentence![Value::Count(came), " frames are in both captures; "];
+    sentence![both, Value::Count(lost), " went in and did not come out (", share, ")."]
+}
+
+/// Frames that are in both captures, those that went in and did not come out, and the share of these.
+pub(crate) fn came_and_lost(of: &TwoCaptures) -> (u64, u64, Value) {
+    let lost = of.ways.iter().map(|way| way.lost).fold(0, u64::saturating_add);
     let came = of.matched.saturating_add(of.ambiguous);
-    let share = lost as f64 / lost.saturating_add(came).max(1) as f64;
-    format!(
-        "{} frames are in both captures; {} went in and did not come out ({}).",
-        count(came),
-        count(lost),
-        percent(share)
-    )
+    let share = Value::Share(lost as f64 / lost.saturating_add(came).max(1) as f64);
+    (came, lost, share)
 }
 
 /// What two captures of the same traffic hold of each other.
 pub(super) fn captures(of: &TwoCaptures) -> String {
+    let (came, lost, share) = came_and_lost(of);
     let left_out = if of.left_out.is_empty() {
         String::new()
     } else {
@@ -31,16 +35,18 @@ pub(super) fn captures(of: &TwoCaptures) -> String {
         format!(" Not compared, for the box changes it: {}.", names.join(", "))
     };
     format!(
-        "By two captures: {} frames are in both {} and {}; {} only before the box, {} only behind it, {} could \
-         not be told from others, and {} came while the other side did not capture. Stamps in steps of {}; \
-         clocks: {}. {}.{left_out}",
-        count(of.matched),
+        "By two captures: {} frames are in both {} and {}, {} of them with a latency; {} only before the box, \
+         {} only behind it, {} could not be told from others, and {} came while the other side did not capture; \
+         {} went in and did not come out ({share}). Stamps in steps of {}; clocks: {}. {}.{left_out}",
+        count(came),
         Printable(&of.before),
         Printable(&of.behind),
+        count(of.matched),
         count(of.only_before),
         count(of.only_behind),
         count(of.ambiguous),
         count(of.unjudged),
+        count(lost),
         crate::svg::resolution_label(of.resolution_ns),
         Printable(&of.clocks),
         stamped(&of.ways)
@@ -99,6 +105,10 @@ pub(super) fn captured_ways(of: &Device) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer(of: &TwoCaptures) -> String {
+        super::answer(of).to_string()
+    }
 
     #[test]
     fn what_became_of_frames_between_captures_is_answered_in_a_sentence() {

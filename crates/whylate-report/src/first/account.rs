@@ -7,6 +7,7 @@ use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
 use super::{COMPARE, Screen, delay, forward, reflect, trusted};
+use crate::doc::Section;
 use crate::terminal::Style;
 
 /// Where the rest is of what has no run directory.
@@ -59,6 +60,18 @@ impl<'a> Account<'a> {
         }
     }
 
+    /// What the whole report has of it.
+    fn whole(self) -> Vec<Section> {
+        let blocks = match self {
+            Self::Reflected(of) => {
+                crate::reflected::said(of).chain(crate::reflected::clients(of)).collect()
+            }
+            Self::Forward(of) => crate::forward::blocks(of),
+            Self::Delay(of) => crate::delay::blocks(of),
+        };
+        vec![Section::new("", "", blocks)]
+    }
+
     fn screen(self, style: Style) -> Screen {
         match self {
             Self::Reflected(of) => reflect::screen(of, style),
@@ -82,5 +95,6 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
 pub(super) fn without_run(of: Account, style: Style) -> Screen {
     let trust = trusted::of_warnings(of.warnings());
     let advice = trusted::advice(of.warnings());
-    Screen { trust, advice, more: vec![NO_DIRECTORY.to_owned()], ..of.screen(style) }
+    let whole = super::whole(|| of.whole());
+    Screen { trust, advice, whole, more: vec![NO_DIRECTORY.to_owned()], ..of.screen(style) }
 }

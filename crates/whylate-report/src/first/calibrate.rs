@@ -8,6 +8,7 @@ use super::{Screen, series};
 use crate::calibration::furthest;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Backends whose reason for not being measured is told.
 const MISSING: usize = 2;
@@ -45,40 +46,51 @@ fn limit(of: &Limit) -> Cell {
     of.percent.map_or_else(|| "none".to_owned(), series::name).into()
 }
 
-fn answer(of: &Calibration) -> Vec<String> {
+fn answer(of: &Calibration) -> Vec<Sentence> {
     let Some((best, among)) = furthest(of) else {
-        return vec!["No backend could be calibrated.".to_owned()];
+        return vec!["No backend could be calibrated.".into()];
     };
     let mut said = vec![headline(of, best, among)];
     if among > 1 && best.limit_compensated.percent.is_some() {
-        said.push(format!(
-            "No other of the {among} backends measured is right further into the tail."
-        ));
+        said.push(sentence![
+            "No other of the ",
+            among,
+            " backends measured is right further into the tail."
+        ]);
     }
     said
 }
 
-fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> String {
-    let (name, tolerance) = (Printable(&best.backend), Cell::from(of.tolerance).said());
-    let raw = best.limit_raw.percent.map(series::name);
-    let without = best.limit_compensated.percent.filter(|_| best.base.is_some());
-    match (without.map(series::name), raw) {
-        (Some(without), Some(raw)) => format!(
-            "{name} is within {tolerance} of the truth up to {without} less its path, {raw} as measured."
-        ),
-        (Some(without), None) => format!(
-            "{name} is within {tolerance} of the truth up to {without}, once its path is subtracted."
-        ),
-        (None, Some(raw)) => {
-            format!("{name} is within {tolerance} of the truth up to {raw}, as measured.")
+fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> Sentence {
+    let name = Name::of(Printable(&best.backend));
+    let percentile = |percent: f64| Name::of(series::name(percent));
+    let raw = best.limit_raw.percent.map(percentile);
+    let without = best.limit_compensated.percent.filter(|_| best.base.is_some()).map(percentile);
+    let truth = sentence![" within ", Name::of(Cell::from(of.tolerance).said()), " of the truth"];
+    match (without, raw) {
+        (Some(without), Some(raw)) => {
+            sentence![
+                name,
+                " is",
+                truth,
+                " up to ",
+                without,
+                " less its path, ",
+                raw,
+                " as measured."
+            ]
         }
+        (Some(without), None) => {
+            sentence![name, " is", truth, " up to ", without, ", once its path is subtracted."]
+        }
+        (None, Some(raw)) => sentence![name, " is", truth, " up to ", raw, ", as measured."],
         (None, None) if among > 1 => {
-            format!("No percentile of any of {among} backends is within {tolerance} of the truth.")
+            sentence!["No percentile of any of ", among, " backends is", truth, "."]
         }
         (None, None) if best.errors_raw.is_empty() => {
-            format!("{name} prints no percentile: how far it can be trusted is not known.")
+            sentence![name, " prints no percentile: how far it can be trusted is not known."]
         }
-        (None, None) => format!("No percentile of {name} is within {tolerance} of the truth."),
+        (None, None) => sentence!["No percentile of ", name, " is", truth, "."],
     }
 }
 

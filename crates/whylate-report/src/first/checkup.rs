@@ -46,8 +46,8 @@ fn is_latency(series: &Series) -> bool {
 pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let taken = taken::fewer(by_class(run, None), CAUSES);
     let worst = run.gaps.iter().max_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
-    let mut answer: Vec<String> = worst.map(|gaps| gaps::answer(run, gaps)).into_iter().collect();
-    answer.extend(taken::sentence(&taken, "Of that,"));
+    let worst = worst.map(|gaps| gaps::answer(run, gaps));
+    let answer = worst.into_iter().chain(taken::sentence(&taken, &"Of that, ".into())).collect();
     let cpus: Vec<_> = run.gaps.iter().map(|gaps| gaps.cpu).collect();
     let notes = skipped(run).into_iter().collect();
     Screen {

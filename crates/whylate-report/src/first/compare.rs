@@ -9,7 +9,10 @@ use crate::compare::{
     CauseChange, Caution, Compared, Comparison, NumberDifference, Pair, PairResult, Verdict,
     allowed_by,
 };
-use crate::numbers::{Cell, Value, count};
+use crate::doc::{Block, Section};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
+use crate::terminal;
 
 mod limits;
 mod table;
@@ -24,12 +27,12 @@ pub(super) fn screen(of: &Comparison) -> Screen {
     let by_limits = limits::sentence(of);
     let one_run = of.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
     let chance = (one_run && !pairs.is_empty())
-        .then(|| "One run a side cannot tell a real change from run-to-run variation.".to_owned());
+        .then(|| "One run a side cannot tell a real change from run-to-run variation.".into());
     let cause = pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?));
     // What has no room in the answer stands below the table.
     let mut rest = [by_limits, instead(of), chance, cause].into_iter().flatten();
     answer.extend(rest.next());
-    let notes = rest.chain(notes(of, &pairs)).collect();
+    let notes = rest.map(|of| of.said()).chain(notes(of, &pairs)).collect();
     Screen {
         answer,
         tables: vec![table::of(of, &pairs)],
@@ -37,8 +40,16 @@ pub(super) fn screen(of: &Comparison) -> Screen {
         trust: Some(of.trust()).filter(|of| !pairs.is_empty() || !of.reasons.is_empty()),
         advice: of.cautions.iter().map(|of| (of.to_string(), advice(of))).collect(),
         more: more(of),
+        whole: super::whole(|| sections(of)),
         ..Screen::default()
     }
+}
+
+/// What the whole report has beside its tables.
+fn sections(of: &Comparison) -> Vec<Section> {
+    let notes = of.pairs.iter().flat_map(terminal::compare::footnotes);
+    let limits = of.limits.iter().map(crate::compare::Judged::sentence);
+    vec![Section::new("", "", vec![Block::Items(notes.chain(limits).collect())])]
 }
 
 /// What to do about it, in a sentence.
@@ -117,52 +128,53 @@ fn name(pair: &Pair) -> String {
     Printable(&name).to_string()
 }
 
-fn headline(of: &Comparison, pairs: &[Known]) -> String {
+fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
     let Some((pair, compared)) = pairs.first() else { return nothing(of) };
     let name = name(pair);
     if let Some(lost) = &compared.lost_share {
-        return lost_share(&name, lost);
+        return lost_share(Name::of(name), lost);
     }
     let shown = |verdict: Option<Verdict>| verdict.filter(|of| *of != Verdict::NoDifferenceShown);
     let found = compared.quantiles.iter().find(|of| shown(of.verdict).is_some());
     let found = found.or(compared.quantiles.iter().find(|of| of.difference.is_some()));
     let Some((found, spread)) = found.and_then(|of| Some((of, of.difference?))) else {
-        return format!("Too few samples of {name} to compare.");
+        return sentence!["Too few samples of ", Name::of(name), " to compare."];
     };
-    let percentile = super::series::name(found.percent);
-    let (a, b) = (Cell::from(found.before).said(), Cell::from(found.after).said());
-    let ends = table::difference(&spread, Value::Time).ends().said();
-    let name = super::trusted::upper(&name);
+    let what = Name::of(format_args!(
+        "{} {}",
+        super::trusted::upper(&name),
+        super::series::name(found.percent)
+    ));
+    let (a, b) = (Cell::from(found.before), Cell::from(found.after));
+    let ends = sentence![" (95% CI ", table::difference(&spread, Value::Time).ends(), ")."];
     match shown(found.verdict) {
         Some(verdict) => {
-            let way = if verdict == Verdict::ALower { "rose" } else { "fell" };
-            format!("{name} {percentile} {way} to {b} in B from {a} (95% CI {ends}).")
+            let way = if verdict == Verdict::ALower { " rose to " } else { " fell to " };
+            sentence![what, way, b, " in B from ", a, ends]
         }
-        None => {
-            format!("{name} {percentile}: no change is shown, {a} and {b} (95% CI {ends}).")
-        }
+        None => sentence![what, ": no change is shown, ", a, " and ", b, ends],
     }
 }
 
-fn lost_share(who: &str, lost: &NumberDifference) -> String {
-    let [a, b] = [lost.before, lost.after].map(|of| Cell::from(Value::Share(of)).said());
+fn lost_share(who: Name, lost: &NumberDifference) -> Sentence {
+    let [a, b] = [lost.before, lost.after].map(Value::Share);
     let by = table::difference(&lost.difference, Value::Share);
-    let points = |text: String| text.trim_end_matches('%').to_owned();
-    let by = format!("{} points, 95% CI {}", points(by.said()), points(by.ends().said()));
+    let ends = Sentence::unitless(by.ends());
+    let by = sentence![" (", Sentence::unitless(by), " points, 95% CI ", ends, ")."];
     match lost.verdict {
-        Verdict::ALower => format!("{who} lost more in B: {b} against {a} ({by})."),
-        Verdict::AHigher => format!("{who} lost less in B: {b} against {a} ({by})."),
+        Verdict::ALower => sentence![who, " lost more in B: ", b, " against ", a, by],
+        Verdict::AHigher => sentence![who, " lost less in B: ", b, " against ", a, by],
         Verdict::NoDifferenceShown => {
-            format!("{who}: no change is shown; it lost {a} in A and {b} in B ({by}).")
+            sentence![who, ": no change is shown; it lost ", a, " in A and ", b, " in B", by]
         }
     }
 }
 
 /// Why nothing was compared.
-fn nothing(of: &Comparison) -> String {
+fn nothing(of: &Comparison) -> Sentence {
     let results = || of.pairs.iter().map(|pair| (pair, &pair.result));
     if results().any(|(_, result)| matches!(result, PairResult::SideBySide)) {
-        return "Both sides are shown as asked, without judging what differs.".to_owned();
+        return "Both sides are shown as asked, without judging what differs.".into();
     }
     let unlike = results().filter_map(|(pair, result)| match result {
         PairResult::Unlike { fields } => Some((pair, fields)),
@@ -173,13 +185,14 @@ fn nothing(of: &Comparison) -> String {
         PairResult::NoData { reason } => Some(reason),
         _ => None,
     });
-    match (unlike, reason) {
+    let why = match (unlike, reason) {
         (Some((pair, fields)), _) => {
-            format!("Nothing was compared: {} differs in {}.", name(pair), differing(fields))
+            Name::of(format_args!("{} differs in {}", name(pair), differing(fields)))
         }
-        (None, Some(reason)) => format!("Nothing was compared: {}.", Printable(reason)),
-        (None, None) => "The two sides have no series in common.".to_owned(),
-    }
+        (None, Some(reason)) => Name::of(Printable(reason)),
+        (None, None) => return "The two sides have no series in common.".into(),
+    };
+    sentence!["Nothing was compared: ", why, "."]
 }
 
 /// What the sides differ in, with the values of each.
@@ -197,7 +210,7 @@ fn differing(fields: &[Difference]) -> String {
 }
 
 /// What to do where series are not one; none where all are.
-fn instead(of: &Comparison) -> Option<String> {
+fn instead(of: &Comparison) -> Option<Sentence> {
     let unlike = of.pairs.iter().filter_map(|pair| match &pair.result {
         PairResult::Unlike { fields } => Some(fields),
         _ => None,
@@ -205,23 +218,21 @@ fn instead(of: &Comparison) -> Option<String> {
     let fields: Vec<&Vec<Difference>> = unlike.collect();
     let first = fields.first()?;
     let across = allowed_by(first)
-        .map_or_else(String::new, |names| format!("--across {names} compares them all the same, "));
-    let how = format!("{across}--side-by-side shows both");
-    let all = fields.len() == of.pairs.len();
-    Some(if all {
-        format!("{how}.")
-    } else {
-        let series = if fields.len() == 1 { "series is" } else { "series are" };
-        format!("{} {series} not compared: {how}.", count(fields.len() as u64))
-    })
+        .map(|names| sentence!["--across ", Name::of(names), " compares them all the same, "]);
+    let how = sentence![across, "--side-by-side shows both."];
+    if fields.len() == of.pairs.len() {
+        return Some(how);
+    }
+    let series = if fields.len() == 1 { " series is" } else { " series are" };
+    Some(sentence![fields.len(), series, " not compared: ", how])
 }
 
 /// Which cause took another share of the time.
-fn cause(of: &CauseChange) -> Option<String> {
+fn cause(of: &CauseChange) -> Option<Sentence> {
     let CauseChange::Shown { cause, class, share } = of else { return None };
-    let by = table::difference(&share.difference, Value::Share).said();
-    let cause = class.clone().unwrap_or_else(|| Printable(cause).to_string());
-    Some(format!("Most of the change is by {cause}: {} points.", by.trim_end_matches('%')))
+    let by = Sentence::unitless(table::difference(&share.difference, Value::Share));
+    let cause = Name::of(class.clone().unwrap_or_else(|| Printable(cause).to_string()));
+    Some(sentence!["Most of the change is by ", cause, ": ", by, " points."])
 }
 
 /// What has to be known beside the numbers.

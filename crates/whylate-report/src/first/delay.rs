@@ -1,12 +1,13 @@
 //! What a delay line held back, how late it let it go, and what became of the rest.
 
-use whylate_model::delay::{DelayCounts, DelayDirection, DelayEnd, DelayLine};
+use whylate_model::delay::{DelayDirection, DelayEnd, DelayLine};
 use whylate_model::{Nanos, Printable};
 
 use super::{Screen, residence};
-use crate::delay::{name, times};
+use crate::delay::{dropped, name, sum, times};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
 pub(super) fn screen(of: &DelayLine, style: Style) -> Screen {
@@ -24,52 +25,43 @@ pub(super) fn screen(of: &DelayLine, style: Style) -> Screen {
         notes.push(format!("The settings were changed {times} meanwhile: --full."));
     }
     let [first, other] = &of.ports;
-    let ports = format!("{} and {}", Printable(first), Printable(other));
+    let ports = Name::of(format_args!("{} and {}", Printable(first), Printable(other)));
     Screen {
-        answer: [Some(headline(of, &ports)), trouble(of)].into_iter().flatten().collect(),
+        answer: [Some(headline(of, ports)), trouble(of)].into_iter().flatten().collect(),
         tables: vec![directions(of), residence::table("stayed, and left late", &times(of), style)],
         notes,
         ..Screen::default()
     }
 }
 
-fn sum(of: &DelayLine, what: fn(&DelayCounts) -> u64) -> u64 {
-    of.directions.iter().map(|direction| what(&direction.counts)).fold(0, u64::saturating_add)
-}
-
-/// What was meant to pass and did not.
-fn dropped(of: &DelayCounts) -> u64 {
-    let gone = of.passed_on.saturating_add(of.lost_on_purpose);
-    of.received.saturating_sub(gone.saturating_add(of.waiting_at_the_end))
-}
-
-fn headline(of: &DelayLine, ports: &str) -> String {
-    let lasted = Cell::from(of.lasted).said();
+fn headline(of: &DelayLine, ports: Name) -> Sentence {
     let received = sum(of, |counts| counts.received);
     if received == 0 {
-        return format!("Nothing came between {ports} in {lasted}.");
+        return sentence!["Nothing came between ", ports, " in ", of.lasted, "."];
     }
-    let passed = count(sum(of, |counts| counts.passed_on));
+    let passed = Value::Count(sum(of, |counts| counts.passed_on));
     let late = of.directions.iter().filter_map(|of| of.lateness.as_ref());
     let late = late.max_by_key(|of| of.max);
-    let late = late.map_or_else(String::new, |of| {
-        format!(", {} late in the median", residence::at(of, 50.0).said())
-    });
-    format!("Passed on {passed} of {} between {ports} in {lasted}{late}.", count(received))
+    let late = late.map(|of| sentence![", ", residence::at(of, 50.0), " late in the median"]);
+    let received = Value::Count(received);
+    let between = sentence![" between ", ports, " in ", of.lasted];
+    sentence!["Passed on ", passed, " of ", received, between, late, "."]
 }
 
 /// What went wrong, in a sentence; none where nothing did.
-fn trouble(of: &DelayLine) -> Option<String> {
+fn trouble(of: &DelayLine) -> Option<Sentence> {
     if of.ended == DelayEnd::PortLost {
-        return Some("It ended early: a port was lost.".to_owned());
+        return Some("It ended early: a port was lost.".into());
     }
-    let dropped = sum(of, dropped);
+    let dropped = sum(of, crate::delay::dropped);
     let room = match sum(of, |counts| counts.overflow) {
-        0 => " against the settings".to_owned(),
-        overflow if overflow == dropped => " for want of room".to_owned(),
-        overflow => format!(" against the settings, {} for want of room", count(overflow)),
+        0 => " against the settings".into(),
+        overflow if overflow == dropped => " for want of room".into(),
+        overflow => {
+            sentence![" against the settings, ", Value::Count(overflow), " for want of room"]
+        }
     };
-    (dropped > 0).then(|| format!("Dropped {}{room}.", count(dropped)))
+    (dropped > 0).then(|| sentence!["Dropped ", Value::Count(dropped), room, "."])
 }
 
 fn directions(of: &DelayLine) -> Table {

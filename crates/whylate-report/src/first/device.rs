@@ -6,9 +6,10 @@ use whylate_model::run::Run;
 use whylate_model::series::Quantile;
 
 use super::{COMPARE, Screen, series};
-use crate::device::{bound, name, words};
+use crate::device::{bound, came_and_lost, name, words};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
 /// Percentiles of the time in the box.
@@ -39,69 +40,66 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
-fn headline(of: &Device) -> String {
+fn headline(of: &Device) -> Sentence {
     if let Some(captures) = &of.captures {
         return captured(captures);
     }
-    let box_name = Printable(&of.name);
+    let box_name = Name::of(Printable(&of.name));
     let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
         return match of.fan_in.first() {
             Some(one) => fair(one),
-            None => format!("Nothing came through {box_name}."),
+            None => sentence!["Nothing came through ", box_name, "."],
         };
     };
-    let median = at(&first.measured, 50.0).said();
     let within = match bound(first, 50.0).map(|of| (of.low_ns, of.high_ns)) {
         Some((Some(low), Some(high))) => {
-            let low = Cell::from(Value::Time(low)).said();
-            let high = Cell::from(Value::Time(high)).said();
-            format!(", {low} to {high} of it in the box")
+            sentence![", ", Value::Time(low), " to ", Value::Time(high), " of it in the box"]
         }
         Some((None, Some(high))) => {
-            format!(", at most {} of it in the box", Cell::from(Value::Time(high)).said())
+            sentence![", at most ", Value::Time(high), " of it in the box"]
         }
-        _ => String::new(),
+        _ => Sentence::default(),
     };
-    let bytes = first.frame_bytes;
-    format!("A frame of {bytes} bytes takes {median} through {box_name} (p50){within}.")
+    let (bytes, median) = (Name::of(first.frame_bytes), at(&first.measured, 50.0));
+    let takes = sentence!["A frame of ", bytes, " bytes takes ", median];
+    sentence![takes, " through ", box_name, " (p50)", within, "."]
 }
 
 /// How it forwards, and how much it carries.
-fn second(of: &Device) -> Option<String> {
+fn second(of: &Device) -> Option<Sentence> {
     let kind = of.forwarding.iter().find(|one| one.kind != ForwardingKind::NotTold);
-    let kind = kind.map(|one| format!("It is {}", words(one.kind)));
+    let kind = kind.map(|one| sentence!["It is ", words(one.kind)]);
     let carried = of.throughput.iter().find_map(|one| {
-        let per_second = Cell::from(Value::Rate(one.highest_pps?)).in_table(None);
+        let per_second = Sentence::unitless(Value::Rate(one.highest_pps?));
         let least = if one.is_limited_by_the_client() { "at least " } else { "" };
-        let bytes = one.frame_bytes;
-        Some(format!("carries {least}{per_second} frames of {bytes} bytes a second without loss"))
+        let frames = sentence![" frames of ", Name::of(one.frame_bytes), " bytes a second"];
+        Some(sentence!["carries ", least, per_second, frames, " without loss"])
     });
     match (kind, carried) {
-        (Some(kind), Some(carried)) => Some(format!("{kind} and {carried}.")),
-        (Some(kind), None) => Some(format!("{kind}.")),
-        (None, carried) => carried.map(|carried| format!("It {carried}.")),
+        (Some(kind), Some(carried)) => Some(sentence![kind, " and ", carried, "."]),
+        (Some(kind), None) => Some(sentence![kind, "."]),
+        (None, carried) => carried.map(|carried| sentence!["It ", carried, "."]),
     }
 }
 
-fn captured(of: &TwoCaptures) -> String {
-    let lost = of.ways.iter().map(|way| way.lost).fold(0, u64::saturating_add);
-    let came = of.matched.saturating_add(of.ambiguous);
-    let share = Value::Share(lost as f64 / lost.saturating_add(came).max(1) as f64);
-    format!(
-        "{} frames are in both captures; {} went in and did not come out ({}).",
-        count(came),
-        count(lost),
-        Cell::from(share).in_table(None)
-    )
+fn captured(of: &TwoCaptures) -> Sentence {
+    let (came, lost, share) = came_and_lost(of);
+    let both = sentence![Value::Count(came), " frames are in both captures; "];
+    sentence![both, Value::Count(lost), " went in and did not come out (", share, ")."]
 }
 
-fn fair(of: &FanIn) -> String {
+fn fair(of: &FanIn) -> Sentence {
     let ports = of.sources.len();
     match of.fairness() {
-        Some(fairness) => format!(
-            "{ports} ports that sent to one shared it with a fairness of {fairness:.2} (1 is equal shares)."
-        ),
-        None => format!("Of {ports} ports that sent to one, nothing came."),
+        Some(fairness) => sentence![
+            ports,
+            " ports that sent to one shared it with a fairness of ",
+            Value::Ratio(fairness),
+            " (",
+            Name::of(1),
+            " is equal shares)."
+        ],
+        None => sentence!["Of ", ports, " ports that sent to one, nothing came."],
     }
 }
 

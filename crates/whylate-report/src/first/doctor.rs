@@ -6,8 +6,9 @@ use whylate_model::{CpuList, Printable};
 
 use super::{Screen, for_a_shell};
 use crate::doc::Table;
+use crate::numbers::Cell;
 use crate::numbers::scale::respaced;
-use crate::numbers::{Cell, count};
+use crate::spans::{Name, Sentence, sentence};
 
 /// A longer list of CPUs is counted in a sentence, and left out of a command.
 const LIST: usize = 24;
@@ -32,43 +33,38 @@ pub(super) fn screen(of: &Diagnosis) -> Screen {
 }
 
 /// The CPUs that are to be measured, as the beginning of a sentence.
-fn cpus(of: &Diagnosis) -> (String, &'static str) {
+fn cpus(of: &Diagnosis) -> Sentence {
     match of.cpus.as_slice() {
-        [] => ("This machine".to_owned(), "is"),
-        [cpu] => (format!("CPU {cpu}"), "is"),
-        several => {
-            let list = CpuList(several).to_string();
-            let counted = list.len() > LIST;
-            (
-                if counted { format!("{} CPUs", several.len()) } else { format!("CPUs {list}") },
-                "are",
-            )
-        }
+        [] => "This machine is ".into(),
+        [cpu] => sentence!["CPU ", Name::of(cpu), " is "],
+        several => match CpuList(several).to_string() {
+            list if list.len() > LIST => sentence![several.len(), " CPUs are "],
+            list => sentence!["CPUs ", Name::of(list), " are "],
+        },
     }
 }
 
-fn headline(of: &Diagnosis) -> String {
+fn headline(of: &Diagnosis) -> Sentence {
     let number = |level| of.of_level(level).count();
-    let (who, verb) = cpus(of);
-    let (notes, unknown, fine) = (number(Level::Note), number(Level::Unknown), number(Level::Fine));
+    let (unknown, fine) = (number(Level::Unknown), number(Level::Fine));
     let (not, problems) = match number(Level::Spoils) {
-        0 => ("", "no problem".to_owned()),
-        1 => ("not ", "1 problem".to_owned()),
-        several => ("not ", format!("{several} problems")),
+        0 => ("", "no problem".into()),
+        1 => ("not ", sentence![1_usize, " problem"]),
+        several => ("not ", sentence![several, " problems"]),
     };
-    let notes = if notes == 1 { "1 note".to_owned() } else { format!("{notes} notes") };
-    format!(
-        "{who} {verb} {not}ready to measure: {problems}, {notes}, {unknown} unknown, {fine} fine."
-    )
+    let notes = number(Level::Note);
+    let notes = sentence![notes, if notes == 1 { " note, " } else { " notes, " }];
+    let found = sentence![problems, ", ", notes, unknown, " unknown, ", fine, " fine."];
+    sentence![cpus(of), not, "ready to measure: ", found]
 }
 
 /// How far the machine is that of a run.
-fn against(of: &Compared) -> String {
-    let run = Printable(&of.with);
+fn against(of: &Compared) -> Sentence {
+    let run = Name::of(Printable(&of.with));
     match of.differences.len() {
-        0 => format!("Nothing that is known of it differs from {run}."),
-        1 => format!("1 thing differs from {run}."),
-        many => format!("{} things differ from {run}.", count(many as u64)),
+        0 => sentence!["Nothing that is known of it differs from ", run, "."],
+        1 => sentence![1_usize, " thing differs from ", run, "."],
+        many => sentence![many, " things differ from ", run, "."],
     }
 }
 

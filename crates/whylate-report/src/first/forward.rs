@@ -1,12 +1,13 @@
 //! What a forwarder carried, where some was lost, and how long it stayed.
 
 use whylate_model::Printable;
-use whylate_model::forward::{Forward, ForwardDirection, ForwardEnd};
+use whylate_model::forward::{Forward, ForwardEnd};
 
 use super::{Screen, residence};
 use crate::doc::Table;
-use crate::forward::{carried, name, port_losses, residences};
-use crate::numbers::{Cell, Value, count};
+use crate::forward::{carried, dropped, name, port_losses, residences, sum};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Sentence, sentence};
 use crate::terminal::Style;
 
 pub(super) fn screen(of: &Forward, style: Style) -> Screen {
@@ -28,37 +29,27 @@ pub(super) fn screen(of: &Forward, style: Style) -> Screen {
     }
 }
 
-fn sum(of: &Forward, what: fn(&ForwardDirection) -> u64) -> u64 {
-    of.directions.iter().map(what).fold(0, u64::saturating_add)
-}
-
-/// What was dropped by the forwarder itself.
-fn dropped(of: &ForwardDirection) -> u64 {
-    of.received.saturating_sub(of.forwarded.saturating_add(of.waiting))
-}
-
-fn headline(of: &Forward) -> String {
+fn headline(of: &Forward) -> Sentence {
     let (one, several) = carried(of);
-    let lasted = Cell::from(of.lasted).said();
     let received = sum(of, |direction| direction.received);
     if received == 0 {
-        return format!("No {one} came in {lasted}.");
+        return sentence!["No ", one, " came in ", of.lasted, "."];
     }
     let dropped = match sum(of, dropped) {
-        0 => "none was dropped here".to_owned(),
-        1 => "1 was dropped here".to_owned(),
-        dropped => format!("{} were dropped here", count(dropped)),
+        0 => "none was dropped here".into(),
+        1 => sentence![Value::Count(1), " was dropped here"],
+        dropped => sentence![Value::Count(dropped), " were dropped here"],
     };
-    let forwarded = count(sum(of, |direction| direction.forwarded));
-    let received = count(received);
-    format!("Forwarded {forwarded} of {received} {several} in {lasted}; {dropped}.")
+    let forwarded = Value::Count(sum(of, |direction| direction.forwarded));
+    let all = sentence![Value::Count(received), " ", several];
+    sentence!["Forwarded ", forwarded, " of ", all, " in ", of.lasted, "; ", dropped, "."]
 }
 
 /// An end that nobody asked for.
-fn ended(of: &Forward) -> Option<String> {
+fn ended(of: &Forward) -> Option<Sentence> {
     match of.ended {
-        ForwardEnd::PortLost => Some("It ended early: a port was lost.".to_owned()),
-        ForwardEnd::ThreadFailed => Some("It ended early: one of its threads failed.".to_owned()),
+        ForwardEnd::PortLost => Some("It ended early: a port was lost.".into()),
+        ForwardEnd::ThreadFailed => Some("It ended early: one of its threads failed.".into()),
         ForwardEnd::Stopped | ForwardEnd::Duration | ForwardEnd::GoingOn => None,
     }
 }

@@ -10,6 +10,7 @@ use super::{Screen, selftest};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::sentence::longest_stall;
+use crate::spans::{Name, Sentence, sentence};
 
 /// Lengths for which rates are shown, where the threshold lets them be known.
 const LENGTHS: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000)];
@@ -52,29 +53,34 @@ pub(super) fn longest(run: &Run, gaps: &GapSummary) -> Option<Nanos> {
     longest_stall(run, gaps).map(|stall| stall.length)
 }
 
+/// The thread of a CPU, by its name.
+pub(super) fn who(run: &Run, gaps: &GapSummary) -> Name {
+    Name::of(name(&run.thread_name(gaps)))
+}
+
+/// How long a thread was busy.
+pub(super) fn elapsed(run: &Run, gaps: &GapSummary) -> Nanos {
+    gaps.end.since(gaps.start).to_nanos(run.clock.hz)
+}
+
 /// The sentence about one thread.
-pub(super) fn answer(run: &Run, gaps: &GapSummary) -> String {
-    let who = name(&run.thread_name(gaps));
-    let elapsed = Cell::from(gaps.end.since(gaps.start).to_nanos(run.clock.hz)).said();
-    let longest = longest(run, gaps);
+pub(super) fn answer(run: &Run, gaps: &GapSummary) -> Sentence {
+    let (who, longest) = (who(run, gaps), longest(run, gaps));
     if longest.is_none() && gaps.gaps == 0 {
-        let threshold = Cell::from(gaps.threshold.to_nanos(run.clock.hz)).said();
-        return format!(
-            "{who} lost nothing in {elapsed}: there was no stall of {threshold} or more."
-        );
+        let stall = sentence!["no stall of ", gaps.threshold.to_nanos(run.clock.hz), " or more"];
+        return sentence![who, " lost nothing in ", elapsed(run, gaps), ": there was ", stall, "."];
     }
     let share = lost(gaps);
     let ends = gaps.lost_share_interval.filter(|_| !run.is_merged());
-    let ends = ends.map_or(String::new(), |_| format!(" (95% CI {})", share.ends().said()));
-    let longest = longest.map(|longest| Cell::from(longest).said());
-    let longest = longest.map_or(String::new(), |of| format!("; the longest stall was {of}"));
-    format!("{who} lost {} of its time{ends}{longest}.", share.said())
+    let ends = ends.map(|_| sentence![" (95% CI ", share.ends(), ")"]);
+    let longest = longest.map(|longest| sentence!["; the longest stall was ", longest]);
+    sentence![who, " lost ", share, " of its time", ends, longest, "."]
 }
 
 fn of_one(run: &Run, gaps: &GapSummary) -> Screen {
     let taken = by_class(run, None);
     let mut answer = vec![answer(run, gaps)];
-    answer.extend(taken::sentence(&taken, "Of that,"));
+    answer.extend(taken::sentence(&taken, &"Of that, ".into()));
     let mut table = taken::table(&taken);
     let total = [
         Cell::from("total"),
@@ -119,27 +125,29 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
     let stall = |gaps: &&&GapSummary| longest(run, gaps);
     let stalled =
         sorted.iter().rev().max_by_key(stall).and_then(|gaps| Some((gaps, longest(run, gaps)?)));
-    let mut answer = Vec::new();
-    match (sorted.first(), stalled) {
+    let most = |worst: &GapSummary| {
+        sentence![who(run, worst), " lost most: ", lost(worst), " of its time"]
+    };
+    let first = match (sorted.first(), stalled) {
+        (Some(worst), Some((gaps, longest))) if gaps.series == worst.series => {
+            sentence![most(worst), ", with the longest stall of ", longest, "."]
+        }
         (Some(worst), Some((gaps, longest))) => {
-            let who = name(&run.thread_name(worst));
-            let longest = Cell::from(longest).said();
-            let share = lost(worst).said();
-            answer.push(if gaps.series == worst.series {
-                format!("{who} lost most: {share} of its time, with the longest stall of {longest}.")
-            } else {
-                let other = name(&run.thread_name(gaps));
-                format!("{who} lost most: {share} of its time; the longest stall, {longest}, was on {other}.")
-            });
+            sentence![
+                most(worst),
+                "; the longest stall, ",
+                longest,
+                ", was on ",
+                who(run, gaps),
+                "."
+            ]
         }
-        (Some(worst), None) if worst.gaps > 0 => {
-            let (who, share) = (name(&run.thread_name(worst)), lost(worst).said());
-            answer.push(format!("{who} lost most: {share} of its time."));
-        }
-        _ => answer.push(format!("None of {} CPUs lost time: there was no stall.", all.len())),
-    }
-    answer
-        .extend(taken::sentence(&by_class(run, None), &format!("Of what all {} lost,", all.len())));
+        (Some(worst), None) if worst.gaps > 0 => sentence![most(worst), "."],
+        _ => sentence!["None of ", all.len(), " CPUs lost time: there was no stall."],
+    };
+    let of_all = sentence!["Of what all ", all.len(), " lost, "];
+    let main = taken::sentence(&by_class(run, None), &of_all);
+    let answer = std::iter::once(first).chain(main).collect();
     let head = ["lost CPU time", "of CPU", "95% CI", "longest", "main cause"];
     let mut table = Table::new("", &head).words(&[4]);
     for gaps in &sorted {

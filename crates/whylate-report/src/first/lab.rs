@@ -6,6 +6,7 @@ use whylate_model::lab::{BedKind, BedStatus, LabStatus, LinkStatus, NamespaceSta
 use super::Screen;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Networks that the answer names.
 const NAMED: usize = 3;
@@ -19,8 +20,9 @@ pub(super) fn screen(of: &LabStatus) -> Screen {
     let broken = of.beds.iter().find(|bed| bed.notes.is_none());
     let mut answer = vec![headline(&whole)];
     answer.extend(broken.map(|bed| {
-        let name = Printable(&bed.name);
-        format!("{name} is not whole: whylate lab down --name {name}  removes what is left of it.")
+        let name = || Name::of(Printable(&bed.name));
+        let down = sentence!["whylate lab down --name ", name()];
+        sentence![name(), " is not whole: ", down, "  removes what is left of it."]
     }));
     Screen {
         answer,
@@ -31,18 +33,18 @@ pub(super) fn screen(of: &LabStatus) -> Screen {
     }
 }
 
-fn headline(whole: &[&BedStatus]) -> String {
+fn headline(whole: &[&BedStatus]) -> Sentence {
     let named = whole.iter().take(NAMED).filter_map(|bed| {
         let kind = bed.notes.as_ref()?.kind;
         let kind = if whole.len() == 1 { between(kind) } else { kind.name() };
-        Some(format!("{} ({kind})", Printable(&bed.name)))
+        Some(sentence![Name::of(Printable(&bed.name)), " (", kind, ")"])
     });
-    let named = named.collect::<Vec<_>>().join(", ");
+    let named = Sentence::joined(named, ", ");
     match whole.len() {
-        0 => "No test network is up.".to_owned(),
-        1 => format!("1 test network is up: {named}."),
-        all @ ..=NAMED => format!("{all} test networks are up: {named}."),
-        all => format!("{all} test networks are up: {named} and {} more.", all - NAMED),
+        0 => "No test network is up.".into(),
+        1 => sentence![1_usize, " test network is up: ", named, "."],
+        all @ ..=NAMED => sentence![all, " test networks are up: ", named, "."],
+        all => sentence![all, " test networks are up: ", named, " and ", all - NAMED, " more."],
     }
 }
 

@@ -13,6 +13,7 @@ use crate::numbers::Cell;
 use crate::numbers::scale::{Letters, Unit};
 use crate::render::terminal::{BOLD, GREEN, RED, YELLOW, wrap};
 use crate::render::{beginning, columns};
+use crate::spans::{Sentence, assert_stand};
 use crate::terminal::Style;
 
 /// Lines of a screen, without that of the command.
@@ -40,6 +41,7 @@ const CUT: &str = "...";
 
 /// Its text.
 pub(super) fn write(screen: &Screen, style: Style) -> String {
+    assert_stand(&screen.answer, &screen.tables, &screen.whole);
     let most = |lines: usize| if style.width >= COLUMNS { lines } else { usize::MAX };
     let fitting = Fitting { width: style.width, letters: style.letters };
     let mut lines: Vec<(Paint, String)> = Vec::new();
@@ -124,7 +126,8 @@ impl Fitting {
     }
 
     /// Each sentence on a line of its own where that has room, else all of them as one text.
-    fn answer(&self, sentences: &[String], most: usize) -> Vec<String> {
+    fn answer(&self, sentences: &[Sentence], most: usize) -> Vec<String> {
+        let sentences: Vec<String> = sentences.iter().map(Sentence::said).collect();
         let apart: Vec<String> = sentences.iter().flat_map(|said| self.wrapped(said, "")).collect();
         if apart.len() <= most {
             return apart;

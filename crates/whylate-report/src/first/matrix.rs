@@ -6,6 +6,7 @@ use super::layout::name;
 use super::{DIRECTORY, Screen, gaps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Rows of ways to run in their own order; of more the worst stand first.
 const IN_ORDER: usize = 8;
@@ -48,19 +49,17 @@ pub(super) fn screen(run: &Run) -> Screen {
     }
 }
 
-fn answer(run: &Run, worst_first: &[&GapSummary]) -> Vec<String> {
+fn answer(run: &Run, worst_first: &[&GapSummary]) -> Vec<Sentence> {
     let (Some(worst), Some(best)) = (worst_first.first(), worst_first.last()) else {
         return Vec::new();
     };
     if worst_first.len() == 1 {
         return vec![gaps::answer(run, worst)];
     }
-    let said = |of: &GapSummary| (name(&run.thread_name(of)), gaps::lost(of).said());
-    let ((most, of_most), (least, of_least)) = (said(worst), said(best));
-    let first = format!(
-        "{} lost most of its CPU time ({of_most}), {least} least ({of_least}).",
-        super::trusted::upper(&most)
-    );
+    let most = Name::of(super::trusted::upper(&name(&run.thread_name(worst))));
+    let most = sentence![most, " lost most of its CPU time (", gaps::lost(worst), ")"];
+    let least = sentence![gaps::who(run, best), " least (", gaps::lost(best), ")"];
+    let first = sentence![most, ", ", least, "."];
     let ends = worst.lost_share_interval.zip(best.lost_share_interval);
     let second = ends.map(|((low, _), (_, high))| {
         if low > high {
@@ -68,7 +67,7 @@ fn answer(run: &Run, worst_first: &[&GapSummary]) -> Vec<String> {
         } else {
             "Their 95% intervals overlap: no difference is shown."
         }
-        .to_owned()
+        .into()
     });
     std::iter::once(first).chain(second).collect()
 }

@@ -9,6 +9,7 @@ use super::taken::{self, by_class};
 use super::{COMPARE, Screen, gaps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+use crate::spans::{Sentence, sentence};
 
 /// Rows of causes beside those of recordings.
 const CAUSES: usize = 4;
@@ -33,27 +34,23 @@ pub(super) fn screen(run: &Run) -> Screen {
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
-pub(super) fn headline(run: &Run, gaps: &GapSummary) -> String {
-    let elapsed = Cell::from(gaps.end.since(gaps.start).to_nanos(run.clock.hz)).said();
-    let runs = run.origins.len();
-    let said = gaps::answer(run, gaps);
+pub(super) fn headline(run: &Run, gaps: &GapSummary) -> Sentence {
+    let runs = sentence!["Over ", run.origins.len(), " runs (", gaps::elapsed(run, gaps), "), "];
     let several = if run.gaps.len() > 1 { "the worst of several, " } else { "" };
-    format!("Over {runs} runs ({elapsed}), {several}{said}")
+    sentence![runs, several, gaps::answer(run, gaps)]
 }
 
 /// How the recordings differ in the share that they lost.
-pub(super) fn between(run: &Run, gaps: &GapSummary) -> Option<String> {
+pub(super) fn between(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
     let shares = of_recordings(run, gaps).filter_map(|(_, share)| share.lost_share);
     let shares: Vec<f64> = shares.collect();
-    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = shares.iter().copied().fold(0.0, f64::max);
-    let said = |share: f64| Cell::from(Value::Share(share)).in_table(None);
-    let (low, high) = (said(least), said(most));
+    let least = Cell::from(Value::Share(shares.iter().copied().fold(f64::INFINITY, f64::min)));
+    let most = Cell::from(Value::Share(shares.iter().copied().fold(0.0, f64::max)));
     (shares.len() > 1).then(|| {
-        if low == high {
-            format!("Each of them lost {low}.")
+        if least.said() == most.said() {
+            sentence!["Each of them lost ", least, "."]
         } else {
-            format!("The least of them lost {low}, the most {high}.")
+            sentence!["The least of them lost ", least, ", the most ", most, "."]
         }
     })
 }

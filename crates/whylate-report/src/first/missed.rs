@@ -7,7 +7,8 @@ use whylate_model::threads::{Deadlines, ThreadSummary};
 use super::by_task::{self, Counted};
 use super::taken::{Class, UNKNOWN};
 use crate::doc::Table;
-use crate::numbers::count;
+use crate::numbers::Value;
+use crate::spans::{Name, Sentence, sentence};
 
 /// The table of causes, whose columns add up to what each thread missed; none where nothing was missed.
 pub(super) fn table(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Option<Table> {
@@ -16,18 +17,19 @@ pub(super) fn table(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Opti
 }
 
 /// The main cause of the thread that missed most, which the table has, too; none where nothing was missed.
-pub(super) fn main_cause(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Option<String> {
+pub(super) fn main_cause(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Option<Sentence> {
     let counted = counted(run, threads);
     let (thread, of) = threads.iter().zip(&counted).rev().max_by_key(|(_, of)| of.sum())?;
     let (main, misses) = of.main()?;
-    let (name, misses, all) = (Printable(&thread.0.name), count(*misses), count(of.sum()));
     let mut classes = thread.1.causes.iter().map(|of| Class::of(&of.cause, run));
     let class = classes.find(|class| label(class) == *main);
     let why = match class.as_ref().and_then(because) {
-        Some(because) => format!("because {because}"),
-        None => "without a known cause".to_owned(),
+        Some(because) => sentence!["because ", Name::of(because)],
+        None => "without a known cause".into(),
     };
-    Some(format!("Thread {name} missed most often {why} ({misses} of {all})."))
+    let who = sentence!["Thread ", Name::of(Printable(&thread.0.name))];
+    let of_all = sentence![Value::Count(*misses), " of ", Value::Count(of.sum())];
+    Some(sentence![who, " missed most often ", why, " (", of_all, ")."])
 }
 
 /// The misses of each thread, each by one cause.

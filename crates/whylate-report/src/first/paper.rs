@@ -7,6 +7,7 @@ use super::{DIRECTORY, Screen, for_a_shell};
 use crate::doc::Table;
 use crate::numbers::scale::{DOES_NOT_APPLY, respaced};
 use crate::numbers::{Cell, Value, count};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Letters of the paper's figure in a table.
 const FIGURE: usize = 18;
@@ -36,8 +37,8 @@ pub(super) fn screen(paper: &Paper) -> Screen {
     }
     let answer = [("Differs", &differs), ("Agrees", &agrees)];
     let answer = answer.into_iter().filter_map(|(word, rows)| {
-        let begin = format!("{word} ({} of {compared})", rows.len());
-        most_telling(&begin, rows)
+        let begin = sentence![word, " (", rows.len(), " of ", compared, "): "];
+        most_telling(Some(&begin), rows)
     });
     let mut notes = vec![
         "Agrees: the 95% intervals overlap, or the claim holds. Differs: they do not.".to_owned(),
@@ -59,42 +60,37 @@ pub(super) fn screen(paper: &Paper) -> Screen {
 }
 
 /// What is said where nothing is shown to agree or to differ.
-fn beside(paper: &Paper, rows: &[Compared]) -> Vec<String> {
+fn beside(paper: &Paper, rows: &[Compared]) -> Vec<Sentence> {
     let measured = rows.iter().filter(|(_, row)| row.here.is_some()).count();
     if measured == 0 {
         let has_tables = paper.scenarios.iter().any(Scenario::has_tables);
+        let tables =
+            "Nothing was compared with the paper; its tables, as they are here, are in --full.";
         return vec![
-            if has_tables {
-                "Nothing was compared with the paper; its tables, as they are here, are in --full."
-            } else {
-                "No figure of the paper was measured."
-            }
-            .to_owned(),
+            if has_tables { tables } else { "No figure of the paper was measured." }.into(),
         ];
     }
-    let figures = if measured == 1 { "figure stands" } else { "figures stand" };
-    let said =
-        format!("No agreement is judged: {} {figures} beside the paper's.", count(measured as u64));
-    [Some(said), most_telling("", rows)].into_iter().flatten().collect()
+    let figures = if measured == 1 { " figure stands" } else { " figures stand" };
+    let said = sentence!["No agreement is judged: ", measured, figures, " beside the paper's."];
+    [Some(said), most_telling(None, rows)].into_iter().flatten().collect()
 }
 
 /// The first row with an interval, or else the first that was measured, whose sentence has a line.
-fn most_telling(begin: &str, rows: &[Compared]) -> Option<String> {
+fn most_telling(begin: Option<&Sentence>, rows: &[Compared]) -> Option<Sentence> {
     let with_interval = |row: &Row| row.here.as_ref().is_some_and(|here| here.interval.is_some());
     let (first, later): (Vec<&Row>, Vec<&Row>) =
         rows.iter().map(|(_, row)| *row).partition(|row| with_interval(row));
-    let said: Vec<String> = first.iter().chain(&later).map(|row| said(begin, row)).collect();
-    said.iter().find(|said| said.chars().count() <= LINE).or(said.first()).cloned()
+    let all: Vec<Sentence> = first.iter().chain(&later).map(|row| said(begin, row)).collect();
+    let fits = |of: &&Sentence| of.said().chars().count() <= LINE;
+    all.iter().find(fits).or(all.first()).cloned()
 }
 
-fn said(begin: &str, row: &Row) -> String {
-    let what = match begin {
-        "" => super::trusted::upper(&what(row)),
-        begin => format!("{begin}: {}", what(row)),
-    };
-    let paper = papers(row).unwrap_or_default();
+fn said(begin: Option<&Sentence>, row: &Row) -> Sentence {
+    let what = if begin.is_some() { what(row) } else { super::trusted::upper(&what(row)) };
+    let paper = Cell::from(papers(row).unwrap_or_default());
     let here = row.here.as_ref().map_or("not measured".to_owned(), |here| figure(here).0);
-    format!("{what}: here {here}, paper {paper}.")
+    let here = sentence![": here ", Cell::from(here)];
+    sentence![begin.cloned(), Name::of(what), here, ", paper ", paper, "."]
 }
 
 /// What a row is, in few words.

@@ -12,7 +12,8 @@ use super::trusted::upper;
 use crate::doc::Table;
 use crate::numbers::scale::respaced;
 use crate::numbers::{Cell, Value, count};
-use crate::prediction::fits;
+use crate::prediction::{self, fits};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Letters of a task's name, so that its row fits.
 const NAME: usize = 16;
@@ -26,6 +27,7 @@ pub(super) fn screen(of: &Prediction) -> Screen {
         notes: notes(of),
         change: fits::told(of, |time| respaced(&time.to_string()), name).map(|said| said + "."),
         more: more(of),
+        whole: super::whole(|| vec![prediction::alone(of)]),
         ..Screen::default()
     };
     let left_out = match &of.overheads {
@@ -70,65 +72,60 @@ fn name(task: &PredictedTask) -> String {
     shorter(&Printable(&task.name).to_string(), NAME)
 }
 
-fn answer(of: &Prediction) -> String {
+fn answer(of: &Prediction) -> Sentence {
     let load = load(of.utilisation);
     if let Some(test) = of.admission.filter(|test| !test.admitted) {
         let [reserved, limit] = [test.reserved, test.limit].map(self::load);
-        return format!(
-            "No: the kernel refuses these reservations: they take {reserved} of a CPU, and it \
-             grants {limit}."
-        );
+        let takes = sentence!["they take ", reserved, " of a CPU, and it grants ", limit, "."];
+        return sentence!["No: the kernel refuses these reservations: ", takes];
     }
     let missed = of.tasks.iter().filter(|task| Fate::of(task).is_missed());
     let worst = missed.clone().min_by_key(|task| Fate::of(task));
     let many = missed.count();
     if of.utilisation > 1.0 {
         let who = match (worst, many) {
-            (Some(task), 1) => format!("{} cannot meet its deadline", name(task)),
+            (Some(task), 1) => sentence![Name::of(name(task)), " cannot meet its deadline"],
             (Some(_), many) => {
-                let (many, all) = (count(many as u64), count(of.tasks.len() as u64));
-                format!("{many} of {all} tasks cannot meet their deadlines")
+                sentence![many, " of ", of.tasks.len(), " tasks cannot meet their deadlines"]
             }
-            (None, _) => "deadlines will be missed".to_owned(),
+            (None, _) => "deadlines will be missed".into(),
         };
-        return format!("No: {who}. The tasks need {load} of the CPU.");
+        return sentence!["No: ", who, ". The tasks need ", load, " of the CPU."];
     }
+    let load = sentence![" (CPU load ", load, ")."];
     match of.feasible {
         Some(true) => {
             let spare = of.tasks.iter().filter_map(|task| u64::try_from(task.slack_ns?).ok());
-            let spare = spare.min().map(|ns| Cell::from(Nanos(ns)).said());
-            let spare = spare.map_or(String::new(), |spare| format!(", {spare} or more to spare"));
-            format!("Yes, in theory: all deadlines are met{spare} (CPU load {load}).")
+            let spare = spare.min().map(|ns| sentence![", ", Nanos(ns), " or more to spare"]);
+            sentence!["Yes, in theory: all deadlines are met", spare, load]
         }
-        Some(false) => format!("No: {} (CPU load {load}).", missing(of, worst, many)),
-        None => format!("Not known: the analysis ended at its limit (CPU load {load})."),
+        Some(false) => sentence!["No: ", missing(of, worst, many), load],
+        None => sentence!["Not known: the analysis ended at its limit", load],
     }
 }
 
 /// Which tasks of a set that the CPU has time for may be late, and by how much.
-fn missing(of: &Prediction, worst: Option<&PredictedTask>, many: usize) -> String {
-    let Some(worst) = worst else { return "deadlines may be missed".to_owned() };
+fn missing(of: &Prediction, worst: Option<&PredictedTask>, many: usize) -> Sentence {
+    let Some(worst) = worst else { return "deadlines may be missed".into() };
     let by = match Fate::of(worst) {
-        Fate::Spare(slack) => {
-            format!("by up to {}", Cell::from(Nanos(slack.unsigned_abs())).said())
-        }
-        _ => "without a bound".to_owned(),
+        Fate::Spare(slack) => sentence![" by up to ", Nanos(slack.unsigned_abs())],
+        _ => " without a bound".into(),
     };
+    let name = Name::of(name(worst));
     match many {
-        1 => format!("{} may miss its deadline {by}", name(worst)),
+        1 => sentence![name, " may miss its deadline", by],
         many => {
-            let (many, all) = (count(many as u64), count(of.tasks.len() as u64));
-            format!("{many} of {all} tasks may miss their deadlines, {} {by}", name(worst))
+            let all = of.tasks.len();
+            sentence![many, " of ", all, " tasks may miss their deadlines, ", name, by]
         }
     }
 }
 
 /// A share of the CPU; what is more than all of it does not read as all.
-fn load(share: f64) -> String {
-    match Cell::from(Value::Share(share)).in_table(None) {
-        all if all == "100%" && share > 1.0 => "just over 100%".to_owned(),
-        shown => shown,
-    }
+fn load(share: f64) -> Sentence {
+    let load = Cell::from(Value::Share(share));
+    let is_more = share > 1.0 && load.said() == "100%";
+    sentence![if is_more { "just over " } else { "" }, load]
 }
 
 /// A column that is there where some task has a time in it.
@@ -190,7 +187,7 @@ fn notes(of: &Prediction) -> Vec<String> {
         }
         (PredictedPolicy::EarliestDeadline, ..) => "Policy: earliest deadline first.".to_owned(),
         (PredictedPolicy::Reservations, _, Some(test)) if test.admitted => {
-            let [reserved, limit] = [test.reserved, test.limit].map(load);
+            let [reserved, limit] = [test.reserved, test.limit].map(|of| load(of).said());
             format!("Policy: reservations ({reserved} of {limit} that the kernel grants).")
         }
         (PredictedPolicy::Reservations, ..) => "Policy: reservations.".to_owned(),

@@ -7,7 +7,8 @@ use whylate_model::{Nanos, Printable};
 use super::taken::{self, by_class};
 use super::{Screen, threads};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Sets of more threads show those first that lost most of their time.
 const IN_ORDER: usize = 8;
@@ -25,7 +26,7 @@ pub(super) fn is_it(run: &Run) -> bool {
 pub(super) fn screen(run: &Run) -> Screen {
     let taken = by_class(run, None);
     let mut answer = vec![headline(run)];
-    answer.extend(taken::sentence(&taken, "Of the lost time,"));
+    answer.extend(taken::sentence(&taken, &"Of the lost time, ".into()));
     Screen {
         answer,
         tables: vec![received(run), taken::table_of_threads(&taken)],
@@ -35,21 +36,18 @@ pub(super) fn screen(run: &Run) -> Screen {
     }
 }
 
-fn headline(run: &Run) -> String {
+fn headline(run: &Run) -> Sentence {
     let sum = |of: fn(&ThreadSummary) -> Nanos| {
-        let all = run.threads.iter().map(of).map(|time| time.0);
-        Cell::from(Nanos(all.fold(0, u64::saturating_add))).said()
+        Nanos(run.threads.iter().map(|thread| of(thread).0).fold(0, u64::saturating_add))
     };
     let (received, lost) = (sum(|thread| thread.received), sum(|thread| thread.lost));
+    let received = sentence![" received ", received, " of CPU time"];
     match run.threads.as_slice() {
         [one] => {
-            let (name, elapsed) = (Printable(&one.name), Cell::from(elapsed(run, one)).said());
-            format!("Thread {name} received {received} of CPU time in {elapsed}, and lost {lost}.")
+            let who = sentence!["Thread ", Name::of(Printable(&one.name))];
+            sentence![who, received, " in ", elapsed(run, one), ", and lost ", lost, "."]
         }
-        all => {
-            let many = count(all.len() as u64);
-            format!("{many} threads received {received} of CPU time; they lost {lost} in all.")
-        }
+        all => sentence![all.len(), " threads", received, "; they lost ", lost, " in all."],
     }
 }
 

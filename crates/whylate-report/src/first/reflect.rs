@@ -6,6 +6,8 @@ use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
 use super::{Screen, residence};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+use crate::reflected::clients_seen;
+use crate::spans::{Sentence, sentence};
 use crate::terminal::Style;
 
 pub(super) fn screen(of: &Reflected, style: Style) -> Screen {
@@ -20,40 +22,37 @@ pub(super) fn screen(of: &Reflected, style: Style) -> Screen {
 }
 
 /// So many of them; one is one.
-fn several(number: u64, one: &str, more: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { more })
+fn several(number: u64, one: &'static str, more: &'static str) -> Sentence {
+    sentence![Value::Count(number), " ", if number == 1 { one } else { more }]
 }
 
-fn headline(of: &Reflected) -> String {
-    let lasted = Cell::from(of.lasted).said();
-    let clients = (of.clients.len() as u64).saturating_add(of.clients_replaced);
-    let from = match clients {
-        0 => String::new(),
-        clients => format!(" from {}", several(clients, "client", "clients")),
-    };
+fn headline(of: &Reflected) -> Sentence {
+    let clients = clients_seen(of);
+    let from = (clients > 0).then(|| sentence![" from ", several(clients, "client", "clients")]);
+    let lasted = sentence![" in ", of.lasted];
     if of.answered == 0 {
         return match of.one_way {
-            0 => format!("No measured request was answered in {lasted}."),
-            came => format!(
-                "{} that ask for no reply came{from} in {lasted}.",
-                several(came, "message", "messages")
-            ),
+            0 => sentence!["No measured request was answered", lasted, "."],
+            came => {
+                let came = several(came, "message", "messages");
+                sentence![came, " that ask for no reply came", from, lasted, "."]
+            }
         };
     }
-    let answered = several(of.answered, "request", "requests");
+    let answered = sentence!["Answered ", several(of.answered, "request", "requests")];
     if of.program.is_some() {
-        return format!("Answered {answered} in the kernel in {lasted}.");
+        return sentence![answered, " in the kernel", lasted, "."];
     }
     let left = left(of).iter().map(|(number, _)| *number).fold(0, u64::saturating_add);
     let turned_away = of.connections.as_ref().map_or(0, |of| of.turned_away);
     let left = match (left, turned_away) {
-        (0, 0) => "none was refused".to_owned(),
+        (0, 0) => "none was refused".into(),
         (0, away) => {
-            format!("{} turned away", several(away, "connection was", "connections were"))
+            sentence![several(away, "connection was", "connections were"), " turned away"]
         }
-        (left, _) => format!("{} got no reply", several(left, "message", "messages")),
+        (left, _) => sentence![several(left, "message", "messages"), " got no reply"],
     };
-    format!("Answered {answered}{from} in {lasted}; {left}.")
+    sentence![answered, from, lasted, "; ", left, "."]
 }
 
 /// What got no reply, and why.
@@ -67,14 +66,14 @@ fn left(of: &Reflected) -> Vec<(u64, &'static str)> {
 }
 
 /// What went wrong, in a sentence; none where nothing did.
-fn trouble(of: &Reflected) -> Option<String> {
+fn trouble(of: &Reflected) -> Option<Sentence> {
     if of.ended == ReflectedEnd::Lost {
-        return Some("It ended early: its interface went away.".to_owned());
+        return Some("It ended early: its interface went away.".into());
     }
-    let left = left(of).into_iter();
-    let said: Vec<String> =
-        left.map(|(number, what)| format!("{} {what}", count(number))).collect();
-    (!said.is_empty()).then(|| format!("Without a reply: {}.", said.join(", ")))
+    let left = left(of);
+    let said = left.iter().map(|(number, what)| sentence![Value::Count(*number), " ", *what]);
+    let said = Sentence::joined(said, ", ");
+    (!left.is_empty()).then(|| sentence!["Without a reply: ", said, "."])
 }
 
 /// Clients with the most requests first, with what came of messages that ask for no reply.
@@ -108,7 +107,7 @@ fn who(client: &ReflectedClient) -> Cell {
 fn notes(of: &Reflected) -> Vec<String> {
     let mut notes = Vec::new();
     if of.without_account > 0 {
-        let requests = several(of.without_account, "request is", "requests are");
+        let requests = several(of.without_account, "request is", "requests are").said();
         notes.push(format!("{requests} in no client's account: too many clients at once."));
     }
     if let Some(connections) = &of.connections {
@@ -131,7 +130,7 @@ fn notes(of: &Reflected) -> Vec<String> {
             0 => String::new(),
             warm_ups => format!(
                 " {} not counted.",
-                several(warm_ups, "warm-up request is", "warm-up requests are")
+                several(warm_ups, "warm-up request is", "warm-up requests are").said()
             ),
         };
         notes.push(format!(

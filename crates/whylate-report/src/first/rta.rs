@@ -9,6 +9,9 @@ use super::taken::UNKNOWN;
 use super::{Screen, series, threads};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+use crate::prediction::{Exceeded, exceeded};
+use crate::spans::{Name, Sentence, sentence};
+use crate::threads::share;
 
 /// Sets of more tasks show those first of which most jobs took longer.
 const IN_ORDER: usize = 4;
@@ -22,7 +25,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     let Some(of) = &run.prediction else { return Screen::default() };
     let counted: Vec<Counted> = of.tasks.iter().filter_map(counted).collect();
     let mut answer = vec![headline(run, of)];
-    answer.extend(above(of, &counted));
+    answer.extend(longer(of, &counted));
     let head = ["response time of task", "predicted", "p50", "max", "above", "missed"];
     let mut table = Table::new("", &head);
     let mut tasks: Vec<&PredictedTask> = of.tasks.iter().collect();
@@ -95,7 +98,7 @@ fn most_lost(of: &Prediction) -> Option<String> {
     Some(format!("Most lost: {lost} by job {number} of {name}{}.", part.unwrap_or_default()))
 }
 
-fn headline(run: &Run, of: &Prediction) -> String {
+fn headline(run: &Run, of: &Prediction) -> Sentence {
     let theory = match of.feasible {
         Some(true) => "In theory all deadlines are met",
         Some(false) => "In theory some deadlines are missed",
@@ -103,46 +106,35 @@ fn headline(run: &Run, of: &Prediction) -> String {
     };
     let (missed, jobs) = threads::sums(run);
     let met = if jobs == 0 {
-        "none was judged".to_owned()
+        "none was judged".into()
     } else if missed == 0 {
-        format!("all {} were met", count(jobs))
+        sentence!["all ", Value::Count(jobs), " were met"]
     } else {
-        let share = Cell::from(Value::Share(missed as f64 / (jobs as f64).max(1.0)));
-        format!("{} of {} were missed ({})", count(missed), count(jobs), share.in_table(None))
+        sentence![threads::missed_of(missed, jobs), " were missed (", share(missed, jobs), ")"]
     };
-    format!("{theory}; in this run {met}.")
+    sentence![theory, "; in this run ", met, "."]
 }
 
 /// How far jobs took longer than was predicted; none where nothing bounds them. A prediction without overheads is
 /// one that no job can keep to, and says nothing of how many do. What lost time does not account for comes first.
-fn above(of: &Prediction, counted: &[Counted]) -> Option<String> {
-    let bounded =
-        of.tasks.iter().filter_map(|task| Some((predicted(task)?, task.measured.as_ref()?)));
-    let jobs: u64 = bounded
-        .clone()
-        .map(|(_, of)| of.jobs.saturating_add(of.never_done))
-        .fold(0, u64::saturating_add);
-    let over: u64 = bounded.clone().map(|(_, of)| of.over).fold(0, u64::saturating_add);
-    let beyond = bounded.filter_map(|(bound, of)| of.max?.0.checked_sub(bound.0)).max();
-    let judged = of.tasks.iter().filter_map(|task| task.measured.as_ref()?.judged.as_ref());
-    let violated = judged.map(|of| of.violated).fold(0, u64::saturating_add);
-    let main = main_cause(counted).map_or(String::new(), |of| format!("; main cause: {of}"));
+fn longer(of: &Prediction, counted: &[Counted]) -> Option<Sentence> {
+    let Exceeded { jobs, over, violated, beyond } = exceeded(of);
+    let main = main_cause(counted).map(|of| sentence!["; main cause: ", Name::of(of)]);
     match (jobs, over, beyond) {
         (0, ..) => None,
-        (_, 0, _) => Some("No job took longer than was predicted.".to_owned()),
+        (_, 0, _) => Some("No job took longer than was predicted.".into()),
         _ if violated > 0 => {
-            let (violated, jobs) = (count(violated), count(jobs));
-            let explains = "took longer than lost time explains: check the task set";
-            Some(format!("{violated} of {jobs} jobs {explains}."))
+            let explains = " jobs took longer than lost time explains: check the task set.";
+            Some(sentence![threads::missed_of(violated, jobs), explains])
         }
         (_, _, Some(beyond)) if of.overheads.is_none() => {
-            let beyond = Cell::from(Nanos(beyond)).said();
-            let than = if main.is_empty() { "a prediction without overheads" } else { "predicted" };
-            Some(format!("Jobs took up to {beyond} longer than {than}{main}."))
+            let than = if main.is_some() { "predicted" } else { "a prediction without overheads" };
+            Some(sentence!["Jobs took up to ", beyond, " longer than ", than, main, "."])
         }
         _ => {
-            let (over, jobs) = (count(over), count(jobs));
-            Some(format!("{over} of {jobs} jobs took longer than predicted{main}."))
+            let longer =
+                sentence![threads::missed_of(over, jobs), " jobs took longer than predicted"];
+            Some(sentence![longer, main, "."])
         }
     }
 }

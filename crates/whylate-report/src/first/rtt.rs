@@ -7,7 +7,8 @@ use whylate_model::series::Series;
 use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
 /// Is it a recording of requests that are answered?
@@ -60,38 +61,44 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }
 
-pub(super) fn headline(run: &Run, flow: &Flow) -> String {
+pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
     let Some((series, what)) = times(run, flow) else {
-        return "No request was measured.".to_owned();
+        return "No request was measured.".into();
     };
     let closed = flow.departures.process.verdict == ProcessVerdict::ClosedLoop;
     let closed = if closed { "closed loop, " } else { "" };
-    let what = super::trusted::upper(what);
-    let (backend, lost) = (name(&flow.way.backend), lost(&flow.packets));
-    format!("{what} ({closed}{backend}): {}; {lost}.", series::said(series))
+    let backend = Name::of(name(&flow.way.backend));
+    let way = sentence![capital(what), " (", closed, backend, "): "];
+    sentence![way, series::said(series), "; ", lost(&flow.packets), "."]
+}
+
+/// What a time is called, at the beginning of a sentence.
+pub(super) fn capital(what: &'static str) -> Name {
+    Name::of(super::trusted::upper(what))
 }
 
 /// How many requests nobody answered.
-pub(super) fn lost(of: &Packets) -> String {
+pub(super) fn lost(of: &Packets) -> Sentence {
     match of.lost {
-        0 => "none lost".to_owned(),
-        lost => format!("{} lost", count(lost)),
+        0 => "none lost".into(),
+        lost => sentence![Value::Count(lost), " lost"],
     }
 }
 
 /// What has to be said of when requests left.
-pub(super) fn departures(run: &Run, flow: &Flow) -> Option<String> {
+pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
     let late = flow.lateness.as_ref().and_then(|name| series::named(run, name));
     match flow.departures.process.verdict {
         ProcessVerdict::Saturated => {
-            let rate = |of: Option<f64>| Cell::from(of.map(Value::Rate)).in_table(None);
+            let rate = |of: Option<f64>| Sentence::unitless(of.map(Value::Rate));
             let (sent, asked) = (rate(flow.departures.per_second), rate(flow.asked.per_second));
-            Some(format!("Saturated: sent {sent} of {asked} requests/s; times are of that rate."))
+            let rates = sentence!["sent ", sent, " of ", asked, " requests/s"];
+            Some(sentence!["Saturated: ", rates, "; times are of that rate."])
         }
         ProcessVerdict::Disturbed => {
-            let late = series::at(late?, 99.0).said();
-            let late = late.trim_start_matches('≥');
-            Some(format!("The client fell behind: 1% of requests left at least {late} late."))
+            let late = Sentence::bound(series::at(late?, 99.0));
+            let behind = "The client fell behind: 1% of requests left at least ";
+            Some(sentence![behind, late, " late."])
         }
         ProcessVerdict::Held | ProcessVerdict::TooFew | ProcessVerdict::ClosedLoop => None,
     }

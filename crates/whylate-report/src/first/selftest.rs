@@ -2,12 +2,13 @@
 
 use whylate_model::cause::Validation;
 use whylate_model::run::{Run, SelfTestKind};
-use whylate_stats::share;
 
 use super::Screen;
 use super::layout::name;
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::selftest::{InAll, part as of};
+use crate::spans::{Sentence, sentence};
 
 /// Is it a self-test?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -34,43 +35,26 @@ pub(super) fn screen(run: &Run) -> Screen {
     }
 }
 
-fn sum<'a>(kinds: impl Iterator<Item = &'a SelfTestKind>, of: fn(&SelfTestKind) -> u64) -> u64 {
-    kinds.map(of).fold(0, u64::saturating_add)
-}
-
-fn answer(kinds: &[SelfTestKind]) -> Vec<String> {
-    let (injected, found) =
-        (sum(kinds.iter(), |kind| kind.injected), sum(kinds.iter(), |kind| kind.found));
+fn answer(kinds: &[SelfTestKind]) -> Vec<Sentence> {
+    let InAll { injected, found, traced, named } = InAll::of(kinds);
     if injected == 0 {
-        return vec!["No interruption was injected, so that nothing can be judged.".to_owned()];
+        return vec!["No interruption was injected, so that nothing can be judged.".into()];
     }
-    let traced = || kinds.iter().filter(|kind| kind.with_trace);
-    let (named, of) = (sum(traced(), |kind| kind.named_right), sum(traced(), |kind| kind.found));
-    let first = told(found, injected, "injected interruptions", "were found");
-    let second = (of > 0).then(|| told(named, of, "found", "were named right"));
+    let first = told(found, injected, " injected interruptions were found");
+    let second = (traced > 0).then(|| told(named, traced, " found were named right"));
     std::iter::once(first).chain(second).collect()
 }
 
 /// So many of so many, with the share and its interval.
-fn told(part: u64, all: u64, what: &str, did: &str) -> String {
-    let share = of(part, all);
-    let (part, ends) = (count(part), share.ends().said());
-    let all = count(all);
+fn told(part: u64, all: u64, what: &'static str) -> Sentence {
+    let share = self::of(part, all);
+    let ends = sentence!["95% CI ", share.ends()];
+    let all_of_them = Value::Count(all);
     if part == all {
-        format!("All {all} {what} {did} (95% CI {ends}).")
+        sentence!["All ", all_of_them, what, " (", ends, ")."]
     } else {
-        format!("{part} of {all} {what} {did} ({}, 95% CI {ends}).", share.said())
+        sentence![Value::Count(part), " of ", all_of_them, what, " (", share, ", ", ends, ")."]
     }
-}
-
-/// A share of counts with its exact interval; of nothing, or of less than itself, there is none.
-fn of(part: u64, all: u64) -> Cell {
-    if all == 0 || part > all {
-        return Value::Absent.into();
-    }
-    let (part, all) = (part as f64, all as f64);
-    let (low, high) = share::interval(part, all);
-    Cell::from(Value::Share(part / all)).within(Some((Value::Share(low), Value::Share(high))))
 }
 
 fn table(kinds: &[SelfTestKind]) -> Table {

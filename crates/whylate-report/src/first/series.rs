@@ -5,6 +5,7 @@ use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 
 use crate::numbers::{Cell, Value};
+use crate::spans::{Sentence, sentence};
 
 /// The series of that name, where it has samples.
 pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
@@ -63,9 +64,8 @@ pub(super) fn min(series: &Series) -> Cell {
 }
 
 /// The median, the p99 and the worst, in a sentence.
-pub(super) fn said(series: &Series) -> String {
-    let (p50, p99, max) = (at(series, 50.0), at(series, 99.0), max(series));
-    format!("p50 {}, p99 {}, worst {}", p50.said(), p99.said(), max.said())
+pub(super) fn said(series: &Series) -> Sentence {
+    sentence!["p50 ", at(series, 50.0), ", p99 ", at(series, 99.0), ", worst ", max(series)]
 }
 
 /// How a percentile is called.

@@ -7,7 +7,8 @@ use super::layout::{COLUMNS, name};
 use super::{COMPARE, Screen, rtt, series};
 use crate::breakdown::QUIET;
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Parts that a sentence names.
 const SAID: usize = 2;
@@ -30,8 +31,9 @@ pub(super) fn screen(run: &Run) -> Screen {
     let slow = slow.filter(|slow| slow.composition.requests > 0).map(|slow| {
         let (composition, from) = (&slow.composition, Cell::from(slow.from).said());
         let percentile = series::name(slow.percent);
-        let more = largest(composition, 1).map_or(String::new(), |parts| format!(": {parts}"));
-        format!("The slow ones ({from} and more, {percentile}) took {}{more}.", mean(composition))
+        let more = largest(composition, 1).map(|parts| sentence![": ", parts]);
+        let took = sentence![mean(composition), more, "."].said();
+        format!("The slow ones ({from} and more, {percentile}) took {took}")
     });
     Screen {
         answer: answer(run, of),
@@ -42,42 +44,42 @@ pub(super) fn screen(run: &Run) -> Screen {
     }
 }
 
-fn answer(run: &Run, of: &Breakdown) -> Vec<String> {
+fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
     let begin = match (&run.watched, run.flows.first()) {
         (Some(watched), _) => {
-            let whom = name(&watched.process.name);
+            let whom = Name::of(name(&watched.process.name));
             if of.requests == 0 {
-                let none = format!("No request of {whom} was seen.");
-                return vec![none, format!("{}.", super::trusted::upper(QUIET))];
+                let none = sentence!["No request of ", whom, " was seen."];
+                return vec![none, sentence![Name::of(super::trusted::upper(QUIET)), "."]];
             }
-            let (many, took) = (count(of.requests), mean(&of.all));
-            format!("{many} requests of {whom} took {took} in the mean.")
+            let requests = sentence![Value::Count(of.requests), " requests of ", whom];
+            sentence![requests, " took ", mean(&of.all), " in the mean."]
         }
         (None, Some(flow)) => rtt::headline(run, flow),
         (None, None) => return Vec::new(),
     };
     let parts = |most: usize| {
         largest(&of.all, most).map(|parts| match run.watched {
-            Some(_) => format!("Of that, {parts}."),
-            None => format!("Of {} in the mean, {parts}.", mean(&of.all)),
+            Some(_) => sentence!["Of that, ", parts, "."],
+            None => sentence!["Of ", mean(&of.all), " in the mean, ", parts, "."],
         })
     };
-    let fits = parts(SAID).filter(|said| said.chars().count() <= COLUMNS).or(parts(1));
-    vec![begin, fits.unwrap_or_else(|| "None of them was taken apart.".to_owned())]
+    let fits = parts(SAID).filter(|of| of.said().chars().count() <= COLUMNS).or(parts(1));
+    vec![begin, fits.unwrap_or_else(|| "None of them was taken apart.".into())]
 }
 
-fn mean(of: &Composition) -> String {
-    Cell::from(Value::Time(of.total_mean_ns)).said()
+fn mean(of: &Composition) -> Value {
+    Value::Time(of.total_mean_ns)
 }
 
 /// The parts that took most, the largest first; none where nothing is told apart.
-fn largest(of: &Composition, most: usize) -> Option<String> {
+fn largest(of: &Composition, most: usize) -> Option<Sentence> {
     let said = by_share(of).into_iter().take(most).map(|of| {
-        let share = Cell::from(Value::Share(of.share)).said();
-        format!("{share} is {} ({})", of.part.words(), of.part.from.leg.word())
+        let what = Name::of(format_args!("{} ({})", of.part.words(), of.part.from.leg.word()));
+        sentence![Value::Share(of.share), " is ", what]
     });
-    let said: Vec<String> = said.collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let said = Sentence::joined(said, ", ");
+    (said != Sentence::default()).then_some(said)
 }
 
 fn by_share(of: &Composition) -> Vec<&PartShare> {

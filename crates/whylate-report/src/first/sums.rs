@@ -8,7 +8,8 @@ use super::layout::name;
 use super::merge::{between, headline, left_out, recordings};
 use super::{COMPARE, Screen, checkup, rtt, series, switch_cost};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
 /// Percentiles by which recordings are told apart: the first that all of them show.
@@ -40,10 +41,10 @@ pub(super) fn of_requests(run: &Run, style: Style) -> Screen {
     else {
         return Screen::default();
     };
-    let (what, lost) = (super::trusted::upper(what), rtt::lost(&flow.packets));
-    let first = format!("{what} over {}: {}; {lost}.", runs(run), series::said(times));
-    let answer = std::iter::once(first).chain(apart(run, times, "")).collect();
-    let notes = rtt::departures(run, flow).into_iter().collect();
+    let over = sentence![rtt::capital(what), " over ", runs(run), ": "];
+    let first = sentence![over, series::said(times), "; ", rtt::lost(&flow.packets), "."];
+    let answer = std::iter::once(first).chain(apart(run, times, None)).collect();
+    let notes = rtt::departures(run, flow).iter().map(Sentence::said).collect();
     let tables = vec![rtt::latency(run, style), of_each(run, times)];
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
@@ -61,20 +62,22 @@ pub(super) fn is_of_switches(run: &Run) -> bool {
 pub(super) fn of_switches(run: &Run) -> Screen {
     let named = |between: &str, how: &str| series::named(run, &format!("switch-{between}-{how}"));
     let kinds = switch_cost::KINDS.map(|(how, what)| (how.name(), what));
-    let known: Vec<String> = kinds
+    let known: Vec<Sentence> = kinds
         .iter()
         .take(2)
         .filter_map(|(how, _)| {
-            let median = series::at(named("threads", how)?, MEDIAN).said();
-            Some(format!("{median} ({how})"))
+            let median = series::at(named("threads", how)?, MEDIAN);
+            Some(sentence![median, " (", *how, ")"])
         })
         .collect();
-    let first = match known.as_slice() {
-        [] => format!("Over {} no switch of threads was measured.", runs(run)),
-        known => format!("Over {} a thread switch costs {}, p50.", runs(run), known.join(" or ")),
+    let over = sentence!["Over ", runs(run)];
+    let first = if known.is_empty() {
+        sentence![over, " no switch of threads was measured."]
+    } else {
+        sentence![over, " a thread switch costs ", Sentence::joined(known, " or "), ", p50."]
     };
     let yielded = kinds.first().and_then(|(how, _)| Some((named("threads", how)?, how)));
-    let second = yielded.and_then(|(of, how)| apart(run, of, &format!(" ({how})")));
+    let second = yielded.and_then(|(of, how)| apart(run, of, Some(*how)));
     let mut table =
         Table::new("", &["p50 of a switch", "threads", "95% CI", "processes", "95% CI"]);
     for (how, what) in &kinds {
@@ -110,11 +113,9 @@ pub(super) fn of_switches(run: &Run) -> Screen {
 }
 
 /// How many recordings.
-fn runs(run: &Run) -> String {
-    match run.origins.len() {
-        1 => "1 run".to_owned(),
-        many => format!("{} runs", count(many as u64)),
-    }
+fn runs(run: &Run) -> Sentence {
+    let many = run.origins.len();
+    sentence![many, if many == 1 { " run" } else { " runs" }]
 }
 
 fn share<'a>(origin: &'a Origin, series: &str) -> Option<&'a Share> {
@@ -127,20 +128,20 @@ fn shares<'a>(run: &'a Run, series: &str) -> Vec<(&'a Origin, &'a Share)> {
 }
 
 /// Between what the recordings lie by themselves; none of one alone, or where one shows no percentile.
-fn apart(run: &Run, of: &Series, what: &str) -> Option<String> {
+fn apart(run: &Run, of: &Series, how: Option<&'static str>) -> Option<Sentence> {
     let shares = shares(run, &of.name);
     let values = |percent: f64| -> Option<Vec<_>> {
         shares.iter().map(|(_, share)| series::at_percent(&share.quantiles, percent)).collect()
     };
     let known = PERCENTS.iter().find_map(|percent| Some((percent, values(*percent)?)));
     let (percent, values) = known.filter(|(_, values)| values.len() > 1)?;
-    let (least, most) = (values.iter().min()?, values.iter().max()?);
-    let [low, high] = [least, most].map(|value| Cell::from(*value).said());
-    let name = series::name(*percent);
-    Some(if low == high {
-        format!("Each run by itself has a {name}{what} of {low}.")
+    let [low, high] = [values.iter().min()?, values.iter().max()?].map(|of| Cell::from(*of));
+    let how = how.map(|how| sentence![" (", how, ")"]);
+    let what = sentence![Name::of(series::name(*percent)), how];
+    Some(if low.said() == high.said() {
+        sentence!["Each run by itself has a ", what, " of ", low, "."]
     } else {
-        format!("The {name}{what} of the runs lies between {low} and {high}.")
+        sentence!["The ", what, " of the runs lies between ", low, " and ", high, "."]
     })
 }
 

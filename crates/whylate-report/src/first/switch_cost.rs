@@ -7,6 +7,7 @@ use whylate_model::switch_cost::{Between, Direct, How, IndirectRow, SwitchCost};
 use super::Screen;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 use crate::switch_cost::size;
 
 /// Kinds of switches with what they are called.
@@ -40,30 +41,30 @@ fn cost(of: &Direct) -> Cell {
     Cell::from(expected.or(of.times.p50)).within(expected.and(ends))
 }
 
-fn headline(of: &SwitchCost) -> String {
-    let said = |how, name: &str| {
-        let cost = cost(of.measured(Between::Threads, how)?).said();
-        Some(format!("{cost} ({name})"))
+fn headline(of: &SwitchCost) -> Sentence {
+    let said = |how, name: &'static str| {
+        Some(sentence![cost(of.measured(Between::Threads, how)?), " (", name, ")"])
     };
     let known = [said(How::Yield, "yield"), said(How::HandOff, "hand-off")];
-    let known: Vec<String> = known.into_iter().flatten().collect();
-    match known.as_slice() {
-        [] => format!("The cost of a thread switch on CPU {} was not measured.", of.cpu),
-        known => format!("A thread switch on CPU {} costs {}.", of.cpu, known.join(" or ")),
+    let known: Vec<Sentence> = known.into_iter().flatten().collect();
+    let switch = sentence!["thread switch on CPU ", Name::of(of.cpu)];
+    if known.is_empty() {
+        return sentence!["The cost of a ", switch, " was not measured."];
     }
+    sentence!["A ", switch, " costs ", Sentence::joined(known, " or "), "."]
 }
 
 /// The largest cost through the caches that is shown to be one.
-fn through_caches(of: &SwitchCost) -> Option<String> {
+fn through_caches(of: &SwitchCost) -> Option<Sentence> {
     let shown = of.indirect.iter().filter_map(|row| Some((row, row.penalty.as_ref()?)));
     let shown = shown.filter(|(_, penalty)| penalty.interval_ns.0 > 0.0);
     let most = shown.max_by(|a, b| a.1.mean_ns.total_cmp(&b.1.mean_ns));
     let Some((row, _)) = most else {
         let tried = of.indirect.iter().any(|row| row.penalty.is_some());
-        return tried.then(|| "A cost of refilling caches is not shown.".to_owned());
+        return tried.then(|| "A cost of refilling caches is not shown.".into());
     };
-    let (cost, size) = (penalty(row).said(), size(row.bytes));
-    Some(format!("With caches to refill it costs up to {cost} ({size} working set)."))
+    let set = sentence![" (", Name::of(size(row.bytes)), " working set)."];
+    Some(sentence!["With caches to refill it costs up to ", penalty(row), set])
 }
 
 /// The mean penalty with its interval; none where it may be none.

@@ -9,6 +9,7 @@ use whylate_model::{CpuId, Nanos, Pid};
 use super::layout;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Rows of the table; what is less is one row more.
 const MOST: usize = 5;
@@ -131,16 +132,15 @@ impl Class {
         .to_owned()
     }
 
-    /// What a share of the lost time did there.
-    fn said(&self, share: &str) -> String {
+    /// What its share of the lost time did.
+    fn said(&self) -> Sentence {
         match self {
-            Self::NoEvent => format!("{share} has no kernel event"),
-            Self::Hypervisor => format!("{share} went to the hypervisor"),
-            Self::Task(name) => format!("{share} went to {name}"),
-            Self::Member(_) => format!("{share} went to {}", self.name()),
-            Self::Tasks => format!("{share} went to other tasks"),
-            Self::Tick => format!("{share} is the timer tick"),
-            _ => format!("{share} is {}", self.name()),
+            Self::NoEvent => " has no kernel event".into(),
+            Self::Hypervisor => " went to the hypervisor".into(),
+            Self::Task(_) | Self::Member(_) => sentence![" went to ", Name::of(self.name())],
+            Self::Tasks => " went to other tasks".into(),
+            Self::Tick => " is the timer tick".into(),
+            _ => sentence![" is ", Name::of(self.name())],
         }
     }
 }
@@ -287,6 +287,18 @@ pub(super) fn table(taken: &[Taken]) -> Table {
     table
 }
 
+/// What each kind of cause took of several CPUs together, for a report, whose other tables have the causes one by
+/// one; of one CPU the first screen has these rows.
+pub(crate) fn by_kind(run: &Run) -> Option<Table> {
+    let mut table =
+        Table::new("Lost time by kind of cause, all CPUs", &["kind", "lost", "of lost"]);
+    for of in by_class(run, None) {
+        let (lost, share) = (Value::Time(of.lost_ns), Value::Share(of.share));
+        table.row([Value::from(of.class.name()), lost, share]);
+    }
+    (run.gaps.len() > 1).then_some(table)
+}
+
 /// The same without how many stalls each made.
 pub(super) fn table_without_stalls(taken: &[Taken]) -> Table {
     without(table(taken), STALLS)
@@ -304,26 +316,24 @@ fn without(mut table: Table, column: usize) -> Table {
 }
 
 /// The main causes of what was lost, in a sentence that fits a line; none where there is none.
-pub(super) fn sentence(taken: &[Taken], begin: &str) -> Option<String> {
+pub(super) fn sentence(taken: &[Taken], begin: &Sentence) -> Option<Sentence> {
     let named: Vec<&Taken> = taken.iter().filter(|of| of.share >= LEAST_SAID).take(SAID).collect();
     let enough = if named.first()?.share >= NEARLY_ALL { 1 } else { SAID };
-    let parts: Vec<String> = named.iter().take(enough).map(|of| of.said()).collect();
-    let said = (1..=parts.len()).rev().map(|many| {
+    let parts: Vec<Sentence> = named.iter().take(enough).map(|of| of.said()).collect();
+    let said = (1..=parts.len()).rev().filter_map(|many| {
         let (last, others) = parts[..many].split_last()?;
-        let joined = if others.is_empty() {
-            last.clone()
-        } else {
-            format!("{} and {last}", others.join(", "))
-        };
-        Some(format!("{begin} {joined}."))
+        let and = if others.is_empty() { "" } else { " and " };
+        let others = Sentence::joined(others.iter().cloned(), ", ");
+        Some(sentence![begin.clone(), others, and, last.clone(), "."])
     });
-    let said: Vec<String> = said.flatten().collect();
-    said.iter().find(|said| said.chars().count() <= ROOM).or(said.last()).cloned()
+    let said: Vec<Sentence> = said.collect();
+    let fits = |of: &&Sentence| of.said().chars().count() <= ROOM;
+    said.iter().find(fits).or(said.last()).cloned()
 }
 
 impl Taken {
-    fn said(&self) -> String {
-        self.class.said(&Cell::from(Value::Share(self.share)).in_table(None))
+    fn said(&self) -> Sentence {
+        sentence![Value::Share(self.share), self.class.said()]
     }
 
     /// The cause with its share, for a cell.

@@ -7,7 +7,8 @@ use whylate_model::threads::{Deadlines, ThreadSummary};
 use super::layout::{COLUMNS, name};
 use super::{Screen, missed, series};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// Sets of more threads show those that missed most first.
 const IN_ORDER: usize = 4;
@@ -125,22 +126,26 @@ fn responses(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Table {
     table
 }
 
-fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> String {
+fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> Sentence {
     let (missed, jobs) = sums(run);
     if missed == 0 {
-        return format!("All {} deadlines were met.", count(jobs));
+        return sentence!["All ", Value::Count(jobs), " deadlines were met."];
     }
-    let share = Cell::from(Value::Share(missed as f64 / (jobs as f64).max(1.0))).in_table(None);
-    let named = worst
-        .iter()
-        .filter(|(_, of)| of.misses > 0)
-        .map(|(thread, of)| format!("{} by thread {}", count(of.misses), name(&thread.name)));
-    let named: Vec<String> = named.collect();
-    let (missed, jobs) = (count(missed), count(jobs));
-    let said = format!("{missed} of {jobs} deadlines were missed ({share})");
-    let by_name = format!("{said}: {}.", named.join(", "));
-    if named.len() <= NAMED && by_name.chars().count() <= COLUMNS {
+    let missing: Vec<_> = worst.iter().filter(|(_, of)| of.misses > 0).collect();
+    let share = crate::threads::share(missed, jobs);
+    let said = sentence![missed_of(missed, jobs), " deadlines were missed (", share, ")"];
+    let named = missing.iter().map(|(thread, of)| {
+        let name = Name::of(name(&thread.name));
+        sentence![Value::Count(of.misses), " by thread ", name]
+    });
+    let by_name = sentence![said.clone(), ": ", Sentence::joined(named, ", "), "."];
+    if missing.len() <= NAMED && by_name.said().chars().count() <= COLUMNS {
         return by_name;
     }
-    format!("{said}, by {} of {} threads.", named.len(), worst.len())
+    sentence![said, ", by ", missing.len(), " of ", worst.len(), " threads."]
+}
+
+/// So many of so many.
+pub(super) fn missed_of(missed: u64, jobs: u64) -> Sentence {
+    sentence![Value::Count(missed), " of ", Value::Count(jobs)]
 }

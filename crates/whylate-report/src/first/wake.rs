@@ -11,6 +11,7 @@ use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
 /// A part of the latency with a smaller share is named in no sentence.
@@ -40,18 +41,18 @@ fn all_due<'a>(run: &'a Run, wake: &WakeSummary) -> Option<&'a Series> {
 }
 
 /// On which CPUs, as the end of a sentence.
-fn on(cpus: &[CpuId]) -> String {
+fn on(cpus: &[CpuId]) -> Name {
     match cpus {
-        [cpu] => format!("CPU {cpu}"),
-        several => format!("CPUs {}", CpuList(several)),
+        [cpu] => Name::of(format_args!("CPU {cpu}")),
+        several => Name::of(format_args!("CPUs {}", CpuList(several))),
     }
 }
 
 fn of_one(run: &Run, wake: &WakeSummary, style: Style) -> Screen {
     let Some(due) = all_due(run, wake) else { return Screen::default() };
-    let mut answer =
-        vec![format!("Timer wake-up latency on {}: {}.", on(&wake.cpus), series::said(due))];
-    answer.extend(main_causes(run, wake));
+    let latency =
+        sentence!["Timer wake-up latency on ", on(&wake.cpus), ": ", series::said(due), "."];
+    let answer = std::iter::once(latency).chain(main_causes(run, wake)).collect();
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let mut head = vec!["latency".to_owned(), "min".to_owned()];
     for percent in &percents {
@@ -108,19 +109,18 @@ fn share(wake: &WakeSummary, part: &WakePart) -> Cell {
     Value::Share(part.total_ns / wake.late_ns.max(1.0)).into()
 }
 
-fn main_causes(run: &Run, wake: &WakeSummary) -> Option<String> {
-    let said = |part: &&WakePart| {
-        let share = share(wake, part).in_table(None);
-        format!("{} ({share})", stage(run, wake, part.stage))
-    };
+fn main_causes(run: &Run, wake: &WakeSummary) -> Option<Sentence> {
+    let said =
+        |part: &&WakePart| sentence![stage(run, wake, part.stage), " (", share(wake, part), ")"];
     let parts = parts(wake);
     let large = parts.iter().filter(|part| part.total_ns >= LEAST_SAID * wake.late_ns).take(2);
-    let all: Vec<String> = large.map(said).collect();
-    match all.as_slice() {
-        [] => None,
-        [one] => Some(format!("Main cause: {one}.")),
-        several => Some(format!("Main causes: {}.", several.join(" and "))),
-    }
+    let all: Vec<Sentence> = large.map(said).collect();
+    let main = match all.len() {
+        0 => return None,
+        1 => "Main cause: ",
+        _ => "Main causes: ",
+    };
+    Some(sentence![main, Sentence::joined(all, " and "), "."])
 }
 
 fn causes(run: &Run, wake: &WakeSummary) -> Option<Table> {
@@ -162,13 +162,13 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
     cpus.sort_unstable();
     cpus.dedup();
     let said = |(wake, of): &(&WakeSummary, &Series)| {
-        format!("{} (p99 {})", name(&wake.thread), series::at(of, 99.0).said())
+        sentence![Name::of(name(&wake.thread)), " (p99 ", series::at(of, 99.0), ")"]
     };
-    let mut answer = Vec::new();
-    if let (Some(best), Some(worst)) = (rows.first(), rows.last()) {
-        let (best, worst) = (said(best), said(worst));
-        answer.push(format!("Wake-up latency on {}: best {best}, worst {worst}.", on(&cpus)));
-    }
+    let ends = rows.first().zip(rows.last());
+    let answer = ends.map(|(best, worst)| {
+        let ends = sentence!["best ", said(best), ", worst ", said(worst)];
+        sentence!["Wake-up latency on ", on(&cpus), ": ", ends, "."]
+    });
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let names = percents.iter().map(|percent| series::name(*percent));
     let head: Vec<String> = ["latency".to_owned(), "min".to_owned()]
@@ -192,7 +192,7 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
                 .to_owned()
         });
     Screen {
-        answer,
+        answer: answer.into_iter().collect(),
         tables: vec![table],
         notes: notes.into_iter().collect(),
         more: vec![COMPARE.to_owned()],

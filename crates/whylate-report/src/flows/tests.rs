@@ -4,6 +4,10 @@ use super::*;
 use whylate_model::Nanos;
 use whylate_model::flow::Across;
 
+fn answer(run: &Run) -> String {
+    super::answer(run).to_string()
+}
+
 #[test]
 fn losses_are_located_by_what_the_other_end_answered_unless_duplicates_hide_it() {
     let packets = Packets { sent: 100, received: 90, lost: 10, ..Packets::default() };
@@ -295,8 +299,16 @@ fn the_schedule_is_told_as_asked_as_left_and_how_much_left_by_the_end() {
     assert_eq!(ways(&run).rows[0][3..], ["9.8ns", "20.0ns", "20.0ns", "10.2ns"]);
     let account = account(&run);
     let column: Vec<String> = account.rows.iter().map(|row| row[1].to_string()).collect();
-    let expected = ["1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1"];
+    let expected = [
+        "1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1",
+        "10.0%",
+    ];
     assert_eq!(column, expected);
+    let mut late = run.clone();
+    late.flows[0].packets.given_up = 130;
+    let account = self::account(&late);
+    let row = account.rows.iter().find(|row| row[0] == "answered later").unwrap();
+    assert_eq!(row[1], "30", "given up, and not among the lost");
 }
 
 #[test]
@@ -384,7 +396,7 @@ fn of_requests_given_up_those_that_were_lost_otherwise_are_not_taken_off() {
     let mut of = flow(1_000, ProcessVerdict::ClosedLoop);
     // Of 100 lost ones 20 were in flight when the run failed, and 80 given up like 10 that came late.
     (of.packets.abandoned, of.packets.given_up) = (20, 90);
-    assert_eq!(unanswered(&of), ", 10 given up after 1.00s and answered later");
+    assert_eq!(unanswered(&of).to_string(), ", 10 given up after 1.00s and answered later");
     let closed = remarks_of(&of).iter().any(|said| said.ends_with("it has no response times"));
     assert!(
         closed

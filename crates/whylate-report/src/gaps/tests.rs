@@ -42,7 +42,12 @@ fn counts_that_no_sum_holds_end_at_the_largest() {
     let mut run = crate::timeline::tests::recorded();
     let most = GapSummary { gaps: u64::MAX, dropped: u64::MAX, ..run.gaps[0].clone() };
     run.gaps = vec![GapSummary { migrations: u64::MAX, ..most.clone() }, most];
-    let cause = CauseTotal { cpu: None, gaps: u64::MAX, ..run.causes[0].clone() };
+    let cause = CauseTotal {
+        cpu: None,
+        gaps: u64::MAX,
+        share_of_lost: 1.0 / 20.0,
+        ..run.causes[0].clone()
+    };
     run.causes = vec![cause; 20];
     let text = crate::render(&run, Style { width: 300, ..Style::default() });
     let row = |of: &str| text.lines().find(|line| line.starts_with(of)).unwrap().to_owned();
@@ -111,6 +116,24 @@ fn tables(run: &Run, to: Where) -> Vec<Table> {
 fn items(run: &Run, to: Where) -> Vec<String> {
     let of = |block| if let Block::Items(items) = block { items } else { Vec::new() };
     blocks(run, to).into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn of_more_threads_than_rows_those_that_lost_most_have_one() {
+    let mut run = planted(300);
+    run.causes.clear();
+    run.gaps.iter_mut().for_each(|gaps| gaps.lost_share /= 100.0);
+    for (to, rows, first) in [(Where::Terminal, 256, "CPU 44"), (Where::Page, 64, "CPU 236")] {
+        let table = &tables(&run, to)[0].rows;
+        assert_eq!(table.len(), rows + 1, "the last is the sum");
+        assert_eq!(
+            (table[0][0] == first, table[rows - 1][0] == "CPU 299"),
+            (true, true),
+            "{table:?}"
+        );
+    }
+    let said = crate::answer(&run);
+    assert!(said.contains("that of CPU 299 fared worst: it lost 30.0% of 300s"), "{said}");
 }
 
 #[test]

@@ -52,6 +52,9 @@ const MICROSECONDS: Unit = Unit { name: "µs", behind: " µs", ns: 1_000 };
 const MILLISECONDS: Unit = Unit { name: "ms", behind: " ms", ns: 1_000_000 };
 const SECONDS: Unit = Unit { name: "s", behind: " s", ns: 1_000_000_000 };
 
+/// A time of less than this much of its table's unit has two digits that say something.
+const SMALL: f64 = 0.1;
+
 /// A table has a unit when its times lie around this much of it, in the geometric mean.
 const AROUND: f64 = 0.3;
 
@@ -66,6 +69,13 @@ impl Unit {
         let mean = (logs.iter().sum::<f64>() / (logs.len() as f64).max(1.0)).exp();
         let fits = |unit: &Self| mean >= AROUND * f64::from(unit.ns);
         Some([SECONDS, MILLISECONDS].into_iter().find(fits).unwrap_or(MICROSECONDS))
+    }
+
+    /// Places behind the point that a table with this unit has for a time: two, and of a small one as many as it
+    /// has two digits with, down to ten nanoseconds.
+    fn places(self, ns: f64) -> i32 {
+        let (size, ten_ns) = (ns.abs() / f64::from(self.ns), self.ns.ilog10() as i32 - 1);
+        if size > 0.0 && size < SMALL { (1 - size.log10().floor() as i32).min(ten_ns) } else { 2 }
     }
 
     /// That which gives 1 to 999.
@@ -88,7 +98,8 @@ enum Place {
 impl Cell {
     /// In a table whose times have this unit.
     pub(crate) fn in_table(&self, unit: Option<Unit>) -> String {
-        self.written(Place::Table(unit.unwrap_or(MICROSECONDS)))
+        let written = || self.written(Place::Table(unit.unwrap_or(MICROSECONDS)));
+        self.shown.clone().unwrap_or_else(written)
     }
 
     /// In a sentence.
@@ -108,6 +119,7 @@ impl Cell {
 
     fn time(&self) -> Option<f64> {
         match (&self.value, &self.interval) {
+            _ if self.shown.is_some() => None,
             (Value::Time(ns) | Value::AtLeast(ns), _)
             | (_, Some((Value::Time(ns), _) | (_, Value::Time(ns)))) => Some(*ns),
             _ => None,
@@ -122,7 +134,13 @@ impl Cell {
             && (0.0..self.resolution_ns).contains(&ns)
         {
             let least = Value::Time(self.resolution_ns.ceil());
-            let shown = Digits::of(&least, None, place).write(&least);
+            let digits = Digits::of(&least, None, place);
+            let shown = match place {
+                // Less than the last of two places: what the clock does not resolve needs no more.
+                Place::Table(_) => Digits { places: digits.places.min(2), ..digits },
+                Place::Sentence => digits,
+            };
+            let shown = shown.write(&least);
             return if shown.starts_with('<') { shown } else { format!("<{shown}") };
         }
         let digits = Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value);
@@ -158,7 +176,11 @@ impl Value {
     /// The number, where it is one.
     fn number(&self) -> Option<f64> {
         match self {
-            Self::Time(of) | Self::AtLeast(of) | Self::Share(of) | Self::Rate(of) => Some(*of),
+            Self::Time(of)
+            | Self::AtLeast(of)
+            | Self::Share(of)
+            | Self::Rate(of)
+            | Self::Ratio(of) => Some(*of),
             Self::Count(of) => Some(*of as f64),
             Self::Text(_) | Self::Absent => None,
         }
@@ -188,8 +210,9 @@ impl Digits {
             (Value::Share(_), Some(_), _) => (0.01, "%", 3, 2),
             (Value::Rate(_), _, Place::Sentence) => (1.0, "/s", 3, 1),
             (Value::Rate(_), _, Place::Table(_)) => (1.0, "", 3, 1),
+            (Value::Ratio(_), ..) => (1.0, "", 3, 2),
             (Value::Count(_), ..) => (1.0, "", 3, 0),
-            (_, _, Place::Table(unit)) => (f64::from(unit.ns), "", 3, 2),
+            (_, _, Place::Table(unit)) => (f64::from(unit.ns), "", 3, unit.places(about)),
             (_, _, Place::Sentence) => {
                 let unit = Unit::of_sentence(about);
                 let (significant, places) = if interval.is_some() { (3, 2) } else { (2, 1) };
@@ -198,7 +221,9 @@ impl Digits {
         };
         let width = interval.and_then(|(low, high)| Some(high.number()? - low.number()?));
         let supported = width.map_or(places, |width| supported((width / one).abs() / 2.0));
-        let zeros = interval.is_some() || significant == 3 || matches!(place, Place::Table(_));
+        let zeros = interval.is_some()
+            || significant == 3
+            || matches!((value, place), (Value::Share(_), _) | (_, Place::Table(_)));
         Self { one, unit, significant, places: places.min(supported).max(0), zeros }
     }
 
@@ -373,6 +398,23 @@ mod tests {
     }
 
     #[test]
+    fn a_time_far_below_the_unit_of_its_table_has_two_digits_down_to_ten_nanoseconds() {
+        for (ns, unit, text) in [
+            (41_200, MILLISECONDS, "0.041"),
+            (5_432, MILLISECONDS, "0.0054"),
+            (543, MILLISECONDS, "0.00054"),
+            (4, MILLISECONDS, "<0.00001"),
+            (99_960, MILLISECONDS, "0.100"),
+            (100_000, MILLISECONDS, "0.10"),
+            (5_432, SECONDS, "0.0000054"),
+            (23, MICROSECONDS, "0.02"),
+        ] {
+            assert_eq!(time(ns).in_table(Some(unit)), text, "{ns}");
+        }
+        assert_eq!(time(4).resolved(10.01).in_table(Some(MILLISECONDS)), "<0.01");
+    }
+
+    #[test]
     fn shares_have_a_place_below_ten_percent_and_what_is_below_that_is_told_so() {
         let shown = |of: f64| Cell::from(Value::Share(of)).in_table(None);
         for (of, text) in
@@ -392,6 +434,7 @@ mod tests {
         }
         assert_eq!(share(0.997, 0.98, 0.999).said(), "99.7%");
         assert_eq!(share(0.9999, 0.98, 0.999_95).said(), ">99.9%");
+        assert_eq!(Cell::from(Value::Share(0.01)).said(), "1.0%", "as its table has it");
         // What cannot be negative is nothing then.
         assert_eq!(shown(-1e-5), "0%");
     }
@@ -441,6 +484,16 @@ mod tests {
     }
 
     proptest! {
+        /// As far as ten nanoseconds go: a headline may name any of them.
+        #[test]
+        fn a_time_reads_as_the_same_number_in_a_table_of_any_unit(ns in 100_u64..1 << 40) {
+            for unit in [MICROSECONDS, MILLISECONDS, SECONDS] {
+                let told: f64 = time(ns).in_table(Some(unit)).replace(',', "").parse().unwrap();
+                let told = told * f64::from(unit.ns);
+                prop_assert!((told - ns as f64).abs() <= 0.051 * ns as f64, "{} of {}", told, ns);
+            }
+        }
+
         #[test]
         fn an_upper_bound_is_never_told_as_less_than_it_is(ns in 10_u64..1 << 60) {
             let open = between(Value::Absent, Value::Absent, Value::Time(ns as f64)).ends();

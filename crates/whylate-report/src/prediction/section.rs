@@ -7,7 +7,9 @@ use whylate_model::prediction::{
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
-use super::told::{LONGEST_GAPS, Violations, beside_measured, how_beside, told_jobs, violations};
+use super::told::{
+    LONGEST_GAPS, Violations, beside_measured, how_beside, told_exceeded, told_jobs, violations,
+};
 use crate::doc::{Block, Section, Table};
 use crate::numbers::{ABSENT, Value, count, percent, time};
 
@@ -199,7 +201,8 @@ fn beside(of: &Prediction) -> Vec<Block> {
     };
     let slow = of.tasks.iter().filter_map(worst).take(MOST_JOBS);
     let never = of.tasks.iter().take(MOST_JOBS).filter_map(never);
-    blocks.extend(Block::items(told_jobs(of).into_iter().chain(slow).chain(never).collect()));
+    let told = told_exceeded(of).into_iter().chain(told_jobs(of));
+    blocks.extend(Block::items(told.chain(slow).chain(never).collect()));
     blocks
 }
 

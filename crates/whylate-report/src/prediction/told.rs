@@ -38,6 +38,48 @@ fn judged(task: &PredictedTask) -> Option<&JudgedJobs> {
     task.measured.as_ref()?.judged.as_ref()
 }
 
+/// How many jobs of all tasks took longer than was predicted, and how much longer.
+pub(crate) struct Exceeded {
+    /// Jobs that are bounded, with those that were never done.
+    pub(crate) jobs: u64,
+    pub(crate) over: u64,
+    /// Those of which lost time does not account for it.
+    pub(crate) violated: u64,
+    /// How much longer the worst of them took; none where none that was done took longer.
+    pub(crate) beyond: Option<Nanos>,
+}
+
+/// Jobs of all tasks above their bounds.
+pub(crate) fn exceeded(of: &Prediction) -> Exceeded {
+    let bounded = of.tasks.iter().filter_map(|task| {
+        task.measured.as_ref().and_then(|measured| Some((task.nominal()?, measured)))
+    });
+    let sum = |what: fn(&MeasuredTask) -> u64| {
+        bounded.clone().map(|(_, of)| what(of)).fold(0, u64::saturating_add)
+    };
+    Exceeded {
+        jobs: sum(|of| of.jobs.saturating_add(of.never_done)),
+        over: sum(|of| of.over),
+        violated: of
+            .tasks
+            .iter()
+            .filter_map(judged)
+            .fold(0, |sum, of| sum.saturating_add(of.violated)),
+        beyond: bounded.filter_map(|(bound, of)| of.max?.0.checked_sub(bound.0)).max().map(Nanos),
+    }
+}
+
+/// The same in words; none where no job took longer.
+pub(super) fn told_exceeded(of: &Prediction) -> Option<String> {
+    let Exceeded { jobs, over, violated, beyond } = exceeded(of);
+    let beyond = beyond.map_or_else(String::new, |by| format!(", by up to {by}"));
+    let judged = of.tasks.iter().any(|task| judged(task).is_some());
+    let violated = if judged { format!("; {} violated", count(violated)) } else { String::new() };
+    (over > 0).then(|| {
+        format!("{} of {} jobs took longer than R{beyond}{violated}", count(over), count(jobs))
+    })
+}
+
 /// What was simulated and measured beside the bound of each task.
 pub(super) fn beside_measured(of: &Prediction) -> Table {
     let shown = &of.tasks[..of.tasks.len().min(MOST_ROWS)];

@@ -110,13 +110,6 @@ impl Page {
         self.wrapped(text, "", "", RED);
     }
 
-    /// Those sections that there are.
-    pub(crate) fn sections(&mut self, sections: impl IntoIterator<Item = Section>) {
-        for section in sections {
-            self.write(&section);
-        }
-    }
-
     /// A section of a document.
     pub(crate) fn write(&mut self, section: &Section) {
         if is_shown(section.headed, Where::Terminal) {

@@ -5,6 +5,7 @@ use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
 
 use super::size;
 use crate::numbers::{ABSENT, time};
+use crate::spans::{Sentence, sentence};
 use crate::svg::Table;
 
 /// How the table is to be read.
@@ -79,14 +80,17 @@ fn over_all(trend: &Trend) -> String {
 }
 
 /// For the answer of the run; none without working sets beyond the first-level cache.
-pub(super) fn answer(found: &SwitchCost) -> Option<String> {
+pub(super) fn answer(found: &SwitchCost) -> Option<Sentence> {
     let beyond = &found.growth.as_ref().filter(|growth| !growth.beyond.is_empty())?.beyond;
     let grow = beyond.iter().filter(|of| of.more.is_some_and(|more| more.grows())).count();
     Some(match grow {
-        0 => "That it grows with the working set is not shown.".to_owned(),
-        _ => format!(
-            "It grows in {grow} of {} working sets beyond the first-level cache.",
-            beyond.len()
-        ),
+        0 => "That it grows with the working set is not shown.".into(),
+        _ => sentence![
+            "It grows in ",
+            grow,
+            " of ",
+            beyond.len(),
+            " working sets beyond the first-level cache."
+        ],
     })
 }

@@ -8,6 +8,10 @@ use whylate_model::switch_cost::{
 
 use super::*;
 
+fn answer(run: &Run) -> String {
+    super::answer(run).to_string()
+}
+
 fn times(shortest: u64, median: u64) -> SwitchTimes {
     SwitchTimes {
         n: 1_000,

@@ -12,7 +12,7 @@ use crate::render::terminal::Page;
 pub fn render(of: &Calibration, style: Style) -> String {
     let mut page = Page::new(style);
     page.title(TITLE);
-    page.paragraph(&answer(of));
+    page.paragraph(&answer(of).to_string());
     page.blocks(&blocks(of, Where::Terminal));
     page.finish()
 }

@@ -19,7 +19,7 @@ pub fn render(of: &DelayLine, style: Style) -> String {
         Printable(second),
         Printable(&of.transport)
     ));
-    page.paragraph(&delay::answer(of));
+    page.paragraph(&delay::answer(of).to_string());
     page.blocks(&delay::blocks(of));
     let times = residence::table(delay::TIMES, &delay::times(of), style.percentiles);
     if !times.rows.is_empty() {

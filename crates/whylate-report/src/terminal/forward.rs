@@ -15,7 +15,7 @@ pub fn render(of: &Forward, style: Style) -> String {
     let ports: Vec<String> =
         of.ports.iter().map(|port| Printable(&port.interface).to_string()).collect();
     page.title(&format!("Forwarded between {} by {}", ports.join(" and "), of.backend));
-    page.paragraph(&forward::answer(of));
+    page.paragraph(&forward::answer(of).to_string());
     page.blocks(&forward::blocks(of));
     residences(&mut page, of, style.percentiles);
     for warning in &of.warnings {

@@ -20,7 +20,7 @@ mod threads;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::{Level, Trust};
 
-use crate::doc::{Block, Where};
+use crate::doc::{Block, Section, Where};
 use crate::numbers::scale::Letters;
 use crate::render::terminal::Page;
 use crate::switch_cost::{self, Pictures};
@@ -70,42 +70,45 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let mut page = Page::new(style);
     head(&mut page, run);
     let percents: Vec<f64> = style.percentiles.percents().collect();
-    page.blocks(&series::blocks(run, &percents));
-    let compared = run.backends.as_deref();
-    page.sections(compared.map(|found| backends::section(run, found, None)));
-    page.sections(flows::section(run));
-    page.sections(breakdown::sections(run, |_| breakdown::Pictures::default()));
-    let frames =
-        [reflected::section(run), crate::forward::section(run), crate::delay::section(run)];
-    page.sections(frames.into_iter().flatten());
-    let found =
-        [calibration::section(run, Where::Terminal), crate::device::section(run, Where::Terminal)];
-    page.sections(found.into_iter().flatten());
-    page.sections(wake::section(run));
-    page.sections(loads::section(run));
-    page.sections(prediction::section(run));
-    if let Some(section) = crate::threads::section(run) {
+    for section in sections(run, &percents) {
         page.write(&section);
-        if let Some(traced) = traced {
+        if section.id == crate::threads::ID
+            && let Some(traced) = traced
+        {
             threads::drawn(&mut page, traced);
         }
     }
-    let found = run.switch_cost.iter();
-    page.sections(found.flat_map(|found| switch_cost::sections(found, Pictures::default())));
-    page.blocks(&gaps::blocks(run, Where::Terminal));
-    page.sections(causes::sections(run));
-    page.blocks(&selftest::blocks(run));
-    page.sections(origins::section(run));
-    if !run.is_merged() {
-        page.write(&evidence::section(run));
-    }
-    page.blocks(
-        &Block::items(evidence::undigested(run).into_iter().collect())
-            .into_iter()
-            .collect::<Vec<_>>(),
-    );
     verdict(&mut page, run);
     page.finish()
+}
+
+/// What stands between the answer and how far to trust it.
+pub(crate) fn sections(run: &Run, percents: &[f64]) -> Vec<Section> {
+    let untitled = |blocks: Vec<Block>| Section::new("", "", blocks);
+    let mut all = vec![untitled(series::blocks(run, percents))];
+    all.extend(run.backends.as_deref().map(|found| backends::section(run, found, None)));
+    all.extend(flows::section(run));
+    all.extend(breakdown::sections(run, |_| breakdown::Pictures::default()));
+    let frames =
+        [reflected::section(run), crate::forward::section(run), crate::delay::section(run)];
+    all.extend(frames.into_iter().flatten());
+    all.extend(calibration::section(run, Where::Terminal));
+    all.extend(crate::device::section(run, Where::Terminal));
+    all.extend(wake::section(run));
+    all.extend(loads::section(run));
+    all.extend(prediction::section(run));
+    all.extend(crate::threads::section(run));
+    let found = run.switch_cost.iter();
+    all.extend(found.flat_map(|found| switch_cost::sections(found, Pictures::default())));
+    all.push(untitled(gaps::blocks(run, Where::Terminal)));
+    all.extend(causes::sections(run));
+    all.push(untitled(selftest::blocks(run)));
+    all.extend(origins::section(run));
+    all.extend((!run.is_merged()).then(|| evidence::section(run)));
+    all.push(untitled(
+        Block::items(evidence::undigested(run).into_iter().collect()).into_iter().collect(),
+    ));
+    all
 }
 
 fn head(page: &mut Page, run: &Run) {

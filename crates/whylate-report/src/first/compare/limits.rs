@@ -3,10 +3,11 @@
 use whylate_model::Printable;
 
 use crate::compare::{Comparison, Excess, Judged, Outcome};
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Name, Sentence, sentence};
 
 /// The worst first: what was exceeded, what cannot be judged, and how many held; none without limits.
-pub(super) fn sentence(of: &Comparison) -> Option<String> {
+pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
     let all = of.limits.len();
     let of_kind = |is: fn(&Outcome) -> bool| {
         let judged = of.limits.iter().filter(move |judged| is(&judged.outcome));
@@ -18,61 +19,64 @@ pub(super) fn sentence(of: &Comparison) -> Option<String> {
     if all == 0 {
         return None;
     }
-    let several = |number: usize| count(number as u64);
     if let Some(first) = exceeded.first() {
-        let more = match exceeded.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {} more", several(more)),
-        };
-        let (which, by) = (which(first, of), by(&first.outcome));
-        return Some(format!("Limit exceeded: {which}{by}{more}."));
+        let more = exceeded.len() - 1;
+        let more = (more > 0).then(|| sentence![" and ", more, " more"]);
+        return Some(sentence![
+            "Limit exceeded: ",
+            which(first, of),
+            by(&first.outcome),
+            more,
+            "."
+        ]);
     }
     if let Some(first) = unjudged.first() {
         let why = match &first.outcome {
             Outcome::CannotBeJudged { reason } => Printable(reason).to_string(),
             _ => String::new(),
         };
-        let more = match unjudged.len() - 1 {
-            0 => String::new(),
-            more => format!("; and {} more", several(more)),
-        };
-        return Some(format!("Limit {} cannot be judged: {why}{more}.", which(first, of)));
+        let more = unjudged.len() - 1;
+        let more = (more > 0).then(|| sentence!["; and ", more, " more"]);
+        let limit = sentence!["Limit ", which(first, of), " cannot be judged: "];
+        return Some(sentence![limit, Name::of(why), more, "."]);
     }
     Some(match (all, unshown.len()) {
-        (1, 0) => "The limit was held.".to_owned(),
-        (_, 0) => format!("All {} limits were held.", several(all)),
-        (1, _) => "The limit is not shown to be exceeded, nor to be held.".to_owned(),
-        (_, unshown) => format!(
-            "No limit is shown to be exceeded; {} of {} are not shown to be held either.",
-            several(unshown),
-            several(all)
-        ),
+        (1, 0) => "The limit was held.".into(),
+        (_, 0) => sentence!["All ", all, " limits were held."],
+        (1, _) => "The limit is not shown to be exceeded, nor to be held.".into(),
+        (_, unshown) => sentence![
+            "No limit is shown to be exceeded; ",
+            unshown,
+            " of ",
+            all,
+            " are not shown to be held either."
+        ],
     })
 }
 
 /// The limit, and what it was judged for.
-fn which(judged: &Judged, of: &Comparison) -> String {
+fn which(judged: &Judged, of: &Comparison) -> Name {
     let limit = Printable(&judged.limit).to_string();
     let named = limit.starts_with(&format!("{}:", judged.series));
     let pair = of.pairs.iter().find(|pair| pair.series == judged.series);
     match pair.filter(|_| !named) {
-        Some(pair) => format!("{limit} of {}", super::name(pair)),
-        None => limit,
+        Some(pair) => Name::of(format_args!("{limit} of {}", super::name(pair))),
+        None => Name::of(limit),
     }
 }
 
 /// By how much it is exceeded.
-fn by(of: &Outcome) -> String {
-    let Outcome::Exceeded { excess } = of else { return String::new() };
+fn by(of: &Outcome) -> Option<Sentence> {
+    let Outcome::Exceeded { excess } = of else { return None };
     let value = |(low, high): (f64, f64), of: fn(f64) -> Value| {
         let middle = f64::midpoint(low, high);
-        Cell::from(of(middle)).within(Some((of(low), of(high)))).ends().said()
+        Cell::from(of(middle)).within(Some((of(low), of(high)))).ends()
     };
-    match excess {
-        Excess::Ns(interval) => format!(" (by {})", value(*interval, Value::Time)),
+    Some(match excess {
+        Excess::Ns(interval) => sentence![" (by ", value(*interval, Value::Time), ")"],
         Excess::Share(interval) => {
-            let points = value(*interval, Value::Share);
-            format!(" (by {} points)", points.trim_end_matches('%'))
+            let points = Sentence::unitless(value(*interval, Value::Share));
+            sentence![" (by ", points, " points)"]
         }
-    }
+    })
 }

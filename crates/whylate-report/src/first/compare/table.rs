@@ -58,14 +58,14 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
         let what = shorter(&row.what, NAME.saturating_sub(which.chars().count()));
         let written = |cell: &Cell| cell.in_table(unit);
         let plain = |text: String| text.trim_end_matches('%').to_owned();
-        let cells = [
-            what + &which,
-            written(&row.before),
-            written(&row.after),
-            plain(written(&row.difference)),
-            plain(written(&row.difference.ends())),
-            row.change.to_owned(),
-        ];
+        let ends = row.difference.ends();
+        let by = [&row.difference, &ends].map(|of| of.clone().shown_as(plain(written(of))));
+        let [difference, ends] = by;
+        let [before, after] = [row.before, row.after].map(|of| {
+            let text = written(&of);
+            of.shown_as(text)
+        });
+        let cells = [Cell::from(what + &which), before, after, difference, ends, row.change.into()];
         table.row(cells.into_iter().take(shown));
     }
     table

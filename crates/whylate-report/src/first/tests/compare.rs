@@ -126,7 +126,7 @@ fn a_difference_of_lost_time_is_told_in_points_with_its_interval() {
         lost.verdict = Verdict::NoDifferenceShown;
     }
     let screen = screen(&same);
-    assert!(screen.starts_with("CPU 1: no change is shown; it lost 2% in A and "), "{screen}");
+    assert!(screen.starts_with("CPU 1: no change is shown; it lost 2.0% in A and "), "{screen}");
 }
 
 #[test]

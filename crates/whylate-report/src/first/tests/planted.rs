@@ -182,6 +182,11 @@ fn of_many(mut run: Run, many: u64) -> Run {
             for of in &mut share.quantiles {
                 of.value = of.value.or(of.low).map(|value| Nanos(value.0 * (at + 1)));
             }
+            let shown = |percent: f64| {
+                let of = share.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9);
+                of.and_then(|of| of.value)
+            };
+            (share.p50, share.p99, share.p999) = (shown(50.0), shown(99.0), shown(99.9));
             share.max = share.max.map(|max| Nanos(max.0 * (at + 1)));
             share.lost_share = share.lost_share.map(|share| share / (at + 1) as f64);
         }

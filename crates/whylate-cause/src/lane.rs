@@ -244,4 +244,86 @@ mod tests {
         assert_eq!(lane.lost_in(span(1, 5)).collect::<Vec<_>>(), [span(0, 1)]);
         assert!(lane.lost_in(span(2, 5)).next().is_none());
     }
+
+    #[test]
+    fn counts_add_up_each_by_itself_and_without_a_judged_event_there_is_no_share() {
+        let of = |n: u64| EventCounts {
+            inside: n,
+            outside: 2 * n,
+            in_recording: 3 * n,
+            unattended: 4 * n,
+            late: 5 * n,
+            out_of_order: 6 * n,
+            dropped: 7 * n,
+        };
+        let mut sum = of(10);
+        sum.add(&of(100));
+        assert_eq!(sum, of(110));
+        assert_eq!(EventCounts { late: 1, ..EventCounts::default() }.share_inside(), None);
+    }
+
+    #[test]
+    fn of_what_went_on_at_once_a_running_thread_counts_first_and_then_a_gap() {
+        let mut lane = Lane::new(100);
+        [10, 20, 30].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        lane.mark(span(10, 30), During::Recording).for_each(drop);
+        lane.mark(span(10, 20), During::Gap).for_each(drop);
+        lane.mark(span(10, 10), During::Running).for_each(drop);
+        lane.finish();
+        let counts =
+            EventCounts { inside: 1, outside: 1, in_recording: 1, ..EventCounts::default() };
+        assert_eq!(lane.counts, counts);
+    }
+
+    #[test]
+    fn events_are_let_go_before_the_mark_and_before_what_is_complete_and_none_at_either() {
+        let mut lane = Lane::new(100);
+        [10, 20, 30, 40].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        lane.complete_to = Ticks(30);
+        lane.evict(Ticks(20));
+        assert_eq!(lane.counts.unattended, 1);
+        lane.evict(Ticks(90));
+        assert_eq!(lane.counts.unattended, 2);
+        // An earlier mark takes nothing back: what comes at the later one is in time, only disordered.
+        lane.evict(Ticks(10));
+        [30, 29].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        assert_eq!((lane.counts.late, lane.counts.out_of_order), (1, 1));
+        let held: Vec<_> = lane.mark(span(0, 90), During::Gap).map(|event| event.ticks.0).collect();
+        assert_eq!(held, [30, 30, 40]);
+    }
+
+    #[test]
+    fn disordered_events_of_one_tick_keep_the_order_they_came_in() {
+        let mut lane = Lane::new(100);
+        for (ticks, pid) in [(20, 1), (10, 2), (10, 3), (20, 4)] {
+            lane.push(Event { pid: Pid(pid), ..event(ticks) });
+        }
+        let held: Vec<_> = lane.mark(span(10, 20), During::Gap).map(|event| event.pid.0).collect();
+        assert_eq!((held, lane.counts.out_of_order), (vec![2, 3, 1, 4], 2));
+    }
+
+    #[test]
+    fn what_comes_before_the_events_that_were_dropped_is_late() {
+        let mut lane = Lane::new(8);
+        (10..19).for_each(|ticks| lane.push(event(ticks)));
+        assert_eq!(lane.lost_in(span(0, 100)).collect::<Vec<_>>(), [span(10, 11)]);
+        [11, 10].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        assert_eq!((lane.counts.late, lane.counts.out_of_order), (1, 1));
+    }
+
+    #[test]
+    fn losses_are_kept_while_a_gap_may_meet_them_and_beyond_their_number_the_last_grows() {
+        let mut lane = Lane::new(8);
+        let losses = LOST_MAX as u64 + 2;
+        (0..losses).for_each(|at| lane.note_lost(span(10 * at, 10 * at + 1)));
+        // One that lies within the last takes nothing from it.
+        lane.note_lost(span(0, 1));
+        let all: Vec<_> = lane.lost_in(span(0, 10 * losses)).collect();
+        let last = span(10 * (LOST_MAX as u64 - 1), 10 * (losses - 1) + 1);
+        assert_eq!((all.len(), all.last()), (LOST_MAX, Some(&last)));
+        lane.complete_to = Ticks(10 * losses);
+        lane.evict(Ticks(11));
+        let left: Vec<_> = lane.lost_in(span(0, 20)).collect();
+        assert_eq!(left, [span(10, 11), span(20, 21)]);
+    }
 }

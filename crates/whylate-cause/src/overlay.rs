@@ -76,4 +76,18 @@ mod tests {
         let edges: Vec<_> = pieces.iter().map(|p| (p.start.0, p.end.0, p.id)).collect();
         assert_eq!(edges, [(0, 5, 0), (5, 10, 1), (10, 20, 0), (20, 25, 1), (25, 30, 0)]);
     }
+
+    #[test]
+    fn nothing_is_laid_over_no_time_and_beside_the_pieces() {
+        let pieces = vec![piece(0, 10, Claim::Residual), piece(10, 20, Claim::Residual)];
+        let nmi = Claim::Named(Cause::Nmi, None);
+        for (from, to) in [(5, 5), (7, 4), (20, 30)] {
+            let mut laid = pieces.clone();
+            lay(&mut laid, (Ticks(from), Ticks(to)), (&nmi, 1), |_| true);
+            assert_eq!(laid, pieces, "{from} to {to}");
+        }
+        let mut laid = pieces.clone();
+        lay(&mut laid, (Ticks(10), Ticks(20)), (&nmi, 1), |_| true);
+        assert_eq!(laid, [pieces[0].clone(), Piece { claim: nmi, id: 1, ..pieces[1].clone() }]);
+    }
 }

@@ -115,4 +115,17 @@ mod tests {
         let events = [wakeup(115, 9), switch(120, OWN, true, 9), switch(190, 9, false, OWN)];
         assert_eq!(own_time(&gap(GapKind::Interruption), Pid(OWN), &events), TicksDelta(25));
     }
+
+    #[test]
+    fn the_wake_up_of_a_third_thread_hands_the_cpu_to_nobody() {
+        let events = [wakeup(115, 8), switch(120, OWN, true, 9), switch(190, 9, false, OWN)];
+        assert_eq!(own_time(&gap(GapKind::Interruption), Pid(OWN), &events), TicksDelta(30));
+    }
+
+    #[test]
+    fn of_a_late_wake_up_without_a_switch_nothing_is_the_thread_s_own() {
+        for kind in [GapKind::Dispatch, GapKind::LateTimer] {
+            assert_eq!(own_time(&gap(kind), Pid(OWN), &[]), TicksDelta(0), "{kind:?}");
+        }
+    }
 }

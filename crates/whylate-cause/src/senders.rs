@@ -257,6 +257,9 @@ mod tests {
         assert_eq!(Signalling::of_send(&send(0, 9), CpuId(2)), Some(Signalling::Call));
         assert_eq!(Signalling::of_send(&send(2, 9), CpuId(2)), Some(Signalling::Work));
         assert_eq!(Signalling::of_send(&send(0, 9), CpuId(3)), None);
+        let queued = at(0, 0, 1, queued());
+        assert_eq!(Signalling::of_send(&queued, CPU), Some(Signalling::Call));
+        assert_eq!(Signalling::of_send(&queued, CpuId(3)), None);
         for (name, kind) in [
             ("reschedule", Some(Signalling::Reschedule)),
             ("Function call interrupts", Some(Signalling::Call)),
@@ -265,5 +268,135 @@ mod tests {
         ] {
             assert_eq!(Signalling::of_vector(name), kind);
         }
+    }
+
+    #[test]
+    fn each_kind_has_a_place_of_its_own_and_events_that_send_nothing_concern_no_cpu() {
+        let kinds = [Signalling::Reschedule, Signalling::Call, Signalling::Work];
+        assert_eq!(kinds.map(Signalling::index), [0, 1, 2]);
+        assert_eq!(kinds.len(), Signalling::KINDS);
+        let both = vec![CpuId(2), CpuId(3)];
+        let ipi = EventKind::IpiSend { targets: both.clone(), callsite: 0, callback: 0 };
+        assert_eq!(targets(&at(0, 0, 1, ipi)), both);
+        assert_eq!(targets(&at(0, 0, 1, queued())), [CPU]);
+        assert_eq!(targets(&at(0, 0, 1, woken(7, CPU))), [CPU]);
+        assert_eq!(targets(&at(0, 0, 1, EventKind::WorkStart { function: 0 })), []);
+    }
+
+    const CPU: CpuId = CpuId(2);
+    const OWN: Pid = Pid(100);
+
+    fn at(ticks: u64, cpu: u32, pid: i32, kind: EventKind) -> Event {
+        Event { ticks: Ticks(ticks), cpu: CpuId(cpu), pid: Pid(pid), kind }
+    }
+
+    fn call() -> EventKind {
+        EventKind::IpiSend { targets: vec![CPU], callsite: 0, callback: 9 }
+    }
+
+    fn queued() -> EventKind {
+        EventKind::CallQueued { target: CPU, callsite: 0, function: 7 }
+    }
+
+    fn woken(pid: i32, target: CpuId) -> EventKind {
+        let task = whylate_model::event::Task { pid: Pid(pid), comm: String::new(), prio: 120 };
+        EventKind::Wakeup { task, target }
+    }
+
+    /// The sends behind a call that arrives at 1000 and its sender's thread.
+    fn found(sends: &[Event], after: u64) -> Option<(Vec<usize>, Option<i32>)> {
+        let context = Context::new(true, whylate_model::Hertz(1e9));
+        let setting =
+            Setting { context: &context, own: OWN, sends, lost: &[], slack: TicksDelta(0) };
+        let vector = EventKind::VectorEntry { name: "call_function".to_owned(), vector: 1 };
+        let entry = at(1_000, CPU.0, 5, vector);
+        let found = interrupt(&setting, &entry, Signalling::Call, Ticks(after))?;
+        Some((found.sends, found.sender.map(|sender| sender.pid.0)))
+    }
+
+    #[test]
+    fn the_queueing_of_a_call_is_shown_beside_its_send_where_it_is_of_the_same_cpu() {
+        let beside = [at(890, 0, 51, queued()), at(900, 0, 51, call())];
+        assert_eq!(found(&beside, 0), Some((vec![0, 1], Some(51))));
+        let elsewhere = [at(890, 1, 52, queued()), at(900, 0, 51, call())];
+        assert_eq!(found(&elsewhere, 0), Some((vec![1], Some(51))));
+        // Alone it names who queued, and is told once.
+        assert_eq!(found(&elsewhere[..1], 0), Some((vec![0], Some(52))));
+    }
+
+    #[test]
+    fn a_send_at_the_arrival_before_was_answered_by_it_and_the_nearest_one_after_it_counts() {
+        let sends = [at(800, 0, 50, call()), at(900, 0, 51, call())];
+        assert_eq!(found(&sends, 899), Some((vec![1], Some(51))));
+        assert_eq!(found(&sends, 900), None);
+        assert_eq!(found(&[at(1_001, 0, 50, call())], 0), None);
+    }
+
+    #[test]
+    fn a_send_is_ones_own_on_the_same_cpu_by_the_own_thread_alone() {
+        assert_eq!(found(&[at(900, 0, OWN.0, call())], 0), Some((vec![0], Some(OWN.0))));
+        let by_another = EventKind::CallQueued { target: CPU, callsite: 0, function: 7 };
+        assert_eq!(found(&[at(900, CPU.0, 9, by_another)], 0), Some((vec![0], Some(9))));
+        assert_eq!(found(&[at(900, CPU.0, OWN.0, queued())], 0), Some((vec![0], None)));
+    }
+
+    #[test]
+    fn only_so_many_sends_are_looked_at_for_one_arrival() {
+        let others = |n: usize| (0..n).map(|_| at(950, 0, 8, woken(3, CpuId(0))));
+        let sends = |n| [at(900, 0, 51, call())].into_iter().chain(others(n)).collect::<Vec<_>>();
+        assert!(found(&sends(SENDS_TRIED - 1), 0).is_some());
+        assert_eq!(found(&sends(SENDS_TRIED), 0), None);
+    }
+
+    #[test]
+    fn a_thread_was_woken_for_this_cpu_since_the_walk_began_and_the_idle_thread_never() {
+        let context = Context::new(true, whylate_model::Hertz(1e9));
+        let waker = |pid: i32, since: u64| {
+            let sends = [
+                at(500, 0, 60, woken(7, CPU)),
+                at(510, 0, 61, woken(7, CpuId(0))),
+                at(520, 0, 62, woken(0, CPU)),
+            ];
+            let setting = Setting {
+                context: &context,
+                own: OWN,
+                sends: &sends,
+                lost: &[],
+                slack: TicksDelta(0),
+            };
+            let switch = at(600, CPU.0, 5, EventKind::WorkStart { function: 0 });
+            waker(&setting, &switch, Pid(pid), Ticks(since)).map(|found| found.sends)
+        };
+        assert_eq!(waker(7, 500), Some(vec![0]));
+        assert_eq!((waker(7, 501), waker(8, 0), waker(0, 0)), (None, None, None));
+    }
+
+    #[test]
+    fn sends_of_ten_milliseconds_before_a_gap_are_not_too_old() {
+        let context = Context::new(true, whylate_model::Hertz(2e9));
+        assert_eq!(oldest(Ticks(20_000_005), &context), Ticks(5));
+        assert_eq!(oldest(Ticks(19_999_999), &context), Ticks(0));
+    }
+
+    #[test]
+    fn senders_of_one_pair_of_cpus_add_up_and_the_most_frequent_stand_first() {
+        let mut table = Table::default();
+        for (comm, to, lost_ns) in
+            [("b", 1, 2.0), ("a", 1, 1.0), ("c", 1, 4.0), ("c", 1, 8.0), ("b", 0, 16.0)]
+        {
+            let sender = Sender { cpu: CpuId(0), pid: Pid(1), comm: comm.to_owned() };
+            let cause = Cause::Interrupt { name: "reschedule".to_owned() };
+            let arrival = Arrival { cause, sender, cpu: CpuId(to), length: TicksDelta(10) };
+            table.add(&arrival, lost_ns);
+        }
+        let rows: Vec<_> = table
+            .rows()
+            .into_iter()
+            .map(|row| (row.comm, row.to.0, row.count, row.lost_ns.to_string()))
+            .collect();
+        let row = |comm: &str, to, count, lost: &str| (comm.to_owned(), to, count, lost.to_owned());
+        let expected =
+            [row("c", 1, 2, "12"), row("a", 1, 1, "1"), row("b", 0, 1, "16"), row("b", 1, 1, "2")];
+        assert_eq!(rows, expected);
     }
 }

@@ -98,14 +98,8 @@ pub struct Arrival {
     pub length: TicksDelta,
 }
 
-/// The parts of `gap`. `events` are those of its CPU (of both, where it changed) in any order;
-/// those outside the gap are left aside.
-#[must_use]
-pub fn parts(gap: &Gap, events: &[Event], setting: &Setting<'_>) -> Vec<Part> {
-    split(gap, events, setting).parts
-}
-
-/// Takes `gap` apart and names it; `events` as for [`parts`].
+/// Takes `gap` apart and names it. `events` are those of its CPU (of both, where it changed) in any
+/// order; those outside the gap are left aside.
 #[must_use]
 pub fn split(gap: &Gap, events: &[Event], setting: &Setting<'_>) -> Split {
     let mut events: Vec<&Event> = events

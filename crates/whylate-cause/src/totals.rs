@@ -375,3 +375,6 @@ fn share(part: f64, of: f64) -> f64 {
 fn sort(rows: &mut [CauseTotal]) {
     rows.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns).then_with(|| a.cause.cmp(&b.cause)));
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,3 +64,41 @@ fn worst_gap(of: &Attributed, hz: Hertz) -> WorstGap {
         involuntary_switches: gap.evidence.involuntary_switches,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::cause::Cause;
+
+    use super::*;
+    use crate::attribute::Basis;
+    use crate::planted;
+
+    fn offered(worst: &mut Worst, gaps: &[(u64, u64)]) -> Vec<u64> {
+        for (start, length) in gaps {
+            worst.offer(&Attributed {
+                thread: 0,
+                gap: planted::gap(*start, start + length),
+                parts: Vec::new(),
+                cause: Cause::Host,
+                rule: None,
+                basis: Basis::Trace,
+                switched: None,
+                switched_out: 0,
+                own: TicksDelta(0),
+                events: Vec::new(),
+                sends: Vec::new(),
+                arrivals: Vec::new(),
+            });
+        }
+        worst.list(Hertz(1e9)).iter().map(|gap| gap.start.0).collect()
+    }
+
+    #[test]
+    fn the_longest_gaps_are_kept_and_of_one_length_the_earliest() {
+        let mut worst = Worst::new(2);
+        assert_eq!(offered(&mut worst, &[(100, 10), (200, 30)]), [200, 100]);
+        assert_eq!(offered(&mut worst, &[(300, 10), (400, 30), (500, 30)]), [200, 400]);
+        assert_eq!(offered(&mut worst, &[(50, 30)]), [50, 200]);
+        assert_eq!(offered(&mut Worst::new(0), &[(100, 10)]), Vec::<u64>::new());
+    }
+}

@@ -254,3 +254,241 @@ fn time_of_day(realtime_ns: u64) -> String {
     let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", ms % 1_000)
 }
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::cause::{Part, PriorityClass, SenderTotal};
+    use whylate_model::event::{Event, Softirq, Task};
+    use whylate_model::run::Anchor;
+    use whylate_model::{CpuId, Nanos, Pid, Ticks};
+
+    use super::*;
+    use crate::timeline::tests::{quiet, recorded};
+
+    fn total(cause: Cause, cpu: Option<u32>, lost_ns: f64) -> CauseTotal {
+        CauseTotal {
+            cause,
+            cpu: cpu.map(CpuId),
+            gaps: 3,
+            parts: 4,
+            lost_ns,
+            share_of_lost: 0.25,
+            share_of_elapsed: 0.03,
+            longest: Nanos(lost_ns as u64 / 2),
+        }
+    }
+
+    fn interrupt(name: &str) -> Cause {
+        Cause::Interrupt { name: name.to_owned() }
+    }
+
+    fn told(table: &Table) -> Vec<String> {
+        let row =
+            |row: &Vec<Cell>| row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ");
+        table.rows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn causes_over_all_cpus_are_told_the_largest_first_and_those_of_each_cpu_where_there_are_none()
+    {
+        let mut run = quiet();
+        run.causes = vec![
+            total(interrupt("a"), None, 1e3),
+            total(interrupt("b"), Some(1), 9e3),
+            total(interrupt("c"), None, 5e3),
+        ];
+        let lost = |run: &Run| totals(run).iter().map(|total| total.lost_ns).collect::<Vec<_>>();
+        assert_eq!(lost(&run), [5e3, 1e3]);
+        run.causes.iter_mut().for_each(|total| total.cpu = Some(CpuId(1)));
+        assert_eq!(lost(&run), [9e3, 5e3, 1e3]);
+    }
+
+    #[test]
+    fn causes_beyond_the_rows_of_a_table_are_one_row_that_sums_them_up() {
+        let mut run = quiet();
+        run.causes = (1..=4_u8).map(|n| total(Cause::Nmi, None, f64::from(n) * 1e6)).collect();
+        let four = |n: u8| {
+            format!(
+                "{} | 3 | {n}.00ms | 25.0% | 3.00% | {}",
+                Cause::Nmi,
+                Nanos(u64::from(n) * 500_000)
+            )
+        };
+        let rest = "2 others | 6 | 3.00ms | 50.0% | 6.00% | 1.00ms".to_owned();
+        assert_eq!(told(&table(&run, 2)), [four(4), four(3), rest]);
+        assert_eq!(told(&table(&run, 4)), [four(4), four(3), four(2), four(1)]);
+    }
+
+    #[test]
+    fn the_share_of_threads_is_of_their_time_and_that_of_loops_of_what_elapsed() {
+        let mut run = quiet();
+        assert_eq!(denominator(&run), "of elapsed");
+        let path = std::path::Path::new("run.json");
+        let json = include_bytes!("../../../tests/runs/threads/run.json");
+        run.threads = whylate_model::directory::parse_run(path, json).unwrap().threads;
+        assert_eq!(denominator(&run), "of thread time");
+    }
+
+    #[test]
+    fn the_most_frequent_senders_are_told_each_with_its_cpu_and_one_without_a_name_as_such() {
+        let sender = |comm: &str, count| SenderTotal {
+            comm: comm.to_owned(),
+            from: CpuId(0),
+            to: CpuId(1),
+            cause: interrupt("reschedule"),
+            count,
+            lost_ns: 2e3,
+        };
+        let mut run = quiet();
+        run.senders = vec![sender("few", 1), sender("", 9), sender("some", 5)];
+        let cause = interrupt("reschedule").to_string();
+        let row = |name: &str, count: u64| {
+            format!("{name} on CPU 0 | {cause} | CPU 1 | {count} | 2.00us")
+        };
+        assert_eq!(told(&senders(&run, 2)), [row("(unnamed)", 9), row("some", 5)]);
+    }
+
+    #[test]
+    fn coverage_is_told_of_a_traced_run_and_evidence_where_there_is_some() {
+        let mut run = recorded();
+        let texts = |run: &Run| -> Vec<String> {
+            let text = |block| match block {
+                Block::Text(text) => Some(text),
+                _ => None,
+            };
+            blocks(run, Where::Terminal).into_iter().filter_map(text).collect()
+        };
+        let coverage =
+            whylate_model::cause::Coverage { by_events: 0.5, by_residuals: 0.3, by_nothing: 0.2 };
+        run.coverage = Some(coverage);
+        assert!(run.evidence.trace.is_some());
+        assert_eq!(
+            texts(&run),
+            [
+                "Of the lost time, 50.0% has a traced cause, 30.0% is IRQ entry/exit beside such a cause, \
+              20.0% has no kernel event."
+            ]
+        );
+        run.evidence.trace = None;
+        assert_eq!(texts(&run), Vec::<String>::new());
+        run.findings.clear();
+        assert!(findings(&run).is_none());
+    }
+
+    #[test]
+    fn the_longest_gaps_have_a_section_where_there_are_some_and_causes_a_heading() {
+        let keys = |run: &Run| {
+            let headed = |of: &Section| of.headed == Where::Both;
+            sections(run).iter().map(|of| (of.id.clone(), headed(of))).collect::<Vec<_>>()
+        };
+        let mut run = quiet();
+        run.findings.clear();
+        let key = |id: &str, headed| (id.to_owned(), headed);
+        assert_eq!(keys(&run), [key("causes", false)]);
+        run.causes = vec![total(Cause::Host, None, 1e3)];
+        run.worst = vec![worst(&[], &[])];
+        assert_eq!(keys(&run), [key("causes", true), key("worst", true)]);
+    }
+
+    /// A gap 2.5 ms after the start, of parts of these lengths and with these threads switched to.
+    fn worst(parts: &[(u64, Cause)], to: &[(i32, &str)]) -> WorstGap {
+        let part = |(length, cause): &(u64, Cause)| Part {
+            start: Ticks(0),
+            length: TicksDelta(*length),
+            cause: cause.clone(),
+            sender: None,
+        };
+        let task = |pid: i32, comm: &str| Task { pid: Pid(pid), comm: comm.to_owned(), prio: 49 };
+        let switch = |(pid, comm): &(i32, &str)| Event {
+            ticks: Ticks(0),
+            cpu: CpuId(1),
+            pid: Pid(1),
+            kind: EventKind::Switch {
+                from: task(1, "hog"),
+                from_runnable: true,
+                to: task(*pid, comm),
+            },
+        };
+        WorstGap {
+            start: Ticks(2_501_000),
+            length: Nanos(9_000),
+            cpu_before: CpuId(1),
+            cpu_after: CpuId(1),
+            cause: Cause::Host,
+            rule: None,
+            parts: parts.iter().map(part).collect(),
+            events: to.iter().map(switch).collect(),
+            ..recorded().worst[0].clone()
+        }
+    }
+
+    #[test]
+    fn a_gap_is_told_with_its_time_its_cpus_its_rule_and_its_parts_by_cause() {
+        let mut run = quiet();
+        run.clock.anchors.clear();
+        let softirq = |vector| Cause::Softirq { vector };
+        let timer = interrupt("local_timer");
+        let few = worst(&[(100, timer.clone()), (500, Cause::Nmi), (150, timer.clone())], &[]);
+        let row = |run: &Run, gap: &WorstGap| gap_row(run, gap).map(|value| value.to_string());
+        let parts = format!("{} 500ns, {timer} x2 250ns", Cause::Nmi);
+        assert_eq!(row(&run, &few), ["0.002500s", "9.00us", "1", &Cause::Host.to_string(), &parts]);
+        let many = [
+            (1, timer),
+            (2, Cause::Nmi),
+            (3, softirq(Softirq::Timer)),
+            (4, softirq(Softirq::Rcu)),
+            (5, Cause::PageFault),
+            (6, Cause::IdleExit),
+        ];
+        let told = |of: &[(u64, Cause)]| row(&run, &worst(of, &[]))[4].clone();
+        assert_eq!(told(&many[..5]).matches(", ").count(), 4);
+        assert!(told(&many).ends_with("2ns, and 1 more"), "{}", told(&many));
+        let moved = WorstGap {
+            cpu_after: CpuId(3),
+            rule: Some(whylate_model::cause::Rule::R7),
+            cause: Cause::Migration,
+            ..few
+        };
+        run.clock.anchors = vec![Anchor {
+            ticks: Ticks(1_000),
+            // A day, an hour, two minutes, three seconds and four milliseconds.
+            realtime_ns: 86_400_000_000_000 + 3_723_004_000_000,
+            raw_ns: 0,
+            bound_ns: 1.0,
+        }];
+        let [at, _, cpus, cause, _] = row(&run, &moved);
+        assert_eq!((at.as_str(), cpus.as_str()), ("0.002500s 01:02:03.006Z", "1 to 3"));
+        assert_eq!(cause, format!("{} (R7)", Cause::Migration));
+    }
+
+    #[test]
+    fn gaps_have_numbers_from_one_on() {
+        let mut run = quiet();
+        run.worst = vec![worst(&[], &[]), worst(&[], &[])];
+        let numbers: Vec<String> =
+            longest(&run).rows.iter().map(|row| row[0].to_string()).collect();
+        assert_eq!(numbers, ["1", "2"]);
+    }
+
+    #[test]
+    fn the_time_of_day_is_that_of_its_day() {
+        let at = |hours: u64, minutes: u64, seconds: u64, ms: u64| {
+            let days = 20_000 * 86_400;
+            time_of_day(((days + hours * 3_600 + minutes * 60 + seconds) * 1_000 + ms) * 1_000_000)
+        };
+        assert_eq!(at(0, 0, 0, 0), "00:00:00.000Z");
+        assert_eq!(at(23, 59, 58, 7), "23:59:58.007Z");
+        assert_eq!(at(12, 34, 56, 789), "12:34:56.789Z");
+    }
+
+    #[test]
+    fn a_thread_that_had_the_cpu_is_told_with_its_id_and_its_priority_by_its_name_or_its_process() {
+        let thread =
+            |comm: &str| Cause::Thread { comm: comm.to_owned(), class: PriorityClass::RealTime };
+        let gap = worst(&[], &[(7, "worker-1"), (8, "worker"), (9, "worker")]);
+        assert_eq!(who(&gap, &thread("worker")), " pid 8 prio 49");
+        assert_eq!(who(&gap, &thread("worker-1 of server")), " pid 7 prio 49");
+        assert_eq!(who(&gap, &thread("work")), "");
+        assert_eq!(who(&gap, &Cause::Host), "");
+    }
+}

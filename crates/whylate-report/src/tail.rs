@@ -266,4 +266,90 @@ mod tests {
         let told = told(&tail(vec![cause(false)], TailVerdict::NoneStands));
         assert!(told[1].contains("not traced, and so not named"), "{told:?}");
     }
+
+    #[test]
+    fn what_was_looked_at_and_what_was_left_out_is_told_line_by_line() {
+        let mut of = tail(Vec::new(), TailVerdict::TooFew);
+        let tried = "a cause struck a request when it took 600us or more of it; 2 causes were tried, and \
+                     their intervals, over 40 blocks of time, hold together with 95 %";
+        let client = "the client: 900 interruptions, turns of its loop longer than 3.00us, or 19.0us \
+                      where it sent; named by the kernel's trace";
+        let other = "the other end: 900 interruptions, turns of its loop longer than 3.00us, or 19.0us \
+                     where it sent; not traced, and so not named";
+        assert_eq!(told(&of), [client, other, tried]);
+        of.ends[0].by = WatchedBy::Turns { looking: Nanos(0), sending: Nanos(0) };
+        of.ends[1] = Watched { by: WatchedBy::Scheduler, missed: 1_200, ..of.ends[1].clone() };
+        (of.causes_left_out, of.by_whylate, of.left_aside) = (3, 4, 5);
+        let client = "the client: 900 interruptions, turns of its loop longer than it has told, or it has \
+                      told where it sent; named by the kernel's trace";
+        let other = "the other end: 900 interruptions, it sleeps; what the kernel's scheduler did with it; \
+                     not traced, and so not named; 1,200 found no room";
+        let own = "4 requests are left out: threads of whylate itself had a CPU of one of their ends for \
+                   half of their time and more";
+        let lines = [
+            client,
+            other,
+            tried,
+            "3 causes that struck fewer are left out",
+            own,
+            "5 requests or interruptions came too late to be looked at",
+        ];
+        assert_eq!(told(&of), lines);
+        of.ends[0].by = WatchedBy::Nothing;
+        assert_eq!(told(&of)[0], "the client: not looked at");
+    }
+
+    #[test]
+    fn a_row_has_the_lift_of_a_cause_and_says_where_it_is_not_claimed() {
+        let cells = |cause: &TailCause| row(cause).map(|value| value.to_string());
+        let named = cause(true).cause.to_string();
+        let first = ["other", &named, "92.0%", "2.50%", "5.00%", "37", "23", "2.90ms"];
+        assert_eq!(cells(&cause(true)), first);
+        assert_eq!(cells(&cause(false))[5], "37 (no)");
+        let unknown = TailCause { end: End::Client, lift: None, by_chance: None, ..cause(false) };
+        let [end, .., chance, lift, _, _] = cells(&unknown);
+        assert_eq!([end, chance, lift], ["client", "-", "-"]);
+    }
+
+    #[test]
+    fn requests_that_nothing_struck_are_told_where_there_are_some_and_something_was_seen() {
+        let nothing = "were struck by nothing that was seen";
+        let all = Tail { not_explained: 0, ..tail(vec![cause(true)], TailVerdict::Claimed) };
+        assert!(!answer(&all).contains(nothing));
+        assert!(!answer(&tail(Vec::new(), TailVerdict::TooFew)).contains(nothing));
+        let both = tail(vec![cause(true), cause(false), cause(true)], TailVerdict::Claimed);
+        assert_eq!(answer(&both).matches("struck 92.0% of them").count(), 2);
+        // One end that was looked at is enough to speak of causes.
+        let mut half = tail(Vec::new(), TailVerdict::TooFew);
+        half.ends[0].by = WatchedBy::Nothing;
+        assert!(answer(&half).contains("too few requests are slow"));
+    }
+
+    #[test]
+    fn a_ratio_has_a_place_below_ten_and_none_where_it_is_not_finite() {
+        let told = [2.04, 9.949, 9.95, 61.4, f64::INFINITY].map(ratio);
+        assert_eq!(told, ["2.0", "9.9", "10", "61", ABSENT]);
+    }
+
+    #[test]
+    fn only_flows_whose_slow_requests_were_looked_at_are_told_and_a_table_where_causes_struck() {
+        let mut run = crate::trusted::tests::calibrated(Some(99.0));
+        let kinds = |run: &Run| -> Vec<&str> {
+            let kind = |block: &Block| match block {
+                Block::Only(Where::Terminal, _) => "heading",
+                Block::Text(_) => "answer",
+                Block::Table(_) => "table",
+                Block::How(_) => "how",
+                Block::Items(_) => "told",
+                _ => "other",
+            };
+            blocks(run).iter().map(kind).collect()
+        };
+        run.flows[0].tail = None;
+        assert_eq!(kinds(&run), Vec::<&str>::new());
+        run.flows[0].tail = Some(tail(Vec::new(), TailVerdict::TooFew));
+        assert_eq!(kinds(&run), ["heading", "answer", "told"]);
+        run.flows[0].tail = Some(tail(vec![cause(true)], TailVerdict::Claimed));
+        assert_eq!(kinds(&run), ["heading", "answer", "table", "how", "told"]);
+    }
 }

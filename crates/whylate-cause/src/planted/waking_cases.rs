@@ -215,3 +215,49 @@ fn threads_of_the_set_and_of_the_tool_are_named_as_such_and_all_others_as_foreig
     ];
     assert_eq!(lengths(&split), expected);
 }
+
+#[test]
+fn the_interrupt_of_the_own_timer_may_come_with_the_wake_up_and_has_its_name_on_either_architecture()
+ {
+    let host = |entry: EventKind, exit: EventKind, at: u64| {
+        let script = Script::on(CPU, hog()).at(at, entry).at(at, woken()).at(at + 50, exit);
+        let split = of(&late(at + 400), &script.switch(at + 200, &own()).events, &[], &[]);
+        split
+            .parts
+            .iter()
+            .filter(|part| part.cause == Cause::Host)
+            .map(|part| part.length.0)
+            .sum::<u64>()
+    };
+    let x86 = || (super::entry("local_timer"), super::exit("local_timer"));
+    let handler = |name: &str| {
+        let entry = EventKind::HandlerEntry { irq: 11, name: name.to_owned() };
+        (entry, EventKind::HandlerExit { irq: 11 })
+    };
+    let (entry, exit) = x86();
+    // The time that the kernel may wait stays the timer's.
+    assert_eq!(host(entry, exit, 20_001_000), 20_000_000 - SLACK.0);
+    let (entry, exit) = handler("arch_timer");
+    assert_eq!(host(entry, exit, 20_001_000), 20_000_000 - SLACK.0);
+    let (entry, exit) = handler("eth0");
+    assert_eq!(host(entry, exit, 20_001_000), 0);
+    // A tick that comes as seldom as any kernel's is none too late.
+    let (entry, exit) = x86();
+    assert_eq!(host(entry, exit, 10_001_000), 0);
+    let (entry, exit) = x86();
+    assert_eq!(host(entry, exit, 10_001_001), 10_000_001 - SLACK.0);
+}
+
+#[test]
+fn only_a_wake_up_within_the_gap_ends_the_lateness_of_the_timer() {
+    let events = Script::on(CPU, hog()).switch(1_900, &own()).events;
+    let send = |ticks| Event { ticks: Ticks(ticks), cpu: CpuId(0), pid: hog().pid, kind: woken() };
+    let late_by = |sends: &[Event]| {
+        let split = of(&late(2_000), &events, sends, &[]);
+        let late = split.parts.iter().filter(|part| part.cause == Cause::TimerLate);
+        late.map(|part| part.length.0).sum::<u64>()
+    };
+    assert_eq!(late_by(&[send(900), send(1_400)]), 400);
+    assert_eq!(late_by(&[send(900), send(2_001)]), 0);
+    assert_eq!(late_by(&[send(2_000)]), 900, "up to the switch to the thread");
+}

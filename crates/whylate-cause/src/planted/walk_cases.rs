@@ -132,3 +132,66 @@ fn from_the_move_on_whoever_has_the_other_cpu_has_the_time() {
     let silent = Script::on(TO, own());
     assert_eq!(moved(silent), with(&[(600, Cause::ExitResidual)]));
 }
+
+/// The same where `before` is what the first CPU recorded and `after` what the second did.
+fn followed(before: Script, after: Script) -> Vec<(u64, Cause)> {
+    let migrated = Gap { cpu_after: TO, ..gap(1000, 2000) };
+    let events: Vec<Event> = before.events.into_iter().chain(after.events).collect();
+    lengths(&of(&migrated, &events))
+}
+
+#[test]
+fn the_thread_is_followed_by_its_own_move_to_where_it_went_on_and_by_no_other() {
+    let migrate = |task, to| EventKind::Migrate { task, from: CPU, to };
+    let before = Script::new()
+        .switch(1100, &hog())
+        .at(1200, migrate(own(), CpuId(5)))
+        .at(1300, migrate(hog(), TO))
+        .at(1400, migrate(own(), TO))
+        .at(1420, migrate(own(), CpuId(5)));
+    let after = Script::on(TO, task(0, "swapper/3", 120)).at(1450, migrate(hog(), TO));
+    let expected = [
+        (100, Cause::EntryResidual),
+        (300, thread("hog", ORDINARY)),
+        (600, thread("swapper", PriorityClass::Idle)),
+    ];
+    assert_eq!(followed(before, after.switch(2000, &own())), expected);
+}
+
+#[test]
+fn without_a_record_of_the_move_it_is_the_switch_to_the_thread_there_else_the_last_one_from_it_here()
+ {
+    let there = Script::on(TO, task(0, "swapper/3", 120))
+        .vector("local_timer", 1200, 1250)
+        .switch(1300, &task(31, "stranger", 120))
+        .switch(1600, &own());
+    // It came back to its first CPU in between, and what runs there afterwards is not on its way.
+    let here = || Script::new().switch(1100, &hog()).switch(1150, &own()).switch(1500, &hog());
+    let begin =
+        [(100, Cause::EntryResidual), (50, thread("hog", ORDINARY)), (350, Cause::InnerResidual)];
+    let with = |rest: &[(u64, Cause)]| [&begin[..], rest].concat();
+    let expected = with(&[(100, thread("hog", ORDINARY)), (400, Cause::ExitResidual)]);
+    assert_eq!(followed(here(), there), expected);
+    let silent = Script::on(TO, own()).vector("local_timer", 1200, 1250);
+    let on_the_way = here().switch(1700, &task(8, "elsewhere", 120));
+    assert_eq!(followed(on_the_way, silent), with(&[(500, Cause::ExitResidual)]));
+}
+
+#[test]
+fn what_either_cpu_recorded_at_the_move_itself_is_on_the_way() {
+    let migrate = EventKind::Migrate { task: own(), from: CPU, to: TO };
+    let stranger = || Script::on(TO, task(31, "stranger", 120));
+    let before = || Script::new().at(1400, exit("local_timer"));
+    let after = stranger().at(1400, migrate.clone()).switch(2000, &own());
+    let expected = [(400, interrupt("local_timer")), (600, thread("stranger", ORDINARY))];
+    assert_eq!(followed(before(), after), expected);
+    // Earlier and later events of the other CPU are not.
+    let early = stranger().vector("local_timer", 1100, 1200).at(1400, migrate).switch(2000, &own());
+    assert_eq!(followed(before().vector("reschedule", 1500, 1600), early), expected);
+}
+
+#[test]
+fn what_begins_with_the_gap_is_in_it() {
+    let script = Script::new().at(1000, fault(true));
+    parts(&script.events, &[(1000, Cause::PageFault)]);
+}

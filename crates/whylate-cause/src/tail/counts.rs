@@ -97,6 +97,12 @@ impl Counts {
         }
     }
 
+    /// Leaves no room.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self) {
+        self.cells = MOST_CELLS;
+    }
+
     /// Is there room for one more?
     pub(crate) fn has_room(&self) -> bool {
         self.cells < MOST_CELLS
@@ -197,5 +203,67 @@ mod tests {
         assert_eq!(counts.quantile(0.5), bin(TicksDelta(500)));
         assert_eq!(counts.quantile(0.99), bin(TicksDelta(990)));
         assert_eq!(counts.from(0), 1_000);
+    }
+
+    #[test]
+    fn a_bin_is_a_tick_up_to_thirty_two_of_them_and_a_sixteenth_of_an_octave_from_there_on() {
+        let bins = [0, 15, 16, 31, 32, 33, 34, 63, 64, 68].map(|ticks| bin(TicksDelta(ticks)));
+        assert_eq!(bins, [0, 15, 16, 31, 32, 32, 33, 47, 48, 49]);
+        assert_eq!([15, 31, 32, 33, 47, 48].map(|bin| least(bin).0), [15, 31, 32, 34, 62, 64]);
+    }
+
+    fn hits(of: &[(u16, u64)]) -> Vec<Hit> {
+        of.iter()
+            .map(|(key, overlap)| Hit { key: Key(*key), overlap: TicksDelta(*overlap) })
+            .collect()
+    }
+
+    #[test]
+    fn a_request_is_counted_in_its_block_with_what_each_cause_and_the_greatest_took() {
+        let mut counts = Counts::new(2);
+        counts.request(0, TicksDelta(20), &hits(&[(1, 5), (2, 7)]));
+        counts.request(0, TicksDelta(20), &hits(&[(1, 5)]));
+        // What comes after the last block is counted there.
+        counts.request(9, TicksDelta(30), &hits(&[(2, 3)]));
+        counts.elsewhere(9, TicksDelta(30), &hits(&[(2, 4), (3, 4)]));
+        let [first, last] = &counts.blocks[..] else { panic!("{}", counts.blocks.len()) };
+        let cell = |key, response, overlap, count| ((Key(key), response, overlap), count);
+        assert_eq!(first.struck, Cells::from([cell(1, 20, 5, 2), cell(2, 20, 7, 1)]));
+        assert_eq!(first.most, BTreeMap::from([((20, 7), 1), ((20, 5), 1)]));
+        assert_eq!((first.requests[20], last.requests[30], last.elsewhere[30]), (2, 1, 1));
+        assert_eq!(last.struck, Cells::from([cell(2, 30, 3, 1)]));
+        assert_eq!(last.chance, Cells::from([cell(2, 30, 4, 1), cell(3, 30, 4, 1)]));
+        assert_eq!((counts.requests(), counts.from(0), counts.from(21)), (3, 3, 1));
+        assert_eq!(counts.cells, 5, "cells that were there already take no room");
+    }
+
+    #[test]
+    fn there_is_room_up_to_the_last_cell_and_a_run_has_a_block_at_least() {
+        let mut counts = Counts::new(0);
+        assert_eq!(counts.blocks.len(), 1);
+        counts.cells = MOST_CELLS - 1;
+        assert!(counts.has_room());
+        counts.cells = MOST_CELLS;
+        assert!(!counts.has_room());
+    }
+
+    #[test]
+    fn an_episode_is_counted_by_its_window_and_what_it_took() {
+        let mut counts = Counts::new(1);
+        let episode = Over { key: Key(3), window: TicksDelta(20), overlap: TicksDelta(7) };
+        counts.over(episode);
+        counts.over(episode);
+        assert_eq!(counts.episodes, Cells::from([((Key(3), 20, 7), 2)]));
+    }
+
+    #[test]
+    fn the_slowest_tenth_may_be_slow_once_enough_have_come_and_all_may_before() {
+        let mut counts = Counts::new(1);
+        for number in 1..LOOK_UP {
+            counts.request(0, TicksDelta(number % 10), &[]);
+        }
+        assert!(counts.may_be_slow(TicksDelta(0)));
+        counts.request(0, TicksDelta(0), &[]);
+        assert!(counts.may_be_slow(TicksDelta(8)) && !counts.may_be_slow(TicksDelta(7)));
     }
 }

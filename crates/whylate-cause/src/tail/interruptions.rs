@@ -273,4 +273,139 @@ mod tests {
         assert_eq!(of(41_000, &[]), []);
         assert_eq!(of(81_000, &[]), [(1_000, 81_000, Cause::Host)]);
     }
+
+    #[test]
+    fn the_longest_price_of_entering_the_kernel_is_no_interruption_and_a_tick_more_is() {
+        assert_eq!(of(51_000, &[]), []);
+        assert_eq!(of(51_001, &[]), [(1_000, 51_001, Cause::Host)]);
+    }
+
+    /// A gap from 1000 on with these parts, and events that the trace had in it.
+    fn attributed(parts: &[(u64, Cause)], events: &[Event]) -> Attributed {
+        let mut at = 1_000;
+        let mut part = |(length, cause): &(u64, Cause)| {
+            let start = Ticks(at);
+            at += length;
+            Part { start, length: TicksDelta(*length), cause: cause.clone(), sender: None }
+        };
+        let parts: Vec<Part> = parts.iter().map(&mut part).collect();
+        Attributed {
+            thread: 0,
+            gap: crate::planted::gap(1_000, at),
+            cause: parts[0].cause.clone(),
+            parts,
+            rule: None,
+            basis: Basis::Trace,
+            switched: None,
+            switched_out: 0,
+            own: TicksDelta(0),
+            events: events.to_vec(),
+            sends: Vec::new(),
+            arrivals: Vec::new(),
+        }
+    }
+
+    fn of_parts(gap: &Attributed) -> Vec<(u64, u64, Cause)> {
+        let taken = taken(gap, OWN, &Context::new(true, Hertz(1e9)));
+        taken.into_iter().map(|of| (of.from.0, of.to.0, of.cause)).collect()
+    }
+
+    #[test]
+    fn a_short_gap_of_a_thread_that_nobody_traced_is_one_all_the_same() {
+        let traced = attributed(&[(100, Cause::Host)], &[]);
+        assert_eq!(of_parts(&traced), []);
+        let untraced = Attributed { basis: Basis::Thread, ..traced };
+        assert_eq!(of_parts(&untraced), [(1_000, 1_100, Cause::Host)]);
+    }
+
+    #[test]
+    fn the_price_of_entering_the_kernel_goes_to_what_a_gap_is_named_after_and_to_nobody_without_that()
+     {
+        let timer = || Cause::Interrupt { name: "local_timer".to_owned() };
+        let point = [event(1_050, 7, EventKind::WorkStart { function: 0 })];
+        let residuals = [(50, Cause::EntryResidual), (70, Cause::ExitResidual)];
+        assert_eq!(of_parts(&attributed(&residuals, &point)), []);
+        let parts = [
+            (50, Cause::EntryResidual),
+            (90, timer()),
+            (10, Cause::InnerResidual),
+            (40, Cause::Nmi),
+            (20, Cause::ExitResidual),
+        ];
+        let expected =
+            [(1_000, 1_150, timer()), (1_150, 1_190, Cause::Nmi), (1_190, 1_210, timer())];
+        assert_eq!(of_parts(&attributed(&parts, &point)), expected);
+    }
+
+    #[test]
+    fn a_thread_is_absent_from_where_it_slept_until_it_is_woken_or_has_the_cpu_or_the_gap_ends() {
+        let hog = || task(9, "hog", 10);
+        let woken = |ticks, task| event(ticks, 9, EventKind::Wakeup { task, target: CpuId(0) });
+        let absent = |events: &[Event]| -> Vec<(u64, u64)> {
+            let gap = attributed(&[(1_000, Cause::Host)], events);
+            absences(&gap, OWN).iter().map(|(from, to)| (from.0, to.0)).collect()
+        };
+        let slept = || switch(1_100, own(), false, hog());
+        assert_eq!(absent(&[slept(), woken(1_300, own())]), [(1_100, 1_300)]);
+        assert_eq!(absent(&[slept(), switch(1_400, hog(), true, own())]), [(1_100, 1_400)]);
+        assert_eq!(absent(&[slept(), woken(1_300, hog())]), [(1_100, 2_000)]);
+        let others = [
+            switch(1_100, own(), true, hog()),
+            switch(1_200, hog(), false, task(8, "third", 120)),
+            woken(1_300, own()),
+        ];
+        assert_eq!(absent(&others), []);
+    }
+
+    #[test]
+    fn time_in_which_a_thread_could_not_run_is_apart_from_who_had_the_cpu_and_not_from_interrupts()
+    {
+        let absent =
+            [(Ticks(900), Ticks(950)), (Ticks(1_020), Ticks(1_050)), (Ticks(1_090), Ticks(1_200))];
+        let apart = |cause: Cause| -> Vec<(u64, u64, Cause)> {
+            let part = Part { start: Ticks(1_000), length: TicksDelta(100), cause, sender: None };
+            let parts = super::apart(&part, &absent).into_iter();
+            parts.map(|part| (part.start.0, part.length.0, part.cause)).collect()
+        };
+        for waits in [fifo(), Cause::Whylate, Cause::InnerResidual] {
+            let expected = [
+                (1_000, 20, waits.clone()),
+                (1_020, 30, Cause::Stopped),
+                (1_050, 40, waits.clone()),
+                (1_090, 10, Cause::Stopped),
+            ];
+            assert_eq!(apart(waits), expected);
+        }
+        assert_eq!(apart(Cause::Nmi), [(1_000, 100, Cause::Nmi)]);
+    }
+
+    #[test]
+    fn a_soft_interrupt_is_behind_a_hard_one_within_five_microseconds_and_through_others_of_any_length()
+     {
+        let exit = |ticks| {
+            let name = "local_timer".to_owned();
+            event(ticks, 7, EventKind::VectorExit { name, vector: 236 })
+        };
+        let soft = |ticks| event(ticks, 7, EventKind::SoftirqEntry { vector: Softirq::Timer });
+        let left = |ticks| event(ticks, 7, EventKind::SoftirqExit { vector: Softirq::Timer });
+        let own_at = |events: &[Event], at: u64, hz: f64| {
+            let gap = attributed(&[(90_000, Cause::Host)], events);
+            let (start, cause) = (Ticks(at), Cause::Softirq { vector: Softirq::Timer });
+            let part = Part { start, length: TicksDelta(5), cause, sender: None };
+            is_own(&part, &gap, &Context::new(true, Hertz(hz)))
+        };
+        assert!(!own_at(&[exit(2_000), soft(7_000)], 7_000, 1e9));
+        assert!(own_at(&[exit(2_000), soft(7_001)], 7_001, 1e9));
+        assert!(!own_at(&[exit(2_000), soft(12_000)], 12_000, 2e9));
+        assert!(own_at(&[exit(2_000), soft(12_001)], 12_001, 2e9));
+        let through = [exit(2_000), soft(2_100), left(40_000), soft(40_100)];
+        assert!(!own_at(&through, 40_100, 1e9));
+        let after = [exit(2_000), soft(2_100), left(40_000), soft(45_001)];
+        assert!(own_at(&after, 45_001, 1e9));
+        // Nothing hard before it; and what no event began is not the thread's own.
+        assert!(own_at(&[left(2_000), soft(2_100)], 2_100, 1e9));
+        assert!(!own_at(&[left(2_000), soft(2_100)], 2_200, 1e9));
+        let switched = switch(2_000, task(9, "hog", 10), false, own());
+        assert!(!own_at(&[switched, soft(2_100)], 2_100, 1e9));
+    }
 }

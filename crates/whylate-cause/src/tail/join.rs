@@ -321,6 +321,82 @@ mod tests {
         assert_eq!(hits(&mut join, window(10, 900_000)), None, "more than are looked at");
     }
 
+    #[test]
+    fn as_many_stretches_as_are_looked_at_in_a_window_are_and_one_more_is_not_known() {
+        let mut join = Join::new(1, Ticks(0));
+        let mut add =
+            |number: u64| join.interruption(0, &[stretch(number * 10, number * 10 + 5, 0)]);
+        (0..MOST_IN_WINDOW as u64).for_each(&mut add);
+        assert_eq!(hits(&mut join, window(0, 900_000)), Some(vec![(0, 5 * MOST_IN_WINDOW as u64)]));
+        join.interruption(0, &[stretch(800_000, 800_001, 0)]);
+        assert_eq!(hits(&mut join, window(0, 900_000)), None);
+    }
+
+    #[test]
+    fn a_stretch_is_cut_to_the_room_between_its_neighbours_and_refused_without_any() {
+        let mut join = Join::new(1, Ticks(5));
+        for of in [stretch(10, 20, 1), stretch(30, 40, 1), stretch(15, 35, 2), stretch(1, 7, 3)] {
+            join.interruption(0, &[of]);
+        }
+        assert_eq!(hits(&mut join, window(5, 50)), Some(vec![(1, 20), (2, 10), (3, 2)]));
+        assert_eq!(
+            hits(&mut join, window(4, 50)),
+            None,
+            "of before the beginning nothing is known"
+        );
+        // What has no length, or ended before the beginning, is not missed; nor is what nobody looks at.
+        [stretch(45, 45, 1), stretch(1, 5, 1)].map(|of| join.interruption(0, &[of]));
+        join.interruption(1, &[stretch(12, 18, 1)]);
+        assert_eq!(join.refused, 0);
+        join.interruption(0, &[stretch(12, 18, 1), stretch(13, 19, 1)]);
+        assert_eq!(join.refused, 2);
+    }
+
+    #[test]
+    fn windows_wait_up_to_their_limit_and_those_beyond_are_refused() {
+        let mut join = Join::new(1, Ticks(0));
+        join.waiting = vec![window(0, 1); MOST_WAITING - 1];
+        join.window(window(0, 1));
+        join.window(window(0, 1));
+        assert_eq!((join.waiting.len(), join.refused), (MOST_WAITING, 1));
+    }
+
+    #[test]
+    fn an_episode_remembers_the_window_that_is_slow_and_struck_the_longest() {
+        let mut join = Join::new(1, Ticks(0));
+        join.interruption(0, &[stretch(10, 20, 1)]);
+        join.interruption(0, &[stretch(30, 50, 1)]);
+        join.interruption(0, &[stretch(60, 90, 2)]);
+        // Twice what it took counts of a window at most, so that the first of these is not exceeded.
+        for of in [window(12, 30), window(0, 25), window(5, 25), window(10, 25)] {
+            assert!(hits(&mut join, of).is_some());
+        }
+        let mut told = |before: u64| {
+            let mut over = Vec::new();
+            join.forget(Ticks(before), |of| over.push((of.key.0, of.window.0, of.overlap.0)));
+            over
+        };
+        assert_eq!(told(19), []);
+        assert_eq!(told(20), [(1, 25, 10)]);
+        assert_eq!(told(99), [], "what met no window is not told");
+    }
+
+    #[test]
+    fn stretches_of_one_cause_are_one_episode_within_an_interruption_and_two_in_two() {
+        let mut join = Join::new(1, Ticks(0));
+        join.interruption(0, &[stretch(10, 12, 1), stretch(12, 14, 2), stretch(14, 16, 1)]);
+        join.interruption(0, &[stretch(20, 22, 1), stretch(22, 24, 1)]);
+        assert!(hits(&mut join, window(0, 90)).is_some());
+        let mut over = Vec::new();
+        join.forget(Ticks(16), |of| over.push((of.key.0, of.window.0, of.overlap.0)));
+        assert_eq!(over, [(1, 90, 8), (2, 90, 2)]);
+        join.interruption(0, &[stretch(30, 33, 3)]);
+        assert!(hits(&mut join, window(25, 40)).is_some());
+        over.clear();
+        join.forget(Ticks(99), |of| over.push((of.key.0, of.window.0, of.overlap.0)));
+        assert_eq!(over, [(1, 90, 8), (3, 15, 3)]);
+    }
+
     /// What `Join` says, the slow way.
     fn naive(lanes: &[Vec<Stretch>], of: Window) -> Vec<(u16, u64)> {
         let overlap =

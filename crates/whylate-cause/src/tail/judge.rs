@@ -316,3 +316,214 @@ impl Draws {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
+
+    use super::super::join::{Hit, Over};
+    use super::*;
+
+    const SCOPE: Scope = Scope {
+        lanes: 1,
+        start: Ticks(0),
+        duration: Nanos(1),
+        longest: Nanos(1),
+        rate: Hertz(1e9),
+        seed: 1,
+    };
+
+    fn counts(blocks: usize, responses: impl IntoIterator<Item = u64>) -> Counts {
+        let mut counts = Counts::new(blocks);
+        responses.into_iter().for_each(|ticks| counts.request(0, TicksDelta(ticks), &[]));
+        counts
+    }
+
+    #[test]
+    fn slow_are_no_more_than_the_share_asked_for_where_times_can_tell_them_apart() {
+        assert_eq!(slow_from(&counts(1, 1..=10), 90.0), 10);
+        assert_eq!(slow_from(&counts(1, 1..=10), 95.0), 10);
+        assert_eq!(slow_from(&counts(1, 1..=10), 80.0), 9);
+        // Twelve lie in the bin of the percentile and above it, nine above it.
+        assert_eq!(slow_from(&counts(1, 1..=100), 90.0), bin(TicksDelta(92)));
+        assert_eq!(slow_from(&counts(1, [20; 100]), 90.0), 20);
+    }
+
+    #[test]
+    fn the_bin_of_a_strike_holds_nothing_below_it() {
+        assert_eq!([31, 32, 33, 34].map(bin_from), [31, 32, 33, 33]);
+    }
+
+    #[test]
+    fn a_cause_is_counted_where_it_strikes_and_took_what_the_middle_one_of_the_slow_lost() {
+        let mut counts = Counts::new(2);
+        let cells = |of: &[(u16, Bin, Bin, u64)]| -> Cells {
+            of.iter().map(|(key, response, took, n)| ((Key(*key), *response, *took), *n)).collect()
+        };
+        counts.blocks[0].struck =
+            cells(&[(1, 20, 5, 2), (1, 19, 5, 4), (1, 20, 4, 8), (2, 20, 9, 9)]);
+        counts.blocks[1].struck = cells(&[(0, 20, 9, 9), (1, 25, 7, 1), (1, 0, 6, 3)]);
+        counts.blocks[1].chance =
+            cells(&[(1, 20, 5, 3), (1, 19, 5, 5), (1, 20, 4, 7), (2, 20, 5, 9)]);
+        let slow = Slow { from: 20, strike: 5 };
+        let of = Of::count(&counts, Key(1), slow);
+        let sums = |of: &Sums| [of.slow, of.ordinary, of.elsewhere].map(|sum| sum as u64);
+        assert_eq!(of.blocks.iter().map(sums).collect::<Vec<_>>(), [[2, 4, 0], [1, 3, 3]]);
+        assert_eq!((sums(&of.total()), of.took), ([3, 7, 3], 5));
+        counts.blocks[1].struck.insert((Key(1), 25, 7), 3);
+        assert_eq!(Of::count(&counts, Key(1), slow).took, 7);
+        let all = by_key(&counts.blocks[0].struck, |response| response >= 20, 5);
+        assert_eq!(all, BTreeMap::from([(Key(1), 2), (Key(2), 9)]));
+    }
+
+    #[test]
+    fn shares_are_of_what_could_have_been_struck_and_of_chance_only_where_enough_was_looked_at() {
+        let struck = Sums { slow: 9.0, ordinary: 3.0, elsewhere: 5.0 };
+        let of = Of { blocks: vec![struck], took: 0 };
+        let told = |elsewhere| {
+            let all = Sums { slow: 18.0, ordinary: 12.0, elsewhere };
+            let told = of.told(&[all], End::Other, Cause::Host);
+            (told.slow, told.of_slow, told.of_ordinary, told.by_chance)
+        };
+        assert_eq!(told(20.0), (9, 0.5, 0.25, Some(0.25)));
+        assert_eq!(told(19.0), (9, 0.5, 0.25, None));
+    }
+
+    #[test]
+    fn a_lift_is_a_ratio_of_shares_with_half_a_request_more_struck_and_one_more_in_all() {
+        let struck = Sums { slow: 9.5, ordinary: 0.0, elsewhere: 1.5 };
+        let all = Sums { slow: 19.0, ordinary: 99.0, elsewhere: 19.0 };
+        let (lift, over) = Sums::lifts(struck, all);
+        assert!((lift - 100.0).abs() < 1e-9 && (over - 5.0).abs() < 1e-9, "{lift} {over}");
+    }
+
+    fn of_slow(slow: f64) -> Sums {
+        Sums { slow, ordinary: 1.0, elsewhere: 1.0 }
+    }
+
+    #[test]
+    fn one_block_says_nothing_of_an_interval_and_blocks_that_are_alike_leave_it_no_width() {
+        let all = [of_slow(9.0), of_slow(9.0)];
+        let draws = |blocks| Draws::new(blocks, 1);
+        let (lift, _) = draws(1).lifts(&[of_slow(3.0)], &all[..1], 1);
+        assert_eq!((lift.low, lift.high), (0.0, f64::INFINITY));
+        let (lift, over) = draws(2).lifts(&[of_slow(3.0); 2], &all, 1);
+        for of in [lift, over] {
+            assert!(
+                (of.low - of.ratio).abs() < 1e-9 && (of.high - of.ratio).abs() < 1e-9,
+                "{of:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_interval_is_as_wide_as_that_over_pairs_of_blocks_where_there_are_fifteen_of_them() {
+        // Pairs of neighbours are alike, and differ from the next pair.
+        let struck: Vec<Sums> = (0..30).map(|at| of_slow(f64::from(at / 2 % 2 * 8))).collect();
+        let all = [of_slow(9.0); 30];
+        let draws = Draws::new(30, 1);
+        let [single, _] = draws.ends(&struck, &all, 1);
+        let (lift, _) = draws.lifts(&struck, &all, 1);
+        assert!(lift.low < single.0 && lift.high > single.1, "{lift:?} {single:?}");
+        let draws = Draws::new(29, 1);
+        let [single, _] = draws.ends(&struck[..29], &all[..29], 1);
+        let (lift, _) = draws.lifts(&struck[..29], &all[..29], 1);
+        assert_eq!((lift.low, lift.high), single);
+        // The more causes are tried the wider is that of each.
+        let [of_many, _] = draws.ends(&struck[..29], &all[..29], 25);
+        assert!(of_many.0 < single.0 && of_many.1 > single.1, "{of_many:?} {single:?}");
+    }
+
+    /// Twenty blocks that are alike: a slow request each, which all causes but the last strike, and 99
+    /// others.
+    fn planted(causes: u16, episodes: &[u64]) -> Counts {
+        let hit = |key, overlap| Hit { key: Key(key), overlap: TicksDelta(overlap) };
+        let mut counts = Counts::new(20);
+        let slow: Vec<Hit> = (0..causes - 1).map(|key| hit(key, 20)).collect();
+        for block in 0..20 {
+            counts.request(block, TicksDelta(40), &slow);
+            for other in 0..99 {
+                let mut hits = vec![hit(1, 5), hit(causes - 1, 5)];
+                if other == 0 {
+                    hits.push(hit(0, 5));
+                }
+                counts.request(block, TicksDelta(10), &hits);
+            }
+            (0..4).for_each(|_| counts.elsewhere(block, TicksDelta(40), &[hit(2, 20)]));
+        }
+        for (key, count) in (0..).zip(episodes) {
+            let over = Over { key: Key(key), window: TicksDelta(40), overlap: TicksDelta(20) };
+            (0..*count).for_each(|_| counts.over(over));
+        }
+        counts
+    }
+
+    fn thread(name: &str) -> (End, Cause) {
+        let class = whylate_model::cause::PriorityClass::RealTime;
+        (End::Other, Cause::Thread { comm: name.to_owned(), class })
+    }
+
+    #[test]
+    fn a_cause_is_claimed_where_it_strikes_oftener_than_in_others_and_than_by_chance() {
+        let lost = (End::Other, Cause::TraceLost);
+        let causes = [
+            thread("oftener"),
+            thread("in all"),
+            thread("by chance"),
+            lost,
+            thread("rare"),
+            thread("of others"),
+        ];
+        let tail = judge(&planted(6, &[20, 20, 5, 20, 4]), &causes, None, SCOPE);
+        let told: Vec<_> = tail
+            .causes
+            .iter()
+            .map(|of| (&of.cause, of.episodes, of.slow, of.lift.is_some(), of.claimed))
+            .collect();
+        let row = |at: usize, episodes, lift, claimed| (&causes[at].1, episodes, 20, lift, claimed);
+        let expected = [
+            row(0, 20, true, true),
+            row(1, 20, true, false),
+            row(2, 5, true, false),
+            row(3, 20, false, false),
+            row(4, 4, false, false),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((tail.tried, tail.verdict), (3, TailVerdict::Claimed));
+        assert_eq!((tail.requests, tail.slow, tail.not_explained), (2_000, 20, 0));
+        assert_eq!((tail.percent, tail.median, tail.causes[0].took), (99.0, Nanos(10), Nanos(20)));
+        let none = judge(&planted(6, &[4, 20, 5, 20, 4]), &causes, None, SCOPE);
+        assert_eq!((none.tried, none.verdict), (2, TailVerdict::NoneStands));
+        let nothing = judge(&planted(6, &[4; 5]), &causes, None, SCOPE);
+        assert_eq!((nothing.tried, nothing.verdict), (0, TailVerdict::NothingStruck));
+    }
+
+    #[test]
+    fn of_many_causes_those_that_struck_most_are_told_and_the_others_counted() {
+        let causes: Vec<_> = (0..20).map(|at| thread(&format!("t{at}"))).collect();
+        let tail = judge(&planted(20, &[]), &causes, None, SCOPE);
+        assert_eq!((tail.causes.len(), tail.causes_left_out), (16, 3));
+    }
+
+    #[test]
+    fn ten_requests_are_slow_at_least_and_slower_than_the_middle_one() {
+        let verdict = |slow: usize, times: u64| {
+            let responses = [vec![10; 1_000 - slow], vec![10 * times; slow]].concat();
+            let tail = judge(&counts(1, responses), &[], None, SCOPE);
+            (tail.slow, tail.not_explained, tail.verdict)
+        };
+        assert_eq!(verdict(10, 4), (10, 10, TailVerdict::NothingStruck));
+        assert_eq!(verdict(9, 4), (9, 9, TailVerdict::TooFew));
+        assert_eq!(verdict(10, 1), (1_000, 1_000, TailVerdict::TooFew));
+    }
+
+    #[test]
+    fn the_percentile_from_which_on_requests_are_slow_is_the_usual_one_or_what_was_asked() {
+        let percent = |requests: u64, asked| {
+            judge(&counts(1, (0..requests).map(|at| at % 7)), &[], asked, SCOPE).percent
+        };
+        assert_eq!(percent(MANY - 1, None).to_string(), "99");
+        assert_eq!(percent(MANY, None).to_string(), "99.9");
+        assert_eq!(percent(10, Some(90.0)).to_string(), "90");
+    }
+}

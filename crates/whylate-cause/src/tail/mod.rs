@@ -16,6 +16,8 @@ pub mod judge;
 pub mod scheduled;
 #[cfg(test)]
 mod simulated;
+#[cfg(test)]
+mod tests;
 pub mod turns;
 
 use whylate_model::cause::Cause;

@@ -218,4 +218,71 @@ mod tests {
         of.event(&switch(905, 0, true, 7));
         assert_eq!(found(&mut of, 1_000).0, [(12, 905, GapKind::Interruption)]);
     }
+
+    #[test]
+    fn what_others_do_and_what_another_cpu_does_is_no_event_of_the_thread() {
+        let mut of = Scheduled::new(Pid(7), CpuId(1));
+        let entry = EventKind::VectorEntry { name: "local_timer".to_owned(), vector: 1 };
+        for other in [
+            switch(10, 8, true, 9),
+            woken(20, 9),
+            event(30, 8, entry.clone()),
+            Event { cpu: CpuId(2), ..event(40, 7, entry) },
+            event(50, 7, EventKind::WorkStart { function: 0 }),
+        ] {
+            of.event(&other);
+        }
+        assert_eq!((of.waiting.len(), of.shed), (0, 0));
+        of.event(&switch(60, 9, true, 7));
+        assert_eq!(of.waiting.len(), 1);
+    }
+
+    #[test]
+    fn events_are_kept_up_to_their_limit_and_those_beyond_are_counted() {
+        let mut of = Scheduled::new(Pid(7), CpuId(1));
+        of.waiting = vec![woken(5, 7); MOST_WAITING - 1];
+        of.event(&woken(5, 7));
+        of.event(&woken(5, 7));
+        assert_eq!((of.waiting.len(), of.shed), (MOST_WAITING, 1));
+    }
+
+    #[test]
+    fn an_event_at_the_mark_has_come_and_what_goes_on_is_told_up_to_its_beginning() {
+        let begun = |events: &[Event], to| {
+            let mut of = Scheduled::new(Pid(7), CpuId(1));
+            events.iter().for_each(|event| of.event(event));
+            found(&mut of, to)
+        };
+        assert_eq!(begun(&[vector(40, true)], 39), (vec![], 39));
+        assert_eq!(begun(&[vector(40, true)], 90), (vec![], 40));
+        assert_eq!(begun(&[vector(40, true)], 40), (vec![], 40));
+        assert_eq!(begun(&[switch(40, 7, true, 9)], 90), (vec![], 40));
+        assert_eq!(begun(&[switch(40, 7, false, 9)], 90), (vec![], 90), "asleep");
+        assert_eq!(begun(&[switch(40, 7, false, 9), woken(50, 7)], 90), (vec![], 50));
+        // Without length it is none.
+        assert_eq!(begun(&[vector(40, true), vector(40, false)], 90), (vec![], 90));
+    }
+
+    #[test]
+    fn a_signal_that_stops_counts_until_the_thread_next_leaves_the_cpu_and_others_never() {
+        let signalled = |signal: i32, then: &[Event]| {
+            let mut of = Scheduled::new(Pid(7), CpuId(1));
+            of.event(&switch(5, 0, true, 7));
+            of.event(&event(10, 7, EventKind::SignalDeliver { signal }));
+            of.event(&event(11, 7, EventKind::SignalDeliver { signal: 10 }));
+            then.iter().for_each(|event| of.event(event));
+            found(&mut of, 100).0
+        };
+        let away = [switch(20, 7, false, 0), switch(50, 0, true, 7)];
+        assert_eq!(signalled(19, &away), [(20, 50, Interruption)]);
+        assert_eq!(signalled(10, &away), []);
+        // Once it was preempted the signal lies behind it.
+        let preempted = [
+            switch(20, 7, true, 9),
+            switch(30, 9, true, 7),
+            switch(40, 7, false, 0),
+            switch(50, 0, true, 7),
+        ];
+        assert_eq!(signalled(19, &preempted), [(20, 30, Interruption)]);
+    }
 }

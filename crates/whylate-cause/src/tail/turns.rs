@@ -162,4 +162,32 @@ mod tests {
         assert_eq!((sum.looked_at, &sum.by[..]), (13, &expected[..]));
         assert_eq!(sum.own_or_unnamed(), 3);
     }
+
+    #[test]
+    fn half_of_a_turn_is_enough_and_of_two_kinds_with_as_much_the_first_has_it() {
+        let timer = || Cause::Interrupt { name: "local_timer".to_owned() };
+        let mut turns = Turns::default();
+        turns.turn(TicksDelta(20_000), &of(&[(5_000, Cause::Host), (5_000, timer())]));
+        turns.turn(TicksDelta(20_001), &of(&[(10_000, timer())]));
+        // A turn without length in which nothing was taken is nobody's.
+        turns.turn(TicksDelta(0), &[]);
+        let told = turns.told(Hertz(2e9));
+        let expected = [TurnsBy { what: TookTurn::Interrupt, turns: 1, took: Nanos(5_000) }];
+        assert_eq!((told.looked_at, &told.by[..]), (3, &expected[..]));
+    }
+
+    #[test]
+    fn a_kind_is_told_of_what_took_time_and_of_nothing_that_is_not_known() {
+        for (cause, expected) in [
+            (Cause::Nmi, Some(TookTurn::Interrupt)),
+            (Cause::Firmware, Some(TookTurn::Host)),
+            (Cause::Hypervisor, Some(TookTurn::Host)),
+            (Cause::PageFault, Some(TookTurn::Other)),
+            (Cause::IdleExit, Some(TookTurn::Other)),
+            (Cause::InnerResidual, None),
+            (Cause::Unknown, None),
+        ] {
+            assert_eq!(kind(&cause), expected, "{cause}");
+        }
+    }
 }

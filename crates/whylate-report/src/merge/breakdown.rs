@@ -232,4 +232,155 @@ mod tests {
         assert_eq!(add(planted(10), other), None);
         assert_eq!(planted(1).points[0].source, Source::Own);
     }
+
+    /// Each count of a stamp a multiple of its own.
+    fn point(station: Station, n: u64) -> PointFacts {
+        PointFacts {
+            point: Point::there(station),
+            source: Source::Trace,
+            came: n,
+            missing: 2 * n,
+            not_asked: 3 * n,
+            twice: 4 * n,
+            unordered: 5 * n,
+            contradicted: 6 * n,
+            resolution: Nanos(7),
+            bound: Nanos(8),
+        }
+    }
+
+    fn aside(stamp: &str, n: u64, most: Option<u64>, series: Option<&str>) -> Aside {
+        Aside {
+            stamp: stamp.to_owned(),
+            requests: n,
+            came: 2 * n,
+            missing: 3 * n,
+            not_asked: 4 * n,
+            unknown: 5 * n,
+            unordered: 6 * n,
+            contradicted: 7 * n,
+            resolution: Nanos(8),
+            bound: Nanos(9),
+            median: None,
+            p99: None,
+            most: most.map(Nanos),
+            series: series.map(str::to_owned),
+        }
+    }
+
+    fn left_out(reason: &str, requests: u64) -> LeftOut {
+        LeftOut { reason: reason.to_owned(), requests }
+    }
+
+    #[test]
+    fn every_count_of_a_stamp_adds_up_and_its_clock_is_as_good_as_the_worse() {
+        let mut one = of_recording(&planted(1_000), Hertz(1e9));
+        let mut other = one.clone();
+        one.points = vec![point(Station::Read, 10), point(Station::Sent, 10)];
+        let by_stamp = PointFacts { source: Source::Software, ..point(Station::Sent, 1) };
+        let coarser = PointFacts { resolution: Nanos(70), ..point(Station::Sent, 100) };
+        other.points = vec![
+            by_stamp.clone(),
+            coarser,
+            PointFacts { bound: Nanos(80), ..point(Station::Read, 100) },
+        ];
+        one.asides = vec![aside("tx ack", 10, Some(5), None)];
+        let median = Some(Nanos(1));
+        let finer = Aside {
+            resolution: Nanos(1),
+            median,
+            p99: median,
+            ..aside("tx ack", 100, None, Some("acks"))
+        };
+        other.asides = vec![finer, Aside { median, ..aside("tx completion", 1, Some(1), None) }];
+        one.left_out = vec![left_out("given up", 3)];
+        other.left_out = vec![left_out("unpaired", 4), left_out("given up", 5)];
+        let sum = add(one, other).expect("one question");
+        let points = [
+            PointFacts { resolution: Nanos(70), ..point(Station::Sent, 110) },
+            by_stamp,
+            PointFacts { bound: Nanos(80), ..point(Station::Read, 110) },
+        ];
+        assert_eq!(sum.points, points);
+        let acks = aside("tx ack", 110, Some(5), Some("acks"));
+        let alone = Aside { median, ..aside("tx completion", 1, Some(1), None) };
+        assert_eq!(sum.asides, [acks, alone]);
+        assert_eq!(sum.left_out, [left_out("given up", 8), left_out("unpaired", 4)]);
+    }
+
+    fn composed(requests: u64, total: f64, of: &[(Part, f64, bool)]) -> Composition {
+        let part = |(part, mean_ns, told_apart): &(Part, f64, bool)| PartShare {
+            part: *part,
+            requests,
+            mean_ns: *mean_ns,
+            share: if total > 0.0 { mean_ns / total } else { 0.0 },
+            told_apart: *told_apart,
+            series: told_apart.then(|| "told".to_owned()),
+        };
+        Composition {
+            requests,
+            total_mean_ns: total,
+            parts: of.iter().map(part).collect(),
+            not_told_apart_ns: 2.0,
+            residual_ns: 4.0,
+        }
+    }
+
+    #[test]
+    fn a_part_that_one_recording_lacks_took_no_time_there() {
+        let part = |from, to| Part { from: Point::there(from), to: Point::there(to) };
+        let (out, read) =
+            (part(Station::Sent, Station::Driver), part(Station::Arrived, Station::Read));
+        let one = composed(1, 80.0, &[(read, 80.0, false)]);
+        let other = Composition {
+            not_told_apart_ns: 6.0,
+            residual_ns: 0.0,
+            ..composed(3, 40.0, &[(read, 24.0, true), (out, 16.0, true)])
+        };
+        let mut expected = composed(4, 50.0, &[(out, 12.0, true), (read, 38.0, false)]);
+        (expected.not_told_apart_ns, expected.residual_ns) = (5.0, 1.0);
+        expected.parts[0].requests = 3;
+        expected.parts[1].series = Some("told".to_owned());
+        assert_eq!(compositions(&one, &other), expected);
+        assert_eq!(compositions(&other, &one), expected);
+        let nothing = composed(0, 0.0, &[(read, 0.0, true)]);
+        assert_eq!(compositions(&nothing, &nothing).parts, nothing.parts);
+    }
+
+    #[test]
+    fn slow_requests_add_up_where_both_recordings_call_the_same_slow() {
+        let of = |percent, from| {
+            Some(Slow { percent, from: Nanos(from), composition: composed(1, 80.0, &[]) })
+        };
+        let both = Slow { percent: 99.9, from: Nanos(3), composition: composed(2, 80.0, &[]) };
+        assert_eq!(slow(of(99.9, 7), of(99.9, 3)), Some(both));
+        assert_eq!(slow(of(99.9, 7), of(99.0, 3)), None);
+        assert_eq!(slow(of(99.0, 7), of(99.9, 3)), None);
+        assert_eq!((slow(None, of(99.9, 3)), slow(of(99.9, 3), None)), (None, None));
+    }
+
+    #[test]
+    fn the_slowest_twenty_of_all_recordings_are_kept_the_slowest_first() {
+        let journey = |took: u64| {
+            let mut journey = planted(1).slowest[0].clone();
+            journey.passed.truncate(2);
+            (journey.passed[0].at, journey.passed[1].at) = (Ticks(100 + took), Ticks(100));
+            journey
+        };
+        let mut one = of_recording(&planted(1_000), Hertz(1e9));
+        let mut other = one.clone();
+        one.slowest = (0..15).map(|n| journey(2 * n)).collect();
+        other.slowest = (0..15).map(|n| journey(2 * n + 1)).collect();
+        let sum = add(one, other).expect("one question");
+        let took: Vec<u64> = sum.slowest.iter().map(|journey| took(journey).0).collect();
+        assert_eq!(took, (10..30).rev().collect::<Vec<u64>>());
+        // A tick of half a nanosecond; what lay beside counts from the same beginning.
+        let mut faster = planted(1);
+        faster.slowest = vec![journey(40)];
+        faster.slowest[0].beside.truncate(1);
+        faster.slowest[0].beside[0].event.ticks = Ticks(120);
+        let of = of_recording(&faster, Hertz(2e9));
+        let passed: Vec<u64> = of.slowest[0].passed.iter().map(|passed| passed.at.0).collect();
+        assert_eq!((passed, of.slowest[0].beside[0].event.ticks), (vec![20, 0], Ticks(10)));
+    }
 }

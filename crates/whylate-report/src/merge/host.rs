@@ -82,3 +82,140 @@ fn same<H, T: PartialEq + Clone>(hosts: &[&H], pick: impl Fn(&H) -> &T) -> Optio
     let first = pick(first);
     others.iter().all(|other| pick(other) == first).then(|| first.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use whylate_model::settings::Setting;
+    use whylate_model::{CpuId, Nanos};
+
+    use super::*;
+    use crate::timeline::tests::recorded;
+
+    fn value(of: &str) -> Knob {
+        Knob::Value(of.to_owned())
+    }
+
+    fn knobs(of: &[(&str, Knob)]) -> BTreeMap<String, Knob> {
+        of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    fn host() -> Fingerprint {
+        Fingerprint {
+            hostname: "a".to_owned(),
+            kernel: "6.1".to_owned(),
+            kernel_build: "#1".to_owned(),
+            architecture: "x86_64".to_owned(),
+            command_line: "quiet".to_owned(),
+            cpu_model: "one".to_owned(),
+            microcode: value("0x1"),
+            hypervisor: Some("kvm".to_owned()),
+            cpus_online: vec![CpuId(0), CpuId(1)],
+            cpus_isolated: vec![CpuId(1)],
+            memory_bytes: 4,
+            knobs: knobs(&[("governor", value("performance")), ("smt", value("on"))]),
+        }
+    }
+
+    #[test]
+    fn what_hosts_have_in_common_stays_and_where_they_differ_nothing_is_claimed() {
+        assert_eq!(common(&[&host(), &host()]), host());
+        let other = Fingerprint {
+            hostname: "b".to_owned(),
+            kernel: "6.2".to_owned(),
+            kernel_build: "#2".to_owned(),
+            architecture: "aarch64".to_owned(),
+            command_line: String::new(),
+            cpu_model: "two".to_owned(),
+            microcode: value("0x2"),
+            hypervisor: None,
+            cpus_online: vec![CpuId(0)],
+            cpus_isolated: Vec::new(),
+            memory_bytes: 8,
+            knobs: knobs(&[("governor", value("powersave")), ("numa", value("off"))]),
+        };
+        let various = || "various".to_owned();
+        let expected = Fingerprint {
+            hostname: "2 machines".to_owned(),
+            kernel: various(),
+            kernel_build: various(),
+            architecture: various(),
+            command_line: various(),
+            cpu_model: various(),
+            microcode: Knob::Unknown,
+            hypervisor: Some(various()),
+            cpus_online: Vec::new(),
+            cpus_isolated: Vec::new(),
+            memory_bytes: 0,
+            knobs: knobs(&[("governor", Knob::Unknown), ("smt", Knob::Unknown)]),
+        };
+        // Machines are counted, not recordings.
+        assert_eq!(common(&[&host(), &other, &host()]), expected);
+    }
+
+    #[test]
+    fn the_clock_of_a_sum_is_in_nanoseconds_and_as_good_as_the_worst_of_its_recordings() {
+        let facts = |n: f64| ClockFacts {
+            counter: "tsc".to_owned(),
+            hz_bound_ppm: n,
+            jitter_ns: Some(2.0 * n),
+            read_cost_min_ns: 3.0 * n,
+            read_cost_median_ns: 4.0 * n,
+            resolution_ns: 5.0 * n,
+            gap_recording_ns: Some(6.0 * n),
+            sample_recording_ns: Some(7.0 * n),
+            ..recorded().clock
+        };
+        let (one, other) = (facts(1.0), facts(10.0));
+        let expected = ClockFacts {
+            hz: Hertz(1e9),
+            sources: Vec::new(),
+            drift: None,
+            epoch: Ticks(0),
+            anchors: Vec::new(),
+            cross_cpu: Vec::new(),
+            ..other.clone()
+        };
+        assert_eq!(clock(&[&one, &other]), expected);
+        assert_eq!(clock(&[&other, &one]), expected);
+        // What one of them does not know is not known of the sum.
+        let blind = ClockFacts {
+            counter: "mock".to_owned(),
+            jitter_ns: None,
+            gap_recording_ns: None,
+            sample_recording_ns: None,
+            ..one
+        };
+        for clocks in [[&blind, &other], [&other, &blind]] {
+            let sum = clock(&clocks);
+            let known = (sum.jitter_ns, sum.gap_recording_ns, sum.sample_recording_ns);
+            assert_eq!((sum.counter.as_str(), known), ("various", (None, None, None)));
+        }
+    }
+
+    #[test]
+    fn settings_of_a_sum_are_those_that_all_recordings_have_and_tell_in_the_same_words() {
+        let json = include_bytes!("../../../../tests/runs/merge/run.json");
+        let path = std::path::Path::new("run.json");
+        let kept = whylate_model::directory::parse_run(path, json).unwrap();
+        let mut origins = vec![kept.origins[0].clone(); 3];
+        let settings_of = |of: &[(&str, Setting)]| -> Settings {
+            of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+        };
+        let words = |of: &str| Setting::Words(of.to_owned());
+        let threshold = Setting::TimeNs(Nanos(5_000));
+        let told = words(&threshold.to_string());
+        let by = |threshold, loops, more: &[(&str, Setting)]| {
+            let mut settings = settings_of(&[("threshold", threshold), ("loop", words(loops))]);
+            settings.extend(settings_of(more));
+            settings
+        };
+        origins[0].settings = by(threshold.clone(), "pair", &[("one", Setting::On(true))]);
+        origins[1].settings = by(told, "pair", &[]);
+        origins[2].settings = by(threshold.clone(), "chain", &[("other", Setting::On(true))]);
+        assert_eq!(settings(&origins), settings_of(&[("threshold", threshold)]));
+        assert_eq!(settings(&origins[..1]), origins[0].settings);
+        assert_eq!(settings(&[]), Settings::new());
+    }
+}

@@ -77,8 +77,8 @@ fn both(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use whylate_model::cause::Cause;
-    use whylate_model::wake::WakeStage;
-    use whylate_model::{CpuId, Nanos};
+    use whylate_model::wake::{LateWake, WakeStage};
+    use whylate_model::{CpuId, Nanos, Ticks};
 
     use super::*;
 
@@ -142,5 +142,80 @@ mod tests {
         let again = WakeSummary { skipped: None, ..summary("LAT", 1, 10, 1) };
         add(&mut all, &[again]);
         assert_eq!((all[0].woken, all[0].skipped), (20, None));
+    }
+
+    #[test]
+    fn threads_of_another_timer_or_period_stay_apart_and_stand_in_order() {
+        let one = summary("HR", 1, 10, 1);
+        let timer = WakeSummary { timer: "timerfd".to_owned(), ..one.clone() };
+        let period = WakeSummary { period: Nanos(500_000), ..one.clone() };
+        let latest =
+            LateWake { intended: Ticks(1), late: Nanos(9), cause: Cause::Host, parts: Vec::new() };
+        let named = WakeSummary { latest: vec![latest], ..summary("A", 1, 10, 1) };
+        let mut all = Vec::new();
+        add(&mut all, &[timer.clone(), one.clone(), period.clone(), named.clone()]);
+        let without_latest = WakeSummary { latest: Vec::new(), ..named };
+        assert_eq!(all, [without_latest, period, one, timer]);
+    }
+
+    #[test]
+    fn what_only_one_recording_has_stays_as_it_is_and_rows_stand_in_their_order() {
+        let part = |stage, total_ns| WakePart { stage, total_ns, wakes: 2, most: Nanos(7) };
+        let cause = |cause, wakes, latest| WakeCause {
+            cause,
+            wakes,
+            late_ns: 3e6,
+            latest: Nanos(latest),
+            later: vec![1, 1, 0, 0],
+        };
+        let one = WakeSummary {
+            cpus: vec![CpuId(3), CpuId(1)],
+            split: vec![part(WakeStage::Host, 5e6), part(WakeStage::Kernel, 1e6)],
+            causes: vec![cause(Cause::Host, 5, 90), cause(Cause::TimerLate, 2, 10)],
+            ..summary("HR", 1, 10, 1)
+        };
+        let longer = LaterThan { than: Nanos(5_000_000), raw: 9, ..one.later[0] };
+        let counted_nowhere = WakeCause { later: Vec::new(), ..cause(Cause::Host, 1, 20) };
+        let other = WakeSummary {
+            cpus: vec![CpuId(2), CpuId(1)],
+            later: vec![LaterThan { corrected: None, ..one.later[0] }, longer],
+            split: vec![part(WakeStage::Kernel, 7e6), part(WakeStage::IdleExit, 2e6)],
+            causes: vec![
+                counted_nowhere,
+                cause(Cause::IdleExit, 6, 30),
+                cause(Cause::TimerLate, 4, 40),
+            ],
+            ..summary("HR", 1, 20, 2)
+        };
+        let mut all = Vec::new();
+        add(&mut all, std::slice::from_ref(&one));
+        add(&mut all, &[other]);
+        let [sum] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(sum.cpus, [CpuId(1), CpuId(2), CpuId(3)]);
+        let twice = LaterThan {
+            raw: 2,
+            corrected: None,
+            without_host: Some(2),
+            perhaps_host: Some(8),
+            ..one.later[0]
+        };
+        assert_eq!(sum.later, [twice, longer]);
+        let kernel = WakePart { wakes: 4, ..part(WakeStage::Kernel, 8e6) };
+        assert_eq!(sum.split, [kernel, part(WakeStage::Host, 5e6), part(WakeStage::IdleExit, 2e6)]);
+        let sums = |of: &WakeCause, wakes, late_ns, latest, later: &[u64]| WakeCause {
+            wakes,
+            late_ns,
+            latest: Nanos(latest),
+            later: later.to_vec(),
+            ..of.clone()
+        };
+        // Of as many wake-ups each, causes stand in the order that they have.
+        let mut expected = [
+            sums(&cause(Cause::Host, 0, 0), 6, 6e6, 90, &[]),
+            cause(Cause::IdleExit, 6, 30),
+            sums(&cause(Cause::TimerLate, 0, 0), 6, 6e6, 40, &[2, 2, 0, 0]),
+        ];
+        expected.sort_by(|a, b| a.cause.cmp(&b.cause));
+        assert_eq!(sum.causes, expected);
     }
 }

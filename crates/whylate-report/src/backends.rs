@@ -21,7 +21,7 @@ const HOW: &str = "Round trips: from before the send to after the reception, all
      is wider than +-3%; neither: the ratio's interval holds 1.";
 
 /// The percentiles that are compared.
-const PERCENTS: [f64; 2] = [50.0, 99.0];
+pub(crate) const PERCENTS: [f64; 2] = [50.0, 99.0];
 
 /// The answer in a sentence.
 pub(crate) fn answer(of: &Backends) -> String {

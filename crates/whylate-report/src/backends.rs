@@ -1,13 +1,12 @@
 //! The section of several backends in turns.
 
+use whylate_model::Nanos;
 use whylate_model::backends::{BackendRole, BackendRow, Backends, Claim, Saved};
 use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
-use whylate_model::{Nanos, Printable};
 
-use crate::doc::{Block, Picture, Section};
+use crate::doc::{Block, Picture, Section, Table};
 use crate::numbers::{ABSENT, count, percent, rate, time};
-use crate::svg::Table;
 use crate::trusted;
 
 /// The title of the section.
@@ -34,8 +33,8 @@ pub(crate) fn answer(of: &Backends) -> String {
     if let Some((row, saved)) = most.and_then(|row| Some((row, row.saved_at(50.0)?))) {
         return format!(
             "Against {}, {} saves most: {} of the median round trip ({}), {} times it ({}).",
-            Printable(first),
-            Printable(&row.backend),
+            first,
+            row.backend,
             time(saved.mean_ns),
             times(saved.interval_ns),
             ratio(saved.ratio),
@@ -45,8 +44,8 @@ pub(crate) fn answer(of: &Backends) -> String {
     let compared = of.rows.iter().filter(|row| row.role == BackendRole::Compared);
     let measured = compared.filter(|row| row.measured.is_some()).count();
     match measured {
-        0 => format!("There is nothing to set against {}.", Printable(first)),
-        _ => format!("No backend is shown to save anything against {}.", Printable(first)),
+        0 => format!("There is nothing to set against {first}."),
+        _ => format!("No backend is shown to save anything against {first}."),
     }
 }
 
@@ -54,8 +53,8 @@ pub(crate) fn answer(of: &Backends) -> String {
 pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section {
     let picture = svg.map(|svg| Block::Figure(Picture::still(svg, "")));
     let mut blocks: Vec<Block> = picture.into_iter().collect();
-    blocks.push(Block::table(round_trips(run, of)));
-    blocks.extend(savings(of).map(Block::table));
+    blocks.push(Block::Table(round_trips(run, of)));
+    blocks.extend(savings(of).map(Block::Table));
     blocks.extend([Block::How(HOW.to_owned()), Block::Items(remarks(of))]);
     Section::new("backends", TITLE, blocks).headed()
 }
@@ -63,9 +62,8 @@ pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section 
 /// Round trips by backend.
 pub(crate) fn round_trips(run: &Run, of: &Backends) -> Table {
     let head = ["backend", "n", "p50", "interval", "p99", "interval"];
-    let mut table = Table::new("Round trips by backend", &head);
-    table.rows = of.rows.iter().map(|row| round_trips_row(run, row)).collect();
-    table
+    Table::new("Round trips by backend", &head)
+        .with(of.rows.iter().map(|row| round_trips_row(run, row)))
 }
 
 fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
@@ -95,11 +93,8 @@ fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
 fn savings(of: &Backends) -> Option<Table> {
     let head = ["backend", "of", "saved", "interval", "ratio", "interval", "claim"];
     let first = of.first().map_or(ABSENT, |row| row.backend.as_str());
-    let mut table = Table::new(format!("Saved against {first}"), &head);
-    for row in &of.rows {
-        table.rows.extend(row.saved.iter().map(|saved| savings_row(row, saved)));
-    }
-    (!table.rows.is_empty()).then_some(table)
+    let rows = of.rows.iter().flat_map(|row| row.saved.iter().map(move |of| savings_row(row, of)));
+    Table::new(format!("Saved against {first}"), &head).with(rows).filled()
 }
 
 fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
@@ -128,7 +123,7 @@ fn remarks(of: &Backends) -> Vec<String> {
         None => of.asked.arrivals.clone(),
     };
     let mut said = vec![
-        format!("the other end: {}", Printable(&of.other_end)),
+        format!("the other end: {}", of.other_end),
         format!(
             "the same of each: {sent}, {} bytes, {} after a warm-up of {} in each of {} rounds",
             of.asked.bytes, of.length, of.warmup, of.rounds
@@ -146,7 +141,7 @@ fn remarks(of: &Backends) -> Vec<String> {
     }
     for row in &of.rows {
         if let Some(reason) = &row.reason {
-            let (name, reason) = (name(row), Printable(reason));
+            let (name, reason) = (name(row), reason);
             said.push(match row.measured.as_ref().map(|measured| measured.rounds.len()) {
                 None => format!("{name} was not measured: {reason}"),
                 Some(rounds) => format!("{name} ended after {rounds} rounds: {reason}"),
@@ -160,15 +155,17 @@ fn remarks(of: &Backends) -> Vec<String> {
             Some(Claim::Nothing { why }) => Some((saved.percent, why)),
             _ => None,
         });
-        said.extend(nothing.map(|(percent, why)| {
-            format!("no claim of the p{percent} of {}: {}", name(row), Printable(why))
-        }));
+        said.extend(
+            nothing.map(|(percent, why)| {
+                format!("no claim of the p{percent} of {}: {}", name(row), why)
+            }),
+        );
     }
     said.extend(of.rows.iter().filter_map(|row| {
         let way = &row.measured.as_ref()?.way;
-        let (backend, path) = (Printable(&way.backend), Printable(&way.path));
+        let (backend, path) = (&way.backend, &way.path);
         (row.role != BackendRole::Control)
-            .then(|| format!("{}: {backend}, {path}, waits by {}", name(row), Printable(&way.wait)))
+            .then(|| format!("{}: {backend}, {path}, waits by {}", name(row), way.wait))
     }));
     said
 }

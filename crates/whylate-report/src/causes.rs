@@ -44,7 +44,7 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     }
     blocks.push(Block::Table(senders(run, most_senders)));
     if let Some(table) = crate::foreign::table(run) {
-        blocks.push(Block::Table(Table::from(table).most(most_foreign)));
+        blocks.push(Block::Table(table.most(most_foreign)));
     }
     blocks
 }

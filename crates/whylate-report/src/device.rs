@@ -5,7 +5,6 @@ mod configured;
 mod section;
 mod throughput;
 
-use whylate_model::Printable;
 use whylate_model::device::{
     BoundsAtPercent, Device, DeviceAtSize, FanIn, FanInShare, Forwarding, ForwardingKind,
     PacketPoint,
@@ -13,14 +12,14 @@ use whylate_model::device::{
 use whylate_model::flow::Direction;
 
 use crate::calibration::quantile;
+use crate::doc::Table;
 use crate::numbers::{ABSENT, count, percent, rate, time};
-use crate::svg::Table;
 use crate::svg::bounds::{Band, Bound, Known};
 use crate::trusted::marked;
 
 use captured::{captured_ways, captures};
 use configured::{BOUGHT, bought, configured};
-pub(crate) use section::{blocks, figure, section};
+pub(crate) use section::{figure, section};
 use throughput::{CARRIED, carried};
 
 /// How the bounds are to be read.
@@ -36,7 +35,7 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The title of the section.
 pub(crate) fn title(of: &Device) -> String {
-    format!("What {} does to latency", Printable(&of.name))
+    format!("What {} does to latency", of.name)
 }
 
 /// The answer in a sentence.
@@ -44,7 +43,7 @@ pub(crate) fn answer(of: &Device) -> String {
     if let Some(captures) = &of.captures {
         return captured::answer(captures);
     }
-    let name = Printable(&of.name);
+    let name = &of.name;
     let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
         return match of.fan_in.first() {
             Some(one) => format!("Of {} ports that sent to one, {}", one.sources.len(), fair(one)),
@@ -74,8 +73,7 @@ fn fair(of: &FanIn) -> String {
 
 /// Who measured what, by which way.
 fn circumstances(of: &Device) -> Vec<String> {
-    let mut said =
-        vec![format!("{}; measured by {}", Printable(&of.description), Printable(&of.backend))];
+    let mut said = vec![format!("{}; measured by {}", of.description, of.backend)];
     match &of.error {
         // Captures have no client.
         None if of.captures.is_some() => {}
@@ -87,19 +85,15 @@ fn circumstances(of: &Device) -> Vec<String> {
         Some(error) => {
             said.push(format!(
                 "E, what the client and its way add: percentiles {}, the smallest {}",
-                Printable(&error.quantiles_by),
-                Printable(&error.least_by)
+                error.quantiles_by, error.least_by
             ));
             if let Some(unfit) = &error.unfit {
-                said.push(format!(
-                    "no bounds where rates lie more than 1 % apart: {}",
-                    Printable(unfit)
-                ));
+                said.push(format!("no bounds where rates lie more than 1 % apart: {unfit}"));
             }
         }
     }
     said.extend(points(of));
-    said.extend(of.notes.iter().map(|note| Printable(note).to_string()));
+    said.extend(of.notes.iter().cloned());
     said
 }
 
@@ -108,8 +102,7 @@ fn points(of: &Device) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for one in &of.sizes {
         let point = in_words(one.point);
-        let text =
-            format!("latency from {} to {}; {point}", Printable(&one.from), Printable(&one.to));
+        let text = format!("latency from {} to {}; {point}", one.from, one.to);
         if !said.contains(&text) {
             said.push(text);
         }
@@ -137,7 +130,6 @@ fn in_words(point: PacketPoint) -> &'static str {
 /// Latency, rate and loss, a row for each size, direction and configuration.
 pub(crate) fn latencies(of: &Device) -> Table {
     let head = ["", "rate", "L2 Mbit/s", "lost", "n", "p50", "p99", "p99.9"];
-    let mut table = Table::new("Latency through it", &head);
     let row = |one: &DeviceAtSize| {
         vec![
             name(one),
@@ -150,8 +142,7 @@ pub(crate) fn latencies(of: &Device) -> Table {
             measured(one, 99.9),
         ]
     };
-    table.rows = of.sizes.iter().map(row).collect();
-    table
+    Table::new("Latency through it", &head).with(of.sizes.iter().map(row))
 }
 
 /// What was measured at a percentile, marked where it lies beyond what may be trusted.
@@ -161,19 +152,19 @@ fn measured(of: &DeviceAtSize, percent: f64) -> String {
 
 /// Bounds of the time in the box, its own log below each row where it keeps one; none without any.
 fn bounds(of: &Device) -> Option<Table> {
-    let mut table = Table::new("Time in the box", &[""]);
-    table.head.extend(PERCENTS.iter().map(|percent| format!("p{percent}")));
+    let names = PERCENTS.iter().map(|percent| format!("p{percent}"));
+    let mut table = Table::new("Time in the box", &[""]).columns(names);
     for one in of.sizes.iter().filter(|one| !one.bounds.is_empty()) {
         let mut cells = vec![name(one)];
         cells.extend(PERCENTS.iter().map(|percent| between(bound(one, *percent))));
-        table.rows.push(cells);
+        table.row(cells);
         if let Some(log) = &one.residence {
             let mut cells = vec![format!("  its log, n = {}", count(log.n))];
             cells.extend(PERCENTS.iter().map(|percent| logged(one, *percent)));
-            table.rows.push(cells);
+            table.row(cells);
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.filled()
 }
 
 /// What the box's own log says at a percentile; marked where it lies outside the bounds.
@@ -196,12 +187,12 @@ fn checked(of: &Device) -> Vec<String> {
         ));
     }
     let logs = of.sizes.iter().filter_map(|one| one.residence.as_ref());
-    let mut by: Vec<String> = logs.map(|log| format!("its log: {}", Printable(&log.by))).collect();
+    let mut by: Vec<String> = logs.map(|log| format!("its log: {}", log.by)).collect();
     by.dedup();
     said.extend(by);
     for one in &of.sizes {
         if let Some(why) = &one.no_bounds {
-            said.push(format!("{}: {}", name(one), Printable(why)));
+            said.push(format!("{}: {}", name(one), why));
         }
     }
     said
@@ -210,8 +201,6 @@ fn checked(of: &Device) -> Vec<String> {
 /// Store-and-forward or cut-through; none where that was not asked.
 fn forwarding(of: &Device) -> Option<Table> {
     let head = ["", "ns for a byte", "95% interval", "the link's", "it is"];
-    let mut table = Table::new("Does it wait for the whole frame?", &head);
-    table.left = vec![4];
     let row = |one: &Forwarding| {
         let slope = one.slope.as_ref();
         let interval = slope.and_then(|of| of.low.zip(of.high));
@@ -223,15 +212,17 @@ fn forwarding(of: &Device) -> Option<Table> {
             words(one.kind).to_owned(),
         ]
     };
-    table.rows = of.forwarding.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Does it wait for the whole frame?", &head)
+        .words(&[4])
+        .with(of.forwarding.iter().map(row))
+        .filled()
 }
 
 /// Why it is taken for what it is.
 fn reasons(of: &Device) -> Vec<String> {
     let said = |one: &Forwarding| {
         let way = way(one.configuration.as_deref(), one.direction);
-        format!("{way}: {}", Printable(&one.why))
+        format!("{way}: {}", one.why)
     };
     of.forwarding.iter().map(said).collect()
 }
@@ -253,12 +244,11 @@ fn fan_in_table(of: &FanIn) -> Table {
     let caption = format!(
         "{} ports into {}{}, each offering {}: {}",
         of.sources.len(),
-        Printable(&of.to),
-        of.takes.as_ref().map_or(String::new(), |takes| format!(" ({})", Printable(takes))),
+        of.to,
+        of.takes.as_ref().map_or(String::new(), |takes| format!(" ({takes})")),
         rate(of.offered_pps),
         fair(of).trim_end_matches('.')
     );
-    let mut table = Table::new(caption, &["from", "sent", "came", "share", "95% interval"]);
     let row = |one: &FanInShare| {
         let interval = one.low.zip(one.high);
         vec![
@@ -272,8 +262,8 @@ fn fan_in_table(of: &FanIn) -> Table {
             }),
         ]
     };
-    table.rows = of.sources.iter().map(row).collect();
-    table
+    Table::new(caption, &["from", "sent", "came", "share", "95% interval"])
+        .with(of.sources.iter().map(row))
 }
 
 /// What is drawn of a size.
@@ -334,6 +324,7 @@ pub(crate) mod tests {
     use whylate_model::series::Quantile;
 
     use super::*;
+    use crate::doc::Block;
 
     fn quantiles(values: &[(f64, u64)]) -> Vec<Quantile> {
         let one = |(percent, ns): &(f64, u64)| Quantile {
@@ -474,13 +465,14 @@ pub(crate) mod tests {
             "{shares:?}"
         );
         assert_eq!(shares.rows[0][3], "75.0%");
-        assert!(!circumstances(&of).join(" ").contains('\u{1b}'));
+        let told = crate::render::terminal::told([Block::Items(circumstances(&of))]);
+        assert!(!told.contains('\u{1b}'), "{told:?}");
     }
 
     #[test]
     fn a_share_of_nothing_that_came_is_no_share() {
         let mut of = device().fan_in.remove(0);
-        assert!(fan_in_table(&of).rows.iter().all(|row| row[3].contains('%')));
+        assert!(fan_in_table(&of).rows.iter().all(|row| row[3].to_string().contains('%')));
         of.received = 0;
         for source in &mut of.sources {
             (source.received, source.share, source.low, source.high) = (0, 0.0, None, None);

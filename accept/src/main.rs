@@ -9,8 +9,8 @@ use accept::command::Stock;
 use whylate_testing::{
     between, borne_out, chromium, delaying, elsewhere, exponential, foreign, hog, hogs,
     hourglass2002, huge_pages, looked, machine, misses, narrow, needs, one_end, peer, place,
-    program, requests, rt_app_peer, rt_app_rows, runaway, segments, softirq, stalls, told, tool,
-    trials, two_cpus, watching, ways,
+    planted, program, requests, rt_app_peer, rt_app_rows, runaway, segments, softirq, stalls, told,
+    tool, trials, two_cpus, watching, ways,
 };
 
 mod cargo;

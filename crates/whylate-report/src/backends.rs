@@ -1,14 +1,13 @@
 //! The section of several backends in turns.
 
+use whylate_model::Nanos;
 use whylate_model::backends::{BackendRole, BackendRow, Backends, Claim, Saved};
 use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
-use whylate_model::{Nanos, Printable};
 
-use crate::doc::{Block, Picture, Section};
+use crate::doc::{Block, Picture, Section, Table};
 use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
 use crate::spans::{Name, Sentence, sentence};
-use crate::svg::Table;
 use crate::trusted;
 
 /// The title of the section.
@@ -22,12 +21,12 @@ const HOW: &str = "Round trips: from before the send to after the reception, all
      is wider than +-3%; neither: the ratio's interval holds 1.";
 
 /// The percentiles that are compared.
-const PERCENTS: [f64; 2] = [50.0, 99.0];
+pub(crate) const PERCENTS: [f64; 2] = [50.0, 99.0];
 
 /// The answer in a sentence.
 pub(crate) fn answer(of: &Backends) -> Sentence {
     let first = of.first().map_or("the first", |row| row.backend.as_str());
-    let first = Name::of(Printable(first));
+    let first = Name::of(first);
     let saves = |row: &&BackendRow| {
         row.saved_at(50.0).is_some_and(|saved| saved.claim == Some(Claim::Saves))
     };
@@ -40,7 +39,7 @@ pub(crate) fn answer(of: &Backends) -> Sentence {
         };
         let (saves, of_saved) = with_ends(Value::Time, saved.mean_ns, saved.interval_ns);
         let (ratio, of_ratio) = with_ends(Value::Ratio, saved.ratio, saved.ratio_interval);
-        let who = sentence!["Against ", first, ", ", Name::of(Printable(&row.backend))];
+        let who = sentence!["Against ", first, ", ", Name::of(&row.backend)];
         let saves = sentence![saves, " of the median round trip (", of_saved, "), "];
         return sentence![who, " saves most: ", saves, ratio, " times it (", of_ratio, ")."];
     }
@@ -56,8 +55,8 @@ pub(crate) fn answer(of: &Backends) -> Sentence {
 pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section {
     let picture = svg.map(|svg| Block::Figure(Picture::still(svg, "")));
     let mut blocks: Vec<Block> = picture.into_iter().collect();
-    blocks.push(Block::table(round_trips(run, of)));
-    blocks.extend(savings(of).map(Block::table));
+    blocks.push(Block::Table(round_trips(run, of)));
+    blocks.extend(savings(of).map(Block::Table));
     blocks.extend([Block::How(HOW.to_owned()), Block::Items(remarks(of))]);
     Section::new("backends", TITLE, blocks).headed()
 }
@@ -65,9 +64,8 @@ pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section 
 /// Round trips by backend.
 pub(crate) fn round_trips(run: &Run, of: &Backends) -> Table {
     let head = ["backend", "n", "p50", "interval", "p99", "interval"];
-    let mut table = Table::new("Round trips by backend", &head);
-    table.rows = of.rows.iter().map(|row| round_trips_row(run, row)).collect();
-    table
+    Table::new("Round trips by backend", &head)
+        .with(of.rows.iter().map(|row| round_trips_row(run, row)))
 }
 
 fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
@@ -97,11 +95,8 @@ fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
 fn savings(of: &Backends) -> Option<Table> {
     let head = ["backend", "of", "saved", "interval", "ratio", "interval", "claim"];
     let first = of.first().map_or(ABSENT, |row| row.backend.as_str());
-    let mut table = Table::new(format!("Saved against {first}"), &head);
-    for row in &of.rows {
-        table.rows.extend(row.saved.iter().map(|saved| savings_row(row, saved)));
-    }
-    (!table.rows.is_empty()).then_some(table)
+    let rows = of.rows.iter().flat_map(|row| row.saved.iter().map(move |of| savings_row(row, of)));
+    Table::new(format!("Saved against {first}"), &head).with(rows).filled()
 }
 
 fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
@@ -130,7 +125,7 @@ fn remarks(of: &Backends) -> Vec<String> {
         None => of.asked.arrivals.clone(),
     };
     let mut said = vec![
-        format!("the other end: {}", Printable(&of.other_end)),
+        format!("the other end: {}", of.other_end),
         format!(
             "the same of each: {sent}, {} bytes, {} after a warm-up of {} in each of {} rounds",
             of.asked.bytes, of.length, of.warmup, of.rounds
@@ -148,7 +143,7 @@ fn remarks(of: &Backends) -> Vec<String> {
     }
     for row in &of.rows {
         if let Some(reason) = &row.reason {
-            let (name, reason) = (name(row), Printable(reason));
+            let (name, reason) = (name(row), reason);
             said.push(match row.measured.as_ref().map(|measured| measured.rounds.len()) {
                 None => format!("{name} was not measured: {reason}"),
                 Some(rounds) => format!("{name} ended after {rounds} rounds: {reason}"),
@@ -162,15 +157,17 @@ fn remarks(of: &Backends) -> Vec<String> {
             Some(Claim::Nothing { why }) => Some((saved.percent, why)),
             _ => None,
         });
-        said.extend(nothing.map(|(percent, why)| {
-            format!("no claim of the p{percent} of {}: {}", name(row), Printable(why))
-        }));
+        said.extend(
+            nothing.map(|(percent, why)| {
+                format!("no claim of the p{percent} of {}: {}", name(row), why)
+            }),
+        );
     }
     said.extend(of.rows.iter().filter_map(|row| {
         let way = &row.measured.as_ref()?.way;
-        let (backend, path) = (Printable(&way.backend), Printable(&way.path));
+        let (backend, path) = (&way.backend, &way.path);
         (row.role != BackendRole::Control)
-            .then(|| format!("{}: {backend}, {path}, waits by {}", name(row), Printable(&way.wait)))
+            .then(|| format!("{}: {backend}, {path}, waits by {}", name(row), way.wait))
     }));
     said
 }

@@ -6,11 +6,12 @@ use whylate_model::breakdown::{
 };
 use whylate_model::run::Run;
 use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom, TapSide};
-use whylate_model::{Hertz, Printable, Ticks};
+use whylate_model::{Hertz, Ticks};
 
+use crate::doc::Table;
 use crate::numbers::{ABSENT, Value, count, percent, time};
 use crate::spans::{Name, Sentence, sentence};
-use crate::svg::{COLOURS, Table};
+use crate::svg::COLOURS;
 
 mod account;
 mod section;
@@ -76,7 +77,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<Taken<'_>> {
     let flows = run.flows.iter().filter_map(|flow| {
         let of = flow.breakdown.as_deref()?;
         Some(Taken {
-            heading: format!("{SPENT}: {}", Printable(&flow.name)),
+            heading: format!("{SPENT}: {}", flow.name),
             of,
             rate: run.clock.hz,
             merged: run.is_merged(),
@@ -97,7 +98,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<Taken<'_>> {
 fn process(watched: &Watched) -> String {
     let of = &watched.process;
     let port = of.port.map_or_else(String::new, |port| format!(", port {port}"));
-    format!("{} ({}){port}", Printable(&of.name), of.pid)
+    format!("{} ({}){port}", of.name, of.pid)
 }
 
 /// Why of a process that was watched no request was seen.
@@ -150,22 +151,12 @@ pub(crate) fn parts(taken: &Taken) -> Table {
     let of = taken.of;
     let slow = of.slow.as_ref().map(|slow| &slow.composition);
     let head = ["part", "from -> to", "by", "mean", "share", "slow", "of slow"];
-    let mut table = Table::new(taken.heading.clone(), &head);
-    table.left = vec![1, 2];
-    let colours = colours(of);
-    for (part, colour) in &colours {
+    let row = |(part, colour): (Part, Option<usize>)| {
         let [(mean, share), (slow_mean, slow_share)] =
-            [Some(&of.all), slow].map(|of| cells(of, *part));
-        table.rows.push(vec![
-            crate::svg::shares::numbered(*colour, &part_words(of, *part)),
-            part.to_string(),
-            by(of, *part),
-            mean,
-            share,
-            slow_mean,
-            slow_share,
-        ]);
-    }
+            [Some(&of.all), slow].map(|of| cells(of, part));
+        let name = crate::svg::shares::numbered(colour, &part_words(of, part));
+        [name, part.to_string(), by(of, part), mean, share, slow_mean, slow_share]
+    };
     let line = |name: &str, pick: fn(&Composition) -> f64| {
         let cells = [Some(&of.all), slow].map(|of| match of {
             Some(of) if of.total_mean_ns > 0.0 => {
@@ -174,12 +165,15 @@ pub(crate) fn parts(taken: &Taken) -> Table {
             _ => (absent(), absent()),
         });
         let [(mean, share), (slow, slow_share)] = cells;
-        vec![name.to_owned(), String::new(), String::new(), mean, share, slow, slow_share]
+        [name.to_owned(), String::new(), String::new(), mean, share, slow, slow_share]
     };
-    table.rows.push(line("of these, not told apart", |of| of.not_told_apart_ns));
-    table.rows.push(line("residual", |of| of.residual_ns));
-    table.rows.push(line("whole", |of| of.total_mean_ns));
-    table
+    let sums = [
+        line("of these, not told apart", |of| of.not_told_apart_ns),
+        line("residual", |of| of.residual_ns),
+        line("whole", |of| of.total_mean_ns),
+    ];
+    let rows = colours(of).into_iter().map(row).chain(sums);
+    Table::new(taken.heading.as_str(), &head).words(&[1, 2]).with(rows)
 }
 
 fn cells(of: Option<&Composition>, part: Part) -> (String, String) {
@@ -229,8 +223,6 @@ pub(crate) fn colours(of: &Breakdown) -> Vec<(Part, Option<usize>)> {
 /// What is known of each point.
 fn points(of: &Breakdown) -> Table {
     let head = ["point", "by", "came", "missing", "twice", "in order", "dropped", "step", "bound"];
-    let mut table = Table::new("Points on the way, and what became of them", &head);
-    table.left = vec![1];
     let row = |facts: &PointFacts| {
         vec![
             facts.point.to_string(),
@@ -244,32 +236,27 @@ fn points(of: &Breakdown) -> Table {
             facts.bound.to_string(),
         ]
     };
-    table.rows = of.points.iter().map(row).collect();
-    table
+    let caption = "Points on the way, and what became of them";
+    Table::new(caption, &head).words(&[1]).with(of.points.iter().map(row))
 }
 
 /// Points that two sources tell; none where each has one.
 fn agreements(of: &Breakdown) -> Option<Table> {
     let row = |of: &Agreement| differences(of.point.to_string(), &of.told);
-    let rows = of.agreements.iter().map(row).collect();
-    by_two("The same point by two sources", "point", rows)
+    by_two("The same point by two sources", "point", of.agreements.iter().map(row))
 }
 
 /// Parts that two sources tell; none where each has one.
 fn part_agreements(of: &Breakdown) -> Option<Table> {
     let row = |of: &PartAgreement| differences(of.part.to_string(), &of.told);
-    let rows = of.part_agreements.iter().map(row).collect();
-    by_two("The same part by two sources", "part", rows)
+    by_two("The same part by two sources", "part", of.part_agreements.iter().map(row))
 }
 
 /// A table of what two sources tell; none where they tell nothing together.
-fn by_two(title: &str, what: &str, rows: Vec<Vec<String>>) -> Option<Table> {
+fn by_two(title: &str, what: &str, rows: impl Iterator<Item = Vec<String>>) -> Option<Table> {
     let head =
         [what, "by", "and by", "agree", "not", "in order", "least", "median", "most", "within"];
-    let mut table = Table::new(title, &head);
-    table.left = vec![1, 2];
-    table.rows = rows;
-    (!table.rows.is_empty()).then_some(table)
+    Table::new(title, &head).words(&[1, 2]).with(rows).filled()
 }
 
 /// What two sources tell of this, beside each other.
@@ -292,8 +279,6 @@ fn differences(what: String, of: &Differences) -> Vec<String> {
 fn between(of: &Breakdown) -> Option<Table> {
     let found = of.tap.as_ref()?.between.as_ref()?;
     let head = ["way", "the tap is", "requests", "agree", "not", "by at most", "within"];
-    let mut table = Table::new("The tap between the stamps of both ends", &head);
-    table.left = vec![1];
     let row = |side: &TapSide| {
         let place = if side.stamp < Station::Tap { "behind" } else { "before" };
         vec![
@@ -306,16 +291,16 @@ fn between(of: &Breakdown) -> Option<Table> {
             found.within.to_string(),
         ]
     };
-    table.rows = found.sides.iter().map(row).collect();
-    Some(table)
+    let caption = "The tap between the stamps of both ends";
+    Some(Table::new(caption, &head).words(&[1]).with(found.sides.iter().map(row)))
 }
 
 /// What a tap saw, and how that lies to the stamps.
 fn tapped(of: &TapFacts) -> String {
     let by = match &of.from {
-        TapFrom::Bed { interface, .. } => format!("the tap at {}", Printable(interface)),
+        TapFrom::Bed { interface, .. } => format!("the tap at {interface}"),
         TapFrom::File { name, format } => {
-            format!("the tap that wrote {} ({})", Printable(name), Printable(format))
+            format!("the tap that wrote {name} ({format})")
         }
     };
     let said = format!(
@@ -368,7 +353,6 @@ fn cost(of: &Breakdown) -> Option<Table> {
     } else {
         format!("What looking costs, over {} rounds", count(cost.rounds))
     };
-    let mut table = Table::new(caption, &["looked at by", "median", "more", "more at p99"]);
     let interval =
         |[more, low, high]: [f64; 3]| format!("{} ({} .. {})", time(more), time(low), time(high));
     let row = |way: &LookedAt| {
@@ -380,8 +364,8 @@ fn cost(of: &Breakdown) -> Option<Table> {
     };
     let without = cost.untold.iter().filter(|of| cost.ways.iter().all(|way| way.by != of.by));
     let without = without.map(|of| vec![of.by.clone(), absent(), absent(), absent()]);
-    table.rows = cost.ways.iter().map(row).chain(without).collect();
-    (!table.rows.is_empty()).then_some(table)
+    let head = ["looked at by", "median", "more", "more at p99"];
+    Table::new(caption, &head).with(cost.ways.iter().map(row).chain(without)).filled()
 }
 
 /// What else is to be said.
@@ -389,9 +373,11 @@ fn remarks(taken: &Taken) -> Vec<String> {
     let of = taken.of;
     let mut said: Vec<String> = taken.watched.map(threads).into_iter().collect();
     said.extend(taken.watched.and_then(looked_for));
-    said.extend(of.left_out.iter().map(|left| {
-        format!("{} requests are left out: {}", count(left.requests), Printable(&left.reason))
-    }));
+    said.extend(
+        of.left_out
+            .iter()
+            .map(|left| format!("{} requests are left out: {}", count(left.requests), left.reason)),
+    );
     said.extend(of.pairs.iter().flat_map(|of| [of_requests(of), of_messages(of)]));
     said.extend(never_delivered(of));
     said.extend(account::said(of));
@@ -406,7 +392,7 @@ fn remarks(taken: &Taken) -> Vec<String> {
     // Both ways have the same card, and the same reason.
     let mut reasons = of.probes.iter().filter_map(|probed| probed.reason.as_deref());
     if let Some(why) = reasons.find(|why| why.contains(OF_CARD)) {
-        said.push(Printable(why).to_string());
+        said.push(why.to_string());
     }
     let some = |facts: &&PointFacts| facts.came > 0 && facts.missing > 0 && !is_wake(facts.point);
     let some: Vec<String> = of
@@ -423,7 +409,7 @@ fn remarks(taken: &Taken) -> Vec<String> {
     }
     let nobodys = of.asides.iter().filter(|aside| aside.unknown > 0);
     said.extend(nobodys.map(|aside| {
-        format!("{} stamps {} belong to no request", count(aside.unknown), Printable(&aside.stamp))
+        format!("{} stamps {} belong to no request", count(aside.unknown), aside.stamp)
     }));
     if of.points.iter().any(|facts| is_wake(facts.point) && facts.missing > 0) {
         said.push(
@@ -491,7 +477,7 @@ fn of_messages(of: &Pairs) -> String {
 
 /// ` (3 still under way)`.
 fn reasons(all: &[Reasoned]) -> String {
-    let named = |of: &Reasoned| format!("{} {}", count(of.count), Printable(&of.reason));
+    let named = |of: &Reasoned| format!("{} {}", count(of.count), of.reason);
     let all: Vec<String> = all.iter().map(named).collect();
     if all.is_empty() { String::new() } else { format!(" ({})", listed(&all)) }
 }
@@ -537,8 +523,8 @@ fn listed(names: &[String]) -> String {
 
 /// The points of one request.
 pub(crate) fn journey(of: &Journey, rate: Hertz) -> Table {
-    let mut table = Table::new(heading(of, rate), &["point", "by", "at", "since the one before"]);
-    table.left = vec![1];
+    let head = ["point", "by", "at", "since the one before"];
+    let mut table = Table::new(heading(of, rate), &head).words(&[1, 3]);
     let begin = began(of);
     let mut before: Option<(Point, Ticks)> = None;
     for passed in &of.passed {
@@ -546,7 +532,7 @@ pub(crate) fn journey(of: &Journey, rate: Hertz) -> Table {
             let part = Part { from: point, to: passed.point };
             format!("{} {}", part.words(), passed.at.since(at).to_nanos(rate))
         });
-        table.rows.push(vec![
+        table.row([
             passed.point.to_string(),
             passed.source.to_string(),
             passed.at.since(begin).to_nanos(rate).to_string(),
@@ -554,7 +540,6 @@ pub(crate) fn journey(of: &Journey, rate: Hertz) -> Table {
         ]);
         before = Some((passed.point, passed.at));
     }
-    table.left.push(3);
     table
 }
 

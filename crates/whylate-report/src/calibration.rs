@@ -3,20 +3,21 @@
 mod parts;
 mod section;
 
+use whylate_model::Nanos;
 use whylate_model::calibration::{
-    CalibratedBackend, Calibration, Emulator, ErrorAtPercent, ForeignTool, Limit, LimitEnd, Slope,
+    CalibratedBackend, Calibration, Emulator, ErrorAtPercent, ForeignReading, ForeignTool, Limit,
+    LimitEnd, Slope,
 };
 use whylate_model::series::Quantile;
-use whylate_model::{Nanos, Printable};
 use whylate_stats::by_run::{FEWEST_BEYOND, FEWEST_RUNS};
 
+use crate::doc::Table;
 use crate::numbers::{ABSENT, count, difference, rate};
 use crate::spans::{Name, Sentence, sentence};
-use crate::svg::Table;
 use crate::svg::error_curve::{At, Line};
 
 use parts::{planted, rates, slopes, told};
-pub(crate) use section::{blocks, figure, section};
+pub(crate) use section::{figure, section};
 
 /// The title of the section.
 pub(crate) const TITLE: &str = "How close each backend comes to the truth";
@@ -54,7 +55,7 @@ pub(crate) fn answer(of: &Calibration) -> Sentence {
     };
     let alone = among == 1;
     let among = (!alone).then(|| sentence![", the furthest of ", among, " backends"]);
-    let (name, tolerance) = (Name::of(Printable(&best.backend)), Name::of(of.tolerance));
+    let (name, tolerance) = (Name::of(&best.backend), Name::of(of.tolerance));
     let percentile = |percent: f64| sentence!["up to ", Name::of(format_args!("p{percent}"))];
     let raw = best.limit_raw.percent.map_or("nowhere".into(), percentile);
     let trusted = sentence![name.clone(), " may be trusted within ", tolerance.clone(), " "];
@@ -82,8 +83,8 @@ fn line(of: &Calibration) -> String {
         "The truth is what the delay line wrote down of each frame ({}, set to {}): it keeps a frame for {} \
          with no delay set, and what it is set to within {}, by its own measurement over {} frames in steps \
          of {}.",
-        Printable(&line.transport),
-        Printable(&line.delay),
+        line.transport,
+        line.delay,
         line.base,
         line.error,
         count(line.frames),
@@ -94,7 +95,6 @@ fn line(of: &Calibration) -> String {
 /// Both limits of every backend.
 fn limits(of: &Calibration) -> Table {
     let head = ["backend", "runs", "n", "rate", "as it is", "path", "less the path"];
-    let mut table = Table::new(format!("Trusted within {} up to", of.tolerance), &head);
     let limit = |limit: &Limit| limit.percent.map_or("none".to_owned(), |of| format!("p{of}"));
     let row = |one: &CalibratedBackend| {
         vec![
@@ -107,16 +107,14 @@ fn limits(of: &Calibration) -> Table {
             limit(&one.limit_compensated),
         ]
     };
-    table.rows = of.backends.iter().map(row).collect();
-    table
+    Table::new(format!("Trusted within {} up to", of.tolerance), &head)
+        .with(of.backends.iter().map(row))
 }
 
 /// The error of one backend at each percentile.
 fn errors(of: &CalibratedBackend, tolerance: Nanos) -> Table {
     let head = ["", "measured", "truth", "error", "95% interval", "less the path", ""];
-    let caption = format!("{}: errors, n = {}", Printable(&of.backend), count(of.n));
-    let mut table = Table::new(caption, &head);
-    table.left = vec![6];
+    let caption = format!("{}: errors, n = {}", of.backend, count(of.n));
     let row = |raw: &ErrorAtPercent| {
         let compensated = at(&of.errors_compensated, raw.percent);
         vec![
@@ -129,8 +127,7 @@ fn errors(of: &CalibratedBackend, tolerance: Nanos) -> Table {
             judged(compensated.unwrap_or(raw), tolerance, of).to_owned(),
         ]
     };
-    table.rows = of.errors_raw.iter().map(row).collect();
-    table
+    Table::new(caption, &head).words(&[6]).with(of.errors_raw.iter().map(row))
 }
 
 /// Does this percentile hold, and if not, what it lacks.
@@ -152,9 +149,9 @@ fn remarks(of: &CalibratedBackend) -> Vec<String> {
     let mut said = vec![
         format!(
             "{}, from {} to {}; asked {asked}, came about {}{frame}",
-            Printable(&of.definition),
-            Printable(&of.from),
-            Printable(&of.to),
+            of.definition,
+            of.from,
+            of.to,
             rate(of.achieved_pps)
         ),
         format!("as it is: {}", ended(&of.limit_raw, of, &of.errors_raw)),
@@ -180,7 +177,7 @@ fn remarks(of: &CalibratedBackend) -> Vec<String> {
             count(of.without_measurement)
         ));
     }
-    said.extend(of.notes.iter().map(|note| Printable(note).to_string()));
+    said.extend(of.notes.iter().cloned());
     if let Some(tool) = &of.foreign {
         said.extend(foreign(&of.backend, tool));
     }
@@ -245,12 +242,7 @@ fn few_runs(runs: u32) -> bool {
 
 /// How a tool that is not ours follows the delay, and the halving where it halves.
 fn foreign(name: &str, of: &ForeignTool) -> Vec<String> {
-    let mut said = vec![format!(
-        "{}: `{}`, its number by `{}`",
-        Printable(name),
-        Printable(&of.command),
-        Printable(&of.metric)
-    )];
+    let mut said = vec![format!("{}: `{}`, its number by `{}`", name, of.command, of.metric)];
     let Some(slope) = &of.slope else {
         said.push(
             "too few settings of the line to tell how its number follows the delay".to_owned(),
@@ -291,7 +283,7 @@ pub(crate) fn netem(of: &Emulator) -> String {
         at.and_then(|at| at.value_ns).map_or(ABSENT.to_owned(), difference)
     };
     match &of.missing {
-        Some(why) => format!("Netem is not beside it: {}.", Printable(why)),
+        Some(why) => format!("Netem is not beside it: {why}."),
         None => format!(
             "Beside it, netem of this kernel is off by {} in the median at {}, and by {} at p99 ({} datagrams, \
              from before the send to after the reception over loopback, less what they take with no delay; the \
@@ -319,29 +311,23 @@ fn readings(of: &CalibratedBackend) -> Option<Table> {
     // Of a tool that prints a mean no percentile is known.
     let truth = if of.errors_raw.is_empty() { "truth, mean" } else { "truth, median" };
     let head = ["delay", truth, "reported", "reported / truth", "readings"];
-    let mut table =
-        Table::new(format!("{} at each setting of the line", Printable(&of.backend)), &head);
-    table.rows = tool
-        .readings
-        .iter()
-        .map(|at| {
-            let ratio = (at.truth.0 > 0).then(|| at.reported_ns / at.truth.0 as f64);
-            vec![
-                at.delay.to_string(),
-                at.truth.to_string(),
-                difference(at.reported_ns),
-                ratio.map_or(ABSENT.to_owned(), |ratio| format!("{ratio:.3}")),
-                at.readings.to_string(),
-            ]
-        })
-        .collect();
-    Some(table)
+    let row = |at: &ForeignReading| {
+        let ratio = (at.truth.0 > 0).then(|| at.reported_ns / at.truth.0 as f64);
+        [
+            at.delay.to_string(),
+            at.truth.to_string(),
+            difference(at.reported_ns),
+            ratio.map_or(ABSENT.to_owned(), |ratio| format!("{ratio:.3}")),
+            at.readings.to_string(),
+        ]
+    };
+    let caption = format!("{} at each setting of the line", of.backend);
+    Some(Table::new(caption, &head).with(tool.readings.iter().map(row)))
 }
 
 /// The line beside other emulators of delay.
 fn emulators(of: &Calibration) -> Option<Table> {
     let head = ["emulator", "set to", "n", "p50 off by", "p99 off by", "p99.9 off by"];
-    let mut table = Table::new("What comes about less what was set", &head);
     let row = |one: &Emulator| {
         let off = |percent: f64| {
             let of = one.errors.iter().find(|of| same(of.percent, percent));
@@ -350,18 +336,18 @@ fn emulators(of: &Calibration) -> Option<Table> {
         let n = if one.missing.is_some() { ABSENT.to_owned() } else { count(one.n) };
         vec![one.name.clone(), one.delay.to_string(), n, off(50.0), off(99.0), off(99.9)]
     };
-    table.rows = of.emulators.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("What comes about less what was set", &head)
+        .with(of.emulators.iter().map(row))
+        .filled()
 }
 
 /// What is missing, and why.
 fn missing(of: &Calibration) -> Vec<String> {
-    let backends = of.missing.iter().map(|one| {
-        format!("{} was not calibrated: {}", Printable(&one.backend), Printable(&one.why))
-    });
+    let backends =
+        of.missing.iter().map(|one| format!("{} was not calibrated: {}", one.backend, one.why));
     let emulators = of.emulators.iter().filter_map(|one| {
         let why = one.missing.as_ref()?;
-        Some(format!("{} was not measured: {}", Printable(&one.name), Printable(why)))
+        Some(format!("{} was not measured: {}", one.name, why))
     });
     backends.chain(emulators).collect()
 }

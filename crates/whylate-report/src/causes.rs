@@ -46,7 +46,7 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     blocks.extend(by_cpu(run).map(|of| Block::Table(of.most(most))));
     blocks.push(Block::Table(senders(run, most_senders)));
     if let Some(table) = crate::foreign::table(run) {
-        blocks.push(Block::Table(Table::from(table).most(most_foreign)));
+        blocks.push(Block::Table(table.most(most_foreign)));
     }
     blocks
 }

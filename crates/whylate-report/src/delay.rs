@@ -1,24 +1,25 @@
 //! The section of a delay line: how frames were held back, and what became of them.
 
+use whylate_model::Nanos;
 use whylate_model::delay::{DelayBase, DelayCounts, DelayDirection, DelayEnd, DelayLine};
 use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
-use whylate_model::{Nanos, Printable};
 
-use crate::doc::{Block, Section, Table};
+use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::html::utc;
 use crate::numbers::{Value, count, percent, rate};
 use crate::spans::{Sentence, sentence};
-use crate::{calibration, forward};
+use crate::terminal::Percentiles;
+use crate::{calibration, forward, residence};
 
 /// How the table of fates is to be read.
 const READ_FATES: &str = "Received = passed on + lost + dropped + waiting at the end. \
      Duplicates and those out of order are told beside them: the former leave once more, the latter are \
      among those passed on.";
 /// Heading of the table of times.
-pub(crate) const TIMES: &str = "How long they stayed, and how late they left";
+const TIMES: &str = "How long they stayed, and how late they left";
 /// How it is to be read.
-pub(crate) const READ_TIMES: &str = "Residence counts from when a frame was seen to when it was about \
+const READ_TIMES: &str = "Residence counts from when a frame was seen to when it was about \
      to be handed over; lateness from when it was to leave, its delay, the limit of the rate and those \
      before it considered.";
 
@@ -28,6 +29,19 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let times = (!times(of).is_empty()).then(|| Block::How(READ_TIMES.to_owned()));
     let blocks = blocks(of).into_iter().chain(times).collect();
     Some(Section::new("delayed", "What was held back", blocks).headed())
+}
+
+/// The account of one of which no run is kept.
+pub(crate) fn document(of: &DelayLine, columns: Percentiles) -> Document {
+    let [first, second] = &of.ports;
+    let all = times(of);
+    let read = (!all.is_empty()).then(|| Block::How(READ_TIMES.to_owned()));
+    let table = residence::table(TIMES, "direction", &all, columns);
+    Document::new(format!("Delayed between {first} and {second} by {}", of.transport))
+        .with([Block::Text(answer(of).to_string())])
+        .with(blocks(of))
+        .with([Block::Table(table)].into_iter().chain(read))
+        .with([Warning::of_account(&of.warnings)])
 }
 
 /// Where, when, how and how much.
@@ -90,7 +104,7 @@ fn circumstances(of: &DelayLine) -> String {
         "Since {} for {}, {ended}; waiting by {} on {cpu}.",
         utc(of.since_ns),
         of.lasted,
-        Printable(&of.wait)
+        of.wait
     )
 }
 
@@ -136,12 +150,12 @@ pub(crate) fn own(of: &DelayBase) -> String {
 fn refused(of: &DelayDirection) -> Option<String> {
     let why = of.first_refusal.as_ref()?;
     let (name, times) = (name(of), count(of.refusals));
-    Some(format!("{name}: the kernel refused to send {times} times, first: {}.", Printable(why)))
+    Some(format!("{name}: the kernel refused to send {times} times, first: {why}."))
 }
 
 /// `eth1 to eth2`.
 pub(crate) fn name(of: &DelayDirection) -> String {
-    format!("{} to {}", Printable(&of.from), Printable(&of.to))
+    format!("{} to {}", of.from, of.to)
 }
 
 /// Laws and rates.
@@ -150,7 +164,7 @@ fn laws(of: &DelayLine) -> Vec<Vec<String>> {
     let row = |direction: &DelayDirection| {
         let n = direction.counts.passed_on as f64;
         let per_second = if seconds > 0.0 { n / seconds } else { 0.0 };
-        vec![name(direction), Printable(&direction.law).to_string(), rate(per_second)]
+        vec![name(direction), direction.law.clone(), rate(per_second)]
     };
     of.directions.iter().map(row).collect()
 }
@@ -223,8 +237,11 @@ fn changes(of: &DelayLine) -> Vec<Vec<String>> {
         vec![
             change.at.to_string(),
             direction.map_or_else(|| change.direction.to_string(), name),
-            Printable(&change.law).to_string(),
+            change.law.clone(),
         ]
     };
     of.changes.iter().map(row).collect()
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -5,7 +5,6 @@ mod configured;
 mod section;
 mod throughput;
 
-use whylate_model::Printable;
 use whylate_model::device::{
     BoundsAtPercent, Device, DeviceAtSize, FanIn, FanInShare, Forwarding, ForwardingKind,
     PacketPoint,
@@ -13,16 +12,16 @@ use whylate_model::device::{
 use whylate_model::flow::Direction;
 
 use crate::calibration::quantile;
+use crate::doc::Table;
 use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
 use crate::spans::{Name, Sentence, sentence};
-use crate::svg::Table;
 use crate::svg::bounds::{Band, Bound, Known};
 use crate::trusted::marked;
 
 pub(crate) use captured::came_and_lost;
 use captured::{captured_ways, captures};
 use configured::{BOUGHT, bought, configured};
-pub(crate) use section::{blocks, figure, section};
+pub(crate) use section::{figure, section};
 use throughput::{CARRIED, carried};
 
 /// How the bounds are to be read.
@@ -38,7 +37,7 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The title of the section.
 pub(crate) fn title(of: &Device) -> String {
-    format!("What {} does to latency", Printable(&of.name))
+    format!("What {} does to latency", of.name)
 }
 
 /// The answer in a sentence.
@@ -46,7 +45,7 @@ pub(crate) fn answer(of: &Device) -> Sentence {
     if let Some(captures) = &of.captures {
         return captured::answer(captures);
     }
-    let name = Name::of(Printable(&of.name));
+    let name = Name::of(&of.name);
     let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
         return match of.fan_in.first() {
             Some(one) => {
@@ -76,8 +75,7 @@ fn fair(of: &FanIn) -> Sentence {
 
 /// Who measured what, by which way.
 fn circumstances(of: &Device) -> Vec<String> {
-    let mut said =
-        vec![format!("{}; measured by {}", Printable(&of.description), Printable(&of.backend))];
+    let mut said = vec![format!("{}; measured by {}", of.description, of.backend)];
     match &of.error {
         // Captures have no client.
         None if of.captures.is_some() => {}
@@ -89,19 +87,15 @@ fn circumstances(of: &Device) -> Vec<String> {
         Some(error) => {
             said.push(format!(
                 "E, what the client and its way add: percentiles {}, the smallest {}",
-                Printable(&error.quantiles_by),
-                Printable(&error.least_by)
+                error.quantiles_by, error.least_by
             ));
             if let Some(unfit) = &error.unfit {
-                said.push(format!(
-                    "no bounds where rates lie more than 1 % apart: {}",
-                    Printable(unfit)
-                ));
+                said.push(format!("no bounds where rates lie more than 1 % apart: {unfit}"));
             }
         }
     }
     said.extend(points(of));
-    said.extend(of.notes.iter().map(|note| Printable(note).to_string()));
+    said.extend(of.notes.iter().cloned());
     said
 }
 
@@ -110,8 +104,7 @@ fn points(of: &Device) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for one in &of.sizes {
         let point = in_words(one.point);
-        let text =
-            format!("latency from {} to {}; {point}", Printable(&one.from), Printable(&one.to));
+        let text = format!("latency from {} to {}; {point}", one.from, one.to);
         if !said.contains(&text) {
             said.push(text);
         }
@@ -139,7 +132,6 @@ fn in_words(point: PacketPoint) -> &'static str {
 /// Latency, rate and loss, a row for each size, direction and configuration.
 pub(crate) fn latencies(of: &Device) -> Table {
     let head = ["", "rate", "L2 Mbit/s", "lost", "n", "p50", "p99", "p99.9"];
-    let mut table = Table::new("Latency through it", &head);
     let row = |one: &DeviceAtSize| {
         vec![
             name(one),
@@ -152,8 +144,7 @@ pub(crate) fn latencies(of: &Device) -> Table {
             measured(one, 99.9),
         ]
     };
-    table.rows = of.sizes.iter().map(row).collect();
-    table
+    Table::new("Latency through it", &head).with(of.sizes.iter().map(row))
 }
 
 /// What was measured at a percentile, marked where it lies beyond what may be trusted.
@@ -163,19 +154,19 @@ fn measured(of: &DeviceAtSize, percent: f64) -> String {
 
 /// Bounds of the time in the box, its own log below each row where it keeps one; none without any.
 fn bounds(of: &Device) -> Option<Table> {
-    let mut table = Table::new("Time in the box", &[""]);
-    table.head.extend(PERCENTS.iter().map(|percent| format!("p{percent}")));
+    let names = PERCENTS.iter().map(|percent| format!("p{percent}"));
+    let mut table = Table::new("Time in the box", &[""]).columns(names);
     for one in of.sizes.iter().filter(|one| !one.bounds.is_empty()) {
         let mut cells = vec![name(one)];
         cells.extend(PERCENTS.iter().map(|percent| between(bound(one, *percent))));
-        table.rows.push(cells);
+        table.row(cells);
         if let Some(log) = &one.residence {
             let mut cells = vec![format!("  its log, n = {}", count(log.n))];
             cells.extend(PERCENTS.iter().map(|percent| logged(one, *percent)));
-            table.rows.push(cells);
+            table.row(cells);
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.filled()
 }
 
 /// What the box's own log says at a percentile; marked where it lies outside the bounds.
@@ -198,12 +189,12 @@ fn checked(of: &Device) -> Vec<String> {
         ));
     }
     let logs = of.sizes.iter().filter_map(|one| one.residence.as_ref());
-    let mut by: Vec<String> = logs.map(|log| format!("its log: {}", Printable(&log.by))).collect();
+    let mut by: Vec<String> = logs.map(|log| format!("its log: {}", log.by)).collect();
     by.dedup();
     said.extend(by);
     for one in &of.sizes {
         if let Some(why) = &one.no_bounds {
-            said.push(format!("{}: {}", name(one), Printable(why)));
+            said.push(format!("{}: {}", name(one), why));
         }
     }
     said
@@ -212,8 +203,6 @@ fn checked(of: &Device) -> Vec<String> {
 /// Store-and-forward or cut-through; none where that was not asked.
 fn forwarding(of: &Device) -> Option<Table> {
     let head = ["", "ns for a byte", "95% interval", "the link's", "it is"];
-    let mut table = Table::new("Does it wait for the whole frame?", &head);
-    table.left = vec![4];
     let row = |one: &Forwarding| {
         let slope = one.slope.as_ref();
         let interval = slope.and_then(|of| of.low.zip(of.high));
@@ -225,15 +214,17 @@ fn forwarding(of: &Device) -> Option<Table> {
             words(one.kind).to_owned(),
         ]
     };
-    table.rows = of.forwarding.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Does it wait for the whole frame?", &head)
+        .words(&[4])
+        .with(of.forwarding.iter().map(row))
+        .filled()
 }
 
 /// Why it is taken for what it is.
 fn reasons(of: &Device) -> Vec<String> {
     let said = |one: &Forwarding| {
         let way = way(one.configuration.as_deref(), one.direction);
-        format!("{way}: {}", Printable(&one.why))
+        format!("{way}: {}", one.why)
     };
     of.forwarding.iter().map(said).collect()
 }
@@ -255,12 +246,11 @@ fn fan_in_table(of: &FanIn) -> Table {
     let caption = format!(
         "{} ports into {}{}, each offering {}: {}",
         of.sources.len(),
-        Printable(&of.to),
-        of.takes.as_ref().map_or(String::new(), |takes| format!(" ({})", Printable(takes))),
+        of.to,
+        of.takes.as_ref().map_or(String::new(), |takes| format!(" ({takes})")),
         rate(of.offered_pps),
         fair(of).without_stop()
     );
-    let mut table = Table::new(caption, &["from", "sent", "came", "share", "95% interval"]);
     let row = |one: &FanInShare| {
         let interval = one.low.zip(one.high);
         vec![
@@ -274,8 +264,8 @@ fn fan_in_table(of: &FanIn) -> Table {
             }),
         ]
     };
-    table.rows = of.sources.iter().map(row).collect();
-    table
+    Table::new(caption, &["from", "sent", "came", "share", "95% interval"])
+        .with(of.sources.iter().map(row))
 }
 
 /// What is drawn of a size.
@@ -336,6 +326,7 @@ pub(crate) mod tests {
     use whylate_model::series::Quantile;
 
     use super::*;
+    use crate::doc::Block;
 
     fn answer(of: &Device) -> String {
         super::answer(of).to_string()
@@ -480,13 +471,14 @@ pub(crate) mod tests {
             "{shares:?}"
         );
         assert_eq!(shares.rows[0][3], "75.0%");
-        assert!(!circumstances(&of).join(" ").contains('\u{1b}'));
+        let told = crate::render::terminal::told([Block::Items(circumstances(&of))]);
+        assert!(!told.contains('\u{1b}'), "{told:?}");
     }
 
     #[test]
     fn a_share_of_nothing_that_came_is_no_share() {
         let mut of = device().fan_in.remove(0);
-        assert!(fan_in_table(&of).rows.iter().all(|row| row[3].contains('%')));
+        assert!(fan_in_table(&of).rows.iter().all(|row| row[3].to_string().contains('%')));
         of.received = 0;
         for source in &mut of.sources {
             (source.received, source.share, source.low, source.high) = (0, 0.0, None, None);

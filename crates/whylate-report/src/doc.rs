@@ -6,7 +6,7 @@
 //! in another way.
 
 use whylate_model::run::Run;
-use whylate_model::trust::Level;
+use whylate_model::trust::{Level, Trust};
 
 use crate::numbers::Cell;
 use crate::svg;
@@ -22,12 +22,21 @@ pub(crate) enum Where {
     Page,
 }
 
+/// A whole report: of a run, or of anything else.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Document {
+    /// What it is of.
+    pub(crate) title: String,
+    /// What it says.
+    pub(crate) sections: Vec<Section>,
+}
+
 /// A section of a report.
 #[derive(Debug, Clone)]
 pub(crate) struct Section {
     /// Its name in the page.
     pub(crate) id: String,
-    /// What it is about.
+    /// What it is about; nothing where it goes on with what stands above.
     pub(crate) heading: String,
     /// Where the heading is shown: a terminal has those of the tables.
     pub(crate) headed: Where,
@@ -46,10 +55,20 @@ pub(crate) enum Block {
     How(String),
     /// What a reader has to know before anything else is believed.
     Note(String),
+    /// What to do about the note or the item above.
+    Advice(String),
+    /// What was judged, and how good that is.
+    Judged(Level, String),
     /// Facts, one after the other.
     Items(Vec<String>),
     /// Names of files or commands behind the words that introduce them.
     Code(String, Vec<String>),
+    /// A line for a shell, which can be taken from the report as it is.
+    Command(String),
+    /// A page beside this one, and what it is: on a page alone.
+    Link(String, String),
+    /// Lines of a drawing in letters: on a terminal alone.
+    Drawn(Vec<String>),
     /// What to be warned of, and what to do about it.
     Warnings(Vec<Warning>),
     /// Numbers.
@@ -118,6 +137,30 @@ pub(crate) struct Column {
     pub(crate) shown: Where,
 }
 
+impl Document {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), sections: Vec::new() }
+    }
+
+    /// With this below what it has.
+    pub(crate) fn with(mut self, blocks: impl IntoIterator<Item = Block>) -> Self {
+        self.sections.push(Section::new("", "", blocks.into_iter().collect()));
+        self
+    }
+
+    /// With a section for each of these.
+    pub(crate) fn sections(mut self, sections: impl IntoIterator<Item = Section>) -> Self {
+        self.sections.extend(sections);
+        self
+    }
+
+    /// With a section of its own for what there is of it.
+    pub(crate) fn about(self, heading: impl Into<String>, blocks: Vec<Block>) -> Self {
+        let section = (!blocks.is_empty()).then(|| Section::new("", heading, blocks).headed());
+        self.sections(section)
+    }
+}
+
 impl Section {
     /// A section whose heading stands on the page alone.
     pub(crate) fn new(id: &str, heading: impl Into<String>, blocks: Vec<Block>) -> Self {
@@ -135,6 +178,16 @@ impl Warning {
     pub(crate) fn of(of: &whylate_model::warning::Warning, run: &Run) -> Self {
         Self { text: of.to_string(), advice: of.advice_in(run), level: of.level() }
     }
+
+    /// Warnings of what has no run.
+    pub(crate) fn of_account(all: &[whylate_model::warning::Warning]) -> Block {
+        let one = |of: &whylate_model::warning::Warning| Self {
+            text: of.to_string(),
+            advice: of.advice(),
+            level: of.level(),
+        };
+        Block::Warnings(all.iter().map(one).collect())
+    }
 }
 
 impl Picture {
@@ -146,18 +199,36 @@ impl Picture {
 
 impl Block {
     /// A table and how to read it.
-    pub(crate) fn explained(table: impl Into<Table>, how: impl Into<String>) -> [Self; 2] {
-        [Self::table(table), Self::How(how.into())]
-    }
-
-    /// A table, of any kind.
-    pub(crate) fn table(table: impl Into<Table>) -> Self {
-        Self::Table(table.into())
+    pub(crate) fn explained(table: Table, how: impl Into<String>) -> [Self; 2] {
+        [Self::Table(table), Self::How(how.into())]
     }
 
     /// Sentences, each for itself.
     pub(crate) fn texts(said: impl IntoIterator<Item = String>) -> impl Iterator<Item = Self> {
         said.into_iter().map(Self::Text)
+    }
+
+    /// A picture on the page with the table of its numbers.
+    pub(crate) fn figure(of: svg::Figure) -> Self {
+        let picture = Self::Figure(Picture::still(of.svg, ""));
+        Self::Only(Where::Page, vec![picture, Self::Table(of.table)])
+    }
+
+    /// An empty line on a terminal.
+    pub(crate) fn apart() -> Self {
+        Self::Drawn(vec![String::new()])
+    }
+
+    /// How far it may be trusted, and all reasons for it.
+    pub(crate) fn trust(of: &Trust) -> [Self; 2] {
+        let said = format!("Trust: {}", of.level().name());
+        let judged = match of.level() {
+            Level::Good => Self::Judged(Level::Good, format!("{said}.")),
+            Level::Limited => Self::Judged(Level::Good, format!("{said}:")),
+            Level::Poor => Self::Judged(Level::Poor, format!("{said}, do not use the headline:")),
+        };
+        let reasons = of.reasons.iter().map(|reason| reason.what.clone());
+        [judged, Self::Items(reasons.collect())]
     }
 
     /// Facts, where there are some.
@@ -178,6 +249,13 @@ impl Table {
         let captioned = Where::Both;
         let (rows, caption) = (Vec::new(), caption.into());
         Self { caption, captioned, columns, rows, most: None, whole: false, together: 1 }
+    }
+
+    /// With these columns of numbers behind those that it has.
+    pub(crate) fn columns<H: Into<String>>(mut self, heads: impl IntoIterator<Item = H>) -> Self {
+        let column = |head: H| Column { head: head.into(), words: false, shown: Where::Both };
+        self.columns.extend(heads.into_iter().map(column));
+        self
     }
 
     /// Further columns of words.
@@ -216,12 +294,30 @@ impl Table {
         Self { together: rows.max(1), ..self }
     }
 
-    /// With these rows, of text.
-    pub(crate) fn with(mut self, rows: Vec<Vec<String>>) -> Self {
-        for row in rows {
-            self.row(row);
-        }
+    /// With these rows.
+    pub(crate) fn with<R, C>(mut self, rows: impl IntoIterator<Item = R>) -> Self
+    where
+        R: IntoIterator<Item = C>,
+        C: Into<Cell>,
+    {
+        rows.into_iter().for_each(|row| self.row(row));
         self
+    }
+
+    /// None where there are no rows.
+    pub(crate) fn filled(self) -> Option<Self> {
+        (!self.rows.is_empty()).then_some(self)
+    }
+
+    /// Rows as columns. What names the rows stands in the first column, or nowhere.
+    pub(crate) fn transposed(self) -> Self {
+        let head: Vec<Cell> = self.columns.iter().map(|of| Cell::from(of.head.as_str())).collect();
+        let lines: Vec<Vec<Cell>> = [head].into_iter().chain(self.rows).collect();
+        let mut columns = (0..self.columns.len())
+            .map(|at| lines.iter().map(|line| line[at].clone()).collect::<Vec<_>>());
+        let first = columns.next().unwrap_or_default();
+        let names = first.iter().skip(1).map(ToString::to_string);
+        Self::new(self.caption, &[""]).columns(names).with(columns)
     }
 
     /// A row. What is no number yet is given as text.
@@ -235,19 +331,19 @@ impl Table {
     }
 }
 
-impl From<svg::Table> for Table {
-    fn from(of: svg::Table) -> Self {
-        let svg::Table { caption, head, rows, left } = of;
-        let words = |at: usize| at == 0 || left.contains(&at);
-        let column = |(at, head)| Column { head, words: words(at), shown: Where::Both };
-        Self {
-            caption,
-            captioned: Where::Both,
-            columns: head.into_iter().enumerate().map(column).collect(),
-            rows: rows.into_iter().map(|row| row.into_iter().map(Cell::from).collect()).collect(),
-            most: None,
-            whole: false,
-            together: 1,
-        }
+#[cfg(test)]
+impl Table {
+    /// The head and the rows as they are written.
+    pub(crate) fn texts(&self) -> Vec<Vec<String>> {
+        let head = self.columns.iter().map(|of| of.head.clone()).collect();
+        let text = |row: &Vec<Cell>| row.iter().map(ToString::to_string).collect();
+        [head].into_iter().chain(self.rows.iter().map(text)).collect()
+    }
+}
+
+impl Default for Table {
+    /// None at all.
+    fn default() -> Self {
+        Self::new("", &[])
     }
 }

@@ -21,6 +21,7 @@ use crate::spans::Sentence;
 use crate::terminal::{self, Style};
 
 mod account;
+mod backends;
 mod by_task;
 mod calibrate;
 mod checkup;
@@ -155,11 +156,12 @@ pub fn first_screen_of_paper(paper: &Paper, parts: &Parts, place: Place, style: 
 type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
 
 /// Kinds of runs that have a first screen; of several that a run is of, the first counts.
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     (gaps::is_it, |run, _| gaps::screen(run)),
     (wake::is_it, wake::screen),
     (checkup::is_it, checkup::screen),
     (rtt::is_it, rtt::screen),
+    (backends::is_it, |run, _| backends::screen(run)),
     (hourglass::is_it, |run, _| hourglass::screen(run)),
     (threads::is_it, |run, _| threads::screen(run)),
     (received::is_it, |run, _| received::screen(run)),

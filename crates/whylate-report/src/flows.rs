@@ -1,6 +1,5 @@
 //! The section of flows of requests: by which way, what left, what became of it.
 
-use whylate_model::Printable;
 use whylate_model::flow::{
     Direction, Flow, OfRecording, OtherEnd, Packets, ProcessVerdict, Receptions, Socket,
 };
@@ -111,7 +110,7 @@ fn across(run: &Run, flow: &Flow) -> Sentence {
         .across
         .as_ref()
         .map_or(("one port", "the other"), |ports| (ports.out.as_str(), ports.back.as_str()));
-    let (out, back) = (Name::of(Printable(out)), Name::of(Printable(back)));
+    let (out, back) = (Name::of(out), Name::of(back));
     let series = run.series.iter().find(|series| Some(&series.name) == flow.service.as_ref());
     let Some((series, median)) = series.and_then(|of| Some((of, of.at(50.0)?))) else {
         return sentence!["Of ", sent, " messages from ", out, " too few came to ", back, "."];
@@ -266,11 +265,8 @@ fn remarks(run: &Run) -> Vec<String> {
 
 fn remarks_of(flow: &Flow) -> Vec<String> {
     let (way, asked) = (&flow.way, &flow.asked);
-    let mut said = vec![
-        format!("{}: {}", flow.name, Printable(&way.path)),
-        format!("stamps: {}", Printable(&way.stamps)),
-        size(flow),
-    ];
+    let mut said =
+        vec![format!("{}: {}", flow.name, way.path), format!("stamps: {}", way.stamps), size(flow)];
     if let Some(took) = way.resolved_in {
         said.push(format!("its target's name was resolved in {took}, before the run"));
     }
@@ -280,7 +276,7 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         said.push(format!("given up after {}", asked.timeout));
     }
     if let Some(ports) = &way.across {
-        let (out, back) = (Printable(&ports.out), Printable(&ports.back));
+        let (out, back) = (&ports.out, &ports.back);
         let threads = if ports.one_thread { "one thread" } else { "threads of its own" };
         said.push(format!(
             "leaves by {out} and comes back by {back}, two ports of one client: one clock, and {threads} \
@@ -312,7 +308,7 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         said.push(format!(
             "{} odd messages are in {}, each with a comment{full}",
             count(kept.messages),
-            Printable(&kept.file)
+            kept.file
         ));
     }
     if let Some(of) = flow.departures.process.distribution {
@@ -383,14 +379,14 @@ fn of_recording(of: &OfRecording) -> String {
         });
     }
     if let Some(kept) = &of.anomalies {
-        let (messages, file) = (count(kept.messages), Printable(&kept.file));
+        let (messages, file) = (count(kept.messages), &kept.file);
         said.push(format!("{messages} odd messages are in its {file}"));
     }
     said.extend(of.tail.as_ref().map(tail::answer));
     if said.is_empty() {
         said.push("nothing of its own".to_owned());
     }
-    format!("{}: {}", Printable(&of.directory), said.join("; "))
+    format!("{}: {}", of.directory, said.join("; "))
 }
 
 fn received(of: &Receptions) -> String {
@@ -408,7 +404,7 @@ pub(crate) fn socket(owner: &str, of: &Socket) -> Option<String> {
         if whole { "packets are not fragmented" } else { "packets may be fragmented" }
     });
     let facts = [
-        of.interface.as_ref().map(|name| format!("interface {}", Printable(name))),
+        of.interface.as_ref().map(|name| format!("interface {name}")),
         of.mtu.map(|mtu| format!("MTU {mtu}")),
         of.receive_buffer.map(|bytes| format!("{} bytes to receive", count(bytes))),
         of.send_buffer.map(|bytes| format!("{} to send", count(bytes))),

@@ -1,10 +1,9 @@
 //! Threads of other processes that had a measured CPU: which process each belongs to.
 
-use whylate_model::Printable;
 use whylate_model::foreign::ForeignThread;
 use whylate_model::run::Run;
 
-use crate::svg::Table;
+use crate::doc::Table;
 
 /// The threads with their processes, those first whose process has another name; none where no thread is
 /// known.
@@ -15,17 +14,18 @@ pub(crate) fn table(run: &Run) -> Option<Table> {
     }
     threads.sort_by_key(|of| of.process.as_ref().is_none_or(|process| process.name == of.comm));
     let head = ["thread", "tid", "process", "pid"];
-    let mut table = Table::new("Threads of other processes that had a measured CPU", &head);
-    table.left = vec![2];
     let row = |of: &&ForeignThread| {
         let (process, pid) = match &of.process {
-            Some(process) => (Printable(&process.name).to_string(), process.pid.to_string()),
+            Some(process) => (process.name.clone(), process.pid.to_string()),
             None => ("ended before it was looked at".to_owned(), "-".to_owned()),
         };
-        vec![Printable(&of.comm).to_string(), of.tid.to_string(), process, pid]
+        vec![of.comm.clone(), of.tid.to_string(), process, pid]
     };
-    table.rows = threads.iter().map(row).collect();
-    Some(table)
+    Some(
+        Table::new("Threads of other processes that had a measured CPU", &head)
+            .words(&[2])
+            .with(threads.iter().map(row)),
+    )
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
         run.causes.insert(0, total);
         let found = table(&run).unwrap();
         assert_eq!(found.rows[0], ["gap/0", "4711", "whylate", "4700"], "{found:?}");
-        assert_eq!(found.rows[1], ["bad", "600", "bad\\u{1b}[31m", "601"], "{found:?}");
+        assert_eq!(found.rows[1], ["bad", "600", "bad\u{1b}[31m", "601"], "{found:?}");
         let text = crate::render(&run, crate::Style::default());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -69,6 +69,6 @@ mod tests {
         let stored = serde_json::to_value(&run).unwrap();
         assert_eq!(stored["foreign_threads"][2]["process"]["pid"], 4_700);
         run.foreign_threads.clear();
-        assert_eq!(table(&run), None);
+        assert!(table(&run).is_none());
     }
 }

@@ -1,16 +1,18 @@
 //! The section of a forwarder: what became of frames, where some were lost, what they cost.
 
+use whylate_model::Nanos;
 use whylate_model::forward::{
     Forward, ForwardDirection, ForwardEnd, ForwardPort, ForwardThread, TicksPerFrame,
 };
 use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
-use whylate_model::{Nanos, Printable};
 
-use crate::doc::{Block, Section, Table};
+use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::html::utc;
 use crate::numbers::{Value, count, percent};
+use crate::residence;
 use crate::spans::{Sentence, sentence};
+use crate::terminal::Percentiles;
 
 /// Columns of the tables of losses.
 pub(crate) const PLACES: [&str; 3] = ["place", "counter", "frames"];
@@ -49,6 +51,20 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let stayed = (!residences(of).is_empty()).then(|| Block::How(read_residence(of).to_owned()));
     let blocks = blocks(of).into_iter().chain(stayed).collect();
     Some(Section::new("forwarded", "What was forwarded", blocks).headed())
+}
+
+/// The account of one of which no run is kept.
+pub(crate) fn document(of: &Forward, columns: Percentiles) -> Document {
+    let ports: Vec<&str> = of.ports.iter().map(|port| port.interface.as_str()).collect();
+    let all = residences(of);
+    let resolution = all.first().map(|(_, first)| residence::resolution(first));
+    let table = residence::table(stayed(of), "direction", &all, columns);
+    let read = resolution.is_some().then(|| Block::How(read_residence(of).to_owned()));
+    Document::new(format!("Forwarded between {} by {}", ports.join(" and "), of.backend))
+        .with([Block::Text(answer(of).to_string())])
+        .with(blocks(of))
+        .with([Block::Table(table)].into_iter().chain(read).chain(resolution))
+        .with([Warning::of_account(&of.warnings)])
 }
 
 /// Where and when, what became of frames, what they cost.
@@ -107,12 +123,12 @@ fn is_of_sockets(of: &Forward) -> bool {
 }
 
 /// How the residences are to be read, of frames or of datagrams.
-pub(crate) fn read_residence(of: &Forward) -> &'static str {
+fn read_residence(of: &Forward) -> &'static str {
     if is_of_sockets(of) { READ_SOCKETS } else { READ_RESIDENCE }
 }
 
 /// Heading of the table of residences.
-pub(crate) fn stayed(of: &Forward) -> &'static str {
+fn stayed(of: &Forward) -> &'static str {
     if is_of_sockets(of) { STAYED_BETWEEN_SOCKETS } else { STAYED }
 }
 
@@ -137,7 +153,7 @@ fn circumstances(of: &Forward) -> String {
 fn remarks(of: &Forward) -> Vec<String> {
     let mut said: Vec<String> = of.threads.iter().map(thread).collect();
     let polling = of.busy_polling.as_ref();
-    said.extend(polling.map(|outcome| format!("Busy polling: {}.", Printable(outcome))));
+    said.extend(polling.map(|outcome| format!("Busy polling: {outcome}.")));
     if of.work > Nanos(0) {
         said.push(format!("Busy work of {} for each frame, on purpose.", of.work));
     }
@@ -157,14 +173,11 @@ fn remarks(of: &Forward) -> Vec<String> {
     }
     said.extend(of.ports.iter().map(port));
     let instead = of.ports.iter().flat_map(|port| &port.instead);
-    said.extend(instead.map(|what| format!("{}.", capital(&Printable(what).to_string()))));
+    said.extend(instead.map(|what| format!("{}.", capital(what))));
     let refused = of.directions.iter().filter_map(|direction| {
         let why = direction.first_refusal.as_ref()?;
         let (name, times) = (name(direction), count(direction.refusals));
-        Some(format!(
-            "{name}: the kernel refused to send {times} times, first: {}.",
-            Printable(why)
-        ))
+        Some(format!("{name}: the kernel refused to send {times} times, first: {why}."))
     });
     said.extend(refused);
     let waited = of.directions.iter().filter(|direction| direction.waiting > 0);
@@ -193,7 +206,7 @@ fn thread(of: &ForwardThread) -> String {
 /// What a port is, in a sentence.
 pub(crate) fn port(of: &ForwardPort) -> String {
     if of.is_socket() {
-        let name = Printable(&of.interface);
+        let name = &of.interface;
         return format!(
             "{name}: by ordinary sockets of the kernel, which keep no frames and have no MTU."
         );
@@ -211,7 +224,7 @@ pub(crate) fn port(of: &ForwardPort) -> String {
     };
     format!(
         "{}: MTU {}, {queues}, {} frames in a ring, {}, {taken}.",
-        Printable(&of.interface),
+        of.interface,
         of.mtu,
         count(of.ring.into()),
         of.copies
@@ -220,7 +233,7 @@ pub(crate) fn port(of: &ForwardPort) -> String {
 
 /// `eth1 to eth2`.
 pub(crate) fn name(of: &ForwardDirection) -> String {
-    format!("{} to {}", Printable(&of.from), Printable(&of.to))
+    format!("{} to {}", of.from, of.to)
 }
 
 /// Counts and rates.
@@ -273,7 +286,7 @@ fn losses(of: &Forward) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |place: String, counter: &str, n: u64| {
         if n > 0 {
-            rows.push(vec![place, Printable(counter).to_string(), count(n)]);
+            rows.push(vec![place, counter.to_string(), count(n)]);
         }
     };
     for direction in &of.directions {
@@ -292,13 +305,13 @@ pub(crate) fn port_losses(ports: &[ForwardPort]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |place: String, counter: &str, n: u64| {
         if n > 0 {
-            rows.push(vec![place, Printable(counter).to_string(), count(n)]);
+            rows.push(vec![place, counter.to_string(), count(n)]);
         }
     };
     for port in ports {
-        let interface = Printable(&port.interface);
+        let interface = &port.interface;
         for drops in port.drops.iter().filter(|drops| drops.frames) {
-            let ring = Printable(&drops.ring);
+            let ring = &drops.ring;
             let place = if port.is_socket() {
                 format!("{interface}, {ring} queue")
             } else {
@@ -323,17 +336,17 @@ pub(crate) fn occasions(of: &[ForwardPort]) -> Vec<String> {
     for port in of {
         for drops in port.drops.iter().filter(|drops| !drops.frames && drops.count > 0) {
             if port.is_socket() {
-                let (name, counter) = (Printable(&port.interface), Printable(&drops.counter));
+                let (name, counter) = (&port.interface, &drops.counter);
                 said.push(format!("{name}: {counter}, {} times.", count(drops.count)));
                 continue;
             }
             said.push(format!(
                 "{}, queue {}: {} {} times ({} ring).",
-                Printable(&port.interface),
+                port.interface,
                 drops.queue,
-                Printable(&drops.counter),
+                drops.counter,
                 count(drops.count),
-                Printable(&drops.ring)
+                drops.ring
             ));
         }
     }
@@ -393,3 +406,6 @@ fn capital(sentence: &str) -> String {
     let first = letters.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(letters).collect()
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

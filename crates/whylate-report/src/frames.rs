@@ -1,7 +1,6 @@
 //! Ports of whole frames, programs in the kernel, and what packets cost, in sentences that the terminal
 //! and the page share.
 
-use whylate_model::Printable;
 use whylate_model::frames::{Copies, Frames, Program, Taken, TurnCosts};
 
 use crate::numbers::count;
@@ -28,7 +27,7 @@ fn way(of: &Frames) -> String {
         Some(Taken::Generic) => "a program takes them behind the driver (generic)",
     };
     let queued = if of.bypasses_qdisc { "past" } else { "through" };
-    let (interface, mac) = (Printable(&of.interface), Printable(&of.mac));
+    let (interface, mac) = (&of.interface, &of.mac);
     format!(
         "frames of interface {interface} ({mac}), MTU {}: {copies}, {taken}; they are sent {queued} the \
          queueing discipline",
@@ -93,9 +92,9 @@ fn dropped(of: &Frames) -> String {
         format!(
             "{} {what} by the {} ring of queue {} ({})",
             count(drops.count),
-            Printable(&drops.ring),
+            drops.ring,
             drops.queue,
-            Printable(&drops.counter)
+            drops.counter
         )
     });
     let places: Vec<String> = places.collect();
@@ -134,17 +133,14 @@ pub(crate) fn program(of: &Program) -> String {
     format!(
         "A program of the kernel answered: {}, number {}, on interface {}, {place}; {held}. No residence \
          is known, and whose requests they were is not either.",
-        Printable(&of.name),
-        of.id,
-        Printable(&of.interface)
+        of.name, of.id, of.interface
     )
 }
 
 /// What a program did with frames.
 pub(crate) fn judged(of: &Program) -> Vec<Vec<String>> {
-    let row = |of: &whylate_model::frames::Judged| {
-        vec![format!("frames {}", Printable(&of.what)), count(of.frames)]
-    };
+    let row =
+        |of: &whylate_model::frames::Judged| vec![format!("frames {}", of.what), count(of.frames)];
     of.frames.iter().map(row).collect()
 }
 

@@ -139,11 +139,9 @@ fn rates(run: &Run, shown: &[GapSummary], to: Where) -> Vec<Block> {
 
 /// A column with intervals for each thread.
 fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
-    let names: Vec<String> =
-        shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps))).collect();
-    let mut head = vec!["gaps of at least"];
-    head.extend(names.iter().map(String::as_str));
-    let mut table = Table::new("Gaps per second", &head).captioned_on_the_page();
+    let names = shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps)));
+    let mut table =
+        Table::new("Gaps per second", &["gaps of at least"]).columns(names).captioned_on_the_page();
     let with_interval = |found: &Rate| {
         let (low, high) = found.interval;
         let interval = Some((Value::Rate(low), Value::Rate(high)));
@@ -159,10 +157,9 @@ fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table
 
 /// A row for each thread.
 fn rates_in_rows(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
-    let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
-    let mut head = vec!["gaps of at least"];
-    head.extend(names.iter().map(String::as_str));
-    let mut table = Table::new("Gaps per second", &head).captioned_on_the_page();
+    let mut table = Table::new("Gaps per second", &["gaps of at least"])
+        .columns(lengths.iter().map(ToString::to_string))
+        .captioned_on_the_page();
     for gaps in shown {
         let found = lengths.iter().map(|length| rate_of(gaps, *length));
         let cells = found.map(|of| of.map(|of| Value::Rate(of.per_second)).into());
@@ -180,9 +177,6 @@ fn time_shares(run: &Run, shown: &[GapSummary]) -> Vec<Block> {
     let most = shown.iter().max_by_key(|gaps| gaps.time_shares.len());
     let Some(most) = most.filter(|gaps| !gaps.time_shares.is_empty()) else { return Vec::new() };
     let lengths: Vec<Nanos> = most.time_shares.iter().map(|share| share.at_least).collect();
-    let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
-    let mut head = vec!["share of time in gaps of at least"];
-    head.extend(names.iter().map(String::as_str));
     let cells = |gaps: &GapSummary, of: &str, share: fn(&TimeShare) -> f64| {
         let name = Value::from(format!("{}, of the {of}", run.thread_name(gaps)));
         let of_length = |length: &Nanos| {
@@ -191,7 +185,9 @@ fn time_shares(run: &Run, shown: &[GapSummary]) -> Vec<Block> {
         };
         [name].into_iter().chain(lengths.iter().map(of_length)).collect::<Vec<_>>()
     };
-    let mut table = Table::new("Share of time in gaps", &head).captioned_on_the_page();
+    let mut table = Table::new("Share of time in gaps", &["share of time in gaps of at least"])
+        .columns(lengths.iter().map(ToString::to_string))
+        .captioned_on_the_page();
     for gaps in shown {
         table.row(cells(gaps, "elapsed time", |share| share.of_elapsed));
         if shown.len() <= SEVERAL {

@@ -4,7 +4,6 @@
 //! privilege, no clock, not the machine that made it. Nothing here measures.
 
 pub mod compare;
-pub mod configuration;
 pub mod execution;
 pub mod hourglass;
 pub mod html;
@@ -13,16 +12,17 @@ pub mod merge;
 pub mod paper;
 pub mod prediction;
 pub mod svg;
-pub mod terminal;
 pub mod timeline;
 
 mod backends;
 mod breakdown;
 mod calibration;
 mod causes;
+mod configuration;
 mod delay;
 mod device;
 mod doc;
+mod doctor;
 mod error;
 mod evidence;
 mod first;
@@ -34,24 +34,28 @@ mod frames;
 mod gaps;
 #[cfg(test)]
 mod kept;
+mod lab;
 mod loads;
 mod numbers;
 mod origins;
 mod pacing;
-mod plain;
 mod queues;
 mod reflected;
 mod render;
+mod residence;
+mod sections;
 mod selftest;
 mod sentence;
 mod series;
 mod spans;
 mod switch_cost;
 mod tail;
+mod terminal;
 mod threads;
 mod trusted;
 mod wake;
 
+pub use doctor::fixes::script as fix_script;
 pub use error::ReportError;
 pub use first::{
     Account, Place, first_of_account, first_of_comparison, first_of_diagnosis, first_of_lab,
@@ -59,4 +63,7 @@ pub use first::{
 };
 pub use numbers::scale::Letters;
 pub use sentence::answer;
-pub use terminal::{Percentiles, Style, Traced, render, render_prediction, render_with};
+pub use terminal::{
+    Percentiles, Style, Traced, explained, full_of_account, full_of_comparison, full_of_diagnosis,
+    full_of_lab, full_of_paper, full_prediction, render, render_with,
+};

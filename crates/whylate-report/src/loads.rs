@@ -13,7 +13,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let heading = format!("Load beside it: {}", names.join(", "));
     let head = ["load", "done", "of", "rate", "time", "lost"];
     let table = Table::new(heading.clone(), &head).words(&[2]);
-    let table = table.with(run.loads.iter().map(cells).collect());
+    let table = table.with(run.loads.iter().map(cells));
     let told = Block::Items(run.loads.iter().map(sentence).collect());
     let blocks = vec![Block::Table(table), told];
     (!run.loads.is_empty()).then(|| Section::new("loads", heading, blocks))

@@ -154,9 +154,7 @@ fn spreads(run: &Run, name: &str) -> Table {
     let of_series = run.spreads.iter().filter(|spread| spread.series == name);
     let head = ["", "sum", "95 % within", "95 % between", "ratio"];
     let caption = format!("{name}: within and between recordings");
-    Table::new(caption, &head)
-        .captioned_on_the_page()
-        .with(of_series.filter(shown).map(spread).collect())
+    Table::new(caption, &head).captioned_on_the_page().with(of_series.filter(shown).map(spread))
 }
 
 fn spread(spread: &Spread) -> Vec<String> {

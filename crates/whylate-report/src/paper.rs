@@ -5,18 +5,19 @@ mod distributions;
 mod figures;
 mod trust;
 
-pub(crate) use distributions::reached;
+use distributions::reached;
 pub use trust::Parts;
 
 use std::path::{Path, PathBuf};
 
-use whylate_model::paper::{Here, Paper, Scenario, Unit};
-use whylate_model::{Nanos, Printable};
+use whylate_model::Nanos;
+use whylate_model::paper::{Here, NotHere, Paper, Scenario, Unit};
+use whylate_model::trust::Trust;
 
+use crate::doc::{Block, Document, Section, Table, Where};
 use crate::html::REPORT_FILE;
-use crate::numbers::{count, percent};
-use crate::plain::Plain;
-use crate::svg::Table;
+use crate::numbers::{Value, count, percent};
+use crate::render::plain;
 use crate::{ReportError, html};
 
 /// Rows of one scenario; a file may hold any number.
@@ -26,7 +27,7 @@ const MOST_ROWS: usize = 256;
 const MOST_TABLES: usize = 16;
 
 /// Heading of what is not repeated.
-pub(crate) const NOT_HERE: &str = "Not repeated here yet";
+const NOT_HERE: &str = "Not repeated here yet";
 
 /// The line below a figure that has more of the host in it.
 const WITHOUT_HOST: &str = "  without time that has no kernel event";
@@ -46,56 +47,69 @@ pub fn write_to(file: &Path, directory: &Path, paper: &Paper) -> Result<(), Repo
 /// The page. What of the runs cannot be read is left out and named.
 #[must_use]
 pub fn page(directory: &Path, paper: &Paper) -> String {
-    let name = Printable(&paper.name);
-    let mut page = Plain::new(&format!("whylate paper {name}"), &format!("{name}, repeated"));
-    page.paragraph(&paper.reference);
-    page.paragraph(&host(paper));
-    if paper.quick {
-        page.note("A quick run: shorter parts, so wider intervals.");
-    }
-    for scenario in &paper.scenarios {
-        page.section(&heading(scenario));
-        page.table(&table(scenario));
-        page.list(reasons(scenario));
-        for table in tables(scenario) {
-            page.table(&table);
-        }
-        let (drawn, unread) = figures::of(directory, scenario);
-        for figure in &drawn {
-            page.figure(figure);
-        }
-        page.list(scenario.notes.iter().cloned().chain(unread));
-        for command in &scenario.commands {
-            page.command(command);
-        }
-        for run in figures::names(scenario) {
-            page.link(&format!("{run}/{REPORT_FILE}"), &format!("the whole report of {run}"));
-        }
-    }
-    if !paper.not_here.is_empty() {
-        page.section(NOT_HERE);
-        page.list(not_here(paper));
-    }
     let trust = Parts::read(directory, paper).trust;
-    page.section(&format!("Trust: {}", trust.level().name()));
-    page.list(trust.reasons.into_iter().map(|reason| reason.what));
-    page.finish()
+    let drawn = |of: &Scenario| drawn(directory, of);
+    plain::page(&format!("whylate paper {}", paper.name), &document(paper, &trust, drawn))
+}
+
+/// All of it, with what of a scenario is drawn.
+pub(crate) fn document(
+    paper: &Paper,
+    trust: &Trust,
+    drawn: impl Fn(&Scenario) -> Vec<Block>,
+) -> Document {
+    let quick = paper
+        .quick
+        .then(|| Block::Note("a quick run: shorter parts, so wider intervals".to_owned()));
+    let told = [Block::Text(paper.reference.clone()), Block::Text(host(paper))];
+    let scenarios = paper.scenarios.iter().map(|of| {
+        let mut blocks = said(of);
+        blocks.extend(drawn(of));
+        Section::new("", format!("{}: {}", of.place, of.title), blocks).headed()
+    });
+    let [judged, reasons] = Block::trust(trust);
+    let judged = Block::Only(Where::Terminal, vec![Block::apart(), judged]);
+    let level = format!("Trust: {}", trust.level().name());
+    Document::new(format!("{}, repeated", paper.name))
+        .with(told.into_iter().chain(quick))
+        .sections(scenarios)
+        .about(NOT_HERE, Block::items(not_here(paper)).into_iter().collect())
+        .sections([Section::new("trust", level, vec![judged, reasons])])
+}
+
+/// A scenario with its tables, why its figures differ, and how to have it again.
+fn said(of: &Scenario) -> Vec<Block> {
+    let mut blocks = vec![Block::Table(table(of)), Block::Items(reasons(of))];
+    // A page has them below their figures.
+    let reached = reached(of).into_iter().map(whole).map(Block::Table).collect();
+    blocks.push(Block::Only(Where::Terminal, reached));
+    blocks.extend(tables(of).into_iter().map(Block::Table));
+    blocks.extend(of.notes.iter().cloned().map(Block::Note));
+    blocks.extend(of.commands.iter().cloned().map(Block::Command));
+    blocks
+}
+
+/// The figures of a scenario, what could not be drawn, and where its runs are.
+fn drawn(directory: &Path, of: &Scenario) -> Vec<Block> {
+    let (drawn, unread) = figures::of(directory, of);
+    let links = figures::names(of).map(|run| {
+        Block::Link(format!("{run}/{REPORT_FILE}"), format!("the whole report of {run}"))
+    });
+    drawn
+        .into_iter()
+        .map(Block::figure)
+        .chain(unread.into_iter().map(Block::Note))
+        .chain(links)
+        .collect()
 }
 
 /// What of the paper is not repeated, a sentence each.
-pub(crate) fn not_here(paper: &Paper) -> impl Iterator<Item = String> {
-    paper.not_here.iter().take(MOST_ROWS).map(|of| {
-        let (place, title, would_be) =
-            (Printable(&of.place), Printable(&of.title), Printable(&of.would_be));
-        format!("{place}, {title}: {would_be}")
-    })
+fn not_here(paper: &Paper) -> Vec<String> {
+    let one = |of: &NotHere| format!("{}, {}: {}", of.place, of.title, of.would_be);
+    paper.not_here.iter().take(MOST_ROWS).map(one).collect()
 }
 
-pub(crate) fn heading(scenario: &Scenario) -> String {
-    format!("{}: {}", Printable(&scenario.place), Printable(&scenario.title))
-}
-
-pub(crate) fn host(paper: &Paper) -> String {
+fn host(paper: &Paper) -> String {
     let host = &paper.host;
     let machine = match &host.hypervisor {
         Some(name) => format!("virtual machine ({name})"),
@@ -103,49 +117,46 @@ pub(crate) fn host(paper: &Paper) -> String {
     };
     format!(
         "This machine: {}, {} CPUs, {machine}, Linux {}; whylate {}",
-        Printable(&host.cpu_model),
+        host.cpu_model,
         host.cpus_online.len(),
-        Printable(&host.kernel),
-        Printable(&paper.tool_version)
+        host.kernel,
+        paper.tool_version
     )
 }
 
-pub(crate) fn table(scenario: &Scenario) -> Table {
-    let mut table = Table::new("", &["", "the paper", "this machine"]);
-    table.left = vec![1];
+fn table(scenario: &Scenario) -> Table {
+    let mut table = whole(Table::new("", &["", "the paper", "this machine"]).words(&[1]));
     for row in scenario.rows.iter().take(MOST_ROWS) {
-        table.rows.push(vec![
-            Printable(&row.what).to_string(),
-            row.paper.as_ref().map_or("-".to_owned(), |paper| Printable(paper).to_string()),
-            row.here.as_ref().map_or("not measured".to_owned(), shown),
-        ]);
+        let here = row.here.as_ref().map_or("not measured".to_owned(), shown);
+        table.row([Value::from(row.what.as_str()), row.paper.clone().into(), here.into()]);
         if let Some(without) = &row.without_host {
-            let blank = String::new();
-            table.rows.push(vec![WITHOUT_HOST.to_owned(), blank, shown(without)]);
+            table.row([WITHOUT_HOST, "", &shown(without)]);
         }
     }
     table
 }
 
+/// All its rows are shown, as far as they were let in.
+fn whole(of: Table) -> Table {
+    of.most(2 * MOST_ROWS)
+}
+
 /// Tables of the paper as they are here, and what tools say of the effects of configurations.
-pub(crate) fn tables(scenario: &Scenario) -> Vec<Table> {
+fn tables(scenario: &Scenario) -> Vec<Table> {
     let own = scenario.tables.iter().take(MOST_TABLES).map(|of| {
-        let cells = |row: &Vec<String>| -> Vec<String> {
-            row.iter().map(|cell| Printable(cell).to_string()).collect()
-        };
-        let head = cells(&of.head);
+        let head = &of.head;
+        let left: Vec<usize> = of.left.iter().copied().filter(|at| *at < head.len()).collect();
         // A row of another length would not fit under the head.
-        let rows = of.rows.iter().filter(|row| row.len() == head.len()).take(MOST_ROWS).map(cells);
-        let caption = Printable(&of.caption).to_string();
-        Table { caption, rows: rows.collect(), head, left: of.left.clone() }
+        let rows = of.rows.iter().filter(|row| row.len() == head.len()).take(MOST_ROWS).cloned();
+        whole(Table::new(of.caption.as_str(), &[]).columns(head.clone()).words(&left).with(rows))
     });
-    own.chain(distributions::effects(scenario)).collect()
+    own.chain(distributions::effects(scenario).map(whole)).collect()
 }
 
 /// Why figures differ, or what to make of them.
-pub(crate) fn reasons(scenario: &Scenario) -> impl Iterator<Item = String> {
+fn reasons(scenario: &Scenario) -> Vec<String> {
     let told = scenario.rows.iter().take(MOST_ROWS).filter(|row| !row.why.is_empty());
-    told.map(|row| format!("{}: {}", Printable(row.what.trim()), Printable(&row.why)))
+    told.map(|row| format!("{}: {}", row.what.trim(), row.why)).collect()
 }
 
 /// A figure with its interval and what it rests on.

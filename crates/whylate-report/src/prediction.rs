@@ -26,7 +26,7 @@ mod told;
 pub use judged::WithLost;
 use judged::{JobTable, Judge, judged};
 use over::Over;
-pub(crate) use section::{alone, section};
+pub(crate) use section::{document, section};
 pub(crate) use told::{Exceeded, exceeded};
 
 /// Jobs that are looked at: some hundred bytes of memory each.

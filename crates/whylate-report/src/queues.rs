@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use whylate_model::Printable;
 use whylate_model::flow::{Direction, Flow, Socket};
 use whylate_model::run::Run;
 
 /// The queues of one socket; none where nothing is known of them.
 pub(crate) fn said(of: &Socket) -> Option<String> {
-    let interface = of.interface.as_ref().map(|name| Printable(name).to_string())?;
+    let interface = of.interface.as_ref()?;
     let mut said = Vec::new();
     if let Some(queues) = &of.queues {
         let all = queues.transmit;
@@ -62,7 +61,6 @@ pub(crate) fn shared(run: &Run) -> Vec<String> {
 }
 
 fn of_one(interface: &str, flows: &[(&Flow, &Socket)]) -> Vec<String> {
-    let interface = Printable(interface);
     let mut by_queue: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     let mut unknown = Vec::new();
     let mut by_napi: BTreeMap<u32, Vec<&str>> = BTreeMap::new();

@@ -4,16 +4,22 @@ use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
 use whylate_model::run::Run;
 use whylate_model::series::Definition;
 
-use crate::doc::{Block, Section, Table};
+use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::flows::socket;
-use crate::frames;
 use crate::html::utc;
 use crate::numbers::{Cell, Value, count};
-use crate::queues;
 use crate::spans::{Name, Sentence, sentence};
+use crate::terminal::Percentiles;
+use crate::{frames, queues, residence};
 
 /// Clients that are listed; JSON has all.
 const MOST_CLIENTS: usize = 64;
+
+/// Heading of the table of residences.
+const RESIDENCE: &str = "Residence: from receiving a request to sending its answer";
+/// How it is to be read.
+const WAITED: &str = "What a request waited in the socket or in the receiving ring before it was seen is \
+                      not in it.";
 
 /// The section of a reflector; none for a run of something else.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -22,6 +28,24 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         Section::new("reflected", "What was reflected", said(of).chain(clients(of)).collect())
             .headed(),
     )
+}
+
+/// The account of one of which no run is kept.
+pub(crate) fn document(of: &Reflected, columns: Percentiles) -> Document {
+    let stayed = match &of.residence {
+        Some(found) => {
+            let all = [("all clients".to_owned(), found)];
+            let table = residence::table(RESIDENCE, "", &all, columns);
+            vec![Block::Table(table), Block::How(WAITED.to_owned()), residence::resolution(found)]
+        }
+        None if of.answered == 0 => {
+            vec![Block::apart(), Block::Text("No measured request was answered.".to_owned())]
+        }
+        None => Vec::new(),
+    };
+    Document::new(format!("Reflected {} by {} at {}", of.protocol, of.backend, of.listening))
+        .with(said(of).chain(stayed).chain(clients(of)))
+        .with([Warning::of_account(&of.warnings)])
 }
 
 /// Where, when and how much.
@@ -130,7 +154,7 @@ fn counts(of: &Reflected) -> Table {
     }
     let program = of.program.iter().flat_map(frames::judged);
     let rows = rows.into_iter().map(|(what, n)| vec![what.to_owned(), count(n)]).chain(program);
-    Table::new("What became of messages", &["messages", "count"]).with(rows.collect())
+    Table::new("What became of messages", &["messages", "count"]).with(rows)
 }
 
 /// How many clients there were, those among them that made room for others.
@@ -180,3 +204,6 @@ fn one_way(of: &Reflected) -> Table {
 fn who(client: &ReflectedClient) -> &str {
     client.from.as_deref().unwrap_or("unnamed")
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -33,19 +33,19 @@ pub(crate) fn blocks(run: &Run, percents: &[f64]) -> Vec<Block> {
 }
 
 fn table(run: &Run, percents: &[f64]) -> Table {
-    let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
-    let mut head = vec!["", "min"];
-    head.extend(names.iter().map(String::as_str));
-    head.extend(["max", "n", "resolution", "class"]);
-    let last = head.len() - 1;
-    let mut table = Table::new("Percentiles of each series", &head)
+    let last = percents.len() + 5;
+    Table::new("Percentiles of each series", &["", "min"])
+        .columns(names(percents))
+        .columns(["max", "n", "resolution", "class"])
         .captioned_on_the_page()
         .words(&[last])
-        .page_columns(&[last - 1]);
-    for series in &run.series {
-        table.row(row(run, series, percents));
-    }
-    table
+        .page_columns(&[last - 1])
+        .with(run.series.iter().map(|series| row(run, series, percents)))
+}
+
+/// What columns of percentiles are called.
+fn names(percents: &[f64]) -> impl Iterator<Item = String> + '_ {
+    percents.iter().map(|percent| format!("p{percent}"))
 }
 
 fn row(run: &Run, series: &Series, percents: &[f64]) -> Vec<Cell> {
@@ -77,13 +77,9 @@ fn value(series: &Series, value: Option<Nanos>) -> Cell {
 }
 
 fn intervals(run: &Run, percents: &[f64]) -> Table {
-    let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
-    let mut head = vec!["95 % intervals"];
-    head.extend(names.iter().map(String::as_str));
     // Each percentile has its own; that of the highest is the one to be careful with.
-    let worth = format!("n_eff {}", names.last().map_or("", String::as_str));
-    head.push(&worth);
-    let mut table = Table::new("", &head);
+    let worth = format!("n_eff {}", names(percents).last().unwrap_or_default());
+    let mut table = Table::new("", &["95 % intervals"]).columns(names(percents)).columns([worth]);
     for series in run.series.iter().filter(|series| !series.quantiles.is_empty()) {
         let cell = |percent: &f64| {
             let beyond = trusted::is_beyond(run, &series.name, *percent);
@@ -124,11 +120,9 @@ pub(crate) fn quantiles(run: &Run, series: &[&Series]) -> Table {
             }
             known
         });
-    let names: Vec<String> = percents.iter().map(|percent| format!("p{percent}")).collect();
-    let mut head = vec!["", "n"];
-    head.extend(names.iter().map(String::as_str));
-    head.push("max");
-    let mut table = Table::new("Percentiles with their 95% intervals and n_eff", &head);
+    let mut table = Table::new("Percentiles with their 95% intervals and n_eff", &["", "n"])
+        .columns(names(&percents))
+        .columns(["max"]);
     for series in series {
         let beyond = |percent: f64| trusted::is_beyond(run, &series.name, percent);
         let cell = |percent: &f64| with_interval(series, *percent).marked(beyond(*percent));
@@ -211,7 +205,8 @@ mod tests {
     use whylate_model::calibration::Trust;
 
     use super::*;
-    use crate::render::terminal::Page;
+    use crate::doc::Document;
+    use crate::render::terminal::write;
     use crate::terminal::{Percentiles, Style};
     use crate::trusted::tests::{calibrated, trust};
 
@@ -224,11 +219,14 @@ mod tests {
         series.paper_row = None;
         (series.class, series.class_by, series.tail, series.snr) = (None, None, None, None);
         (series.lost, series.stationarity) = (0, None);
-        let mut page = Page::new(style);
-        page.title("What was measured");
-        let percentiles: Percentiles = "50,99.9".parse().unwrap();
-        page.blocks(&blocks(&run, &percentiles.percents().collect::<Vec<_>>()));
-        page.finish()
+        shown(&run, "50,99.9", style)
+    }
+
+    /// The blocks of a run with these percentiles.
+    fn shown(run: &Run, percents: &str, style: Style) -> String {
+        let percentiles: Percentiles = percents.parse().unwrap();
+        let blocks = blocks(run, &percentiles.percents().collect::<Vec<_>>());
+        write(&Document::new("What was measured").with(blocks), style)
     }
 
     #[test]
@@ -244,17 +242,10 @@ mod tests {
         {
             quantile.n_eff = worth;
         }
-        let shown = |percents: &str| {
-            let mut page = Page::new(Style::default());
-            page.title("What was measured");
-            let percentiles: Percentiles = percents.parse().unwrap();
-            page.blocks(&blocks(&run, &percentiles.percents().collect::<Vec<_>>()));
-            page.finish()
-        };
         for (percents, head, worth) in
             [("50,99.9", "n_eff p99.9", "4,444"), ("50,99.99", "n_eff p99.99", "5,555")]
         {
-            let text = shown(percents);
+            let text = shown(&run, percents, Style::default());
             let mut lines = text.lines().skip_while(|line| !line.contains("95 % intervals"));
             assert!(lines.next().unwrap().ends_with(head), "{text}");
             assert!(lines.next().unwrap().ends_with(worth), "{text}");

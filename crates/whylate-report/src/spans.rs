@@ -205,7 +205,7 @@ fn has(block: &Block, figure: &Cell) -> bool {
         Block::Only(_, blocks) => blocks.iter().any(|block| has(block, figure)),
         Block::Fold(fold) => fold.blocks.iter().any(|block| has(block, figure)),
         Block::Items(items) => items.iter().any(|item| figure.is_in(item)),
-        Block::Text(text) => figure.is_in(text),
+        Block::Text(text) | Block::Judged(_, text) => figure.is_in(text),
         _ => false,
     }
 }

@@ -5,14 +5,13 @@ use whylate_model::run::Run;
 use whylate_model::switch_cost::{
     Between, Direct, DirectRow, How, IndirectRow, Outcome, SwitchCost, SwitchTimes,
 };
-use whylate_model::{Bytes, Nanos, Printable};
+use whylate_model::{Bytes, Nanos};
 use whylate_stats::Histogram;
 
-use crate::doc::{self, Block, Picture, Section};
+use crate::doc::{Block, Picture, Section, Table};
 use crate::execution::bins;
 use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
 use crate::spans::{Name, Sentence, sentence};
-use crate::svg::Table;
 use crate::svg::switches::Panel;
 
 mod growth;
@@ -95,9 +94,7 @@ pub(crate) fn sections(found: &SwitchCost, pictures: Pictures) -> Vec<Section> {
     let picture = |svg: Option<String>| svg.map(|svg| Block::Figure(Picture::still(svg, "")));
     let mut direct: Vec<Block> = picture(pictures.times).into_iter().collect();
     let known = [
-        times(found).map(|table| {
-            Block::explained(doc::Table::from(table).page_columns(&PERCENTILES), TIMES)
-        }),
+        times(found).map(|table| Block::explained(table.page_columns(&PERCENTILES), TIMES)),
         evidence(found).map(|table| Block::explained(table, EVIDENCE)),
     ];
     direct.extend(known.into_iter().flatten().flatten());
@@ -128,15 +125,15 @@ pub(crate) fn times(found: &SwitchCost) -> Option<Table> {
     let mut table = Table::new("Times of context switches", &head);
     for (row, direct) in measured(found) {
         let (times, n) = (&direct.times, direct.times.n);
-        table.rows.push(times_row(name(row), times, direct.interval(), n));
+        table.row(times_row(name(row), times, direct.interval(), n));
         if let Some(traced) = direct.traced
             && let Some(times) = traced.times
         {
             let name = "  by evidence".to_owned();
-            table.rows.push(times_row(name, &times, times.cluster_interval, traced.switches));
+            table.row(times_row(name, &times, times.cluster_interval, traced.switches));
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.filled()
 }
 
 /// Contaminated ones are a share of `all` switches that were looked at.
@@ -162,28 +159,17 @@ fn times_row(
 /// What the kernel says of the switches; none where there is nothing.
 fn evidence(found: &SwitchCost) -> Option<Table> {
     let head = ["switch", "kernel's count", "traced", "runnable", "slept", "tick", "others"];
-    let mut table = Table::new("Context switches by evidence", &head);
-    table.rows = measured(found)
-        .map(|(row, direct)| {
-            let counted = direct.kernel;
-            let mut cells = vec![
-                name(row),
-                format!("{} / {}", count(counted.voluntary), count(counted.involuntary)),
-            ];
-            match direct.traced {
-                None => cells.extend([ABSENT; 5].map(str::to_owned)),
-                Some(traced) => cells.extend([
-                    count(traced.switches),
-                    count(traced.runnable),
-                    count(traced.sleeping),
-                    count(traced.with_tick),
-                    count(traced.with_others + traced.with_interrupt),
-                ]),
-            }
-            cells
-        })
-        .collect();
-    (!table.rows.is_empty()).then_some(table)
+    let rows = measured(found).map(|(row, direct)| {
+        let counted = direct.kernel;
+        let kernel = format!("{} / {}", count(counted.voluntary), count(counted.involuntary));
+        let traced = direct.traced.map(|of| {
+            let others = of.with_others + of.with_interrupt;
+            [of.switches, of.runnable, of.sleeping, of.with_tick, others].map(Value::Count)
+        });
+        let traced = traced.unwrap_or([const { Value::Absent }; 5]);
+        [name(row).into(), kernel.into()].into_iter().chain(traced)
+    });
+    Table::new("Context switches by evidence", &head).with(rows).filled()
 }
 
 /// What is to be said beside the times.
@@ -193,7 +179,7 @@ fn remarks(found: &SwitchCost) -> Vec<String> {
         .iter()
         .filter_map(|row| match &row.outcome {
             Outcome::Refused { reason } => {
-                Some(format!("{} was not measured: {}", name(row), Printable(reason)))
+                Some(format!("{} was not measured: {}", name(row), reason))
             }
             Outcome::Measured(_) => None,
         })
@@ -265,10 +251,10 @@ fn quanta(found: &SwitchCost) -> String {
 /// Penalties by working set; none where they were left out.
 pub(crate) fn penalties(found: &SwitchCost) -> Option<Table> {
     let head = ["working set", "pairs", "C", "95% interval", "C - switch", "refill", "not 0?"];
-    let mut table = Table::new("What a switch costs through the caches", &head);
     let switch = switch_inside(found);
-    table.rows = found.indirect.iter().map(|row| penalty_row(row, switch)).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("What a switch costs through the caches", &head)
+        .with(found.indirect.iter().map(|row| penalty_row(row, switch)))
+        .filled()
 }
 
 fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
@@ -300,28 +286,19 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
 /// What filling the caches again should take, by its parts; none where nothing was predicted or timed.
 fn refills(found: &SwitchCost) -> Option<Table> {
     let head = ["working set", "warm", "cold", "refill", "timed warm", "timed cold"];
-    let mut table = Table::new("What filling the caches again should take", &head);
     let from = |level: Option<u8>, ns: f64| format!("{} {}", level_name(level), time(ns));
     let known = found.indirect.iter().filter(|row| row.refill.is_some() || row.passes.is_some());
-    table.rows = known
-        .map(|row| {
-            let mut cells = vec![size(row.bytes)];
-            match row.refill {
-                Some(of) => cells.extend([
-                    from(of.warm_from, of.warm_ns),
-                    from(of.cold_from, of.cold_ns),
-                    time(of.predicted_ns),
-                ]),
-                None => cells.extend([ABSENT; 3].map(str::to_owned)),
-            }
-            match row.passes {
-                Some(of) => cells.extend([time(of.warm_ns), time(of.cold_ns)]),
-                None => cells.extend([ABSENT; 2].map(str::to_owned)),
-            }
-            cells
-        })
-        .collect();
-    (!table.rows.is_empty()).then_some(table)
+    let rows = known.map(|row| {
+        let refill = row.refill.map(|of| {
+            let (warm, cold) = (from(of.warm_from, of.warm_ns), from(of.cold_from, of.cold_ns));
+            [warm.into(), cold.into(), Value::Time(of.predicted_ns)]
+        });
+        let refill = refill.unwrap_or([const { Value::Absent }; 3]);
+        let passes = row.passes.map(|of| [of.warm_ns, of.cold_ns].map(Value::Time));
+        let passes = passes.unwrap_or([const { Value::Absent }; 2]);
+        [size(row.bytes).into()].into_iter().chain(refill).chain(passes)
+    });
+    Table::new("What filling the caches again should take", &head).with(rows).filled()
 }
 
 /// What is to be said beside that: how fast each level is read.
@@ -343,7 +320,7 @@ fn refill_remarks(found: &SwitchCost) -> Vec<String> {
     }
     let unknown = found.bandwidths.iter().filter_map(|of| Some((of.level, of.reason.as_ref()?)));
     said.extend(unknown.map(|(level, reason)| {
-        format!("the read bandwidth of {} is not known: {}", level_name(level), Printable(reason))
+        format!("the read bandwidth of {} is not known: {}", level_name(level), reason)
     }));
     if found.bandwidths.is_empty() && !found.indirect.is_empty() {
         said.push("nothing is predicted: the kernel tells of no caches here".to_owned());
@@ -413,7 +390,7 @@ fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
             ));
         }
         if let Some(reason) = &row.reason {
-            said.push(format!("{of}: {}", Printable(reason)));
+            said.push(format!("{of}: {reason}"));
         }
         if let Some(refill) = row.refill.filter(|refill| refill.reached < 1.0) {
             said.push(format!(

@@ -1,18 +1,18 @@
 //! The section of a set of threads: its deadlines, its phases, its CPU time.
 
+use whylate_model::Nanos;
 use whylate_model::cause::Cause;
 use whylate_model::gap::GapKind;
 use whylate_model::run::{Closure, Run, RunState};
 use whylate_model::threads::{CpuTime, Deadlines, Miss, MissGap, TakenFrom, ThreadSummary};
 use whylate_model::warning::Warning;
-use whylate_model::{Nanos, Printable};
 
 use crate::doc::{Block, Section, Table};
 use crate::numbers::{Value, count, interval, percent};
 
 mod phases;
 
-use phases::{Explained, phases};
+use phases::phases;
 
 /// Threads with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
@@ -41,7 +41,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut blocks = judged(run);
-    for Explained { table, how } in phases(run) {
+    for (table, how) in phases(run) {
         blocks.extend(Block::explained(table, how));
     }
     blocks.extend(received(run));
@@ -83,7 +83,7 @@ fn judged(run: &Run) -> Vec<Block> {
     let mut misses: Vec<String> = late.flat_map(|(thread, of)| misses(run, thread, of)).collect();
     let unknown = with.iter().filter(|(_, of)| of.unrecorded > 0).take(MOST_TOLD);
     misses.extend(unknown.map(|(thread, of)| {
-        let (name, jobs) = (Printable(&thread.name), count(of.unrecorded));
+        let (name, jobs) = (&thread.name, count(of.unrecorded));
         format!("thread {name}: of {jobs} jobs it is not known what came of them")
     }));
     Block::explained(table, SKIPPED).into_iter().chain([Block::Items(misses)]).collect()
@@ -125,19 +125,19 @@ fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
     });
     let mut said = vec![format!(
         "thread {}: deadline misses by cause: {}{unexplained}",
-        Printable(&thread.name),
+        thread.name,
         causes.join(", ")
     )];
     said.extend(of.first.iter().take(MOST_MISSES).map(|miss| told(run, thread, miss)));
     said.extend(of.ordinary.as_ref().map(|ordinary| {
-        let name = Printable(&thread.name);
+        let name = &thread.name;
         format!("thread {name}: a job in time lost, on average, {}", taken(ordinary))
     }));
     said
 }
 
 fn told(run: &Run, thread: &ThreadSummary, miss: &Miss) -> String {
-    let job = format!("thread {}, job {}", Printable(&thread.name), miss.job);
+    let job = format!("thread {}, job {}", thread.name, miss.job);
     if miss.skipped {
         return format!("{job}: skipped, the job before it ended after its deadline");
     }
@@ -244,16 +244,16 @@ fn received(run: &Run) -> Vec<Block> {
 }
 
 fn particulars(thread: &ThreadSummary) -> Vec<String> {
-    let name = Printable(&thread.name);
+    let name = &thread.name;
     let mut said = Vec::new();
     if let Closure::Broken(why) = &thread.closure {
-        said.push(format!("thread {name}: the closure is BROKEN: {}", Printable(why)));
+        said.push(format!("thread {name}: the closure is BROKEN: {why}"));
     }
     if let Some(reservation) = &thread.reservation {
         let overruns = thread.overruns.map(|n| format!("; {} overruns", count(n)));
         let held = thread.held_periods.map(|n| format!("; held in {} periods", count(n)));
         let told = overruns.or(held).unwrap_or_default();
-        said.push(format!("thread {name}: {}{told}", Printable(reservation)));
+        said.push(format!("thread {name}: {reservation}{told}"));
     }
     if let Some(passes) = thread.passes {
         said.push(format!("thread {name}: {passes:.1} passes over its working set"));
@@ -278,7 +278,7 @@ fn accounts(run: &Run, shown: &[ThreadSummary]) -> Vec<String> {
         let apart: Vec<_> = apart.collect();
         said.push(cpu_times(&known, known.len() - apart.len()));
         for (thread, time) in apart.into_iter().take(MOST_TOLD) {
-            let (name, residual) = (Printable(&thread.name), percent(time.residual));
+            let (name, residual) = (&thread.name, percent(time.residual));
             said.push(format!("thread {name}: the kernel's differs by {residual}"));
         }
     }

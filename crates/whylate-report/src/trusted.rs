@@ -5,11 +5,11 @@
 
 use std::fmt::Write;
 
+use whylate_model::Nanos;
 use whylate_model::backends::BackendRole;
 use whylate_model::calibration::Trust;
 use whylate_model::flow::Flow;
 use whylate_model::run::Run;
-use whylate_model::{Nanos, Printable};
 
 use crate::numbers::{ABSENT, MARK, rate};
 
@@ -96,7 +96,7 @@ fn of_device(run: &Run) -> Vec<String> {
 }
 
 fn sentence(flow: &str, trust: &Trust) -> String {
-    let (flow, backend) = (Printable(flow), Printable(&trust.backend));
+    let (flow, backend) = (flow, &trust.backend);
     let what = match trust.limit_percent {
         Some(limit) => format!("{flow}: grey, and marked {MARK}, is what lies beyond p{limit}"),
         None => format!("{flow}: all of it is grey, and marked {MARK}"),
@@ -126,11 +126,10 @@ fn sentence(flow: &str, trust: &Trust) -> String {
     said.push_str(". What is grey may be the client's own.");
     if !trust.other.is_empty() {
         let other = trust.other.join("; ");
-        let _ = write!(said, " Conditions differ: {}.", Printable(&other));
+        let _ = write!(said, " Conditions differ: {other}.");
     }
     if let Some(changed) = &trust.stale {
-        let _ =
-            write!(said, " That calibration is STALE: {}. Calibrate again.", Printable(changed));
+        let _ = write!(said, " That calibration is STALE: {changed}. Calibrate again.");
     }
     said
 }
@@ -236,8 +235,8 @@ pub(crate) mod tests {
         assert!(said[0].contains("through the box: grey") && said[0].contains("p99"), "{said:?}");
         assert!(said[0].contains("Conditions differ: 128 bytes; 512 bytes."), "{said:?}");
         let table = crate::device::latencies(run.device.as_deref().unwrap());
-        assert!(table.rows[0][7].starts_with('~') && !table.rows[0][6].starts_with('~'));
-        assert!(!table.rows[2][7].starts_with('~'), "{table:?}");
+        assert!(table.rows[0][7].is_beyond() && !table.rows[0][6].is_beyond());
+        assert!(!table.rows[2][7].is_beyond(), "{table:?}");
     }
 
     #[test]

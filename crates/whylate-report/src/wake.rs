@@ -1,7 +1,6 @@
 //! The section of wake-ups: how many were later than the lengths of
 //! the paper's Table 1, what their lateness is made of, and what the late ones are named after.
 
-use whylate_model::Printable;
 use whylate_model::run::Run;
 use whylate_model::wake::{LATER_THAN, LateWake, WakeSummary};
 
@@ -47,17 +46,13 @@ fn run_as(run: &Run) -> Option<String> {
     let mut policies: Vec<&str> = run.threads.iter().map(|of| of.policy.as_str()).collect();
     policies.sort_unstable();
     policies.dedup();
-    let policies: Vec<String> = policies.iter().map(|of| Printable(of).to_string()).collect();
     run.only_wakes().then(|| format!("scheduling of the woken threads: {}", policies.join(", ")))
 }
 
 fn later(wakes: &[WakeSummary]) -> Table {
-    let than = LATER_THAN.map(|than| format!(">{than}"));
-    let head: Vec<&str> = ["thread", "", "woken", "skipped"]
-        .into_iter()
-        .chain(than.iter().map(String::as_str))
-        .collect();
-    let mut table = Table::new("Wake-ups later than", &head).words(&[1]);
+    let mut table = Table::new("Wake-ups later than", &["thread", "", "woken", "skipped"])
+        .columns(LATER_THAN.map(|than| format!(">{than}")))
+        .words(&[1]);
     for of in wakes {
         let raw = [
             Value::from(of.thread.as_str()),
@@ -92,10 +87,8 @@ fn split(wakes: &[WakeSummary]) -> Option<Table> {
     if stages.is_empty() {
         return None;
     }
-    let names: Vec<String> = stages.iter().map(ToString::to_string).collect();
-    let head: Vec<&str> =
-        ["thread", "lateness"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let mut table = Table::new("Where their lateness went", &head);
+    let mut table = Table::new("Where their lateness went", &["thread", "lateness"])
+        .columns(stages.iter().map(ToString::to_string));
     for of in wakes {
         let total: f64 = of.split.iter().map(|part| part.total_ns).sum();
         let row = [Value::from(of.thread.as_str()), Value::Time(of.late_ns)];
@@ -108,7 +101,7 @@ fn split(wakes: &[WakeSummary]) -> Option<Table> {
 }
 
 fn told(run: &Run, of: &WakeSummary) -> Vec<String> {
-    let thread = Printable(&of.thread);
+    let thread = &of.thread;
     let causes: Vec<String> = of
         .causes
         .iter()
@@ -164,7 +157,7 @@ fn latest(run: &Run, wake: &LateWake) -> String {
         .map(|part| {
             let sender = part.sender.as_ref().filter(|sender| !sender.comm.is_empty());
             let from = sender.map_or(String::new(), |sender| {
-                format!(" from {} on CPU {}", Printable(&sender.comm), sender.cpu)
+                format!(" from {} on CPU {}", sender.comm, sender.cpu)
             });
             format!("{}{from} {}", part.cause, part.length.to_nanos(run.clock.hz))
         })

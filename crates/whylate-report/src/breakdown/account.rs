@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use whylate_model::Printable;
 use whylate_model::breakdown::{Breakdown, CardTold, Differences, Reasoned, Source};
 
 use super::{listed, named, reasons};
@@ -34,8 +33,7 @@ fn not_asked(of: &Breakdown) -> Option<String> {
     let some = of.points.iter().filter(|facts| facts.not_asked > 0);
     let some = some.map(|facts| format!("{} in {}", named(facts), count(facts.not_asked)));
     let asides = of.asides.iter().filter(|aside| aside.not_asked > 0);
-    let asides =
-        asides.map(|aside| format!("{} in {}", Printable(&aside.stamp), count(aside.not_asked)));
+    let asides = asides.map(|aside| format!("{} in {}", aside.stamp, count(aside.not_asked)));
     let all: Vec<String> = some.chain(asides).collect();
     (!all.is_empty()).then(|| {
         format!(
@@ -97,7 +95,7 @@ pub(super) fn cost(of: &Breakdown, watched: bool) -> Vec<String> {
         )
     });
     let untold = cost.untold.iter().map(|of| {
-        let (by, why) = (Printable(&of.by), Printable(&of.why));
+        let (by, why) = (&of.by, &of.why);
         format!("cost of looking by {by}: not told, because {why}")
     });
     turns.into_iter().chain(untold).collect()
@@ -105,7 +103,7 @@ pub(super) fn cost(of: &Breakdown, watched: bool) -> Vec<String> {
 
 /// What the card was told, and whether that was put back.
 fn card(of: &CardTold) -> String {
-    let told = Printable(&of.told);
+    let told = &of.told;
     match (of.changed, of.put_back) {
         (true, true) => format!("for the measurement: {told}; put back in the end"),
         (true, false) => format!("for the measurement: {told}; NOT put back: see the warnings"),

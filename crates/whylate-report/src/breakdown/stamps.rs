@@ -1,12 +1,12 @@
 //! The stamps of a breakdown, kind by kind: what the host has, what came of those of the measurement, and
 //! those that lie beside the way.
 
+use whylate_model::Nanos;
 use whylate_model::breakdown::{Aside, Breakdown, CountedStamps, FarStamps, Probed};
-use whylate_model::{Nanos, Printable};
 
 use super::{OF_CARD, absent, listed};
+use crate::doc::Table;
 use crate::numbers::count;
-use crate::svg::Table;
 
 /// How the probes are to be read.
 pub(super) const PROBES: &str = "Packets were sent to find out, for each kind alone, after some that warm \
@@ -33,8 +33,6 @@ pub(super) const ASIDES: &str = "From the client's reading before the call that 
 /// What came of the stamps that were asked for; none without stamps.
 pub(super) fn probes(of: &Breakdown) -> Option<Table> {
     let head = ["stamp", "taken", "sent", "came", "step", "read cost", "why not"];
-    let mut table = Table::new("Stamps, before anything was measured", &head);
-    table.left = vec![1, 6];
     let shown = |time: Option<Nanos>| time.map_or_else(absent, |time| time.to_string());
     let row = |probed: &Probed| {
         vec![
@@ -47,8 +45,10 @@ pub(super) fn probes(of: &Breakdown) -> Option<Table> {
             probed.reason.clone().unwrap_or_default(),
         ]
     };
-    table.rows = of.probes.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Stamps, before anything was measured", &head)
+        .words(&[1, 6])
+        .with(of.probes.iter().map(row))
+        .filled()
 }
 
 /// What became of the stamps that the client asked for; none without stamps.
@@ -64,7 +64,7 @@ pub(super) fn stamps(of: &Breakdown) -> Option<Table> {
         ];
         counted(&of.stamp, &counts)
     };
-    table_of("Stamps of the measurement", &head, of.stamps.iter().map(row).collect())
+    Table::new("Stamps of the measurement", &head).with(of.stamps.iter().map(row)).filled()
 }
 
 /// The same at the other end, where that was started with the client.
@@ -73,7 +73,7 @@ pub(super) fn far_stamps(of: &Breakdown) -> Option<Table> {
     // It tells the stamps that came, and not what else became of those that did not.
     let row =
         |of: &FarStamps| counted(&of.stamp, &[of.asked, of.came, of.missing, of.twice, of.unknown]);
-    table_of("Stamps of the other end", &head, of.far_stamps.iter().map(row).collect())
+    Table::new("Stamps of the other end", &head).with(of.far_stamps.iter().map(row)).filled()
 }
 
 /// A row of counts of a kind of stamp.
@@ -81,19 +81,11 @@ fn counted(stamp: &str, counts: &[u64]) -> Vec<String> {
     std::iter::once(stamp.to_owned()).chain(counts.iter().copied().map(count)).collect()
 }
 
-/// None where there are no rows.
-fn table_of(caption: &str, head: &[&str], rows: Vec<Vec<String>>) -> Option<Table> {
-    let mut table = Table::new(caption, head);
-    table.rows = rows;
-    (!table.rows.is_empty()).then_some(table)
-}
-
 /// Stamps that lie not on the way; none where none were asked for.
 pub(super) fn asides(of: &Breakdown) -> Option<Table> {
     let head = [
         "stamp", "sent", "came", "missing", "in order", "dropped", "median", "p99", "most", "bound",
     ];
-    let mut table = Table::new("Sent to stamped, beside the way", &head);
     let shown = |time: Option<Nanos>| time.map_or_else(absent, |time| time.to_string());
     let row = |of: &Aside| {
         vec![
@@ -109,8 +101,7 @@ pub(super) fn asides(of: &Breakdown) -> Option<Table> {
             of.bound.to_string(),
         ]
     };
-    table.rows = of.asides.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Sent to stamped, beside the way", &head).with(of.asides.iter().map(row)).filled()
 }
 
 /// Kinds of stamps that the kernel took and that never came.
@@ -118,9 +109,9 @@ pub(super) fn never_delivered(of: &Breakdown) -> Option<String> {
     let never = |probed: &&Probed| probed.accepted && probed.sent > 0 && probed.delivered == 0;
     let named = |probed: &Probed| match probed.reason.as_deref() {
         // Said by itself.
-        Some(why) if why.starts_with(OF_CARD) => Printable(&probed.stamp).to_string(),
+        Some(why) if why.starts_with(OF_CARD) => probed.stamp.clone(),
         why => {
-            format!("{} ({})", Printable(&probed.stamp), Printable(why.unwrap_or("none came")))
+            format!("{} ({})", probed.stamp, why.unwrap_or("none came"))
         }
     };
     let never: Vec<String> = of.probes.iter().filter(never).map(named).collect();

@@ -1,19 +1,17 @@
 //! What stands behind a calibration: rates, slopes, what was planted, in tables and sentences.
 
-use whylate_model::Printable;
 use whylate_model::calibration::Limit;
 use whylate_model::calibration_parts::{
     BackendSlope, CalibrationParts, HeldRate, PartOf, PlantedFound,
 };
 
 use super::{interval, slope_in_words};
+use crate::doc::Table;
 use crate::numbers::{ABSENT, count, difference, rate};
-use crate::svg::Table;
 
 /// What each backend held of each rate that it was asked for; none where that was not looked at.
 pub(super) fn rates(of: &CalibrationParts) -> Option<Table> {
     let head = ["backend", "attempt", "asked", "sent", "came behind the line"];
-    let mut table = Table::new("Rates that each held, by the sink", &head);
     let row = |one: &HeldRate| {
         vec![
             one.backend.clone(),
@@ -23,14 +21,12 @@ pub(super) fn rates(of: &CalibrationParts) -> Option<Table> {
             rate(one.received_pps),
         ]
     };
-    table.rows = of.held.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Rates that each held, by the sink", &head).with(of.held.iter().map(row)).filled()
 }
 
 /// How the median of each backend follows the delay; none where there was one delay.
 pub(super) fn slopes(of: &CalibrationParts) -> Option<Table> {
     let head = ["backend", "ns for a ns of delay", "95% interval", "at no delay", "points"];
-    let mut table = Table::new("How medians follow the delay", &head);
     let row = |one: &BackendSlope| {
         let slope = one.slope.as_ref()?;
         let ends = slope.low.zip(slope.high);
@@ -42,15 +38,15 @@ pub(super) fn slopes(of: &CalibrationParts) -> Option<Table> {
             slope.points.to_string(),
         ])
     };
-    table.rows = of.slopes.iter().filter_map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("How medians follow the delay", &head)
+        .with(of.slopes.iter().filter_map(row))
+        .filled()
 }
 
 /// What was planted on purpose and found; none in a calibration that is to be used.
 pub(super) fn planted(of: &CalibrationParts) -> Option<Table> {
     let head =
         ["backend", "with it", "without", "difference", "95% interval", "limit without", "with"];
-    let mut table = Table::new("Planted on purpose, and found", &head);
     let limit = |limit: &Limit| limit.percent.map_or("none".to_owned(), |of| format!("p{of}"));
     let row = |one: &PlantedFound| {
         let ends = one.interval_ns;
@@ -64,8 +60,7 @@ pub(super) fn planted(of: &CalibrationParts) -> Option<Table> {
             limit(&one.limit_with),
         ]
     };
-    table.rows = of.planted.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Planted on purpose, and found", &head).with(of.planted.iter().map(row)).filled()
 }
 
 /// What is to be said of the parts.
@@ -97,18 +92,16 @@ pub(super) fn told(of: &CalibrationParts) -> Vec<String> {
                 .to_owned(),
         );
     }
-    said.extend(
-        of.not_compared.iter().map(|why| format!("not to be compared: {}", Printable(why))),
-    );
+    said.extend(of.not_compared.iter().map(|why| format!("not to be compared: {why}")));
     said.extend(of.slopes.iter().filter_map(|one| {
         let slope = one.slope.as_ref().filter(|slope| slope.low.is_none())?;
-        Some(format!("{}: slope {}", Printable(&one.backend), slope_in_words(slope)))
+        Some(format!("{}: slope {}", one.backend, slope_in_words(slope)))
     }));
     said.extend(of.planted.iter().map(|one| {
         format!(
             "PLANTED in {}: {}{}; not a calibration to be used",
-            Printable(&one.backend),
-            Printable(&one.what),
+            one.backend,
+            one.what,
             one.size_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns by the client's counter"))
         )
     }));
@@ -117,7 +110,7 @@ pub(super) fn told(of: &CalibrationParts) -> Vec<String> {
             PartOf::Line { delay } => format!("at a delay of {delay}"),
             PartOf::BackToBack => "back to back".to_owned(),
         };
-        let (backend, why) = (Printable(&part.backend), Printable(part.failed.as_ref()?));
+        let (backend, why) = (&part.backend, part.failed.as_ref()?);
         Some(format!("{backend} {between}, round {}: {why}", part.round + 1))
     });
     said.extend(failed);
@@ -131,6 +124,7 @@ mod tests {
     use whylate_model::calibration_parts::CalibrationPart;
 
     use super::*;
+    use crate::doc::Block;
 
     #[test]
     fn rates_slopes_plants_and_failures_are_told() {
@@ -208,6 +202,6 @@ mod tests {
         ] {
             assert!(said.contains(words), "no `{words}` in\n{said}");
         }
-        assert!(!said.contains('\u{1b}'));
+        assert!(!crate::render::terminal::told([Block::Text(said)]).contains('\u{1b}'));
     }
 }

@@ -16,6 +16,7 @@ mod limit;
 mod load;
 mod page;
 mod pair;
+pub(crate) mod section;
 mod sides;
 
 pub mod junit;

@@ -472,7 +472,7 @@ mod tests {
         let caution =
             |caution: &Caution| matches!(caution, Caution::BeyondTrust { percent: Some(99.0), .. });
         assert!(found.cautions.iter().any(caution), "{:?}", found.cautions);
-        let text = crate::terminal::compare::render(&found, crate::Style::default());
+        let text = crate::full_of_comparison(&found, crate::Style::default());
         assert!(text.contains("beyond trust"), "{text}");
     }
 }

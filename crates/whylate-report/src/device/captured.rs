@@ -1,13 +1,12 @@
 //! A box by two captures of the same traffic, in words and a table.
 
-use whylate_model::Printable;
 use whylate_model::device::{CapturedWay, Device, PacketPoint, TwoCaptures};
 use whylate_model::flow::Direction;
 
 use super::in_words;
+use crate::doc::Table;
 use crate::numbers::{Value, count};
 use crate::spans::{Sentence, sentence};
-use crate::svg::Table;
 
 /// What became of frames, in a sentence.
 pub(super) fn answer(of: &TwoCaptures) -> Sentence {
@@ -30,17 +29,15 @@ pub(super) fn captures(of: &TwoCaptures) -> String {
     let left_out = if of.left_out.is_empty() {
         String::new()
     } else {
-        let names: Vec<String> =
-            of.left_out.iter().map(|name| Printable(name).to_string()).collect();
-        format!(" Not compared, for the box changes it: {}.", names.join(", "))
+        format!(" Not compared, for the box changes it: {}.", of.left_out.join(", "))
     };
     format!(
         "By two captures: {} frames are in both {} and {}, {} of them with a latency; {} only before the box, \
          {} only behind it, {} could not be told from others, and {} came while the other side did not capture; \
          {} went in and did not come out ({share}). Stamps in steps of {}; clocks: {}. {}.{left_out}",
         count(came),
-        Printable(&of.before),
-        Printable(&of.behind),
+        of.before,
+        of.behind,
         count(of.matched),
         count(of.only_before),
         count(of.only_behind),
@@ -48,7 +45,7 @@ pub(super) fn captures(of: &TwoCaptures) -> String {
         count(of.unjudged),
         count(lost),
         crate::svg::resolution_label(of.resolution_ns),
-        Printable(&of.clocks),
+        of.clocks,
         stamped(&of.ways)
     )
 }
@@ -85,7 +82,6 @@ pub(super) fn captured_ways(of: &Device) -> Option<Table> {
     let ways = &of.captures.as_ref()?.ways;
     let head =
         ["", "with a latency", "lost", "doubled", "new", "ambiguous", "backwards", "reordered"];
-    let mut table = Table::new("Frames by way, by both captures", &head);
     let row = |one: &CapturedWay| {
         let counts = [
             one.matched,
@@ -96,10 +92,9 @@ pub(super) fn captured_ways(of: &Device) -> Option<Table> {
             one.backwards,
             one.reordered,
         ];
-        std::iter::once(name(one.direction).to_owned()).chain(counts.map(count)).collect()
+        std::iter::once(name(one.direction).to_owned()).chain(counts.map(count))
     };
-    table.rows = ways.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Frames by way, by both captures", &head).with(ways.iter().map(row)).filled()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use whylate_model::device::{Bought, Device};
 use super::way;
 use crate::calibration::interval;
 use crate::configuration;
+use crate::doc::Table;
 use crate::numbers::{ABSENT, difference};
-use crate::svg::Table;
 
 /// How the table is to be read.
 pub(super) const BOUGHT: &str = "Saved: a percentile under the first configuration less that under this one, \
@@ -17,8 +17,6 @@ pub(super) const BOUGHT: &str = "Saved: a percentile under the first configurati
 pub(super) fn bought(of: &Device) -> Option<Table> {
     let against = &of.bought.first()?.against;
     let head = ["", "of", "saved", "95% interval", "claim"];
-    let mut table = Table::new(format!("What a configuration buys against {against}"), &head);
-    table.left = vec![4];
     let row = |one: &Bought| {
         let claim = match one.saved_ns {
             None => "n too small",
@@ -34,8 +32,11 @@ pub(super) fn bought(of: &Device) -> Option<Table> {
             claim.to_owned(),
         ]
     };
-    table.rows = of.bought.iter().map(row).collect();
-    Some(table)
+    Some(
+        Table::new(format!("What a configuration buys against {against}"), &head)
+            .words(&[4])
+            .with(of.bought.iter().map(row)),
+    )
 }
 
 /// What came of each configuration, a sentence each.
@@ -76,7 +77,7 @@ mod tests {
             table.rows[0],
             ["64 B back, local+isolset", "p99.9", "+5.00us", "+4.00us .. +6.00us", "saves"]
         );
-        let claims: Vec<&str> = table.rows.iter().map(|row| row[4].as_str()).collect();
+        let claims: Vec<String> = table.rows.iter().map(|row| row[4].to_string()).collect();
         assert_eq!(claims, ["saves", "neither", "costs", "n too small"]);
     }
 }

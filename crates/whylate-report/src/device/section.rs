@@ -8,6 +8,7 @@ use super::{
     BOUGHT, BOUNDS, CARRIED, SHARES, band, bought, bounds, captured_ways, captures, carried,
     checked, circumstances, configured, fan_in, forwarding, latencies, name, reasons, title,
 };
+use crate::configuration;
 use crate::doc::{Block, Picture, Section, Table, Where};
 use crate::svg::{self, Figure};
 
@@ -29,13 +30,14 @@ pub(crate) fn section(run: &Run, to: Where) -> Option<Section> {
 }
 
 /// What it says, with figures on the page.
-pub(crate) fn blocks(of: &Device, to: Where) -> Vec<Block> {
-    let table = |table: svg::Table| Table::from(table).most(MOST_ROWS);
-    let read = |of: Option<svg::Table>, how: &str| {
+fn blocks(of: &Device, to: Where) -> Vec<Block> {
+    let table = |table: Table| table.most(MOST_ROWS);
+    let read = |of: Option<Table>, how: &str| {
         of.into_iter().flat_map(|of| Block::explained(table(of), how)).collect::<Vec<_>>()
     };
     let mut blocks = vec![Block::Items(circumstances(of))];
     blocks.extend(Block::items(configured(of)));
+    blocks.extend(of.configurations.iter().flat_map(configuration::tables).map(Block::Table));
     blocks.extend(of.captures.as_ref().map(|of| Block::Text(captures(of))));
     blocks.extend(captured_ways(of).map(table).map(Block::Table));
     blocks.push(Block::Table(table(latencies(of))));
@@ -81,13 +83,17 @@ fn undrawn(of: &Device) -> String {
 pub(crate) fn figure(of: &DeviceAtSize) -> Figure {
     let band = band(of);
     let title = format!("Time in the box, {}", band.name);
-    svg::bounds::figure(&band, &title, svg::Table::default())
+    svg::bounds::figure(&band, &title, Table::default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::answer;
     use crate::device::tests::device;
+    use crate::doc::Document;
+    use crate::render::terminal::write;
+    use crate::terminal::Style;
 
     #[test]
     fn sizes_that_are_not_drawn_are_counted_and_all_ports_together_have_their_table() {
@@ -102,5 +108,52 @@ mod tests {
         let one = of.fan_in[0].clone();
         of.fan_in = vec![one; 6 + 13 + 1];
         assert!(fan_in(&of).len() <= MOST_TABLES);
+    }
+
+    fn text(of: &Device) -> String {
+        let told =
+            [Block::Text(answer(of).to_string())].into_iter().chain(blocks(of, Where::Terminal));
+        write(&Document::new(title(of)).with(told), Style::default())
+    }
+
+    #[test]
+    fn a_device_fits_on_80_columns_with_all_that_was_found() {
+        let text = text(&device());
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "What bridge does to latency",
+            "It is store-and-forward.",
+            "a bridge of the kernel in a namespace; measured by packet spin",
+            "percentiles through the delay line (af_packet, 10us), the smallest back to back",
+            "end of the packet to its end",
+            "remote was refused: this machine has one NUMA node",
+            "Time in the box",
+            "3 of 4 bounds hold what the box itself wrote down",
+            "2 ports into p4",
+            "Jain's index",
+        ] {
+            assert!(flat.contains(words), "no `{words}` in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn what_a_configuration_set_and_what_was_missing_stands_with_the_box() {
+        let applied = crate::configuration::tests::applied();
+        let text = text(&Device { configurations: vec![applied], ..device() });
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in
+            ["3 knobs read back", "reads back", "(only read)", "aspm /sys/module/pcie_aspm"]
+        {
+            assert!(flat.contains(words), "no `{words}` in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_device_reads_as_recorded() {
+        insta::assert_snapshot!(text(&device()));
     }
 }

@@ -2,8 +2,8 @@
 
 use whylate_model::device::{Device, Throughput};
 
+use crate::doc::Table;
 use crate::numbers::{ABSENT, rate};
-use crate::svg::Table;
 
 /// How the table is to be read.
 pub(super) const CARRIED: &str = "Carried: the highest rate of a trial that lost no frame, or no more than was \
@@ -13,7 +13,6 @@ pub(super) const CARRIED: &str = "Carried: the highest rate of a trial that lost
 /// The highest rate without loss by configuration and size; none where it was not looked for.
 pub(super) fn carried(of: &Device) -> Option<Table> {
     let head = ["", "carried", "L2 Mbit/s", "lost first at", "client alone", "trials"];
-    let mut table = Table::new("Throughput without loss", &head);
     let row = |one: &Throughput| {
         let at_least = if one.is_limited_by_the_client() { ">= " } else { "" };
         let shown = |pps: Option<f64>| pps.map_or(ABSENT.to_owned(), rate);
@@ -28,8 +27,7 @@ pub(super) fn carried(of: &Device) -> Option<Table> {
             one.trials.len().to_string(),
         ]
     };
-    table.rows = of.throughput.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Throughput without loss", &head).with(of.throughput.iter().map(row)).filled()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::execution::{Block, StoredJob, Verdict};
 use whylate_model::run::Run;
 use whylate_model::threads::ThreadSummary;
-use whylate_model::{ModelError, Nanos, Printable, Ticks, segments};
+use whylate_model::{ModelError, Nanos, Ticks, segments};
 
 use super::{ThreadRow, Window, rows, switch_times};
 use crate::svg::switches::{MOST_PANELS, Panel};
@@ -132,8 +132,7 @@ impl Recorded {
             Chosen::Asked => format!("From {from} to {to}, as asked."),
             Chosen::Beginning => format!("The first {length} of the run."),
             Chosen::Miss { thread, job } => format!(
-                "Around the first missed deadline, of job {job} of thread {}: from {from} to {to}.",
-                Printable(thread)
+                "Around the first missed deadline, of job {job} of thread {thread}: from {from} to {to}."
             ),
         }
     }

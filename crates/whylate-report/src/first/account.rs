@@ -60,7 +60,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// What the whole report has of it.
+    /// What the whole report has of it below its answer.
     fn whole(self) -> Vec<Section> {
         let blocks = match self {
             Self::Reflected(of) => {

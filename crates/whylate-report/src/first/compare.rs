@@ -5,6 +5,7 @@ use whylate_model::difference::Difference;
 use whylate_model::series::Definition;
 
 use super::{Screen, trusted};
+use crate::compare::section::footnotes;
 use crate::compare::{
     CauseChange, Caution, Compared, Comparison, NumberDifference, Pair, PairResult, Verdict,
     allowed_by,
@@ -12,7 +13,6 @@ use crate::compare::{
 use crate::doc::{Block, Section};
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
-use crate::terminal;
 
 mod limits;
 mod table;
@@ -47,7 +47,7 @@ pub(super) fn screen(of: &Comparison) -> Screen {
 
 /// What the whole report has beside its tables.
 fn sections(of: &Comparison) -> Vec<Section> {
-    let notes = of.pairs.iter().flat_map(terminal::compare::footnotes);
+    let notes = of.pairs.iter().flat_map(footnotes);
     let limits = of.limits.iter().map(crate::compare::Judged::sentence);
     vec![Section::new("", "", vec![Block::Items(notes.chain(limits).collect())])]
 }

@@ -27,7 +27,7 @@ pub(super) fn screen(of: &Prediction) -> Screen {
         notes: notes(of),
         change: fits::told(of, |time| respaced(&time.to_string()), name).map(|said| said + "."),
         more: more(of),
-        whole: super::whole(|| vec![prediction::alone(of)]),
+        whole: super::whole(|| prediction::document(of).sections),
         ..Screen::default()
     };
     let left_out = match &of.overheads {

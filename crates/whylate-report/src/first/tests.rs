@@ -9,6 +9,7 @@ use crate::kept::kept;
 use crate::numbers::scale::Letters;
 
 mod accounts;
+mod backends;
 mod bad;
 mod boxes;
 mod compare;

@@ -5,15 +5,14 @@ use whylate_model::run::TimeShare;
 use whylate_model::{CpuId, Ticks, TicksDelta};
 
 use super::*;
-use crate::render::terminal::Page;
+use crate::doc::Document;
+use crate::render::terminal::write;
 use crate::terminal::Style;
 
 fn drawn(gaps: impl Fn(&mut GapSummary)) -> String {
     let mut run = crate::timeline::tests::recorded();
     run.gaps.iter_mut().for_each(gaps);
-    let mut page = Page::new(Style::default());
-    page.blocks(&blocks(&run, Where::Terminal));
-    page.finish()
+    write(&Document::default().with(blocks(&run, Where::Terminal)), Style::default())
 }
 
 /// The text without its line breaks.

@@ -89,7 +89,7 @@ fn detail(of: &Breakdown, journey: &Journey, rate: Hertz) -> Block {
         gap: None,
         blocks: vec![
             Block::Figure(doc::Picture::still(journey::svg(&picture), &how.join(" "))),
-            Block::table(breakdown::journey(journey, rate)),
+            Block::Table(breakdown::journey(journey, rate)),
             Block::Table(events),
         ],
     })

@@ -10,14 +10,14 @@ use whylate_stats::weighted;
 
 use super::Report;
 use super::histograms::{Histograms, Pooled};
-use crate::doc::{self, Block, Picture, Section, Where};
+use crate::doc::{Block, Picture, Section, Table, Where};
 use crate::execution::recorded::{Recorded, SWITCHES, TITLE};
 use crate::numbers::Value;
 use crate::svg::backends::{self as svg_backends, Bar as BackendBar, Value as BackendValue};
 use crate::svg::blocks::{self, Line};
 use crate::svg::ccdf::{self, Curve, MOST_CURVES, MOST_POINTS, Options, Point, Share};
 use crate::svg::shares::{self, Share as Bar};
-use crate::svg::{Figure, Table, execution, switches, timeline, working_sets};
+use crate::svg::{Figure, execution, switches, timeline, working_sets};
 use crate::switch_cost;
 use crate::timeline::Timeline;
 use crate::trusted;
@@ -115,8 +115,8 @@ fn drawn(id: &str, heading: &str, how: String, svg: String, live: bool) -> Secti
 }
 
 /// The same with its table below.
-fn with_table(mut section: Section, table: impl Into<doc::Table>) -> Section {
-    section.blocks.push(Block::table(table));
+fn with_table(mut section: Section, table: Table) -> Section {
+    section.blocks.push(Block::Table(table));
     section
 }
 
@@ -286,13 +286,9 @@ fn wasted(report: &Report) -> (Section, Plot) {
     let run = report.run;
     let mut curves = Vec::new();
     let lengths = [1_000_u64, 10_000, 100_000, 1_000_000];
-    let names = lengths.map(|ns| format!("of at least {}", whylate_model::Nanos(ns)));
-    let head: Vec<&str> = ["", "elapsed", "in all gaps"]
-        .into_iter()
-        .chain(names.iter().map(String::as_str))
-        .collect();
     let caption = "Share of the elapsed time in gaps, the loop's own period included";
-    let mut table = doc::Table::new(caption, &head);
+    let mut table = Table::new(caption, &["", "elapsed", "in all gaps"])
+        .columns(lengths.map(|ns| format!("of at least {}", whylate_model::Nanos(ns))));
     for gaps in &run.gaps {
         let Some(pooled) = report.histograms.get(&gaps.series) else { continue };
         let curve = time_curve(run, gaps, pooled);

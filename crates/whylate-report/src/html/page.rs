@@ -7,10 +7,7 @@ use super::{Report, breakdown, data, figures, machine, worst};
 use crate::doc::{Block, Section, Where};
 use crate::render::page::Html;
 use crate::switch_cost::{self, Pictures};
-use crate::{
-    backends, calibration, delay, device, evidence, flows, forward, gaps, loads, origins,
-    prediction, reflected, selftest, sentence, series, svg, threads, wake,
-};
+use crate::{backends, evidence, gaps, origins, sections, selftest, sentence, series, svg};
 
 pub(super) const PAGE_STYLE: &str = include_str!("../../assets/report.css");
 pub(super) const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -30,7 +27,7 @@ pub(super) fn page(report: &Report) -> String {
     begin(&mut html, run);
     head(&mut html, report);
     html.raw("<main>\n");
-    for section in sections(report) {
+    for section in before_figures(report) {
         html.section(&section);
     }
     for (section, _) in &drawn {
@@ -113,7 +110,7 @@ fn verdict(html: &mut Html, run: &Run) {
 }
 
 /// What stands before the figures.
-fn sections(report: &Report) -> Vec<Section> {
+fn before_figures(report: &Report) -> Vec<Section> {
     let run = report.run;
     let warned = (!run.warnings.is_empty())
         .then(|| Section::new("warnings", "Warnings", vec![evidence::warnings(run)]));
@@ -122,17 +119,7 @@ fn sections(report: &Report) -> Vec<Section> {
         .as_deref()
         .map(|found| backends::section(run, found, Some(figures::compared(run, found))));
     let mut all: Vec<Section> = warned.into_iter().chain([measured(report)]).collect();
-    all.extend(flows::section(run));
-    all.extend(crate::breakdown::sections(run, breakdown::pictures));
-    all.extend(reflected::section(run));
-    all.extend(forward::section(run));
-    all.extend(delay::section(run));
-    all.extend(calibration::section(run, Where::Page));
-    all.extend(device::section(run, Where::Page));
-    all.extend(wake::section(run));
-    all.extend(loads::section(run));
-    all.extend(prediction::section(run));
-    all.extend(threads::section(run));
+    all.extend(sections::of(run, Where::Page, breakdown::pictures));
     all.extend(origins::section(run));
     all.extend(switched(report));
     all.extend(compared);

@@ -1,14 +1,14 @@
 //! Distributions of a paper's figure, drawn, and what tools say of the effects of configurations.
 
-use whylate_model::Printable;
 use whylate_model::paper::{
     Distribution, Distributions, Effect, EffectSize, Reached, Scenario, Unit,
 };
 
 use super::in_unit;
+use crate::doc::Table;
 use crate::numbers::count;
 use crate::svg::ccdf::{self, Curve, Point, Share};
-use crate::svg::{Figure, Table, cdf, resolution_label};
+use crate::svg::{Figure, cdf, resolution_label};
 use crate::trusted::marked;
 
 /// Figures of one scenario, curves of a figure, steps of a curve and effects; a file may hold any number.
@@ -25,7 +25,7 @@ pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
     let mut figures = Vec::new();
     for set in scenario.distributions.iter().take(MOST_FIGURES) {
         let curves: Vec<Curve> = set.curves.iter().take(MOST_CURVES).map(curve).collect();
-        let (title, of) = (Printable(&set.title).to_string(), Printable(&set.of).to_string());
+        let (title, of) = (set.title.clone(), set.of.clone());
         if set.cumulative {
             let options =
                 cdf::Options { title: title.clone(), of: of.clone(), share_of: OF.to_owned() };
@@ -52,7 +52,7 @@ fn curve(of: &Distribution) -> Curve {
         high: point.share,
     });
     Curve {
-        label: Printable(&of.label).to_string(),
+        label: of.label.clone(),
         n: of.n,
         resolution_ns: of.granularity_ns,
         points: points.collect(),
@@ -74,8 +74,6 @@ fn values(set: &Distributions) -> Table {
     percents.retain(|percent| percent.is_finite());
     percents.sort_by(f64::total_cmp);
     percents.dedup();
-    let mut head = ["", "n", "granularity"].map(str::to_owned).to_vec();
-    head.extend(percents.iter().map(|percent| format!("p{percent}")));
     let cell = |at: &Reached| {
         let ns = |value| in_unit(value, Unit::Nanoseconds);
         let between = at.between_ns.map(|(low, high)| format!(" ({} .. {})", ns(low), ns(high)));
@@ -83,8 +81,8 @@ fn values(set: &Distributions) -> Table {
     };
     let row = |of: &Distribution| {
         let label = match &of.imported {
-            Some(file) => format!("{} (imported: {})", Printable(&of.label), Printable(file)),
-            None => Printable(&of.label).to_string(),
+            Some(file) => format!("{} (imported: {})", of.label, file),
+            None => of.label.clone(),
         };
         let mut row = vec![label, count(of.n), resolution_label(of.granularity_ns)];
         row.extend(percents.iter().map(|percent| {
@@ -99,11 +97,11 @@ fn values(set: &Distributions) -> Table {
     let caption = format!(
         "{}: values at percentiles, with 95% intervals, and of what was imported with the ends of its \
          buckets; curves end where fewer than {} of their samples lie above",
-        Printable(&set.title),
-        set.fewest_above
+        set.title, set.fewest_above
     );
-    let rows = set.curves.iter().take(MOST_CURVES).map(row).collect();
-    Table { caption, head, rows, left: Vec::new() }
+    Table::new(caption, &["", "n", "granularity"])
+        .columns(percents.iter().map(|percent| format!("p{percent}")))
+        .with(set.curves.iter().take(MOST_CURVES).map(row))
 }
 
 /// The table of effects, where there are any.
@@ -116,22 +114,22 @@ pub(super) fn effects(scenario: &Scenario) -> Option<Table> {
     };
     let row = |of: &Effect| {
         vec![
-            Printable(&of.tool).to_string(),
-            format!("{} over {}", Printable(&of.to), Printable(&of.from)),
+            of.tool.clone(),
+            format!("{} over {}", of.to, of.from),
             format!("p{}", of.percent),
             size(of.truth.as_ref()),
             size(of.reported.as_ref()),
             of.verdict.name().to_owned(),
-            Printable(&of.why).to_string(),
+            of.why.clone(),
         ]
     };
     let caption = "Does a tool preserve what a configuration does to the box? By the box's own log, and as the \
                    tool reports it, of the same frames; 95% intervals";
     let head = ["tool", "configuration", "", "own log", "reported", "verdict", "why"];
-    let mut table = Table::new(caption, &head);
-    table.left = vec![1, 5, 6];
-    table.rows = scenario.effects.iter().take(MOST_EFFECTS).map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new(caption, &head)
+        .words(&[1, 5, 6])
+        .with(scenario.effects.iter().take(MOST_EFFECTS).map(row))
+        .filled()
 }
 
 #[cfg(test)]

@@ -4,15 +4,16 @@ use std::path::Path;
 
 use whylate_model::directory::RunDir;
 use whylate_model::paper::{Scenario, StackedBar};
-use whylate_model::{ModelError, Nanos, Printable};
+use whylate_model::{ModelError, Nanos};
 
 use super::distributions;
+use crate::doc::Table;
 use crate::execution::Window;
 use crate::execution::recorded::Recorded;
 use crate::html;
 use crate::numbers::percent;
 use crate::svg::composition::{self, Bar, Piece};
-use crate::svg::{COLOURS, Figure, Table, execution};
+use crate::svg::{COLOURS, Figure, execution};
 
 /// Parts that are drawn, of one scenario.
 const MOST_RUNS: usize = 16;
@@ -63,35 +64,32 @@ fn stacked(scenario: &Scenario) -> Option<Figure> {
     let drawn: Vec<Bar> = bars
         .iter()
         .map(|bar| Bar {
-            label: Printable(&bar.label).to_string(),
+            label: bar.label.clone(),
             total_ns: total(bar),
             pieces: bar
                 .pieces
                 .iter()
                 .take(MOST_PIECES)
                 .map(|piece| Piece {
-                    label: Printable(&piece.label).to_string(),
+                    label: piece.label.clone(),
                     ns: piece.ns,
                     colour: colour(&piece.label),
                 })
                 .collect(),
         })
         .collect();
-    let names: Vec<&str> = drawn.iter().map(|bar| &*bar.label).collect();
-    let head: Vec<&str> = std::iter::once("").chain(names).collect();
-    let mut table = Table::new("What the time consists of", &head);
     let share = |bar: &StackedBar, label: &str| {
         let own = bar.pieces.iter().filter(|piece| piece.label == label).map(|piece| piece.ns);
         let own: f64 = own.sum();
         if own > 0.0 && total(bar) > 0.0 { percent(own / total(bar)) } else { "-".to_owned() }
     };
-    table.rows = labels
-        .iter()
-        .map(|label| {
-            let shares = bars.iter().map(|bar| share(bar, label));
-            std::iter::once(Printable(label).to_string()).chain(shares).collect()
-        })
-        .collect();
+    let row = |label: &&str| {
+        let shares = bars.iter().map(|bar| share(bar, label)).collect::<Vec<_>>();
+        std::iter::once((*label).to_owned()).chain(shares)
+    };
+    let table = Table::new("What the time consists of", &[""])
+        .columns(drawn.iter().map(|bar| bar.label.as_str()))
+        .with(labels.iter().map(row));
     (!drawn.is_empty()).then(|| composition::figure(&drawn, "What the time consists of", table))
 }
 
@@ -106,7 +104,7 @@ fn of_run(path: &Path, name: &str) -> Result<Vec<Figure>, ModelError> {
     if let Some(recorded) = Recorded::read(&directory, &run, window)
         && let Some(rows) = recorded.rows()
     {
-        let title = format!("Execution trace of {}", Printable(name));
+        let title = format!("Execution trace of {name}");
         figures.push(execution::figure(rows, recorded.window(), &title));
     }
     Ok(figures)

@@ -1,16 +1,16 @@
 //! The section of a set that was predicted: bounds, what was simulated and measured beside them, and the gap
 //! behind each job that took longer.
 
+use whylate_model::Nanos;
 use whylate_model::prediction::{
     DemandTest, PredictedPolicy, PredictedResponse, PredictedTask, Prediction, WorstJob,
 };
 use whylate_model::run::Run;
-use whylate_model::{Nanos, Printable};
 
 use super::told::{
     LONGEST_GAPS, Violations, beside_measured, how_beside, told_exceeded, told_jobs, violations,
 };
-use crate::doc::{Block, Section, Table};
+use crate::doc::{Block, Document, Section, Table};
 use crate::numbers::{ABSENT, Value, count, percent, time};
 
 /// Tasks with a row each; the others are in the JSON.
@@ -36,9 +36,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     Some(Section::new("predicted", TITLE, blocks).headed())
 }
 
-/// The section of a prediction without a run.
-pub(crate) fn alone(of: &Prediction) -> Section {
-    Section::new("predicted", TITLE, blocks(of)).headed()
+/// A prediction without a run.
+pub(crate) fn document(of: &Prediction) -> Document {
+    let question = match of.tasks.len() {
+        1 => "Does 1 task meet its deadlines on one CPU?".to_owned(),
+        more => format!("Do {more} tasks meet their deadlines on one CPU?"),
+    };
+    Document::new(question).about(TITLE, blocks(of))
 }
 
 /// The title of the section.
@@ -106,7 +110,7 @@ fn predicted(of: &Prediction) -> Vec<Block> {
         head.extend(["R nominal", "R actual", "slack"]);
     }
     let row = |task: &PredictedTask| {
-        let mut row = vec![Printable(&task.name).to_string()];
+        let mut row = vec![task.name.clone()];
         if by_priority {
             row.push(task.priority.map_or("-".to_owned(), |priority| priority.to_string()));
         }
@@ -141,18 +145,14 @@ fn response(task: &PredictedTask) -> [String; 3] {
 /// What there is to say of the whole set.
 fn particulars(of: &Prediction) -> Vec<String> {
     let mut said = Vec::new();
-    said.extend(super::fits::told(
-        of,
-        |time| time.to_string(),
-        |task| Printable(&task.name).to_string(),
-    ));
-    said.extend(of.assignment.as_ref().map(|by| format!("priorities: {}", Printable(by))));
+    said.extend(super::fits::told(of, |time| time.to_string(), |task| task.name.clone()));
+    said.extend(of.assignment.as_ref().map(|by| format!("priorities: {by}")));
     said.extend(of.overheads.as_ref().map(|costs| {
         let tick = match (costs.tick, costs.tick_period) {
             (Some(cost), Some(period)) => format!(", a tick of {cost} each {period}"),
             _ => String::new(),
         };
-        let from = Printable(&costs.from);
+        let from = &costs.from;
         format!("overheads: two switches of {} for each job{tick}; {from}", costs.switch)
     }));
     said.extend(of.demand.map(|test| match test {
@@ -185,7 +185,7 @@ fn particulars(of: &Prediction) -> Vec<String> {
 
 /// What was simulated and measured, and the slowest jobs.
 fn beside(of: &Prediction) -> Vec<Block> {
-    let mut blocks = vec![Block::Table(Table::from(beside_measured(of)).most(MOST_ROWS))];
+    let mut blocks = vec![Block::Table(beside_measured(of).most(MOST_ROWS))];
     if of.tasks.iter().any(|task| task.measured.is_some()) {
         blocks.push(Block::How(how_beside(of).to_owned()));
     }
@@ -195,7 +195,7 @@ fn beside(of: &Prediction) -> Vec<Block> {
     };
     let never = |task: &'_ PredictedTask| {
         let never = task.measured.as_ref()?.never_done;
-        let (name, n) = (Printable(&task.name), count(never));
+        let (name, n) = (&task.name, count(never));
         (never > 0)
             .then(|| format!("task {name}: jobs not done though their deadline was over: {n}"))
     };
@@ -209,7 +209,7 @@ fn beside(of: &Prediction) -> Vec<Block> {
 /// The gap behind each job that took longer than was predicted.
 fn longest_gaps(of: &Prediction) -> Vec<Block> {
     let Some(Violations { by_cause, first, more }) = violations(of) else { return Vec::new() };
-    let tables = [by_cause, first].map(|table| Table::from(table).most(MOST_ROWS));
+    let tables = [by_cause, first].map(|table| table.most(MOST_ROWS));
     let mut blocks: Vec<Block> = tables.into_iter().map(Block::Table).collect();
     blocks.extend(Block::items(more));
     blocks.push(Block::How(LONGEST_GAPS.to_owned()));
@@ -220,13 +220,13 @@ fn slowest(task: &str, of: &WorstJob) -> String {
     let gap = match &of.gap {
         Some(gap) => {
             let cause = gap.cause.as_deref().unwrap_or("nobody looked why");
-            format!("; its longest gap took {}: {}", gap.length, Printable(cause))
+            format!("; its longest gap took {}: {}", gap.length, cause)
         }
         None => "; no gap of it is stored".to_owned(),
     };
     format!(
         "task {}: job {} took {}; it lost {}{gap}",
-        Printable(task),
+        task,
         of.job,
         of.response,
         crate::threads::taken(&of.taken)
@@ -255,23 +255,4 @@ fn jitter(of: &Prediction) -> [Block; 2] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::prediction::tests::predicted;
-
-    #[test]
-    fn a_set_that_asks_for_more_than_the_cpu_will_miss_deadlines() {
-        let mut of = predicted(&[4]);
-        (of.feasible, of.utilisation) = (Some(false), 1.14);
-        let said = answer(&of);
-        assert!(said.contains("deadlines will be missed; the tasks ask for 114%"), "{said}");
-        of.utilisation = 8_000_001.0 / 8e6;
-        assert!(answer(&of).contains("ask for just over 100% of the CPU"), "{}", answer(&of));
-        of.utilisation = 0.99;
-        assert!(answer(&of).contains("deadlines may be missed"), "{}", answer(&of));
-        let (reserved, limit) = (1.18, 0.95);
-        of.admission =
-            Some(whylate_model::prediction::Admission { reserved, limit, admitted: false });
-        assert!(answer(&of).contains("does not admit them"), "{}", answer(&of));
-    }
-}
+mod tests;

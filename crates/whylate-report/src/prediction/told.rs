@@ -1,13 +1,13 @@
 //! What is said of a set that was run, for a terminal and for a page: the same cells and sentences.
 
+use whylate_model::Nanos;
 use whylate_model::prediction::{
     AboveJob, Comparison, JudgedJobs, MachineTime, MeasuredTask, OverCause, OverJob, PredictedTask,
     Prediction, WorstJobGap,
 };
-use whylate_model::{Nanos, Printable};
 
+use crate::doc::Table;
 use crate::numbers::{count, percent};
-use crate::svg::Table;
 
 /// Tasks with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
@@ -104,7 +104,7 @@ pub(super) fn beside_measured(of: &Prediction) -> Table {
     }
     let time = |time: Option<Nanos>| time.map_or("-".to_owned(), |time| time.to_string());
     let row = |task: &PredictedTask| {
-        let mut row = vec![Printable(&task.name).to_string()];
+        let mut row = vec![task.name.clone()];
         if bounded {
             row.push(time(task.nominal()));
         }
@@ -125,10 +125,7 @@ pub(super) fn beside_measured(of: &Prediction) -> Table {
         row.resize(head.len(), "-".to_owned());
         row
     };
-    let mut table = Table::new("The largest response of each task", &head);
-    table.rows = shown.iter().map(row).collect();
-    table.left = left;
-    table
+    Table::new("The largest response of each task", &head).words(&left).with(shown.iter().map(row))
 }
 
 /// Of a run before its jobs were judged one by one.
@@ -150,7 +147,7 @@ pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
     let mut said = Vec::new();
     for task in of.tasks.iter().take(MOST_TASKS) {
         let Some(judged) = judged(task) else { continue };
-        let name = Printable(&task.name);
+        let name = &task.name;
         if let Some(by) = judged.pessimistic_by_ns {
             said.push(format!("task {name}: all jobs are within R, which is pessimistic by {by}"));
         }
@@ -203,23 +200,24 @@ pub(super) fn violations(of: &Prediction) -> Option<Violations> {
         return None;
     }
     let head = ["task", "jobs", "share", "longest gap"];
-    let mut by_cause = Table::new("Jobs that took longer than R, by their longest gap", &head);
-    by_cause.left = vec![3];
+    let caption = "Jobs that took longer than R, by their longest gap";
+    let mut by_cause = Table::new(caption, &head).words(&[3]);
     let judged = violated.iter().any(|task| judged(task).is_some());
     let (own, verdict): (&[_], &[_]) = if judged { (&["L"], &["judged"]) } else { (&[], &[]) };
     let head = [&["task", "job", "took", "over R"], own, verdict, &["gap", "longest gap"]].concat();
-    let mut first = Table::new("The first of them, one by one", &head);
-    first.left = vec![head.len() - 1];
-    first.left.extend(judged.then_some(5));
+    let mut first = Table::new("The first of them, one by one", &head).words(&[head.len() - 1]);
+    if judged {
+        first = first.words(&[5]);
+    }
     let mut more = Vec::new();
     for task in violated.iter().take(MOST_TASKS) {
         let Some(measured) = &task.measured else { continue };
-        let name = Printable(&task.name).to_string();
-        by_cause.rows.extend(measured.over_by.iter().map(|by| {
+        let name = task.name.clone();
+        by_cause = by_cause.with(measured.over_by.iter().map(|by| {
             let share = by.jobs as f64 / measured.over as f64;
-            vec![name.clone(), count(by.jobs), percent(share), cause(&by.cause)]
+            [name.clone(), count(by.jobs), percent(share), cause(&by.cause)]
         }));
-        first.rows.extend(measured.over_first.iter().map(|job| first_row(&name, job, judged)));
+        first = first.with(measured.over_first.iter().map(|job| first_row(&name, job, judged)));
         let others = measured.over.saturating_sub(measured.over_first.len() as u64);
         if others > 0 {
             let jobs = if others == 1 { "job" } else { "jobs" };
@@ -252,14 +250,12 @@ fn first_row(task: &str, of: &OverJob, judged: bool) -> Vec<String> {
 }
 
 fn named(of: &WorstJobGap) -> String {
-    of.cause
-        .as_ref()
-        .map_or_else(|| cause(&OverCause::NotNamed), |cause| Printable(cause).to_string())
+    of.cause.clone().unwrap_or_else(|| cause(&OverCause::NotNamed))
 }
 
 fn cause(of: &OverCause) -> String {
     match of {
-        OverCause::Named { cause } => Printable(cause).to_string(),
+        OverCause::Named { cause } => cause.clone(),
         OverCause::NotNamed => "nobody looked why".to_owned(),
         OverCause::NoGap => "no gap of it is stored".to_owned(),
         OverCause::Others { causes: 1 } => "1 other cause".to_owned(),

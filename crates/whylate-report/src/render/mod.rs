@@ -4,6 +4,7 @@
 //! terminal, nothing of a run is markup on a page, and no text is longer than a reader would read.
 
 pub(crate) mod page;
+pub(crate) mod plain;
 pub(crate) mod terminal;
 
 #[cfg(test)]

@@ -38,7 +38,16 @@ impl Html {
     }
 
     pub(crate) fn section(&mut self, section: &Section) {
-        let _ = writeln!(self.text, "<section id=\"{}\">", escaped(&shortened(&section.id)));
+        if section.heading.is_empty() {
+            return self.blocks(&section.blocks);
+        }
+        let id = &section.id;
+        let id = if id.is_empty() {
+            String::new()
+        } else {
+            format!(" id=\"{}\"", escaped(&shortened(id)))
+        };
+        let _ = writeln!(self.text, "<section{id}>");
         self.element("h2", "", &section.heading);
         self.blocks(&section.blocks);
         self.raw("</section>\n");
@@ -54,16 +63,26 @@ impl Html {
         match block {
             Block::Heading(text) => self.element("h3", "", text),
             Block::Text(text) => self.element("p", "", text),
-            Block::How(text) => self.element("p", "how", text),
-            Block::Note(text) => self.element("p", "note", text),
+            Block::How(text) | Block::Advice(text) => self.element("p", "how", text),
+            Block::Note(text) | Block::Judged(_, text) => self.element("p", "note", text),
             Block::Items(items) => self.items(items),
             Block::Code(words, code) => self.code(words, code),
+            Block::Command(text) => {
+                self.raw("<p>");
+                self.element("code", "", text);
+                self.raw("</p>\n");
+            }
+            Block::Link(to, text) => {
+                let (to, text) = (shortened(to), shortened(text));
+                let (to, text) = (escaped(&to), escaped(&text));
+                self.raw(format_args!("<p class=\"how\"><a href=\"{to}\">{text}</a></p>\n"));
+            }
             Block::Warnings(all) => self.warnings(all),
             Block::Table(table) => self.table(table),
             Block::Figure(picture) => self.figure(picture),
             Block::Fold(fold) => self.fold(fold),
             Block::Only(there, blocks) if is_shown(*there, Where::Page) => self.blocks(blocks),
-            Block::Only(..) => {}
+            Block::Only(..) | Block::Drawn(_) => {}
         }
     }
 

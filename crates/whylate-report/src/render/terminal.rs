@@ -9,7 +9,7 @@ use whylate_model::Printable;
 use whylate_model::trust::Level;
 
 use super::{and_more, beginning, capped, columns, is_shown, shortened};
-use crate::doc::{self, Block, Section, Where};
+use crate::doc::{self, Block, Document, Section, Where};
 use crate::numbers::MARK;
 use crate::terminal::Style;
 
@@ -18,9 +18,25 @@ const MOST_ROWS: usize = 256;
 /// Items of a list.
 const MOST_ITEMS: usize = 256;
 
+/// The text of a document.
+pub(crate) fn write(document: &Document, style: Style) -> String {
+    let mut page = Page::new(style);
+    if !document.title.is_empty() {
+        page.wrapped(&document.title, "", "", BOLD);
+    }
+    document.sections.iter().for_each(|section| page.write(section));
+    page.finish()
+}
+
+/// Blocks as a terminal of 80 columns has them.
+#[cfg(test)]
+pub(crate) fn told(blocks: impl IntoIterator<Item = Block>) -> String {
+    write(&Document::default().with(blocks), Style::default())
+}
+
 /// A report under construction.
 #[derive(Debug)]
-pub(crate) struct Page {
+struct Page {
     style: Style,
     text: String,
     /// The heading that the next table stands under, which it does not repeat.
@@ -36,56 +52,38 @@ pub(crate) const YELLOW: Paint = AnsiColor::Yellow.on_default();
 const GREY: Paint = Paint::new().dimmed();
 
 impl Page {
-    pub(crate) fn new(style: Style) -> Self {
+    fn new(style: Style) -> Self {
         Self { style, text: String::new(), heading: None, below_heading: false }
     }
 
-    pub(crate) fn finish(self) -> String {
+    fn finish(self) -> String {
         let lines: Vec<&str> = self.text.lines().map(str::trim_end).collect();
         let mut text = lines.join("\n");
         text.push('\n');
         text
     }
 
-    /// Columns that there are.
-    pub(crate) fn width(&self) -> usize {
-        self.style.width
-    }
-
-    pub(crate) fn blank(&mut self) {
+    fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    pub(crate) fn title(&mut self, text: &str) {
-        self.wrapped(text, "", "", BOLD);
-    }
-
-    pub(crate) fn section(&mut self, text: &str) {
-        self.blank();
-        self.wrapped(text, "", "", BOLD);
-    }
-
-    pub(crate) fn paragraph(&mut self, text: &str) {
-        self.wrapped(text, "", "", Paint::new());
-    }
-
-    pub(crate) fn item(&mut self, text: &str) {
+    fn item(&mut self, text: &str) {
         self.wrapped(text, "  - ", "    ", Paint::new());
     }
 
-    pub(crate) fn note(&mut self, text: &str) {
+    fn note(&mut self, text: &str) {
         self.wrapped(text, "! ", "  ", YELLOW);
     }
 
-    pub(crate) fn advice(&mut self, text: &str) {
+    fn advice(&mut self, text: &str) {
         self.wrapped(text, "    ", "    ", Paint::new());
     }
 
     /// A line for a shell, which can be taken from the page as it is: a backslash ends a line that
     /// goes on.
-    pub(crate) fn command(&mut self, text: &str) {
+    fn command(&mut self, text: &str) {
         let mut line = "    $".to_owned();
-        for word in text.split_whitespace() {
+        for word in Printable(text).to_string().split_whitespace() {
             if columns(&line) + 1 + columns(word) + 2 > self.style.width {
                 line.push_str(" \\");
                 self.line(&line, Paint::new());
@@ -97,28 +95,15 @@ impl Page {
         self.line(&line, Paint::new());
     }
 
-    /// A line of a drawing, as it is: control characters are the drawer's concern.
-    pub(crate) fn drawn(&mut self, line: &str) {
-        self.line(line, Paint::new());
-    }
-
-    pub(crate) fn good(&mut self, text: &str) {
-        self.wrapped(text, "", "", GREEN);
-    }
-
-    pub(crate) fn bad(&mut self, text: &str) {
-        self.wrapped(text, "", "", RED);
-    }
-
     /// A section of a document.
-    pub(crate) fn write(&mut self, section: &Section) {
+    fn write(&mut self, section: &Section) {
         if is_shown(section.headed, Where::Terminal) {
             self.heading(&section.heading);
         }
         self.blocks(&section.blocks);
     }
 
-    pub(crate) fn blocks(&mut self, blocks: &[Block]) {
+    fn blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
             self.block(block);
         }
@@ -130,11 +115,18 @@ impl Page {
             Block::Only(there, blocks) if is_shown(*there, Where::Terminal) => {
                 return self.blocks(blocks);
             }
-            Block::Only(..) | Block::Figure(_) | Block::Fold(_) => return,
-            Block::Text(text) | Block::How(text) => self.paragraph(text),
-            Block::Note(text) => self.note(text),
+            Block::Only(..) | Block::Figure(_) | Block::Fold(_) | Block::Link(..) => return,
+            Block::Text(text) | Block::How(text) => self.wrapped(text, "", "", Paint::new()),
+            Block::Note(text) | Block::Judged(Level::Limited, text) => self.note(text),
+            Block::Advice(text) => self.advice(text),
+            Block::Judged(Level::Good, text) => self.wrapped(text, "", "", GREEN),
+            Block::Judged(Level::Poor, text) => self.wrapped(text, "", "", RED),
             Block::Items(items) => self.items(items),
-            Block::Code(words, code) => self.paragraph(&format!("{words}: {}", code.join(", "))),
+            Block::Code(words, code) => {
+                self.wrapped(&format!("{words}: {}", code.join(", ")), "", "", Paint::new());
+            }
+            Block::Command(text) => self.command(text),
+            Block::Drawn(lines) => lines.iter().for_each(|line| self.line(line, Paint::new())),
             Block::Warnings(all) => {
                 for warning in all {
                     match warning.level {
@@ -157,8 +149,13 @@ impl Page {
         }
     }
 
+    fn bold(&mut self, text: &str) {
+        self.blank();
+        self.wrapped(text, "", "", BOLD);
+    }
+
     fn heading(&mut self, text: &str) {
-        self.section(text);
+        self.bold(text);
         (self.heading, self.below_heading) = (Some(text.to_owned()), true);
     }
 
@@ -172,7 +169,7 @@ impl Page {
         if (table.caption.is_empty() || !captioned) && !self.below_heading {
             self.blank();
         } else if !is_told && !self.below_heading {
-            self.section(&table.caption);
+            self.bold(&table.caption);
         }
         let shown: Vec<_> = table
             .columns
@@ -192,7 +189,7 @@ impl Page {
     }
 
     /// A table whose first column is text and the others numbers, unless `left` names them.
-    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
+    fn table(&mut self, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
         let mut table = Table::new();
         table
             .load_style(presets::NOTHING)

@@ -3,9 +3,8 @@
 use whylate_model::trust::Level;
 
 use super::page::{self, Html};
-use super::terminal::Page;
 use super::*;
-use crate::doc::{Block, Fold, Picture, Section, Table, Warning};
+use crate::doc::{Block, Document, Fold, Picture, Section, Table, Warning};
 use crate::terminal::Style;
 
 /// Everything a text field can hold that neither a terminal nor a page may.
@@ -13,9 +12,7 @@ const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>
                        \u{1b}[31m\u{202e}\u{2028}\0</style><!--";
 
 fn on_a_terminal(section: &Section) -> String {
-    let mut page = Page::new(Style::default());
-    page.write(section);
-    page.finish()
+    terminal::write(&Document::default().sections([section.clone()]), Style::default())
 }
 
 fn on_a_page(section: &Section) -> String {
@@ -41,6 +38,9 @@ fn everywhere(text: &str) -> Section {
         Block::Text(said()),
         Block::How(said()),
         Block::Note(said()),
+        Block::Advice(said()),
+        Block::Judged(Level::Good, said()),
+        Block::Link(said(), said()),
         Block::Items(vec![said()]),
         Block::Code(said(), vec![said()]),
         Block::Warnings(vec![Warning { text: said(), advice: said(), level: Level::Poor }]),
@@ -61,10 +61,19 @@ fn hostile_text_stays_text_wherever_it_stands() {
         !page.contains("<script") && !page.contains("<img") && !page.contains("</style"),
         "{page}"
     );
-    assert_eq!(page.matches("&lt;script&gt;").count(), 24, "{page}");
+    assert_eq!(page.matches("&lt;script&gt;").count(), 28, "{page}");
     let screen = on_a_terminal(&everywhere(HOSTILE));
     assert!(!screen.chars().any(|letter| letter.is_control() && letter != '\n'), "{screen:?}");
     assert!(!screen.contains('\u{202e}'), "{screen:?}");
+}
+
+#[test]
+fn a_command_is_one_line_that_does_nothing_else() {
+    let section = Section::new("", "", vec![Block::Command(HOSTILE.to_owned())]);
+    let (screen, page) = (on_a_terminal(&section), on_a_page(&section));
+    assert!(screen.starts_with("    $ <script>alert(1)</script>"), "{screen:?}");
+    assert!(!screen.chars().any(|letter| letter.is_control() && letter != '\n'), "{screen:?}");
+    assert!(page.starts_with("<p><code>&lt;script&gt;") && !page.contains("<script"), "{page}");
 }
 
 #[test]

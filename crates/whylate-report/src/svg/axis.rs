@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use whylate_model::Nanos;
 
+use super::writer::Svg;
+
 /// Most decades of a logarithmic axis: a double cannot tell more apart, a reader neither.
 const MOST_DECADES: i32 = 24;
 /// Where one may end: all its decades are powers of ten that a double has.
@@ -89,6 +91,24 @@ impl Axis {
             }
         };
         values.into_iter().map(|value| Tick { at: self.at(value), value }).collect()
+    }
+}
+
+/// Ticks below a picture with their labels at this height, every second of which is left out where there is no
+/// room; each has a line where these lie between a top and a bottom.
+pub(super) fn below(
+    svg: &mut Svg,
+    ticks: &[Tick],
+    lines: Option<(f64, f64)>,
+    labels: f64,
+    label: impl Fn(f64) -> String,
+) {
+    for (index, tick) in ticks.iter().enumerate() {
+        if let Some((top, bottom)) = lines {
+            svg.line("grid", (tick.at, top), (tick.at, bottom));
+        }
+        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
+        svg.words((tick.at, labels), class, &label(tick.value));
     }
 }
 

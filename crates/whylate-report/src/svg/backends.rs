@@ -1,9 +1,10 @@
 //! Round trips by backend: a row each, with the median, the 99th percentile and their intervals.
 
+use super::Figure;
 use super::axis::{Axis, time_label};
 use super::ccdf::mark;
 use super::writer::{Key, Svg, WIDTH};
-use super::{Figure, Table};
+use crate::doc::Table;
 
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 620.0;
@@ -31,7 +32,7 @@ pub struct Bar {
 
 /// The figure of these rows; `table` has their numbers.
 #[must_use]
-pub fn figure(bars: &[Bar], title: &str, table: Table) -> Figure {
+pub(crate) fn figure(bars: &[Bar], title: &str, table: Table) -> Figure {
     let bottom = TOP + ROW * bars.len().max(1) as f64;
     let keys = [
         Key::new("median round trip, with its 95% interval"),

@@ -4,7 +4,8 @@ use super::axis::{Axis, time, time_label};
 use super::ccdf::mark;
 use super::path::Path;
 use super::writer::{Key, Svg, WIDTH};
-use super::{COLOURS, Figure, Table};
+use super::{COLOURS, Figure};
+use crate::doc::Table;
 
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 620.0;
@@ -113,22 +114,19 @@ fn trend(p: Option<f64>) -> String {
 
 fn table(lines: &[Line], title: &str) -> Table {
     let blocks = lines.iter().map(|line| line.values_ns.len()).max().unwrap_or(0);
-    let mut head = vec!["series".to_owned()];
-    head.extend((1..=blocks).map(|block| block.to_string()));
-    head.push("trend p".to_owned());
-    let rows = lines
-        .iter()
-        .map(|line| {
-            let mut cells = vec![line.label.clone()];
-            cells.extend((0..blocks).map(|block| {
-                let value = line.values_ns.get(block).copied().flatten();
-                value.map_or_else(|| "-".to_owned(), time)
-            }));
-            cells.push(line.trend.map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")));
-            cells
-        })
-        .collect();
-    Table { caption: title.to_owned(), head, rows, left: Vec::new() }
+    let row = |line: &Line| {
+        let mut cells = vec![line.label.clone()];
+        cells.extend((0..blocks).map(|block| {
+            let value = line.values_ns.get(block).copied().flatten();
+            value.map_or_else(|| "-".to_owned(), time)
+        }));
+        cells.push(line.trend.map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")));
+        cells
+    };
+    Table::new(title, &["series"])
+        .columns((1..=blocks).map(|block| block.to_string()))
+        .columns(["trend p"])
+        .with(lines.iter().map(row))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Bounds of the time in a box: a band over the percentile, what was measured through the box above it,
 //! and the box's own log as a line where it keeps one.
 
+use super::Figure;
 use super::axis::{Axis, time, time_label};
 use super::ccdf::mark;
 use super::path::Path;
 use super::tail_axis::TailAxis;
 use super::writer::{Key, Svg, WIDTH};
-use super::{Figure, Table};
+use crate::doc::Table;
 
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 620.0;
@@ -50,7 +51,7 @@ pub struct Bound {
 
 /// The figure of one; `table` has its numbers.
 #[must_use]
-pub fn figure(band: &Band, title: &str, table: Table) -> Figure {
+pub(crate) fn figure(band: &Band, title: &str, table: Table) -> Figure {
     let keys = keys(band);
     let height = BOTTOM + 50.0 + keys.iter().map(Key::height).sum::<f64>();
     let described = format!(
@@ -101,8 +102,7 @@ fn bounds(svg: &mut Svg, x: &TailAxis, y: &Axis, all: &[Bound]) {
     if both.len() > 1 {
         let mut path = Path::default();
         for (at, _, high) in &both {
-            let place = (*at, y.at(*high));
-            if path.is_empty() { path.move_to(place) } else { path.line_to(place) }
+            path.line_to((*at, y.at(*high)));
         }
         for (at, low, _) in both.iter().rev() {
             path.line_to((*at, y.at(*low)));
@@ -135,7 +135,7 @@ fn line(svg: &mut Svg, x: &TailAxis, y: &Axis, (points, index): (&[Known], usize
         .map(|of| (x.at(of.percent), y.at(of.ns)))
         .collect();
     for place in &places {
-        if path.is_empty() { path.move_to(*place) } else { path.line_to(*place) }
+        path.line_to(*place);
     }
     svg.path(&format!("curve s{index} d{index}"), path.as_str());
     for place in places {

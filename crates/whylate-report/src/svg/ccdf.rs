@@ -9,10 +9,12 @@ use whylate_stats::Histogram;
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::{quantile, share, weighted};
 
-use super::axis::{Axis, percentile_label, resolution_label, share_label, time, time_label};
+use super::axis::{Axis, below, percentile_label, resolution_label, share_label, time, time_label};
 use super::path::Path;
 use super::writer::{Key, Svg, WIDTH};
-use super::{COLOURS, Figure, Table};
+use super::{COLOURS, Figure};
+use crate::doc::Table;
+use crate::numbers::Value;
 
 /// Points of a curve: more than two for each unit of the picture are invisible.
 pub const MOST_POINTS: usize = 400;
@@ -212,7 +214,7 @@ pub fn figure(curves: &[Curve], options: &Options) -> Figure {
     for (index, curve) in drawn.iter().enumerate() {
         frame.curve(&mut svg, curve, (index, drawn.len()));
     }
-    legend(&mut svg, &keys);
+    legend(&mut svg, BOTTOM + 52.0, &keys);
     Figure { svg: svg.finish(), table }
 }
 
@@ -249,12 +251,7 @@ impl Frame {
                 svg.words((RIGHT + 6.0, tick.at + 4.0), "tick aside", &label);
             }
         }
-        let ticks = self.x.ticks(9);
-        for (index, tick) in ticks.iter().enumerate() {
-            svg.line("grid", (tick.at, TOP), (tick.at, BOTTOM));
-            let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-            svg.words((tick.at, BOTTOM + 20.0), class, &time_label(tick.value));
-        }
+        below(svg, &self.x.ticks(9), Some((TOP, BOTTOM)), BOTTOM + 20.0, time_label);
         svg.line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM));
         svg.line("axis", (LEFT, TOP), (LEFT, BOTTOM));
         svg.words((f64::midpoint(LEFT, RIGHT), BOTTOM + 40.0), "label mid", &options.of);
@@ -388,14 +385,15 @@ pub(super) fn mark(svg: &mut Svg, (x, y): (f64, f64), index: usize) {
     svg.path(&class, &path);
 }
 
-fn key(curve: &Curve) -> Key {
+/// What stands beside them of a curve.
+pub(super) fn key(curve: &Curve) -> Key {
     let n = crate::numbers::count(curve.n);
     let resolution = resolution_label(curve.resolution_ns);
     Key::new(&format!("{}: n = {n}, resolution {resolution}", curve.label))
 }
 
-fn legend(svg: &mut Svg, keys: &[Key]) {
-    let mut top = BOTTOM + 52.0;
+/// A line and a mark for each curve, from this height on.
+pub(super) fn legend(svg: &mut Svg, mut top: f64, keys: &[Key]) {
     for (index, key) in keys.iter().enumerate() {
         let (from, to) = key.draw(svg, top);
         svg.line(&format!("curve s{0} d{0}", index % COLOURS), from, to);
@@ -422,20 +420,17 @@ fn table(curves: &[Curve], options: &Options) -> Table {
         .into_iter()
         .filter(|share| curves.iter().any(|curve| curve.value_at(*share, options.share).is_some()))
         .collect();
-    let mut head = vec!["curve".to_owned(), "n".to_owned()];
-    head.extend(shown.iter().map(|share| share_label(*share)));
-    head.push("largest".to_owned());
-    let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), time);
-    let rows = curves
-        .iter()
-        .map(|curve| {
-            let mut cells = vec![curve.label.clone(), crate::numbers::count(curve.n)];
-            cells.extend(shown.iter().map(|share| cell(curve.value_at(*share, options.share))));
-            cells.push(cell(curve.shown(options.share).last().map(|p| p.value_ns)));
-            cells
-        })
-        .collect();
-    Table { caption, head, rows, left: Vec::new() }
+    let row = |curve: &Curve| {
+        let time = |ns: Option<f64>| ns.map_or(Value::Absent, Value::Time);
+        let mut cells = vec![curve.label.as_str().into(), Value::Count(curve.n)];
+        cells.extend(shown.iter().map(|share| time(curve.value_at(*share, options.share))));
+        cells.push(time(curve.shown(options.share).last().map(|p| p.value_ns)));
+        cells
+    };
+    Table::new(caption, &["curve", "n"])
+        .columns(shown.iter().map(|share| share_label(*share)))
+        .columns(["largest"])
+        .with(curves.iter().map(row))
 }
 
 #[cfg(test)]
@@ -462,7 +457,7 @@ mod tests {
         insta::assert_snapshot!(format!(
             "{}\n{:?}",
             figure.svg.replace("><", ">\n<"),
-            figure.table
+            figure.table.texts()
         ));
     }
 
@@ -473,7 +468,11 @@ mod tests {
         assert!(curve.points.len() <= MOST_POINTS + 1);
         let cells = &figure(&[curve], &options()).table.rows[0];
         for (cell, percent) in cells[2..].iter().zip([50.0, 90.0, 99.0, 99.9]) {
-            assert_eq!(*cell, time(histogram.value_at(percent).unwrap() as f64), "p{percent}");
+            assert_eq!(
+                cell.to_string(),
+                time(histogram.value_at(percent).unwrap() as f64),
+                "p{percent}"
+            );
         }
     }
 
@@ -487,7 +486,9 @@ mod tests {
         let last = planted.shown(Share::OfSamples).last().unwrap();
         assert!((last.share - 0.001).abs() < 1e-12 && (last.value_ns - 1e6).abs() < 1.0);
         let figure = figure(&[planted], &options());
-        assert!(!figure.svg.contains("NaN") && figure.table.rows[0].contains(&"1.00ms".to_owned()));
+        assert!(
+            !figure.svg.contains("NaN") && figure.table.texts()[1].contains(&"1.00ms".to_owned())
+        );
     }
 
     #[test]
@@ -557,7 +558,7 @@ mod tests {
     #[test]
     fn a_percentile_that_the_sample_cannot_show_is_not_in_the_table() {
         let figure = figure(&[curve(1..=50), curve(1..=5_000)], &options());
-        assert_eq!(figure.table.head, ["curve", "n", "50%", "10%", "1%", "0.1%", "largest"]);
+        assert_eq!(figure.table.texts()[0], ["curve", "n", "50%", "10%", "1%", "0.1%", "largest"]);
         assert_eq!(figure.table.rows[0][4..], ["-", "-", "50ns"]);
         assert_ne!(figure.table.rows[1][5], "-");
     }

@@ -4,11 +4,12 @@
 //! curves these are. A curve of n samples goes no closer to 1 than its last step. Curves differ by dash
 //! and by the mark at their median, not by colour alone.
 
-use super::axis::{Axis, share_label, time, time_label};
-use super::ccdf::{Curve, MOST_CURVES, Point, Share, mark};
+use super::axis::{Axis, below, share_label, time, time_label};
+use super::ccdf::{Curve, MOST_CURVES, Point, Share, key, legend, mark};
 use super::path::Path;
 use super::writer::{Key, Svg, WIDTH};
-use super::{COLOURS, Figure, Table, resolution_label};
+use super::{COLOURS, Figure};
+use crate::doc::Table;
 
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 620.0;
@@ -30,7 +31,7 @@ pub struct Options {
 
 /// The figure of some curves, which may be none; `table` has their numbers.
 #[must_use]
-pub fn figure(curves: &[Curve], options: &Options, table: Table) -> Figure {
+pub(crate) fn figure(curves: &[Curve], options: &Options, table: Table) -> Figure {
     let steps = |curve: &Curve| curve.shown(Share::OfSamples).collect::<Vec<Point>>();
     let drawn: Vec<(&Curve, Vec<Point>)> = curves
         .iter()
@@ -51,13 +52,7 @@ pub fn figure(curves: &[Curve], options: &Options, table: Table) -> Figure {
     for (index, (curve, points)) in drawn.iter().enumerate() {
         one(&mut svg, (&x, &y), (curve, points), index);
     }
-    let mut top = BOTTOM + 52.0;
-    for (index, key) in keys.iter().enumerate() {
-        let (from, to) = key.draw(&mut svg, top);
-        svg.line(&format!("curve s{0} d{0}", index % COLOURS), from, to);
-        mark(&mut svg, to, index);
-        top += key.height();
-    }
+    legend(&mut svg, BOTTOM + 52.0, &keys);
     Figure { svg: svg.finish(), table }
 }
 
@@ -73,11 +68,7 @@ fn frame(svg: &mut Svg, (x, y): (&Axis, &Axis), options: &Options) {
         svg.line("grid", (LEFT, tick.at), (RIGHT, tick.at));
         svg.words((LEFT - 8.0, tick.at + 4.0), "tick end", &share_label(tick.value));
     }
-    for (index, tick) in x.ticks(9).iter().enumerate() {
-        svg.line("grid", (tick.at, TOP), (tick.at, BOTTOM));
-        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-        svg.words((tick.at, BOTTOM + 20.0), class, &time_label(tick.value));
-    }
+    below(svg, &x.ticks(9), Some((TOP, BOTTOM)), BOTTOM + 20.0, time_label);
     svg.line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM));
     svg.line("axis", (LEFT, TOP), (LEFT, BOTTOM));
     svg.words((f64::midpoint(LEFT, RIGHT), BOTTOM + 40.0), "label mid", &options.of);
@@ -112,12 +103,6 @@ fn one(svg: &mut Svg, (x, y): (&Axis, &Axis), (curve, points): (&Curve, &[Point]
         mark(svg, median, index);
     }
     svg.close();
-}
-
-fn key(curve: &Curve) -> Key {
-    let n = crate::numbers::count(curve.n);
-    let resolution = resolution_label(curve.resolution_ns);
-    Key::new(&format!("{}: n = {n}, resolution {resolution}", curve.label))
 }
 
 fn describe(drawn: &[(&Curve, Vec<Point>)], options: &Options) -> String {

@@ -4,10 +4,11 @@
 //! others do, and shares are what is compared. The total stands above the bar; times of the pieces show
 //! where the pointer rests, and in the table.
 
+use super::Figure;
 use super::axis::{Axis, share_label, time};
 use super::shares::{class, numbered};
 use super::writer::{GLYPH, Svg, WIDTH};
-use super::{Figure, Table};
+use crate::doc::Table;
 use crate::numbers::percent;
 
 const LEFT: f64 = 16.0;
@@ -44,7 +45,7 @@ pub struct Piece {
 
 /// The bars with a legend below; `table` has their numbers.
 #[must_use]
-pub fn figure(bars: &[Bar], title: &str, table: Table) -> Figure {
+pub(crate) fn figure(bars: &[Bar], title: &str, table: Table) -> Figure {
     let known: Vec<&Bar> =
         bars.iter().filter(|bar| bar.total_ns.is_finite() && bar.total_ns > 0.0).collect();
     let legend = legend(&known);

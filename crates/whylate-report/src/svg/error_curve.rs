@@ -5,11 +5,12 @@
 //! So a tail of milliseconds and a tolerance of a microsecond are in one picture.
 
 use super::axis::time;
-use super::ccdf::mark;
+use super::ccdf::{legend, mark};
 use super::path::Path;
 use super::tail_axis::TailAxis;
 use super::writer::{Key, Svg, WIDTH};
-use super::{COLOURS, Figure, Table};
+use super::{COLOURS, Figure};
+use crate::doc::Table;
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 620.0;
@@ -42,7 +43,7 @@ pub struct At {
 
 /// The figure of these curves; `table` has their numbers.
 #[must_use]
-pub fn figure(lines: &[Line], tolerance_ns: f64, title: &str, table: Table) -> Figure {
+pub(crate) fn figure(lines: &[Line], tolerance_ns: f64, title: &str, table: Table) -> Figure {
     let keys: Vec<Key> = lines.iter().map(key).collect();
     let height = BOTTOM + 50.0 + keys.iter().map(Key::height).sum::<f64>();
     let mut svg = Svg::new(height, title, &described(lines, tolerance_ns));
@@ -62,13 +63,7 @@ pub fn figure(lines: &[Line], tolerance_ns: f64, title: &str, table: Table) -> F
     for (index, line) in lines.iter().enumerate() {
         curve(&mut svg, &x, &y, (line, index));
     }
-    let mut top = BOTTOM + 50.0;
-    for (index, key) in keys.iter().enumerate() {
-        let (from, to) = key.draw(&mut svg, top);
-        svg.line(&format!("curve s{0} d{0}", index % COLOURS), from, to);
-        mark(&mut svg, to, index);
-        top += key.height();
-    }
+    legend(&mut svg, BOTTOM + 50.0, &keys);
     Figure { svg: svg.finish(), table }
 }
 
@@ -141,12 +136,7 @@ fn curve(svg: &mut Svg, x: &TailAxis, y: &Errors, (line, index): (&Line, usize))
     // Beside one another, where several curves have whiskers at the same percentiles.
     let aside = |percent: f64| x.at(percent) + 4.0 * index as f64;
     for at in line.points.iter().filter(|at| at.ns.is_finite()) {
-        let place = (aside(at.percent), y.at(at.ns));
-        if path.is_empty() {
-            path.move_to(place);
-        } else {
-            path.line_to(place);
-        }
+        path.line_to((aside(at.percent), y.at(at.ns)));
     }
     svg.path(&format!("curve s{0} d{0}", index % COLOURS), path.as_str());
     for at in line.points.iter().filter(|at| at.ns.is_finite()) {

@@ -5,10 +5,11 @@
 //! their column that they took, from the bottom, and at least so much that they are seen. Gaps too
 //! short to be seen between two boxes are marked below them.
 
-use super::axis::{Axis, time};
+use super::Figure;
+use super::axis::{Axis, below, time};
 use super::path::Path;
 use super::writer::{GLYPH, Svg, WIDTH};
-use super::{Figure, Table};
+use crate::doc::Table;
 use crate::execution::{Received, ThreadRow, Window};
 use crate::numbers::{count, percent};
 
@@ -83,11 +84,8 @@ fn time_axis(svg: &mut Svg, x: &Axis, bottom: f64) {
         [first, second, ..] => second.value - first.value,
         _ => 1e6,
     };
-    for (index, tick) in ticks.into_iter().enumerate() {
-        svg.line("grid", (tick.at, NAME), (tick.at, bottom - SPACE + 4.0));
-        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-        svg.words((tick.at, bottom + 10.0), class, &milliseconds(tick.value, step));
-    }
+    let label = |value| milliseconds(value, step);
+    below(svg, &ticks, Some((NAME, bottom - SPACE + 4.0)), bottom + 10.0, label);
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.words((middle, bottom + 32.0), "label mid", "ms since the beginning of the run");
 }
@@ -225,26 +223,21 @@ pub(crate) fn table(
         milliseconds(window.end_ns(), window.length_ns() / 1e3)
     );
     let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest gap"];
-    let mut table = Table::new(caption, &head);
-    table.rows = rows
-        .iter()
-        .zip(received)
-        .map(|(row, received)| {
-            let gap = match received.blocks {
-                0 | 1 => "-".to_owned(),
-                _ => time(received.longest_gap_ns),
-            };
-            vec![
-                row.label.clone(),
-                time(received.time_ns),
-                share(received, window),
-                count(received.blocks),
-                time(received.longest_ns),
-                gap,
-            ]
-        })
-        .collect();
-    table
+    let row = |(row, received): (&ThreadRow, &Received)| {
+        let gap = match received.blocks {
+            0 | 1 => "-".to_owned(),
+            _ => time(received.longest_gap_ns),
+        };
+        [
+            row.label.clone(),
+            time(received.time_ns),
+            share(received, window),
+            count(received.blocks),
+            time(received.longest_ns),
+            gap,
+        ]
+    };
+    Table::new(caption, &head).with(rows.iter().zip(received).map(row))
 }
 
 #[cfg(test)]
@@ -279,8 +272,8 @@ mod tests {
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         let expected = ["0 audio", "9.50ms", "38.0%", "4", "3.00ms", "5.00ms"];
         assert_eq!(figure.table.rows[0], expected);
-        assert_eq!(figure.table.rows[2][3..], ["1", "1.00us", "-"].map(str::to_owned));
-        assert_eq!(figure.table.rows[3][1..], ["0ns", "0%", "0", "0ns", "-"].map(str::to_owned));
+        assert_eq!(figure.table.rows[2][3..], ["1", "1.00us", "-"]);
+        assert_eq!(figure.table.rows[3][1..], ["0ns", "0%", "0", "0ns", "-"]);
         assert_eq!(figure.table.caption, "Execution trace: CPU time from 0.00 to 25.00 ms");
     }
 

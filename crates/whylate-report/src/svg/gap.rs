@@ -1,9 +1,9 @@
 //! One gap with its parts and the events in it.
 
-use super::axis::{Axis, time, time_label};
+use super::axis::{Axis, below, time, time_label};
 use super::path::Path;
-use super::shares::class;
-use super::writer::{GLYPH, Svg, WIDTH};
+use super::shares::piece;
+use super::writer::{Svg, WIDTH};
 
 const LEFT: f64 = 16.0;
 /// Half of a tick's label lies beyond it.
@@ -56,14 +56,11 @@ pub fn svg(gap: &Picture) -> String {
         gap.parts.iter().map(|part| format!("{} {}", part.label, time(part.length_ns))).collect();
     let mut svg = Svg::new(BOTTOM + 40.0, &gap.title, &words.join("; "));
     let x = Axis::linear((0.0, gap.length_ns), (LEFT, RIGHT));
-    for (index, tick) in x.ticks(8).into_iter().enumerate() {
-        svg.line("grid", (tick.at, TOP - 8.0), (tick.at, BOTTOM));
-        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-        svg.words((tick.at, BOTTOM + 16.0), class, &time_label(tick.value));
-    }
+    below(&mut svg, &x.ticks(8), Some((TOP - 8.0, BOTTOM)), BOTTOM + 16.0, time_label);
     svg.rect("ran", (LEFT, TOP), (RIGHT - LEFT, HEIGHT));
     for (part, words) in gap.parts.iter().zip(&words) {
-        draw(&mut svg, &x, part, words);
+        let ends = (x.at(part.from_ns), x.at(part.from_ns + part.length_ns));
+        piece(&mut svg, ends, (TOP, HEIGHT), (part.colour, &part.label), words);
     }
     for (elsewhere, y, class) in [(false, TOP - 10.0, "event"), (true, TOP + HEIGHT + 3.0, "sent")]
     {
@@ -77,23 +74,9 @@ pub fn svg(gap: &Picture) -> String {
             svg.path(class, path.as_str());
         }
     }
-    let below = "time since the start of the gap";
-    svg.words((WIDTH / 2.0, BOTTOM + 35.0), "label mid", below);
+    let since = "time since the start of the gap";
+    svg.words((WIDTH / 2.0, BOTTOM + 35.0), "label mid", since);
     svg.finish()
-}
-
-fn draw(svg: &mut Svg, x: &Axis, part: &Part, words: &str) {
-    let (from, to) = (x.at(part.from_ns), x.at(part.from_ns + part.length_ns));
-    svg.open("g", &[]);
-    svg.titled(words);
-    svg.rect(&class(part.colour), (from, TOP), ((to - from).max(0.5), HEIGHT));
-    if to - from > (part.label.chars().count() as f64 + 1.0) * GLYPH {
-        svg.words((f64::midpoint(from, to), TOP + HEIGHT / 2.0 + 4.0), "inside mid", &part.label);
-    } else if let Some(number) = part.colour.filter(|_| to - from > 4.0 * GLYPH) {
-        let label = format!("[{}]", number + 1);
-        svg.words((f64::midpoint(from, to), TOP + HEIGHT / 2.0 + 4.0), "inside mid", &label);
-    }
-    svg.close();
 }
 
 #[cfg(test)]

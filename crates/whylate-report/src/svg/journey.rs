@@ -1,9 +1,9 @@
 //! One request on its way: what took its time in lanes, from the client over the network to the server
 //! and back, with the kernel's events beside it.
 
-use super::axis::{Axis, time, time_label};
-use super::shares::class;
-use super::writer::{GLYPH, Svg, WIDTH};
+use super::axis::{Axis, below, time, time_label};
+use super::shares::piece;
+use super::writer::{Svg, WIDTH};
 
 const LEFT: f64 = 16.0;
 /// Half of a tick's label lies beyond it.
@@ -68,20 +68,17 @@ pub fn svg(request: &Picture) -> String {
     let bottom = LANE * LANES.len() as f64;
     let mut svg = Svg::new(bottom + 42.0, &request.title, &words.join("; "));
     let x = Axis::linear((0.0, request.length_ns), (LEFT, RIGHT));
-    for (index, tick) in x.ticks(8).into_iter().enumerate() {
-        svg.line("grid", (tick.at, 4.0), (tick.at, bottom));
-        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-        svg.words((tick.at, bottom + 16.0), class, &time_label(tick.value));
-    }
-    let below = "time since the request began";
-    svg.words((f64::midpoint(LEFT, RIGHT), bottom + 36.0), "label mid", below);
+    below(&mut svg, &x.ticks(8), Some((4.0, bottom)), bottom + 16.0, time_label);
+    let since = "time since the request began";
+    svg.words((f64::midpoint(LEFT, RIGHT), bottom + 36.0), "label mid", since);
     for (lane, name) in LANES.into_iter().enumerate() {
         let top = LANE * lane as f64 + NAME;
         svg.words((LEFT, top - 4.0), "lane", name);
         svg.rect("ran", (LEFT, top), (RIGHT - LEFT, BAR));
         for (part, words) in request.parts.iter().zip(&words).filter(|(part, _)| part.lane == lane)
         {
-            draw(&mut svg, &x, top, part, words);
+            let ends = (x.at(part.from_ns), x.at(part.from_ns + part.length_ns));
+            piece(&mut svg, ends, (top, BAR), (part.colour, &part.label), words);
         }
         for mark in request.events.iter().filter(|mark| mark.lane == lane) {
             let at = x.at(mark.at_ns);
@@ -92,20 +89,6 @@ pub fn svg(request: &Picture) -> String {
         }
     }
     svg.finish()
-}
-
-fn draw(svg: &mut Svg, x: &Axis, top: f64, part: &Part, words: &str) {
-    let (from, to) = (x.at(part.from_ns), x.at(part.from_ns + part.length_ns));
-    let middle = (f64::midpoint(from, to), top + BAR / 2.0 + 4.0);
-    svg.open("g", &[]);
-    svg.titled(words);
-    svg.rect(&class(part.colour), (from, top), ((to - from).max(0.5), BAR));
-    if to - from > (part.label.chars().count() as f64 + 1.0) * GLYPH {
-        svg.words(middle, "inside mid", &part.label);
-    } else if let Some(number) = part.colour.filter(|_| to - from > 4.0 * GLYPH) {
-        svg.words(middle, "inside mid", &format!("[{}]", number + 1));
-    }
-    svg.close();
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod tail_axis;
 pub mod working_sets;
 mod writer;
 
+use crate::doc::Table;
 pub(crate) use axis::resolution_label;
 pub(crate) use writer::escaped;
 
@@ -42,43 +43,5 @@ pub struct Figure {
     /// An `<svg>` element.
     pub svg: String,
     /// What the picture shows, in numbers.
-    pub table: Table,
-}
-
-/// A table of text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Table {
-    /// What it shows, in a few words.
-    pub caption: String,
-    /// Heads of the columns.
-    pub head: Vec<String>,
-    /// Rows, each as long as the head.
-    pub rows: Vec<Vec<String>>,
-    /// Columns that are text rather than numbers, beside the first.
-    pub left: Vec<usize>,
-}
-
-impl Table {
-    /// A table whose first column is text and the others numbers.
-    #[must_use]
-    pub fn new(caption: impl Into<String>, head: &[&str]) -> Self {
-        let head = head.iter().map(|&cell| cell.to_owned()).collect();
-        Self { caption: caption.into(), head, ..Self::default() }
-    }
-
-    /// Rows as columns. What names the rows stands in the first column, or nowhere.
-    pub(crate) fn transposed(self) -> Self {
-        let Self { caption, head, rows, .. } = self;
-        let cell = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
-        let mut columns = head.into_iter().enumerate().map(|(at, name)| {
-            let mut column = vec![name];
-            column.extend(rows.iter().map(|row| cell(row, at)));
-            column
-        });
-        let mut head = columns.next().unwrap_or_default();
-        if let Some(first) = head.first_mut() {
-            first.clear();
-        }
-        Self { caption, head, rows: columns.collect(), left: Vec::new() }
-    }
+    pub(crate) table: Table,
 }

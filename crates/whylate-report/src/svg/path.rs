@@ -35,11 +35,10 @@ impl Path {
         self.last = Some((at_x, at_y));
     }
 
+    /// Goes there in a straight line; the first point is where it begins.
     pub(super) fn line_to(&mut self, (x, y): (f64, f64)) {
-        let far = self
-            .last
-            .is_none_or(|(x0, y0)| (x - x0).abs() >= THINNEST || (y - y0).abs() >= THINNEST);
-        if far {
+        let Some((x0, y0)) = self.last else { return self.move_to((x, y)) };
+        if (x - x0).abs() >= THINNEST || (y - y0).abs() >= THINNEST {
             let _ = write!(self.text, "L{} {}", Coordinate(x), Coordinate(y));
             self.last = Some((x, y));
         }

@@ -1,8 +1,9 @@
 //! Shares of the lost time by cause, as bars.
 
 use super::axis::Axis;
-use super::writer::{Svg, WIDTH};
-use super::{COLOURS, Figure, Table};
+use super::writer::{GLYPH, Svg, WIDTH};
+use super::{COLOURS, Figure};
+use crate::doc::Table;
 use crate::numbers::percent;
 
 /// Height of a bar with the space below it.
@@ -42,8 +43,8 @@ pub fn figure(shares: &[Share], title: &str, of: &str) -> Figure {
         svg.words((RIGHT, y + 13.0), "legend end", &percent(bar.share));
         svg.close();
     }
-    let mut table = Table::new(title, &["cause", of]);
-    table.rows = shares.iter().map(|bar| vec![bar.label.clone(), percent(bar.share)]).collect();
+    let rows = shares.iter().map(|bar| [bar.label.clone(), percent(bar.share)]);
+    let table = Table::new(title, &["cause", of]).with(rows);
     Figure { svg: svg.finish(), table }
 }
 
@@ -53,6 +54,26 @@ pub(super) fn class(colour: Option<usize>) -> String {
         Some(colour) => format!("f{}", colour % COLOURS),
         None => "rest".to_owned(),
     }
+}
+
+/// A piece of a strip with as much of its name as it has room for, or the number that stands beside its colour.
+pub(super) fn piece(
+    svg: &mut Svg,
+    (from, to): (f64, f64),
+    (top, height): (f64, f64),
+    (colour, label): (Option<usize>, &str),
+    words: &str,
+) {
+    let middle = (f64::midpoint(from, to), top + height / 2.0 + 4.0);
+    svg.open("g", &[]);
+    svg.titled(words);
+    svg.rect(&class(colour), (from, top), ((to - from).max(0.5), height));
+    if to - from > (label.chars().count() as f64 + 1.0) * GLYPH {
+        svg.words(middle, "inside mid", label);
+    } else if let Some(number) = colour.filter(|_| to - from > 4.0 * GLYPH) {
+        svg.words(middle, "inside mid", &format!("[{}]", number + 1));
+    }
+    svg.close();
 }
 
 /// A name with the number that stands beside its colour everywhere: `2 softirq timer`.

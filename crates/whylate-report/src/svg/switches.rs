@@ -4,11 +4,12 @@
 //! Each panel has its own scale of counts, for systems switch at different rates. A line
 //! stands at the cost to expect. What is longer than the last bin is not drawn but counted.
 
-use super::axis::{Axis, time, time_label};
+use super::axis::{Axis, below, time, time_label};
 use super::path::Path;
 use super::shares::class;
 use super::writer::{GLYPH, Key, Svg, WIDTH};
-use super::{COLOURS, Figure, Table};
+use super::{COLOURS, Figure};
+use crate::doc::Table;
 use crate::numbers::{count, percent, rate};
 use whylate_model::execution::SwitchTimes;
 
@@ -60,10 +61,7 @@ pub fn figure(panels: &[Panel], title: &str) -> Figure {
         svg.close();
         top += heights[index];
     }
-    for (index, tick) in x.ticks(8).into_iter().enumerate() {
-        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-        svg.words((tick.at, top + 6.0), class, &time_label(tick.value));
-    }
+    below(&mut svg, &x.ticks(8), None, top + 6.0, time_label);
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.words((middle, top + 28.0), "label mid", "time of a context switch");
     Figure { svg: svg.finish(), table }
@@ -128,25 +126,21 @@ fn per_second(times: &SwitchTimes) -> f64 {
 /// The numbers of `process_ctx`, a row for each panel.
 pub(crate) fn table(panels: &[Panel], title: &str) -> Table {
     let head = ["switches", "n", "rate", "fastest", "expected", "mean", "longest", "contaminated"];
-    let mut table = Table::new(title, &head);
-    table.rows = panels
-        .iter()
-        .map(|Panel { label, times }| {
-            let absent = || "-".to_owned();
-            let share = |contaminated: u64| percent(contaminated as f64 / times.n.max(1) as f64);
-            vec![
-                label.clone(),
-                count(times.n),
-                rate(per_second(times)),
-                times.shortest.to_string(),
-                times.expected.map_or_else(absent, |expected| expected.to_string()),
-                time(times.mean_ns),
-                times.longest.to_string(),
-                times.contaminated.map_or_else(absent, share),
-            ]
-        })
-        .collect();
-    table
+    let row = |Panel { label, times }: &Panel| {
+        let absent = || "-".to_owned();
+        let share = |contaminated: u64| percent(contaminated as f64 / times.n.max(1) as f64);
+        [
+            label.clone(),
+            count(times.n),
+            rate(per_second(times)),
+            times.shortest.to_string(),
+            times.expected.map_or_else(absent, |expected| expected.to_string()),
+            time(times.mean_ns),
+            times.longest.to_string(),
+            times.contaminated.map_or_else(absent, share),
+        ]
+    };
+    Table::new(title, &head).with(panels.iter().map(row))
 }
 
 #[cfg(test)]
@@ -167,8 +161,8 @@ pub(crate) mod tests {
         let figure = figure(&[panel("involuntary"), panel("<b>")], "Context switches");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         let row = &figure.table.rows[0];
-        assert_eq!(row[..4], ["involuntary", "499", "49.9/s", "1.50us"].map(str::to_owned));
-        assert_eq!(row[4..], ["2.09us", "3.39us", "15.2us", "10.0%"].map(str::to_owned));
+        assert_eq!(row[..4], ["involuntary", "499", "49.9/s", "1.50us"]);
+        assert_eq!(row[4..], ["2.09us", "3.39us", "15.2us", "10.0%"]);
     }
 
     #[test]

@@ -8,11 +8,12 @@
 
 use whylate_model::Nanos;
 
-use super::axis::{Axis, share_label, time_label};
+use super::Figure;
+use super::axis::{Axis, below, share_label, time_label};
 use super::path::Path;
 use super::shares::{class, numbered};
 use super::writer::{GLYPH, Svg, WIDTH};
-use super::{Figure, Table};
+use crate::doc::Table;
 use crate::numbers::percent;
 use crate::timeline::{Lane, NAMED, NOT_ATTRIBUTED, OTHERS, SLOTS, Single, Timeline};
 
@@ -85,11 +86,7 @@ fn slots(timeline: &Timeline) -> Vec<usize> {
 }
 
 fn time_axis(svg: &mut Svg, x: &Axis, bottom: f64, label: &str) {
-    for (index, tick) in x.ticks(8).into_iter().enumerate() {
-        svg.line("grid", (tick.at, NAME), (tick.at, bottom - SPACE + 4.0));
-        let class = if index % 2 == 1 { "tick mid minor" } else { "tick mid" };
-        svg.words((tick.at, bottom + 6.0), class, &time_label(tick.value));
-    }
+    below(svg, &x.ticks(8), Some((NAME, bottom - SPACE + 4.0)), bottom + 6.0, time_label);
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.words((middle, bottom + 30.0), "label mid", label);
 }
@@ -243,23 +240,20 @@ fn describe(timeline: &Timeline) -> String {
 /// Lost time by thread and cause.
 fn table(timeline: &Timeline, title: &str) -> Table {
     let shown = slots(timeline);
-    let mut head = vec!["thread".to_owned(), "lost".to_owned(), "of elapsed".to_owned()];
-    head.extend(shown.iter().map(|&slot| numbered(colour(slot), &timeline.names[slot])));
     let time = |ns: f64| Nanos(ns.round() as u64).to_string();
-    let rows: Vec<Vec<String>> = timeline
-        .lanes
-        .iter()
-        .map(|lane| {
-            let of = |slot: usize| lane.cells.iter().map(|cell| cell[slot]).sum::<f64>();
-            let all: f64 = (0..SLOTS).map(of).sum();
-            let of_elapsed = percent(all / timeline.length_ns());
-            let mut cells = vec![lane.label.clone(), time(all), of_elapsed];
-            cells.extend(shown.iter().map(|slot| time(of(*slot))));
-            cells
-        })
-        .collect();
+    let row = |lane: &Lane| {
+        let of = |slot: usize| lane.cells.iter().map(|cell| cell[slot]).sum::<f64>();
+        let all: f64 = (0..SLOTS).map(of).sum();
+        let of_elapsed = percent(all / timeline.length_ns());
+        let mut cells = vec![lane.label.clone(), time(all), of_elapsed];
+        cells.extend(shown.iter().map(|slot| time(of(*slot))));
+        cells
+    };
     let caption = format!("{title}: lost time by thread and cause");
-    let table = Table { caption, head, rows, left: vec![] };
+    let causes = shown.iter().map(|&slot| numbered(colour(slot), &timeline.names[slot]));
+    let table = Table::new(caption, &["thread", "lost", "of elapsed"])
+        .columns(causes)
+        .with(timeline.lanes.iter().map(row));
     // Few threads with many causes are columns rather than rows.
     if table.rows.len() < shown.len() { table.transposed() } else { table }
 }
@@ -280,9 +274,9 @@ mod tests {
         builder.add(&gap(801_000, 5_000, None));
         let figure = figure(&builder.finish(), "Gaps over time");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        let head = ["", "CPU 1"];
-        assert_eq!(figure.table.head, head);
-        let first: Vec<&str> = figure.table.rows.iter().map(|row| row[1].as_str()).collect();
+        let texts = figure.table.texts();
+        assert_eq!(texts[0], ["", "CPU 1"]);
+        let first: Vec<&str> = texts[1..].iter().map(|row| row[1].as_str()).collect();
         assert_eq!(first, ["75.0us", "7.50%", "50.0us", "20.0us", "5.00us"]);
     }
 

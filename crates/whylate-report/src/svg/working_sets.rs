@@ -6,11 +6,12 @@
 
 use whylate_model::switch_cost::{Cache, IndirectRow, SwitchCost};
 
+use super::Figure;
 use super::axis::{Axis, time_label};
-use super::ccdf::mark;
+use super::ccdf::{legend, mark};
 use super::path::Path;
 use super::writer::{Key, Svg, WIDTH};
-use super::{Figure, Table};
+use crate::doc::Table;
 use crate::switch_cost::{penalties, size};
 
 const LEFT: f64 = 78.0;
@@ -49,7 +50,7 @@ pub fn figure(found: &SwitchCost, title: &str) -> Figure {
     for (bytes, penalty) in points {
         let (low, high) = penalty.interval_ns;
         let at = (x.at(bytes as f64), y.at(penalty.mean_ns));
-        to(&mut path, at);
+        path.line_to(at);
         svg.line("whisker s0", (at.0, y.at(low)), (at.0, y.at(high)));
         mark(&mut svg, at, 0);
     }
@@ -61,27 +62,13 @@ pub fn figure(found: &SwitchCost, title: &str) -> Figure {
     let mut path = Path::default();
     for (bytes, refill) in points {
         let at = (x.at(bytes as f64), y.at(refill.predicted_ns));
-        to(&mut path, at);
+        path.line_to(at);
         mark(&mut svg, at, 1);
     }
     svg.path("curve s1 d1", path.as_str());
     svg.close();
-    let mut top = BOTTOM + 48.0;
-    for (index, key) in keys.iter().enumerate() {
-        let (from, to) = key.draw(&mut svg, top);
-        svg.line(&format!("curve s{index} d{index}"), from, to);
-        mark(&mut svg, to, index);
-        top += key.height();
-    }
+    legend(&mut svg, BOTTOM + 48.0, &keys);
     Figure { svg: svg.finish(), table }
-}
-
-fn to(path: &mut Path, at: (f64, f64)) {
-    if path.is_empty() {
-        path.move_to(at);
-    } else {
-        path.line_to(at);
-    }
 }
 
 fn axes(rows: &[&IndirectRow]) -> (Axis, Axis) {

@@ -1,12 +1,11 @@
 //! Does a switch cost more with a larger working set: the table and its sentences.
 
-use whylate_model::Printable;
 use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
 
 use super::size;
+use crate::doc::Table;
 use crate::numbers::{ABSENT, time};
 use crate::spans::{Sentence, sentence};
-use crate::svg::Table;
 
 /// How the table is to be read.
 pub(super) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
@@ -19,10 +18,10 @@ const SMALLEST_P: f64 = 0.001;
 pub(super) fn growth(found: &SwitchCost) -> Option<Table> {
     let growth = found.growth.as_ref()?;
     let head = ["working set", "C - C inside L1", "95% interval", "grows"];
-    let mut table = Table::new("Does it grow with the working set?", &head);
-    table.left = vec![3];
-    table.rows = growth.beyond.iter().map(row).collect();
-    (!table.rows.is_empty()).then_some(table)
+    Table::new("Does it grow with the working set?", &head)
+        .words(&[3])
+        .with(growth.beyond.iter().map(row))
+        .filled()
 }
 
 fn row(beyond: &Beyond) -> Vec<String> {
@@ -35,7 +34,7 @@ fn row(beyond: &Beyond) -> Vec<String> {
     };
     let grows = match &beyond.reason {
         None => "yes".to_owned(),
-        Some(reason) => format!("not shown: {}", Printable(reason)),
+        Some(reason) => format!("not shown: {reason}"),
     };
     vec![size(beyond.bytes), more, interval, grows]
 }

@@ -173,8 +173,7 @@ pub(crate) fn planted() -> SwitchCost {
 fn each_larger_working_set_grows_or_says_why_that_is_not_shown() {
     let mut found = planted();
     let table = growth(&found).unwrap();
-    let rows: Vec<Vec<&str>> =
-        table.rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    let rows = &table.rows;
     assert_eq!(rows[0], ["512 KiB", "9.80us", "8.70us .. 10.9us", "yes"]);
     assert_eq!(rows[1], ["8 MiB", "-", "-", "not shown: 3 good pairs of 15"]);
     let said = growth_remarks(&found).join("\n");
@@ -204,9 +203,8 @@ fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
     let times = super::times(&found).unwrap();
     assert_eq!(times.rows.len(), 6, "each with a row by evidence");
     assert_eq!(times.rows[1][0], "  by evidence");
-    let first: Vec<&str> = times.rows[0].iter().map(String::as_str).collect();
     assert_eq!(
-        first,
+        times.rows[0],
         [
             "threads, involuntary",
             "1,000",
@@ -220,8 +218,7 @@ fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
         ]
     );
     let evidence = evidence(&found).unwrap();
-    let first: Vec<&str> = evidence.rows[0].iter().map(String::as_str).collect();
-    assert_eq!(first[1..], ["3 / 997", "900", "890", "3", "880", "10"]);
+    assert_eq!(evidence.rows[0][1..], ["3 / 997", "900", "890", "3", "880", "10"]);
 }
 
 #[test]
@@ -241,8 +238,7 @@ fn refusals_quanta_ticks_and_address_spaces_are_said() {
 #[test]
 fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
     let table = penalties(&planted()).unwrap();
-    let rows: Vec<Vec<&str>> =
-        table.rows.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    let rows = &table.rows;
     // With the kernel's quanta the switch inside is the involuntary one.
     assert_eq!(
         rows[0],

@@ -1,36 +1,29 @@
 //! The report on a terminal: at most 80 columns, colour never the only sign.
 
-pub mod calibrate;
-pub mod compare;
-pub mod configuration;
-pub mod delay;
-pub mod device;
-pub mod doctor;
-pub mod execution;
-pub mod fixes;
-pub mod forward;
-pub mod lab;
-pub mod paper;
+mod drawn;
 mod percentiles;
-pub mod reflect;
-mod residence;
-pub(crate) mod rta;
-mod threads;
+#[cfg(test)]
+mod tests;
 
+use whylate_model::doctor::Diagnosis;
+use whylate_model::lab::LabStatus;
+use whylate_model::paper::Paper;
+use whylate_model::prediction::Prediction;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::{Level, Trust};
 
-use crate::doc::{Block, Section, Where};
+use crate::compare::Comparison;
+use crate::doc::{Block, Document, Section, Where};
+use crate::first::Account;
 use crate::numbers::scale::Letters;
-use crate::render::terminal::Page;
+use crate::render::terminal::write;
 use crate::switch_cost::{self, Pictures};
 use crate::{
-    backends, breakdown, calibration, causes, evidence, flows, gaps, loads, origins, prediction,
-    reflected, selftest, sentence, series, wake,
+    backends, breakdown, causes, compare, delay, doctor, evidence, forward, gaps, lab, origins,
+    paper, prediction, reflected, sections, selftest, sentence, series, threads,
 };
+pub use drawn::Traced;
 pub use percentiles::Percentiles;
-pub use rta::render_prediction;
-pub use threads::Traced;
 
 /// How the report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,19 +60,18 @@ pub fn render(run: &Run, style: Style) -> String {
 #[must_use]
 pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let run = &run.as_shown();
-    let mut page = Page::new(style);
-    head(&mut page, run);
     let percents: Vec<f64> = style.percentiles.percents().collect();
+    let mut document = Document::new(run.question.as_str())
+        .with([crate::answer(run), sentence::machine(run)].map(Block::Text))
+        .with(sentence::notes(run).into_iter().map(Block::Note));
     for section in sections(run, &percents) {
-        page.write(&section);
-        if section.id == crate::threads::ID
-            && let Some(traced) = traced
-        {
-            threads::drawn(&mut page, traced);
+        let traced = traced.filter(|_| section.id == threads::ID);
+        document = document.sections([section]);
+        if let Some(traced) = traced {
+            document = drawn::add(document, traced, style.width);
         }
     }
-    verdict(&mut page, run);
-    page.finish()
+    write(&document.with(verdict(run)), style)
 }
 
 /// What stands between the answer and how far to trust it.
@@ -87,17 +79,7 @@ pub(crate) fn sections(run: &Run, percents: &[f64]) -> Vec<Section> {
     let untitled = |blocks: Vec<Block>| Section::new("", "", blocks);
     let mut all = vec![untitled(series::blocks(run, percents))];
     all.extend(run.backends.as_deref().map(|found| backends::section(run, found, None)));
-    all.extend(flows::section(run));
-    all.extend(breakdown::sections(run, |_| breakdown::Pictures::default()));
-    let frames =
-        [reflected::section(run), crate::forward::section(run), crate::delay::section(run)];
-    all.extend(frames.into_iter().flatten());
-    all.extend(calibration::section(run, Where::Terminal));
-    all.extend(crate::device::section(run, Where::Terminal));
-    all.extend(wake::section(run));
-    all.extend(loads::section(run));
-    all.extend(prediction::section(run));
-    all.extend(crate::threads::section(run));
+    all.extend(sections::of(run, Where::Terminal, |_| breakdown::Pictures::default()));
     let found = run.switch_cost.iter();
     all.extend(found.flat_map(|found| switch_cost::sections(found, Pictures::default())));
     all.push(untitled(gaps::blocks(run, Where::Terminal)));
@@ -111,30 +93,60 @@ pub(crate) fn sections(run: &Run, percents: &[f64]) -> Vec<Section> {
     all
 }
 
-fn head(page: &mut Page, run: &Run) {
-    page.title(&run.question);
-    page.paragraph(&crate::answer(run));
-    page.paragraph(&sentence::machine(run));
-    page.blocks(&sentence::notes(run).into_iter().map(Block::Note).collect::<Vec<_>>());
+fn verdict(run: &Run) -> Vec<Block> {
+    let exceeded = match &run.verdict {
+        Verdict::LimitExceeded { what } => {
+            Some(Block::Judged(Level::Poor, format!("Limit exceeded: {what}")))
+        }
+        _ => None,
+    };
+    let trust = Block::trust(&Trust::of(run));
+    [Block::apart()].into_iter().chain(exceeded).chain(trust).collect()
 }
 
-fn verdict(page: &mut Page, run: &Run) {
-    page.blank();
-    if let Verdict::LimitExceeded { what } = &run.verdict {
-        page.bad(&format!("Limit exceeded: {what}"));
-    }
-    write_trust(page, &Trust::of(run));
+/// All of a prediction without a run.
+#[must_use]
+pub fn full_prediction(of: &Prediction, style: Style) -> String {
+    write(&prediction::document(of), style)
 }
 
-/// The level, and all reasons for it.
-fn write_trust(page: &mut Page, trust: &Trust) {
-    let said = format!("Trust: {}", trust.level().name());
-    match trust.level() {
-        Level::Good => page.good(&format!("{said}.")),
-        Level::Limited => page.good(&format!("{said}:")),
-        Level::Poor => page.bad(&format!("{said}, do not use the headline:")),
-    }
-    for reason in &trust.reasons {
-        page.item(&reason.what);
-    }
+/// All that doctor found; with `all` also what is fine.
+#[must_use]
+pub fn full_of_diagnosis(of: &Diagnosis, all: bool, style: Style) -> String {
+    write(&doctor::document(of, all), style)
+}
+
+/// One check of doctor in whole; none where it has no check of that name.
+#[must_use]
+pub fn explained(of: &Diagnosis, check: &str, style: Style) -> Option<String> {
+    doctor::explained(of, check).map(|document| write(&document, style))
+}
+
+/// All of a comparison.
+#[must_use]
+pub fn full_of_comparison(of: &Comparison, style: Style) -> String {
+    write(&compare::section::document(of, Vec::new()), style)
+}
+
+/// All of the test networks.
+#[must_use]
+pub fn full_of_lab(of: &LabStatus, style: Style) -> String {
+    write(&lab::document(of), style)
+}
+
+/// All that a server, a forwarder or a delay line of which no run is kept accounts for.
+#[must_use]
+pub fn full_of_account<'a>(of: impl Into<Account<'a>>, style: Style) -> String {
+    let document = match of.into() {
+        Account::Reflected(of) => reflected::document(of, style.percentiles),
+        Account::Forward(of) => forward::document(of, style.percentiles),
+        Account::Delay(of) => delay::document(of, style.percentiles),
+    };
+    write(&document, style)
+}
+
+/// All of a paper's experiments, with how far they may be trusted.
+#[must_use]
+pub fn full_of_paper(of: &Paper, trust: &Trust, style: Style) -> String {
+    write(&paper::document(of, trust, |_| Vec::new()), style)
 }

@@ -1,13 +1,13 @@
 //! Tables of the phases of programs: what their passes asked for and received, what came of their
 //! timers and of the steps that keep busy by the clock, and how all of it adds up.
 
+use whylate_model::Nanos;
 use whylate_model::run::Run;
 use whylate_model::threads::{PhaseSummary, ThreadSummary};
-use whylate_model::{Nanos, Printable};
 
 use super::{MOST_ROWS, shown};
-use crate::numbers::{count, percent};
-use crate::svg::Table;
+use crate::doc::Table;
+use crate::numbers::{Value, count, percent};
 
 const PASSES: &str = "run: what a pass received for its run steps, by gap accounting, beside what the \
                       file asks for; pass: from begin to begin, beside what run, runtime and sleep \
@@ -23,11 +23,7 @@ const STEPS: &str = "received: as in the table of CPU time; other: memory writte
                      to step, recordings, and the pass that had not ended. They add up.";
 
 /// A table with what its columns mean.
-#[derive(Debug)]
-pub(super) struct Explained {
-    pub(super) table: Table,
-    pub(super) how: &'static str,
-}
+type Explained = (Table, &'static str);
 
 /// What came of the phases of programs; empty where no thread has some.
 pub(super) fn phases(run: &Run) -> Vec<Explained> {
@@ -40,16 +36,14 @@ fn table<'a>(
     (title, head, how): (&str, &[&str], &'static str),
     row: impl Fn(&'a PhaseSummary) -> Option<Vec<String>>,
 ) -> Option<Explained> {
-    let mut table = Table::new(title, head);
-    table.left = vec![1];
     let rows = shown(run).iter().flat_map(|thread: &ThreadSummary| {
         thread.phases.iter().filter_map(|phase| {
-            let names = [&thread.name, &phase.name].map(|name| Printable(name).to_string());
-            Some(names.into_iter().chain(row(phase)?).collect())
+            let names = [&thread.name, &phase.name].map(String::clone);
+            Some(names.into_iter().chain(row(phase)?))
         })
     });
-    table.rows = rows.take(MOST_ROWS).collect();
-    (!table.rows.is_empty()).then_some(Explained { table, how })
+    let table = Table::new(title, head).words(&[1]).with(rows.take(MOST_ROWS)).filled()?;
+    Some((table, how))
 }
 
 fn mean(ns: Option<f64>) -> String {
@@ -103,17 +97,14 @@ fn runtimes(run: &Run) -> Option<Explained> {
 }
 
 fn steps(run: &Run) -> Option<Explained> {
-    let mut table =
-        Table::new("What steps received", &["thread", "received", "run", "runtime", "other"]);
-    table.rows = shown(run)
-        .iter()
-        .filter_map(|thread| {
-            let of = thread.steps?;
-            let times = [thread.received, of.run, of.runtime, of.other].map(|t| t.to_string());
-            Some(std::iter::once(Printable(&thread.name).to_string()).chain(times).collect())
-        })
-        .collect();
-    (!table.rows.is_empty()).then_some(Explained { table, how: STEPS })
+    let head = ["thread", "received", "run", "runtime", "other"];
+    let rows = shown(run).iter().filter_map(|thread| {
+        let of = thread.steps?;
+        let times = [thread.received, of.run, of.runtime, of.other].map(Value::from);
+        Some([Value::from(thread.name.as_str())].into_iter().chain(times))
+    });
+    let table = Table::new("What steps received", &head).with(rows).filled()?;
+    Some((table, STEPS))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use whylate_model::output;
 use whylate_model::trust::Level;
 use whylate_report::compare::{self, Outcome, Request, junit};
-use whylate_report::terminal::compare::render;
+use whylate_report::{first_of_comparison, full_of_comparison};
 
 use super::{Exit, Refused, style};
 use crate::cli::{Compare, Shape};
@@ -24,9 +24,9 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
     match options.format {
         Shape::Text => {
             out::print(if options.full {
-                render(comparison, style())
+                full_of_comparison(comparison, style())
             } else {
-                whylate_report::first_of_comparison(comparison, style())
+                first_of_comparison(comparison, style())
             })?;
         }
         Shape::Json => {

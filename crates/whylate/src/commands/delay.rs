@@ -219,14 +219,7 @@ impl FromStr for Share {
 }
 
 fn print(options: &Delay, line: &DelayLine) -> Result<()> {
-    let report = |style| {
-        if options.full {
-            whylate_report::terminal::delay::render(line, style)
-        } else {
-            whylate_report::first_of_account(line, style)
-        }
-    };
-    service::print(options.format, report, || serde_json::to_string_pretty(line))
+    service::print(line, options.format, options.full)
 }
 
 #[cfg(test)]

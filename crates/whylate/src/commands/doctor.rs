@@ -8,7 +8,7 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::doctor::{Compared, Diagnosis};
 use whylate_model::host::Fingerprint;
-use whylate_report::terminal::fixes;
+use whylate_report::{explained, first_of_diagnosis, fix_script, full_of_diagnosis};
 
 use super::gaps::{CPUS, not_here};
 use super::{Exit, Refused};
@@ -32,12 +32,12 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
         diagnosis.compared = Some(compared(run, &diagnosis.host)?);
     }
     if let Some(check) = &options.explain {
-        let text = fixes::explain(&diagnosis, check, super::style());
+        let text = explained(&diagnosis, check, super::style());
         out::print(text.ok_or_else(|| unknown(check, &diagnosis))?)?;
         return Ok(Exit::Done);
     }
     if options.fix_script {
-        out::print(fixes::script(&diagnosis))?;
+        out::print(fix_script(&diagnosis))?;
         return Ok(Exit::Done);
     }
     match options.format {
@@ -45,9 +45,9 @@ pub(super) fn run(options: &Doctor) -> Result<Exit> {
             let style = super::style();
             // What is fine is in the whole report alone.
             out::print(if options.full || options.all {
-                whylate_report::terminal::doctor::render(&diagnosis, options.all, style)
+                full_of_diagnosis(&diagnosis, options.all, style)
             } else {
-                whylate_report::first_of_diagnosis(&diagnosis, style)
+                first_of_diagnosis(&diagnosis, style)
             })?;
         }
         Findings::Json => {

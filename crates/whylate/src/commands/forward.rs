@@ -140,12 +140,5 @@ fn request(options: &Forward) -> Result<ForwardRequest> {
 }
 
 fn print(options: &Forward, account: &Account) -> Result<()> {
-    let report = |style| {
-        if options.full {
-            whylate_report::terminal::forward::render(account, style)
-        } else {
-            whylate_report::first_of_account(account, style)
-        }
-    };
-    service::print(options.format, report, || serde_json::to_string_pretty(account))
+    service::print(account, options.format, options.full)
 }

@@ -59,9 +59,7 @@ fn status(name: Option<&str>, format: Findings, full: bool) -> Result<Exit> {
         }
     };
     match format {
-        Findings::Text if full => {
-            out::print(whylate_report::terminal::lab::render(&all, super::style()))?;
-        }
+        Findings::Text if full => out::print(whylate_report::full_of_lab(&all, super::style()))?,
         Findings::Text => out::print(whylate_report::first_of_lab(&all, super::style()))?,
         Findings::Json => {
             let text =

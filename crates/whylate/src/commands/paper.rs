@@ -8,7 +8,7 @@ use whylate_model::trust::Level;
 use whylate_papers::{PaperError, Request, hourglass2002, killer2017, pam2017};
 use whylate_record::progress::Progress;
 use whylate_report::paper::Parts;
-use whylate_report::{Place, first_screen_of_paper, paper, terminal};
+use whylate_report::{Place, first_screen_of_paper, full_of_paper, paper};
 
 use super::gaps::one_cpu;
 use super::{Exit, style, switch_runner};
@@ -92,9 +92,7 @@ pub(super) fn print(
     full: bool,
 ) -> Result<()> {
     match format {
-        Format::Text if full => {
-            out::print(terminal::paper::render(repeated, &parts.trust, style()))
-        }
+        Format::Text if full => out::print(full_of_paper(repeated, &parts.trust, style())),
         Format::Text => out::print(first_screen_of_paper(repeated, parts, place, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(repeated);

@@ -197,14 +197,7 @@ fn print(options: &Reflect, reflected: &Reflected) -> Result<()> {
     if options.tell_stalls {
         return Ok(());
     }
-    let report = |style| {
-        if options.full {
-            whylate_report::terminal::reflect::render(reflected, style)
-        } else {
-            whylate_report::first_of_account(reflected, style)
-        }
-    };
-    service::print(options.format, report, || serde_json::to_string_pretty(reflected))
+    service::print(reflected, options.format, options.full)
 }
 
 /// Stops when standard input ends: its other end may be a process that was killed.

@@ -16,7 +16,7 @@ use whylate_model::{Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
 use whylate_report::prediction::{Releases, beside};
-use whylate_report::{first_prediction, render_prediction};
+use whylate_report::{first_prediction, full_prediction};
 use whylate_rta::analysis::assign::{Assignment, assign};
 use whylate_rta::analysis::of_set::{self, OfSet, Policy as By, Taken};
 use whylate_rta::analysis::word::{self, Word};
@@ -119,7 +119,7 @@ fn without_effect(options: &Rta) -> Option<String> {
 
 fn print(prediction: &Prediction, common: &Common) -> Result<()> {
     match common.format {
-        Format::Text if common.full => out::print(render_prediction(prediction, style())),
+        Format::Text if common.full => out::print(full_prediction(prediction, style())),
         Format::Text => out::print(first_prediction(prediction, style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(&PredictionDocument {

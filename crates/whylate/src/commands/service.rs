@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 use whylate_record::{Asked, RecordError, Recorded};
-use whylate_report::{Place, Style};
+use whylate_report::{Account, Place, first_of_account, full_of_account};
 
 use super::{Exit, finish};
 use crate::cli::Findings;
@@ -64,17 +65,18 @@ impl Keeping<'_> {
     }
 }
 
-/// Prints what was done.
-pub(super) fn print(
-    format: Findings,
-    report: impl FnOnce(Style) -> String,
-    json: impl FnOnce() -> serde_json::Result<String>,
-) -> Result<()> {
+/// Prints what was done: its first screen, or all of it.
+pub(super) fn print<'a, T: Serialize>(of: &'a T, format: Findings, full: bool) -> Result<()>
+where
+    Account<'a>: From<&'a T>,
+{
+    let style = super::style();
     match format {
-        Findings::Text => out::print(report(super::style())),
+        Findings::Text if full => out::print(full_of_account(of, style)),
+        Findings::Text => out::print(first_of_account(of, style)),
         Findings::Json => {
-            let text = json().context("cannot write what was done as JSON")?;
-            out::print(text + "\n")
+            let text = serde_json::to_string_pretty(of);
+            out::print(text.context("cannot write what was done as JSON")? + "\n")
         }
     }
 }

@@ -9,10 +9,10 @@ use whylate_model::warning::Warning;
 
 use super::super::first_of_account;
 use super::{assert_fits, assert_small, shown, style};
+use crate::delay::tests::line;
+use crate::forward::tests::forwarded;
 use crate::kept::kept;
-use crate::terminal::delay::tests::line;
-use crate::terminal::forward::tests::forwarded;
-use crate::terminal::reflect::tests::reflected;
+use crate::reflected::tests::reflected;
 
 /// A server of so many clients without trouble.
 fn served(clients: u64) -> Reflected {

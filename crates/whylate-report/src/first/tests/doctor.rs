@@ -5,7 +5,7 @@ use whylate_model::doctor::{Diagnosis, Level, Remedy, Subject, Symptom};
 
 use super::super::first_of_diagnosis;
 use super::{Style, assert_small, style};
-use crate::terminal::doctor::tests::diagnosis;
+use crate::doctor::tests::diagnosis;
 
 fn symptom(check: &str, level: Level, finding: &str, fix: Remedy) -> Symptom {
     Symptom {

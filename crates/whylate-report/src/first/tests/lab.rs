@@ -8,7 +8,7 @@ use whylate_model::lab::{
 
 use super::super::first_of_lab;
 use super::{assert_small, style};
-use crate::terminal::lab::tests::status;
+use crate::lab::tests::status;
 
 /// A network with its three namespaces, as it comes up.
 fn bed(name: &str) -> BedStatus {

@@ -229,7 +229,7 @@ fn a_paper_is_trusted_as_far_as_its_runs_and_what_was_not_done() {
     paper.scenarios[0].runs = vec!["selftest".to_owned()];
     let parts = Parts::read(Path::new(RUNS), &paper);
     assert_eq!(parts.trust.level(), Level::Poor, "{parts:?}");
-    let text = crate::terminal::paper::render(&paper, &parts.trust, Style::default());
+    let text = crate::full_of_paper(&paper, &parts.trust, Style::default());
     assert!(text.contains("\nTrust: poor, do not use the headline:\n  - "), "{text}");
     let page = crate::paper::page(Path::new(RUNS), &paper);
     assert!(page.contains("<h2>Trust: poor</h2>"), "{page}");

@@ -9,7 +9,7 @@ use whylate_model::prediction::{
 use super::style;
 use crate::first_prediction;
 use crate::prediction::tests::predicted;
-use crate::terminal::{Style, render_prediction};
+use crate::terminal::{Style, full_prediction};
 
 const MS: u64 = 1_000_000;
 
@@ -118,7 +118,7 @@ fn a_change_that_is_enough_is_told_rounded_so_that_it_is_still_enough() {
     let mut told = |execution: Option<u64>, period: Option<u64>| {
         let (execution, period) = (execution.map(Nanos), period.map(Nanos));
         of.fits = Some(FittingTask { task: 1, execution, period });
-        let text = render_prediction(&of, style());
+        let text = full_prediction(&of, style());
         assert!(text.contains("it fits with a"), "{text}");
         let screen = shown(&of).split_whitespace().collect::<Vec<_>>().join(" ");
         let (_, told) = screen.split_once("More: ").unwrap();

@@ -4,6 +4,7 @@ use whylate_model::threads::{ActivationSummary, RuntimeSummary, StepTime};
 
 use super::*;
 use crate::execution::recorded::tests::set;
+use crate::numbers::Cell;
 
 const MS: u64 = 1_000_000;
 
@@ -53,10 +54,10 @@ fn run() -> Run {
     run
 }
 
-fn rows<'a>(tables: &'a [Explained], caption: &str) -> Vec<Vec<&'a str>> {
-    let found = tables.iter().find(|of| of.table.caption == caption).unwrap();
-    assert!(found.table.rows.iter().all(|row| row.len() == found.table.head.len()), "{caption}");
-    found.table.rows.iter().map(|row| row[1..].iter().map(String::as_str).collect()).collect()
+fn rows<'a>(tables: &'a [Explained], caption: &str) -> Vec<&'a [Cell]> {
+    let (found, _) = tables.iter().find(|(of, _)| of.caption == caption).unwrap();
+    assert!(found.rows.iter().all(|row| row.len() == found.columns.len()), "{caption}");
+    found.rows.iter().map(|row| &row[1..]).collect()
 }
 
 #[test]

@@ -1,36 +1,9 @@
-//! What to do about what doctor found: one check in full, and the fixes of all as a script. Neither runs
-//! anything.
+//! The fixes of what doctor found as a script, of which nothing is run here.
 
 use std::fmt::Write;
 
 use whylate_model::doctor::{Diagnosis, Level, Remedy};
 use whylate_model::{CpuList, Printable};
-
-use super::Style;
-use crate::render::terminal::Page;
-
-/// One check with all its fixes and all that was read; none where doctor has no check of that name.
-#[must_use]
-pub fn explain(diagnosis: &Diagnosis, check: &str, style: Style) -> Option<String> {
-    let symptom = diagnosis.symptoms.iter().find(|symptom| symptom.check == check)?;
-    let mut page = Page::new(style);
-    page.title(&format!("{check}: {}", Printable(&symptom.finding)));
-    page.paragraph(&format!("Why: {}.", Printable(&symptom.why)));
-    if !symptom.remedy.is_empty() {
-        page.section("Fix");
-    }
-    for remedy in &symptom.remedy {
-        match remedy {
-            Remedy::Command(line) => page.command(&Printable(line).to_string()),
-            Remedy::Advice(text) => page.item(&Printable(text).to_string()),
-        }
-    }
-    page.section("Read");
-    for piece in &symptom.evidence {
-        page.item(&format!("{}: {}", Printable(&piece.source), Printable(&piece.said)));
-    }
-    Some(page.finish())
-}
 
 /// The commands that fix problems and notes, each under what it is for; what no command does is a comment.
 #[must_use]
@@ -68,6 +41,7 @@ mod tests {
     use whylate_model::host::Fingerprint;
 
     use super::*;
+    use crate::terminal::{Style, explained};
 
     fn diagnosis() -> Diagnosis {
         let symptom = |check: &str, level| Symptom {
@@ -102,7 +76,7 @@ mod tests {
 
     #[test]
     fn one_check_is_explained_with_all_fixes_and_all_that_was_read() {
-        let text = explain(&diagnosis(), "noted", Style::default()).unwrap();
+        let text = explained(&diagnosis(), "noted", Style::default()).unwrap();
         for part in [
             "it takes time",
             "echo never > /sys/noted",
@@ -113,7 +87,7 @@ mod tests {
             assert!(text.contains(part), "no `{part}` in {text}");
         }
         assert!(!text.contains('\u{1b}'), "{text}");
-        assert_eq!(explain(&diagnosis(), "nothing", Style::default()), None);
+        assert_eq!(explained(&diagnosis(), "nothing", Style::default()), None);
     }
 
     #[test]

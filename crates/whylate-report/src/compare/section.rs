@@ -1,102 +1,87 @@
-//! A comparison in words and tables, for the terminal and for the page.
+//! A comparison in words and tables.
 
 use whylate_model::Nanos;
 use whylate_model::difference::Difference;
 use whylate_model::series::Quantile;
+use whylate_model::trust::Level;
 
-use super::Style;
-use crate::compare::{
-    Basis, CauseChange, Compared, Comparison, NumberDifference, Outcome, Pair, PairResult,
-    RunFacts, Shown, Side, Spread, Verdict, allowed_by, points, runs,
+use super::{
+    Basis, CauseChange, Caution, Compared, Comparison, Judged, NumberDifference, Outcome, Pair,
+    PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, points, runs,
 };
-use crate::numbers::{count, difference, percent, rate};
-use crate::render::terminal::Page;
-use crate::svg::Table;
+use crate::doc::{Block, Document, Section, Table, Warning};
+use crate::numbers::{Value, count, difference, percent, rate};
+use crate::svg::Figure;
 
 /// Runs of a side that are named; the others are counted.
 const MOST_RUNS: usize = 3;
+/// Rows of a table.
+const MOST_ROWS: usize = 256;
 
-/// The comparison, at most `style.width` columns wide.
-#[must_use]
-pub fn render(comparison: &Comparison, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.title("A against B: differences are B less A");
-    for (letter, runs) in [(Side::A, &comparison.before), (Side::B, &comparison.after)] {
-        page.item(&side(letter, runs));
-    }
-    for pair in &comparison.pairs {
-        page.section(&heading(pair));
-        for line in lines(pair) {
-            page.item(&line);
-        }
-        draw(&mut page, &table(pair));
-        for line in footnotes(pair) {
-            page.item(&line);
-        }
-    }
-    if comparison.pairs.is_empty() {
-        page.blank();
-        page.bad("The two sides have no series in common.");
-    }
-    alone(&mut page, comparison);
-    let differences = differences(comparison);
-    page.section("What else differs");
-    if differences.rows.is_empty() {
-        page.paragraph("Nothing that is known of machines, tool and settings.");
-    }
-    draw(&mut page, &differences);
-    if !comparison.cautions.is_empty() {
-        page.section("To be careful about");
-    }
-    for caution in &comparison.cautions {
-        page.note(&caution.to_string());
-        page.advice(caution.advice());
-    }
-    limits(&mut page, comparison);
-    page.finish()
+/// All of a comparison, with a figure for each pair that there is one of.
+pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<Figure>>) -> Document {
+    figures.resize_with(of.pairs.len(), || None);
+    let sides = [side(Side::A, &of.before), side(Side::B, &of.after)].to_vec();
+    let pairs = of.pairs.iter().zip(figures).map(|(pair, figure)| section(pair, figure));
+    let document = Document::new("A against B: differences are B less A")
+        .with([Block::Items(sides)])
+        .sections(pairs)
+        .with(alone(of))
+        .about("What else differs", differences(of))
+        .about("To be careful about", cautions(of));
+    document.about("Limits", of.limits.iter().map(limit).collect())
 }
 
-fn draw(page: &mut Page, table: &Table) {
-    if !table.rows.is_empty() {
-        let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-        page.table(&head, &table.rows, &table.left);
-    }
+fn section(pair: &Pair, figure: Option<Figure>) -> Section {
+    let mut blocks = vec![Block::Items(lines(pair))];
+    blocks.extend(figure.map(Block::figure));
+    blocks.extend([Block::Table(table(pair)), Block::Items(footnotes(pair))]);
+    Section::new("", heading(pair), blocks).headed()
 }
 
-fn alone(page: &mut Page, comparison: &Comparison) {
+/// Series that only one side has.
+fn alone(of: &Comparison) -> Vec<Block> {
+    let mut said = Vec::new();
+    if of.pairs.is_empty() {
+        let none = "The two sides have no series in common.".to_owned();
+        said.extend([Block::apart(), Block::Judged(Level::Poor, none)]);
+    }
     for (letter, text) in [(Side::A, "Only in A"), (Side::B, "Only in B")] {
-        let names = comparison.unpaired.iter().filter(|one| one.only_in == letter);
-        let names: Vec<String> =
-            names.map(|one| whylate_model::Printable(&one.series).to_string()).collect();
+        let names = of.unpaired.iter().filter(|one| one.only_in == letter);
+        let names: Vec<&str> = names.map(|one| one.series.as_str()).collect();
         if !names.is_empty() {
-            page.blank();
-            page.paragraph(&format!("{text}: {}", names.join(", ")));
+            said.extend([Block::apart(), Block::Text(format!("{text}: {}", names.join(", ")))]);
         }
     }
+    said
 }
 
-fn limits(page: &mut Page, comparison: &Comparison) {
-    if comparison.limits.is_empty() {
-        return;
-    }
-    page.section("Limits");
-    for judged in &comparison.limits {
-        let text = judged.sentence();
-        match judged.outcome {
-            Outcome::Held { .. } | Outcome::NothingToExceed { .. } => page.good(&text),
-            Outcome::NotShown { .. } => page.note(&text),
-            Outcome::Exceeded { .. } | Outcome::CannotBeJudged { .. } => page.bad(&text),
-        }
-    }
+fn cautions(of: &Comparison) -> Vec<Block> {
+    let warning = |caution: &Caution| Warning {
+        text: caution.to_string(),
+        advice: caution.advice().to_owned(),
+        level: caution.level(),
+    };
+    let all: Vec<Warning> = of.cautions.iter().map(warning).collect();
+    if all.is_empty() { Vec::new() } else { vec![Block::Warnings(all)] }
+}
+
+fn limit(of: &Judged) -> Block {
+    let level = match of.outcome {
+        Outcome::Held { .. } | Outcome::NothingToExceed { .. } => Level::Good,
+        Outcome::NotShown { .. } => Level::Limited,
+        Outcome::Exceeded { .. } | Outcome::CannotBeJudged { .. } => Level::Poor,
+    };
+    Block::Judged(level, of.sentence())
 }
 
 /// Which runs a side is.
-pub(crate) fn side(letter: Side, runs: &[RunFacts]) -> String {
+fn side(letter: Side, runs: &[RunFacts]) -> String {
     let named: Vec<String> = runs
         .iter()
         .take(MOST_RUNS)
         .map(|run| {
-            let host = whylate_model::Printable(&run.hostname);
+            let host = &run.hostname;
             match run.recordings {
                 1 => format!("{} ({host})", run.directory),
                 many => format!("{} ({many} recordings)", run.directory),
@@ -112,21 +97,15 @@ pub(crate) fn side(letter: Side, runs: &[RunFacts]) -> String {
 
 /// What the pair is.
 pub(crate) fn heading(pair: &Pair) -> String {
-    let label = |shown: &Shown| whylate_model::Printable(&shown.label).to_string();
-    let (a, b) = (label(&pair.before), label(&pair.after));
-    let name = whylate_model::Printable(&pair.series);
+    let (a, b, name) = (&pair.before.label, &pair.after.label, &pair.series);
     if a == b { format!("{a} ({name})") } else { format!("{a} and {b} ({name})") }
 }
 
 /// What was measured, and whether it can be compared.
-pub(crate) fn lines(pair: &Pair) -> Vec<String> {
+fn lines(pair: &Pair) -> Vec<String> {
     let (a, b) = (&pair.before, &pair.after);
     let from_to = |shown: &Shown| {
-        let text = format!(
-            "{}, from {} to {}, by {}",
-            shown.definition, shown.from, shown.to, shown.clock
-        );
-        whylate_model::Printable(&text).to_string()
+        format!("{}, from {} to {}, by {}", shown.definition, shown.from, shown.to, shown.clock)
     };
     let size = |shown: &Shown| format!("n = {} in {}", count(shown.n), runs(shown.runs));
     let mut lines = match &pair.result {
@@ -165,8 +144,7 @@ pub(crate) fn lines(pair: &Pair) -> Vec<String> {
         }
     }
     if a.name != b.name {
-        let names = format!("{} of A against {} of B, as --series pairs them", a.name, b.name);
-        lines.push(whylate_model::Printable(&names).to_string());
+        lines.push(format!("{} of A against {} of B, as --series pairs them", a.name, b.name));
     }
     lines
 }
@@ -183,49 +161,44 @@ fn instead(fields: &[Difference]) -> String {
 }
 
 /// The numbers.
-pub(crate) fn table(pair: &Pair) -> Table {
-    let mut table = Table::new("Quantiles", &["", "A", "B", "B - A", "95 % interval", ""]);
+fn table(pair: &Pair) -> Table {
+    let head = ["", "A", "B", "B - A", "95 % interval", ""];
     match &pair.result {
         PairResult::Compared(compared) => {
-            table.left = vec![5];
-            let quantiles =
+            let mut table = Table::new("Quantiles", &head).words(&[5]).captioned_on_the_page();
+            let known =
                 compared.quantiles.iter().filter(|q| q.before.is_some() || q.after.is_some());
-            table.rows = quantiles
-                .map(|q| {
-                    let name = format!("p{}", q.percent);
-                    row(name, (q.before, q.after), q.difference.as_ref(), q.verdict)
-                })
-                .collect();
+            for q in known {
+                let spread = q.difference.as_ref();
+                table.row(row(format!("p{}", q.percent), (q.before, q.after), spread, q.verdict));
+            }
             let max = &compared.max;
-            table.rows.push(row(
-                "max".to_owned(),
-                (max.before, max.after),
-                max.difference.as_ref(),
-                max.verdict,
-            ));
+            let (sides, spread) = ((max.before, max.after), max.difference.as_ref());
+            table.row(row("max".to_owned(), sides, spread, max.verdict));
+            table
         }
         PairResult::SideBySide => {
-            table.head.truncate(3);
-            let find = |shown: &Shown, percent: f64| {
-                shown
-                    .quantiles
-                    .iter()
-                    .find(|q| (q.percent - percent).abs() < 1e-9)
-                    .and_then(|q| q.value)
+            let mut table = Table::new("Quantiles", &head[..3]).captioned_on_the_page();
+            let (a, b) = (&pair.before, &pair.after);
+            let mut both = |name: &str, a: Option<Nanos>, b: Option<Nanos>| {
+                table.row([Value::from(name), a.into(), b.into()]);
             };
-            let both = |name: String, a, b| vec![name, cell(a), cell(b)];
-            table.rows.push(both("min".to_owned(), pair.before.min, pair.after.min));
-            for Quantile { percent, .. } in &pair.before.quantiles {
-                let (a, b) = (find(&pair.before, *percent), find(&pair.after, *percent));
-                if a.is_some() || b.is_some() {
-                    table.rows.push(both(format!("p{percent}"), a, b));
+            let find = |shown: &Shown, percent: f64| {
+                let found = shown.quantiles.iter().find(|q| (q.percent - percent).abs() < 1e-9);
+                found.and_then(|q| q.value)
+            };
+            both("min", a.min, b.min);
+            for Quantile { percent, .. } in &a.quantiles {
+                let (of_a, of_b) = (find(a, *percent), find(b, *percent));
+                if of_a.is_some() || of_b.is_some() {
+                    both(&format!("p{percent}"), of_a, of_b);
                 }
             }
-            table.rows.push(both("max".to_owned(), pair.before.max, pair.after.max));
+            both("max", a.max, b.max);
+            table
         }
-        PairResult::Unlike { .. } | PairResult::NoData { .. } => {}
+        PairResult::Unlike { .. } | PairResult::NoData { .. } => Table::new("", &[]),
     }
-    table
 }
 
 fn row(
@@ -233,20 +206,17 @@ fn row(
     (a, b): (Option<Nanos>, Option<Nanos>),
     spread: Option<&Spread>,
     verdict: Option<Verdict>,
-) -> Vec<String> {
-    let (by, interval) = spread.map_or(("-".to_owned(), "-".to_owned()), |d| {
-        (
-            difference(d.difference),
-            format!("{} .. {}", difference(d.interval.0), difference(d.interval.1)),
-        )
-    });
+) -> [Value; 6] {
     let words = match (verdict, spread) {
         (Some(verdict), Some(spread)) => in_words(verdict, spread),
         (None, Some(_)) => "beyond trust".to_owned(),
         (_, None) if name == "max" => "one run tells no spread".to_owned(),
         (_, None) => "not supported".to_owned(),
     };
-    vec![name, cell(a), cell(b), by, interval, words]
+    let by = spread.map(|d| difference(d.difference)).into();
+    let ends = spread.map(|d| d.interval);
+    let ends = ends.map(|(low, high)| format!("{} .. {}", difference(low), difference(high)));
+    [name.into(), a.into(), b.into(), by, ends.into(), words.into()]
 }
 
 /// With one run a side a difference is one of those two runs.
@@ -255,10 +225,6 @@ fn in_words(verdict: Verdict, spread: &Spread) -> String {
         None if verdict != Verdict::NoDifferenceShown => format!("these runs: {verdict}"),
         _ => verdict.to_string(),
     }
-}
-
-fn cell(value: Option<Nanos>) -> String {
-    value.map_or("-".to_owned(), |value| value.to_string())
 }
 
 /// What else was computed.
@@ -308,14 +274,14 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
 fn of_causes(of: &CauseChange) -> String {
     match of {
         CauseChange::Shown { cause, share, .. } => {
-            let what = format!("most of the change by cause: {}", whylate_model::Printable(cause));
+            let what = format!("most of the change by cause: {cause}");
             number(&what, &[share.before, share.after].map(percent), share, points)
         }
         CauseChange::NotShown => {
             "no cause is shown to have taken another share of the time".to_owned()
         }
         CauseChange::NotKnown { reason } => {
-            format!("causes are not compared: {}", whylate_model::Printable(reason))
+            format!("causes are not compared: {reason}")
         }
     }
 }
@@ -382,11 +348,19 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
 }
 
-/// Hosts, tool, settings.
-pub(crate) fn differences(comparison: &Comparison) -> Table {
-    let mut table = Table::new("Machines, tool and settings", &["", "A", "B"]);
-    table.left = vec![1, 2];
-    let rows = comparison.differences.iter();
-    table.rows = rows.map(|d| vec![d.name.clone(), d.left.clone(), d.right.clone()]).collect();
-    table
+/// Machines, tool, settings.
+fn differences(of: &Comparison) -> Vec<Block> {
+    if of.differences.is_empty() {
+        return vec![Block::Text(
+            "Nothing that is known of machines, tool and settings.".to_owned(),
+        )];
+    }
+    let mut table = Table::new("Machines, tool and settings", &["", "A", "B"])
+        .words(&[1, 2])
+        .captioned_on_the_page()
+        .most(MOST_ROWS);
+    for one in &of.differences {
+        table.row([&*one.name, &one.left, &one.right]);
+    }
+    vec![Block::Table(table)]
 }

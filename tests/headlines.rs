@@ -232,7 +232,9 @@ fn walk(value: &Value, hz: f64, name: &str, found: &mut Vec<Number>) {
             }
         }
         Value::Array(values) => {
-            values.iter().for_each(|value| walk(value, hz, name, found));
+            for value in values {
+                walk(value, hz, name, found);
+            }
             sums(values, hz, found);
         }
         _ => {}
@@ -263,7 +265,9 @@ fn sums(values: &[Value], hz: f64, found: &mut Vec<Number>) {
             found.extend(exact("judged", hz, hits + misses));
             found.extend(exact("missed", hz, misses / (hits + misses)));
         }
-        totals.iter().for_each(|(name, total)| found.extend(exact(name, hz, *total)));
+        for (name, total) in &totals {
+            found.extend(exact(name, hz, *total));
+        }
     }
 }
 

@@ -24,8 +24,8 @@ use crate::tasks::Task;
 const NOBODY: u32 = 65_534;
 const SIGINT: i32 = 2;
 
-/// Runs and expects an error that holds each of the words.
-fn refused(words: &str, output: &Output, wanted: &[&str]) {
+/// An error that holds each of the words, on one line.
+fn refused(words: &str, output: &Output, wanted: &[&str]) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     // One space for each line break: where lines break is not what is judged here.
     let flat = error.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -33,15 +33,17 @@ fn refused(words: &str, output: &Output, wanted: &[&str]) {
     for word in wanted {
         assert!(flat.contains(word), "whylate {words}: no `{word}` in: {flat}");
     }
+    flat
 }
 
-fn gaps_refused(words: &str, wanted: &[&str]) {
+fn gaps_refused(words: &str, wanted: &[&str]) -> String {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let mut command = whylate(["gaps"]);
     command.args(words.split_whitespace()).arg("-o").arg(&directory);
-    refused(words, &command.output().unwrap(), wanted);
+    let said = refused(words, &command.output().unwrap(), wanted);
     assert!(!directory.exists(), "whylate {words}: measured nothing and left a directory behind");
+    said
 }
 
 #[test]
@@ -85,8 +87,12 @@ fn durations_that_measure_nothing_or_for_ever_are_refused() {
 #[test]
 fn a_threshold_below_the_loops_own_period_is_refused() {
     let _alone = program::alone();
-    let words = "--threshold 1ns --duration 1s --warmup 200ms";
-    gaps_refused(words, &["threshold", "period", "larger --threshold"]);
+    let said = gaps_refused("--threshold 1ns --duration 1s --warmup 1s", &["period"]);
+    // On a CPU that others leave no peace nobody knows the period, which is refused by name, too.
+    if said.contains("was never quiet") {
+        return needs::spoilt("the CPU was never quiet in the whole warm-up");
+    }
+    assert!(said.contains("larger --threshold"), "{said}");
 }
 
 #[test]

@@ -345,7 +345,9 @@ mod tests {
             "of before the beginning nothing is known"
         );
         // What has no length, or ended before the beginning, is not missed; nor is what nobody looks at.
-        [stretch(45, 45, 1), stretch(1, 5, 1)].map(|of| join.interruption(0, &[of]));
+        for of in [stretch(45, 45, 1), stretch(1, 5, 1)] {
+            join.interruption(0, &[of]);
+        }
         join.interruption(1, &[stretch(12, 18, 1)]);
         assert_eq!(join.refused, 0);
         join.interruption(0, &[stretch(12, 18, 1), stretch(13, 19, 1)]);

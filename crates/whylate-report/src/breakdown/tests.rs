@@ -552,15 +552,13 @@ fn a_tap_between_the_stamps_has_a_table_and_a_sentence_with_what_does_not_agree(
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let own = tapped(TapFacts { between: None, clock: TapClock::Own, ..tap() });
     assert!(between(&own).is_none());
-    let run = super::tests::run(own);
-    let said = remarks(&of_run(&run)[0]).join("\n");
+    let said = remarks(&of_run(&super::tests::run(own))[0]).join("\n");
     assert!(said.contains("its clock is its own"), "{said}");
 }
 
 #[test]
 fn a_request_has_its_points_since_it_began() {
-    let of = planted(2_000);
-    let table = journey(&of.slowest[0], Hertz(1e9));
+    let table = journey(&planted(2_000).slowest[0], Hertz(1e9));
     assert_eq!(table.caption, "Request 1,234: 100us");
     assert_eq!(table.rows[0], ["request sent", "trace", "0ns", ""]);
     assert_eq!(table.rows[1][2..], ["1.00us", "send call and protocols 1.00us"]);

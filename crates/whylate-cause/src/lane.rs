@@ -265,7 +265,9 @@ mod tests {
     #[test]
     fn of_what_went_on_at_once_a_running_thread_counts_first_and_then_a_gap() {
         let mut lane = Lane::new(100);
-        [10, 20, 30].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        for ticks in [10, 20, 30] {
+            lane.push(event(ticks));
+        }
         lane.mark(span(10, 30), During::Recording).for_each(drop);
         lane.mark(span(10, 20), During::Gap).for_each(drop);
         lane.mark(span(10, 10), During::Running).for_each(drop);
@@ -278,7 +280,9 @@ mod tests {
     #[test]
     fn events_are_let_go_before_the_mark_and_before_what_is_complete_and_none_at_either() {
         let mut lane = Lane::new(100);
-        [10, 20, 30, 40].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        for ticks in [10, 20, 30, 40] {
+            lane.push(event(ticks));
+        }
         lane.complete_to = Ticks(30);
         lane.evict(Ticks(20));
         assert_eq!(lane.counts.unattended, 1);
@@ -286,7 +290,9 @@ mod tests {
         assert_eq!(lane.counts.unattended, 2);
         // An earlier mark takes nothing back: what comes at the later one is in time, only disordered.
         lane.evict(Ticks(10));
-        [30, 29].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        for ticks in [30, 29] {
+            lane.push(event(ticks));
+        }
         assert_eq!((lane.counts.late, lane.counts.out_of_order), (1, 1));
         let held: Vec<_> = lane.mark(span(0, 90), During::Gap).map(|event| event.ticks.0).collect();
         assert_eq!(held, [30, 30, 40]);
@@ -307,7 +313,9 @@ mod tests {
         let mut lane = Lane::new(8);
         (10..19).for_each(|ticks| lane.push(event(ticks)));
         assert_eq!(lane.lost_in(span(0, 100)).collect::<Vec<_>>(), [span(10, 11)]);
-        [11, 10].into_iter().for_each(|ticks| lane.push(event(ticks)));
+        for ticks in [11, 10] {
+            lane.push(event(ticks));
+        }
         assert_eq!((lane.counts.late, lane.counts.out_of_order), (1, 1));
     }
 

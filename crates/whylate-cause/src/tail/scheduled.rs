@@ -250,7 +250,9 @@ mod tests {
     fn an_event_at_the_mark_has_come_and_what_goes_on_is_told_up_to_its_beginning() {
         let begun = |events: &[Event], to| {
             let mut of = Scheduled::new(Pid(7), CpuId(1));
-            events.iter().for_each(|event| of.event(event));
+            for event in events {
+                of.event(event);
+            }
             found(&mut of, to)
         };
         assert_eq!(begun(&[vector(40, true)], 39), (vec![], 39));
@@ -270,7 +272,9 @@ mod tests {
             of.event(&switch(5, 0, true, 7));
             of.event(&event(10, 7, EventKind::SignalDeliver { signal }));
             of.event(&event(11, 7, EventKind::SignalDeliver { signal: 10 }));
-            then.iter().for_each(|event| of.event(event));
+            for event in then {
+                of.event(event);
+            }
             found(&mut of, 100).0
         };
         let away = [switch(20, 7, false, 0), switch(50, 0, true, 7)];

@@ -60,7 +60,9 @@ fn gap(start: u64, parts: &[(u64, Cause)]) -> Attributed {
 
 fn of(gaps: &[Attributed], context: &Context) -> Totals {
     let mut totals = Totals::new(2);
-    gaps.iter().for_each(|gap| totals.add(gap, context));
+    for gap in gaps {
+        totals.add(gap, context);
+    }
     totals
 }
 

@@ -436,6 +436,19 @@ mod tests {
     }
 
     #[test]
+    fn a_period_is_held_against_its_parts_and_multiples_up_to_five_within_what_is_looked_for() {
+        let mut of = with_parts_and_multiples(&[4.5e6]);
+        of.sort_by(f64::total_cmp);
+        let us: Vec<u64> = of.iter().map(|period| (period / 1e3).round() as u64).collect();
+        assert_eq!(us, [900, 1_125, 1_500, 2_250, 4_500, 9_000, 13_500, 18_000]);
+        assert_eq!(
+            with_parts_and_multiples(&[2e5]).len(),
+            6,
+            "a part of 100 us is, one of 67 is not"
+        );
+    }
+
+    #[test]
     fn beats_and_a_minority_at_some_period_are_not_told() {
         for (period, planted, noise) in [(9.681e6, 0.1, 500.0), (2.64e5, 0.19, 3_000.0)] {
             for seed in 1..6 {

@@ -185,6 +185,11 @@ fn what_either_cpu_recorded_at_the_move_itself_is_on_the_way() {
     let after = stranger().at(1400, migrate.clone()).switch(2000, &own());
     let expected = [(400, interrupt("local_timer")), (600, thread("stranger", ORDINARY))];
     assert_eq!(followed(before(), after), expected);
+    // Who recorded it has the other CPU, also where nothing comes after it.
+    let alone = stranger().switch(1050, &task(32, "recorder", 120));
+    let alone = alone.at(1400, EventKind::Migrate { task: own(), from: CPU, to: TO });
+    let expected_alone = [expected[0].clone(), (600, thread("recorder", ORDINARY))];
+    assert_eq!(followed(before(), alone), expected_alone);
     // Earlier and later events of the other CPU are not.
     let early = stranger().vector("local_timer", 1100, 1200).at(1400, migrate).switch(2000, &own());
     assert_eq!(followed(before().vector("reschedule", 1500, 1600), early), expected);

@@ -350,8 +350,18 @@ mod tests {
         }
         join.interruption(1, &[stretch(12, 18, 1)]);
         assert_eq!(join.refused, 0);
-        join.interruption(0, &[stretch(12, 18, 1), stretch(13, 19, 1)]);
+        join.interruption(0, &[stretch(12, 18, 1), stretch(13, 20, 1)]);
         assert_eq!(join.refused, 2);
+    }
+
+    #[test]
+    fn of_two_stretches_that_begin_at_once_the_later_one_has_what_the_other_leaves() {
+        let mut join = Join::new(1, Ticks(0));
+        for of in [stretch(10, 20, 1), stretch(10, 25, 2)] {
+            join.interruption(0, &[of]);
+        }
+        assert_eq!(hits(&mut join, window(0, 50)), Some(vec![(1, 10), (2, 5)]));
+        assert_eq!(join.refused, 0);
     }
 
     #[test]
@@ -392,11 +402,11 @@ mod tests {
         let mut over = Vec::new();
         join.forget(Ticks(16), |of| over.push((of.key.0, of.window.0, of.overlap.0)));
         assert_eq!(over, [(1, 90, 8), (2, 90, 2)]);
-        join.interruption(0, &[stretch(30, 33, 3)]);
+        join.interruption(0, &[stretch(30, 33, 3), stretch(33, 35, 3)]);
         assert!(hits(&mut join, window(25, 40)).is_some());
         over.clear();
         join.forget(Ticks(99), |of| over.push((of.key.0, of.window.0, of.overlap.0)));
-        assert_eq!(over, [(1, 90, 8), (3, 15, 3)]);
+        assert_eq!(over, [(1, 90, 8), (3, 15, 5)]);
     }
 
     /// What `Join` says, the slow way.

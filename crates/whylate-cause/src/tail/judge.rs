@@ -343,6 +343,7 @@ mod tests {
     fn slow_are_no_more_than_the_share_asked_for_where_times_can_tell_them_apart() {
         assert_eq!(slow_from(&counts(1, 1..=10), 90.0), 10);
         assert_eq!(slow_from(&counts(1, 1..=10), 95.0), 10);
+        assert_eq!(slow_from(&counts(1, 1..=10), 85.0), 9);
         assert_eq!(slow_from(&counts(1, 1..=10), 80.0), 9);
         // Twelve lie in the bin of the percentile and above it, nine above it.
         assert_eq!(slow_from(&counts(1, 1..=100), 90.0), bin(TicksDelta(92)));
@@ -525,5 +526,24 @@ mod tests {
         assert_eq!(percent(MANY - 1, None).to_string(), "99");
         assert_eq!(percent(MANY, None).to_string(), "99.9");
         assert_eq!(percent(10, Some(90.0)).to_string(), "90");
+    }
+
+    #[test]
+    fn requests_as_slow_as_the_least_slow_and_struck_as_much_as_the_least_struck_count() {
+        let hit = |key, overlap| Hit { key: Key(key), overlap: TicksDelta(overlap) };
+        let mut counts = Counts::new(1);
+        (0..990).for_each(|_| counts.request(0, TicksDelta(10), &[hit(0, 5)]));
+        let (both, struck, grazed) = ([hit(0, 1), hit(1, 1)], [hit(0, 1)], [hit(0, 0)]);
+        let of_slow: [&[Hit]; 10] =
+            [&both, &struck, &struck, &struck, &grazed, &grazed, &grazed, &[], &[], &[]];
+        for hits in of_slow {
+            counts.request(0, TicksDelta(11), hits);
+        }
+        let over = Over { key: Key(0), window: TicksDelta(11), overlap: TicksDelta(1) };
+        (0..5).for_each(|_| counts.over(over));
+        let tail = judge(&counts, &[thread("four times"), thread("once")], None, SCOPE);
+        assert_eq!((tail.slow, tail.slow_from, tail.strike), (10, Nanos(11), Nanos(1)));
+        assert_eq!((tail.not_explained, tail.tried), (6, 1));
+        assert_eq!(tail.causes.iter().map(|of| of.slow).collect::<Vec<_>>(), [4, 1]);
     }
 }

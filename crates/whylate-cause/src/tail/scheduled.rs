@@ -261,6 +261,8 @@ mod tests {
         assert_eq!(begun(&[switch(40, 7, true, 9)], 90), (vec![], 40));
         assert_eq!(begun(&[switch(40, 7, false, 9)], 90), (vec![], 90), "asleep");
         assert_eq!(begun(&[switch(40, 7, false, 9), woken(50, 7)], 90), (vec![], 50));
+        let ended = [vector(40, true), vector(50, false)];
+        assert_eq!(begun(&ended, 50), (vec![(40, 50, Interruption)], 50));
         // Without length it is none.
         assert_eq!(begun(&[vector(40, true), vector(40, false)], 90), (vec![], 90));
     }
@@ -280,6 +282,9 @@ mod tests {
         let away = [switch(20, 7, false, 0), switch(50, 0, true, 7)];
         assert_eq!(signalled(19, &away), [(20, 50, Interruption)]);
         assert_eq!(signalled(10, &away), []);
+        let again = event(12, 7, EventKind::SignalDeliver { signal: 20 });
+        let twice = [&[again], &away[..]].concat();
+        assert_eq!(signalled(19, &twice), [(20, 50, Interruption)]);
         // Once it was preempted the signal lies behind it.
         let preempted = [
             switch(20, 7, true, 9),

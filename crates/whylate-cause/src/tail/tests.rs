@@ -84,8 +84,11 @@ fn requests_without_length_and_those_of_an_unknown_time_are_left_aside_and_count
     looking.request(Window { from: Ticks(start + 9), to: Ticks(start) });
     looking.request(window(start - 10, 20));
     looking.request(window(start, 20));
+    // One of two interruptions at once came too late.
+    looking.interruption(0, End::Client, &taken(start + 50, start + 60, Cause::Host));
+    looking.interruption(0, End::Client, &taken(start + 50, start + 60, Cause::Host));
     let tail = looking.finish(None);
-    assert_eq!((tail.requests, tail.left_aside), (1, 3));
+    assert_eq!((tail.requests, tail.left_aside), (1, 4));
     let mut full = Looking::new(scope(100));
     full.request(window(start, 20));
     full.counts.fill();

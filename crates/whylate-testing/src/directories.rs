@@ -1,5 +1,6 @@
 //! Run directories whose content is known: planted, not recorded.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -152,6 +153,7 @@ impl Planted {
             self.run.causes.push(CauseTotal { cpu: Some(CpuId(cpu)), ..total.clone() });
             self.run.causes.push(total);
         }
+        share(&mut self.run.causes);
         self
     }
 
@@ -221,6 +223,17 @@ pub fn pooled(intervals: &[Histogram]) -> Histogram {
         all.add(interval);
     }
     all
+}
+
+/// Says of each cause how much of all that was lost it took, of its CPU or of all.
+fn share(causes: &mut [CauseTotal]) {
+    let mut lost: BTreeMap<Option<CpuId>, f64> = BTreeMap::new();
+    for of in causes.iter() {
+        *lost.entry(of.cpu).or_default() += of.lost_ns;
+    }
+    for of in causes {
+        of.share_of_lost = of.lost_ns / lost[&of.cpu];
+    }
 }
 
 fn gap(cpu: u32, start: Ticks, length: TicksDelta) -> StoredGap {

@@ -158,8 +158,9 @@ impl Fitting {
     /// All tables within so many lines: the longest of them is cut first, and what adds up last.
     fn tables(&self, tables: &[Table], most: usize) -> Vec<String> {
         let tables: Vec<&Table> = tables.iter().filter(|table| !table.rows.is_empty()).collect();
-        let mut shown: Vec<usize> =
-            tables.iter().map(|of| entries(of).min(of.most.unwrap_or(usize::MAX))).collect();
+        // An entry has a line at least.
+        let fitting = |of: &&Table| entries(of).min(of.most.unwrap_or(usize::MAX)).min(most);
+        let mut shown: Vec<usize> = tables.iter().map(fitting).collect();
         let wide = Self { width: self.width.max(COLUMNS), ..*self };
         let lines = |fitting: &Self, shown: &[usize]| -> Vec<String> {
             let each = tables.iter().zip(shown).map(|(of, shown)| fitting.table(of, *shown));

@@ -94,15 +94,14 @@ fn table(run: &Run, most: usize) -> Table {
     table
 }
 
-/// Who took most of what was lost on a CPU, or of all that was lost where that is not told apart, and the share of
-/// it; none where nothing was lost.
-pub(crate) fn largest(run: &Run, cpu: CpuId) -> Option<(&CauseTotal, f64)> {
+/// Who took most of what was lost on a CPU, or of all that was lost where that is not told apart; none where nothing
+/// was lost.
+pub(crate) fn largest(run: &Run, cpu: CpuId) -> Option<&CauseTotal> {
     let of = |cpu| run.causes.iter().filter(move |total: &&CauseTotal| total.cpu == cpu);
     let own: Vec<&CauseTotal> = of(Some(cpu)).collect();
     let totals = if own.is_empty() { of(None).collect() } else { own };
-    let lost: f64 = totals.iter().map(|total| total.lost_ns).sum();
     let largest = totals.into_iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns));
-    largest.filter(|of| of.lost_ns > 0.0).map(|of| (of, of.lost_ns / lost))
+    largest.filter(|of| of.lost_ns > 0.0)
 }
 
 /// The largest cause of each of several CPUs, of which the totals tell nothing; the CPU that lost most to one first.
@@ -112,15 +111,15 @@ fn by_cpu(run: &Run) -> Option<Table> {
     cpus.dedup();
     let largest = |cpu: &CpuId| Some((*cpu, largest(run, *cpu)?));
     let mut rows: Vec<_> = cpus.iter().filter_map(largest).collect();
-    rows.sort_by(|(_, (a, _)), (_, (b, _))| b.lost_ns.total_cmp(&a.lost_ns));
+    rows.sort_by(|(_, a), (_, b)| b.lost_ns.total_cmp(&a.lost_ns));
     let head = ["CPU", "cause", "lost", "of lost", "longest"];
     let mut table = Table::new("Largest cause on each CPU", &head).words(&[1]);
-    for (cpu, (of, share)) in rows {
+    for (cpu, of) in rows {
         table.row([
             Value::from(format!("CPU {cpu}")),
             of.cause.to_string().into(),
             Value::Time(of.lost_ns),
-            Value::Share(share),
+            Value::Share(of.share_of_lost),
             of.longest.into(),
         ]);
     }

@@ -238,9 +238,10 @@ fn taken_by(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
     if run.causes.is_empty() {
         return None;
     }
-    let Some((largest, share)) = causes::largest(run, gaps.cpu) else {
+    let Some(largest) = causes::largest(run, gaps.cpu) else {
         return Some(", to what is not known".into());
     };
+    let share = largest.share_of_lost;
     let part = if share > 0.5 { ", most of it (" } else { ", the largest part of it (" };
     let to = match &largest.cause {
         Cause::Host => ") with no kernel event".into(),

@@ -31,7 +31,7 @@ pub(super) fn of_recording(breakdown: &Breakdown, rate: Hertz) -> Breakdown {
     }
 }
 
-/// Adds another; none where they are not from and to the same point.
+/// Adds another, both as [`of_recording`] has them; none where they are not from and to the same point.
 pub(super) fn add(sum: Breakdown, more: Breakdown) -> Option<Breakdown> {
     if sum.whole != more.whole {
         return None;
@@ -48,25 +48,15 @@ pub(super) fn add(sum: Breakdown, more: Breakdown) -> Option<Breakdown> {
     slowest.sort_by_key(|journey| std::cmp::Reverse(took(journey)));
     slowest.truncate(MOST_JOURNEYS);
     Some(Breakdown {
-        whole: sum.whole,
         series: sum.series.or(more.series),
         points,
-        probes: Vec::new(),
-        stamps: Vec::new(),
-        card: None,
-        dropped: Vec::new(),
-        far_stamps: Vec::new(),
-        part_agreements: Vec::new(),
-        pairs: None,
         requests: sum.requests.saturating_add(more.requests),
         left_out,
         all: compositions(&sum.all, &more.all),
         slow: slow(sum.slow, more.slow),
-        agreements: Vec::new(),
         slowest,
         asides,
-        tap: None,
-        cost: None,
+        ..sum
     })
 }
 

@@ -264,15 +264,15 @@ fn the_larger_of_two_causes_is_most_of_what_was_lost_only_where_it_is_more_than_
     let mut run = planted();
     let gaps = run.gaps[0].clone();
     (run.causes[0].lost_ns, run.causes[1].lost_ns) = (50.0, 50.0);
+    (run.causes[0].share_of_lost, run.causes[1].share_of_lost) = (0.5, 0.5);
     assert_eq!(taken_by(&run, &gaps), ", the largest part of it (50.0%) to page fault");
-    run.causes[0].lost_ns = 50.5;
+    (run.causes[0].lost_ns, run.causes[0].share_of_lost) = (50.5, 50.5 / 100.5);
     assert_eq!(taken_by(&run, &gaps), ", most of it (50.2%) with no kernel event");
     run.causes[0].cause = Cause::Hypervisor;
     assert_eq!(taken_by(&run, &gaps), ", most of it (50.2%) to the hypervisor");
     // What its own CPU lost counts, and that of all only where no CPU is told apart.
-    let of_all =
-        CauseTotal { cpu: None, cause: Cause::Nmi, lost_ns: 900.0, ..run.causes[0].clone() };
-    run.causes.push(of_all);
+    let of_all = CauseTotal { cpu: None, cause: Cause::Nmi, ..run.causes[0].clone() };
+    run.causes.push(CauseTotal { lost_ns: 900.0, share_of_lost: 1.0, ..of_all });
     assert_eq!(taken_by(&run, &gaps), ", most of it (50.2%) to the hypervisor");
     run.causes.retain(|total| total.cpu.is_none());
     assert_eq!(taken_by(&run, &gaps), ", most of it (100%) to NMI");

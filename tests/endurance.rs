@@ -50,7 +50,6 @@ fn memory_and_disk_stay_flat_over_three_days_and_nothing_is_lost() {
     if std::env::var_os(BY_ITSELF).is_some() {
         return three_days();
     }
-    let _alone = program::alone();
     // In a process of its own: the memory of this one is that of other tests, too.
     let name = "endurance::memory_and_disk_stay_flat_over_three_days_and_nothing_is_lost";
     let mut command = Command::new(std::env::current_exe().unwrap());

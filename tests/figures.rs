@@ -119,7 +119,7 @@ fn the_parts_of_a_gap_sum_to_the_gap() {
 #[test]
 fn a_self_test_keeps_what_it_injected_and_its_counts_are_parts_of_it() {
     let _alone = program::alone();
-    if !needs::root() || needs::cpus(2).is_none() {
+    if !needs::root() || needs::cpus(2).is_none() || !needs::real_time() {
         return;
     }
     let Recorded { directory, run, .. } = selftest();

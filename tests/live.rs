@@ -8,8 +8,8 @@
 
 use whylate_testing::{
     between, chromium, delaying, directories, elsewhere, foreign, hog, hourglass2002, huge_pages,
-    lines, machine, mocked, needs, one_end, program, requests, rt_app_rows, runaway, segments,
-    stalls, wall, watching,
+    lines, machine, needs, one_end, program, requests, rt_app_rows, runaway, segments, stalls,
+    wall, watching,
 };
 
 mod across;
@@ -27,7 +27,6 @@ mod delay_proxy;
 mod device;
 mod disturbed;
 mod doctor;
-mod endurance;
 mod faults;
 mod figures;
 mod flows;

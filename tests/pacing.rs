@@ -40,7 +40,7 @@ fn hogged(words: &str, client: CpuId, other: CpuId) -> Hogged {
 fn long_turns_that_a_hog_made_are_named_after_a_thread_and_own_system_calls_after_nothing() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
-    if !needs::root() || needs::tracefs().is_none() {
+    if !needs::root() || needs::tracefs().is_none() || !needs::real_time() {
         return;
     }
     // A client that sleeps has no turns that tell.
@@ -66,7 +66,7 @@ fn long_turns_that_a_hog_made_are_named_after_a_thread_and_own_system_calls_afte
 fn departures_within_long_turns_and_those_without_are_all_of_them_and_have_a_series_of_their_own() {
     let _alone = program::alone();
     let Some(cpus) = needs::cpus(2) else { return };
-    if !needs::root() {
+    if !needs::root() || !needs::real_time() {
         return;
     }
     for words in ["--rate 10kpps", "--one-way --rate 50kpps", "--wait block --rate 2kpps"] {

@@ -13,7 +13,6 @@ use whylate_model::run::{Run, RunState, Verdict};
 use whylate_model::switch_cost::{Between, Direct, DirectRow, How, Outcome, SwitchCost};
 use whylate_stats::Histogram;
 use whylate_sys::affinity;
-use whylate_sys::capability::{self, Cap};
 
 use crate::needs;
 use crate::program::{self, Started, recorded, said, until, whylate};
@@ -43,18 +42,10 @@ fn row_unless_starved(run: &Run, between: Between, how: How) -> Option<&Direct> 
     (!is_starved(of)).then(|| row(run, between, how))
 }
 
-fn may_yield() -> bool {
-    let may = capability::effective().has(Cap::SysNice);
-    if !may {
-        needs::missing("runners that yield need CAP_SYS_NICE");
-    }
-    may
-}
-
 #[test]
 fn kinds_of_switches_take_turns_and_numbers_log_report_and_prediction_are_one() {
     let _alone = program::alone();
-    if !needs::root() || !may_yield() {
+    if !needs::root() || !needs::real_time() {
         return;
     }
     let recorded = recorded("switch-cost --direct --duration 600ms --no-dma-latency");
@@ -125,7 +116,7 @@ fn predicts(directory: &Path, run: &Run) {
 #[test]
 fn working_sets_have_penalties_with_intervals_or_the_reason_why_not() {
     let _alone = program::alone();
-    if !may_yield() {
+    if !needs::real_time() {
         return;
     }
     // The largest trial that fits into a test: 2 sizes, 2 x 6 trials at most each.

@@ -86,7 +86,7 @@ fn threads_of_whylate_are_no_cause_and_those_in_the_way_of_many_requests_are_war
 #[test]
 fn slow_requests_of_every_flow_are_looked_at_as_its_ends_wait_and_each_has_its_own_causes() {
     let _alone = program::alone();
-    let Some((client, other)) = place() else { return };
+    let Some((client, other)) = place().filter(|_| needs::real_time()) else { return };
     for (wait, by_turns) in [("spin", true), ("block", false)] {
         let words =
             format!("--cpus {client} --other-cpu {other} --slow 95 --no-dma-latency --wait {wait}");

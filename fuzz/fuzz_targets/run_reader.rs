@@ -9,6 +9,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use whylate_model::directory::parse_run;
+use whylate_model::execution::Block;
 use whylate_model::hlog::parse_line;
 use whylate_model::paper::Paper;
 use whylate_model::run::Run;
@@ -16,7 +17,6 @@ use whylate_model::segments::{
     decode_blocks, decode_events, decode_gaps, decode_injections, decode_jobs, decode_journeys,
     decode_packets, decode_truths,
 };
-use whylate_model::execution::Block;
 use whylate_model::{Hertz, Ticks};
 use whylate_report::execution::{Window, rows, switch_times};
 use whylate_report::{Style, render};

@@ -10,9 +10,9 @@ use std::time::Duration;
 use whylate_host::procfs::Steal;
 use whylate_model::CpuId;
 pub use whylate_suite::{absent, missing, say};
-use whylate_sys::affinity;
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::tracefs::Tracefs;
+use whylate_sys::{affinity, sched};
 
 /// Share of all CPUs that other processes may use while names of gaps are judged.
 const QUIET: f64 = 0.1;
@@ -39,6 +39,17 @@ fn is_root() -> bool {
         line.split_whitespace().nth(2)?.parse::<u32>().ok()
     });
     uid == Some(0)
+}
+
+/// SCHED_FIFO for a thread of this process. Where the kernel shares real time out among groups of processes,
+/// the group of a test may have none, whoever runs it.
+pub fn real_time() -> bool {
+    let asked = std::thread::spawn(|| sched::set_fifo(1)).join();
+    let is_there = asked.is_ok_and(|asked| asked.is_ok());
+    if !is_there {
+        absent("this test needs SCHED_FIFO, which this process may not have");
+    }
+    is_there
 }
 
 /// The kernel's tracing.

@@ -382,6 +382,10 @@ fn is_noise(warning: &Warning) -> bool {
         | Warning::FrequencyDisagreement { .. }
         | Warning::AnotherRun { .. }
         | Warning::HostChanged { .. } => true,
+        // A host that interrupts runners more often than there is room for ends a part of theirs.
+        Warning::PartEndedEarly { reason, .. } => {
+            reason.contains("there was room for") || reason.contains("as many events as are kept")
+        }
         _ => false,
     }
 }

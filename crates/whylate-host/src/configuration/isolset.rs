@@ -112,6 +112,12 @@ fn priority(work: &mut Work<'_>) -> Result<(), HostError> {
         work.lacks("priority", "the box has no process");
         return Ok(());
     }
+    if work.plan.is_shared {
+        // A box that spins before all others would keep our own threads from ever beginning.
+        let why = "our housekeeping has no other CPU than the box's: it would hardly run";
+        work.lacks("priority", why);
+        return Ok(());
+    }
     let favoured = FavouredTasks::with(work.journal, &work.subject.pids, NICE);
     let Some(favoured) = work.offered("priority", favoured)? else { return Ok(()) };
     if !favoured.left().is_empty() {

@@ -19,6 +19,9 @@ pub struct Plan {
     /// configuration makes none.
     pub(super) node: Option<u32>,
     pub(super) notes: Vec<NotHere>,
+    /// No CPU is left but the box's and those of who measures: what we run beside the measuring threads stands
+    /// with the box.
+    pub(super) is_shared: bool,
 }
 
 impl Plan {
@@ -33,7 +36,8 @@ impl Plan {
         configuration: &Configuration,
         subject: &Subject,
     ) -> Result<Self, HostError> {
-        let mut plan = Self { cpus: subject.cpus.clone(), node: None, notes: Vec::new() };
+        let cpus = subject.cpus.clone();
+        let mut plan = Self { cpus, node: None, notes: Vec::new(), is_shared: false };
         if configuration.has(Element::Unchanged) {
             return Ok(plan);
         }
@@ -195,6 +199,7 @@ impl Looked<'_> {
                 format_list(&left)
             );
             plan.notes.push(NotHere { knob: "housekeeping".to_owned(), why });
+            plan.is_shared = true;
         }
         Ok(())
     }

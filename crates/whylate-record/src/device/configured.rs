@@ -10,8 +10,8 @@ use whylate_host::configuration::{
     Applied, AppliedConfiguration, Configuration, Plan, Subject, apply,
 };
 use whylate_host::journal::Journal;
-use whylate_model::Pid;
 use whylate_model::configuration::KnobReading;
+use whylate_model::{CpuId, Pid};
 
 use super::outcome::DeviceError;
 use super::plan::Slot;
@@ -65,6 +65,12 @@ fn subject(question: &Question, slot: Slot, pid: Option<Pid>) -> Subject {
         interfaces,
         clients: vec![question.client_cpu],
     }
+}
+
+/// Where the client may run: on no CPU of the box, which may have them for itself, unless these are all there are.
+pub(super) fn beside(allowed: &[CpuId], of_box: &[CpuId]) -> Vec<CpuId> {
+    let left: Vec<CpuId> = allowed.iter().filter(|cpu| !of_box.contains(cpu)).copied().collect();
+    if left.is_empty() { allowed.to_vec() } else { left }
 }
 
 /// What a configuration read back as, once for each of them.
@@ -129,6 +135,14 @@ impl ReadBack {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_runs_where_the_box_does_not_unless_there_is_nothing_else() {
+        let [first, second, third] = [0, 1, 2].map(CpuId);
+        assert_eq!(beside(&[first, second, third], &[first]), [second, third]);
+        assert_eq!(beside(&[first, second], &[]), [first, second]);
+        assert_eq!(beside(&[first], &[first, second]), [first]);
+    }
 
     #[test]
     fn what_was_measured_while_somebody_changed_a_knob_is_counted_as_left_out_and_both_are_told() {

@@ -69,7 +69,7 @@ pub struct Question {
     pub configurations: Vec<Configuration>,
     /// Hold `/dev/cpu_dma_latency` at 0.
     pub hold_idle_states: bool,
-    /// CPUs for this process.
+    /// CPUs for this process, and for what the client does beside measuring.
     pub housekeeping: Option<Vec<CpuId>>,
     /// Seed of everything random.
     pub seed: u64,

@@ -9,14 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use whylate_clock::Counter;
+use whylate_host::configuration::Applied;
+use whylate_host::cpus;
+use whylate_host::topology::Topology;
 use whylate_model::device::Device;
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Direction;
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
-use whylate_model::{Nanos, Ticks};
+use whylate_model::{CpuId, Nanos, Ticks};
 use whylate_stats::Histogram;
 use whylate_stats::sample::{Blocks, counts};
+use whylate_sys::affinity;
 
 use super::configured::{self, ReadBack};
 use super::errors;
@@ -75,7 +79,21 @@ fn possible(question: &Question) -> Result<(Question, Vec<String>), RecordError>
         fan_in::are_here(fan_in)?;
     }
     let (configurations, refused) = configured::possible(question)?;
-    Ok((Question { configurations, ..question.clone() }, refused))
+    let housekeeping = housekeeping(question)?;
+    Ok((Question { configurations, housekeeping, ..question.clone() }, refused))
+}
+
+/// Where this process and what the client does beside measuring run: neither with the client nor with the box
+/// where the host has such a CPU. Where it has none, each process chooses by itself.
+fn housekeeping(question: &Question) -> Result<Option<Vec<CpuId>>, RecordError> {
+    if question.housekeeping.is_some() {
+        return Ok(question.housekeeping.clone());
+    }
+    let topology = Topology::read(Path::new("/"))?;
+    let allowed = cpus::allowed(&topology)?;
+    let taken: Vec<CpuId> = question.box_cpu.into_iter().chain([question.client_cpu]).collect();
+    let free = cpus::housekeeping(&taken, None, &topology, &allowed, &affinity::get())?;
+    Ok(Some(free).filter(|free| !free.is_empty()))
 }
 
 struct Recording<'a> {
@@ -383,9 +401,10 @@ impl<'a> Recording<'a> {
         let question = self.question;
         let pid = standing.pid();
         let applied = configured::in_force(question, slot, pid, &self.bench.journal)?;
+        let of_box = applied.as_ref().map_or(&[][..], Applied::cpus);
         let program = Program::whylate(&question.program, words)
             .into_directory(into)
-            .on(self.bench.allowed());
+            .on(&configured::beside(self.bench.allowed(), of_box));
         let most = Duration::from_nanos(took.0) + PATIENCE;
         let ended = program.run(self.stop, Some(most));
         let is_changed = applied.as_ref().is_some_and(|of| self.read_back.take(slot, of));

@@ -1,5 +1,6 @@
 //! The command lines of the processes that measure.
 
+use whylate_host::cpus::format_list;
 use whylate_model::Nanos;
 use whylate_port::Wait;
 
@@ -68,6 +69,10 @@ impl Client<'_> {
             question.client_cpu,
             self.seed,
         );
+        if let Some(cpus) = &question.housekeeping {
+            words.push_str(" --housekeeping ");
+            words.push_str(&format_list(cpus));
+        }
         for (given, word) in [
             (self.both_ways, "--both-ways"),
             (self.logged, "--log-packets"),
@@ -146,9 +151,12 @@ pub(super) fn backend(question: &Question) -> String {
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::CpuId;
     use whylate_net::Cookie;
     use whylate_net::protocol::{Protocol, Raw};
 
+    use super::super::question::tests::question;
+    use super::super::the_box::TheBox;
     use super::*;
 
     #[test]
@@ -157,6 +165,25 @@ mod tests {
         assert_eq!((message(64), message(64) as usize), (18, least));
         assert_eq!((message(69), message(70)), (23, 24), "whatever its header");
         assert_eq!(message(1518), 1472, "what UDP carries over Ethernet");
+    }
+
+    #[test]
+    fn the_client_does_all_but_measuring_where_this_process_stands() {
+        let client = Client {
+            through: Through::Bed("bed"),
+            frame_bytes: 128,
+            per_second: 1e3,
+            duration: Nanos::SECOND,
+            warmup: Nanos(0),
+            both_ways: true,
+            logged: false,
+            seed: 1,
+        };
+        let of = question(TheBox::Bridge, ["a", "b", "c", "d"]);
+        assert!(!client.words(&of).contains("--housekeeping"));
+        let of = Question { housekeeping: Some(vec![CpuId(2), CpuId(3)]), ..of };
+        let words = client.words(&of);
+        assert!(words.contains(" --cpus 1 ") && words.contains(" --housekeeping 2-3"), "{words}");
     }
 
     #[test]

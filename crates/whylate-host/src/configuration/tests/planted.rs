@@ -66,6 +66,25 @@ fn on_two_nodes_remote_takes_the_other_one_and_every_knob_reads_back_and_is_rest
 }
 
 #[test]
+fn a_box_that_shares_its_cpu_with_our_housekeeping_keeps_its_priority_and_that_is_told() {
+    let _turn = tree::turn(&tree::CPUSETS);
+    let Some([first, last]) = two_cpus() else { return };
+    for clients in [vec![], vec![first]] {
+        let (tree, idle, other) = (two_nodes([first, last]), Idle::start(), Idle::start());
+        let (_dir, journal) = journal();
+        let is_shared = !clients.is_empty();
+        let subject =
+            Subject { pids: vec![idle.pid()], cpus: vec![last], clients, ..Subject::default() };
+        let applied =
+            apply_on(&ground(&tree, &[&other]), &words("isolset"), &subject, &journal).unwrap();
+        let told = applied.missing().iter().find(|one| one.knob == "priority");
+        assert_eq!(told.is_some(), is_shared, "{:#?}", applied.facts());
+        let is_set = applied.facts().knobs.iter().any(|knob| knob.name == "priority");
+        assert_eq!(is_set, !is_shared, "{:#?}", applied.facts());
+    }
+}
+
+#[test]
 fn local_brings_a_box_to_the_node_of_its_interface_and_nothing_else_is_touched() {
     let _turn = tree::turn(&tree::CPUSETS);
     let Some([first, last]) = two_cpus() else { return };

@@ -47,6 +47,10 @@ fn a_box_is_told_where_what_is_moved_runs_beside_those_who_measure() {
     let of = Subject { clients: vec![CpuId(1)], ..subject(&[CpuId(0)]) };
     let plan = Plan::below(tree.root(), &words("isolset"), &of).unwrap();
     assert_eq!(plan.notes[0].knob, "housekeeping");
+    assert!(plan.is_shared);
+    tree.file(&format!("{CPU}/online"), "0-2\n");
+    let plan = Plan::below(tree.root(), &words("isolset"), &of).unwrap();
+    assert!(plan.notes.is_empty() && !plan.is_shared, "{plan:?}");
 }
 
 #[test]

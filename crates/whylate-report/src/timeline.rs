@@ -7,10 +7,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
 
 use whylate_model::cause::CauseTotal;
 use whylate_model::run::{GapSummary, Run};
-use whylate_model::segments::StoredGap;
+use whylate_model::segments::{BriefGap, BriefGaps};
 use whylate_model::{CpuId, Hertz, Ticks};
 
 use crate::execution::recorded::beginning;
@@ -33,6 +34,8 @@ pub const NOT_ATTRIBUTED: usize = NAMED + 1;
 pub const SLOTS: usize = NAMED + 2;
 /// Single gaps kept: 2000 take some 50 kB of a page.
 pub const MOST_SINGLE: usize = 2_000;
+/// On which CPU a gap of a name was, and the slot that it had.
+type Known = Option<(CpuId, usize)>;
 /// Width of a bin where the length of the run is not known, in ticks.
 const FIRST_WIDTH: u64 = 1 << 10;
 
@@ -168,10 +171,17 @@ impl Builder {
         self.timeline.names = named(causes);
     }
 
-    /// Adds a gap.
-    pub fn add(&mut self, stored: &StoredGap) {
-        let mut gap = stored.gap;
-        let lane = self.lane(stored.thread);
+    /// Adds the gaps of a segment.
+    pub fn add(&mut self, of: &BriefGaps) {
+        // Which slot each name had last, and of a gap on which CPU.
+        let mut slots = vec![None; of.causes.len()];
+        for gap in &of.gaps {
+            self.add_one(*gap, &of.causes, &mut slots);
+        }
+    }
+
+    fn add_one(&mut self, mut gap: BriefGap, names: &[Arc<str>], slots: &mut [Known]) {
+        let lane = self.lane(gap.thread);
         if let (true, Some(lane)) = (self.set, lane) {
             gap.start = gap.start.max(self.timeline.lanes[lane].start);
         }
@@ -181,13 +191,24 @@ impl Builder {
             self.timeline.left_out += 1;
             return;
         };
-        let slot = self.slot(stored.cause.as_deref(), gap.cpu_before);
+        let slot = match gap.cause.map(|cause| cause as usize) {
+            None => NOT_ATTRIBUTED,
+            Some(cause) => match slots[cause] {
+                Some((cpu, slot)) if cpu == gap.cpu => slot,
+                _ => {
+                    let slot = self.slot(&names[cause], gap.cpu);
+                    slots[cause] = Some((gap.cpu, slot));
+                    slot
+                }
+            },
+        };
         self.timeline.gaps += 1;
         let offset = gap.start.since(self.timeline.lanes[lane].start).0;
-        let stop = offset + gap.length().0;
+        let length = gap.end.since(gap.start).0;
+        let stop = offset + length;
         self.timeline.length = self.timeline.length.max(stop);
         self.spread(lane, slot, offset, stop);
-        let candidate = Reverse((gap.length().0, offset, lane, slot));
+        let candidate = Reverse((length, offset, lane, slot));
         if self.single.len() < MOST_SINGLE {
             self.single.push(candidate);
         } else {
@@ -255,8 +276,7 @@ impl Builder {
         lane
     }
 
-    fn slot(&mut self, cause: Option<&str>, cpu: CpuId) -> usize {
-        let Some(stored) = cause else { return NOT_ATTRIBUTED };
+    fn slot(&mut self, stored: &str, cpu: CpuId) -> usize {
         let cause = self.shown.of_stored(stored, cpu);
         // A handful of names: to look through them is quicker than to hash one.
         let names = &mut self.timeline.names;
@@ -410,13 +430,13 @@ fn ns_per_tick(hz: Hertz) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::path::Path;
-    use std::sync::Arc;
 
     use proptest::prelude::*;
     use whylate_model::cause::Cause;
     use whylate_model::directory::parse_run;
     use whylate_model::gap::{Evidence, Gap, GapKind};
     use whylate_model::run::CpuSteal;
+    use whylate_model::segments::StoredGap;
 
     use super::*;
 
@@ -451,6 +471,18 @@ pub(crate) mod tests {
         StoredGap { thread: 0, gap, cause: cause.map(Arc::from) }
     }
 
+    pub(crate) fn add(builder: &mut Builder, stored: &StoredGap) {
+        let StoredGap { thread, gap, cause } = stored;
+        let brief = BriefGap {
+            thread: *thread,
+            start: gap.start,
+            end: gap.end,
+            cpu: gap.cpu_before,
+            cause: cause.is_some().then_some(0),
+        };
+        builder.add(&BriefGaps { causes: cause.iter().cloned().collect(), gaps: vec![brief] });
+    }
+
     fn sum(timeline: &Timeline, slot: usize) -> f64 {
         timeline.lanes.iter().flat_map(|lane| &lane.cells).map(|cell| cell[slot]).sum()
     }
@@ -459,8 +491,8 @@ pub(crate) mod tests {
     fn time_lies_in_the_bins_it_was_lost_in_and_under_its_cause() {
         let mut builder = Builder::new(&quiet(), Start::OfAll);
         // 245 ticks a bin: this one covers the end of the first, all of the second, half the third.
-        builder.add(&gap(1_200, 400, Some("host")));
-        builder.add(&gap(900_000, 50, None));
+        add(&mut builder, &gap(1_200, 400, Some("host")));
+        add(&mut builder, &gap(900_000, 50, None));
         let timeline = builder.finish();
         let cells = &timeline.lanes[0].cells;
         let host = timeline.slot_of("no kernel event").unwrap();
@@ -489,10 +521,10 @@ pub(crate) mod tests {
         run.gaps[0].start = Ticks(1_000);
         run.gaps[0].end = Ticks(1_001_000);
         let mut builder = Builder::new(&run.as_shown(), Start::OfAll);
-        builder.add(&gap(1_200, 30, Some("host")));
+        add(&mut builder, &gap(1_200, 30, Some("host")));
         let mut other = gap(1_300, 7, Some("host"));
         other.gap.cpu_before = CpuId(2);
-        builder.add(&other);
+        add(&mut builder, &other);
         let timeline = builder.finish();
         let taken = |name| sum(&timeline, timeline.slot_of(name).unwrap());
         assert!((taken("hypervisor") - 30.0).abs() < 1e-6);
@@ -506,7 +538,7 @@ pub(crate) mod tests {
         run.segments.clear();
         let mut builder = Builder::new(&run, Start::OfAll);
         for n in 0..20_000_u64 {
-            builder.add(&gap(n * 1_000_000, 1_000, Some("host")));
+            add(&mut builder, &gap(n * 1_000_000, 1_000, Some("host")));
         }
         let timeline = builder.finish();
         assert_eq!((timeline.lanes.len(), timeline.gaps), (1, 20_000));
@@ -527,7 +559,7 @@ pub(crate) mod tests {
             [(Start::OfAll, 600_000.0, 1_500_000.0), (Start::OfEach, 100_000.0, 1_000_000.0)]
         {
             let mut builder = Builder::new(&run, start);
-            builder.add(&StoredGap { thread: 1, ..gap(601_000, 50, None) });
+            add(&mut builder, &StoredGap { thread: 1, ..gap(601_000, 50, None) });
             let timeline = builder.finish();
             assert!((timeline.longest[0].start_ns - wanted).abs() < 1e-6, "{timeline:?}");
             assert!((timeline.length_ns() - length).abs() < 1e-6);
@@ -538,7 +570,7 @@ pub(crate) mod tests {
     fn more_causes_than_colours_are_added_up() {
         let mut builder = Builder::new(&quiet(), Start::OfAll);
         for n in 0..100_u64 {
-            builder.add(&gap(2_000 + n * 100, 10, Some(&format!("thread {n}"))));
+            add(&mut builder, &gap(2_000 + n * 100, 10, Some(&format!("thread {n}"))));
         }
         let timeline = builder.finish();
         assert_eq!(timeline.names.len(), SLOTS);
@@ -551,7 +583,7 @@ pub(crate) mod tests {
         run.gaps[0].end = Ticks(1_000_000_000);
         let mut builder = Builder::new(&run, Start::OfAll);
         for n in 0..30_000_u64 {
-            builder.add(&gap(2_000 + n * 10_000, 1 + n % 5_000, None));
+            add(&mut builder, &gap(2_000 + n * 10_000, 1 + n % 5_000, None));
         }
         let timeline = builder.finish();
         assert_eq!(timeline.longest.len(), MOST_SINGLE);
@@ -565,7 +597,7 @@ pub(crate) mod tests {
     fn coarser_bins_hold_the_same_time() {
         let mut builder = Builder::new(&quiet(), Start::OfAll);
         for n in 0..900_u64 {
-            builder.add(&gap(2_000 + n * 1_000, n, Some("host")));
+            add(&mut builder, &gap(2_000 + n * 1_000, n, Some("host")));
         }
         let fine = builder.finish();
         let coarse = fine.coarsened(100);
@@ -581,7 +613,7 @@ pub(crate) mod tests {
             let run = quiet();
             let mut builder = Builder::new(&run, Start::OfAll);
             for (start, length, thread) in &gaps {
-                builder.add(&StoredGap { thread: *thread, ..gap(*start, *length, Some("x")) });
+                add(&mut builder, &StoredGap { thread: *thread, ..gap(*start, *length, Some("x")) });
             }
             let timeline = builder.finish();
             prop_assert_eq!(timeline.gaps + timeline.left_out, gaps.len() as u64);

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
@@ -245,6 +246,53 @@ impl Texts {
     }
 }
 
+/// The texts of a column, each different one once, and which of them each row has.
+pub(super) struct Distinct {
+    pub(super) texts: Vec<Arc<str>>,
+    pub(super) rows: Vec<Option<u32>>,
+}
+
+/// Texts that are looked for by where they lie before what they say is: rows share those of a dictionary.
+const MOST_PLACES: usize = 32;
+
+impl Distinct {
+    pub(super) fn read(columns: &mut Columns<'_>) -> Result<Self> {
+        let (raw, place) = columns.next::<ByteArrayType>()?;
+        let mut texts = Vec::new();
+        let mut known: HashMap<Arc<str>, u32> = HashMap::new();
+        // All values stay where they are meanwhile: what lies in the same place is the same text.
+        let mut places: Vec<(*const u8, usize, u32)> = Vec::new();
+        let mut index = |value: &ByteArray| -> Result<u32> {
+            let (at, length) = (value.data().as_ptr(), value.len());
+            if let Some(found) = places.iter().find(|of| (of.0, of.1) == (at, length)) {
+                return Ok(found.2);
+            }
+            let said = text(value)?;
+            let index = known.get(said).copied().unwrap_or_else(|| {
+                let (index, shared) = (texts.len() as u32, Arc::<str>::from(said));
+                known.insert(Arc::clone(&shared), index);
+                texts.push(shared);
+                index
+            });
+            if places.len() < MOST_PLACES {
+                places.push((at, length, index));
+            }
+            Ok(index)
+        };
+        let rows: Vec<Option<u32>> = if place.present == 0 {
+            raw.values.iter().map(|value| index(value).map(Some)).collect::<Result<_>>()?
+        } else {
+            let mut values = raw.values.iter();
+            let mut row = |level: &i16| match (*level == place.present).then(|| values.next()) {
+                Some(Some(value)) => index(value).map(Some),
+                _ => Ok(None),
+            };
+            raw.defined.iter().map(&mut row).collect::<Result<_>>()?
+        };
+        if rows.len() == columns.rows { Ok(Self { texts, rows }) } else { Err(uneven()) }
+    }
+}
+
 /// Has a text column a value in every row?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
@@ -304,6 +352,11 @@ impl<'a> Columns<'a> {
 
     pub(super) fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Passes over so many columns.
+    pub(super) fn skip(&mut self, columns: usize) {
+        self.left.by_ref().take(columns).for_each(drop);
     }
 
     /// Reads the next column. Its place was found by its type: that is right.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use parquet::data_type::{BoolType, ByteArray, Int32Type, Int64Type};
 use parquet::errors::Result;
 
-use super::StoredGap;
-use super::column::{Columns, Group, Optional, Presence, Required, Texts, text};
+use super::column::{Columns, Distinct, Group, Optional, Presence, Required, Texts, text};
 use super::rows::{Rows, bad_value};
+use super::{BriefGap, BriefGaps, StoredGap};
 use crate::gap::{Evidence, Gap, GapKind, RseqWord};
 use crate::units::{CpuId, Ticks};
 
@@ -126,6 +126,30 @@ impl Rows for GapRows {
                 Ok(StoredGap { thread, gap, cause })
             })
             .collect()
+    }
+}
+
+impl GapRows {
+    /// Reads the columns alone that a timeline is made of.
+    pub(super) fn read_brief(columns: &mut Columns<'_>) -> Result<BriefGaps> {
+        let thread = Required::<Int32Type>::read(columns)?.values;
+        let start = Required::<Int64Type>::read(columns)?.values;
+        let end = Required::<Int64Type>::read(columns)?.values;
+        let [resumed, cpu_after, rseq, involuntary_switches, in_recording] = [1; 5];
+        columns.skip(resumed);
+        let cpu_before = Required::<Int32Type>::read(columns)?.values;
+        columns.skip(cpu_after + rseq + involuntary_switches + in_recording);
+        let Distinct { texts, rows } = Distinct::read(columns)?;
+        let times = start
+            .iter()
+            .zip(&end)
+            .map(|(start, end)| (Ticks(start.cast_unsigned()), Ticks(end.cast_unsigned())));
+        let places = thread.iter().zip(&cpu_before);
+        let gaps = times.zip(places).zip(rows).map(|(((start, end), (thread, cpu)), cause)| {
+            let thread = u16::try_from(*thread).map_err(|_| bad_value("thread"))?;
+            Ok(BriefGap { thread, start, end, cpu: CpuId(cpu.cast_unsigned()), cause })
+        });
+        Ok(BriefGaps { causes: texts, gaps: gaps.collect::<Result<_>>()? })
     }
 }
 

@@ -148,7 +148,7 @@ use crate::gap::Gap;
 use crate::injection::Injection;
 use crate::packet::StoredPacket;
 use crate::run::Segment;
-use crate::units::Ticks;
+use crate::units::{CpuId, Ticks};
 
 use block_rows::BlockRows;
 use event_rows::EventRows;
@@ -164,9 +164,10 @@ use truth_rows::TruthRows;
 pub use import::{import, kind_of};
 pub(crate) use reader::SEGMENT_LIMIT;
 pub use reader::{
-    Survey, decode_blocks, decode_events, decode_gaps, decode_injections, decode_jobs,
-    decode_journeys, decode_packets, decode_truths, read_blocks, read_events, read_gaps,
-    read_injections, read_jobs, read_journeys, read_packets, read_truths, survey,
+    Survey, decode_blocks, decode_brief_gaps, decode_events, decode_gaps, decode_injections,
+    decode_jobs, decode_journeys, decode_packets, decode_truths, gap_files, read_blocks,
+    read_brief_gaps, read_events, read_gaps, read_injections, read_jobs, read_journeys,
+    read_packets, read_truths, survey,
 };
 pub(crate) use rows::goes_on_from;
 
@@ -180,6 +181,40 @@ pub struct StoredGap {
     /// Its cause, as a [`Cause`](crate::cause::Cause) reads in reports; none where
     /// nobody looked.
     pub cause: Option<Arc<str>>,
+}
+
+/// The gaps of a segment without their evidence: what a timeline is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BriefGaps {
+    /// Names of causes, of each group of rows once.
+    pub causes: Vec<Arc<str>>,
+    /// The gaps in the order of the segment.
+    pub gaps: Vec<BriefGap>,
+}
+
+/// One of [`BriefGaps`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BriefGap {
+    /// Index of the measuring thread that saw it, as in `gaps` of `run.json`.
+    pub thread: u16,
+    /// The last reading before it.
+    pub start: Ticks,
+    /// The first reading after it.
+    pub end: Ticks,
+    /// The CPU before it.
+    pub cpu: CpuId,
+    /// Which of the names its cause has; none where nobody looked.
+    pub cause: Option<u32>,
+}
+
+impl BriefGaps {
+    /// Adds those behind them, whose names come behind these.
+    fn append(&mut self, others: Self) {
+        let named = self.causes.len() as u32;
+        let gap = |gap: BriefGap| BriefGap { cause: gap.cause.map(|cause| named + cause), ..gap };
+        self.gaps.extend(others.gaps.into_iter().map(gap));
+        self.causes.extend(others.causes);
+    }
 }
 
 /// How large segments may become.

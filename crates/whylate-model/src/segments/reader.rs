@@ -11,9 +11,9 @@ use super::injection_rows::InjectionRows;
 use super::job_rows::JobRows;
 use super::journey_rows::JourneyRows;
 use super::packet_rows::PacketRows;
-use super::rows::{Rows, decode};
+use super::rows::{Rows, decode, decode_by};
 use super::truth_rows::TruthRows;
-use super::{StoredGap, is_segment_name, number_of};
+use super::{BriefGaps, StoredGap, is_segment_name, number_of};
 use crate::breakdown::StoredJourney;
 use crate::delay::Truth;
 use crate::directory::RunDir;
@@ -37,6 +37,32 @@ pub fn read_gaps(
     directory: &RunDir,
 ) -> Result<impl Iterator<Item = Result<StoredGap, ModelError>> + use<>, ModelError> {
     read::<GapRows>(directory)
+}
+
+/// The segments of gaps of a run, in their order.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn gap_files(directory: &RunDir) -> Result<Vec<PathBuf>, ModelError> {
+    segments_of(directory.path(), GapRows::KIND)
+}
+
+/// The gaps of a segment without their evidence, which takes a fraction of the time.
+///
+/// # Errors
+/// The segment cannot be read; what is not needed of it is not looked at.
+pub fn read_brief_gaps(path: &Path) -> Result<BriefGaps, ModelError> {
+    decode_brief_gaps(path, files::read_plain(path, SEGMENT_LIMIT)?)
+}
+
+/// The gaps in the content of a segment without their evidence, as [`decode_gaps`].
+pub fn decode_brief_gaps(path: &Path, file: Vec<u8>) -> Result<BriefGaps, ModelError> {
+    let mut all = BriefGaps::default();
+    decode_by::<GapRows>(path, file, &mut |columns| {
+        all.append(GapRows::read_brief(columns)?);
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// The kernel events of a run in the order of its segments.

@@ -92,6 +92,20 @@ pub(super) fn decode<R: Rows>(
     path: &Path,
     file: Vec<u8>,
 ) -> std::result::Result<Vec<R::Row>, ModelError> {
+    let mut rows = Vec::new();
+    decode_by::<R>(path, file, &mut |columns| {
+        rows.append(&mut R::read(columns)?);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Has `read` take in each row group of such a segment.
+pub(super) fn decode_by<R: Rows>(
+    path: &Path,
+    file: Vec<u8>,
+    read: &mut dyn FnMut(&mut Columns<'_>) -> Result<()>,
+) -> std::result::Result<(), ModelError> {
     let file = Bytes::from(file);
     let broken = |why: ParquetError| ModelError::malformed(path, why.to_string());
     pages::check_frame(path, &file)?;
@@ -103,20 +117,20 @@ pub(super) fn decode<R: Rows>(
             ModelError::malformed(path, format!("its columns are not those of {}: {what}", R::KIND))
         })?;
     pages::check_columns(reader.metadata(), &file).map_err(broken)?;
-    guarded(|| read_groups::<R>(&reader, &places)).map_err(broken)
+    guarded(|| read_groups(&reader, &places, read)).map_err(broken)
 }
 
-fn read_groups<R: Rows>(
+fn read_groups(
     reader: &SerializedFileReader<Bytes>,
     places: &[Place],
-) -> Result<Vec<R::Row>> {
-    let mut rows = Vec::new();
+    read: &mut dyn FnMut(&mut Columns<'_>) -> Result<()>,
+) -> Result<()> {
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index)?;
         let count = group.metadata().num_rows() as usize;
-        rows.append(&mut R::read(&mut Columns::new(&*group, count, places))?);
+        read(&mut Columns::new(&*group, count, places))?;
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// A value that no writer writes.

@@ -7,13 +7,13 @@ use std::time::Duration;
 use proptest::prelude::*;
 use whylate_model::directory::parse_run;
 use whylate_model::segments::{
-    Writer, decode_events, decode_gaps, decode_journeys, decode_packets, decode_truths,
-    is_segment_name, read_gaps,
+    Writer, decode_brief_gaps, decode_events, decode_gaps, decode_journeys, decode_packets,
+    decode_truths, is_segment_name, read_gaps,
 };
 use whylate_model::{ModelError, RunDir, Ticks};
 
 use crate::samples::{run, segment};
-use crate::segments::{event_of, gap_at, segment_files};
+use crate::segments::{event_of, gap_at, gaps_both_ways, segment_files};
 
 fn parse(json: &[u8]) -> Result<whylate_model::run::Run, ModelError> {
     parse_run(Path::new("run.json"), json)
@@ -186,7 +186,7 @@ fn every_changed_byte_of_a_segment_gives_rows_or_an_error() {
         for change in [0x01, 0x80, 0xff] {
             let mut changed = gaps.clone();
             changed[place] ^= change;
-            let _ = decode_gaps(path, changed);
+            let _ = gaps_both_ways(path, changed);
         }
     }
     for place in 0..events.len() {
@@ -208,7 +208,7 @@ proptest! {
             gaps[in_gaps] = *value;
             events[in_events] = *value;
         }
-        let _ = decode_gaps(Path::new("gaps"), gaps);
+        let _ = gaps_both_ways(Path::new("gaps"), gaps);
         let _ = decode_events(Path::new("events"), events);
     }
 
@@ -217,6 +217,7 @@ proptest! {
         let path = Path::new("bytes");
         prop_assert!(parse(&bytes).is_err());
         prop_assert!(decode_gaps(path, bytes.clone()).is_err());
+        prop_assert!(decode_brief_gaps(path, bytes.clone()).is_err());
         prop_assert!(decode_events(path, bytes.clone()).is_err());
         prop_assert!(decode_packets(path, bytes.clone()).is_err());
         prop_assert!(decode_journeys(path, bytes.clone()).is_err());

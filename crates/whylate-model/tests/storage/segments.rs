@@ -1,13 +1,16 @@
 //! Gaps and events one by one: written in segments, read back in order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use whylate_model::event::{Event, EventKind, Softirq, Task};
 use whylate_model::gap::{Gap, GapKind};
-use whylate_model::segments::{Limits, StoredGap, Writer, read_events, read_gaps, survey};
-use whylate_model::{CpuId, Pid, RunDir, Ticks};
+use whylate_model::segments::{
+    Limits, StoredGap, Writer, decode_brief_gaps, decode_gaps, gap_files, read_events, read_gaps,
+    survey,
+};
+use whylate_model::{CpuId, ModelError, Pid, RunDir, Ticks};
 
 use crate::happened::{any_event, any_stored_gap};
 use crate::samples::run;
@@ -52,6 +55,23 @@ pub(crate) fn segment_files(directory: &RunDir) -> Vec<PathBuf> {
     files
 }
 
+/// The gaps of a segment, which are the same without their evidence as with it.
+pub(crate) fn gaps_both_ways(path: &Path, content: Vec<u8>) -> Result<Vec<StoredGap>, ModelError> {
+    let (gaps, brief) = (decode_gaps(path, content.clone()), decode_brief_gaps(path, content));
+    if let Ok(gaps) = &gaps {
+        let brief = brief.unwrap_or_else(|why| panic!("{path:?} in brief: {why}"));
+        let of = |gap: &StoredGap| {
+            let StoredGap { thread, gap, cause } = gap.clone();
+            (thread, gap.start, gap.end, gap.cpu_before, cause)
+        };
+        let named = |cause: u32| brief.causes[cause as usize].clone();
+        let told = brief.gaps.iter();
+        let told = told.map(|of| (of.thread, of.start, of.end, of.cpu, of.cause.map(named)));
+        assert!(told.eq(gaps.iter().map(of)), "{gaps:?} in brief: {brief:?}");
+    }
+    gaps
+}
+
 fn new_run() -> (tempfile::TempDir, RunDir) {
     let place = tempfile::tempdir().unwrap();
     let directory = RunDir::create_with_room(place.path().join("run"), 0).unwrap();
@@ -82,6 +102,10 @@ proptest! {
         writer.checkpoint().unwrap();
         let back: Vec<_> = read_gaps(&directory).unwrap().map(Result::unwrap).collect();
         prop_assert_eq!(back, gaps);
+        for file in gap_files(&directory).unwrap() {
+            let content = std::fs::read(&file).unwrap();
+            prop_assert!(gaps_both_ways(&file, content).is_ok());
+        }
         let back: Vec<_> = read_events(&directory).unwrap().map(Result::unwrap).collect();
         prop_assert_eq!(back, events);
     }

@@ -28,7 +28,7 @@ use std::sync::mpsc::sync_channel;
 
 use whylate_model::directory::{RUN_FILE, RunDir};
 use whylate_model::run::{GapSummary, Run};
-use whylate_model::segments::{self, StoredGap};
+use whylate_model::segments::{self, BriefGaps};
 use whylate_model::{ModelError, output};
 
 use crate::execution::recorded::Recorded;
@@ -43,9 +43,9 @@ pub const REPORT_FILE: &str = "report.html";
 
 /// Errors of single segments that are told one by one.
 const MOST_NOTES: usize = 8;
-/// Gaps that one thread hands to the other at once, and how often it may be ahead: some 10 MiB.
-const BATCH: usize = 16_384;
-const MOST_BATCHES: usize = 4;
+/// Threads that decode segments, and how many each may be ahead: some 4 MiB each.
+const DECODERS: usize = 2;
+const MOST_DECODED: usize = 1;
 /// Cells that are read: a matrix has eight.
 const MOST_CELLS: usize = 64;
 
@@ -160,18 +160,19 @@ fn read<'a>(directory: &RunDir, run: &'a Run) -> Report<'a> {
     }
     // What is the sum of several recordings has several clocks, and no timeline.
     if cells.is_empty() && !run.is_merged() {
-        each_gap(directory, "", &mut notes, |gap| builder.add(&gap));
+        each_segment(directory, "", &mut notes, |gaps| builder.add(&gaps));
     }
     for cell in &cells {
         let within = format!("{}: ", cell.name);
         survey(&cell.directory, &cell.run, &within, &mut notes);
         let rows: Vec<Option<u16>> =
             cell.run.gaps.iter().map(|gaps| row(run, cell, gaps)).collect();
-        each_gap(&cell.directory, &within, &mut notes, |gap| {
-            let thread = rows.get(usize::from(gap.thread)).copied().flatten();
-            if let Some(thread) = thread {
-                builder.add(&StoredGap { thread, ..gap });
-            }
+        each_segment(&cell.directory, &within, &mut notes, |mut gaps| {
+            gaps.gaps.retain_mut(|gap| {
+                let row = rows.get(usize::from(gap.thread)).copied().flatten();
+                row.map(|row| gap.thread = row).is_some()
+            });
+            builder.add(&gaps);
         });
     }
     let recorded = Recorded::read(directory, run, None);
@@ -218,40 +219,43 @@ fn survey(directory: &RunDir, run: &Run, within: &str, notes: &mut Vec<String>) 
     }
 }
 
-/// Every single gap that can be read.
-fn each_gap(
+/// Every single gap that can be read, segment by segment.
+fn each_segment(
     directory: &RunDir,
     within: &str,
     notes: &mut Vec<String>,
-    mut take: impl FnMut(StoredGap),
+    mut take: impl FnMut(BriefGaps),
 ) {
-    let gaps = match segments::read_gaps(directory) {
-        Ok(gaps) => gaps,
+    let files = match segments::gap_files(directory) {
+        Ok(files) => files,
         Err(error) => return notes.push(format!("{within}there is no timeline: {error}")),
     };
     let mut unread = 0;
-    let mut take = |gap: Result<StoredGap, ModelError>| match gap {
-        Ok(gap) => take(gap),
-        Err(error) => {
-            unread += 1;
-            if unread <= MOST_NOTES {
-                notes.push(format!("{within}the timeline lacks a segment: {error}"));
+    // Decoding takes most of the time: segments are decoded side by side, and taken in in their order.
+    std::thread::scope(|scope| {
+        let decoders: Vec<_> = (0..DECODERS)
+            .map(|decoder| {
+                let (sender, decoded) = sync_channel(MOST_DECODED);
+                let own = files.iter().skip(decoder).step_by(DECODERS);
+                scope.spawn(move || {
+                    own.map(|f| segments::read_brief_gaps(f)).all(|gaps| sender.send(gaps).is_ok())
+                });
+                decoded
+            })
+            .collect();
+        for number in 0..files.len() {
+            match decoders[number % DECODERS].recv() {
+                Ok(Ok(gaps)) => take(gaps),
+                Ok(Err(error)) => {
+                    unread += 1;
+                    if unread <= MOST_NOTES {
+                        notes.push(format!("{within}the timeline lacks a segment: {error}"));
+                    }
+                }
+                // It panicked: so does this scope.
+                Err(_) => return,
             }
         }
-    };
-    // Decoding takes most of the time, and need not wait for the rest.
-    let (sender, batches) = sync_channel::<Vec<_>>(MOST_BATCHES);
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut gaps = gaps;
-            loop {
-                let batch: Vec<_> = gaps.by_ref().take(BATCH).collect();
-                if batch.is_empty() || sender.send(batch).is_err() {
-                    return;
-                }
-            }
-        });
-        batches.into_iter().flatten().for_each(&mut take);
     });
     if unread > MOST_NOTES {
         notes.push(format!("{within}the timeline lacks {unread} segments in all"));

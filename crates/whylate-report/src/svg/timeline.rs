@@ -263,15 +263,15 @@ const _: () = assert!(OTHERS + 1 == NOT_ATTRIBUTED && NOT_ATTRIBUTED + 1 == SLOT
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::tests::{gap, quiet};
+    use crate::timeline::tests::{add, gap, quiet};
     use crate::timeline::{Builder, Start};
 
     #[test]
     fn a_lane_shows_its_gaps_under_their_causes() {
         let mut builder = Builder::new(&quiet(), Start::OfAll);
-        builder.add(&gap(101_000, 50_000, Some("host")));
-        builder.add(&gap(401_000, 20_000, Some("<b>thread")));
-        builder.add(&gap(801_000, 5_000, None));
+        add(&mut builder, &gap(101_000, 50_000, Some("host")));
+        add(&mut builder, &gap(401_000, 20_000, Some("<b>thread")));
+        add(&mut builder, &gap(801_000, 5_000, None));
         let figure = figure(&builder.finish(), "Gaps over time");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         let texts = figure.table.texts();
@@ -308,7 +308,7 @@ mod tests {
         let mut builder = Builder::new(&quiet(), Start::OfAll);
         // 1 % of the time in gaps of 10 ns, each in a column with others.
         for n in 0..1_000_u64 {
-            builder.add(&gap(1_000 + n * 1_000, 10, Some("host")));
+            add(&mut builder, &gap(1_000 + n * 1_000, 10, Some("host")));
         }
         let boxes = boxes(&builder.finish());
         assert!(boxes.len() > 100, "{}", boxes.len());
@@ -318,11 +318,11 @@ mod tests {
     #[test]
     fn a_column_has_the_colour_of_what_took_most_of_its_time_and_a_long_gap_its_own_box() {
         let mut builder = Builder::new(&quiet(), Start::OfAll);
-        builder.add(&gap(11_000, 900, Some("long")));
+        add(&mut builder, &gap(11_000, 900, Some("long")));
         for n in 0..20_u64 {
-            builder.add(&gap(12_000 + n * 20, 5, Some("short")));
+            add(&mut builder, &gap(12_000 + n * 20, 5, Some("short")));
         }
-        builder.add(&gap(501_000, 100_000, Some("wide")));
+        add(&mut builder, &gap(501_000, 100_000, Some("wide")));
         let boxes = boxes(&builder.finish());
         let classes: Vec<&str> = boxes.iter().map(|(class, ..)| class.as_str()).collect();
         assert_eq!(classes, ["f0", "f2"], "{boxes:?}");
@@ -338,7 +338,7 @@ mod tests {
         let mut builder = Builder::new(&run, Start::OfAll);
         for n in 0..100_000_u64 {
             let cause = format!("cause {}", n * 7 % 13);
-            builder.add(&gap(2_000 + n * 90_000, 100 + n * n % 40_000, Some(&cause)));
+            add(&mut builder, &gap(2_000 + n * 90_000, 100 + n * n % 40_000, Some(&cause)));
         }
         let svg = figure(&builder.finish(), "").svg;
         assert!(svg.len() < 60_000, "{}", svg.len());

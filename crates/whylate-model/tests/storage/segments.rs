@@ -59,7 +59,7 @@ pub(crate) fn segment_files(directory: &RunDir) -> Vec<PathBuf> {
 pub(crate) fn gaps_both_ways(path: &Path, content: Vec<u8>) -> Result<Vec<StoredGap>, ModelError> {
     let (gaps, brief) = (decode_gaps(path, content.clone()), decode_brief_gaps(path, content));
     if let Ok(gaps) = &gaps {
-        let brief = brief.unwrap_or_else(|why| panic!("{path:?} in brief: {why}"));
+        let brief = brief.unwrap_or_else(|why| panic!("{} in brief: {why}", path.display()));
         let of = |gap: &StoredGap| {
             let StoredGap { thread, gap, cause } = gap.clone();
             (thread, gap.start, gap.end, gap.cpu_before, cause)

@@ -17,7 +17,11 @@ far=$!
 in_far() {
     nsenter -t "$far" -n "$@"
 }
-until ip link set eth1 netns "$far"; do
+# Until the process has a namespace of its own this moves nothing, and succeeds.
+is_here() {
+    ip link show eth1 >/dev/null 2>&1
+}
+until ip link set eth1 netns "$far" && ! is_here; do
     sleep 0.2
 done
 ip link set lo up

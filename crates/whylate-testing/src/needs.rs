@@ -10,6 +10,7 @@ use std::time::Duration;
 use whylate_host::procfs::Steal;
 use whylate_model::CpuId;
 pub use whylate_suite::{absent, missing, say};
+use whylate_sys::capability::{self, Cap};
 use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::tracefs::Tracefs;
 use whylate_sys::{affinity, sched};
@@ -42,12 +43,16 @@ fn is_root() -> bool {
 }
 
 /// SCHED_FIFO for a thread of this process. Where the kernel shares real time out among groups of processes,
-/// the group of a test may have none, whoever runs it.
+/// the group of a test may have none, whoever runs it: that no machine is bound to have.
 pub fn real_time() -> bool {
     let asked = std::thread::spawn(|| sched::set_fifo(1)).join();
     let is_there = asked.is_ok_and(|asked| asked.is_ok());
-    if !is_there {
-        absent("this test needs SCHED_FIFO, which this process may not have");
+    match (is_there, capability::effective().has(Cap::SysNice)) {
+        (true, _) => {}
+        (false, true) => {
+            absent("this test needs SCHED_FIFO, and its group of processes has no real time");
+        }
+        (false, false) => missing("this test needs SCHED_FIFO, and CAP_SYS_NICE for it"),
     }
     is_there
 }

@@ -114,7 +114,7 @@ fn priority(work: &mut Work<'_>) -> Result<(), HostError> {
     }
     if work.plan.is_shared {
         // A box that spins before all others would keep our own threads from ever beginning.
-        let why = "our housekeeping has no other CPU than the box's: it would hardly run";
+        let why = "there is no third CPU for our own threads: beside a box above all others they hardly run";
         work.lacks("priority", why);
         return Ok(());
     }

@@ -19,8 +19,8 @@ pub struct Plan {
     /// configuration makes none.
     pub(super) node: Option<u32>,
     pub(super) notes: Vec<NotHere>,
-    /// No CPU is left but the box's and those of who measures: what we run beside the measuring threads stands
-    /// with the box.
+    /// No CPU is left but the box's and those of who measures: what we run beside the measuring threads shares one
+    /// of these.
     pub(super) is_shared: bool,
 }
 
@@ -199,8 +199,10 @@ impl Looked<'_> {
                 format_list(&left)
             );
             plan.notes.push(NotHere { knob: "housekeeping".to_owned(), why });
-            plan.is_shared = true;
         }
+        // One that is isolated serves for our own threads all the same.
+        let is_taken = |cpu: &CpuId| plan.cpus.contains(cpu) || self.subject.clients.contains(cpu);
+        plan.is_shared = online.iter().all(is_taken);
         Ok(())
     }
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use whylate_host::HostError;
 use whylate_host::configuration::Configuration;
+use whylate_host::cpus;
+use whylate_host::topology::Topology;
 use whylate_model::{CpuId, Nanos, Printable};
 use whylate_net::schedule::Rate;
 use whylate_port::{Transport, Wait};
@@ -91,6 +94,22 @@ pub struct Searching {
 }
 
 impl Question {
+    /// Where this process and what the client does beside measuring run: neither with the client nor with the box
+    /// where the host has such a CPU. Where it has none, each process chooses by itself.
+    pub(super) fn beside_both(
+        &self,
+        topology: &Topology,
+        allowed: &[CpuId],
+        own: &[CpuId],
+    ) -> Result<Option<Vec<CpuId>>, HostError> {
+        if self.housekeeping.is_some() {
+            return Ok(self.housekeeping.clone());
+        }
+        let taken: Vec<CpuId> = self.box_cpu.into_iter().chain([self.client_cpu]).collect();
+        let free = cpus::housekeeping(&taken, None, topology, allowed, own)?;
+        Ok(Some(free).filter(|free| !free.is_empty()))
+    }
+
     /// Refuses what cannot be measured, before anything is set up.
     ///
     /// # Errors
@@ -226,6 +245,25 @@ pub(super) mod tests {
             command_line: Vec::new(),
             quick: false,
         }
+    }
+
+    #[test]
+    fn housekeeping_stands_beside_the_client_and_the_box_where_there_is_such_a_cpu() {
+        let of = |online: &str, chosen: Option<Vec<CpuId>>| {
+            let host = tempfile::tempdir().unwrap();
+            let cpus = host.path().join("sys/devices/system/cpu");
+            std::fs::create_dir_all(&cpus).unwrap();
+            std::fs::write(cpus.join("online"), online).unwrap();
+            let topology = Topology::read(host.path()).unwrap();
+            let all = topology.online().to_vec();
+            let asked = question(TheBox::Bridge, ["a", "b", "c", "d"]);
+            let asked = Question { housekeeping: chosen, ..asked };
+            assert_eq!((asked.box_cpu, asked.client_cpu), (Some(CpuId(0)), CpuId(1)));
+            asked.beside_both(&topology, &all, &all).unwrap()
+        };
+        assert_eq!(of("0-3", None), Some(vec![CpuId(2)]));
+        assert_eq!(of("0-1", None), None);
+        assert_eq!(of("0-3", Some(vec![CpuId(0)])), Some(vec![CpuId(0)]), "as was asked for");
     }
 
     #[test]

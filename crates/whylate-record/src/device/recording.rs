@@ -17,7 +17,7 @@ use whylate_model::directory::RunDir;
 use whylate_model::flow::Direction;
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Nanos, Ticks};
+use whylate_model::{Nanos, Ticks};
 use whylate_stats::Histogram;
 use whylate_stats::sample::{Blocks, counts};
 use whylate_sys::affinity;
@@ -79,21 +79,10 @@ fn possible(question: &Question) -> Result<(Question, Vec<String>), RecordError>
         fan_in::are_here(fan_in)?;
     }
     let (configurations, refused) = configured::possible(question)?;
-    let housekeeping = housekeeping(question)?;
-    Ok((Question { configurations, housekeeping, ..question.clone() }, refused))
-}
-
-/// Where this process and what the client does beside measuring run: neither with the client nor with the box
-/// where the host has such a CPU. Where it has none, each process chooses by itself.
-fn housekeeping(question: &Question) -> Result<Option<Vec<CpuId>>, RecordError> {
-    if question.housekeeping.is_some() {
-        return Ok(question.housekeeping.clone());
-    }
     let topology = Topology::read(Path::new("/"))?;
     let allowed = cpus::allowed(&topology)?;
-    let taken: Vec<CpuId> = question.box_cpu.into_iter().chain([question.client_cpu]).collect();
-    let free = cpus::housekeeping(&taken, None, &topology, &allowed, &affinity::get())?;
-    Ok(Some(free).filter(|free| !free.is_empty()))
+    let housekeeping = question.beside_both(&topology, &allowed, &affinity::get())?;
+    Ok((Question { configurations, housekeeping, ..question.clone() }, refused))
 }
 
 struct Recording<'a> {

@@ -43,15 +43,24 @@ pub(crate) fn gap(start: u64, length: u64, cause: Option<&str>) -> StoredGap {
 }
 
 pub(crate) fn add(builder: &mut Builder, stored: &StoredGap) {
-    let StoredGap { thread, gap, cause } = stored;
-    let brief = BriefGap {
-        thread: *thread,
-        start: gap.start,
-        end: gap.end,
-        cpu: gap.cpu_before,
-        cause: cause.is_some().then_some(0),
-    };
-    builder.add(&BriefGaps { causes: cause.iter().cloned().collect(), gaps: vec![brief] });
+    builder.add(&segment(std::slice::from_ref(stored)));
+}
+
+/// The gaps as one segment has them, each name once.
+fn segment(stored: &[StoredGap]) -> BriefGaps {
+    let mut of = BriefGaps::default();
+    for StoredGap { thread, gap, cause } in stored {
+        let cause = cause.as_ref().map(|name| {
+            let known = of.causes.iter().position(|of| of == name);
+            known.unwrap_or_else(|| {
+                of.causes.push(name.clone());
+                of.causes.len() - 1
+            }) as u32
+        });
+        let (start, end, cpu) = (gap.start, gap.end, gap.cpu_before);
+        of.gaps.push(BriefGap { thread: *thread, start, end, cpu, cause });
+    }
+    of
 }
 
 fn sum(timeline: &Timeline, slot: usize) -> f64 {
@@ -92,13 +101,13 @@ fn the_timeline_names_time_without_an_event_as_the_table_of_its_cpu_does() {
     run.gaps[0].start = Ticks(1_000);
     run.gaps[0].end = Ticks(1_001_000);
     let mut builder = Builder::new(&run.as_shown(), Start::OfAll);
-    add(&mut builder, &gap(1_200, 30, Some("host")));
     let mut other = gap(1_300, 7, Some("host"));
     other.gap.cpu_before = CpuId(2);
-    add(&mut builder, &other);
+    let last = gap(1_400, 1, Some("host"));
+    builder.add(&segment(&[gap(1_200, 30, Some("host")), other, last]));
     let timeline = builder.finish();
     let taken = |name| sum(&timeline, timeline.slot_of(name).unwrap());
-    assert!((taken("hypervisor") - 30.0).abs() < 1e-6);
+    assert!((taken("hypervisor") - 31.0).abs() < 1e-6);
     assert!((taken("no kernel event") - 7.0).abs() < 1e-6);
 }
 

@@ -51,6 +51,10 @@ fn a_box_is_told_where_what_is_moved_runs_beside_those_who_measure() {
     tree.file(&format!("{CPU}/online"), "0-2\n");
     let plan = Plan::below(tree.root(), &words("isolset"), &of).unwrap();
     assert!(plan.notes.is_empty() && !plan.is_shared, "{plan:?}");
+    // Nothing is moved to a CPU that is isolated at boot; our own threads may go there.
+    tree.file(&format!("{CPU}/isolated"), "2\n");
+    let plan = Plan::below(tree.root(), &words("isolset"), &of).unwrap();
+    assert!(plan.notes[0].knob == "housekeeping" && !plan.is_shared, "{plan:?}");
 }
 
 #[test]

@@ -6,8 +6,7 @@ use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 
 use crate::doc::{Block, Picture, Section, Table};
-use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
-use crate::spans::{Name, Sentence, sentence};
+use crate::numbers::{ABSENT, count, percent, rate, time};
 use crate::trusted;
 
 /// The title of the section.
@@ -22,34 +21,6 @@ const HOW: &str = "Round trips: from before the send to after the reception, all
 
 /// The percentiles that are compared.
 pub(crate) const PERCENTS: [f64; 2] = [50.0, 99.0];
-
-/// The answer in a sentence.
-pub(crate) fn answer(of: &Backends) -> Sentence {
-    let first = of.first().map_or("the first", |row| row.backend.as_str());
-    let first = Name::of(first);
-    let saves = |row: &&BackendRow| {
-        row.saved_at(50.0).is_some_and(|saved| saved.claim == Some(Claim::Saves))
-    };
-    let mean = |row: &&BackendRow| row.saved_at(50.0).map_or(0.0, |saved| saved.mean_ns);
-    let most = of.rows.iter().filter(saves).max_by(|a, b| mean(a).total_cmp(&mean(b)));
-    if let Some((row, saved)) = most.and_then(|row| Some((row, row.saved_at(50.0)?))) {
-        let with_ends = |of: fn(f64) -> Value, value: f64, ends: Option<(f64, f64)>| {
-            let ends = Cell::from(of(value)).within(ends.map(|(low, high)| (of(low), of(high))));
-            (of(value), ends.ends())
-        };
-        let (saves, of_saved) = with_ends(Value::Time, saved.mean_ns, saved.interval_ns);
-        let (ratio, of_ratio) = with_ends(Value::Ratio, saved.ratio, saved.ratio_interval);
-        let who = sentence!["Against ", first, ", ", Name::of(&row.backend)];
-        let saves = sentence![saves, " of the median round trip (", of_saved, "), "];
-        return sentence![who, " saves most: ", saves, ratio, " times it (", of_ratio, ")."];
-    }
-    let compared = of.rows.iter().filter(|row| row.role == BackendRole::Compared);
-    let measured = compared.filter(|row| row.measured.is_some()).count();
-    match measured {
-        0 => sentence!["There is nothing to set against ", first, "."],
-        _ => sentence!["No backend is shown to save anything against ", first, "."],
-    }
-}
 
 /// The section of several backends, with their picture where there is one.
 pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section {

@@ -104,15 +104,6 @@ fn process(watched: &Watched) -> String {
 /// Why of a process that was watched no request was seen.
 pub(crate) const QUIET: &str = "none of its threads read a message and sent one after it meanwhile";
 
-/// The answer of a run that watched a process.
-pub(crate) fn watched_answer(watched: &Watched) -> Sentence {
-    let process = Name::of(process(watched));
-    if watched.breakdown.requests == 0 {
-        return sentence![process, ": no request was seen: ", QUIET, "."];
-    }
-    sentence![process, ": ", answer(&watched.breakdown)]
-}
-
 /// What requests consist of, in a sentence or two.
 fn answer(of: &Breakdown) -> Sentence {
     if of.requests == 0 {

@@ -17,7 +17,7 @@ use crate::compare::Comparison;
 use crate::doc::{Section, Table};
 use crate::paper::Parts;
 use crate::series::ON_THE_PAGE;
-use crate::spans::Sentence;
+use crate::spans::{Sentence, assert_stand};
 use crate::terminal::{self, Style};
 
 mod account;
@@ -110,6 +110,21 @@ pub fn first_screen(run: &Run, place: Place, style: Style) -> Option<String> {
     let run = &run.as_shown();
     let screen = of(run, place, style)?;
     Some(layout::write(&screen, style))
+}
+
+/// What was found, in a sentence or several: the answer of the first screen, with which the whole report and the
+/// page begin, too. The letters are those of UTF-8.
+#[must_use]
+pub fn answer(run: &Run) -> String {
+    let run = &run.as_shown();
+    let screen = KINDS.iter().find(|(is_it, _)| is_it(run));
+    let screen = screen.map(|(_, screen)| screen(run, Style::default())).unwrap_or_default();
+    let whole = whole(|| terminal::sections(run, &ON_THE_PAGE));
+    assert_stand(&screen.answer, &screen.tables, &whole);
+    match screen.answer.iter().map(Sentence::said).collect::<Vec<_>>().join(" ") {
+        nothing if nothing.is_empty() => "Nothing was measured.".to_owned(),
+        said => said,
+    }
 }
 
 /// The first screen of a prediction without a run.

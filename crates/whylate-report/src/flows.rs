@@ -4,11 +4,9 @@ use whylate_model::flow::{
     Direction, Flow, OfRecording, OtherEnd, Packets, ProcessVerdict, Receptions, Socket,
 };
 use whylate_model::run::Run;
-use whylate_model::series::Series;
 
 use crate::doc::{Block, Section, Table};
 use crate::numbers::{ABSENT, Cell, Value, count, rate};
-use crate::spans::{Name, Sentence, sentence};
 use crate::{frames, pacing, queues, tail, trusted};
 
 /// How the three times are to be read.
@@ -36,101 +34,15 @@ const CLOSED: &str = "closed loop: it sends the next request when the reply has 
 const NOT_LOCATED: &str = "losses are not located: the other end told nothing of what it answered, so those \
      on the way there and those on the way back cannot be told apart";
 
-/// The answer in a sentence.
-pub(crate) fn answer(run: &Run) -> Sentence {
-    let Some(flow) = run.flows.first() else { return Sentence::default() };
-    if flow.asked.one_way {
-        return one_way(flow);
-    }
-    if flow.way.across.is_some() {
-        return Sentence::joined(run.flows.iter().map(|flow| across(run, flow)), " ");
-    }
-    let times = flow.response.as_ref().or(flow.service.as_ref());
-    let Some(series) = run.series.iter().find(|series| Some(&series.name) == times) else {
-        return "No request was measured.".into();
-    };
-    let sent = Value::Count(flow.packets.sent);
-    let Some(median) = series.at(50.0) else {
-        return sentence!["Of ", sent, " requests too few were answered."];
-    };
-    let from = if flow.response.is_some() { " from its intended send" } else { " from its send" };
-    let closed = match flow.departures.process.verdict {
-        ProcessVerdict::ClosedLoop => sentence![" (", CLOSED, ")"],
-        _ => Sentence::default(),
-    };
-    let reply = sentence!["A request by ", Name::of(&flow.way.backend), " has its reply ", median];
-    let times = sentence![reply, from, " in the median", in_the_tail(run, series), "; "];
-    sentence![times, sent, " sent, ", lost(flow), unanswered(flow), ".", closed]
-}
-
-fn lost(flow: &Flow) -> Sentence {
-    match flow.packets.lost {
-        0 => "none lost".into(),
-        lost => sentence![Value::Count(lost), " lost"],
-    }
-}
-
-/// Requests whose times are known from below only, beside those that were lost.
-fn unanswered(flow: &Flow) -> Sentence {
-    let (late, never) = (answered_later(&flow.packets), flow.packets.never_sent);
-    let late = (late > 0).then(|| {
-        let given_up = sentence![" given up after ", Name::of(flow.asked.timeout)];
-        sentence![", ", Value::Count(late), given_up, " and answered later"]
-    });
-    let never = (never > 0).then(|| sentence![", ", Value::Count(never), " never sent"]);
-    sentence![late, never]
-}
-
 /// Requests that were given up, and whose reply came after all.
 fn answered_later(of: &Packets) -> u64 {
     of.given_up.saturating_sub(of.lost.saturating_sub(of.abandoned))
-}
-
-/// The highest percentile there is, as the end of a sentence, and whether it may be trusted.
-fn in_the_tail(run: &Run, series: &Series) -> Option<Sentence> {
-    [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
-        let value = series.at(percent)?;
-        let beyond = trusted::is_beyond(run, &series.name, percent);
-        let how_far = if beyond { ", beyond what its calibration lets be trusted" } else { "" };
-        Some(sentence![", ", value, " at ", Name::of(format_args!("p{percent}")), how_far])
-    })
 }
 
 /// How the times of a run's flows are to be read.
 fn times(run: &Run) -> &'static str {
     let across = run.flows.iter().any(|flow| flow.way.across.is_some());
     if across { TIMES_ACROSS } else { TIMES }
-}
-
-/// Of messages that their sender hears itself: how long they take from the one port to the other.
-fn across(run: &Run, flow: &Flow) -> Sentence {
-    let sent = Value::Count(flow.packets.sent);
-    let (out, back) = flow
-        .way
-        .across
-        .as_ref()
-        .map_or(("one port", "the other"), |ports| (ports.out.as_str(), ports.back.as_str()));
-    let (out, back) = (Name::of(out), Name::of(back));
-    let series = run.series.iter().find(|series| Some(&series.name) == flow.service.as_ref());
-    let Some((series, median)) = series.and_then(|of| Some((of, of.at(50.0)?))) else {
-        return sentence!["Of ", sent, " messages from ", out, " too few came to ", back, "."];
-    };
-    let message = sentence!["A message by ", Name::of(&flow.way.backend), " is ", median];
-    let way = sentence![" on its one way from ", out, " to ", back, " in the median"];
-    sentence![message, way, in_the_tail(run, series), "; ", sent, " sent, ", lost(flow), "."]
-}
-
-/// Of messages without a reply: what came.
-fn one_way(flow: &Flow) -> Sentence {
-    let (packets, sent) = (&flow.packets, sentence!["Of ", Value::Count(flow.packets.sent)]);
-    if packets.unaccounted > 0 {
-        return sentence![sent, " messages nobody knows how many came."];
-    }
-    let receptions = flow.other_end.and_then(|other| other.receptions);
-    let at = receptions.and_then(|of| of.per_second).map(|of| sentence![" at ", Value::Rate(of)]);
-    let came = sentence![" messages ", Value::Count(packets.received), " came", at, "; "];
-    let lost = Value::Count(packets.lost);
-    sentence![sent, came, lost, " were lost (", lost_share(packets), ")."]
 }
 
 /// The share of what was sent that was lost.

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 
-use crate::Style;
-
 /// Elements that stand on a line of their own in an outline.
 const BEGINS_A_LINE: [&str; 16] = [
     "header", "main", "section", "h1", "h2", "h3", "p", "div", "figure", "svg", "table", "tr",
@@ -44,46 +42,6 @@ fn the_page_of_a_kept_run_of_each_kind_holds_what_it_held() {
         let page = crate::html::render(&directory, &run);
         insta::assert_snapshot!(kind, outline(&page.replace(RUNS, "RUNS")));
     }
-}
-
-#[test]
-fn each_figure_of_a_headline_stands_in_the_report_and_on_the_page() {
-    for kind in kinds() {
-        let (directory, run) = kept(&kind);
-        let run = run.as_shown();
-        let headline = crate::answer(&run);
-        let wide = Style { width: 10_000, ..Style::default() };
-        let text = crate::render(&run, wide);
-        let text = text.split_once("\n\n").unwrap().1;
-        assert!(!text.contains(&headline), "{kind}: {headline}");
-        let page = crate::html::render(&directory, &run);
-        let page = page.split_once("</header>").unwrap().1.split_once("</main>").unwrap().0;
-        let page: String = page
-            .split('<')
-            .map(|part| part.split_once('>').map_or(part, |of| of.1))
-            .fold(String::new(), |text, part| text + " " + part);
-        let figures: Vec<&str> = figures(&headline).collect();
-        assert!(!figures.is_empty(), "{kind}: {headline}");
-        for figure in figures {
-            assert!(
-                words(text).any(|word| word == figure),
-                "{kind}: {figure} is in no table: {text}"
-            );
-            assert!(words(&page).any(|word| word == figure), "{kind}: {figure} is not on the page");
-        }
-    }
-}
-
-/// The words of a text without what stands around them.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let around = ['.', ',', ':', ';', '(', ')', '~', '<'];
-    text.split_whitespace().map(move |word| word.trim_matches(around))
-}
-
-/// Those that are numbers, with or without a unit. With which certainty an interval holds is no figure of a run.
-fn figures(sentence: &str) -> impl Iterator<Item = &str> {
-    let is_number = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
-    words(sentence).filter(is_number).filter(|word| *word != "95%")
 }
 
 /// What a reader of a page sees, an element a line; of a picture the digest alone.

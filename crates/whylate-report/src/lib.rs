@@ -33,6 +33,7 @@ mod forward;
 mod frames;
 mod gaps;
 #[cfg(test)]
+mod head;
 mod kept;
 mod lab;
 mod loads;
@@ -45,7 +46,6 @@ mod render;
 mod residence;
 mod sections;
 mod selftest;
-mod sentence;
 mod series;
 mod spans;
 mod switch_cost;
@@ -58,11 +58,10 @@ mod wake;
 pub use doctor::fixes::script as fix_script;
 pub use error::ReportError;
 pub use first::{
-    Account, Place, first_of_account, first_of_comparison, first_of_diagnosis, first_of_lab,
-    first_prediction, first_screen, first_screen_of_paper,
+    Account, Place, answer, first_of_account, first_of_comparison, first_of_diagnosis,
+    first_of_lab, first_prediction, first_screen, first_screen_of_paper,
 };
 pub use numbers::scale::Letters;
-pub use sentence::answer;
 pub use terminal::{
     Percentiles, Style, Traced, explained, full_of_account, full_of_comparison, full_of_diagnosis,
     full_of_lab, full_of_paper, full_prediction, render, render_with,

@@ -2,13 +2,11 @@
 
 use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
 use whylate_model::run::Run;
-use whylate_model::series::Definition;
 
 use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::flows::socket;
 use crate::html::utc;
-use crate::numbers::{Cell, Value, count};
-use crate::spans::{Name, Sentence, sentence};
+use crate::numbers::{Value, count};
 use crate::terminal::Percentiles;
 use crate::{frames, queues, residence};
 
@@ -68,33 +66,6 @@ pub(crate) fn clients(of: &Reflected) -> impl Iterator<Item = Block> {
     [Block::Table(by_client(of)), Block::Table(one_way(of))]
         .into_iter()
         .chain(Block::texts(replaced.into_iter().chain(nobody)))
-}
-
-/// The answer of a recorded reflector in a sentence.
-pub(crate) fn answer(run: &Run, of: &Reflected) -> Sentence {
-    let answered = Value::Count(of.answered);
-    let of_kind = |kind: Definition| run.series.iter().find(|series| series.definition == kind);
-    let Some(series) = of_kind(Definition::Residence) else {
-        let apart = of_kind(Definition::Receptions).and_then(|gaps| gaps.at(50.0));
-        let apart = apart.map(|apart| {
-            sentence![", each ", apart, " after the one before of its client in the median"]
-        });
-        if of.program.is_some() && of.answered > 0 {
-            return sentence![answered, " requests were answered in the kernel."];
-        }
-        return match of.one_way {
-            0 => "No measured request was answered.".into(),
-            came => {
-                sentence![Value::Count(came), " messages came that asked for no answer", apart, "."]
-            }
-        };
-    };
-    let tail = [99.99, 99.9, 99.0].into_iter().find_map(|percent| {
-        let at = Name::of(format_args!(" at p{percent}"));
-        Some(sentence![", ", series.at(percent)?, at])
-    });
-    let median = sentence!["each after ", Cell::from(series.at(50.0)), " in the median"];
-    sentence![answered, " requests were answered, ", median, tail, "."]
 }
 
 /// Since when, for how long and where.

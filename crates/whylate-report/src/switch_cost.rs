@@ -1,7 +1,6 @@
 //! The sections of what a context switch costs.
 
 use whylate_model::execution;
-use whylate_model::run::Run;
 use whylate_model::switch_cost::{
     Between, Direct, DirectRow, How, IndirectRow, Outcome, SwitchCost, SwitchTimes,
 };
@@ -10,8 +9,7 @@ use whylate_stats::Histogram;
 
 use crate::doc::{Block, Picture, Section, Table};
 use crate::execution::bins;
-use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
-use crate::spans::{Name, Sentence, sentence};
+use crate::numbers::{ABSENT, Value, count, percent, rate, time};
 use crate::svg::switches::Panel;
 
 mod growth;
@@ -45,40 +43,6 @@ const REFILL: &str = "Warm and cold: the bytes of a set by the read bandwidth of
      Refill: their difference, for C is work that is lost, and a runner alone reads its set, too. \
      Timed: passes over such sets, again and after those of the others; they contain what is to be \
      predicted, and predict nothing.";
-
-/// The answer in a sentence.
-pub(crate) fn answer(run: &Run) -> Sentence {
-    let Some(found) = &run.switch_cost else { return Sentence::default() };
-    let said = [How::HandOff, How::Involuntary].into_iter().filter_map(|how| {
-        let cost = found.measured(Between::Threads, how)?.times.cluster_median?;
-        let kind = match how {
-            How::HandOff => "a voluntary switch (hand-off)",
-            How::Involuntary | How::Yield => "one at the end of a time slice",
-        };
-        Some(sentence![kind, " takes ", cost])
-    });
-    let said: Vec<Sentence> = said.collect();
-    let direct = (!said.is_empty()).then(|| {
-        let between = sentence!["Between threads on CPU ", Name::of(found.cpu), ", "];
-        sentence![between, Sentence::joined(said, " and "), "."]
-    });
-    let known = found.indirect.iter().filter_map(|row| Some((row.bytes, row.penalty.as_ref()?)));
-    let shown = known.filter(|(_, penalty)| penalty.is_shown());
-    let most = shown.max_by(|a, b| a.1.mean_ns.total_cmp(&b.1.mean_ns));
-    let indirect = most.map(|(bytes, penalty)| {
-        let (low, high) = penalty.interval_ns;
-        let mean = Cell::from(Value::Time(penalty.mean_ns));
-        let ends = mean.clone().within(Some((Value::Time(low), Value::Time(high)))).ends();
-        let cost = sentence!["With the caches, and the switch itself, one costs up to ", mean];
-        sentence![cost, " (", ends, "; working sets of ", Name::of(size(bytes)), ")."]
-    });
-    let sentences: Vec<Sentence> =
-        direct.into_iter().chain(indirect).chain(growth::answer(found)).collect();
-    if sentences.is_empty() {
-        return "No cost of a context switch was found.".into();
-    }
-    Sentence::joined(sentences, " ")
-}
 
 /// Pictures of what was found, which the page has.
 #[derive(Debug, Default)]

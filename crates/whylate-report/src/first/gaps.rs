@@ -9,7 +9,6 @@ use super::taken::{self, by_class};
 use super::{Screen, selftest};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::sentence::longest_stall;
 use crate::spans::{Name, Sentence, sentence};
 
 /// Lengths for which rates are shown, where the threshold lets them be known.
@@ -48,9 +47,19 @@ pub(super) fn lost(gaps: &GapSummary) -> Cell {
     Cell::from(Value::Share(gaps.lost_share)).within(ends)
 }
 
-/// The longest stall that any part of a run saw on a thread's CPU.
+/// The longest stall that any part of a run saw on a thread's CPU. A check-up reads the counter without a pause,
+/// too, before it looks for gaps, and each of its parts may have met the longest.
 pub(super) fn longest(run: &Run, gaps: &GapSummary) -> Option<Nanos> {
-    longest_stall(run, gaps).map(|stall| stall.length)
+    let of_gaps = run.series.iter().find(|series| series.name == gaps.series);
+    let of_gaps = of_gaps.and_then(|series| series.max).or_else(|| {
+        run.worst.iter().filter(|gap| gap.cpu_before == gaps.cpu).map(|gap| gap.length).max()
+    });
+    let readings = run.series.iter().filter(|series| {
+        let thread = gaps.series.strip_prefix("gap-").unwrap_or(&gaps.series);
+        series.definition == Definition::ReadDelta
+            && series.name.strip_prefix("delta-") == Some(thread)
+    });
+    readings.filter_map(|series| series.max).max().max(of_gaps)
 }
 
 /// The thread of a CPU, by its name.

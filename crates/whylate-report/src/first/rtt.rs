@@ -1,4 +1,5 @@
-//! What response time a request sees at a rate, and what became of the requests.
+//! What response time a request sees at a rate, and what became of the requests; of messages that nobody answers,
+//! how many came, or how long they were on their way.
 
 use whylate_model::flow::{Flow, Packets, ProcessVerdict};
 use whylate_model::run::Run;
@@ -10,26 +11,46 @@ use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
+use crate::trusted;
 
-/// Is it a recording of requests that are answered?
+/// Is it a recording of requests, or of messages that nobody answers?
 pub(super) fn is_it(run: &Run) -> bool {
-    !run.is_merged() && holds_requests(run)
+    !run.is_merged()
+        && is_of_flows(run)
+        && run.flows.first().is_some_and(|flow| is_shown(run, flow))
 }
 
 /// Does it hold requests that are answered, and nothing that is a question of its own?
 pub(super) fn holds_requests(run: &Run) -> bool {
-    // Where requests spent their time is a question of its own.
+    let is_answered = |flow: &Flow| !flow.asked.one_way && flow.way.across.is_none();
+    is_of_flows(run) && run.flows.first().is_some_and(|of| is_answered(of) && is_shown(run, of))
+}
+
+/// Has it flows, and nothing that is a question of its own, such as where requests spent their time?
+fn is_of_flows(run: &Run) -> bool {
     let apart = run.flows.iter().any(|flow| flow.breakdown.is_some());
     let others = apart || run.backends.is_some() || run.watched.is_some() || run.device.is_some();
-    let first = run.flows.first().filter(|flow| !flow.asked.one_way && flow.way.across.is_none());
-    !others && run.calibration.is_none() && first.is_some_and(|flow| times(run, flow).is_some())
+    !others && run.calibration.is_none()
+}
+
+fn is_shown(run: &Run, flow: &Flow) -> bool {
+    flow.asked.one_way || times(run, flow).is_some()
 }
 
 /// The times that the headline is about, and how they are called.
 pub(super) fn times<'a>(run: &'a Run, flow: &Flow) -> Option<(&'a Series, &'static str)> {
     let named = |name: &Option<String>| name.as_ref().and_then(|name| series::named(run, name));
-    let response = named(&flow.response).map(|series| (series, "response time"));
-    response.or_else(|| named(&flow.service).map(|series| (series, "service time")))
+    let [response, service] = names(flow);
+    let responses = named(&flow.response).map(|series| (series, response));
+    responses.or_else(|| named(&flow.service).map(|series| (series, service)))
+}
+
+/// What the times are called that count from when a message was due, and from when it was sent.
+fn names(flow: &Flow) -> [&'static str; 2] {
+    match flow.way.across {
+        Some(_) => ["one-way latency, from due", "one-way latency"],
+        None => ["response time", "service time"],
+    }
 }
 
 pub(super) fn screen(run: &Run, style: Style) -> Screen {
@@ -37,12 +58,16 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let mut answer = vec![headline(run, flow)];
     answer.extend(departures(run, flow));
     let mut notes = Vec::new();
-    if flow.response.is_some() && flow.service.is_some() {
+    if flow.response.is_some() && flow.service.is_some() && flow.way.across.is_none() {
         notes.push(
             "Response time counts from when a request was due, service time from when it was sent; only \
              response time includes queueing behind a stalled client."
                 .to_owned(),
         );
+    }
+    let tables = vec![latency(run, style), requests(run)];
+    if tables.iter().flat_map(|table| &table.rows).flatten().any(Cell::is_beyond) {
+        notes.push(BEYOND.to_owned());
     }
     if let Some(other) = flow.other_end.filter(|other| other.answered > 0) {
         notes.push(format!(
@@ -57,19 +82,40 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         }
         _ => COMPARE,
     };
-    let tables = vec![latency(run, style), requests(run)];
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }
 
+/// Below a table with such numbers.
+const BEYOND: &str =
+    "~: beyond the percentile up to which the calibration of this transport lets be trusted.";
+
 pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
+    if flow.asked.one_way {
+        return came(flow);
+    }
     let Some((series, what)) = times(run, flow) else {
         return "No request was measured.".into();
     };
     let closed = flow.departures.process.verdict == ProcessVerdict::ClosedLoop;
     let closed = if closed { "closed loop, " } else { "" };
     let backend = Name::of(name(&flow.way.backend));
-    let way = sentence![capital(what), " (", closed, backend, "): "];
+    let ports = flow.way.across.as_ref().map(|ports| {
+        sentence![", ", Name::of(name(&ports.out)), " to ", Name::of(name(&ports.back))]
+    });
+    let way = sentence![capital(what), ports, " (", closed, backend, "): "];
     sentence![way, series::said(series), "; ", lost(&flow.packets), "."]
+}
+
+/// How many of the messages came that ask for no reply.
+fn came(flow: &Flow) -> Sentence {
+    let (packets, sent) = (&flow.packets, Value::Count(flow.packets.sent));
+    if packets.unaccounted > 0 {
+        return sentence!["How many of the ", sent, " messages came is unknown."];
+    }
+    let receptions = flow.other_end.and_then(|other| other.receptions);
+    let at = receptions.and_then(|of| of.per_second).map(|of| sentence![" at ", Value::Rate(of)]);
+    let came = sentence![Value::Count(packets.received), " of ", sent, " messages came", at];
+    sentence![came, "; ", lost(packets), "."]
 }
 
 /// What a time is called, at the beginning of a sentence.
@@ -120,7 +166,8 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
     let mut row = |label: String, of: &Series| {
         let mut cells = vec![Cell::from(label), series::min(of)];
         for percent in &percents {
-            cells.push(series::at(of, *percent));
+            let is_beyond = trusted::is_beyond(run, &of.name, *percent);
+            cells.push(series::at(of, *percent).marked(is_beyond));
             if (percent - 99.0).abs() < 1e-9 {
                 cells.push(series::ends(of, *percent));
             }
@@ -132,11 +179,9 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
         let of_flow = |what: &str| {
             if run.flows.len() == 1 { what.to_owned() } else { format!("{}: {what}", flow.name) }
         };
-        let all = [
-            (&flow.response, "response time"),
-            (&flow.service, "service time"),
-            (&flow.lateness, "send delay"),
-        ];
+        let [response, service] = names(flow);
+        let all =
+            [(&flow.response, response), (&flow.service, service), (&flow.lateness, "send delay")];
         let known = all
             .into_iter()
             .filter_map(|(name, what)| Some((series::named(run, name.as_ref()?)?, what)));
@@ -167,7 +212,12 @@ fn requests(run: &Run) -> Table {
         .iter()
         .filter(|(_, of)| run.flows.iter().any(|flow| of(&flow.packets) > 0))
         .collect();
-    let head = ["requests", "asked", "sent", "answered", "lost", "late", "duplicates"];
+    let is_answered = |flow: &Flow| !flow.asked.one_way && flow.way.across.is_none();
+    let (what, arrived) = match run.flows.iter().all(is_answered) {
+        true => ("requests", "answered"),
+        false => ("messages", "came"),
+    };
+    let head = [what, "asked", "sent", arrived, "lost", "late", "duplicates"];
     let heads: Vec<&str> = head.into_iter().chain(seldom.iter().map(|(name, _)| *name)).collect();
     let mut table = Table::new("", &heads);
     for flow in &run.flows {

@@ -9,6 +9,7 @@ use crate::kept::kept;
 use crate::numbers::scale::Letters;
 
 mod accounts;
+mod answers;
 mod backends;
 mod bad;
 mod boxes;
@@ -378,7 +379,7 @@ fn the_longest_stall_is_that_of_the_report_where_a_reading_met_it_too() {
     let screen = shown(&run, style());
     assert!(screen.contains("; the longest stall was 303 ms."), "{screen}");
     assert!(
-        crate::answer(&run).contains("; the longest stall was 303ms, "),
+        crate::answer(&run).contains("; the longest stall was 303 ms."),
         "{}",
         crate::answer(&run)
     );

@@ -4,8 +4,10 @@ use super::*;
 use whylate_model::Nanos;
 use whylate_model::flow::Across;
 
-fn answer(run: &Run) -> String {
-    super::answer(run).to_string()
+/// What became of the requests of the first flow.
+fn accounted(run: &Run, what: &str) -> String {
+    let account = account(run);
+    account.rows.iter().find(|row| row[0] == what).unwrap()[1].to_string()
 }
 
 #[test]
@@ -33,6 +35,10 @@ fn where_the_other_end_gave_no_account_it_is_said_that_losses_are_not_located() 
 #[test]
 fn the_shortest_frames_of_a_full_link_are_told_at_both_layers() {
     use crate::merge::flows::tests::flow;
+    assert_eq!(
+        size(&flow(1_000, ProcessVerdict::Held)),
+        "64 bytes each way, in frames of 110 bytes: 0.9 Mbit/s at L2, 1.0 at L1"
+    );
     let mut full = flow(1_000, ProcessVerdict::Held);
     (full.asked.frame_bytes, full.departures.per_second) = (Some(64), Some(1e9 / 672.0));
     let said = size(&full);
@@ -103,14 +109,8 @@ fn the_time_that_a_name_took_is_told_of_its_flow() {
 }
 
 #[test]
-fn an_answer_and_parts_beyond_trust_say_so() {
+fn parts_beyond_trust_are_marked() {
     use crate::trusted::tests::calibrated;
-    let said = answer(&calibrated(Some(99.0)));
-    assert!(
-        said.contains("300us at p99.99, beyond what its calibration lets be trusted"),
-        "{said}"
-    );
-    assert!(!answer(&calibrated(Some(99.99))).contains("beyond"));
     let mut run = calibrated(Some(99.0));
     let response = "rtt-response".to_owned();
     run.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
@@ -125,30 +125,24 @@ fn requests_that_were_under_way_at_a_failure_are_lost_once() {
     let mut dead = flow(1_000, ProcessVerdict::Held);
     // Of the 100 lost ones.
     dead.packets.abandoned = 20;
-    let mut run = Run { flows: vec![dead], ..recorded() };
-    run.series[0].name = "rtt-response".to_owned();
-    let said = answer(&run);
-    assert!(said.contains("100 lost"), "{said}");
+    let run = Run { flows: vec![dead], ..recorded() };
+    assert_eq!(accounted(&run, "lost"), "100");
 }
 
 #[test]
-fn requests_that_were_given_up_or_never_sent_are_in_the_answer() {
+fn requests_that_were_given_up_or_never_sent_are_told_apart_from_those_that_were_lost() {
     use crate::merge::flows::tests::flow;
     use crate::timeline::tests::recorded;
     let mut slow = flow(1_000, ProcessVerdict::Held);
     slow.asked.timeout = Nanos(100_000_000);
     (slow.packets.lost, slow.packets.given_up, slow.packets.never_sent) = (0, 230, 4_000);
     let mut run = Run { flows: vec![slow], ..recorded() };
-    run.series[0].name = "rtt-response".to_owned();
-    let said = answer(&run);
-    assert!(
-        said.ends_with("none lost, 230 given up after 100ms and answered later, 4,000 never sent."),
-        "{said}"
-    );
+    let told = |run: &Run| ["lost", "answered later", "never sent"].map(|row| accounted(run, row));
+    assert_eq!(told(&run), ["0", "230", "4,000"]);
     // What was lost was given up, too, and is told once.
     let packets = &mut run.flows[0].packets;
     (packets.lost, packets.given_up, packets.never_sent) = (100, 100, 0);
-    assert!(answer(&run).ends_with("100 lost."), "{}", answer(&run));
+    assert_eq!(told(&run), ["100", "0", "0"]);
 }
 
 #[test]
@@ -180,11 +174,7 @@ fn messages_that_their_sender_hears_are_told_one_way_between_two_ports_and_nobod
     assert!(!remarks.contains("each way") && !remarks.contains("server's end"), "{remarks}");
     let mut run = Run { flows: vec![heard], ..recorded() };
     run.series[0].name = "there-service".to_owned();
-    let said = answer(&run);
-    assert!(said.contains("one way from client0 to server0"), "{said}");
     assert_eq!(times(&run), TIMES_ACROSS);
-    run.series.clear();
-    assert!(answer(&run).contains("too few came to server0"), "{}", answer(&run));
 }
 
 /// A run of one flow whose series of this name has these percentiles.
@@ -196,83 +186,6 @@ fn timed(flow: Flow, series: &str, percentiles: &[(f64, u64)]) -> Run {
         of.value = found.map(|(_, ns)| Nanos(*ns));
     }
     run
-}
-
-#[test]
-fn requests_are_answered_with_their_median_and_the_highest_percentile_there_is() {
-    use crate::merge::flows::tests::flow;
-    let open = flow(1_000, ProcessVerdict::Held);
-    let said =
-        |percentiles: &[(f64, u64)]| answer(&timed(open.clone(), "rtt-response", percentiles));
-    let all = [(50.0, 12_000), (99.0, 20_000), (99.9, 60_000), (99.99, 300_000)];
-    let begin =
-        "A request by udp over ipv4 has its reply 12.0us from its intended send in the median";
-    for (known, tail) in
-        [(4, ", 300us at p99.99"), (3, ", 60.0us at p99.9"), (2, ", 20.0us at p99"), (1, "")]
-    {
-        assert_eq!(said(&all[..known]), format!("{begin}{tail}; 1,000 sent, 100 lost."));
-    }
-    assert_eq!(said(&[]), "Of 1,000 requests too few were answered.");
-    assert_eq!(answer(&timed(open.clone(), "another", &all)), "No request was measured.");
-    assert_eq!(answer(&Run { flows: Vec::new(), ..timed(open, "another", &all) }), "");
-
-    let mut closed = flow(1_000, ProcessVerdict::ClosedLoop);
-    closed.response = None;
-    closed.packets.lost = 0;
-    let expected = "A request by udp over ipv4 has its reply 12.0us from its send in the median; 1,000 \
-                    sent, none lost. (closed loop: it sends the next request when the reply has come, \
-                    and hides what happens between)";
-    assert_eq!(answer(&timed(closed, "rtt-service", &all[..1])), expected);
-}
-
-#[test]
-fn messages_without_a_reply_are_answered_with_what_came() {
-    use crate::merge::flows::tests::flow;
-    let mut one_way = flow(1_000, ProcessVerdict::Held);
-    one_way.asked.one_way = true;
-    let said = |flow: &Flow| answer(&timed(flow.clone(), "rtt-response", &[]));
-    assert_eq!(said(&one_way), "Of 1,000 messages 900 came; 100 were lost (10.0%).");
-    let receptions = Receptions {
-        per_second: Some(450.0),
-        gap_min: Nanos(1),
-        gap_median: Nanos(2),
-        gap_p99: Nanos(3),
-        gap_max: Nanos(4),
-    };
-    one_way.other_end.as_mut().unwrap().receptions = Some(receptions);
-    assert_eq!(said(&one_way), "Of 1,000 messages 900 came at 450/s; 100 were lost (10.0%).");
-    assert!(remarks_of(&one_way).contains(
-        &"they came at 450/s, 1ns apart at least, 2ns in the median, 3ns at p99 and 4ns at most"
-            .to_owned()
-    ));
-    one_way.packets.unaccounted = 1;
-    assert_eq!(said(&one_way), "Of 1,000 messages nobody knows how many came.");
-    one_way.packets = Packets::default();
-    assert_eq!(said(&one_way), "Of 0 messages 0 came at 450/s; 0 were lost (0%).");
-}
-
-#[test]
-fn messages_that_their_sender_hears_are_answered_flow_by_flow() {
-    use crate::merge::flows::tests::flow;
-    let mut heard = flow(1_000, ProcessVerdict::Held);
-    let (out, back) = ("a".to_owned(), "b".to_owned());
-    heard.way.across = Some(Across { out, back, one_thread: true });
-    let mut other = heard.clone();
-    (other.service, other.packets.lost) = (None, 0);
-    let mut run = timed(heard, "rtt-service", &[(50.0, 12_000), (99.0, 20_000)]);
-    run.flows.push(other);
-    assert_eq!(
-        answer(&run),
-        "A message by udp over ipv4 is 12.0us on its one way from a to b in the median, 20.0us at \
-         p99; 1,000 sent, 100 lost. Of 1,000 messages from a too few came to b."
-    );
-    run.flows[1] = run.flows[0].clone();
-    run.flows[1].packets.lost = 0;
-    assert!(answer(&run).ends_with("p99; 1,000 sent, none lost."), "{}", answer(&run));
-    assert_eq!(
-        size(&run.flows[0]),
-        "64 bytes, in frames of 110 bytes: 0.9 Mbit/s at L2, 1.0 at L1"
-    );
 }
 
 #[test]
@@ -367,12 +280,11 @@ fn a_socket_is_told_by_what_the_kernel_gave_it() {
 }
 
 #[test]
-fn of_several_flows_the_first_is_answered_and_one_that_is_heard_decides_how_times_are_read() {
+fn of_several_flows_one_that_is_heard_decides_how_times_are_read() {
     use crate::merge::flows::tests::flow;
     let run = timed(flow(1_000, ProcessVerdict::Held), "rtt-response", &[(50.0, 12_000)]);
     let mut two = run.clone();
     two.flows.push(flow(7, ProcessVerdict::Held));
-    assert_eq!(answer(&two), answer(&run));
     assert!(section(&two).is_some());
     assert!(section(&Run { flows: Vec::new(), ..run.clone() }).is_none());
     let response = "rtt-response".to_owned();
@@ -396,7 +308,7 @@ fn of_requests_given_up_those_that_were_lost_otherwise_are_not_taken_off() {
     let mut of = flow(1_000, ProcessVerdict::ClosedLoop);
     // Of 100 lost ones 20 were in flight when the run failed, and 80 given up like 10 that came late.
     (of.packets.abandoned, of.packets.given_up) = (20, 90);
-    assert_eq!(unanswered(&of).to_string(), ", 10 given up after 1.00s and answered later");
+    assert_eq!(answered_later(&of.packets), 10);
     let closed = remarks_of(&of).iter().any(|said| said.ends_with("it has no response times"));
     assert!(
         closed

@@ -132,7 +132,7 @@ fn of_more_threads_than_rows_those_that_lost_most_have_one() {
         );
     }
     let said = crate::answer(&run);
-    assert!(said.contains("that of CPU 299 fared worst: it lost 30.0% of 300s"), "{said}");
+    assert!(said.starts_with("CPU 299 lost most: 30% of its time"), "{said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{Report, breakdown, data, figures, machine, worst};
 use crate::doc::{Block, Section, Where};
 use crate::render::page::Html;
 use crate::switch_cost::{self, Pictures};
-use crate::{backends, evidence, gaps, origins, sections, selftest, sentence, series, svg};
+use crate::{backends, evidence, gaps, head, origins, sections, selftest, series, svg};
 
 pub(super) const PAGE_STYLE: &str = include_str!("../../assets/report.css");
 pub(super) const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -79,13 +79,13 @@ fn head(html: &mut Html, report: &Report) {
     html.raw("<header>\n");
     html.element("p", "brand", "whylate");
     html.element("h1", "", &run.question);
-    html.element("p", "answer", &sentence::answer(run));
+    html.element("p", "answer", &crate::answer(run));
     let recorded = run.clock.anchors.first();
     let recorded = recorded
         .map_or(String::new(), |anchor| format!("; recorded {}", machine::utc(anchor.realtime_ns)));
-    html.element("p", "meta", &format!("{}{recorded}", sentence::machine(run)));
+    html.element("p", "meta", &format!("{}{recorded}", head::machine(run)));
     verdict(html, run);
-    let notes = sentence::notes(run).into_iter().chain(report.notes.iter().cloned());
+    let notes = head::notes(run).into_iter().chain(report.notes.iter().cloned());
     html.blocks(&notes.map(Block::Note).collect::<Vec<_>>());
     html.raw("</header>\n");
 }

@@ -308,7 +308,7 @@ fn a_killed_run_without_any_summary_shows_what_it_logged() {
         page.contains("this run did not end") && page.contains("these are its last checkpoint")
     );
     assert!(page.contains("id=\"ccdf-logged\"") && page.contains("id=\"timeline\""));
-    assert!(page.contains("nothing was measured"));
+    assert!(page.contains("Nothing was measured."));
 }
 
 #[test]

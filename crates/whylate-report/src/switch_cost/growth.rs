@@ -5,7 +5,6 @@ use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
 use super::size;
 use crate::doc::Table;
 use crate::numbers::{ABSENT, time};
-use crate::spans::{Sentence, sentence};
 
 /// How the table is to be read.
 pub(super) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
@@ -76,20 +75,4 @@ fn over_all(trend: &Trend) -> String {
         "over {} working sets in their order {rises}: z {:.2}, p {p} (Jonckheere-Terpstra over {} pairs)",
         trend.sizes, trend.z, trend.pairs
     )
-}
-
-/// For the answer of the run; none without working sets beyond the first-level cache.
-pub(super) fn answer(found: &SwitchCost) -> Option<Sentence> {
-    let beyond = &found.growth.as_ref().filter(|growth| !growth.beyond.is_empty())?.beyond;
-    let grow = beyond.iter().filter(|of| of.more.is_some_and(|more| more.grows())).count();
-    Some(match grow {
-        0 => "That it grows with the working set is not shown.".into(),
-        _ => sentence![
-            "It grows in ",
-            grow,
-            " of ",
-            beyond.len(),
-            " working sets beyond the first-level cache."
-        ],
-    })
 }

@@ -8,10 +8,6 @@ use whylate_model::switch_cost::{
 
 use super::*;
 
-fn answer(run: &Run) -> String {
-    super::answer(run).to_string()
-}
-
 fn times(shortest: u64, median: u64) -> SwitchTimes {
     SwitchTimes {
         n: 1_000,
@@ -182,9 +178,6 @@ fn each_larger_working_set_grows_or_says_why_that_is_not_shown() {
         said.contains("over 2 working sets in their order it rises: z 4.70, p < 0.001"),
         "{said}"
     );
-    let mut run = crate::timeline::tests::recorded();
-    run.switch_cost = Some(found.clone());
-    assert!(answer(&run).contains("grows in 1 of 2 working sets beyond the first-level cache"));
     if let Some(growth) = &mut found.growth {
         growth.trend = Some(Trend { sizes: 2, pairs: 30, z: -0.3, p_value: 0.76 });
         growth.first_level_known = false;
@@ -295,20 +288,4 @@ fn histograms_come_from_the_log_and_end_where_contamination_begins() {
     let times = &panels[0].times;
     assert_eq!((panels[0].label.as_str(), times.beyond), ("threads, hand-off", 50));
     assert_eq!(times.bins.iter().map(|bin| bin.count).sum::<u64>(), 950);
-}
-
-#[test]
-fn the_answer_names_both_costs_and_says_where_there_is_none() {
-    let mut run = crate::timeline::tests::recorded();
-    run.gaps.clear();
-    run.switch_cost = Some(planted());
-    let said = answer(&run);
-    assert!(said.contains("takes 2.00us") && said.contains("5.00us"), "{said}");
-    assert!(said.contains("up to 9.50us (8.80us .. 10.2us; working sets of 512 KiB)"), "{said}");
-    let mut nothing = planted();
-    nothing.direct.clear();
-    nothing.indirect.clear();
-    nothing.growth = None;
-    run.switch_cost = Some(nothing);
-    assert_eq!(answer(&run), "No cost of a context switch was found.");
 }

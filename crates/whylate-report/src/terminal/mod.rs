@@ -19,8 +19,8 @@ use crate::numbers::scale::Letters;
 use crate::render::terminal::write;
 use crate::switch_cost::{self, Pictures};
 use crate::{
-    backends, breakdown, causes, compare, delay, doctor, evidence, forward, gaps, lab, origins,
-    paper, prediction, reflected, sections, selftest, sentence, series, threads,
+    backends, breakdown, causes, compare, delay, doctor, evidence, forward, gaps, head, lab,
+    origins, paper, prediction, reflected, sections, selftest, series, threads,
 };
 pub use drawn::Traced;
 pub use percentiles::Percentiles;
@@ -62,8 +62,8 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let run = &run.as_shown();
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let mut document = Document::new(run.question.as_str())
-        .with([crate::answer(run), sentence::machine(run)].map(Block::Text))
-        .with(sentence::notes(run).into_iter().map(Block::Note));
+        .with([style.letters.write(&crate::answer(run)), head::machine(run)].map(Block::Text))
+        .with(head::notes(run).into_iter().map(Block::Note));
     for section in sections(run, &percents) {
         let traced = traced.filter(|_| section.id == threads::ID);
         document = document.sections([section]);

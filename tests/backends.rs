@@ -131,7 +131,7 @@ fn what_says_nothing_together_with_a_comparison_is_refused_and_nothing_is_left()
     let _alone = program::alone();
     let home = tempfile::tempdir().unwrap();
     for (words, part) in [
-        ("--compare-backends tcp", "`tcp` is no backend to compare"),
+        ("--compare-backends tcp", "`tcp` is not a backend to compare"),
         ("--compare-backends udp --wait spin", "cannot be used with"),
         ("--compare-backends udp --runs 3", "cannot be used with"),
         ("--rounds 3", "--compare-backends"),
@@ -143,7 +143,7 @@ fn what_says_nothing_together_with_a_comparison_is_refused_and_nothing_is_left()
              net_af_xdp0,iface=lo",
             "keeps its interface's queue",
         ),
-        ("127.0.0.1:9 --compare-backends udp --vdev net_null0", "it is for --transport dpdk"),
+        ("127.0.0.1:9 --compare-backends udp --vdev net_null0", "--vdev is for --transport dpdk"),
         ("--compare-backends udp --rounds 1000 --duration 10s", "fewer --rounds"),
     ] {
         let directory = home.path().join("run");

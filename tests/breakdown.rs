@@ -468,7 +468,7 @@ fn polls_that_took_frames_in_stand_beside_slow_requests() {
 fn what_cannot_be_taken_apart_is_refused_by_name() {
     for (words, part) in [
         ("--breakdown --port unix", "a Unix socket"),
-        ("--breakdown=telepathy", "`telepathy` tells nothing"),
+        ("--breakdown=telepathy", "`telepathy` is not a source"),
         ("--breakdown --one-way", "--one-way"),
         ("--breakdown --compare-backends", "--compare-backends"),
         ("--tap frames.pcap", "--breakdown"),

@@ -394,7 +394,7 @@ fn a_control_socket_changes_what_is_set_tells_counts_refuses_and_ends_it() {
             refused.starts_with("refused there: ") && refused.contains("4096 frames"),
             "{refused}"
         );
-        assert!(orders.give("delay soon").contains("is no delay"));
+        assert!(orders.give("delay soon").contains("is not a delay"));
         let shown = until("the counts are told", || {
             let shown: serde_json::Value = serde_json::from_str(&orders.give("show")).ok()?;
             (shown["there"]["counts"]["received"] == 100).then_some(shown)
@@ -468,7 +468,7 @@ fn a_box_in_an_open_bed_carries_between_its_ends_and_nothing_passes_without_one(
     let words = ["delay", "to-client", "to-server", "--bed", &name];
     let gone = whylate(words).output().unwrap();
     assert_eq!(gone.status.code(), Some(1));
-    assert!(said(&gone).contains("there is no bed"), "{}", said(&gone));
+    assert!(said(&gone).contains("there is no test network"), "{}", said(&gone));
 }
 
 #[test]

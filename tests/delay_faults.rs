@@ -35,7 +35,7 @@ fn ports_that_are_one_looped_or_taken_are_refused_by_name() {
         assert!(said.contains(expected), "{words}: {said}");
     };
     for backend in needs::offered(BACKENDS) {
-        refused(&format!("a a --port {backend}"), 2, "are one interface");
+        refused(&format!("a a --port {backend}"), 2, "is named twice");
         refused(&format!("one two --port {backend}"), 1, "comes back by");
         refused(&format!("two one --port {backend}"), 1, "comes back by");
         refused(&format!("a nosuchport --port {backend}"), 1, "nosuchport");
@@ -120,14 +120,14 @@ fn laws_that_cannot_be_kept_are_refused_with_the_reason() {
     let _alone = program::alone();
     let Some(bed) = Bed::new() else { return };
     for (words, expected) in [
-        ("--delay soon", "is no delay"),
-        ("--delay 20us,30us,40us", "is no delay"),
+        ("--delay soon", "is not a delay"),
+        ("--delay 20us,30us,40us", "is not a delay"),
         ("--delay 11s", "longer than"),
         ("--delay uniform:5us..1us", "shorter"),
         ("--delay schedule:/nowhere", "/nowhere"),
         ("--delay 1us --jitter 2us", "--jitter"),
         ("--loss 1.5", "is no share"),
-        ("--rate fast", "is no rate"),
+        ("--rate fast", "is not a rate"),
     ] {
         let output = to_its_end(&bed, &format!("a b --duration 1s {words}"));
         assert_eq!(output.status.code(), Some(2), "{words}: {}", said(&output));

@@ -303,7 +303,11 @@ fn what_a_proxy_cannot_do_is_refused_with_the_reason() {
     let cases = [
         ("--proxy sctp:127.0.0.1:1=127.0.0.1:2".to_owned(), 2, "is no way of a proxy"),
         ("--proxy udp:127.0.0.1:7=127.0.0.1:7".to_owned(), 2, "sends to itself"),
-        ("--proxy tcp:127.0.0.1:0=127.0.0.1:2 --loss 0.1".to_owned(), 2, "would break it"),
+        (
+            "--proxy tcp:127.0.0.1:0=127.0.0.1:2 --loss 0.1".to_owned(),
+            2,
+            "would break a TCP stream",
+        ),
         ("--proxy udp:127.0.0.1:0=127.0.0.1:2 --wait epoll".to_owned(), 1, "by spin or by poll"),
         ("--proxy udp:127.0.0.1:0=127.0.0.1:2 --delay 2s".to_owned(), 1, "65536 messages"),
         (

@@ -310,12 +310,12 @@ fn what_cannot_be_measured_is_refused_by_name() {
     let cpu = whylate_sys::affinity::get().last().copied().unwrap_or(CpuId(0));
     for (words, expected) in [
         ("device".to_owned(), "--box"),
-        ("device --box hub".to_owned(), "`hub` is no box"),
+        ("device --box hub".to_owned(), "`hub` is not a box"),
         ("device --box bridge --sizes 63".to_owned(), "63 bytes"),
         ("device --box bridge --sizes 1519".to_owned(), "1519 bytes"),
         ("device --box between".to_owned(), "--interfaces A,B"),
-        ("device --box between --interfaces a,a".to_owned(), "one interface"),
-        ("device --box bridge --interfaces a,b".to_owned(), "a bed of its own"),
+        ("device --box between --interfaces a,a".to_owned(), "is named twice"),
+        ("device --box bridge --interfaces a,b".to_owned(), "a test network of its own"),
         ("device --box bridge --interfaces a".to_owned(), "two names"),
         ("device --box bridge --line a,b,c,d".to_owned(), "--line is for --box between"),
         ("device --box between --interfaces a,b --line c,d".to_owned(), "four names"),

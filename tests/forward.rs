@@ -398,7 +398,7 @@ fn ports_that_cannot_be_forwarded_between_are_refused_by_name() {
         assert!(said.contains(expected), "{words}: {said}");
     };
     for backend in needs::offered(BACKENDS) {
-        refused(&format!("a a --port {backend}"), "are one interface");
+        refused(&format!("a a --port {backend}"), "is named twice");
         refused(&format!("one two --port {backend}"), "comes back by");
         refused(&format!("a nosuchport --port {backend}"), "nosuchport");
         let first = bed.forward(&format!("--port {backend}"));

@@ -21,7 +21,7 @@ fn table_1_alone_has_our_tool_as_measured_and_moongen_as_its_file_tells() {
     let directory = home.path().join("paper");
     let file = home.path().join("moongen.csv");
     std::fs::write(&file, "10000,900\n20000,90\n30000,10\n").unwrap();
-    let words = "paper killer2017 --quick --experiments table1 --tools xdp --seed 5";
+    let words = "paper killer2017 --quick --only table1 --tools xdp --seed 5";
     let mut command = whylate(words.split_whitespace());
     command.arg("--import").arg(format!("moongen={}", file.display())).arg("-o").arg(&directory);
     let output = command.output().unwrap();
@@ -46,7 +46,7 @@ fn files_and_tools_that_are_none_are_refused_before_anything_is_measured() {
         (vec!["--import".to_owned(), import("spirent")], 2, "do not say in what unit"),
         (vec!["--import".to_owned(), import("iperf")], 2, "no files of `iperf`"),
         (vec!["--tools".to_owned(), "netperf".to_owned()], 2, "no tool is called `netperf`"),
-        (vec!["--experiments".to_owned(), "fig7".to_owned()], 2, "the paper has no fig7 here"),
+        (vec!["--only".to_owned(), "fig7".to_owned()], 2, "the paper has no fig7 here"),
     ] {
         let mut command = whylate(["paper", "killer2017", "--quick", "-o"]);
         let output = command.arg(home.path().join("out")).args(&words).output().unwrap();
@@ -56,5 +56,5 @@ fn files_and_tools_that_are_none_are_refused_before_anything_is_measured() {
     }
     let output = whylate(["paper", "pam2017", "--tools", "xdp"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("are of killer2017"), "{}", said(&output));
+    assert!(said(&output).contains("are for killer2017"), "{}", said(&output));
 }

@@ -147,7 +147,7 @@ fn a_bed_comes_and_goes(kind: &str, expected: BedKind) {
     assert_eq!(links_outside(), outside);
     let nothing = bed.run("lab down");
     assert_eq!(nothing.status.code(), Some(1));
-    assert!(said(&nothing).contains("there is no bed"), "{}", said(&nothing));
+    assert!(said(&nothing).contains("there is no test network"), "{}", said(&nothing));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn network_load_goes_through_a_bed_and_not_beside_it() {
     assert!(sent() - before >= bulk.amount + 500 * datagrams.amount, "it went elsewhere");
     assert_eq!(bed.run("lab down").status.code(), Some(0));
     let error = start_by(&tool, &wanted).unwrap_err().to_string();
-    assert!(error.contains("there is no bed"), "{error}");
+    assert!(error.contains("there is no test network"), "{error}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn host_and_client_server_stand_beside_the_papers_table_with_parts_that_sum_to_t
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("paper");
-    let words = ["paper", "pam2017", "--quick", "--experiments", "4,6a", "--seed", "5", "-o"];
+    let words = ["paper", "pam2017", "--quick", "--only", "4,6a", "--seed", "5", "-o"];
     let mut command = whylate(words);
     command.arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
@@ -141,7 +141,7 @@ fn host_and_client_server_stand_beside_the_papers_table_with_parts_that_sum_to_t
     for place in ["1a", "2b", "6b", "8"] {
         let missing = paper.not_here.iter().find(|of| of.place == place).unwrap();
         assert!(!missing.would_be.is_empty(), "{missing:?}");
-        let words = ["paper", "pam2017", "--experiments", place];
+        let words = ["paper", "pam2017", "--only", place];
         let output = whylate(words).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{place}: {}", said(&output));
         assert!(said(&output).contains("not repeated here yet"), "{}", said(&output));

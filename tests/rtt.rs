@@ -191,7 +191,7 @@ fn what_says_nothing_together_is_refused_before_the_first_of_several_runs() {
         ("rtt --runs 3 --arrivals closed --outstanding 2 -o", "leave --outstanding out"),
         ("rtt --runs 3 --arrivals sweep(2us,1ms,10) --rate 1kpps -o", "leave --rate out"),
         ("rtt --runs 3 --port unix --rate 1Mbit/s -o", "sends no frames"),
-        ("rtt --runs 3 --size 10 -o", "are no size of a raw request"),
+        ("rtt --runs 3 --size 10 -o", "a raw request cannot have"),
     ] {
         let output = whylate(words.split(' ')).arg(&runs).output().unwrap();
         let text = said(&output);

@@ -29,7 +29,7 @@ pub(crate) const FIGURE: Figure = Figure {
 fn round(_: Round) -> Result<Vec<Reading>, String> {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("paper");
-    let words = "paper pam2017 --quick --experiments 4 --seed 5 -o";
+    let words = "paper pam2017 --quick --only 4 --seed 5 -o";
     let output = whylate(words.split(' ')).arg(&directory).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let paper = Paper::read(&directory).unwrap().unwrap();

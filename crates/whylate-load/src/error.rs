@@ -12,8 +12,8 @@ use whylate_sys::SysError;
 pub enum LoadError {
     /// Words that name no load.
     #[error(
-        "`{words}` is no load: {why}; write words such as net, net:udp=20000pps, disk:files=5000, \
-         ipi, cpu:50%, mem:64MiB, with commas between them"
+        "cannot read the loads `{words}`: {why}; write them as net, net:udp=20000pps, disk:files=5000, \
+         ipi, cpu:50%, mem:64MiB, separated by commas"
     )]
     NotALoad {
         /// The words.

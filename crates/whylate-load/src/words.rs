@@ -44,7 +44,7 @@ fn plain(name: &str) -> Result<Kind, String> {
         "cpu" => Ok(Kind::CPU),
         "mem" => Ok(Kind::MEM),
         "" => Err("a word is missing".to_owned()),
-        other => Err(format!("there is no load `{other}`")),
+        other => Err(format!("`{other}` is not a load")),
     }
 }
 
@@ -159,14 +159,14 @@ mod tests {
         for (words, why) in [
             ("", "missing"),
             ("net,", "missing"),
-            ("nett", "no load `nett`"),
+            ("nett", "`nett` is not a load"),
             ("net:sctp", "no parameter"),
             ("net:udp=0", "outside 1"),
             ("net:udp=x", "no whole number"),
             ("net:udp=-1", "no whole number"),
             ("net:bytes=9", "no parameter"),
             ("net:udp,bytes=9000", "outside 8"),
-            ("files=3", "no load"),
+            ("files=3", "`files=3` is not a load"),
             ("disk:files=99999999", "outside"),
             ("disk:files=200000,bytes=1MiB", "more than"),
             ("ipi:rate=1000000", "outside"),

@@ -14,7 +14,7 @@ pub enum DurationError {
     #[error("`{0}` is not a duration: write it as 60s, 1.5ms or 72h")]
     NotADuration(String),
     /// Zero without a unit.
-    #[error("zero is no time: write it as 60s, 1.5ms or 72h")]
+    #[error("the time must be above zero: write it as 60s, 1.5ms or 72h")]
     BareZero,
     /// A number without a unit.
     #[error("`{0}` has no unit: write {0}s, {0}ms or {0}us")]

@@ -24,7 +24,7 @@ pub enum NetError {
     Size(usize),
     /// The message size is none of the protocol's.
     #[error(
-        "{bytes} bytes are no size of a {protocol} request: choose {least} to {most} ({frames})"
+        "a {protocol} request cannot have {bytes} bytes: use --size {least} to {most} ({frames})"
     )]
     SizeOf {
         /// The size asked for.
@@ -60,7 +60,7 @@ pub enum NetError {
     #[error(transparent)]
     Forward(#[from] crate::forward::ForwardError),
     /// The protocol has no message that asks for no reply.
-    #[error("{protocol} counts no messages without a reply: send one way by the protocol raw")]
+    #[error("a {protocol} server does not count one-way messages: use --protocol raw")]
     AsksForReplies {
         /// The protocol.
         protocol: &'static str,
@@ -156,7 +156,7 @@ pub enum NetError {
         source: std::io::Error,
     },
     /// The bed is not there.
-    #[error("there is no bed `{0}`: set one up with `whylate lab up --name {0}`")]
+    #[error("there is no test network `{0}`: set it up first")]
     NoBed(String),
     /// Packets of the bed pass no place of which it is known that all of them do.
     #[error(
@@ -193,7 +193,9 @@ pub enum NetError {
         cpus: u32,
     },
     /// Words that are no name of a bed.
-    #[error("`{0}` is no name of a bed: use up to 24 small letters, digits and dashes")]
+    #[error(
+        "`{0}` is not a name of a test network: use up to 24 lower-case letters, digits and dashes"
+    )]
     NotABedName(String),
     /// The bed is there already.
     #[error(
@@ -260,10 +262,10 @@ pub enum NetError {
     #[error(transparent)]
     Host(#[from] whylate_host::HostError),
     /// No such protocol.
-    #[error("`{0}` is no protocol: choose `raw` or `sockperf`")]
+    #[error("`{0}` is not a protocol: use raw or sockperf")]
     UnknownProtocol(String),
     /// Words that are no address with a port.
-    #[error("`{0}` is no address and port: write 198.18.0.2:11111, [::1]:11111 or NAME:11111")]
+    #[error("`{0}` is not an address and port: use 198.18.0.2:11111, [::1]:11111 or NAME:11111")]
     NotAnAddress(String),
     /// A name has no address.
     #[error("cannot resolve {name}: {why}; write its address instead, or see /etc/hosts")]

@@ -197,7 +197,7 @@ pub enum PortError {
         why: &'static str,
     },
     /// No such transport.
-    #[error("`{0}` is no port: choose `udp`, `tcp`, `unix`, `packet`, `xdp` or `dpdk`")]
+    #[error("`{0}` is not a transport: use udp, tcp, unix, packet, xdp or dpdk")]
     UnknownTransport(String),
     /// The descriptor is no socket of the kind that was expected.
     #[error(
@@ -477,7 +477,7 @@ pub enum PortError {
         error: std::io::Error,
     },
     /// No such way to wait.
-    #[error("`{0}` is no way to wait: choose block, poll, epoll, busy-poll, spin or io-uring")]
+    #[error("`{0}` is not a way to wait: use block, poll, epoll, busy-poll, spin or io-uring")]
     UnknownWait(String),
 }
 

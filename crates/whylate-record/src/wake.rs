@@ -66,7 +66,7 @@ pub fn probes(wanted: &Wanted) -> Result<Probes, UnknownWord> {
     if chosen.len() > 1
         && let Some(busy) = chosen.iter().find(|timer| keeps_cpu(timer, wanted.period))
     {
-        return Err(unknown(format!("{}; name it alone", keeping(busy))));
+        return Err(unknown(format!("{}: measure it alone", keeping(busy))));
     }
     let priority = match &wanted.priority {
         Some(words) => Call::parse(words).map_err(|error| unknown(error.to_string()))?,

@@ -140,7 +140,7 @@ impl Call {
     ) -> Result<Nanos, CallError> {
         let text = self.argument(index, what, usage)?;
         match text.parse::<Nanos>() {
-            Ok(Nanos(0)) => Err(self.refused(what, "zero is no time".to_owned())),
+            Ok(Nanos(0)) => Err(self.refused(what, "the time must be above zero".to_owned())),
             Ok(nanos) => Ok(nanos),
             Err(error) => Err(self.refused(what, error.to_string())),
         }

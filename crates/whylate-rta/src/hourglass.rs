@@ -90,10 +90,10 @@ pub enum HourglassError {
     #[error("-n is missing: say how many threads, such as -n 2; it is the only mandatory option")]
     NoCount,
     /// Not a number of threads.
-    #[error("-n {0} is no number of threads: write 1 to {MOST_THREADS}")]
+    #[error("-n {0} is not a number of threads: use 1 to {MOST_THREADS}")]
     Count(String),
     /// No thread of that number.
-    #[error("-t {index} is no thread: with -n {count} they are {}", range(*count))]
+    #[error("there is no thread {index} for -t: with -n {count} they are {}", range(*count))]
     NoSuchThread {
         /// As written.
         index: String,
@@ -108,7 +108,7 @@ pub enum HourglassError {
     NoScope(&'static str),
     /// No such option.
     #[error(
-        "`{0}` is no option of hourglass: they are -n -d -c -t -a -e, for threads -p -rh -rs -w -i \
+        "`{0}` is not an option of hourglass: they are -n -d -c -t -a -e, for threads -p -rh -rs -w -i \
          -s -f, and besides --cpus --seed --threshold --raw -o"
     )]
     Unknown(String),
@@ -243,7 +243,7 @@ impl Line {
             Option_::Seed => {
                 let text = &given.values[0];
                 let seed = text.parse();
-                let wrong = |_| given.wrong(format!("`{text}` is no whole number from 0 on"));
+                let wrong = |_| given.wrong(format!("`{text}` is not a whole number"));
                 self.extra.seed = Some(seed.map_err(wrong)?);
             }
             Option_::Print => self.extra.raw = true,
@@ -277,7 +277,7 @@ fn records(given: &Given) -> Result<u64, HourglassError> {
     match text.parse() {
         Ok(records @ 1..=MOST_RECORDS) => Ok(records),
         _ => Err(given.wrong(format!(
-            "`{text}` is no number of records from 1 to {MOST_RECORDS}; all are kept in memory \
+            "`{text}` is not a number of records from 1 to {MOST_RECORDS}; all are kept in memory \
              until the end"
         ))),
     }

@@ -50,7 +50,7 @@ impl AskedArrivals {
         match self {
             Self::Capture(..) => Some("a capture is replayed at its own times"),
             Self::Pattern(Arrivals::Closed) => Some("a closed loop sends when the reply has come"),
-            Self::Pattern(Arrivals::Sweep { .. }) => Some("a sweep has distances of its own"),
+            Self::Pattern(Arrivals::Sweep { .. }) => Some("a sweep has its own intervals"),
             Self::Pattern(_) => None,
         }
     }

@@ -1,8 +1,12 @@
 //! How the end of a command that failed is told: `error: ` with what is wrong, and where some command goes on
 //! from there, `  try: ` with it on a line of its own. Lines that a terminal would wrap are not broken: they are
 //! copied.
+//!
+//! Words that cannot be understood always have a command to go on with: where the reason says which option to
+//! leave out or to use, the same command line with that change ([`crate::mended`]), otherwise the help.
 
 use std::error::Error;
+use std::fmt::Display;
 use std::io::ErrorKind as IoKind;
 use std::net::SocketAddr;
 
@@ -22,22 +26,60 @@ const RUNS: &str = "ls -d whylate-*";
 
 /// Tells an error of a command.
 pub(crate) fn tell(error: &anyhow::Error) {
-    say!("error: {}", told(error));
-    if let Some(next) = next(error) {
+    let reason = told(error);
+    let of_words = || error.is::<Refused>().then(|| after(&reason));
+    let next = next(error).or_else(|| mended(&reason)).or_else(of_words);
+    say!("error: {reason}");
+    if let Some(next) = next {
         say!("  try: {next}");
     }
+}
+
+/// Tells why a command line cannot be followed.
+pub(crate) fn refuse(reason: impl Display) {
+    let reason = reason.to_string();
+    say!("error: {reason}\n  try: {}", after(&reason));
 }
 
 /// Tells why words are not understood.
 pub(crate) fn tell_of_words(error: &clap::Error) {
     let wrong = match below_zero(error) {
         Some(number) => format!(
-            "`{number}` is no value of any option: times, rates and counts are above zero, as in \
+            "`{number}` is not a value of an option: times, rates and counts are above zero, as in \
              --duration 60s, --rate 10kpps"
         ),
-        None => in_one_line(&error.render().to_string()),
+        None => in_words(error),
     };
-    say!("error: {wrong}\n  try: whylate {}-h", of_command());
+    let next = suggested(error).unwrap_or_else(|| after(&wrong));
+    say!("error: {wrong}\n  try: {next}");
+}
+
+/// The command line to go on with when this one cannot be followed.
+fn after(reason: &str) -> String {
+    mended(reason).unwrap_or_else(|| format!("whylate {}-h", of_command()))
+}
+
+/// This command line with the change that the reason asks for.
+fn mended(reason: &str) -> Option<String> {
+    let words: Option<Vec<String>> =
+        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+    crate::mended::mended(&words?, reason)
+}
+
+/// This command line with the word that clap takes for the one that was meant.
+fn suggested(error: &clap::Error) -> Option<String> {
+    let of = |kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(word.clone()),
+        ContextValue::Strings(words) => words.first().cloned(),
+        _ => None,
+    };
+    let (wrong, meant) = of(ContextKind::InvalidArg)
+        .zip(of(ContextKind::SuggestedArg))
+        .or_else(|| of(ContextKind::InvalidSubcommand).zip(of(ContextKind::SuggestedSubcommand)))
+        .or_else(|| of(ContextKind::InvalidValue).zip(of(ContextKind::SuggestedValue)))?;
+    let words: Option<Vec<String>> =
+        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+    crate::mended::replaced(&words?, &wrong, &meant)
 }
 
 /// The command that this command line asks for, and a space behind it; none for the check-up.
@@ -46,6 +88,36 @@ pub(crate) fn of_command() -> String {
     let known = |word: &String| program.find_subcommand(word).is_some_and(|of| !of.is_hide_set());
     let words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
     words.into_iter().find(known).map_or_else(String::new, |name| name + " ")
+}
+
+/// What clap says, in one line: of a value what is wrong with it, and of which option it is.
+fn in_words(error: &clap::Error) -> String {
+    let rendered = in_one_line(&error.render().to_string());
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return rendered;
+    };
+    let name = option.split([' ', '=']).next().unwrap_or(option);
+    match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::ValueValidation, _) => match Error::source(error) {
+            Some(why) => format!("{name}: {why}"),
+            None => rendered,
+        },
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) if !value.is_empty() => {
+            format!("{name}: `{value}` is not one of its values: use {}", or(values))
+        }
+        _ => rendered,
+    }
+}
+
+/// Words as a choice: `a, b or c`.
+fn or(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
 }
 
 /// What clap says, without its usage and its pointer to the help.
@@ -75,8 +147,11 @@ fn next(error: &anyhow::Error) -> Option<String> {
         if let Some(refused) = cause.downcast_ref::<Refused>() {
             return refused.next.clone();
         }
-        if let Some(NetError::NoBed(name)) = cause.downcast_ref() {
-            return Some(format!("whylate lab up --name {name}"));
+        match cause.downcast_ref() {
+            Some(NetError::NoBed(name)) => return Some(format!("whylate lab up --name {name}")),
+            Some(NetError::NotABedName(_)) => return Some("whylate lab status".to_owned()),
+            Some(NetError::NotAnAddress(_)) => return Some(format!("whylate {}-h", of_command())),
+            _ => {}
         }
         if let Some(place) = without_answers(cause) {
             return Some(format!(
@@ -149,7 +224,7 @@ mod tests {
     fn what_clap_says_becomes_one_line() {
         let of = |words: &str| {
             let words = ["whylate"].into_iter().chain(words.split(' '));
-            in_one_line(&Cli::try_parse_from(words).unwrap_err().to_string())
+            in_words(&Cli::try_parse_from(words).unwrap_err())
         };
         for (words, line) in [
             (
@@ -157,14 +232,8 @@ mod tests {
                 "unexpected argument '--durat' found; tip: a similar argument exists: '--duration'",
             ),
             ("report", "the following required arguments were not provided: <RUN>"),
-            (
-                "gaps --format xml",
-                "invalid value 'xml' for '--format <FORMAT>' [possible values: text, json]",
-            ),
-            (
-                "switch-cost --trials 1",
-                "invalid value '1' for '--trials <N>': 1 is not in 2..=1000",
-            ),
+            ("gaps --format xml", "--format: `xml` is not one of its values: use text or json"),
+            ("switch-cost --trials 1", "--trials: 1 is not in 2..=1000"),
         ] {
             assert_eq!(of(words), line, "{words}");
         }

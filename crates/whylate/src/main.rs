@@ -8,6 +8,7 @@ mod arrivals;
 mod cli;
 mod commands;
 mod failure;
+mod mended;
 mod out;
 mod parse;
 mod progress;

@@ -193,7 +193,7 @@ pub(crate) fn sched(text: &str) -> Result<Sched, String> {
 pub(crate) fn own_address(text: &str) -> Result<SocketAddr, String> {
     let alone = |_| text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
     let told =
-        || format!("`{text}` is no address: write 198.18.0.1, 198.18.0.1:4021 or [fd00::1]:4021");
+        || format!("`{text}` is not an address: use 198.18.0.1, 198.18.0.1:4021 or [fd00::1]:4021");
     text.parse::<SocketAddr>().or_else(alone).map_err(|_| told())
 }
 

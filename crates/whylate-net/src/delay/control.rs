@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(ask(&mut stream, "loss 0.5"), set(&both));
         let refused = ask(&mut stream, "delay 2ms");
         assert!(refused.starts_with("refused there: "), "{refused}");
-        assert!(ask(&mut stream, "delay soon").contains("refused: `soon` is no delay"));
+        assert!(ask(&mut stream, "delay soon").contains("refused: `soon` is not a delay"));
         // What the line refused is not in the law that the next order changes.
         assert_eq!(ask(&mut stream, "loss there 0"), set(&["there 10ns"]));
         assert_eq!(ask(&mut stream, "stop"), "stopping");

@@ -102,7 +102,7 @@ impl Default for Law {
 pub enum LawError {
     /// Words that are no delay.
     #[error(
-        "`{0}` is no delay: write it as 10us, uniform:5us..15us, normal:10us,1us, \
+        "`{0}` is not a delay: write it as 10us, uniform:5us..15us, normal:10us,1us, \
          exponential:10us,5us or schedule:FILE"
     )]
     NotADelay(String),

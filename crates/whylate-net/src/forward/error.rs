@@ -9,7 +9,7 @@ use whylate_port::frame::Mac;
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
     /// Both names are of one interface.
-    #[error("`{first}` and `{second}` are one interface: a forwarder has two")]
+    #[error("`{first}` and `{second}` are the same interface: a forwarder has two")]
     SameInterface {
         /// The first name.
         first: String,
@@ -18,7 +18,7 @@ pub enum ForwardError {
     },
     /// A word that is no address of a socket.
     #[error(
-        "`{}` is no address of a socket: datagrams go from where clients reach it to a server, as in \
+        "`{}` is not an address and port: name where clients send datagrams, and the server, as in \
          127.0.0.1:4100 127.0.0.1:4021",
         Printable(text)
     )]
@@ -32,7 +32,7 @@ pub enum ForwardError {
     /// It would forward what it sends for ever.
     #[error(
         "a forwarder that clients reach at {listen} and that sends to {to} sends to itself, and each \
-         datagram would go round for ever: name another port"
+         datagram would circle endlessly: name another port"
     )]
     ToItself {
         /// Where clients reach it.
@@ -43,7 +43,7 @@ pub enum ForwardError {
     /// What leaves by one port comes back by the other.
     #[error(
         "what is sent by `{out}` comes back by `{back}`: the two are joined outside, and each frame \
-         would go round for ever; take them apart, or choose others"
+         would circle endlessly; take them apart, or choose others"
     )]
     Looped {
         /// The port that a probe was sent by.
@@ -54,7 +54,7 @@ pub enum ForwardError {
     /// A host is at both ports.
     #[error(
         "frames of {host} come by `{first}` and by `{second}`: the two are joined outside, and each \
-         frame would go round for ever; take them apart, or choose others"
+         frame would circle endlessly; take them apart, or choose others"
     )]
     HeardByBoth {
         /// The host.

@@ -60,7 +60,7 @@ impl FromStr for Stamps {
             "every" => Ok(Self::Every),
             "off" => Ok(Self::Off),
             _ => sampled().ok_or_else(|| {
-                format!("`{text}` says not what to stamp: every, sampled:N (2 to 1000000) or off")
+                format!("`{text}` does not say what gets timestamps: use every, sampled:N (2 to 1000000) or off")
             }),
         }
     }

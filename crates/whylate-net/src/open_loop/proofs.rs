@@ -461,12 +461,13 @@ fn a_size_that_the_protocol_has_not_and_times_that_are_none_are_refused() {
     let refused = |settings: OpenLoop| settings.check(&protocol).unwrap_err().to_string();
     assert!(good.check(&protocol).is_ok());
     assert!(
-        refused(OpenLoop { bytes: 10, ..good.clone() }).contains("10 bytes are no size of a raw")
+        refused(OpenLoop { bytes: 10, ..good.clone() })
+            .contains("a raw request cannot have 10 bytes")
     );
     assert!(refused(OpenLoop { duration: Nanos(0), ..good.clone() }).contains("must be above 0"));
     assert!(refused(OpenLoop { timeout: Nanos(1), ..good.clone() }).contains("timeout"));
     let least = refused(OpenLoop { bytes: 17, ..good.clone() });
-    assert!(least.contains("choose 18 to 65507"), "{least}");
+    assert!(least.contains("use --size 18 to 65507"), "{least}");
     for frame in ["64 bytes with IPv4", "68 with a VLAN tag", "84 with IPv6", "88 with both"] {
         assert!(least.contains(frame), "{frame}: {least}");
     }

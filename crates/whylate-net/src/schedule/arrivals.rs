@@ -73,7 +73,7 @@ pub enum ArrivalsError {
     Call(#[from] CallError),
     /// No such pattern.
     #[error(
-        "`{0}` is no pattern of arrivals: use constant, poisson, {BURST}, {PAIR}, {TRAIN}, \
+        "`{0}` is not an arrival pattern: use constant, poisson, {BURST}, {PAIR}, {TRAIN}, \
          {SWEEP}, closed, or capture(FILE)"
     )]
     Unknown(String),
@@ -212,7 +212,7 @@ mod tests {
             ("burst(0)", "from 1 to 4096"),
             ("burst(4097)", "from 1 to 4096"),
             ("burst(3,4)", "too many"),
-            ("pair(0us)", "zero is no time"),
+            ("pair(0us)", "the time must be above zero"),
             ("train(8)", "lacks its distance"),
             ("sweep(1us,2us,65)", "from 1 to 64"),
             ("constant(3)", "too many"),

@@ -50,8 +50,8 @@ pub enum PlanError {
     NoDistance,
     /// The groups overlap.
     #[error(
-        "{arrivals} at {per_second:.1} requests a second: a group lasts {lasts_us:.3} us and the \
-         next one begins after {every_us:.3} us; lower the rate or bring the group closer together"
+        "at {per_second:.0} requests/s a group of {arrivals} lasts {lasts_us:.1} us, and the next one is due after \
+         {every_us:.1} us: lower the rate, or the intervals within a group"
     )]
     Overlap {
         /// The pattern.

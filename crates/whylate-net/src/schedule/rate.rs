@@ -36,7 +36,7 @@ pub enum Rate {
 /// Why a text is no rate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no rate: write it as 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire) or \
+    "`{0}` is not a rate: write it as 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire) or \
      1Gbit/s@L2 (frames alone), from one in ten minutes to 100Mpps"
 )]
 pub struct RateError(String);

@@ -134,7 +134,7 @@ impl fmt::Display for Tags {
 
 /// Text that names no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no VLAN: a number from 1 to 4094, or two as OUTER.INNER")]
+#[error("`{0}` is not a VLAN: use a number from 1 to 4094, or two as OUTER.INNER")]
 pub struct NoTags(String);
 
 impl FromStr for Tags {

@@ -95,10 +95,7 @@ impl FanInQuestion {
     pub fn check(&self) -> Result<(), DeviceError> {
         let refused = |why: String| Err(DeviceError::Refused(why));
         if !(2..=MOST_SOURCES).contains(&self.ports) {
-            return refused(format!(
-                "a fan-in is of 2 to {MOST_SOURCES} ports, not of {}",
-                self.ports
-            ));
+            return refused(format!("a fan-in has 2 to {MOST_SOURCES} ports, not {}", self.ports));
         }
         for (list, name) in [(&self.sends, "--fan-in-sends"), (&self.weights, "--fan-in-weights")] {
             if !list.is_empty() && (list.len() != self.ports as usize || list.contains(&0)) {
@@ -135,8 +132,8 @@ impl FanInQuestion {
         }
         if !self.weights.is_empty() {
             return refused(
-                "what lies between serves its ports as it does: --fan-in-weights is of a bed, --box bridge or \
-                 ovs"
+                "a real box cannot be told its weights, and --fan-in-weights is for --box bridge or ovs: leave \
+                 --fan-in-weights out"
                 .to_owned(),
             );
         }
@@ -483,7 +480,7 @@ mod tests {
         assert!(why(between(&["a", "d"], "d")).contains("`d` is named twice"));
         assert!(why(between(&["a"], "d")).contains("2 to 16 ports"));
         let weighted = FanInQuestion { weights: vec![1, 2], ..between(&["a", "b"], "d") };
-        assert!(why(weighted).contains("--fan-in-weights is of a bed"));
+        assert!(why(weighted).contains("--fan-in-weights is for --box bridge or ovs"));
         let missing = are_here(&between(&["never-was", "b"], "d")).unwrap_err().to_string();
         assert!(missing.contains("no interface `never-was`"), "{missing}");
         assert!(are_here(&question(2)).is_ok(), "a bed makes its own");

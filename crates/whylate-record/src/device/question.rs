@@ -118,8 +118,7 @@ impl Question {
         let refused = |why: String| Err(DeviceError::Refused(why));
         if let Some(size) = self.sizes.iter().find(|size| !FRAMES.contains(size)) {
             return refused(format!(
-                "frames of {size} bytes are none of Ethernet: --sizes are from {} to {}, check sequence \
-                 included",
+                "an Ethernet frame cannot have {size} bytes: use --sizes {} to {}, with the check sequence",
                 FRAMES.start(),
                 FRAMES.end()
             ));
@@ -132,17 +131,16 @@ impl Question {
         }
         match (&self.the_box, &self.interfaces, &self.loopback) {
             (TheBox::Between, None, _) => {
-                return refused("what lies between is named by its --interfaces A,B".to_owned());
+                return refused("--box between needs the two interfaces that the box joins: use --interfaces A,B".to_owned());
             }
             (TheBox::Between, Some([a, b]), _) if a == b => {
-                return refused(format!(
-                    "`{a}` and `{b}` are one interface: a box lies between two"
-                ));
+                return refused(format!("`{a}` is named twice: a box is between two interfaces"));
             }
             (TheBox::Between, _, _) => {}
             (the_box, Some(_), _) | (the_box, _, Some(_)) => {
+                let given = if self.interfaces.is_some() { "--interfaces" } else { "--loopback" };
                 return refused(format!(
-                    "{the_box} stands in a bed of its own: --interfaces and --loopback are for --box between"
+                    "{the_box} has a test network of its own, and {given} is for --box between: leave {given} out"
                 ));
             }
             _ => {}
@@ -171,18 +169,18 @@ impl Question {
         let the_box = &self.the_box;
         if !the_box.has_many_ports() {
             return refused(format!(
-                "{the_box} has two ports: a fan-in is of --box bridge, ovs or between"
+                "{the_box} has two ports, and a fan-in needs more: use --box bridge, ovs or between"
             ));
         }
         match (&fan_in.over, the_box) {
             (FanInOver::Bed(_), TheBox::Between) => refused(
-                "how many ports lie between is not for --fan-in to say: name them, --fan-in-from A,B,C \
-                 --fan-in-to D"
+                "--fan-in PORTS is for test networks: leave --fan-in out, and name the interfaces with \
+                 --fan-in-from A,B,C --fan-in-to D"
                     .to_owned(),
             ),
             (FanInOver::Between(_), TheBox::Bridge | TheBox::Ovs) => refused(format!(
-                "{the_box} stands in a bed of its own, with ports of its own: --fan-in-from and --fan-in-to are \
-                 for --box between, --fan-in PORTS for {the_box}"
+                "{the_box} has a test network of its own, and --fan-in-from and --fan-in-to are for --box \
+                 between: give the number of ports instead (--fan-in PORTS)"
             )),
             _ => fan_in.check(),
         }
@@ -193,7 +191,7 @@ impl Question {
         let Some(LineBetween { client, ports }) = &self.line else { return Ok(()) };
         if self.the_box != TheBox::Between {
             return Err(DeviceError::Refused(format!(
-                "{} has a delay line in a bed of its own beside it: --line is for --box between",
+                "{} has a test network of its own, and --line is for --box between: leave --line out",
                 self.the_box
             )));
         }

@@ -41,8 +41,8 @@ pub enum Driver {
 /// Words that name no box.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no box: it is bridge, ovs, forward:packet, forward:xdp, testpmd, testpmd:xdp, delay:TIME such \
-     as delay:10us, or between (what lies between two --interfaces)"
+    "`{0}` is not a box: use bridge, ovs, forward:packet, forward:xdp, testpmd, testpmd:xdp, delay:TIME such \
+     as delay:10us, or between (two --interfaces)"
 )]
 pub struct TheBoxError(pub String);
 
@@ -171,7 +171,7 @@ mod tests {
             ["", "forward", "forward:udp", "delay:", "delay:-o x", "delay:--x", "bridge:1", "wire"]
         {
             let error = text.parse::<TheBox>().unwrap_err().to_string();
-            assert!(error.contains(&format!("`{text}` is no box")), "{error}");
+            assert!(error.contains(&format!("`{text}` is not a box")), "{error}");
         }
     }
 

@@ -229,16 +229,16 @@ fn of_transport(flow: &FlowRequest, ports: &OuterPorts) -> Option<String> {
                 .to_owned(),
         ),
         (Transport::Packet, _) if wait == Wait::BusyPoll => Some(
-            "busy-poll does nothing for a packet socket's rings: let it wait by spin, block, poll or \
+            "busy-poll has no effect on the rings of a packet socket: use --wait spin, block, poll or \
              epoll"
                 .to_owned(),
         ),
         (Transport::Dpdk, _) if wait != Wait::Spin => {
-            Some("a device of DPDK is looked at and never waited for: let it spin".to_owned())
+            Some("a DPDK device is polled and cannot be waited for: use --wait spin".to_owned())
         }
         (port, _) if port.carries_frames() && wait == Wait::IoUring => Some(format!(
-            "{port} receives by rings and not by system calls, so io-uring has nothing to wait with: \
-             let it wait by spin, or see --wait"
+            "{port} receives from rings without system calls, which io-uring would wait for: use \
+             --wait spin"
         )),
         _ => None,
     }

@@ -45,8 +45,8 @@ use pooled::Pooled;
 /// A round of fewer round trips has no 99th percentile.
 const LEAST_FOR_P99: u64 = 100;
 /// Why frames do not go over loopback.
-const NO_FRAMES: &str = "loopback has no frames of Ethernet: name a bed (--bed), or another host's \
-     address and an interface (--interface)";
+const NO_FRAMES: &str = "loopback carries no Ethernet frames: use --bed lab (whylate lab up), or the address of \
+     another machine and --interface NAME";
 
 /// One backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,8 +135,8 @@ impl Comparison {
         if let (Target::At(_), true) = (&flow.target, self.both_ends) {
             return refuse(
                 flow,
-                "the other end at an address goes by the way that it was started with: leave \
-                 --both-ends out, or name a bed (--bed)",
+                "a reflector at an address keeps the transport that it was started with: leave --both-ends \
+                 out, or use a test network (--bed)",
             );
         }
         if self.backends.iter().any(|backend| backend.transport == Transport::Dpdk)

@@ -41,27 +41,27 @@ fn refusal(flow: &FlowRequest, options: &Options, from: Option<SocketAddr>) -> O
     match (port, wait) {
         (_, Wait::IoUring) => {
             return Some(format!(
-                "{port} receives by rings and not by system calls, so io-uring has nothing to wait \
-                 with: let it wait by spin, or see --wait"
+                "{port} receives from rings without system calls, which io-uring would wait for: use \
+                 --wait spin"
             ));
         }
         (Transport::Packet, Wait::BusyPoll) => {
             return Some(
-                "busy-poll does nothing for a packet socket's rings: let it wait by spin, block, \
-                 poll or epoll"
+                "busy-poll has no effect on the rings of a packet socket: use --wait spin, block, poll \
+                 or epoll"
                     .to_owned(),
             );
         }
         (Transport::Dpdk, wait) if wait != Wait::Spin => {
             return Some(
-                "a device of DPDK is looked at and never waited for: let it spin".to_owned(),
+                "a DPDK device is polled and cannot be waited for: use --wait spin".to_owned(),
             );
         }
         // A socket of AF_XDP has one ring for either direction and one program: no second one.
         (Transport::Xdp, wait) if wait.sleeps() && flow.arrivals != Arrivals::Closed => {
             return Some(format!(
                 "with {wait} one thread sleeps for replies while another sends on time, and an xdp \
-                 port cannot be divided between them: let it wait by spin or busy-poll, take \
+                 socket cannot be shared by two threads: use --wait spin or --wait busy-poll, \
                  --arrivals closed, or --transport packet"
             ));
         }
@@ -69,8 +69,8 @@ fn refusal(flow: &FlowRequest, options: &Options, from: Option<SocketAddr>) -> O
     }
     match &flow.target {
         Target::Own { bed: None, .. } => Some(format!(
-            "{port} sends frames of Ethernet, and loopback carries none: name a bed (whylate lab up), \
-             or a target with --interface"
+            "{port} sends Ethernet frames, and loopback carries none: use --bed lab (whylate lab up), \
+             or a target with --interface NAME"
         )),
         Target::Own { .. } if port == Transport::Dpdk => Some(
             "a device of DPDK leads to whoever is at its other end, and not into a bed: name a target \
@@ -81,8 +81,8 @@ fn refusal(flow: &FlowRequest, options: &Options, from: Option<SocketAddr>) -> O
             "the kernel has no address for a device of DPDK: give it one with --from".to_owned()
         }),
         Target::At(_) if options.interface.is_none() && from.is_none() => Some(format!(
-            "frames of {port} go by one interface: name it with --interface, or its address with \
-             --from"
+            "{port} sends frames by one interface: name it (--interface NAME), or its address (--from \
+             ADDRESS)"
         )),
         _ => None,
     }

@@ -243,11 +243,11 @@ impl FlowRequest {
         }
         match (self.direction, &self.target) {
             (Direction::Back, Target::At(_)) => {
-                refuse("what another host sends is measured there: run whylate rtt on it")
+                refuse("only the other machine can send from its end: run whylate rtt there")
             }
-            (Direction::Back, Target::Own { bed: None, .. }) => {
-                refuse("loopback has one end only: name a bed (whylate lab up)")
-            }
+            (Direction::Back, Target::Own { bed: None, .. }) => refuse(
+                "over loopback there is no server end to send from: use --bed lab (whylate lab up)",
+            ),
             _ => Ok(()),
         }
     }

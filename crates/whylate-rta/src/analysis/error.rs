@@ -69,7 +69,7 @@ pub enum AnalysisError {
         task: String,
     },
     /// Not an overhead.
-    #[error("`{word}` is no overhead: {reason}; write switch=3us, tick=15us/4ms or both")]
+    #[error("`{word}` is not an overhead: {reason}; write switch=3us, tick=15us/4ms or both")]
     Overhead {
         /// As written.
         word: String,

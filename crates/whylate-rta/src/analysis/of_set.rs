@@ -118,7 +118,7 @@ pub enum Reason {
     )]
     Waits(String),
     /// A reservation where priorities decide.
-    #[error("it has a reservation: analyse reservations with --policy cbs")]
+    #[error("it has a reservation: use --policy cbs")]
     Reserved,
     /// None where reservations decide.
     #[error("it has no reservation: write one, such as `reserve 3.1ms 8ms`")]

@@ -35,7 +35,7 @@ pub enum WordError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// Without an execution time or a period.
-    #[error("`{0}` is no task: write execution time and period, such as 3ms 8ms")]
+    #[error("`{0}` is not a task: write execution time and period, such as 3ms 8ms")]
     NoTimes(String),
     /// A clause that there is not.
     #[error(
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn what_is_no_task_is_refused_with_what_to_write() {
         for (word, said) in [
-            ("", "no task"),
-            ("3ms", "no task"),
-            ("3ms 8ms 9ms", "no task"),
+            ("", "not a task"),
+            ("3ms", "not a task"),
+            ("3ms 8ms 9ms", "not a task"),
             ("3ms 8", "no unit"),
             ("3ms 0ms", "zero"),
             ("3ms 8ms, colour red", "no clause"),

@@ -90,7 +90,10 @@ impl Given {
     /// Value `index` as a time above zero.
     pub(super) fn time_above_zero(&self, index: usize) -> Result<Nanos, HourglassError> {
         match self.time(index)? {
-            Nanos(0) => Err(self.wrong("zero is no time: write it as 60s, 1.5ms or 87us".into())),
+            Nanos(0) => {
+                Err(self
+                    .wrong("the time must be above zero: write it as 60s, 1.5ms or 87us".into()))
+            }
             time => Ok(time),
         }
     }

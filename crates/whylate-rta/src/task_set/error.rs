@@ -69,7 +69,7 @@ pub enum TaskSetError {
     )]
     BadName(Owner),
     /// Two of one name.
-    #[error("there are two of {0}: give each a name of its own")]
+    #[error("{0} is there twice: give each a different name")]
     Duplicate(Owner),
     /// A time of zero.
     #[error("{} of thread {thread} is zero: write a time such as 3ms, or leave it out", .field)]

@@ -107,8 +107,8 @@ fn names_are_unique_and_lead_somewhere() {
     let run = |steps: &[&str]| [thread("a", steps)];
     let m = [mutex("m")];
     for (threads, resources, word) in [
-        (vec![thread("a", &[]), thread("a", &[])], vec![], "two of thread `a`"),
-        (run(&["run"]).to_vec(), vec![mutex("m"), queue("m")], "two of queue `m`"),
+        (vec![thread("a", &[]), thread("a", &[])], vec![], "thread `a` is there twice"),
+        (run(&["run"]).to_vec(), vec![mutex("m"), queue("m")], "queue `m` is there twice"),
         (run(&["lock n", "run", "unlock n"]).to_vec(), m.to_vec(), "declare it as [[mutex]]"),
         (run(&["barrier m"]).to_vec(), m.to_vec(), "uses `m` as a barrier, and it is a mutex"),
         (run(&["pop q"]).to_vec(), m.to_vec(), "the queue `q`"),

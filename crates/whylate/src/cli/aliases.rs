@@ -1,11 +1,11 @@
 //! Old spellings of flags: each goes on saying what it said, and no help shows it.
 
-use clap::{CommandFactory, Parser};
+use clap::{Command, CommandFactory, Parser};
 
 use super::Cli;
 
 /// What was written once, and what is written today.
-const SPELLINGS: [(&str, &str); 33] = [
+const SPELLINGS: [(&str, &str); 35] = [
     ("--cpu 1", "--cpus 1"),
     ("--output run", "--out run"),
     ("--output run", "-o run"),
@@ -15,6 +15,7 @@ const SPELLINGS: [(&str, &str); 33] = [
     ("gaps --fifo=60", "gaps --sched fifo:60"),
     ("gaps --threshold-stop 1ms", "gaps --stop-above 1ms"),
     ("gaps --validate", "gaps --verify-causes"),
+    ("wake --timer HR", "wake --timers HR"),
     ("wake --priority RTHIGH", "wake --sched RTHIGH"),
     ("threads set.toml --validate", "threads set.toml --require-trace"),
     ("switch-cost --trial 100ms", "switch-cost --trial-time 100ms"),
@@ -36,6 +37,7 @@ const SPELLINGS: [(&str, &str); 33] = [
     ("calibrate --line-cpu 0", "calibrate --line-cpus 0"),
     ("calibrate --output run", "calibrate --out run"),
     ("watch 4021 --output run", "watch 4021 --out run"),
+    ("paper pam2017 --experiments 4", "paper pam2017 --only 4"),
     ("paper pam2017 --output run", "paper pam2017 --out run"),
     ("merge a b --output run", "merge a b --out run"),
     ("report run --trace 1s..2s", "report run --timeline 1s..2s"),
@@ -73,4 +75,39 @@ fn no_help_shows_an_old_spelling_of_a_flag() {
             assert!(!shown, "the help shows {word} of `{old}`");
         }
     }
+}
+
+/// Old spellings of options below a command, each with its words.
+fn old_spellings(words: &str, command: &Command, found: &mut Vec<(String, String)>) {
+    for arg in command.get_arguments() {
+        for old in arg.get_all_aliases().unwrap_or_default() {
+            found.push((words.to_owned(), format!("--{old}")));
+        }
+    }
+    for below in command.get_subcommands() {
+        old_spellings(format!("{words} {}", below.get_name()).trim(), below, found);
+    }
+}
+
+#[test]
+fn every_old_spelling_of_a_flag_is_in_the_list_and_hidden() {
+    let mut found = Vec::new();
+    let program = Cli::command();
+    old_spellings("", &program, &mut found);
+    let of = |command: &str, old: &str| {
+        SPELLINGS.iter().any(|(spelling, _)| {
+            let of_command = spelling.split(' ').next().is_some_and(|word| word == command);
+            let known = of_command || command.is_empty() || spelling.starts_with("--");
+            known && spelling.split([' ', '=']).any(|word| word == old)
+        })
+    };
+    let missing: Vec<_> = found.iter().filter(|(command, old)| !of(command, old)).collect();
+    assert!(missing.is_empty(), "not in the list: {missing:?}");
+    assert!(found.len() > 25, "{} old spellings are few", found.len());
+    let shown = |command: &Command| {
+        command
+            .get_arguments()
+            .any(|arg| arg.get_visible_aliases().is_some_and(|of| !of.is_empty()))
+    };
+    assert!(!program.get_subcommands().any(shown), "an old spelling is shown beside the new one");
 }

@@ -13,7 +13,7 @@ use super::help::COMMON;
 use super::{BackendList, Format};
 use crate::parse;
 
-/// How close each backend is to the truth, and up to which percentile it can be trusted
+/// How close each backend is to the truth, and up to which percentile
 ///
 /// A client sends through a delay line (`whylate delay`) that logs when each message arrived and
 /// was sent on. What the client measured of every message is compared with the log of the same
@@ -67,70 +67,195 @@ use crate::parse;
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Calibrate {
     /// Backends, such as `udp,xdp spin` [default: all of this machine except dpdk]
-    #[arg(long, value_name = "LIST", conflicts_with = "client")]
+    #[arg(
+        help = "Backends, such as `udp,xdp spin` [all but dpdk]",
+        long_help,
+        help_heading = "What to judge",
+        long,
+        value_name = "LIST",
+        conflicts_with = "client"
+    )]
     pub(crate) backends: Option<BackendList>,
     /// Rate; lowered to what all backends hold
-    #[arg(long, value_name = "RATE", default_value = "10kpps", conflicts_with = "client")]
+    #[arg(
+        help_heading = "Traffic",
+        long,
+        value_name = "RATE",
+        default_value = "10kpps",
+        conflicts_with = "client"
+    )]
     pub(crate) rate: Rate,
     /// Delays of the line: curves are of the first, the others show whether medians follow
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse::limit,
-          default_value = "10us,50us")]
+    #[arg(
+        help = "Delays of the line; curves are of the 1st",
+        long_help,
+        help_heading = "What to judge",
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        value_parser = parse::limit,
+        default_value = "10us,50us"
+    )]
     pub(crate) delays: Vec<Nanos>,
     /// Independent runs of each backend
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(
+        help_heading = "Traffic",
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
     pub(crate) runs: u32,
     /// Length of a run at the first delay; those at others and back to back are a quarter of it
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
+    #[arg(
+        help = "Length of a run at the first delay",
+        long_help,
+        help_heading = "Traffic",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "2s"
+    )]
     pub(crate) duration: Nanos,
     /// Largest error that counts as none
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1us")]
+    #[arg(
+        help_heading = "What to judge",
+        long,
+        value_name = "TIME",
+        value_parser = parse::limit,
+        default_value = "1us"
+    )]
     pub(crate) tolerance: Nanos,
     /// CPU of the client [default: the last one]
-    #[arg(long, value_name = "CPU")]
+    #[arg(help_heading = "Where it runs", long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
     /// CPU of the line [default: another core than the client's]
-    #[arg(long, alias = "line-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    #[arg(
+        help = "CPU of the line [another core than the client's]",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        alias = "line-cpu",
+        value_name = "CPU",
+        value_parser = parse::cpu
+    )]
     pub(crate) line_cpus: Option<CpuId>,
     /// Judge this program instead of the backends; {address} and {port} are filled in
-    #[arg(long, value_name = "COMMAND", requires = "metric")]
+    #[arg(
+        help = "Judge this program instead; {address}, {port}",
+        long_help,
+        help_heading = "Another client",
+        long,
+        value_name = "COMMAND",
+        requires = "metric"
+    )]
     pub(crate) client: Option<String>,
     /// Server of that program; without it the kernel answers, as it does for ping
-    #[arg(long, value_name = "COMMAND", requires = "client")]
+    #[arg(
+        help = "Its server [none: the kernel answers]",
+        long_help,
+        help_heading = "Another client",
+        long,
+        value_name = "COMMAND",
+        requires = "client"
+    )]
     pub(crate) server: Option<String>,
     /// Regular expression for the numbers of the client, with a group `value`, and groups
     /// `percent` where it prints several and `unit` where it chooses the unit by the value;
     /// --statistic says what a single value is
-    #[arg(long, value_name = "REGEX", requires = "client")]
+    #[arg(
+        help = "Regular expression for its numbers, with (?P<value>)",
+        long_help,
+        help_heading = "Another client",
+        long,
+        value_name = "REGEX",
+        requires = "client"
+    )]
     pub(crate) metric: Option<String>,
     /// Bytes of a message; 18, the minimum, make a frame of 64 bytes over UDP and IPv4
-    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with = "client")]
+    #[arg(
+        help = "Bytes of a message",
+        long_help,
+        help_heading = "Traffic",
+        long,
+        value_name = "BYTES",
+        default_value_t = 64,
+        conflicts_with = "client"
+    )]
     pub(crate) size: usize,
     /// Warm-up time before each run, discarded
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "300ms")]
+    #[arg(
+        help_heading = "Traffic",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "300ms"
+    )]
     pub(crate) warmup: Nanos,
-    /// Two runs, a quarter as long; the report says so
-    #[arg(long, help_heading = COMMON)]
-    pub(crate) quick: bool,
     /// Transport of the line's frames: packet or xdp [default: xdp where it works]
-    #[arg(long, alias = "line-port", value_name = "TRANSPORT")]
+    #[arg(
+        help = "packet or xdp for the line [xdp where it works]",
+        long_help,
+        help_heading = "What to judge",
+        long,
+        alias = "line-port",
+        value_name = "TRANSPORT"
+    )]
     pub(crate) line_transport: Option<Transport>,
     /// Unit of the values, where the expression has no group for it
-    #[arg(long, value_enum, default_value_t = MetricUnit::Us, requires = "client")]
+    #[arg(
+        help = "Unit of its numbers",
+        long_help,
+        help_heading = "Another client",
+        long,
+        value_enum,
+        default_value_t = MetricUnit::Us,
+        requires = "client"
+    )]
     pub(crate) unit: MetricUnit,
     /// What a single value is: ping and qperf print a mean, which is compared with the mean of the
     /// truth, without percentiles
-    #[arg(long, value_enum, default_value_t = MetricStatistic::Median, requires = "client")]
+    #[arg(
+        help = "What a single number is",
+        long_help,
+        help_heading = "Another client",
+        long,
+        value_enum,
+        default_value_t = MetricStatistic::Median,
+        requires = "client"
+    )]
     pub(crate) statistic: MetricStatistic,
     /// The client prints one-way times; without this, round trips
-    #[arg(long, requires = "client")]
+    #[arg(
+        help = "It prints one-way times, not round trips",
+        long_help,
+        help_heading = "Another client",
+        long,
+        requires = "client"
+    )]
     pub(crate) one_way: bool,
     /// Port for {port}
-    #[arg(long, value_name = "PORT", default_value_t = 11_111, requires = "client")]
+    #[arg(
+        help_heading = "Another client",
+        long,
+        value_name = "PORT",
+        default_value_t = 11_111,
+        requires = "client"
+    )]
     pub(crate) port: u16,
     /// End the client after this time
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s",
-          requires = "client")]
+    #[arg(
+        help_heading = "Another client",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "60s",
+        requires = "client"
+    )]
     pub(crate) client_timeout: Nanos,
+    /// Two runs, a quarter as long; the report says so
+    #[arg(long, help_heading = COMMON)]
+    pub(crate) quick: bool,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
     #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,

@@ -30,28 +30,74 @@ use super::help::COMMON;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Compare {
     /// Run directories: BEFORE AFTER, or with --baseline those after the change
-    #[arg(required_unless_present = "baseline", value_name = "DIR")]
+    #[arg(
+        help = "BEFORE AFTER; with --baseline, those after the change",
+        long_help,
+        required_unless_present = "baseline",
+        value_name = "DIR"
+    )]
     pub(crate) runs: Vec<PathBuf>,
     /// Run directories to compare with; takes all that follow, so put it last
-    #[arg(long, value_name = "DIR", num_args = 1..)]
+    #[arg(
+        help = "Runs to compare with; put it last",
+        long_help,
+        help_heading = "What to compare",
+        long,
+        value_name = "DIR",
+        num_args = 1..
+    )]
     pub(crate) baseline: Vec<PathBuf>,
     /// Limit for B against A: p99.9=+10%, max=+50us, lost=+10%, or SERIES:p99=+5%
-    #[arg(long = "limit", value_name = "LIMIT", value_parser = str::parse::<Limit>)]
+    #[arg(
+        help = "Limit for B against A, such as p99.9=+10%",
+        long_help,
+        help_heading = "Limits and files",
+        long = "limit",
+        value_name = "LIMIT",
+        value_parser = str::parse::<Limit>
+    )]
     pub(crate) limits: Vec<Limit>,
     /// Write one page with both curves of each series in one figure
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        help = "Write a page with the curves of both sides",
+        long_help,
+        help_heading = "Limits and files",
+        long,
+        value_name = "FILE"
+    )]
     pub(crate) html: Option<PathBuf>,
     /// Write the limits as a JUnit report
-    #[arg(long, value_name = "FILE", requires = "limits")]
+    #[arg(help_heading = "Limits and files", long, value_name = "FILE", requires = "limits")]
     pub(crate) junit: Option<PathBuf>,
     /// Only this series; NAME=NAME pairs a series of A with one of B
-    #[arg(long, value_name = "NAME", value_parser = series)]
+    #[arg(
+        help = "Only this series; NAME=NAME pairs one of A and of B",
+        long_help,
+        help_heading = "What to compare",
+        long,
+        value_name = "NAME",
+        value_parser = series
+    )]
     pub(crate) series: Vec<(String, String)>,
     /// Compare although these differ: rate, size, transport, load, timer ...
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "side_by_side")]
+    #[arg(
+        help = "Compare although these differ: rate ...; more: --help",
+        long_help,
+        help_heading = "What to compare",
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        conflicts_with = "side_by_side"
+    )]
     pub(crate) across: Vec<Component>,
     /// Show both sides without judging, also where they measure different things
-    #[arg(long, conflicts_with = "limits")]
+    #[arg(
+        help = "Show both sides without judging",
+        long_help,
+        help_heading = "What to compare",
+        long,
+        conflicts_with = "limits"
+    )]
     pub(crate) side_by_side: bool,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Shape::Text, help_heading = COMMON)]

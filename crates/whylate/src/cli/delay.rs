@@ -13,7 +13,7 @@ use super::Findings;
 use super::help::COMMON;
 use crate::parse::{self, Sched};
 
-/// A delay line: holds everything between two ports back for a known time, and logs the truth
+/// Delay line: holds frames between two ports for a known time, and logs the truth
 ///
 /// What comes in on one interface is sent on by the other, in both directions, with no byte
 /// changed, each frame when its delay is over and not before, in the order of arrival. One thread
@@ -58,77 +58,199 @@ pub(crate) struct Delay {
     #[arg(value_name = "B")]
     pub(crate) second: Option<String>,
     /// How long to hold back
-    #[arg(long = "delay", value_name = "DELAY[,BACK]", default_value = "0s")]
+    #[arg(
+        help = "How long: 20us, uniform:5us..15us; more: --help",
+        long_help,
+        help_heading = "What happens to frames",
+        long = "delay",
+        value_name = "DELAY[,BACK]",
+        default_value = "0s"
+    )]
     pub(crate) hold: String,
     /// Transport of the frames: packet, xdp or dpdk
-    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    #[arg(
+        help = "Transport of the frames: packet, xdp or dpdk",
+        long_help,
+        help_heading = "How to carry them",
+        long,
+        alias = "port",
+        value_name = "TRANSPORT",
+        default_value = "packet"
+    )]
     pub(crate) transport: Transport,
     /// CPU to run on
-    #[arg(long, alias = "cpu", value_name = "CPU", value_parser = parse::cpu)]
+    #[arg(
+        help_heading = "Where it runs",
+        long,
+        alias = "cpu",
+        value_name = "CPU",
+        value_parser = parse::cpu
+    )]
     pub(crate) cpus: Option<CpuId>,
     /// Draw delays evenly around --delay: from this much below it to this much above it
-    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    #[arg(
+        help = "Draw delays evenly, at most this far from --delay",
+        long_help,
+        help_heading = "What happens to frames",
+        long,
+        value_name = "TIME",
+        value_parser = parse::duration
+    )]
     pub(crate) jitter: Option<Nanos>,
     /// Share of frames to lose: 0.01 or 1%
-    #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
+    #[arg(
+        help_heading = "What happens to frames",
+        long,
+        value_name = "SHARE[,BACK]",
+        default_value = "0"
+    )]
     pub(crate) loss: String,
     /// Share of frames to send twice
-    #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
+    #[arg(
+        help_heading = "What happens to frames",
+        long,
+        value_name = "SHARE[,BACK]",
+        default_value = "0"
+    )]
     pub(crate) duplicate: String,
     /// Share of frames to send early, before those that arrived earlier
-    #[arg(long, value_name = "SHARE[,BACK]", default_value = "0")]
+    #[arg(
+        help = "Share of frames to send before earlier ones",
+        long_help,
+        help_heading = "What happens to frames",
+        long,
+        value_name = "SHARE[,BACK]",
+        default_value = "0"
+    )]
     pub(crate) reorder: String,
     /// Send no faster than this: 1Gbit/s, 800Mbit/s@L2 or 50kpps
-    #[arg(long, value_name = "RATE[,BACK]")]
+    #[arg(
+        help = "Send no faster: 1Gbit/s, 800Mbit/s@L2 or 50kpps",
+        long_help,
+        help_heading = "What happens to frames",
+        long,
+        value_name = "RATE[,BACK]"
+    )]
     pub(crate) rate: Option<String>,
     /// Carry messages between sockets instead of frames: udp:LISTEN=TO or tcp:LISTEN=TO
-    #[arg(long, value_name = "WAY", conflicts_with_all = ["first", "transport", "bed", "queues", "ring"])]
+    #[arg(
+        help = "Carry messages: udp:LISTEN=TO or tcp:LISTEN=TO",
+        long_help,
+        help_heading = "How to carry them",
+        long,
+        value_name = "WAY",
+        conflicts_with_all = ["first", "transport", "bed", "queues", "ring"]
+    )]
     pub(crate) proxy: Option<ProxyWay>,
     /// End after this time [default: when told to]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    #[arg(
+        help_heading = "While it runs",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time
+    )]
     pub(crate) duration: Option<Nanos>,
     /// Take commands at this Unix socket while it runs
-    #[arg(long, value_name = "PATH")]
+    #[arg(help_heading = "While it runs", long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
     /// Scheduling policy: other or fifo:1-98
-    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
-          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    #[arg(
+        help_heading = "Where it runs",
+        long,
+        alias = "fifo",
+        value_name = "POLICY",
+        num_args = 0..=1,
+        default_value = "other",
+        default_missing_value = "fifo:50",
+        value_parser = parse::sched
+    )]
     pub(crate) sched: Sched,
     /// Run inside this test network of `whylate lab` (`lab up --kind open`), in its device, whose
     /// interfaces are to-client and to-server
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        help = "Run inside this test network (lab up --kind open)",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        value_name = "NAME"
+    )]
     pub(crate) bed: Option<String>,
     /// How to wait for frames: spin or busy-poll; for messages: spin or poll [default: spin]
-    #[arg(long, value_name = "WAIT")]
+    #[arg(
+        help = "spin or busy-poll; with --proxy spin or poll [spin]",
+        long_help,
+        help_heading = "How to carry them",
+        long,
+        value_name = "WAIT"
+    )]
     pub(crate) wait: Option<Wait>,
     /// Highest rate of arrivals: with the longest delay it determines the room for frames in each
     /// direction [default: 1Mpps; 100kpps with --proxy]
-    #[arg(long, value_name = "RATE")]
+    #[arg(
+        help = "Highest rate of arrivals [1Mpps; --proxy 100kpps]",
+        long_help,
+        help_heading = "How to carry them",
+        long,
+        value_name = "RATE"
+    )]
     pub(crate) fastest: Option<Rate>,
     /// Room for this many frames in each direction instead
-    #[arg(long, value_name = "FRAMES", conflicts_with = "proxy")]
+    #[arg(
+        help = "Room for frames in each direction",
+        long_help,
+        help_heading = "How to carry them",
+        long,
+        value_name = "FRAMES",
+        conflicts_with = "proxy"
+    )]
     pub(crate) capacity: Option<u32>,
+    /// Queues of both interfaces to use [default: all of them]
+    #[arg(
+        help = "Queues of both interfaces to use [all]",
+        long_help,
+        help_heading = "How to carry them",
+        long,
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
+    pub(crate) queues: Vec<u32>,
+    /// Frames in each ring [default: 2048]
+    #[arg(help_heading = "How to carry them", long, value_name = "FRAMES")]
+    pub(crate) ring: Option<u32>,
+    /// Log when each frame arrived, was due and was sent (in the run directory)
+    #[arg(
+        help = "Log when each frame came, was due and left",
+        long_help,
+        help_heading = "What to record",
+        long,
+        value_enum,
+        default_value_t = Truths::On
+    )]
+    pub(crate) truth: Truths,
+    /// Protocol of the messages whose numbers are logged: raw (whylate's own) or sockperf
+    #[arg(
+        help = "Protocol of logged messages: raw or sockperf",
+        long_help,
+        help_heading = "What to record",
+        long,
+        value_name = "NAME",
+        default_value = "raw"
+    )]
+    pub(crate) protocol: Speaks,
+    /// Do not measure the error of the kernel's netem with the same delay
+    #[arg(
+        help = "Do not measure the error of the kernel's netem",
+        long_help,
+        help_heading = "What to record",
+        long
+    )]
+    pub(crate) no_netem: bool,
     /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N", help_heading = COMMON)]
     pub(crate) seed: Option<u64>,
-    /// Queues of both interfaces to use [default: all of them]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) queues: Vec<u32>,
-    /// Frames in each ring [default: 2048]
-    #[arg(long, value_name = "FRAMES")]
-    pub(crate) ring: Option<u32>,
-    /// Log when each frame arrived, was due and was sent (in the run directory)
-    #[arg(long, value_enum, default_value_t = Truths::On)]
-    pub(crate) truth: Truths,
-    /// Protocol of the messages whose numbers are logged: raw (whylate's own) or sockperf
-    #[arg(long, value_name = "NAME", default_value = "raw")]
-    pub(crate) protocol: Speaks,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long, help_heading = COMMON)]
     pub(crate) no_dma_latency: bool,
-    /// Do not measure the error of the kernel's netem with the same delay
-    #[arg(long)]
-    pub(crate) no_netem: bool,
     /// Also write this run directory, which `whylate report` can read while it runs, and after it
     /// was killed up to its last checkpoint (every 10s)
     #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]

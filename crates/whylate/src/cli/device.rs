@@ -63,13 +63,31 @@ use crate::parse;
 pub(crate) struct Device {
     /// What to measure: bridge, ovs, forward:packet, forward:xdp, testpmd, testpmd:xdp, delay:TIME
     /// or between
-    #[arg(long = "box", value_name = "BOX", required_unless_present = "captures")]
+    #[arg(
+        help = "bridge, ovs, delay:TIME, between; more: --help",
+        long_help,
+        help_heading = "What to measure",
+        long = "box",
+        value_name = "BOX",
+        required_unless_present = "captures"
+    )]
     pub(crate) the_box: Option<TheBox>,
     /// Two captures of the same traffic, before the box and behind it
-    #[arg(long, num_args = 2, value_names = ["IN", "OUT"], conflicts_with = "the_box")]
+    #[arg(
+        help = "Two captures, before the box and behind it",
+        long_help,
+        help_heading = "Two captures",
+        long,
+        num_args = 2,
+        value_names = ["IN", "OUT"],
+        conflicts_with = "the_box"
+    )]
     pub(crate) captures: Option<Vec<PathBuf>>,
     /// Sizes of frames in bytes, check sequence included
     #[arg(
+        help = "Bytes of frames",
+        long_help,
+        help_heading = "Traffic",
         long,
         value_name = "LIST",
         value_delimiter = ',',
@@ -77,79 +95,209 @@ pub(crate) struct Device {
     )]
     pub(crate) sizes: Vec<u32>,
     /// Rate in each direction
-    #[arg(long, value_name = "RATE", default_value = "10kpps")]
+    #[arg(help_heading = "Traffic", long, value_name = "RATE", default_value = "10kpps")]
     pub(crate) rate: Rate,
     /// Rounds: in each of them everything is measured once, in a random order. With few rounds the
     /// bounds are wide: at the confidence of a report three reach four times as many standard
     /// errors as five
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(
+        help = "Rounds; few of them make the bounds wide",
+        long_help,
+        help_heading = "Traffic",
+        long,
+        value_name = "N",
+        default_value_t = 5
+    )]
     pub(crate) rounds: u32,
     /// How long to measure each size
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "1s")]
+    #[arg(
+        help_heading = "Traffic",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "1s"
+    )]
     pub(crate) duration: Nanos,
     /// The client's CPU [default: the last one]
-    #[arg(long, value_name = "CPU", value_parser = parse::cpu)]
+    #[arg(help_heading = "Where it runs", long, value_name = "CPU", value_parser = parse::cpu)]
     pub(crate) cpus: Option<CpuId>,
     /// CPU of the box and of the delay line [default: the first one]
-    #[arg(long, alias = "box-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    #[arg(
+        help = "CPU of the box and of the delay line [the first]",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        alias = "box-cpu",
+        value_name = "CPU",
+        value_parser = parse::cpu
+    )]
     pub(crate) box_cpus: Option<CpuId>,
     /// Transport of the client: packet, xdp or udp
-    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    #[arg(
+        help_heading = "Traffic",
+        long,
+        alias = "port",
+        value_name = "TRANSPORT",
+        default_value = "packet"
+    )]
     pub(crate) transport: Transport,
     /// The two interfaces that a real box is between
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(help_heading = "What to measure", long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) interfaces: Vec<String>,
     /// Two interfaces joined by a cable, for a bare link beside a real box
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(
+        help = "Two interfaces joined by a cable: a bare link",
+        long_help,
+        help_heading = "What to measure",
+        long,
+        value_name = "A,B",
+        value_delimiter = ','
+    )]
     pub(crate) loopback: Vec<String>,
     /// Also send from this many ports to one, and report the share that each gets, over several
     /// subsets of them (bridge and ovs)
-    #[arg(long, value_name = "PORTS", group = "shares")]
+    #[arg(
+        help = "Send from this many ports to one, too",
+        long_help,
+        help_heading = "Fan-in",
+        long,
+        value_name = "PORTS",
+        group = "shares"
+    )]
     pub(crate) fan_in: Option<u32>,
     /// What the box changes in packets, separated by commas: mac, ttl, checksum (with --captures)
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', requires = "captures")]
+    #[arg(
+        help = "What the box changes in packets",
+        long_help,
+        help_heading = "Two captures",
+        long,
+        value_enum,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        requires = "captures"
+    )]
     pub(crate) ignore: Vec<Ignored>,
     /// Which bit of a packet its timestamp belongs to: start or end; two separated by a comma for
     /// IN and OUT. The formats do not say it (with --captures) [default: not known]
-    #[arg(long, value_enum, value_name = "POINT", value_delimiter = ',', requires = "captures")]
+    #[arg(
+        help = "Which bit a timestamp belongs to",
+        long_help,
+        help_heading = "Two captures",
+        long,
+        value_enum,
+        value_name = "POINT",
+        value_delimiter = ',',
+        requires = "captures"
+    )]
     pub(crate) stamped: Vec<StampedAt>,
     /// Packets with the same bytes are the same packet only when they are no further apart than
     /// this (with --captures)
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
+    #[arg(
+        help = "Packets further apart are not the same",
+        long_help,
+        help_heading = "Two captures",
+        long,
+        value_name = "TIME",
+        value_parser = parse::limit,
+        default_value = "1s"
+    )]
     pub(crate) window: Nanos,
     /// Use the whole packets of a capture that ends in the middle of one
-    #[arg(long, requires = "captures")]
+    #[arg(
+        help = "Use the whole packets of a truncated capture",
+        long_help,
+        help_heading = "Two captures",
+        long,
+        requires = "captures"
+    )]
     pub(crate) cut: bool,
     /// Four interfaces for a delay line beside a real box: cables join the first two and the last
     /// two, and whylate delays between the middle ones
-    #[arg(long, value_name = "NEAR,A,B,FAR", value_delimiter = ',')]
+    #[arg(
+        help = "Four interfaces for a delay line beside a real box",
+        long_help,
+        help_heading = "What to measure",
+        long,
+        value_name = "NEAR,A,B,FAR",
+        value_delimiter = ','
+    )]
     pub(crate) line: Vec<String>,
     /// Address of the first interface, which the kernel need not have
-    #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.1")]
+    #[arg(
+        help = "Address of the first interface",
+        long_help,
+        help_heading = "What to measure",
+        long,
+        value_name = "ADDRESS",
+        default_value = "198.18.0.1"
+    )]
     pub(crate) from: std::net::Ipv4Addr,
     /// Address of the second interface
-    #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.2")]
+    #[arg(
+        help_heading = "What to measure",
+        long,
+        value_name = "ADDRESS",
+        default_value = "198.18.0.2"
+    )]
     pub(crate) to: std::net::Ipv4Addr,
     /// How the client waits: spin, busy-poll, block, ...
-    #[arg(long, value_name = "WAIT", default_value = "spin")]
+    #[arg(
+        help = "block, poll, epoll, busy-poll, spin or io-uring",
+        long_help,
+        help_heading = "Traffic",
+        long,
+        value_name = "WAIT",
+        default_value = "spin"
+    )]
     pub(crate) wait: Wait,
     /// Warm-up time before each measurement, discarded
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "100ms")]
+    #[arg(
+        help = "Warm-up time before each measurement",
+        long_help,
+        help_heading = "Traffic",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "100ms"
+    )]
     pub(crate) warmup: Nanos,
     /// Do not search for the highest rate without loss
-    #[arg(long)]
+    #[arg(help_heading = "Highest rate without loss", long)]
     pub(crate) no_throughput: bool,
     /// Most trials of that search for one size
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=32))]
+    #[arg(
+        help_heading = "Highest rate without loss",
+        long,
+        value_name = "N",
+        default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(2..=32)
+    )]
     pub(crate) trials: u32,
     /// Length of one trial
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "500ms", alias = "trial")]
+    #[arg(
+        help_heading = "Highest rate without loss",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "500ms",
+        alias = "trial"
+    )]
     pub(crate) trial_time: Nanos,
     /// Share of frames that a trial may lose [default: none, as RFC 2544 demands]
-    #[arg(long, value_name = "SHARE", value_parser = parse::share)]
+    #[arg(
+        help = "Share of frames that a trial may lose [none]",
+        long_help,
+        help_heading = "Highest rate without loss",
+        long,
+        value_name = "SHARE",
+        value_parser = parse::share
+    )]
     pub(crate) tolerated_loss: Option<f64>,
     /// The same for interfaces of this machine that a real box joins: those that send (between)
     #[arg(
+        help = "Interfaces of this machine that send (between)",
+        long_help,
+        help_heading = "Fan-in",
         long,
         value_name = "A,B,...",
         value_delimiter = ',',
@@ -158,22 +306,53 @@ pub(crate) struct Device {
     )]
     pub(crate) fan_in_from: Vec<String>,
     /// The interface that they send to
-    #[arg(long, value_name = "D", requires = "fan_in_from")]
+    #[arg(help_heading = "Fan-in", long, value_name = "D", requires = "fan_in_from")]
     pub(crate) fan_in_to: Option<String>,
     /// Capacity of the one port of a fan-in: set in a test network, stated of a real one. Twice as
     /// much is sent
-    #[arg(long, value_name = "RATE", default_value = "20Mbit/s@L2", requires = "shares")]
+    #[arg(
+        help = "Capacity of the one port",
+        long_help,
+        help_heading = "Fan-in",
+        long,
+        value_name = "RATE",
+        default_value = "20Mbit/s@L2",
+        requires = "shares"
+    )]
     pub(crate) fan_in_takes: Rate,
     /// What each of the ports sends, relative to the others: 2,1 [default: all the same]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "shares")]
+    #[arg(
+        help = "What each port sends, relative to the others: 2,1",
+        long_help,
+        help_heading = "Fan-in",
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        requires = "shares"
+    )]
     pub(crate) fan_in_sends: Vec<u32>,
     /// In a test network, let the one port serve the others by these weights (HTB): a known truth
     /// to find again
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "fan_in")]
+    #[arg(
+        help = "Serve the ports by these weights, a known truth",
+        long_help,
+        help_heading = "Fan-in",
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        requires = "fan_in"
+    )]
     pub(crate) fan_in_weights: Vec<u32>,
     /// Configurations of the operating system for the box, separated by commas:
     /// local,local+isolset+power
-    #[arg(long, value_name = "LIST", value_parser = parse::configurations)]
+    #[arg(
+        help = "Configurations of the box; more: --help",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        value_name = "LIST",
+        value_parser = parse::configurations
+    )]
     pub(crate) config: Option<Configurations>,
     /// What every measurement has.
     #[command(flatten)]

@@ -27,13 +27,29 @@ use super::help::COMMON;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Doctor {
     /// CPUs to be measured: 2-5,8, `all`, `isolated` or cgroup:PATH [default: all but one]
-    #[arg(long, value_name = "CPUS")]
+    #[arg(
+        help = "2-5,8, all, isolated or cgroup:PATH [all but one]",
+        long_help,
+        long,
+        value_name = "CPUS"
+    )]
     pub(crate) cpus: Option<CpuSpec>,
     /// Explain one check: what was found, why it matters, what was read and every fix
-    #[arg(long, value_name = "CHECK", conflicts_with_all = ["all", "diff", "format"])]
+    #[arg(
+        help = "Explain one check: why it matters, and every fix",
+        long_help,
+        long,
+        value_name = "CHECK",
+        conflicts_with_all = ["all", "diff", "format"]
+    )]
     pub(crate) explain: Option<String>,
     /// Print the commands that fix what was found, as a script for a root shell
-    #[arg(long, conflicts_with_all = ["explain", "all", "diff", "format"])]
+    #[arg(
+        help = "Print a script of the fixes for a root shell",
+        long_help,
+        long,
+        conflicts_with_all = ["explain", "all", "diff", "format"]
+    )]
     pub(crate) fix_script: bool,
     /// Print the whole report, and what is fine, too
     #[arg(long)]
@@ -43,10 +59,20 @@ pub(crate) struct Doctor {
     pub(crate) diff: Option<PathBuf>,
     /// Look at another machine: copies of its /proc and /sys below this directory, as
     /// --collect-script makes them
-    #[arg(long, value_name = "DIR")]
+    #[arg(
+        help = "Look at another machine's files: see --collect-script",
+        long_help,
+        long,
+        value_name = "DIR"
+    )]
     pub(crate) root: Option<PathBuf>,
     /// Print the script that collects a tree for --root; run it as root on the other machine
-    #[arg(long, exclusive = true)]
+    #[arg(
+        help = "Print the script that collects a tree for --root",
+        long_help,
+        long,
+        exclusive = true
+    )]
     pub(crate) collect_script: bool,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Findings::Text, help_heading = COMMON)]

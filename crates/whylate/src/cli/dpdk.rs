@@ -11,10 +11,16 @@ use crate::parse;
 #[command(next_help_heading = "DPDK")]
 pub(crate) struct DeviceArgs {
     /// Virtual DPDK device with its arguments, such as net_memif0,role=client,socket=/run/m.sock
-    #[arg(long, value_name = "DEVICE", conflicts_with = "pci")]
+    #[arg(
+        help = "Virtual DPDK device with its arguments",
+        long_help,
+        long,
+        value_name = "DEVICE",
+        conflicts_with = "pci"
+    )]
     pub(crate) vdev: Option<String>,
     /// Network card for DPDK, by its address on the bus: 0000:03:00.0
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(help = "Network card for DPDK: 0000:03:00.0", long_help, long, value_name = "ADDRESS")]
     pub(crate) pci: Option<String>,
     /// What its memory is made of
     #[command(flatten)]
@@ -30,7 +36,14 @@ pub(crate) struct MemoryArgs {
     pub(crate) dpdk_memory: Option<u64>,
     /// Pages of that memory: auto (huge ones where enough are free), ordinary, or huge (an error
     /// where they are not free) [default: auto]
-    #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true)]
+    #[arg(
+        help = "Pages of DPDK's memory [auto]",
+        long_help,
+        long,
+        value_name = "KIND",
+        value_enum,
+        hide_possible_values = true
+    )]
     pub(crate) pages: Option<PageKind>,
 }
 
@@ -87,7 +100,7 @@ impl MemoryArgs {
 fn unless_dpdk(given: &[(bool, &str)], ports: &[Transport]) -> Option<String> {
     let (_, name) = given.iter().find(|(given, _)| *given)?;
     (!ports.contains(&Transport::Dpdk))
-        .then(|| format!("it is for --transport dpdk: leave {name} out"))
+        .then(|| format!("{name} is for --transport dpdk: leave {name} out"))
 }
 
 #[cfg(test)]

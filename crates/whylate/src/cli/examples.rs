@@ -1,11 +1,18 @@
-//! Command lines in the README and in the manual: each is one that the program takes.
+//! Command lines in the README, in the manual, in the help and behind `try:`: each is one that the program takes, and
+//! has no old spelling of an option.
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, Parser};
 
-use super::Cli;
+use super::{Cli, help};
+
+/// Refusals that name no command to go on with, and why.
+const NOTHING_TO_TRY: [(&str, &str); 1] = [(
+    "error: cannot read the capture nosuchfile.pcap: ",
+    "where the capture is, only whoever made it knows",
+)];
 
 /// The README and the pages of the manual.
 fn documents() -> Vec<PathBuf> {
@@ -52,6 +59,9 @@ fn refused(command: &str) -> Option<String> {
     let to_another = words.iter().position(|word| matches!(word.as_str(), ">" | "|"));
     words.truncate(to_another.unwrap_or(words.len()));
     let is_name = words.len() == 2;
+    if let Some(old) = old_spelling(&words) {
+        return Some(format!("{command}\n    {old} is an old spelling"));
+    }
     let error = Cli::try_parse_from(words).err()?;
     let taken = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
@@ -60,6 +70,58 @@ fn refused(command: &str) -> Option<String> {
         _ => false,
     };
     (!taken).then(|| format!("{command}\n    {error}"))
+}
+
+/// The first option that has a newer spelling.
+fn old_spelling(words: &[String]) -> Option<String> {
+    let program = Cli::command();
+    let named = |word: &String| program.find_subcommand(word);
+    let command = words.iter().find_map(named).unwrap_or(&program);
+    let is_old = |name: &str| {
+        command
+            .get_arguments()
+            .any(|arg| arg.get_all_aliases().is_some_and(|old| old.contains(&name)))
+    };
+    let name = |word: &String| Some(word.strip_prefix("--")?.split('=').next()?.to_owned());
+    words.iter().filter_map(name).find(|name| is_old(name)).map(|name| format!("--{name}"))
+}
+
+#[test]
+fn every_example_of_the_help_is_a_command_line_without_an_old_spelling() {
+    fn examples(command: &Command, found: &mut Vec<String>) {
+        let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let said = long.split("\n\n").filter_map(|said| said.strip_prefix("Example: "));
+        found.extend(said.map(|example| example.replace('\n', " ")));
+        command.get_subcommands().for_each(|below| examples(below, found));
+    }
+    let mut found = Vec::new();
+    examples(&help::program(false), &mut found);
+    let refusals: Vec<String> = found.iter().filter_map(|example| refused(example)).collect();
+    assert!(refusals.is_empty(), "{}", refusals.join("\n"));
+    assert!(found.len() > 40, "{} examples are few", found.len());
+}
+
+#[test]
+fn each_refusal_on_record_has_a_command_to_go_on_with_that_the_program_takes() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cli");
+    let (mut wrong, mut refusals, mut untold) = (Vec::new(), 0, Vec::new());
+    for page in std::fs::read_dir(pages).unwrap() {
+        let text = std::fs::read_to_string(page.unwrap().path()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("error: ")) {
+            refusals += 1;
+            let next = lines.get(at + 1).and_then(|next| next.strip_prefix("  try: "));
+            match next {
+                None => untold.push((*line).to_owned()),
+                Some(next) if next.starts_with("whylate") => wrong.extend(refused(next)),
+                Some(_) => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    untold.retain(|line| !NOTHING_TO_TRY.iter().any(|(begin, _)| line.starts_with(begin)));
+    assert!(untold.is_empty(), "nothing to try:\n{}", untold.join("\n"));
+    assert!(refusals > 100, "{refusals} refusals are few");
 }
 
 #[test]
@@ -89,5 +151,11 @@ fn a_command_line_that_the_program_does_not_take_is_found() {
     assert!(found.iter().all(|command| refused(command).is_some()));
     assert_eq!(refused("whylate gaps --help   # all of it"), None);
     assert_eq!(refused("whylate completions bash > file"), None);
+    for old in
+        ["rtt --port udp", "wake --timer HR", "paper pam2017 --experiments=4", "gaps --output run"]
+    {
+        let told = refused(&format!("whylate {old}")).unwrap_or_default();
+        assert!(told.contains("old spelling"), "{old}: {told}");
+    }
     assert!(refused("whylate rta --task '3ms 8ms").is_some(), "a quote that is not closed");
 }

@@ -120,7 +120,7 @@ mod tests {
             ("load: loud", "`loud` says nothing"),
             ("load: colour=red", "no `colour`"),
             ("load: cpus=x", "`x` is no CPU"),
-            ("load: rate=fast", "`fast` is no rate"),
+            ("load: rate=fast", "`fast` is not a rate"),
         ] {
             let refusal = text.parse::<FlowWords>().unwrap_err();
             assert!(refusal.contains(part), "{refusal}");

@@ -12,8 +12,7 @@ use super::dpdk::MemoryArgs;
 use super::help::COMMON;
 use crate::parse::{self, Sched};
 
-/// A port forwarder: carries frames or datagrams between two ports, and reports how long each
-/// stayed
+/// Port forwarder: frames or datagrams between two ports, and how long each stayed
 ///
 /// What comes in on one interface is sent on by the other, in both directions, with no byte
 /// changed. It polls rings without sleeping, copies bursts from ring to ring, and prints
@@ -58,47 +57,119 @@ use crate::parse::{self, Sched};
 pub(crate) struct Forward {
     /// One interface, or a DPDK device (net_memif0,role=server or 0000:03:00.0); with udp the
     /// address that clients send to: 127.0.0.1:4100
-    #[arg(value_name = "A")]
+    #[arg(help = "Interface or DPDK device; with udp 127.0.0.1:4100", long_help, value_name = "A")]
     pub(crate) first: String,
     /// The other one; with udp the server: 127.0.0.1:4021
     #[arg(value_name = "B")]
     pub(crate) second: String,
     /// Transport: packet, xdp or dpdk for frames, udp for datagrams
-    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "packet")]
+    #[arg(
+        help = "packet, xdp or dpdk; udp for datagrams",
+        long_help,
+        help_heading = "How to forward",
+        long,
+        alias = "port",
+        value_name = "TRANSPORT",
+        default_value = "packet"
+    )]
     pub(crate) transport: Transport,
     /// CPU of one thread for both directions, or two CPUs for one each: 1 or 1,2
-    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = parse::cpu)]
+    #[arg(
+        help = "CPU for both directions, or one for each: 1 or 1,2",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        value_name = "CPUS",
+        value_delimiter = ',',
+        value_parser = parse::cpu
+    )]
     pub(crate) cpus: Vec<CpuId>,
     /// How to wait for frames: spin or busy-poll; for datagrams also poll or epoll
-    #[arg(long, value_name = "WAIT", default_value = "spin")]
+    #[arg(
+        help = "spin or busy-poll; with udp poll or epoll, too",
+        long_help,
+        help_heading = "How to forward",
+        long,
+        value_name = "WAIT",
+        default_value = "spin"
+    )]
     pub(crate) wait: Wait,
     /// End after this time [default: when told to]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    #[arg(
+        help_heading = "What to record",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time
+    )]
     pub(crate) duration: Option<Nanos>,
     /// Scheduling policy: other or fifo:1-98
-    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
-          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    #[arg(
+        help_heading = "Where it runs",
+        long,
+        alias = "fifo",
+        value_name = "POLICY",
+        num_args = 0..=1,
+        default_value = "other",
+        default_missing_value = "fifo:50",
+        value_parser = parse::sched
+    )]
     pub(crate) sched: Sched,
     /// Run inside this test network of `whylate lab`, in its device between to-client and to-server; nothing else may join them (`lab up --kind open`)
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        help = "Run inside this test network (lab up --kind open)",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        value_name = "NAME"
+    )]
     pub(crate) bed: Option<String>,
     /// Queues of both interfaces to use [default: all of them]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(
+        help = "Queues of both interfaces to use [all]",
+        long_help,
+        help_heading = "How to forward",
+        long,
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
     pub(crate) queues: Vec<u32>,
     /// Frames in each ring [default: 2048]
-    #[arg(long, value_name = "FRAMES")]
+    #[arg(help_heading = "How to forward", long, value_name = "FRAMES")]
     pub(crate) ring: Option<u32>,
     /// Length of the intervals in the log, at most a second
-    #[arg(long, value_name = "TIME", value_parser = parse::log_interval, default_value = "1s")]
+    #[arg(
+        help = "Length of the intervals in the log",
+        long_help,
+        help_heading = "What to record",
+        long,
+        value_name = "TIME",
+        value_parser = parse::log_interval,
+        default_value = "1s"
+    )]
     pub(crate) interval: Nanos,
     /// The memory of DPDK
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     /// Timestamps: every (frame), sampled:N (one burst in N) or off (only counts)
-    #[arg(long, value_name = "WHAT", default_value = "every")]
+    #[arg(
+        help = "Timestamps: every, sampled:N or off",
+        long_help,
+        help_heading = "What to record",
+        long,
+        value_name = "WHAT",
+        default_value = "every"
+    )]
     pub(crate) stamps: Stamps,
     /// Keep the CPU busy for this time for each frame, as a network function with more to do would
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse::work_of_frame)]
+    #[arg(
+        help = "Keep the CPU busy for this time for each frame",
+        long_help,
+        help_heading = "How to forward",
+        long,
+        value_name = "TIME",
+        default_value = "0s",
+        value_parser = parse::work_of_frame
+    )]
     pub(crate) work: Nanos,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)
     #[arg(long, help_heading = COMMON)]

@@ -1,4 +1,5 @@
-//! What `-h` prints: one screen of 24 lines and 80 columns, prompt included, from the same text as `--help`.
+//! What `-h` prints: one screen of 24 lines and 80 columns, prompt included. Each option has a short text of its
+//! own for it (clap's `help`) where the text of `--help` (clap's `long_help`) has no room on a line: no text is cut.
 //!
 //! A command's own options come first, in the order in which they are declared, with a line for each as far as
 //! the screen goes; the names of the rest follow, and those of the common options last. `--help` is clap's, in
@@ -19,6 +20,25 @@ pub(crate) const COMMON: &str = "Common options";
 const WIDEST_NAME: usize = 26;
 const INDENT: usize = 2;
 const ALSO: &str = "Also: ";
+/// What a command explains first that has more options than there is room for, where the order in which they are
+/// declared is another.
+const WANTED: [(&str, &[&str]); 1] = [(
+    "rtt",
+    &[
+        "target",
+        "rate",
+        "duration",
+        "transport",
+        "arrivals",
+        "size",
+        "wait",
+        "cpus",
+        "bed",
+        "breakdown",
+        "sched",
+        "compare_backends",
+    ],
+)];
 
 /// What `whylate -h` and `whylate --help` print.
 const PROGRAM: &str = "\
@@ -44,7 +64,7 @@ Prepare and view:
   doctor, lab             settings that distort measurements; a test network
   report, compare, merge  recorded runs
   completions, man        for a shell, and for man
-Options: --cpus --out --format --percentiles --quick --seed -h --help -V
+Options: --cpus --out --format --percentiles --quick --warmup -h --help -V
 ";
 
 /// The program as it reads this command line: a word `-h` asks for one screen.
@@ -75,7 +95,9 @@ fn screen(command: &Command) -> String {
     let below: Vec<&Command> =
         command.get_subcommands().filter(|below| !below.is_hide_set()).collect();
     if below.is_empty() {
-        text + &options(command, LINES - text_lines(&about(command), &usage(command)))
+        let behind = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+        let taken = text_lines(&about(command), &usage(command)) + behind.lines().count();
+        text + &options(command, LINES - taken, &behind)
     } else {
         for command in below {
             text += &row(command.get_name(), &about(command), 14);
@@ -89,8 +111,9 @@ fn text_lines(about: &str, usage: &str) -> usize {
     about.lines().count() + usage.lines().count() + 2
 }
 
-/// Rows for as many arguments and own options as there is room for, and the names of the others.
-fn options(command: &Command, room: usize) -> String {
+/// Rows for as many arguments and own options as there is room for, the names of the others, and what the
+/// command says behind them.
+fn options(command: &Command, room: usize, behind: &str) -> String {
     let shown =
         |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
     let all: Vec<&Arg> = command.get_arguments().filter(shown).collect();
@@ -98,7 +121,8 @@ fn options(command: &Command, room: usize) -> String {
         all.into_iter().partition(|arg| arg.is_positional());
     let (common, own): (Vec<&Arg>, Vec<&Arg>) =
         options.into_iter().partition(|arg| arg.get_help_heading() == Some(COMMON));
-    let own: Vec<&Arg> = positional.into_iter().chain(own).collect();
+    let mut own: Vec<&Arg> = positional.into_iter().chain(own).collect();
+    own.sort_by_key(|arg| rank(command, arg));
     let last = listed("Common: ", &common, "  More: --help");
     let room = room - 2;
     let (rows, also) = (0..=own.len())
@@ -118,13 +142,24 @@ fn options(command: &Command, room: usize) -> String {
         text += line;
         text.push('\n');
     }
+    text += behind;
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
     if !text.is_empty() {
         text.push('\n');
     }
     text + &last + "\n"
 }
 
-/// What an argument is for, with its default, and as much of it as fits.
+/// Where an option stands among those that its command explains first; the others come after them.
+fn rank(command: &Command, arg: &Arg) -> usize {
+    let wanted = WANTED.iter().find(|(name, _)| *name == command.get_name());
+    let at = |(_, ids): &(&str, &[&str])| ids.iter().position(|id| *id == arg.get_id().as_str());
+    wanted.and_then(at).unwrap_or(usize::MAX)
+}
+
+/// What an argument is for, with its default.
 fn said(arg: &Arg) -> String {
     let said = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
     let values: Vec<_> =
@@ -136,26 +171,7 @@ fn said(arg: &Arg) -> String {
 /// A name and what it is for, on one line.
 fn row(name: &str, said: &str, column: usize) -> String {
     let gap = column.saturating_sub(INDENT + name.chars().count()).max(2);
-    let room = COLUMNS - INDENT - name.chars().count() - gap;
-    format!("{:INDENT$}{name}{:gap$}{}\n", "", "", cut(said, room))
-}
-
-/// The text, or as many of its clauses as fit, without the default in brackets at its end.
-fn cut(text: &str, room: usize) -> &str {
-    let fits = |end: &usize| text[..*end].chars().count() <= room;
-    if fits(&text.len()) {
-        return text;
-    }
-    let text = &text[..text.find(" [").unwrap_or(text.len())];
-    if fits(&text.len()) {
-        return text;
-    }
-    let longest = |ends: &[&str]| {
-        let ends = ends.iter().flat_map(|end| text.match_indices(end).map(|(at, _)| at));
-        ends.filter(fits).max()
-    };
-    let end = longest(&["; ", " (", ": ", ". "]).or_else(|| longest(&[", "]));
-    &text[..end.unwrap_or(text.len())]
+    format!("{:INDENT$}{name}{:gap$}{said}\n", "", "")
 }
 
 /// Names on one line, as many as fit, with something behind them.
@@ -205,23 +221,34 @@ fn short_name(arg: &Arg) -> String {
     }
 }
 
-/// As an argument is written, with what it takes.
+/// As an argument is written, with what it takes: all its values, where they can be counted.
 fn name(arg: &Arg) -> String {
-    let values: Vec<&str> =
-        arg.get_value_names().into_iter().flatten().map(clap::builder::Str::as_str).collect();
-    let values = values.join(" ");
+    let named = || arg.get_value_names().into_iter().flatten().map(clap::builder::Str::as_str);
+    let possible = arg.get_possible_values();
+    let possible: Vec<&str> =
+        possible.iter().filter(|value| !value.is_hide_set()).map(|one| one.get_name()).collect();
+    let values = match possible.as_slice() {
+        [] => named().collect::<Vec<_>>().join(" "),
+        values if arg.get_value_delimiter().is_some() => values.join(","),
+        values => values.join("|"),
+    };
     if arg.is_positional() {
         return values;
     }
     let takes = arg.get_action().takes_values();
-    let values = if takes && !values.is_empty() { format!(" {values}") } else { String::new() };
+    let may_lack = arg.get_num_args().is_some_and(|of| of.min_values() == 0);
+    let values = match (takes && !values.is_empty(), arg.is_require_equals_set(), may_lack) {
+        (false, ..) => String::new(),
+        (true, true, _) => format!("[={values}]"),
+        (true, false, true) => format!(" [{values}]"),
+        (true, false, false) => format!(" {values}"),
+    };
     short_name(arg) + &values
 }
 
 /// The first sentence about a command.
 fn about(command: &Command) -> String {
-    let about = command.get_about().map(StyledStr::to_string).unwrap_or_default();
-    cut(&about, COLUMNS).to_owned()
+    command.get_about().map(StyledStr::to_string).unwrap_or_default()
 }
 
 /// How a command is written, with the first of its examples that has room.
@@ -239,7 +266,10 @@ fn usage(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use clap::Parser;
+    use clap::error::ErrorKind;
 
     use super::*;
 
@@ -279,6 +309,89 @@ mod tests {
             assert_eq!(last.starts_with("Common: "), common, "{words}:\n{screen}");
         }
         assert!(wide.is_empty(), "{}", wide.join("\n"));
+    }
+
+    /// What a command has of its own, with its words: options and arguments that are shown, and not common.
+    fn own() -> Vec<(String, Command, Arg)> {
+        let is_own = |arg: &&Arg| {
+            let named = !matches!(arg.get_id().as_str(), "help" | "version");
+            named && !arg.is_hide_set() && arg.get_help_heading() != Some(COMMON)
+        };
+        let of = |(words, command): (String, Command)| {
+            let own: Vec<Arg> = command.get_arguments().filter(is_own).cloned().collect();
+            own.into_iter().map(move |arg| (words.clone(), command.clone(), arg))
+        };
+        commands().into_iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn each_option_has_a_text_that_fits_on_its_line_whole() {
+        let wide = own().into_iter().filter_map(|(words, _, arg)| {
+            let row = row(&name(&arg), &said(&arg), WIDEST_NAME);
+            let over = row.trim_end().chars().count().saturating_sub(COLUMNS);
+            (over > 0).then(|| format!("{words}: {over} too many: {row}"))
+        });
+        let wide: Vec<String> = wide.collect();
+        assert!(wide.is_empty(), "{}", wide.concat());
+    }
+
+    /// Words of a text that an option takes as its value; none where it takes any word. Words with a number, a colon
+    /// or a plus sign are examples.
+    fn values_in(text: &str, words: &str, option: &str, program: &mut Command) -> Vec<String> {
+        let mut takes = |value: &str| {
+            let given = format!("--{option}={value}");
+            let all = ["whylate"].into_iter().chain(words.split(' ')).chain([given.as_str()]);
+            let told = program.try_get_matches_from_mut(all).err().map(|error| error.kind());
+            !matches!(told, Some(ErrorKind::ValueValidation | ErrorKind::InvalidValue))
+        };
+        if takes("neither-nor") {
+            return Vec::new();
+        }
+        let is_word = |word: &&str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+        };
+        let apart = |c: char| c.is_whitespace() || ",;.()`[]".contains(c);
+        let said = text.split(apart).map(|word| word.trim_matches(':'));
+        said.filter(is_word).filter(|word| takes(word)).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_screen_lists_all_values_that_the_long_help_lists_or_says_where_there_are_more() {
+        let mut program = program(false);
+        let (mut missing, mut count) = (Vec::new(), 0);
+        for (words, _, arg) in own() {
+            let Some(option) = arg.get_long() else { continue };
+            let short = row(&name(&arg), &said(&arg), WIDEST_NAME);
+            let long = arg.get_long_help().map(StyledStr::to_string).unwrap_or_default();
+            let values = values_in(&long, &words, option, &mut program);
+            count += values.len();
+            let has = |value: &String| {
+                short
+                    .split(|c: char| !(c.is_ascii_lowercase() || "-:".contains(c)))
+                    .any(|word| word.trim_matches(':') == value)
+            };
+            let lacks: Vec<String> = values.into_iter().filter(|value| !has(value)).collect();
+            if !lacks.is_empty() && !short.contains("more: --help") {
+                missing.push(format!("{words}: {} not in {short}", lacks.join(", ")));
+            }
+        }
+        assert!(missing.is_empty(), "{}", missing.concat());
+        assert!(count > 60, "{count} values are few");
+    }
+
+    #[test]
+    fn the_long_help_of_many_options_has_groups() {
+        for (words, _) in commands() {
+            let of_command =
+                own().into_iter().filter(|(of, _, arg)| *of == words && !arg.is_positional());
+            let headings: Vec<Option<String>> =
+                of_command.map(|(_, _, arg)| arg.get_help_heading().map(str::to_owned)).collect();
+            if headings.len() > 10 {
+                let groups: HashSet<&Option<String>> = headings.iter().collect();
+                assert!(groups.len() > 2, "{words}: {groups:?}");
+                assert!(!headings.contains(&None), "{words}: an option is in no group");
+            }
+        }
     }
 
     #[test]

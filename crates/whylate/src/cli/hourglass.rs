@@ -2,6 +2,25 @@
 
 use clap::Args;
 
+/// What clap does not read: the paper's options, and ours beside them.
+const OPTIONS: &str = "\
+Options of the paper:
+  -n N          Number of threads: the only mandatory option
+  -d TIME       How long to run [10s]
+  -t N, -a      What follows is for thread N, or for all threads
+  -w WORKLOAD   What it does: PERIODIC 3ms 8ms, CPU ... (threads --list)
+  -p PRIORITY   RTHIGH, RTMED, RTLOW ... (threads --list)
+  -i TIMER      Its timer: HR ... (threads --list)
+  -rh, -rs C T  Hard or soft reservation: C in each T
+  -s, -f TIME   When it starts, and finishes
+  -e N, -c      Most records of its trace [300000]; the trace in cycles, too
+Options of whylate:
+  --raw         Print the lines of the paper's program, not a report
+  --cpus LIST   CPUs of the threads [one for all]
+  -o DIR        Run directory [whylate-DATE-TIME]
+  --seed N, --threshold paper|auto|TIME
+";
+
 /// Run a command line of Hourglass 0.5 (2002)
 ///
 /// Synthetic threads record when they have the CPU. The options are those of the paper "Inferring
@@ -14,15 +33,14 @@ use clap::Args;
 /// A report is printed, and hourglass.txt in the run directory has the lines that the paper's program
 /// printed; --raw prints them instead.
 ///
-/// Beside the paper's options: --raw, --cpus LIST, -o DIR, --seed N, --threshold paper|auto|TIME.
+/// Example: whylate hourglass -n 1 -t 0 -w PERIODIC 3ms 8ms
+///
+/// Example: whylate hourglass --raw -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR -t 1 -p RTLOW -w
+/// PERIODIC 17ms 33ms -i HR
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Example:\n  whylate hourglass --raw -n 2 -t 0 -p RTMED -w PERIODIC 3ms 8ms -i HR \
-                        -t 1 -p RTLOW -w PERIODIC 17ms 33ms -i HR\n\n  thread 0: missed 0 deadlines, \
-                        hit 1250\n  thread 1: missed 0 deadlines, hit 303"
-)]
+#[command(after_help = OPTIONS)]
 pub(crate) struct Hourglass {
-    /// Options of Hourglass 0.5
+    /// As below
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0.., value_name = "OPTIONS")]
     pub(crate) words: Vec<String>,
 }

@@ -38,8 +38,9 @@ pub(crate) struct Lab {
 /// What to do with a test network.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Action {
-    /// Set a test network up, and send datagrams through it before reporting it as up (an open one:
-    /// links up alone)
+    /// Set up a test network, and check it with datagrams
+    ///
+    /// It is reported as up when datagrams have made the round trip; an open one when its links are up.
     Up {
         /// What is between client and server
         #[arg(long, value_enum, default_value_t = Kind::Direct)]
@@ -48,10 +49,16 @@ pub(crate) enum Action {
         #[arg(long, default_value = "lab")]
         name: String,
         /// Queues at each end of its links; with several, each is used by one CPU (XPS)
-        #[arg(long, default_value = "1", value_name = "N")]
+        #[arg(
+            help = "Queues at each end of its links",
+            long_help,
+            long,
+            default_value = "1",
+            value_name = "N"
+        )]
         queues: NonZeroU32,
         /// Let everything pass the device, where rtt can capture it
-        #[arg(long)]
+        #[arg(help = "Let everything pass the device, for captures", long_help, long)]
         tap: bool,
     },
     /// Take a test network down, or what was left of one

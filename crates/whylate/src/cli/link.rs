@@ -17,45 +17,71 @@ const RINGS: &[Transport] = &[Transport::Packet, Transport::Xdp, Transport::Dpdk
 const XDP: &[Transport] = &[Transport::Xdp];
 const PACKET: &[Transport] = &[Transport::Packet];
 /// Why ports of sockets have none of it.
-const OF_FRAMES: &str = "it is for ports of whole frames (packet, xdp, dpdk)";
+const OF_FRAMES: &str = "is for whole frames (--transport packet, xdp or dpdk)";
 
 /// Options of a port of whole frames (packet, xdp, dpdk); what was used instead is reported.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Whole frames (packet, xdp, dpdk)")]
 pub(crate) struct LinkArgs {
     /// Own hardware address for frames [default: the interface's]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(help = "Own hardware address for frames", long_help, long, value_name = "ADDRESS")]
     pub(crate) mac: Option<Mac>,
     /// The router, where the other end is on another link
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) next_hop: Option<IpAddr>,
     /// Tag frames for this network (802.1Q), 1 to 4094, or OUTER.INNER, and receive no others
-    #[arg(long, value_name = "ID")]
+    #[arg(help = "Tag frames: 1 to 4094, or OUTER.INNER", long_help, long, value_name = "ID")]
     pub(crate) vlan: Option<Tags>,
     /// Queues of the interface to use, such as 0,1 [default: 0 with xdp, all with packet]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(
+        help = "Queues of the interface to use, such as 0,1",
+        long_help,
+        long,
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
     pub(crate) queues: Vec<u32>,
     /// Frames in each ring [default: 2048, fewer where frames are long]
-    #[arg(long, value_name = "FRAMES")]
+    #[arg(help = "Frames in each ring [2048]", long_help, long, value_name = "FRAMES")]
     pub(crate) ring: Option<u32>,
     /// Size of the buffer for one frame [default: what the MTU needs]
-    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    #[arg(
+        help = "Size of the buffer for one frame",
+        long_help,
+        long,
+        value_name = "SIZE",
+        value_parser = parse::size
+    )]
     pub(crate) frame_buffer: Option<u64>,
     /// Who copies frames of xdp: auto (nobody where the driver supports it, otherwise the kernel),
     /// copy (the kernel) or zero-copy (nobody; an error where that is not supported) [default:
     /// auto]
-    #[arg(long, value_name = "WHO", value_enum, hide_possible_values = true)]
+    #[arg(
+        help = "Who copies frames of xdp [auto]",
+        long_help,
+        long,
+        value_name = "WHO",
+        value_enum,
+        hide_possible_values = true
+    )]
     pub(crate) copying: Option<Copier>,
     /// Where the program of xdp runs: auto (in the driver, otherwise behind it), native (in the
     /// driver) or generic (behind it) [default: auto]
-    #[arg(long, value_name = "WHERE", value_enum, hide_possible_values = true)]
+    #[arg(
+        help = "Where the program of xdp runs [auto]",
+        long_help,
+        long,
+        value_name = "WHERE",
+        value_enum,
+        hide_possible_values = true
+    )]
     pub(crate) attach: Option<Attach>,
     /// Wake the kernel for each frame of xdp, without asking whether that is necessary
     /// (need-wakeup)
-    #[arg(long)]
+    #[arg(help = "Wake the kernel for each frame of xdp", long_help, long)]
     pub(crate) no_need_wakeup: bool,
     /// Send frames of packet through the queueing discipline, as sockets do, instead of past it
-    #[arg(long)]
+    #[arg(help = "Send frames of packet through the queueing discipline", long_help, long)]
     pub(crate) qdisc: bool,
     /// The DPDK device
     #[command(flatten)]
@@ -132,7 +158,12 @@ impl LinkArgs {
             (self.frame_buffer.is_some(), "--frame-buffer", RINGS, ""),
             (self.copying.is_some(), "--copying", XDP, copied),
             (self.attach.is_some(), "--attach", XDP, program),
-            (self.no_need_wakeup, "--no-need-wakeup", XDP, "a packet socket is always called"),
+            (
+                self.no_need_wakeup,
+                "--no-need-wakeup",
+                XDP,
+                "the kernel is always woken for a packet socket",
+            ),
             (self.qdisc, "--qdisc", PACKET, "xdp always sends past the queueing discipline"),
         ]
     }
@@ -142,7 +173,8 @@ impl LinkArgs {
         let frames = ports.iter().any(|port| port.carries_frames());
         let of_rings = self.given().into_iter().find_map(|(given, name, useful, why)| {
             let useless = given && !ports.iter().any(|port| useful.contains(port));
-            useless.then(|| format!("{}: leave {name} out", if frames { why } else { OF_FRAMES }))
+            let why = if frames { why.to_owned() } else { format!("{name} {OF_FRAMES}") };
+            useless.then(|| format!("{why}: leave {name} out"))
         });
         of_rings.or_else(|| self.device.refused(ports))
     }
@@ -159,9 +191,9 @@ impl LinkArgs {
         }
         let name = self.given().into_iter().find_map(given)?;
         let why = if name == "--vlan" {
-            "it answers in each network that a message comes by"
+            "xdp-tx answers in each VLAN that a request comes by"
         } else {
-            "it has neither rings nor an address of its own"
+            "xdp-tx has neither rings nor an address of its own"
         };
         Some(format!("{why}: leave {name} out"))
     }
@@ -172,14 +204,14 @@ pub(crate) fn refused_of_socket(options: &SocketOptions, ports: &[Transport]) ->
     if !ports.iter().all(|port| port.carries_frames()) {
         return None;
     }
-    let rings = "a port of frames has rings for that (--ring)";
+    let rings = "a port of whole frames has rings, not socket buffers (--ring)";
     let given = [
         (options.receive_buffer.is_some(), "--receive-buffer", rings),
         (options.send_buffer.is_some(), "--send-buffer", rings),
         (
             options.dont_fragment,
             "--dont-fragment",
-            "a port of frames cuts no message into fragments",
+            "a port of whole frames does not fragment messages",
         ),
     ];
     let (_, name, why) = given.into_iter().find(|(given, _, _)| *given)?;
@@ -210,7 +242,7 @@ mod tests {
         assert_eq!(attach.refused_by_program(), None);
         assert!(ring.refused_by_program().unwrap().contains("--ring"));
         let vlan = LinkArgs { vlan: "7".parse().ok(), ..LinkArgs::default() };
-        assert!(vlan.refused_by_program().unwrap().contains("each network"));
+        assert!(vlan.refused_by_program().unwrap().contains("each VLAN"));
         let room = SocketOptions { receive_buffer: Some(1), ..SocketOptions::default() };
         assert!(refused_of_socket(&room, &[xdp]).unwrap().contains("--receive-buffer"));
         assert_eq!(refused_of_socket(&room, &[xdp, udp]), None);

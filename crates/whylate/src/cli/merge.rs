@@ -33,24 +33,42 @@ pub(crate) struct Merge {
     /// Run directories, in any order
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
+    /// Merge the CPUs, too: gap-cpu1 and gap-cpu2 become gap
+    #[arg(help_heading = "What to merge", long)]
+    pub(crate) across_cpus: bool,
+    /// Merge although these differ: rate, size, transport, load, timer ...
+    #[arg(
+        help = "Merge although these differ: rate ...; more: --help",
+        long_help,
+        help_heading = "What to merge",
+        long,
+        value_name = "LIST",
+        value_delimiter = ','
+    )]
+    pub(crate) across: Vec<Component>,
+    /// Leave out directories that cannot be read, and name them; trust in the sum is then poor
+    #[arg(
+        help = "Leave out directories that cannot be read",
+        long_help,
+        help_heading = "What to merge",
+        long
+    )]
+    pub(crate) skip_damaged: bool,
+    /// Do not copy the tables of single gaps and events
+    #[arg(help_heading = "Tables", long, conflicts_with = "max_disk")]
+    pub(crate) without_tables: bool,
+    /// Most bytes of tables to copy
+    #[arg(
+        help_heading = "Tables",
+        long,
+        value_name = "SIZE",
+        default_value = "16GiB",
+        value_parser = parse::size
+    )]
+    pub(crate) max_disk: u64,
     /// Write the sum into this directory, which must be new or empty
     #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: PathBuf,
-    /// Merge the CPUs, too: gap-cpu1 and gap-cpu2 become gap
-    #[arg(long)]
-    pub(crate) across_cpus: bool,
-    /// Merge although these differ: rate, size, transport, load, timer ...
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) across: Vec<Component>,
-    /// Leave out directories that cannot be read, and name them; trust in the sum is then poor
-    #[arg(long)]
-    pub(crate) skip_damaged: bool,
-    /// Do not copy the tables of single gaps and events
-    #[arg(long, conflicts_with = "max_disk")]
-    pub(crate) without_tables: bool,
-    /// Most bytes of tables to copy
-    #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = parse::size)]
-    pub(crate) max_disk: u64,
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]
     pub(crate) format: Format,

@@ -11,7 +11,7 @@ use super::Format;
 use super::help::COMMON;
 use crate::parse;
 
-/// Repeat a paper's experiments: its figures beside this machine's, and why they differ
+/// Repeat a paper's experiments: its figures beside those of this machine
 ///
 /// hourglass2002: Regehr, "Inferring Scheduling Behavior with Hourglass", 2002: Figure 3 and
 /// sections 5.1 to 5.6. Each part is a recording in its own directory; paper.json and report.html
@@ -32,7 +32,7 @@ use crate::parse;
 ///
 /// Example: whylate paper hourglass2002 --only 5.4,5.6
 ///
-/// Example: whylate paper pam2017 --experiments 4,6a
+/// Example: whylate paper pam2017 --only 4,6a
 ///
 /// Example: whylate paper killer2017 --quick --tools xdp,udp-block --import trex=stats.json
 ///
@@ -51,11 +51,51 @@ pub(crate) struct Paper {
     pub(crate) which: Which,
     /// Only these parts of the paper, separated by commas: "Figure 3", 5.1 ... 5.6; 4, 6a; table1,
     /// fig2, fig3
-    #[arg(long, visible_alias = "experiments", value_name = "PLACES", value_delimiter = ',')]
+    #[arg(
+        help = "Only these parts, with commas: 5.4,5.6 or table1",
+        long_help,
+        help_heading = "What to repeat",
+        long,
+        alias = "experiments",
+        value_name = "PLACES",
+        value_delimiter = ','
+    )]
     pub(crate) only: Option<Vec<String>>,
     /// CPU of the experiments [default: the last one]
-    #[arg(long, value_name = "CPU")]
+    #[arg(help_heading = "What to repeat", long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
+    /// Only these tools of killer2017, separated by commas: xdp, packet, udp, udp-block, sockperf,
+    /// dpdk [default: all but dpdk]
+    #[arg(
+        help = "Of killer2017: xdp, packet, udp ...; more: --help",
+        long_help,
+        help_heading = "What to repeat",
+        long,
+        value_name = "TOOLS",
+        value_delimiter = ','
+    )]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Configurations of the operating system, for Figure 3 of killer2017, separated by commas
+    /// [default: the paper's local,remote,local+isolset,local+isolset+power]
+    #[arg(
+        help = "Configurations, for its Figure 3; more: --help",
+        long_help,
+        help_heading = "What to repeat",
+        long,
+        value_name = "LIST",
+        value_parser = parse::configurations
+    )]
+    pub(crate) config: Option<Configurations>,
+    /// Results of another tool, to stand beside those of killer2017: sockperf, trex, moongen,
+    /// spirent:UNIT or ixia:UNIT; may be repeated
+    #[arg(
+        help = "Results of another tool, for killer2017",
+        long_help,
+        help_heading = "Other tools",
+        long,
+        value_name = "TOOL=FILE"
+    )]
+    pub(crate) import: Vec<Wanted>,
     /// Write into this directory, which must be new or empty [default: whylate-DATE-TIME]
     #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]
     pub(crate) output: Option<PathBuf>,
@@ -71,18 +111,6 @@ pub(crate) struct Paper {
     /// Print the whole report, not its first screen
     #[arg(long, help_heading = COMMON)]
     pub(crate) full: bool,
-    /// Only these tools of killer2017, separated by commas: xdp, packet, udp, udp-block, sockperf,
-    /// dpdk [default: all but dpdk]
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
-    pub(crate) tools: Option<Vec<String>>,
-    /// Configurations of the operating system, for Figure 3 of killer2017, separated by commas
-    /// [default: the paper's local,remote,local+isolset,local+isolset+power]
-    #[arg(long, value_name = "LIST", value_parser = parse::configurations)]
-    pub(crate) config: Option<Configurations>,
-    /// Results of another tool, to stand beside those of killer2017: sockperf, trex, moongen,
-    /// spirent:UNIT or ixia:UNIT; may be repeated
-    #[arg(long, value_name = "TOOL=FILE")]
-    pub(crate) import: Vec<Wanted>,
 }
 
 /// The papers.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use whylate_model::{CpuId, Nanos};
+
+use whylate_model::{CpuId, Nanos, Printable};
 use whylate_net::Speaks;
 use whylate_net::lab::Role;
 use whylate_port::{PortError, Transport, Wait};
@@ -51,12 +52,22 @@ use crate::parse::{self, Sched};
 pub(crate) struct Reflect {
     /// Address and port to listen at, or a path for unix; port 0 takes any that is free [default:
     /// 127.0.0.1:11111, or the server of the test network]
-    #[arg(long, value_name = "WHERE", conflicts_with = "feed")]
+    #[arg(
+        help = "ADDRESS:PORT, or a path for unix [127.0.0.1:11111]",
+        long_help,
+        help_heading = "Where it listens",
+        long,
+        value_name = "WHERE",
+        conflicts_with = "feed"
+    )]
     pub(crate) listen: Option<String>,
     /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET), xdp (whole
     /// frames over AF_XDP), dpdk (a device of DPDK, see --vdev) or xdp-tx (a program in the kernel
     /// answers)
     #[arg(
+        help = "udp, tcp, unix, packet, xdp, dpdk or xdp-tx",
+        long_help,
+        help_heading = "Where it listens",
         long,
         alias = "port",
         value_name = "TRANSPORT",
@@ -66,32 +77,87 @@ pub(crate) struct Reflect {
     pub(crate) transport: ReflectPort,
     /// How to wait: block, poll, epoll, busy-poll, spin or io-uring [default: block for one socket,
     /// epoll for tcp and lists]
-    #[arg(long, value_name = "WAIT")]
+    #[arg(
+        help = "block, poll, epoll, busy-poll, spin or io-uring",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        value_name = "WAIT"
+    )]
     pub(crate) wait: Option<Wait>,
     /// CPU to run on
-    #[arg(long, alias = "cpu", value_name = "CPU", value_parser = parse::cpu)]
+    #[arg(
+        help_heading = "Where it runs",
+        long,
+        alias = "cpu",
+        value_name = "CPU",
+        value_parser = parse::cpu
+    )]
     pub(crate) cpus: Option<CpuId>,
     /// Scheduling policy: other or fifo:1-98
-    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
-          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    #[arg(
+        help_heading = "Where it runs",
+        long,
+        alias = "fifo",
+        value_name = "POLICY",
+        num_args = 0..=1,
+        default_value = "other",
+        default_missing_value = "fifo:50",
+        value_parser = parse::sched
+    )]
     pub(crate) sched: Sched,
     /// Idle timeout: end after this time without a message, or `never`
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::idle)]
+    #[arg(
+        help = "End after this time without a message, or never",
+        long_help,
+        help_heading = "When it ends",
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = parse::idle
+    )]
     pub(crate) idle: Nanos,
     /// End when the first client has finished
-    #[arg(long)]
+    #[arg(help_heading = "When it ends", long)]
     pub(crate) once: bool,
     /// Protocol of the clients: raw (whylate's own) or sockperf
-    #[arg(long, value_name = "NAME", default_value = "raw")]
+    #[arg(
+        help = "Protocol of the clients: raw or sockperf",
+        long_help,
+        help_heading = "Where it listens",
+        long,
+        value_name = "NAME",
+        default_value = "raw"
+    )]
     pub(crate) protocol: Speaks,
     /// Listen inside this test network of `whylate lab`, at its server or --bed-end
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        help = "Listen inside this test network (whylate lab)",
+        long_help,
+        help_heading = "Where it listens",
+        long,
+        value_name = "NAME"
+    )]
     pub(crate) bed: Option<String>,
     /// Listen at all sockets of this list, with lines like U:198.18.0.2:11111 and T:[::1]:11111
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        help = "Listen at all sockets of this list",
+        long_help,
+        help_heading = "Where it listens",
+        long,
+        value_name = "FILE"
+    )]
     pub(crate) feed: Option<PathBuf>,
     /// Listen inside this part of the test network: client, device or server
-    #[arg(long, value_name = "PART", default_value = "server", requires = "bed")]
+    #[arg(
+        help = "Listen at its client, device or server",
+        long_help,
+        help_heading = "Where it listens",
+        long,
+        value_name = "PART",
+        default_value = "server",
+        requires = "bed"
+    )]
     pub(crate) bed_end: Role,
     /// What is asked of the sockets
     #[command(flatten)]
@@ -159,7 +225,12 @@ impl FromStr for ReflectPort {
         if text == "xdp-tx" {
             return Ok(Self::XdpTx);
         }
-        let told = |error: PortError| format!("{error}, or `xdp-tx`");
+        let told = |_: PortError| {
+            format!(
+                "`{}` is not a transport: use udp, tcp, unix, packet, xdp, dpdk or xdp-tx",
+                Printable(text)
+            )
+        };
         text.parse().map(Self::Of).map_err(told)
     }
 }

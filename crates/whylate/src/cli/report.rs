@@ -22,11 +22,25 @@ pub(crate) struct Report {
     pub(crate) run: PathBuf,
     /// Draw which thread had the CPU when, from FROM to TO after the start of the run, such as
     /// 1s..1.5s [default: around the first missed deadline, or the start]
-    #[arg(long, alias = "trace", value_name = "FROM..TO", num_args = 0..=1, conflicts_with_all = ["format", "html"])]
+    #[arg(
+        help = "Draw which thread had the CPU when, as in 1s..1.5s",
+        long_help,
+        long,
+        alias = "trace",
+        value_name = "FROM..TO",
+        num_args = 0..=1,
+        conflicts_with_all = ["format", "html"]
+    )]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
     pub(crate) timeline: Option<Option<Window>>,
     /// Write one self-contained page to this file; - is standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    #[arg(
+        help = "Write one page to this file; - is standard output",
+        long_help,
+        long,
+        value_name = "FILE",
+        conflicts_with = "format"
+    )]
     pub(crate) html: Option<PathBuf>,
     /// How to print it
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = COMMON)]

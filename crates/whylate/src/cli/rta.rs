@@ -45,45 +45,107 @@ use crate::parse;
 pub(crate) struct Rta {
     /// Execution time and period of a task, such as "3ms 8ms"; then any of jitter T, deadline T,
     /// blocking T, priority N, timer T, reserve C T and name N, separated by commas
-    #[arg(long, value_name = "TASK", help_heading = "The tasks")]
+    #[arg(
+        help = "Execution time and period, such as \"3ms 8ms, name a\"",
+        long_help,
+        long,
+        value_name = "TASK",
+        help_heading = "The tasks"
+    )]
     pub(crate) task: Vec<String>,
     /// A task set in TOML
     #[arg(long, value_name = "FILE", help_heading = "The tasks", required_unless_present = "task")]
     pub(crate) file: Option<PathBuf>,
     /// Scheduling policy: fp, edf or cbs
-    #[arg(long, value_enum, default_value_t = Policy::Fp, help_heading = "The tasks")]
+    #[arg(
+        help = "Fixed priorities, deadlines, or reservations",
+        long_help,
+        long,
+        value_enum,
+        default_value_t = Policy::Fp,
+        help_heading = "The tasks"
+    )]
     pub(crate) policy: Policy,
     /// Assign priorities [default: as the tasks say, or rm where none does]
-    #[arg(long, value_enum, help_heading = "The tasks")]
+    #[arg(
+        help = "Assign priorities [as the tasks say, or rm]",
+        long_help,
+        long,
+        value_enum,
+        help_heading = "The tasks"
+    )]
     pub(crate) assign: Option<Assign>,
     /// Overhead of the operating system: switch=3us,tick=15us/4ms, the directory of a run of
     /// switch-cost, or `measured` for the newest one of this machine in its present state
-    #[arg(long, value_name = "COSTS|DIR", help_heading = "The tasks")]
+    #[arg(
+        help = "switch=3us,tick=15us/4ms, a run, or measured",
+        long_help,
+        long,
+        value_name = "COSTS|DIR",
+        help_heading = "The tasks"
+    )]
     pub(crate) overhead: Option<String>,
     /// Exit with 3 unless every deadline is met by analysis
-    #[arg(long)]
+    #[arg(help_heading = "Analysis", long)]
     pub(crate) check: bool,
     /// Simulate the worst known release patterns, and N random ones
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
+    #[arg(
+        help = "Simulate the worst known patterns, and N random ones",
+        long_help,
+        help_heading = "Analysis",
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        default_missing_value = "100"
+    )]
     pub(crate) simulate: Option<u64>,
     /// Run the tasks on this machine and compare
-    #[arg(long)]
+    #[arg(help_heading = "The run", long)]
     pub(crate) run: bool,
     /// Release jitter: as stated, or as measured in the run (the analysis is then repeated with it)
-    #[arg(long, value_enum, default_value_t = Jitter::Stated, requires_if("measured", "run"))]
+    #[arg(
+        help = "Release jitter: of the tasks, or of the run",
+        long_help,
+        help_heading = "The run",
+        long,
+        value_enum,
+        default_value_t = Jitter::Stated,
+        requires_if("measured", "run")
+    )]
     pub(crate) jitter: Jitter,
     /// How long to run [default: what the file says, or 10s]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
+    #[arg(
+        help = "How long to run [10s, or what the file says]",
+        long_help,
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        help_heading = "The run"
+    )]
     pub(crate) duration: Option<Nanos>,
     /// The CPU [default: the last one]
     #[arg(long, value_name = "CPU", help_heading = "The run")]
     pub(crate) cpus: Option<String>,
     /// Timer for tasks of --task that name none: HR, NATIVE, grid(10ms) and others, as in `threads
     /// --list`
-    #[arg(long, value_name = "TIMER", default_value = "HR", help_heading = "The run")]
+    #[arg(
+        help = "Timer of tasks without one (`threads --list`)",
+        long_help,
+        long,
+        value_name = "TIMER",
+        default_value = "HR",
+        help_heading = "The run"
+    )]
     pub(crate) timer: String,
     /// Warm-up time, discarded [default: 200ms, or 400ms for tasks that use memory]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, help_heading = "The run")]
+    #[arg(
+        help = "Warm-up time, discarded [200ms; 400ms with memory]",
+        long_help,
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        help_heading = "The run"
+    )]
     pub(crate) warmup: Option<Nanos>,
     /// Most records of the execution trace [default: 300000]
     #[arg(long, value_name = "N", help_heading = "The run")]

@@ -27,6 +27,8 @@ use crate::parse::{self, Sched};
 /// that struck them more than twice as often as ordinary ones, and as chance would, are named with
 /// their lift. As root the kernel's trace names them; without it interruptions have no name.
 ///
+/// Example: whylate rtt --rate 10kpps
+///
 /// Example: whylate rtt --rate 10kpps --arrivals poisson --duration 30s
 ///
 /// Example: whylate rtt --runs 5 --duration 120s --warmup 30s -o five
@@ -94,74 +96,208 @@ use crate::parse::{self, Sched};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rtt {
     /// Where a reflector listens: an address or a name with its port, or the path of a Unix socket
-    #[arg(value_name = "TARGET", conflicts_with_all = ["bed", "reflector_cpus"])]
+    #[arg(
+        help = "Reflector: ADDRESS:PORT, NAME:PORT or a Unix path",
+        long_help,
+        value_name = "TARGET",
+        conflicts_with_all = ["bed", "reflector_cpus"]
+    )]
     pub(crate) target: Option<String>,
     /// Rate: 100kpps, 1.5Mpps, one every 200us, 1Gbit/s (on the wire), 1Gbit/s@L2 [default: 1kpps]
-    #[arg(long, value_name = "RATE")]
+    #[arg(
+        help = "100kpps, one every 200us, 1Gbit/s, 1Gbit/s@L2 [1kpps]",
+        long_help,
+        help_heading = "What to send",
+        long,
+        value_name = "RATE"
+    )]
     pub(crate) rate: Option<Rate>,
     /// Arrival pattern: constant, poisson, burst(32), pair(10us), train(8,5us), sweep(2us,1ms,10),
     /// closed, or the times of a capture: capture(FILE); only the whole packets of a truncated one:
     /// capture(FILE,cut)
-    #[arg(long, value_name = "PATTERN", default_value = "constant")]
+    #[arg(
+        help = "constant, poisson, closed; more: --help",
+        long_help,
+        help_heading = "What to send",
+        long,
+        value_name = "PATTERN",
+        default_value = "constant"
+    )]
     pub(crate) arrivals: AskedArrivals,
     /// How long to measure
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
+    #[arg(
+        help_heading = "How long",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "60s"
+    )]
     pub(crate) duration: Nanos,
     /// Transport: udp, tcp or unix (sockets), packet (whole frames over AF_PACKET, which the kernel
     /// sees too), xdp (whole frames over AF_XDP, past the kernel) or dpdk (a device of DPDK, see
     /// --vdev)
-    #[arg(long, alias = "port", value_name = "TRANSPORT", default_value = "udp")]
+    #[arg(
+        help = "udp, tcp, unix, packet, xdp or dpdk",
+        long_help,
+        help_heading = "How to send it",
+        long,
+        alias = "port",
+        value_name = "TRANSPORT",
+        default_value = "udp"
+    )]
     pub(crate) transport: whylate_port::open::Transport,
     /// How the client waits for replies: block, poll, epoll, busy-poll, spin or io-uring
-    #[arg(long, value_name = "HOW", default_value = "spin")]
+    #[arg(
+        help = "block, poll, epoll, busy-poll, spin or io-uring",
+        long_help,
+        help_heading = "How to send it",
+        long,
+        value_name = "HOW",
+        default_value = "spin"
+    )]
     pub(crate) wait: whylate_port::Wait,
     /// Bytes of a request and of its reply; 18, the minimum of the protocol raw, make a frame of 64
     /// bytes over UDP and IPv4
-    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    #[arg(
+        help = "Bytes of a request and of its reply",
+        long_help,
+        help_heading = "What to send",
+        long,
+        value_name = "BYTES",
+        default_value_t = 64
+    )]
     pub(crate) size: usize,
     /// The client's CPU [default: the last one]
-    #[arg(long, value_name = "CPU")]
+    #[arg(help_heading = "Where it runs", long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
     /// CPU of the reflector that whylate starts [default: another core]
-    #[arg(long, alias = "other-cpu", value_name = "CPU", value_parser = parse::cpu)]
+    #[arg(
+        help = "CPU of whylate's own reflector [another core]",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        alias = "other-cpu",
+        value_name = "CPU",
+        value_parser = parse::cpu
+    )]
     pub(crate) reflector_cpus: Option<CpuId>,
     /// Scheduling policy of the client: other or fifo:1-98
-    #[arg(long, alias = "fifo", value_name = "POLICY", num_args = 0..=1,
-          default_value = "other", default_missing_value = "fifo:50", value_parser = parse::sched)]
+    #[arg(
+        help = "Policy of the client: other or fifo:1-98",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        alias = "fifo",
+        value_name = "POLICY",
+        num_args = 0..=1,
+        default_value = "other",
+        default_missing_value = "fifo:50",
+        value_parser = parse::sched
+    )]
     pub(crate) sched: Sched,
     /// Send through this test network of `whylate lab` instead of over loopback
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        help = "Send through this test network (whylate lab)",
+        long_help,
+        help_heading = "Where it runs",
+        long,
+        value_name = "NAME"
+    )]
     pub(crate) bed: Option<String>,
     /// Number of independent runs, each with its own process, sockets and ports; prints their sum
     /// and how far they differ
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(
+        help = "Independent runs, of which the sum is printed",
+        long_help,
+        help_heading = "How long",
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
     pub(crate) runs: u32,
     /// Add a flow with its own socket, thread and other end, such as `load: rate=20kpps size=1400
     /// cpus=2 one-way`; may be repeated, and `back` sends it from the server's end of the test
     /// network
-    #[arg(long = "flow", value_name = "NAME: WORDS")]
+    #[arg(
+        help = "Add a flow: `load: rate=20kpps size=1400 one-way`",
+        long_help,
+        help_heading = "What to send",
+        long = "flow",
+        value_name = "NAME: WORDS"
+    )]
     pub(crate) flows: Vec<FlowWords>,
     /// Warm-up time, discarded; requests are sent as in the measurement
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "2s")]
+    #[arg(
+        help = "Warm-up time, discarded",
+        long_help,
+        help_heading = "How long",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "2s"
+    )]
     pub(crate) warmup: Nanos,
     /// Protocol of the other end: raw (whylate's own) or sockperf
-    #[arg(long, value_name = "NAME", default_value = "raw")]
+    #[arg(
+        help = "Protocol of the other end: raw or sockperf",
+        long_help,
+        help_heading = "What to send",
+        long,
+        value_name = "NAME",
+        default_value = "raw"
+    )]
     pub(crate) protocol: whylate_net::Speaks,
     /// Maximum requests in flight; with 1 the client waits for each reply, on the schedule
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        help = "Maximum requests in flight",
+        long_help,
+        help_heading = "What to send",
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(crate) outstanding: Option<u64>,
     /// Give up on a request after this time without a reply
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1s")]
+    #[arg(
+        help = "Give up on a request after this time",
+        long_help,
+        help_heading = "How to send it",
+        long,
+        value_name = "TIME",
+        value_parser = parse::limit,
+        default_value = "1s"
+    )]
     pub(crate) timeout: Nanos,
     /// Report the sender as disturbed when p99.9 of its send lateness is above this
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "50us")]
+    #[arg(
+        help = "Sends later than this at p99.9 are reported",
+        long_help,
+        help_heading = "What to report",
+        long,
+        value_name = "TIME",
+        value_parser = parse::limit,
+        default_value = "50us"
+    )]
     pub(crate) tolerance: Nanos,
     /// Requests above this percentile are slow, and interruptions of either end are compared with
     /// them [default: 99, and 99.9 from 100 000 requests on]
-    #[arg(long, value_name = "PERCENT", value_parser = parse::percentile)]
+    #[arg(
+        help = "Requests above this percentile are slow [99 or 99.9]",
+        long_help,
+        help_heading = "What to report",
+        long,
+        value_name = "PERCENT",
+        value_parser = parse::percentile
+    )]
     pub(crate) slow: Option<f64>,
     /// Ask for no reply: departures are measured, and the other end counts what arrives
-    #[arg(long)]
+    #[arg(
+        help = "Ask for no reply; the other end counts",
+        long_help,
+        help_heading = "What to send",
+        long
+    )]
     pub(crate) one_way: bool,
     /// Both ports of what is measured.
     #[command(flatten)]
@@ -174,23 +310,43 @@ pub(crate) struct Rtt {
     pub(crate) apart: RttBreakdown,
     /// Log every request: packets-0001.parquet and so on, and with --breakdown each of its points:
     /// journeys-0001.parquet
-    #[arg(long)]
+    #[arg(
+        help = "Log every request: packets-0001.parquet and so on",
+        long_help,
+        help_heading = "What to report",
+        long
+    )]
     pub(crate) log_packets: bool,
     /// Bring what is measured into the run directory this often: of a run that is killed that much is there
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
+    #[arg(
+        help = "Write what is measured this often",
+        long_help,
+        help_heading = "What to report",
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        value_parser = parse::beat
+    )]
     pub(crate) checkpoint: Nanos,
     /// What is asked of the client's socket
     #[command(flatten)]
     pub(crate) socket: SocketOptions,
     /// The client's own address, with or without a port; for frames one that the kernel need not
     /// have [default: the kernel's choice, or the interface's address]
-    #[arg(long, value_name = "ADDRESS", value_parser = parse::own_address)]
+    #[arg(
+        help = "The client's own address",
+        long_help,
+        help_heading = "Socket",
+        long,
+        value_name = "ADDRESS",
+        value_parser = parse::own_address
+    )]
     pub(crate) from: Option<SocketAddr>,
     /// What is asked of a port of whole frames
     #[command(flatten)]
     pub(crate) link: LinkArgs,
     /// Do not lock memory
-    #[arg(long)]
+    #[arg(help_heading = "Where it runs", long)]
     pub(crate) no_mlock: bool,
     /// Common options.
     #[command(flatten)]

@@ -16,22 +16,34 @@ pub(crate) struct RttAcross {
     /// ends; otherwise PORT is the interface that messages come back by (with --transport dpdk the
     /// device), and --interface (--vdev, --pci) the one that they leave by
     #[arg(
+        help = "Receive at a second port what the first sent",
+        long_help,
         long,
         value_name = "PORT",
         num_args = 0..=1,
-        conflicts_with_all = [
-            "target", "reflector_cpus", "one_way", "flows", "compare_backends", "breakdown", "tap"
-        ]
+        conflicts_with_all = ["target", "reflector_cpus", "one_way", "flows", "compare_backends", "breakdown", "tap"]
     )]
     #[expect(clippy::option_option, reason = "clap's form of an option that may have a value")]
     pub(crate) across: Option<Option<String>>,
     /// With --across: send messages in the other direction as well, as a flow of their own. A
     /// client that spins sends and receives both on one thread
-    #[arg(long, requires = "across")]
+    #[arg(
+        help = "With --across: send in the other direction as well",
+        long_help,
+        long,
+        requires = "across"
+    )]
     pub(crate) both_ways: bool,
     /// With --across between two interfaces: the address of the one that messages come back by,
     /// which the kernel need not have; --from is that of the other
-    #[arg(long, value_name = "ADDRESS", value_parser = parse::own_address, requires = "across")]
+    #[arg(
+        help = "With --across: the second interface's address",
+        long_help,
+        long,
+        value_name = "ADDRESS",
+        value_parser = parse::own_address,
+        requires = "across"
+    )]
     pub(crate) to: Option<SocketAddr>,
     /// Delay the reception of one in so many messages by this, before its timestamp: 1in10000:20us
     #[arg(

@@ -18,6 +18,8 @@ pub(crate) struct RttBackends {
     /// the first: udp, packet and xdp, each with a way to wait (`xdp spin`, `udp:block`) or in all
     /// ways that fit it; without LIST all of them. --duration and --warmup are for all together
     #[arg(
+        help = "Compare udp, packet and xdp [all of them]",
+        long_help,
         long,
         value_name = "LIST",
         num_args = 0..=1,
@@ -29,6 +31,8 @@ pub(crate) struct RttBackends {
     /// Rounds of a comparison of backends, or of --breakdown-cost: each measures everything once,
     /// and the reference twice
     #[arg(
+        help = "Rounds of --compare-backends or --breakdown-cost",
+        long_help,
         long,
         value_name = "N",
         default_value_t = 10,
@@ -38,7 +42,13 @@ pub(crate) struct RttBackends {
     pub(crate) rounds: u32,
     /// In a comparison of backends, let the reflector that whylate starts use the same backend as
     /// the client, instead of spinning over udp for all
-    #[arg(long, requires = "compare_backends", conflicts_with = "target")]
+    #[arg(
+        help = "Use the same backend at the reflector",
+        long_help,
+        long,
+        requires = "compare_backends",
+        conflicts_with = "target"
+    )]
     pub(crate) both_ends: bool,
 }
 
@@ -75,7 +85,7 @@ fn backends(words: &str) -> Result<Vec<Backend>, String> {
     let known = transport.parse().ok().filter(|transport| Backend::carries(*transport));
     let Some(transport) = known else {
         return Err(format!(
-            "`{words}` is no backend to compare: choose {}, each alone or with a way to wait, such as \
+            "`{words}` is not a backend to compare: use {}, each alone or with a way to wait, such as \
              `udp spin`; an address goes before --compare-backends",
             names()
         ));
@@ -127,10 +137,10 @@ mod tests {
     #[test]
     fn what_is_no_backend_is_refused_by_name() {
         for (text, part) in [
-            ("", "`` is no backend"),
-            ("udp,,xdp", "`` is no backend"),
-            ("tcp", "`tcp` is no backend to compare: choose udp, packet, xdp"),
-            ("unix spin", "`unix spin` is no backend"),
+            ("", "`` is not a backend"),
+            ("udp,,xdp", "`` is not a backend"),
+            ("tcp", "`tcp` is not a backend to compare: use udp, packet, xdp"),
+            ("unix spin", "`unix spin` is not a backend"),
             ("127.0.0.1:4021", "an address goes before --compare-backends"),
             ("udp nap", "nap"),
             ("xdp sleep", "write `xdp spin`"),

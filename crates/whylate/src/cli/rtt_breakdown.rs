@@ -19,6 +19,8 @@ pub(crate) struct RttBreakdown {
     /// root), told (readings of the reflector that whylate starts), tap (that of the test network,
     /// where it has one)
     #[arg(
+        help = "Where requests spend time: stamps,trace,told,tap",
+        long_help,
         long,
         value_name = "SOURCES",
         num_args = 0..=1,
@@ -33,6 +35,8 @@ pub(crate) struct RttBreakdown {
     /// Take a transmit timestamp of one in this many requests: cards have one or four registers for
     /// it
     #[arg(
+        help = "Take a transmit timestamp of one request in N",
+        long_help,
         long,
         value_name = "N",
         default_value_t = 1,
@@ -43,7 +47,14 @@ pub(crate) struct RttBreakdown {
     /// Measure the cost of the breakdown: afterwards, for as long again, rounds of the same
     /// requests unobserved, with timestamps, with the trace and with both, in turns; every second
     /// round in reverse order
-    #[arg(long, requires = "breakdown", conflicts_with = "runs", group = "in_rounds")]
+    #[arg(
+        help = "Measure the cost of the breakdown afterwards",
+        long_help,
+        long,
+        requires = "breakdown",
+        conflicts_with = "runs",
+        group = "in_rounds"
+    )]
     pub(crate) breakdown_cost: bool,
 }
 
@@ -70,7 +81,7 @@ impl FromStr for SourceList {
                 "tap" => &mut list.tap,
                 _ => {
                     return Err(format!(
-                        "`{word}` tells nothing of requests: choose of stamps, trace, told and tap"
+                        "`{word}` is not a source: use stamps, trace, told or tap"
                     ));
                 }
             };
@@ -108,10 +119,10 @@ mod tests {
         assert_eq!(read(" trace "), Ok(SourceList { trace: true, ..SourceList::default() }));
         assert_eq!(read("told,stamps").unwrap().to_string(), "stamps,told");
         for (text, part) in [
-            ("", "`` tells nothing"),
-            ("stamps,", "`` tells nothing"),
+            ("", "`` is not a source"),
+            ("stamps,", "`` is not a source"),
             ("trace,trace", "`trace` is there twice"),
-            ("hardware", "choose of stamps, trace, told and tap"),
+            ("hardware", "use stamps, trace, told or tap"),
         ] {
             let refusal = read(text).unwrap_err();
             assert!(refusal.contains(part), "{text}: {refusal}");

@@ -20,6 +20,6 @@ pub(crate) struct Completions {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Man {
     /// Directory for the pages; it is made if it does not exist
-    #[arg(value_name = "DIR")]
+    #[arg(help = "Directory for the pages", long_help, value_name = "DIR")]
     pub(crate) directory: PathBuf,
 }

@@ -22,13 +22,19 @@ pub(crate) struct SocketOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub(crate) send_buffer: Option<u64>,
     /// Do not fragment: refuse a message that exceeds the path's MTU
-    #[arg(long)]
+    #[arg(help = "Refuse messages that exceed the path's MTU", long_help, long)]
     pub(crate) dont_fragment: bool,
     /// DSCP of the packets: 46 is expedited forwarding
     #[arg(long, value_name = "0-63", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub(crate) dscp: Option<u8>,
     /// Time to live (hop limit) of the packets [default: the system's, 1 for a multicast group]
-    #[arg(long, value_name = "1-255", value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(
+        help = "Time to live (hop limit) of the packets",
+        long_help,
+        long,
+        value_name = "1-255",
+        value_parser = clap::value_parser!(u8).range(1..)
+    )]
     pub(crate) hops: Option<u8>,
 }
 

@@ -40,20 +40,31 @@ use crate::parse;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SwitchCost {
     /// The CPU that all runners share [default: the last one]
-    #[arg(long, value_name = "CPU")]
+    #[arg(help_heading = "What to measure", long, value_name = "CPU")]
     pub(crate) cpus: Option<String>,
     /// Only the direct cost
-    #[arg(long, conflicts_with = "indirect")]
+    #[arg(help_heading = "What to measure", long, conflicts_with = "indirect")]
     pub(crate) direct: bool,
     /// Only the cost through the caches
-    #[arg(long)]
+    #[arg(help_heading = "What to measure", long)]
     pub(crate) indirect: bool,
     /// How long each kind of switch is measured, half of it with tracing [default: 4s]
-    #[arg(long, value_name = "TIME", value_parser = parse::row_time, conflicts_with = "indirect")]
+    #[arg(
+        help = "How long each kind of switch is measured [4s]",
+        long_help,
+        help_heading = "Direct cost",
+        long,
+        value_name = "TIME",
+        value_parser = parse::row_time,
+        conflicts_with = "indirect"
+    )]
     pub(crate) duration: Option<Nanos>,
     /// Working sets, such as 16KiB,1MiB [default: from half of the first cache of this CPU to twice
     /// its last one, 512MiB at most]
     #[arg(
+        help = "Working sets, such as 16KiB,1MiB [from the caches]",
+        long_help,
+        help_heading = "Cost through the caches",
         long,
         value_name = "LIST",
         value_delimiter = ',',
@@ -63,6 +74,9 @@ pub(crate) struct SwitchCost {
     pub(crate) sizes: Option<Vec<u64>>,
     /// Good pairs of trials for each working set; up to three times as many are tried
     #[arg(
+        help = "Good pairs of trials for each working set",
+        long_help,
+        help_heading = "Cost through the caches",
         long,
         value_name = "N",
         default_value_t = 20,
@@ -73,11 +87,23 @@ pub(crate) struct SwitchCost {
     /// Length of a trial [default: 200ms, or 1s with the time slices of the kernel]; with runners
     /// that yield, at most as long as the kernel lets real-time threads run
     /// (kernel.sched_rt_runtime_us)
-    #[arg(long, alias = "trial", value_name = "TIME", value_parser = parse::row_time, conflicts_with = "direct")]
+    #[arg(
+        help = "Length of a trial [200ms; 1s with --quantum kernel]",
+        long_help,
+        help_heading = "Cost through the caches",
+        long,
+        alias = "trial",
+        value_name = "TIME",
+        value_parser = parse::row_time,
+        conflicts_with = "direct"
+    )]
     pub(crate) trial_time: Option<Nanos>,
     /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the
     /// time slices of the kernel, as in the paper
     #[arg(
+        help = "CPU time until a runner yields, or kernel",
+        long_help,
+        help_heading = "Cost through the caches",
         long,
         value_name = "TIME",
         default_value = "200us",

@@ -11,11 +11,23 @@ use whylate_model::tap::TapClock;
 pub(crate) struct TapArgs {
     /// Capture of a tap between both ends, written during the run and read after it: pcap, pcapng,
     /// or ERF in a file named .erf. The tap of a test network needs no file
-    #[arg(long, value_name = "FILE")]
+    #[arg(
+        help = "Capture of a tap between the ends: pcap, pcapng, ERF",
+        long_help,
+        long,
+        value_name = "FILE"
+    )]
     pub(crate) tap: Option<PathBuf>,
     /// Clock of the tap's timestamps; with a clock of its own only the distance from request to
     /// reply can be compared with the ends
-    #[arg(long, value_enum, requires = "tap", default_value_t = TapClockWord::Own)]
+    #[arg(
+        help = "Clock of the tap's timestamps",
+        long_help,
+        long,
+        value_enum,
+        requires = "tap",
+        default_value_t = TapClockWord::Own
+    )]
     pub(crate) tap_clock: TapClockWord,
 }
 

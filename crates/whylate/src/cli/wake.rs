@@ -25,39 +25,98 @@ use crate::parse;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Wake {
     /// CPUs to measure [default: all but one]
-    #[arg(long, value_name = "CPUS")]
+    #[arg(help_heading = "What to measure", long, value_name = "CPUS")]
     pub(crate) cpus: Option<String>,
     /// Timers, separated by commas (see `threads --list`), or `all`
-    #[arg(long, visible_alias = "timer", value_name = "TIMERS", default_value = "HR")]
+    #[arg(
+        help = "Timers, as in `threads --list`, or all of them",
+        long_help,
+        help_heading = "What to measure",
+        long,
+        alias = "timer",
+        value_name = "TIMERS",
+        default_value = "HR"
+    )]
     pub(crate) timers: String,
     /// Period of the wake-ups
-    #[arg(long, value_name = "TIME", value_parser = parse::limit, default_value = "1ms")]
+    #[arg(
+        help_heading = "What to measure",
+        long,
+        value_name = "TIME",
+        value_parser = parse::limit,
+        default_value = "1ms"
+    )]
     pub(crate) period: Nanos,
     /// How long to measure
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time, default_value = "60s")]
+    #[arg(
+        help_heading = "What to measure",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time,
+        default_value = "60s"
+    )]
     pub(crate) duration: Nanos,
     /// Scheduling policy of the woken threads: other, fifo:1-99, rr:1-99 or nice(-20..19)
     /// [default: fifo:95, or other where that is not allowed]
-    #[arg(long, alias = "priority", value_name = "POLICY")]
+    #[arg(
+        help = "other, fifo:1-99, rr:1-99 or nice(-20..19) [fifo:95]",
+        long_help,
+        help_heading = "How to run",
+        long,
+        alias = "priority",
+        value_name = "POLICY"
+    )]
     pub(crate) sched: Option<String>,
     /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
     /// cpu:50%, mem:64MiB, separated by commas
-    #[arg(long, value_name = "LOADS", value_parser = parse::loads)]
+    #[arg(
+        help = "Load meanwhile: net, disk, ipi, cpu, mem, with commas",
+        long_help,
+        help_heading = "Load",
+        long,
+        value_name = "LOADS",
+        value_parser = parse::loads
+    )]
     pub(crate) load: Option<parse::Loads>,
     /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
-    #[arg(long, value_name = "TIME", value_parser = parse::limit)]
+    #[arg(
+        help = "Shortest stall to record [from the warm-up]",
+        long_help,
+        help_heading = "What to measure",
+        long,
+        value_name = "TIME",
+        value_parser = parse::limit
+    )]
     pub(crate) threshold: Option<Nanos>,
     /// Warm-up time for each CPU, discarded [default: 200ms]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    #[arg(
+        help_heading = "What to measure",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time
+    )]
     pub(crate) warmup: Option<Nanos>,
     /// Close segments and write run.json this often
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse::beat)]
+    #[arg(
+        help_heading = "Long runs",
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        value_parser = parse::beat
+    )]
     pub(crate) checkpoint: Nanos,
     /// Send network load through this test network (see `whylate lab`) instead of over loopback
-    #[arg(long, value_name = "NAME", requires = "load")]
+    #[arg(
+        help = "Send network load through this test network",
+        long_help,
+        help_heading = "Load",
+        long,
+        value_name = "NAME",
+        requires = "load"
+    )]
     pub(crate) bed: Option<String>,
     /// Do not lock memory
-    #[arg(long)]
+    #[arg(help_heading = "How to run", long)]
     pub(crate) no_mlock: bool,
     /// Common options.
     #[command(flatten)]

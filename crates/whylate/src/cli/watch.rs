@@ -41,16 +41,33 @@ use crate::parse;
 pub(crate) struct Watch {
     /// The process: its number, or a port that it listens at; pid:N, port:N, udp:N and tcp:N say
     /// which
-    #[arg(value_name = "PID|PORT")]
+    #[arg(
+        help = "A process number or a port; pid:, port:, udp:, tcp:N",
+        long_help,
+        value_name = "PID|PORT"
+    )]
     pub(crate) whom: Asked,
     /// End after this time [default: when told to, or when the process ends]
-    #[arg(long, value_name = "TIME", value_parser = parse::measuring_time)]
+    #[arg(
+        help = "End after this time [when told to, or at its end]",
+        long_help,
+        help_heading = "How long",
+        long,
+        value_name = "TIME",
+        value_parser = parse::measuring_time
+    )]
     pub(crate) duration: Option<Nanos>,
     /// Requests slower than this percentile are slow
-    #[arg(long, value_name = "PERCENT", value_parser = parse::percentile, default_value_t = 99.9)]
+    #[arg(
+        help_heading = "What to report",
+        long,
+        value_name = "PERCENT",
+        value_parser = parse::percentile,
+        default_value_t = 99.9
+    )]
     pub(crate) slow: f64,
     /// Log every request: journeys-0001.parquet and so on
-    #[arg(long)]
+    #[arg(help_heading = "What to report", long)]
     pub(crate) log_requests: bool,
     /// Write the run into this directory, which must be new or empty [default: whylate-DATE-TIME]
     #[arg(short = 'o', long = "out", alias = "output", value_name = "DIR", help_heading = COMMON)]

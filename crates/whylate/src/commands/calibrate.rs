@@ -16,6 +16,7 @@ use whylate_report::Place;
 use super::gaps::one_cpu;
 use super::{Exit, Form, finish, print};
 use crate::cli::{Calibrate, MetricStatistic, MetricUnit};
+use crate::failure;
 use crate::out::say;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
@@ -68,7 +69,7 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
 }
 
 fn usage(refusal: &str) -> Exit {
-    say!("error: {refusal}");
+    failure::refuse(refusal);
     Exit::Usage
 }
 

@@ -1,7 +1,7 @@
 //! `whylate` without a command: the one-minute check-up.
 
 use anyhow::Result;
-use whylate_model::{CpuId, CpuList};
+use whylate_model::{CpuId, CpuList, Nanos};
 use whylate_record::RecordError;
 use whylate_record::checkup::{Request, Times, record};
 
@@ -20,7 +20,7 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request {
         cpu,
-        times: if options.common.quick { Times::quick() } else { Times::minute() },
+        times: times(options.common.quick, options.warmup),
         housekeeping,
         hold_idle_states: !options.common.no_dma_latency,
         trace: !options.common.no_trace,
@@ -31,6 +31,12 @@ pub(super) fn run(options: &Checkup) -> Result<Exit> {
     let recorded = record(&request, directory, &stopping.stop, &mut progress)?;
     drop(progress);
     conclude(&recorded, &path, &options.common, &stopping)
+}
+
+/// How long each part takes, with the warm-up that was asked for.
+fn times(quick: bool, warmup: Option<Nanos>) -> Times {
+    let usual = if quick { Times::quick() } else { Times::minute() };
+    Times { warmup: warmup.unwrap_or(usual.warmup), ..usual }
 }
 
 /// The CPU to check up: the one that was named, or the last of those that could be.
@@ -50,6 +56,16 @@ fn one_of(words: Option<&str>, measured: &[CpuId]) -> Result<CpuId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_warm_up_of_the_check_up_is_as_asked_and_nothing_else_changes_with_it() {
+        let asked = Nanos(3 * Nanos::SECOND.0);
+        for quick in [false, true] {
+            let (usual, with) = (times(quick, None), times(quick, Some(asked)));
+            assert_ne!(usual.warmup, asked);
+            assert_eq!(with, Times { warmup: asked, ..usual });
+        }
+    }
 
     #[test]
     fn more_cpus_than_one_are_refused_and_none_is_left_out_silently() {

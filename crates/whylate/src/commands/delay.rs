@@ -17,7 +17,7 @@ use whylate_record::progress::Progress;
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::{Delay, Truths};
-use crate::out::say;
+use crate::failure;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -31,7 +31,7 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
     let what = match unfit(options).map_or_else(|| what(options, seed), Err) {
         Ok(what) => what,
         Err(why) => {
-            say!("error: {why}");
+            failure::refuse(why);
             return Ok(Exit::Usage);
         }
     };
@@ -83,16 +83,17 @@ fn unfit(options: &Delay) -> Option<String> {
     let transport = options.transport;
     if !transport.carries_frames() {
         return Some(format!(
-            "{transport} carries messages: whole frames go by packet, xdp or dpdk; messages by --proxy"
+            "{transport} carries messages, not frames: use --transport packet, xdp or dpdk, or --proxy for messages"
         ));
     }
     if options.first == options.second {
         let name = options.first.as_deref().unwrap_or_default();
         let name = Printable(name);
-        return Some(format!("`{name}` and `{name}` are one interface: a delay line has two"));
+        return Some(format!("`{name}` is named twice: a delay line has two interfaces"));
     }
-    let wait = options.wait.filter(|wait| wait.sleeps())?;
-    Some(format!("it does not sleep, by {wait} either: choose spin or busy-poll"))
+    options.wait.filter(|wait| wait.sleeps()).map(|_| {
+        "a delay line does not sleep while it waits: use --wait spin or --wait busy-poll".to_owned()
+    })
 }
 
 /// What is held back, and how.
@@ -135,8 +136,7 @@ fn fits(way: ProxyWay, law: &Law) -> Result<(), String> {
     let shares = [("--loss", law.loss), ("--duplicate", law.duplicate), ("--reorder", law.reorder)];
     match shares.into_iter().find(|(_, share)| *share > 0.0) {
         Some((name, _)) if way.kind == ProxyKind::Tcp => Err(format!(
-            "{name} of a part of a stream would break it for both ends: take a udp proxy, or frames \
-             (--transport)"
+            "{name} would break a TCP stream for both ends: leave {name} out, or use a udp proxy"
         )),
         _ => Ok(()),
     }
@@ -181,7 +181,7 @@ fn jittered(delay: Amount, jitter: Option<Nanos>) -> Result<Amount, String> {
             Err(format!("--jitter {jitter} is more than the delay of {delay}: choose one below"))
         }
         (delay, Some(_)) => {
-            Err(format!("--jitter is of a constant delay, and {delay} is none: leave it out"))
+            Err(format!("--jitter needs a constant delay, and {delay} varies: leave --jitter out"))
         }
     }
 }
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(pair::<Amount>(text, "--delay"), Ok(expected), "{text}");
         }
         let error = pair::<Amount>("20us,", "--delay").unwrap_err();
-        assert!(error.starts_with("--delay: `20us,` is no delay"), "{error}");
+        assert!(error.starts_with("--delay: `20us,` is not a delay"), "{error}");
         assert_eq!(pair::<Share>("1%,0.5", "--loss"), Ok([Share(0.01), Share(0.5)]));
         assert!(pair::<Share>("2", "--loss").is_err());
     }

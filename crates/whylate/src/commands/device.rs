@@ -16,7 +16,7 @@ use whylate_sys::affinity;
 use super::gaps::{housekeeping, measured};
 use super::{Beginning, Exit, begin, conclude, quick};
 use crate::cli::{Device, Ignored, StampedAt};
-use crate::out::say;
+use crate::failure;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -29,7 +29,7 @@ const QUICK_TRIALS: u32 = 3;
 
 pub(super) fn run(options: &Device) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        say!("error: {why}");
+        failure::refuse(why);
         return Ok(Exit::Usage);
     }
     match (&options.captures, &options.the_box) {
@@ -66,7 +66,7 @@ fn unfit(options: &Device) -> Option<String> {
     }
     if !matches!(options.transport, Transport::Udp | Transport::Packet | Transport::Xdp) {
         return Some(format!(
-            "a client by {} has no two ports here: packet, xdp or udp",
+            "a client by {} cannot receive at a second port: use --transport packet, xdp or udp",
             options.transport
         ));
     }
@@ -86,7 +86,7 @@ fn line(list: &[String]) -> Option<LineBetween> {
 fn of_box(options: &Device, the_box: &TheBox) -> Result<Exit> {
     let question = question(options, the_box)?;
     if let Err(error) = question.check() {
-        say!("error: {error}");
+        failure::refuse(error);
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;

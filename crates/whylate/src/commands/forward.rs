@@ -12,7 +12,7 @@ use whylate_record::progress::Progress;
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::Forward;
-use crate::out::say;
+use crate::failure;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -21,7 +21,7 @@ const MOST_CPUS: usize = 2;
 
 pub(super) fn run(options: &Forward) -> Result<Exit> {
     if let Some(why) = unfit(options) {
-        say!("error: {why}");
+        failure::refuse(why);
         return Ok(Exit::Usage);
     }
     let stopping = Stopping::listen()?;
@@ -81,16 +81,17 @@ fn unfit_for_frames(options: &Forward) -> Option<String> {
     let transport = options.transport;
     if !transport.carries_frames() {
         return Some(format!(
-            "{transport} carries neither whole frames, which go by packet, xdp or dpdk, nor datagrams, which \
-             go by udp; a stream goes by whylate delay --proxy"
+            "{transport} is not forwarded: use --transport udp for datagrams, or packet, xdp or dpdk for frames; \
+             whylate delay --proxy carries streams"
         ));
     }
     if options.first == options.second {
         let name = Printable(&options.first);
-        return Some(format!("`{name}` and `{name}` are one interface: a forwarder has two"));
+        return Some(format!("`{name}` is named twice: a forwarder has two interfaces"));
     }
-    let wait = Some(options.wait).filter(|wait| wait.sleeps())?;
-    Some(format!("it does not sleep, by {wait} either: choose spin or busy-poll"))
+    Some(options.wait).filter(|wait| wait.sleeps()).map(|_| {
+        "a forwarder does not sleep while it waits: use --wait spin or --wait busy-poll".to_owned()
+    })
 }
 
 /// The same of words for datagrams.
@@ -101,14 +102,16 @@ fn unfit_for_datagrams(options: &Forward) -> Option<String> {
         ("--ring", options.ring.is_some()),
     ];
     if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
-        return Some(format!("it is for whole frames, and udp has addresses: leave {name} out"));
+        return Some(format!(
+            "{name} is for whole frames, and --transport udp carries datagrams: leave {name} out"
+        ));
     }
     if let Err(why) = addresses(&[options.first.clone(), options.second.clone()]) {
         return Some(why.to_string());
     }
     let wait = Some(options.wait).filter(|wait| !wait.takes_many_sockets())?;
     Some(format!(
-        "{wait} waits for one socket, and a forwarder has several: choose spin, busy-poll, poll or epoll"
+        "{wait} waits for one socket, and a forwarder has several: use --wait spin, busy-poll, poll or epoll"
     ))
 }
 

@@ -21,6 +21,7 @@ use super::gaps::{CPUS, here};
 use super::threads::not_understood;
 use super::{Exit, Form, finish, print};
 use crate::cli::{Format, Hourglass};
+use crate::failure;
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -32,7 +33,7 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
     let line = match hourglass::parse(&options.words) {
         Ok(line) => line,
         Err(error) => {
-            say!("error: {error}");
+            failure::refuse(error);
             return Ok(Exit::Usage);
         }
     };

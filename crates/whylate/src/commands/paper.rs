@@ -13,6 +13,7 @@ use whylate_report::{Place, first_screen_of_paper, full_of_paper, paper};
 use super::gaps::one_cpu;
 use super::{Exit, style, switch_runner};
 use crate::cli::{Format, Paper, Which};
+use crate::failure;
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -31,15 +32,15 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
     let of_killer =
         options.tools.is_some() || options.config.is_some() || !options.import.is_empty();
     if options.which != Which::Killer2017 && of_killer {
-        say!("error: --tools, --config and --import are of killer2017");
+        failure::refuse("--tools, --config and --import are for killer2017 only");
         return Ok(Exit::Usage);
     }
     if let Some(error) = options.tools.as_deref().and_then(|of| killer2017::check_tools(of).err()) {
-        say!("error: {error}");
+        failure::refuse(error);
         return Ok(Exit::Usage);
     }
     if let Some(error) = options.only.as_deref().and_then(|only| check(only).err()) {
-        say!("error: {error}");
+        failure::refuse(error);
         return Ok(Exit::Usage);
     }
     let cpu = one_cpu(options.cpus.as_deref(), "the experiments of a paper run on one")?;

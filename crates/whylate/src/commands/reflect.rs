@@ -25,7 +25,7 @@ use super::gaps::{CPUS, must_be_here};
 use super::service::{self, Keeping};
 use super::{Exit, bed};
 use crate::cli::{Reflect, ReflectPort, ReflectStdin, refused_of_socket};
-use crate::out::say;
+use crate::failure;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -33,12 +33,15 @@ use crate::stopping::Stopping;
 const STAMPS: StampWish =
     StampWish { sched: true, software: true, receive: true, ..StampWish::NOTHING };
 /// Why frames are not answered at the usual place.
-const NOT_HERE: &str = "answers at an address of a network, and loopback is none: name it (--listen \
-     ADDRESS:PORT)";
+const NOT_HERE: &str = "needs an interface other than loopback: use --bed lab (whylate lab up), or --listen \
+     ADDRESS:PORT with an address of one";
+/// Why not at an address of loopback.
+const NOT_THERE: &str =
+    "needs an interface other than loopback: name an address of one, or use --transport udp";
 
 pub(super) fn run(options: &Reflect) -> Result<Exit> {
     if let Some(refusal) = refused(options) {
-        say!("error: {refusal}");
+        failure::refuse(refusal);
         return Ok(Exit::Usage);
     }
     must_be_here(options.cpus, CPUS)?;
@@ -97,7 +100,7 @@ fn refused(options: &Reflect) -> Option<String> {
     if transport == Transport::Unix
         && let Some(name) = options.socket.of_ip()
     {
-        return Some(format!("a Unix socket has no {name}: leave it out"));
+        return Some(format!("a Unix socket has no {name}: leave {name} out"));
     }
     let nowhere = options.listen.is_none() && options.bed.is_none() && options.feed.is_none();
     if transport.carries_frames() && nowhere {
@@ -110,23 +113,23 @@ fn refused(options: &Reflect) -> Option<String> {
 /// What a program that answers in the kernel cannot do.
 fn refused_by_program(options: &Reflect) -> Option<String> {
     if options.protocol != Speaks::Raw {
-        return Some("a program in the kernel speaks raw alone: leave --protocol out".to_owned());
+        return Some("xdp-tx answers the protocol raw only: leave --protocol out".to_owned());
     }
     let socket = &options.socket;
     let given = [
+        (options.wait.is_some(), "--wait", "with xdp-tx the kernel answers, and no thread waits"),
+        (options.cpus.is_some(), "--cpus", "xdp-tx runs on the CPU of the interface's interrupt"),
         (
-            options.wait.is_some(),
-            "--wait",
-            "nothing waits: the kernel runs a program for each frame",
+            options.sched.fifo().is_some(),
+            "--sched",
+            "xdp-tx runs on the CPU of the interface's interrupt",
         ),
-        (options.cpus.is_some(), "--cpus", "it runs where the interface's interrupt does"),
-        (options.sched.fifo().is_some(), "--sched", "it runs where the interface's interrupt does"),
-        (options.once, "--once", "a program leaves farewells to the host"),
-        (socket.receive_buffer.is_some(), "--receive-buffer", "it has no socket"),
-        (socket.send_buffer.is_some(), "--send-buffer", "it has no socket"),
-        (socket.dont_fragment, "--dont-fragment", "it has no socket"),
-        (socket.dscp.is_some(), "--dscp", "answers keep the class of their requests"),
-        (socket.hops.is_some(), "--hops", "answers pass 64 routers"),
+        (options.once, "--once", "xdp-tx does not see that a client has finished"),
+        (socket.receive_buffer.is_some(), "--receive-buffer", "xdp-tx has no socket"),
+        (socket.send_buffer.is_some(), "--send-buffer", "xdp-tx has no socket"),
+        (socket.dont_fragment, "--dont-fragment", "xdp-tx has no socket"),
+        (socket.dscp.is_some(), "--dscp", "answers of xdp-tx keep the DSCP of their requests"),
+        (socket.hops.is_some(), "--hops", "answers of xdp-tx have a hop limit of 64"),
     ];
     if let Some((_, name, why)) = given.into_iter().find(|(given, _, _)| *given) {
         return Some(format!("{why}: leave {name} out"));
@@ -221,7 +224,7 @@ fn listen(options: &Reflect, transport: Transport, progress: &mut Shown) -> Resu
         (None, Some(words)) => {
             let resolved = resolve(words, Wanted::Any, LIMIT)?;
             if transport.carries_frames() && resolved.address.ip().is_loopback() {
-                bail!("{transport} {NOT_HERE}");
+                bail!("{transport} {NOT_THERE}");
             }
             if let Some(took) = resolved.took {
                 progress.say(&format!("{words} is {}, resolved in {took}", resolved.address));

@@ -30,6 +30,7 @@ use super::gaps::{housekeeping, one_cpu};
 use super::threads::{is_json, not_understood};
 use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
 use crate::cli::{Assign, Common, Format, Jitter, Policy, Rta};
+use crate::failure;
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -52,7 +53,7 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     let (wanted, prediction) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            say!("error: {error:#}");
+            failure::refuse(format_args!("{error:#}"));
             return Ok(Exit::Usage);
         }
     };
@@ -221,8 +222,8 @@ impl Wanted {
         });
         if let Some((Some(word), _)) = without {
             bail!(
-                "task {} has no priority and others have: write `priority N` for each, or give \
-                 all of them out with --assign rm",
+                "task {} has no priority and others have: write `priority N` for each, or use \
+                 --assign rm",
                 word.thread.name
             );
         }
@@ -427,7 +428,7 @@ fn to_run(options: &Rta, wanted: &Wanted) -> Result<TaskSet> {
     let mut set = wanted.set.clone();
     match options.policy {
         Policy::Edf => bail!(
-            "Linux has earliest deadlines first for reservations only: write --policy cbs and \
+            "Linux schedules by earliest deadline within reservations only: write --policy cbs and \
              `reserve C T`"
         ),
         Policy::Cbs => return Ok(set),
@@ -450,7 +451,7 @@ fn measure(options: &Rta, wanted: &Wanted, mut prediction: Prediction) -> Result
     let set = match to_run(options, wanted) {
         Ok(set) => set,
         Err(error) => {
-            say!("error: {error:#}");
+            failure::refuse(format_args!("{error:#}"));
             return Ok(Exit::Usage);
         }
     };

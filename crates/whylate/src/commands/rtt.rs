@@ -21,7 +21,7 @@ use super::gaps::{housekeeping, must_be_here, one_cpu};
 use super::{Beginning, Exit, Refused, bed, begin, conclude, quick};
 use crate::arrivals::{AskedArrivals, Ready};
 use crate::cli::{FlowWords, Rtt, refused_of_socket};
-use crate::out::say;
+use crate::failure;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -35,13 +35,13 @@ const BACK: &str = "back";
 /// The longest frame of an Ethernet that nobody set up, with its check sequence.
 const LONGEST_FRAME: usize = 1_518;
 /// Why a rate in bits is none of a Unix socket.
-const NO_FRAMES: &str = "a Unix socket sends no frames whose bits could be counted: write the rate in \
-     messages, such as 10kpps";
+const NO_FRAMES: &str = "a Unix socket sends no frames, so it has no rate in bit/s: use --rate 10kpps or \
+     another rate in messages";
 
 pub(super) fn run(options: &Rtt) -> Result<Exit> {
     let stopping = Stopping::listen()?;
     if let Some(refusal) = refused(options) {
-        say!("error: {refusal}");
+        failure::refuse(refusal);
         return Ok(Exit::Usage);
     }
     if let Some(list) = &options.backends.compare_backends {
@@ -49,11 +49,11 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
     }
     let request = request(options)?;
     if let Err(error) = request.check() {
-        say!("error: {error}");
+        failure::refuse(error);
         return Ok(Exit::Usage);
     }
     if let Some(refusal) = too_short(&request) {
-        say!("error: {refusal}");
+        failure::refuse(refusal);
         return Ok(Exit::Usage);
     }
     if options.runs > 1 {
@@ -175,7 +175,7 @@ fn refused(options: &Rtt) -> Option<String> {
     let from = options.from.map(|_| "--from");
     let name = options.socket.of_ip().or(from).filter(|_| options.transport == Transport::Unix);
     if let Some(name) = name {
-        return Some(format!("a Unix socket has no {name}: leave it out"));
+        return Some(format!("a Unix socket has no {name}: leave {name} out"));
     }
     if let Some(refusal) = bed_beside_the_way(options) {
         return Some(refusal);
@@ -248,14 +248,14 @@ fn outer_ports(options: &Rtt) -> Result<OuterPorts> {
 /// A Unix socket lies in the file system: whatever bed there is, nothing goes through it.
 fn bed_beside_the_way(options: &Rtt) -> Option<String> {
     let bed = options.bed.as_ref()?;
-    let why = format!("a Unix socket takes no network, so that nothing goes through the bed {bed}");
+    let why = format!("a Unix socket sends nothing over the test network {bed}");
     if options.transport == Transport::Unix {
         return Some(format!("{why}: leave --bed out"));
     }
     let beside =
         |words: &&FlowWords| words.to.is_none() && words.transport == Some(Transport::Unix);
     let flow = options.flows.iter().find(beside)?;
-    Some(format!("{why}: leave the flow {} out, or --bed", flow.name))
+    Some(format!("{why}: leave --bed out, or remove the flow {}", flow.name))
 }
 
 /// Bits are counted of frames, and a Unix socket sends none.

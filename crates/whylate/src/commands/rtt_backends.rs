@@ -8,7 +8,7 @@ use whylate_record::rtt::{FlowRequest, Request};
 use super::rtt::request;
 use super::{Beginning, Exit, begin, conclude};
 use crate::cli::{BackendList, Rtt};
-use crate::out::say;
+use crate::failure;
 use crate::parse::SHORTEST;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -17,12 +17,12 @@ pub(super) fn run(options: &Rtt, list: &BackendList, stopping: &Stopping) -> Res
     let comparison = match comparison(options, list)? {
         Ok(comparison) => comparison,
         Err(refusal) => {
-            say!("error: {refusal}");
+            failure::refuse(refusal);
             return Ok(Exit::Usage);
         }
     };
     if let Err(error) = comparison.check() {
-        say!("error: {error}");
+        failure::refuse(error);
         return Ok(Exit::Usage);
     }
     let mut progress = Shown::usual();

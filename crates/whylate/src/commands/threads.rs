@@ -16,6 +16,7 @@ use whylate_threads::{models, priority, timers};
 use super::gaps::{housekeeping, measured};
 use super::{Beginning, Exit, Refused, bed, begin, conclude, quick, within};
 use crate::cli::{Format, Threads};
+use crate::failure;
 use crate::out::{self, say};
 use crate::progress::Shown;
 use crate::stopping::Stopping;
@@ -41,7 +42,7 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
     let Asked { file: set, tables_in, notes, cpus } = match asked(options) {
         Ok(asked) => asked,
         Err(error) => {
-            say!("error: {error:#}");
+            failure::refuse(format_args!("{error:#}"));
             return Ok(Exit::Usage);
         }
     };
@@ -83,8 +84,13 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
 /// Says what is wrong with the words of a set, before anything is touched.
 pub(super) fn not_understood(request: &Request) -> Option<Exit> {
     let error = whylate_record::set::check(request).err()?;
-    say!("error: {error}");
-    Some(if matches!(error, RecordError::Word(_)) { Exit::Usage } else { Exit::CouldNotMeasure })
+    Some(if matches!(error, RecordError::Word(_)) {
+        failure::refuse(error);
+        Exit::Usage
+    } else {
+        say!("error: {error}");
+        Exit::CouldNotMeasure
+    })
 }
 
 /// What is asked for.

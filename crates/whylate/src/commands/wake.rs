@@ -9,7 +9,7 @@ use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
 use super::{Beginning, Exit, bed, begin, conclude, quick, within};
 use crate::cli::Wake;
-use crate::out::say;
+use crate::failure;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
     let probes = match wake::probes(&wanted) {
         Ok(probes) => probes,
         Err(error) => {
-            say!("error: {}", error.reason);
+            failure::refuse(&error.reason);
             return Ok(Exit::Usage);
         }
     };

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use whylate_model::directory::RunDir;
+use whylate_model::paper::Paper;
 use whylate_model::run::Run;
 
 use crate::Style;
@@ -47,6 +48,13 @@ fn the_page_of_a_kept_run_of_each_kind_holds_what_it_held() {
 }
 
 #[test]
+fn the_page_of_a_kept_paper_holds_what_it_held() {
+    let place = Path::new(RUNS).join("../papers/hourglass2002");
+    let paper = Paper::read(&place).unwrap().unwrap();
+    insta::assert_snapshot!("hourglass2002", outline(&crate::paper::page(&place, &paper)));
+}
+
+#[test]
 fn each_figure_of_a_headline_stands_in_the_report_and_on_the_page() {
     for kind in kinds() {
         let (directory, run) = kept(&kind);
@@ -63,7 +71,9 @@ fn each_figure_of_a_headline_stands_in_the_report_and_on_the_page() {
             .map(|part| part.split_once('>').map_or(part, |of| of.1))
             .fold(String::new(), |text, part| text + " " + part);
         let figures: Vec<&str> = figures(&headline).collect();
-        assert!(!figures.is_empty(), "{kind}: {headline}");
+        // What saves nothing, and an end that is nowhere, have no number.
+        let none = ["backends", "calibrate"].contains(&kind.as_str());
+        assert!(!figures.is_empty() || none, "{kind}: {headline}");
         for figure in figures {
             assert!(
                 words(text).any(|word| word == figure),
@@ -88,7 +98,8 @@ fn figures(sentence: &str) -> impl Iterator<Item = &str> {
 
 /// What a reader of a page sees, an element a line; of a picture the digest alone.
 fn outline(page: &str) -> String {
-    let body = page.split_once("<body>").unwrap().1.split_once("</main>").unwrap().0;
+    let body = page.split_once("<body>").unwrap().1;
+    let body = body.split_once("</main>").map_or(body, |(main, _)| main);
     let mut parts = body.split("<svg");
     let mut text = parts.next().unwrap().to_owned();
     for part in parts {

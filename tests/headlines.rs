@@ -148,7 +148,7 @@ const THINGS: [&str; 8] =
     ["threads", "quantities", "runs", "CPUs", "causes", "tasks", "backends", "working"];
 
 /// How many of each there are.
-fn lengths(run: &Run) -> [usize; 7] {
+fn lengths(run: &Run) -> [usize; 8] {
     let missed = |of: &&whylate_model::threads::ThreadSummary| {
         of.deadlines.as_ref().is_some_and(|of| of.misses > 0)
     };
@@ -157,7 +157,8 @@ fn lengths(run: &Run) -> [usize; 7] {
     let costs = run.switch_cost.as_ref().and_then(|of| of.growth.as_ref());
     let sets = costs.map_or(0, |of| of.beyond.len());
     let missed = run.threads.iter().filter(missed).count();
-    [threads, gaps, series, wakes, run.origins.len(), missed, sets]
+    let backends = run.calibration.as_ref().map_or(0, |of| of.backends.len());
+    [threads, gaps, series, wakes, run.origins.len(), missed, sets, backends]
 }
 
 /// The text without names that may have digits.

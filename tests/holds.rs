@@ -137,8 +137,10 @@ pub(crate) fn withheld(of: &str, run: &Run, text: &str) {
     for one in &run.series {
         let rows = text.lines().filter(|line| line.starts_with(&format!("{}  ", one.label)));
         for row in rows {
-            let head = text.lines().take_while(|line| *line != row);
-            let Some(head) = head.filter(|line| line.contains("p50")).last() else { continue };
+            // The head of its own table: below the blank line before it.
+            let above: Vec<&str> = text.lines().take_while(|line| *line != row).collect();
+            let table = above.rsplit(|line| line.is_empty()).next().unwrap_or_default();
+            let Some(head) = table.iter().find(|line| line.contains("p50")) else { continue };
             let (cells, names) = (cells(row), cells(head));
             let first = cells.len().saturating_sub(names.len());
             for (percent, name) in columns {

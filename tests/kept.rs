@@ -1,5 +1,5 @@
-//! Runs that are kept as they were recorded: one of each kind of format version 1, and some of version 2. They
-//! are read for ever, and a change of what they say is seen.
+//! Runs that are kept as they were recorded: ten kinds of format version 1, and each other one of version 2. They
+//! are read for ever, and a change of what they say is seen. So are a paper's experiments with their runs.
 //!
 //! Their host has another name and no kernel command line; nothing else is changed.
 
@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use whylate_model::directory::{RunDir, in_words, version_one};
+use whylate_model::host::Fingerprint;
 use whylate_model::injection::Injection;
+use whylate_model::paper::Paper;
 use whylate_model::run::{FORMAT_VERSION, Run, SelfTest, SelfTestKind};
 use whylate_model::segments;
 use whylate_model::series::Series;
@@ -17,23 +19,54 @@ use whylate_model::{Nanos, Ticks};
 use crate::{directories, holds, program, requests, two_cpus};
 
 /// The directories, by name.
-pub(crate) const KINDS: [&str; 12] = [
+pub(crate) const KINDS: [&str; 26] = [
+    "after",
+    "backends",
+    "before",
+    "breakdown",
+    "calibrate",
     "checkup",
+    "delay",
+    "device",
+    "flows",
+    "forward",
     "gaps",
     "gaps-2",
+    "hourglass",
+    "matrix",
+    "merge",
+    "reflect",
+    "rta",
+    "rtt",
+    "selftest",
+    "selftest-2",
+    "slow",
+    "steps",
+    "switch-cost",
+    "threads",
+    "wake",
+    "watch",
+];
+
+/// Those of format version 1.
+const OF_VERSION_ONE: [&str; 10] = [
+    "checkup",
+    "gaps",
     "hourglass",
     "merge",
     "rta",
     "rtt",
     "selftest",
-    "selftest-2",
     "switch-cost",
     "threads",
     "wake",
 ];
 
-/// Those of format version 2.
-const OF_VERSION_TWO: [&str; 2] = ["gaps-2", "selftest-2"];
+/// Those of version 2 whose settings stood in words.
+const IN_WORDS: [&str; 2] = ["gaps-2", "selftest-2"];
+
+/// Experiments of papers that are kept, by the name of the paper.
+const PAPERS: [&str; 1] = ["hourglass2002"];
 
 #[test]
 fn a_kept_run_of_each_kind_says_what_it_said() {
@@ -43,6 +76,32 @@ fn a_kept_run_of_each_kind_says_what_it_said() {
         let said = format!("{text}\nPage: {page}\nStatus: {status}\n");
         insta::assert_snapshot!(kind, said);
     }
+}
+
+#[test]
+fn a_kept_paper_says_what_it_said_on_one_screen_and_in_whole() {
+    for name in PAPERS {
+        let place = program::file("papers").join(name);
+        let output = program::as_used(["report"]).arg(&place).env("LC_ALL", "C.UTF-8").output();
+        let first = String::from_utf8(output.unwrap().stdout).unwrap();
+        let (status, whole) = report_of(&place, &[]);
+        assert!(first.lines().count() < 24 && first.starts_with("Recorded 2026-11-"), "{first}");
+        insta::assert_snapshot!(name, format!("{first}\n{whole}\nStatus: {status}\n"));
+    }
+}
+
+#[test]
+fn a_comparison_of_two_kept_runs_says_what_it_said_on_one_screen_and_in_whole() {
+    let said = |words: &[&str]| {
+        let mut compare = program::as_used(["compare", "before", "after"]);
+        compare.args(words).current_dir(program::file("runs")).env("LC_ALL", "C.UTF-8");
+        let output = compare.output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let ((status, first), (of_whole, whole)) = (said(&[]), said(&["--full"]));
+    assert_eq!(status, of_whole);
+    assert!(first.lines().count() < 24, "{first}");
+    insta::assert_snapshot!("compare", format!("{first}\n{whole}\nStatus: {status}\n"));
 }
 
 #[test]
@@ -77,10 +136,14 @@ fn each_value_of_a_kept_run_is_read_whatever_its_version_calls_it() {
         for of_file in ["digest_kind", "digest"] {
             kept.as_object_mut().unwrap().remove(of_file);
         }
-        let version = if OF_VERSION_TWO.contains(&kind) { 2 } else { 1 };
+        let version = if OF_VERSION_ONE.contains(&kind) { 1 } else { 2 };
         assert_eq!(kept["format_version"], version, "{kind}");
         let read: Value = serde_json::from_str(&reported(kind, &["--format", "json"])).unwrap();
-        let kept = if version == 1 { version_one::upgraded(kept) } else { settled(kept) };
+        let kept = match version {
+            1 => version_one::upgraded(kept),
+            _ if IN_WORDS.contains(&kind) => settled(kept),
+            _ => kept,
+        };
         assert_within(&kept, &read, kind);
         let level = read["trust"]["level"].as_str().unwrap();
         let text = reported(kind, &[]);
@@ -158,12 +221,25 @@ fn every_directory_of_kept_runs_is_looked_at_and_names_no_machine() {
     found.sort();
     assert_eq!(found, KINDS);
     for kind in KINDS {
-        let mut hosts = vec![program::read(&directory(kind)).host];
-        hosts.extend(program::read(&directory(kind)).origins.into_iter().map(|origin| origin.host));
-        for host in hosts {
-            assert_eq!((host.hostname.as_str(), host.command_line.as_str()), ("example", "quiet"));
+        let run = program::read(&directory(kind));
+        let hosts = run.origins.into_iter().map(|origin| origin.host).chain([run.host]);
+        assert_eq!(hosts.filter(|host| !is_example(host)).count(), 0, "{kind}");
+    }
+    let entries = std::fs::read_dir(program::file("papers")).unwrap();
+    let found = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(found.collect::<Vec<_>>(), PAPERS);
+    for name in PAPERS {
+        let place = program::file("papers").join(name);
+        assert!(is_example(&Paper::read(&place).unwrap().unwrap().host), "{name}");
+        let parts = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+        for part in parts.filter(|part| part.is_dir()) {
+            assert!(is_example(&program::read(&part).host), "{part:?}");
         }
     }
+}
+
+fn is_example(host: &Fingerprint) -> bool {
+    (host.hostname.as_str(), host.command_line.as_str()) == ("example", "quiet")
 }
 
 #[test]
@@ -179,8 +255,9 @@ fn shares_of_every_kept_run_lie_between_nothing_and_all_and_no_part_is_above_its
 #[test]
 fn sums_of_every_kept_run_are_those_of_its_tables_and_its_log() {
     // Those of version 1: stretches of the self-test were cut from a longer one, whose sums it has, and the log
-    // of `gaps` ends early. Those of version 2 are whole.
-    for kind in KINDS.into_iter().filter(|kind| !["gaps", "selftest"].contains(kind)) {
+    // of `gaps` ends early. Those of version 2 are whole; the tables of `matrix` are those of its parts.
+    let others = ["gaps", "matrix", "selftest"];
+    for kind in KINDS.into_iter().filter(|kind| !others.contains(kind)) {
         let place = directory(kind);
         assert_eq!(disagreement(&program::read(&place), &place), None, "{kind}");
     }
@@ -265,12 +342,16 @@ fn reported(kind: &str, words: &[&str]) -> String {
 /// How `whylate report` ends and what it prints, wherever and in whatever language it is asked: 4 of a run
 /// that cannot be relied on, as of one that is kept without one of its files.
 fn report(kind: &str, words: &[&str]) -> (i32, String) {
+    report_of(&directory(kind), words)
+}
+
+fn report_of(place: &Path, words: &[&str]) -> (i32, String) {
     let mut report = program::whylate(["report"]);
-    report.arg(directory(kind)).args(words).env_remove("COLUMNS");
+    report.arg(place).args(words).env_remove("COLUMNS");
     let output =
         report.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "de_DE.UTF-8").output().unwrap();
     let status = output.status.code().filter(|status| [0, 4].contains(status));
-    let status = status.unwrap_or_else(|| panic!("{kind}: {}", program::said(&output)));
+    let status = status.unwrap_or_else(|| panic!("{place:?}: {}", program::said(&output)));
     (status, String::from_utf8(output.stdout).unwrap())
 }
 

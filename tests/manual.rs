@@ -7,18 +7,25 @@
 //!   runs (`report`, `compare`, `merge`) or computes (`rta`) is run as it stands there.
 //! - `<!-- computed -->`: of no run; the command is run as it stands there.
 //! - `<!-- refused on CPUs 0-1 -->`: the command is refused with these words, on a machine with these CPUs.
-//! - `<!-- measured once -->`: nothing compares it, because no such run is kept.
+//! - `<!-- planted: doctor__doctor -->`: of what no run can be kept, a first screen of planted values, which a test
+//!   of the crate that writes it has pinned under this name.
 //!
-//! A line `...` stands for lines that are left out. `UPDATE_MANUAL=1` writes the outputs that are shown whole
-//! anew; where lines are left out, that is done by hand.
+//! A line `...` stands for lines that are left out. `UPDATE_MANUAL=1` writes the outputs anew: a part between two
+//! such lines from the line with which it begins, where that is still printed; otherwise that is done by hand.
 
 use std::ops::Range;
 use std::path::Path;
 
+use whylate_model::paper::Paper;
+
 use crate::{directories, program};
 
-/// Commands that read runs, or compute: they print the same again.
+/// Commands that read runs, or compute: they print the same again, but for `rta --run`, which measures.
 const REPEATABLE: [&str; 4] = ["compare", "merge", "report", "rta"];
+
+/// Where first screens of planted values are pinned, up to their names.
+const SCREENS: &str =
+    "crates/whylate-report/src/first/tests/snapshots/whylate_report__first__tests__";
 
 /// A block of a page with what stands above it.
 #[derive(Debug)]
@@ -92,16 +99,19 @@ enum Source {
     /// Directories below this repository, each with its name in the block; none where nothing is read.
     Recorded(Vec<(String, String)>),
     Refused,
-    Once,
+    /// A snapshot of the tests of first screens.
+    Planted(String),
 }
 
 fn source(above: &str) -> Option<Source> {
     let words = above.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
     match words {
         "refused on CPUs 0-1" => Some(Source::Refused),
-        "measured once" => Some(Source::Once),
         "computed" => Some(Source::Recorded(Vec::new())),
         _ => {
+            if let Some(name) = words.strip_prefix("planted: ") {
+                return Some(Source::Planted(name.to_owned()));
+            }
             let runs = words.strip_prefix("recorded: ")?.split(", ");
             let named = runs.map(|run| {
                 run.split_once(" as ").map(|(place, name)| (place.to_owned(), name.to_owned()))
@@ -129,6 +139,33 @@ fn reads_so(expected: &[String], said: &[&str]) -> bool {
     rest.len() >= last.len() && &rest[rest.len() - last.len()..] == *last
 }
 
+/// What is shown of an output as it reads today: of each part as many lines as there were, up to a blank one.
+fn renewed(shown: &[String], said: &[&str]) -> Vec<String> {
+    let mut parts = shown.split(|line| line == "...");
+    let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    let first = parts.next().unwrap_or_default();
+    if first.len() == shown.len() {
+        return owned(said);
+    }
+    let mut rest = &said[first.len().min(said.len())..];
+    let mut anew = owned(&said[..said.len() - rest.len()]);
+    for part in parts {
+        anew.push("...".to_owned());
+        let begins = part.first();
+        let Some(at) = rest.iter().position(|line| begins.is_some_and(|of| of == line)) else {
+            anew.extend_from_slice(part);
+            continue;
+        };
+        let has_blank = part.iter().any(String::is_empty);
+        let lines = rest[at..].iter().take(part.len());
+        let lines: Vec<&str> =
+            lines.copied().take_while(|of| has_blank || !of.is_empty()).collect();
+        anew.extend(owned(&lines));
+        rest = &rest[at + lines.len()..];
+    }
+    anew
+}
+
 /// The words of a command line; what stands behind a `#` is a remark.
 fn words(command: &str) -> Vec<String> {
     shlex::split(command).unwrap_or_else(|| panic!("{command}: a quote is not closed"))
@@ -151,10 +188,10 @@ fn judged(page: &str, block: &Block) -> Judged {
     let mut judged = Judged::default();
     let commands: Vec<&str> = block.shown.iter().map(|one| one.command.as_str()).collect();
     let named = format!("{page}: {}", commands.join("; "));
-    let recorded = match source(&block.above) {
-        Some(Source::Recorded(recorded)) => recorded,
-        Some(Source::Refused) => Vec::new(),
-        Some(Source::Once) => return judged,
+    let source = source(&block.above);
+    let recorded = match &source {
+        Some(Source::Recorded(recorded)) => recorded.as_slice(),
+        Some(Source::Refused | Source::Planted(_)) => &[],
         None => {
             judged.faults.push(format!("{named}: nothing compares this output"));
             return judged;
@@ -162,12 +199,15 @@ fn judged(page: &str, block: &Block) -> Judged {
     };
     let home = tempfile::tempdir().unwrap();
     let root = program::file("..");
-    for (place, name) in &recorded {
+    for (place, name) in recorded {
         directories::copy(&root.join(place), &home.path().join(name));
     }
     for one in block.shown.iter().filter(|one| !one.said.is_empty()) {
-        let said = match printed(home.path(), &one.command, recorded.first().map(|(_, name)| name))
-        {
+        let said = match &source {
+            Some(Source::Planted(name)) => planted(name),
+            _ => printed(home.path(), &one.command, recorded.first().map(|(_, name)| name)),
+        };
+        let said = match said {
             Ok(Some(said)) => said,
             Ok(None) => continue,
             Err(fault) => {
@@ -179,12 +219,18 @@ fn judged(page: &str, block: &Block) -> Judged {
         if !reads_so(&one.said, &lines) {
             judged.faults.push(format!("{page}: {}: prints today:\n{said}", one.command));
         }
-        if !one.said.iter().any(|line| line == "...") {
-            let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-            judged.today.push((one.at.clone(), lines));
-        }
+        judged.today.push((one.at.clone(), renewed(&one.said, &lines)));
     }
     judged
+}
+
+/// A first screen that is pinned.
+fn planted(name: &str) -> Result<Option<String>, String> {
+    let path = program::file("..").join(format!("{SCREENS}{name}.snap"));
+    let text =
+        std::fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let screen = text.splitn(3, "---\n").nth(2);
+    screen.map(|screen| Some(screen.to_owned())).ok_or_else(|| format!("{name} is no snapshot"))
 }
 
 /// What a command prints; nothing where this machine is another one.
@@ -202,7 +248,8 @@ fn printed(
         whylate.current_dir(home).env("LC_ALL", "C.UTF-8");
         whylate.output().unwrap()
     };
-    if words.get(1).is_some_and(|word| REPEATABLE.contains(&word.as_str())) {
+    let measures = words.iter().any(|word| word == "--run");
+    if !measures && words.get(1).is_some_and(|word| REPEATABLE.contains(&word.as_str())) {
         return Ok(Some(String::from_utf8(run(&words[1..]).stdout).unwrap()));
     }
     let Some(name) = recorded else {
@@ -213,7 +260,10 @@ fn printed(
         }
         return Ok(Some(String::from_utf8(run(&words[1..]).stderr).unwrap()));
     };
-    let typed = program::read(&home.join(name)).command_line;
+    let typed = match Paper::read(&home.join(name)).unwrap() {
+        Some(paper) => paper.command_line,
+        None => program::read(&home.join(name)).command_line,
+    };
     if !was_typed(&words, &typed) {
         return Err(format!("{name} was recorded by: {}", typed.join(" ")));
     }
@@ -241,7 +291,7 @@ fn each_output_in_the_manual_is_what_the_program_prints_of_a_kept_run() {
         for block in blocks(&page).iter().rev() {
             let Judged { faults: found, today } = judged(name, block);
             faults.extend(found);
-            compared += usize::from(matches!(source(&block.above), Some(Source::Recorded(_))));
+            compared += 1;
             for (at, said) in today.into_iter().rev() {
                 lines.splice(at, said);
             }
@@ -252,7 +302,7 @@ fn each_output_in_the_manual_is_what_the_program_prints_of_a_kept_run() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
-    assert!(compared >= 10, "{compared} outputs are few");
+    assert!(compared >= 40, "{compared} outputs are few");
 }
 
 #[test]
@@ -262,7 +312,15 @@ fn an_output_that_nothing_compares_is_found_and_so_is_one_that_is_not_so() {
     };
     let of_another = "```text\n$ whylate gaps\nCPU 1 lost 2%\n```\n";
     assert_eq!(faults(of_another), ["a.md: whylate gaps: nothing compares this output"]);
-    assert_eq!(faults(&format!("<!-- measured once -->\n{of_another}")), [""; 0]);
+    let once = faults(&format!("<!-- measured once -->\n{of_another}"));
+    assert_eq!(once, ["a.md: whylate gaps: nothing compares this output"]);
+    let planted = |said: &str| {
+        faults(&format!(
+            "<!-- planted: lab__lab -->\n```text\n$ whylate lab status\n{said}\n...\n```\n"
+        ))
+    };
+    assert_eq!(planted("1 test network is up: lab (client and server joined directly)."), [""; 0]);
+    assert_eq!(planted("2 test networks are up.").len(), 1);
     assert_eq!(
         faults("```console\n$ whylate gaps\n$ whylate wake \\\n    --quick\n```\n"),
         [""; 0]
@@ -296,6 +354,20 @@ fn an_output_that_nothing_compares_is_found_and_so_is_one_that_is_not_so() {
         untyped.len() == 1 && untyped[0].contains("was recorded by: whylate gaps"),
         "{untyped:?}"
     );
+}
+
+#[test]
+fn a_part_that_still_begins_as_it_did_is_written_anew_and_others_stay() {
+    let anew = |shown: &str, said: &str| {
+        let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
+        renewed(&shown, &said.lines().collect::<Vec<_>>()).join("\n")
+    };
+    let said = "answer\n\nhead\nrow 1\nrow 2\n\nother\nrow 3";
+    assert_eq!(anew("before", said), said);
+    assert_eq!(anew("...\nhead\nrow 0\n...", said), "...\nhead\nrow 1\n...");
+    assert_eq!(anew("was\n...\nother\nrow 0\nrow 0", said), "answer\n...\nother\nrow 3");
+    assert_eq!(anew("...\nhead\na\na\na\na\n...", said), "...\nhead\nrow 1\nrow 2\n...");
+    assert_eq!(anew("...\ngone\na\n...", said), "...\ngone\na\n...");
 }
 
 #[test]

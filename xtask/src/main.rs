@@ -7,7 +7,7 @@
 //! COMMAND..` it runs that with the least weight while the live tests run. `cargo xtask
 //! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
 //! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
-//! the assembly of a hot function. `cargo xtask keep selftest` records the self-test anew that tests read.
+//! the assembly of a hot function. `cargo xtask keep NAME` records a run anew that tests read.
 //! `cargo xtask lines [CRATE..]` counts lines of code.
 
 mod aarch64;
@@ -46,12 +46,12 @@ fn main() -> ExitCode {
         ["noise", kind, seed] => soak::make_noise(kind, seed),
         ["alone", name] => soak::alone(&root(), name),
         ["aarch64", options @ ..] => aarch64::run(&root(), options),
-        ["keep", "selftest"] => keep::selftest(&root()),
+        ["keep", name] => keep::run(&root(), name),
         ["asm", name] => asm::print(&root(), name),
         ["lines", names @ ..] => lines::print(&root(), names),
         _ => Err(anyhow::anyhow!(
             "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [--killed] [NAME..] | aarch64 [--check] | \
-             asm NAME | keep selftest | lines [CRATE..]"
+             asm NAME | keep NAME | lines [CRATE..]"
         )),
     };
     match result {

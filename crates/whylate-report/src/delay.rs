@@ -70,13 +70,21 @@ pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
 }
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &DelayLine) -> Sentence {
+fn answer(of: &DelayLine) -> Sentence {
+    said(of, of.directions.iter().filter_map(|of| median(of.lateness.as_ref()?)).max())
+}
+
+/// The same of a run, whose series have the times.
+pub(crate) fn answer_of_run(run: &Run, of: &DelayLine) -> Sentence {
+    said(of, crate::series::median(run, "delay-lateness-"))
+}
+
+fn said(of: &DelayLine, late: Option<Nanos>) -> Sentence {
     let received = sum(of, |counts| counts.received);
     if received == 0 {
         return "Nothing came.".into();
     }
     let passed = Value::Count(sum(of, |counts| counts.passed_on));
-    let late = of.directions.iter().filter_map(|of| median(of.lateness.as_ref()?)).max();
     let late = match late {
         Some(late) => sentence!["half of them within ", late, " of when they were to leave"],
         None => "how late they left is not known".into(),

@@ -88,7 +88,20 @@ pub(crate) fn blocks(of: &Forward) -> Vec<Block> {
 }
 
 /// The answer in a sentence.
-pub(crate) fn answer(of: &Forward) -> Sentence {
+fn answer(of: &Forward) -> Sentence {
+    let medians = of.directions.iter().filter_map(|direction| {
+        let percentiles = &direction.residence.as_ref()?.percentiles;
+        percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
+    });
+    said(of, medians.max())
+}
+
+/// The same of a run, whose series have the times.
+pub(crate) fn answer_of_run(run: &Run, of: &Forward) -> Sentence {
+    said(of, crate::series::median(run, "forward-residence-"))
+}
+
+fn said(of: &Forward, median: Option<Nanos>) -> Sentence {
     let received = sum(of, |direction| direction.received);
     let forwarded = sum(of, |direction| direction.forwarded);
     let (one, several) = carried(of);
@@ -100,11 +113,7 @@ pub(crate) fn answer(of: &Forward) -> Sentence {
         0 => "none".into(),
         dropped => Value::Count(dropped).into(),
     };
-    let median = of.directions.iter().filter_map(|direction| {
-        let percentiles = &direction.residence.as_ref()?.percentiles;
-        percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
-    });
-    let stayed = match median.max() {
+    let stayed = match median {
         Some(median) => sentence!["half of them within ", median, " of being seen"],
         None => "how long they stayed is not known".into(),
     };

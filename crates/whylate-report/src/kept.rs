@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use whylate_model::directory::RunDir;
+use whylate_model::paper::Paper;
 use whylate_model::run::Run;
 
 /// Elements that stand on a line of their own in an outline.
@@ -44,9 +45,17 @@ fn the_page_of_a_kept_run_of_each_kind_holds_what_it_held() {
     }
 }
 
+#[test]
+fn the_page_of_a_kept_paper_holds_what_it_held() {
+    let place = Path::new(RUNS).join("../papers/hourglass2002");
+    let paper = Paper::read(&place).unwrap().unwrap();
+    insta::assert_snapshot!("hourglass2002", outline(&crate::paper::page(&place, &paper)));
+}
+
 /// What a reader of a page sees, an element a line; of a picture the digest alone.
 fn outline(page: &str) -> String {
-    let body = page.split_once("<body>").unwrap().1.split_once("</main>").unwrap().0;
+    let body = page.split_once("<body>").unwrap().1;
+    let body = body.split_once("</main>").map_or(body, |(main, _)| main);
     let mut parts = body.split("<svg");
     let mut text = parts.next().unwrap().to_owned();
     for part in parts {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const HEAD: &str = "\
 # Fields of run.json
 
-This page is made from the [schema](../../crates/whylate-model/schema/run.schema.json) of format
+This page is made from the [schema](run.schema.json) of format
 version 2, and names types as the schema does. Names of numbers end in their unit: `_ns`, `_ticks`
 (values of the counter, which `clock` relates to time), `_share` (of a whole, 1 for all of it), `_ratio`
 (any other quotient), `_per_s`, `_bytes`; names of counts have none. A `?` behind a type says that the

@@ -2,7 +2,7 @@
 //! was injected, all of it from the directory alone. A change of the attribution that moves one gap is seen
 //! here. What is expected is in `recorded.txt`, and causes are those that the recording stored.
 //!
-//! `cargo xtask keep selftest` records it anew, as a whole.
+//! `cargo xtask keep selftest-2` records it anew, as a whole.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -162,7 +162,7 @@ fn matrix(again: &Again) -> String {
 }
 
 /// The line of the committed verdict that begins so is this one. `UPDATE_RECORDED=1` writes it: the recording is
-/// another one (`cargo xtask keep selftest`), or what is made of it changed on purpose.
+/// another one (`cargo xtask keep selftest-2`), or what is made of it changed on purpose.
 fn is_as_expected(head: &str, told: &str) {
     static ONE_WRITES: Mutex<()> = Mutex::new(());
     let _one = ONE_WRITES.lock();

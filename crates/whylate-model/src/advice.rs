@@ -147,7 +147,8 @@ impl fmt::Display for Warning {
                 write!(f, "{}: the counts of its requests do not add up", Printable(flow))
             }
             Self::LinkDown { interface, times } => {
-                write!(f, "`{}` went down in the run, {times} times", Printable(interface))
+                let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+                write!(f, "the link of `{}` went down {times} during the run", Printable(interface))
             }
             Self::UnequalMtus { larger, larger_mtu, smaller, smaller_mtu } => write!(
                 f,
@@ -407,8 +408,8 @@ impl Warning {
                  than about the path. Lower --rate, or give the client a faster port or CPU."
             }
             Self::DeparturesDisturbed { .. } => {
-                "Service times are those of the process that left. A CPU of its own for the client, and \
-                 --sched fifo:50, help."
+                "Service times are those of the process that left. Give the client a CPU of its own, and \
+                 --sched fifo:50."
             }
             Self::MessagesRefused { .. } => {
                 "They never left, and stay in the sample as values of which only a lower bound is \
@@ -419,8 +420,8 @@ impl Warning {
                  lower --rate, or leave --log-packets out."
             }
             Self::LinkDown { .. } => {
-                "Frames that came meanwhile are lost or late. See what the driver says (`dmesg`), and who \
-                 switched it off (`ip monitor link`)."
+                "Frames that came meanwhile are lost or late. Look for the reason with `dmesg` and `ip \
+                 monitor link`."
             }
             Self::UnequalMtus { .. } => {
                 "Frames that the smaller one does not send are dropped and counted. Give both the same \

@@ -202,7 +202,7 @@ fn closures(run: &Run, trust: &mut Trust) {
 /// named right.
 fn failures(test: &SelfTest) -> Vec<String> {
     if test.kinds.iter().all(|kind| kind.injected == 0) {
-        return vec!["the self-test could not judge a single interruption".to_owned()];
+        return vec!["the self-test injected no interruption".to_owned()];
     }
     test.kinds.iter().flat_map(failures_of).collect()
 }
@@ -211,7 +211,10 @@ fn failures_of(kind: &SelfTestKind) -> Vec<String> {
     let mut reasons = Vec::new();
     let mut say = |what: String| reasons.push(format!("self-test, {}: {what}", kind.kind));
     if kind.found < kind.injected {
-        say(format!("{} of {} interruptions were found", kind.found, kind.injected));
+        say(format!(
+            "{} of {} interruptions were found, and all must be",
+            kind.found, kind.injected
+        ));
     }
     let too_few = |right: u64, of: u64| (right as f64) < RIGHT * of as f64;
     if kind.with_trace && too_few(kind.named_right, kind.found) {
@@ -242,8 +245,8 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
     }
     if let Some((percent, late, service)) = own_time(flow, run) {
         let what = format!(
-            "requests of {} left later (p{percent} {late}) than they were in flight (p{percent} {service}): \
-             response times are the client's own",
+            "the send delay of {} (p{percent} {late}) exceeds its service time (p{percent} {service}): response \
+             times are the client's own",
             flow.name
         );
         trust.add(Level::Poor, what);
@@ -273,7 +276,7 @@ fn unexplained(run: &Run, trust: &mut Trust) {
     let by_nothing = by_nothing * run.no_event_share();
     for (share, what) in [
         (by_nothing, "of the lost time has no kernel event"),
-        (by_residuals, "of the lost time lies beside kernel events, and no event covers it"),
+        (by_residuals, "of the lost time is IRQ entry/exit, which no event covers"),
     ] {
         if share > MOST_UNEXPLAINED {
             trust.add(Level::Limited, format!("{} {what}", percent(share)));

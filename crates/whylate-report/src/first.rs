@@ -72,7 +72,7 @@ pub struct Place<'a> {
 /// Stands for the directory in a command that a screen names.
 const DIRECTORY: &str = "{directory}";
 /// What two runs are for.
-const COMPARE: &str = "whylate compare {directory} OTHER  tells a change from chance";
+const COMPARE: &str = "whylate compare {directory} OTHER  shows significant changes";
 
 /// A first screen before it is written.
 #[derive(Debug, Clone, Default)]
@@ -204,8 +204,8 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     let began = || run.clock.anchors.iter().map(|anchor| anchor.realtime_ns).min();
     let made = if run.is_merged() { "Merged" } else { "Recorded" };
     screen.recorded = place.again.then(|| recorded(made, began(), &run.command_line)).flatten();
-    screen.trust = Some(Trust::of(run));
-    screen.advice = trusted::advice(&run.warnings);
+    let (trust, advice) = trusted::others_once(Trust::of(run), &run.warnings);
+    (screen.trust, screen.advice) = (Some(trust), advice);
     screen.whole = whole(|| terminal::sections(run, &ON_THE_PAGE));
     Some(placed(screen, place))
 }

@@ -348,7 +348,7 @@ pub fn ended(status: Option<i32>, run: &Run) {
 /// must have been counted.
 fn is_of_late_requests(reason: &str, run: &Run) -> bool {
     run.flows.iter().any(|flow| {
-        let late = format!("requests of {} left later (p", flow.name);
+        let late = format!("the send delay of {} (p", flow.name);
         let (lost, sent) = (flow.packets.lost, flow.packets.sent);
         let unanswered = format!("{lost} of {sent} requests of {} got no reply", flow.name);
         reason.starts_with(&late) || lost > 0 && reason.starts_with(&unanswered)

@@ -178,7 +178,7 @@ fn lost_time_without_a_cause_and_steal_limit_trust() {
     run.evidence.steal_ns = Some(1e6);
     let expected = [
         "46% of the lost time has no kernel event",
-        "30% of the lost time lies beside kernel events, and no event covers it",
+        "30% of the lost time is IRQ entry/exit, which no event covers",
         "the CPU was shared: the hypervisor reported 1.00ms of steal",
     ];
     assert_eq!(said(&run), expected.map(|what| (Level::Limited, what.to_owned())));
@@ -235,7 +235,7 @@ fn perfect() -> SelfTestKind {
 fn a_self_test_that_misses_one_interruption_names_its_kind() {
     assert_eq!(tested(perfect()), [""; 0]);
     let why = tested(SelfTestKind { found: 499, ..perfect() });
-    assert_eq!(why, ["self-test, ipi: 499 of 500 interruptions were found"]);
+    assert_eq!(why, ["self-test, ipi: 499 of 500 interruptions were found, and all must be"]);
 }
 
 #[test]
@@ -254,7 +254,10 @@ fn of_several_kinds_one_that_was_injected_lets_the_others_be_none() {
     let none = SelfTestKind { injected: 0, found: 0, ..perfect() };
     let kinds = vec![none, SelfTestKind { found: 498, named_right: 498, ..perfect() }];
     run.selftest = Some(SelfTest { kinds, ..SelfTest::default() });
-    assert_eq!(poor(&run), ["self-test, ipi: 498 of 500 interruptions were found"]);
+    assert_eq!(
+        poor(&run),
+        ["self-test, ipi: 498 of 500 interruptions were found, and all must be"]
+    );
 }
 
 #[test]
@@ -298,7 +301,7 @@ fn requests_that_left_later_than_they_were_under_way_are_the_clients_own_time() 
     let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
     series.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap().value =
         Some(Nanos(20_001));
-    assert!(poor(&run)[0].contains("left later (p99 20.0us)"), "{:?}", poor(&run));
+    assert!(poor(&run)[0].contains("(p99 20.0us) exceeds its service time"), "{:?}", poor(&run));
 }
 
 #[test]
@@ -345,7 +348,7 @@ fn where_p99_is_withheld_lateness_is_compared_at_the_highest_percentile_of_both(
     };
     show(&service, &[(50.0, Some(17_700)), (90.0, Some(20_000)), (99.0, Some(30_000))]);
     show(&late, &[(50.0, Some(3_010_000)), (90.0, None), (99.0, None)]);
-    let told = "requests of rtt left later (p50 3.01ms) than they were in flight (p50 17.7us)";
+    let told = "the send delay of rtt (p50 3.01ms) exceeds its service time (p50 17.7us)";
     assert!(poor(&run)[0].starts_with(told), "{:?}", poor(&run));
     let mut show = |name: &Option<String>, p90: Option<u64>| {
         let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();

@@ -40,7 +40,7 @@ fn direction(from: &str, to: &str) -> DelayDirection {
         received_bytes: 64_640,
         passed_bytes: 64_000,
         residence: Some(times(20_050)),
-        lateness: Some(times(48)),
+        lateness: Some(times(50)),
         refusals: 2,
         first_refusal: Some("no\u{1b}[31m".to_owned()),
         series: Vec::new(),
@@ -90,7 +90,7 @@ fn what_a_delay_line_did_is_told_with_its_error_its_fates_and_its_changes() {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "Delayed between eth1 and eth2 by xdp",
-        "2,000 of 2,020 frames or messages were passed on, half of them within 48ns of when they",
+        "2,000 of 2,020 frames or messages were passed on, half of them within 50ns of when they",
         "; 6 found no room.",
         "until its time was over",
         "By itself it takes 61ns",

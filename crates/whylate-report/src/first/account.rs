@@ -94,7 +94,8 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
 /// With what its warnings say of it.
 pub(super) fn without_run(of: Account, style: Style) -> Screen {
     let trust = trusted::of_warnings(of.warnings());
-    let advice = trusted::advice(of.warnings());
+    let (trust, advice) = trusted::others_once(trust.unwrap_or_default(), of.warnings());
+    let trust = (!trust.reasons.is_empty()).then_some(trust);
     let whole = super::whole(|| of.whole());
     Screen { trust, advice, whole, more: vec![NO_DIRECTORY.to_owned()], ..of.screen(style) }
 }

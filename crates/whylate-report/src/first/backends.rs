@@ -26,11 +26,11 @@ pub(super) fn is_it(run: &Run) -> bool {
 pub(super) fn screen(run: &Run) -> Screen {
     let Some(of) = run.backends.as_deref() else { return Screen::default() };
     let mut notes = Vec::new();
-    if of.rows.iter().any(|row| row.measured.is_some()) {
+    if let Some(first) = of.first().filter(|row| row.measured.is_some()) {
+        let (first, rounds) = (name(&first.backend), of.rounds);
         notes.push(format!(
-            "Saved: the p50 of the first less that of this one, in the mean of {} rounds. \"Again\" is the \
-             first once more in each round.",
-            of.rounds
+            "Saved: p50 of {first} minus p50 of the row's backend, averaged over {rounds} rounds. \
+             \"Again\" repeats {first} in each round, as a control."
         ));
     }
     notes.extend(missing(of));
@@ -165,8 +165,8 @@ fn claim(row: &BackendRow) -> Value {
 fn missing(of: &Backends) -> Option<String> {
     let reasons = of.rows.iter().filter_map(|row| Some((row, row.reason.as_deref()?)));
     let all: Vec<String> =
-        reasons.map(|(row, why)| format!("{}: {}", name(&row.backend), worded(why))).collect();
+        reasons.map(|(row, why)| format!("{} ({})", name(&row.backend), worded(why))).collect();
     let many = if all.len() > MISSING { format!(" ({})", all.len()) } else { String::new() };
     let told = all[..all.len().min(MISSING)].join("; ");
-    (!all.is_empty()).then(|| format!("Not measured, or not to the end{many}: {told}."))
+    (!all.is_empty()).then(|| format!("Not measured, or incomplete{many}: {told}."))
 }

@@ -20,7 +20,7 @@ pub(super) fn is_it(run: &Run) -> bool {
 
 pub(super) fn screen(run: &Run) -> Screen {
     let Some(of) = run.calibration.as_deref() else { return Screen::default() };
-    let head = ["backend", "runs", "messages", "as measured", "path", "less the path"];
+    let head = ["backend", "runs", "messages", "as measured", "path", "minus path"];
     let mut table = Table::new("", &head);
     for one in &of.backends {
         table.row([
@@ -34,8 +34,8 @@ pub(super) fn screen(run: &Run) -> Screen {
     }
     let tolerance = Cell::from(of.tolerance).said();
     let mut notes = vec![format!(
-        "The last percentile within {tolerance} of the truth, with its whole interval: as measured, and \
-         less the path (the median back to back, without the delay line)."
+        "The highest percentile whose error, with its 95% interval, is at most {tolerance}: as measured, and \
+         minus the path (the p50 without the delay line)."
     )];
     notes.extend(missing(of));
     let more = "whylate rtt ...  marks what lies beyond these limits".to_owned();
@@ -55,7 +55,7 @@ fn answer(of: &Calibration) -> Vec<Sentence> {
         said.push(sentence![
             "No other of the ",
             among,
-            " backends measured is right further into the tail."
+            " backends is accurate further into the tail."
         ]);
     }
     said
@@ -66,31 +66,23 @@ fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> Sentenc
     let percentile = |percent: f64| Name::of(series::name(percent));
     let raw = best.limit_raw.percent.map(percentile);
     let without = best.limit_compensated.percent.filter(|_| best.base.is_some()).map(percentile);
-    let truth = sentence![" within ", Name::of(Cell::from(of.tolerance).said()), " of the truth"];
+    let right = sentence![" accurate to ", Name::of(Cell::from(of.tolerance).said())];
     match (without, raw) {
         (Some(without), Some(raw)) => {
-            sentence![
-                name,
-                " is",
-                truth,
-                " up to ",
-                without,
-                " less its path, ",
-                raw,
-                " as measured."
-            ]
+            let minus = sentence![" up to ", without, " minus its path delay, "];
+            sentence![name, " is", right, minus, raw, " as measured."]
         }
         (Some(without), None) => {
-            sentence![name, " is", truth, " up to ", without, ", once its path is subtracted."]
+            sentence![name, " is", right, " up to ", without, ", minus its path delay."]
         }
-        (None, Some(raw)) => sentence![name, " is", truth, " up to ", raw, ", as measured."],
+        (None, Some(raw)) => sentence![name, " is", right, " up to ", raw, ", as measured."],
         (None, None) if among > 1 => {
-            sentence!["No percentile of any of ", among, " backends is", truth, "."]
+            sentence!["No percentile of any of ", among, " backends is", right, "."]
         }
         (None, None) if best.errors_raw.is_empty() => {
             sentence![name, " prints no percentile: how far it can be trusted is not known."]
         }
-        (None, None) => sentence!["No percentile of ", name, " is", truth, "."],
+        (None, None) => sentence!["No percentile of ", name, " is", right, "."],
     }
 }
 

@@ -245,7 +245,7 @@ fn notes(of: &Comparison, pairs: &[Known]) -> Vec<String> {
     let above = pairs.iter().filter_map(|(_, of)| of.above).max();
     notes.extend(above.map(|above| {
         let above = Cell::from(above).said();
-        format!("Stalls of at least {above}, the larger of the two thresholds.")
+        format!("Only stalls of at least {above}, the larger of the two thresholds, are compared.")
     }));
     if !of.differences.is_empty() {
         let differing: Vec<Difference> = of.differences.iter().map(plain).collect();

@@ -13,22 +13,23 @@ use crate::terminal::Style;
 pub(super) fn screen(of: &DelayLine, style: Style) -> Screen {
     let said = |time: Nanos| Cell::from(time).said();
     let (base, error) = (said(of.base.base), said(of.base.error));
-    let mut notes =
-        vec![format!("By itself it adds {base} (p50), and 99 of 100 leave at most {error} late.")];
+    let mut notes = vec![format!(
+        "Own delay before the run: {base} (p50); 99% of frames at most {error} late."
+    )];
     if let Some(log) = of.truths.filter(|log| log.missed > 0) {
         let (kept, missed) = (count(log.kept), count(log.missed));
-        notes.push(format!("The truth of {missed} is missing; that of {kept} is kept."));
+        notes.push(format!("Log of true delays: {kept} frames, {missed} missing."));
     }
     let changes = of.changes.len();
     if changes > 0 {
         let times = if changes == 1 { "once".to_owned() } else { format!("{changes} times") };
-        notes.push(format!("The settings were changed {times} meanwhile: --full."));
+        notes.push(format!("The settings were changed {times} during the run (see --full)."));
     }
     let [first, other] = &of.ports;
     let ports = Name::of(format_args!("{} and {}", Printable(first), Printable(other)));
     Screen {
         answer: [Some(headline(of, ports)), trouble(of)].into_iter().flatten().collect(),
-        tables: vec![directions(of), residence::table("stayed, and left late", &times(of), style)],
+        tables: vec![directions(of), residence::table("time in the delay line", &times(of), style)],
         notes,
         ..Screen::default()
     }
@@ -42,9 +43,9 @@ fn headline(of: &DelayLine, ports: Name) -> Sentence {
     let passed = Value::Count(sum(of, |counts| counts.passed_on));
     let late = of.directions.iter().filter_map(|of| of.lateness.as_ref());
     let late = late.max_by_key(|of| of.max);
-    let late = late.map(|of| sentence![", ", residence::at(of, 50.0), " late in the median"]);
+    let late = late.map(|of| sentence![", ", residence::at(of, 50.0), " late (p50)"]);
     let received = Value::Count(received);
-    let between = sentence![" between ", ports, " in ", of.lasted];
+    let between = sentence![" frames between ", ports, " in ", of.lasted];
     sentence!["Passed on ", passed, " of ", received, between, late, "."]
 }
 
@@ -54,18 +55,21 @@ fn trouble(of: &DelayLine) -> Option<Sentence> {
         return Some("It ended early: a port was lost.".into());
     }
     let dropped = sum(of, crate::delay::dropped);
-    let room = match sum(of, |counts| counts.overflow) {
-        0 => " against the settings".into(),
-        overflow if overflow == dropped => " for want of room".into(),
+    let full = "because the delay line was full";
+    let why = match sum(of, |counts| counts.overflow) {
+        0 => "though the settings asked for no loss".into(),
+        overflow if overflow == dropped => full.into(),
         overflow => {
-            sentence![" against the settings, ", Value::Count(overflow), " for want of room"]
+            sentence!["though the settings asked for no loss: ", Value::Count(overflow), " ", full]
         }
     };
-    (dropped > 0).then(|| sentence!["Dropped ", Value::Count(dropped), room, "."])
+    let frames = if dropped == 1 { " frame " } else { " frames " };
+    (dropped > 0).then(|| sentence!["Dropped ", Value::Count(dropped), frames, why, "."])
 }
 
 fn directions(of: &DelayLine) -> Table {
-    let head = ["direction", "delay", "received", "passed on", "lost", "dropped", "reordered"];
+    let head =
+        ["direction", "delay", "received", "passed on", "lost on purpose", "dropped", "reordered"];
     let mut table = Table::new("", &head).words(&[1]);
     let row = |direction: &DelayDirection| {
         let counts = &direction.counts;

@@ -2,11 +2,12 @@
 
 use whylate_model::Printable;
 use whylate_model::device::{Device, DeviceAtSize, FanIn, ForwardingKind, TwoCaptures};
+use whylate_model::flow::Direction;
 use whylate_model::run::Run;
 use whylate_model::series::Quantile;
 
 use super::{COMPARE, Screen, series};
-use crate::device::{bound, came_and_lost, name, words};
+use crate::device::{bound, came_and_lost, words};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
@@ -109,12 +110,22 @@ fn at(quantiles: &[Quantile], percent: f64) -> Cell {
     Cell::from(of.map_or(Value::Absent, series::value))
 }
 
+/// What a row is of: `64 B outbound, local`.
+fn label(of: &DeviceAtSize) -> String {
+    let way = match of.direction {
+        Direction::There => "outbound",
+        Direction::Back => "inbound",
+    };
+    let configuration = of.configuration.as_deref().map_or(String::new(), |of| format!(", {of}"));
+    format!("{} B {way}{configuration}", of.frame_bytes)
+}
+
 /// A row for each size, direction and configuration.
 fn latencies(of: &Device, style: Style) -> Table {
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let bounded = of.sizes.iter().any(|one| !one.bounds.is_empty());
     let boxes: &[f64] = if bounded { &BOX } else { &[] };
-    let heads = ["latency, frames of", "n", "lost"].map(str::to_owned).into_iter();
+    let heads = ["latency by frame size", "n", "lost"].map(str::to_owned).into_iter();
     let heads = heads.chain(percents.iter().map(|percent| series::name(*percent)));
     let heads: Vec<String> =
         heads.chain(boxes.iter().map(|of| format!("box {}", series::name(*of)))).collect();
@@ -122,7 +133,7 @@ fn latencies(of: &Device, style: Style) -> Table {
     let mut table = Table::new("", &heads);
     for one in &of.sizes {
         let first = [
-            Cell::from(name(one)),
+            Cell::from(label(one)),
             Value::Count(one.n).into(),
             one.loss().map(Value::Share).into(),
         ];
@@ -148,12 +159,12 @@ fn unbounded(of: &Device) -> Option<String> {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    Some(format!("No bounds for {}: {}{more}.", name(first), Printable(why)))
+    Some(format!("No bounds for {}: {}{more}.", label(first), Printable(why)))
 }
 
 /// What each of several ports got of one.
 fn shares(of: &FanIn) -> Table {
-    let mut table = Table::new("", &["sent to one port by", "sent", "came", "share", "95% CI"]);
+    let mut table = Table::new("", &["senders to one port", "sent", "received", "share", "95% CI"]);
     for one in &of.sources {
         let ends = one.low.zip(one.high);
         let ends = ends.map(|(low, high)| (Value::Share(low), Value::Share(high)));

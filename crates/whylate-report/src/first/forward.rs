@@ -56,7 +56,9 @@ fn ended(of: &Forward) -> Option<Sentence> {
 
 fn directions(of: &Forward) -> Table {
     let seconds = of.lasted.0 as f64 / 1e9;
-    let head = ["direction", "received", "forwarded", "per second", "dropped", "waiting"];
+    let (_, several) = carried(of);
+    let per_second = format!("{several}/s");
+    let head = ["direction", "received", "forwarded", &per_second, "dropped", "waiting"];
     let mut table = Table::new("", &head);
     for direction in &of.directions {
         let per_second = if seconds > 0.0 { direction.forwarded as f64 / seconds } else { 0.0 };
@@ -78,9 +80,10 @@ fn elsewhere(of: &Forward) -> Option<String> {
     let first = places.first()?;
     let more = match places.len() - 1 {
         0 => String::new(),
-        more => format!(" and at {more} more places"),
+        1 => ", and more at 1 other place".to_owned(),
+        more => format!(", and more at {more} places"),
     };
     let [place, counter, lost] = first.as_slice() else { return None };
     let (place, counter) = (Printable(place), Printable(counter));
-    Some(format!("Lost beside it: {lost} at {place} ({counter}){more}."))
+    Some(format!("Also lost: {lost} at {place} ({counter}){more}."))
 }

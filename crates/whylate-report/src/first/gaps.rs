@@ -154,7 +154,7 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
         (Some(worst), None) if worst.gaps > 0 => sentence![most(worst), "."],
         _ => sentence!["None of ", all.len(), " CPUs lost time: there was no stall."],
     };
-    let of_all = sentence!["Of what all ", all.len(), " lost, "];
+    let of_all = sentence!["Over all ", all.len(), " CPUs, "];
     let main = taken::sentence(&by_class(run, None), &of_all);
     let answer = std::iter::once(first).chain(main).collect();
     let head = ["lost CPU time", "of CPU", "95% CI", "longest", "main cause"];

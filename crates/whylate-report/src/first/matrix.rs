@@ -1,4 +1,4 @@
-//! Which way to run a busy thread loses least?
+//! Which configuration of a busy thread loses least?
 
 use whylate_model::run::{GapSummary, Run};
 
@@ -8,10 +8,10 @@ use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
 
-/// Rows of ways to run in their own order; of more the worst stand first.
+/// Rows of configurations in their own order; of more the worst stand first.
 const IN_ORDER: usize = 8;
 
-/// Is it a matrix: several ways to run a busy thread, one after the other?
+/// Is it a matrix: several configurations of a busy thread, one after the other?
 pub(super) fn is_it(run: &Run) -> bool {
     gaps::of_busy_threads(run) && run.gaps.iter().all(|of| cell(of).is_some())
 }
@@ -28,7 +28,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     worst_first.sort_by(|a, b| b.lost_share.total_cmp(&a.lost_share));
     let in_order: Vec<&GapSummary> = run.gaps.iter().collect();
     let rows = if run.gaps.len() > IN_ORDER { &worst_first } else { &in_order };
-    let mut table = Table::new("", &["way to run", "of CPU", "95% CI", "stalls", "longest"]);
+    let mut table = Table::new("", &["configuration", "of CPU", "95% CI", "stalls", "longest"]);
     for of in rows {
         let share = gaps::lost(of);
         table.row([
@@ -57,13 +57,13 @@ fn answer(run: &Run, worst_first: &[&GapSummary]) -> Vec<Sentence> {
         return vec![gaps::answer(run, worst)];
     }
     let most = Name::of(super::trusted::upper(&name(&run.thread_name(worst))));
-    let most = sentence![most, " lost most of its CPU time (", gaps::lost(worst), ")"];
+    let most = sentence![most, " lost most (", gaps::lost(worst), " of its time)"];
     let least = sentence![gaps::who(run, best), " least (", gaps::lost(best), ")"];
     let first = sentence![most, ", ", least, "."];
     let ends = worst.lost_share_interval.zip(best.lost_share_interval);
     let second = ends.map(|((low, _), (_, high))| {
         if low > high {
-            "Their 95% intervals lie apart."
+            "Their 95% intervals do not overlap."
         } else {
             "Their 95% intervals overlap: no difference is shown."
         }

@@ -42,16 +42,14 @@ pub(super) fn headline(run: &Run, gaps: &GapSummary) -> Sentence {
 
 /// How the recordings differ in the share that they lost.
 pub(super) fn between(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
-    let shares = of_recordings(run, gaps).filter_map(|(_, share)| share.lost_share);
-    let shares: Vec<f64> = shares.collect();
-    let least = Cell::from(Value::Share(shares.iter().copied().fold(f64::INFINITY, f64::min)));
-    let most = Cell::from(Value::Share(shares.iter().copied().fold(0.0, f64::max)));
-    (shares.len() > 1).then(|| {
-        if least.said() == most.said() {
-            sentence!["Each of them lost ", least, "."]
-        } else {
-            sentence!["The least of them lost ", least, ", the most ", most, "."]
-        }
+    let shares: Vec<&Share> = worst_first(run, gaps).into_iter().map(|(_, share)| share).collect();
+    let known: Vec<Cell> =
+        shares.iter().filter(|of| of.lost_share.is_some()).map(|of| lost(of)).collect();
+    let [most, .., least] = known.as_slice() else { return None };
+    Some(if least.said() == most.said() {
+        sentence!["Each of them lost ", least.clone(), "."]
+    } else {
+        sentence!["The least of them lost ", least.clone(), ", the most ", most.clone(), "."]
     })
 }
 
@@ -70,19 +68,27 @@ fn of_recordings<'a>(
     run.origins.iter().filter_map(of_series)
 }
 
+/// The recordings, the one that lost most first.
+fn worst_first<'a>(run: &'a Run, gaps: &'a GapSummary) -> Vec<(&'a Origin, &'a Share)> {
+    let mut all: Vec<(&Origin, &Share)> = of_recordings(run, gaps).collect();
+    let lost = |share: &Share| share.lost_share.unwrap_or(0.0);
+    all.sort_by(|a, b| lost(b.1).total_cmp(&lost(a.1)));
+    all
+}
+
+/// The share that a recording lost, with its interval.
+fn lost(of: &Share) -> Cell {
+    let ends = of.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    Cell::from(of.lost_share.map(Value::Share)).within(ends)
+}
+
 /// A row for each recording, the one that lost most first.
 pub(super) fn recordings(run: &Run, gaps: &GapSummary) -> Table {
     let mut table = Table::new("", &["runs", "of CPU", "stalls", "longest"]);
-    let mut rows: Vec<(&Origin, &Share)> = of_recordings(run, gaps).collect();
-    let lost = |share: &Share| share.lost_share.unwrap_or(0.0);
-    rows.sort_by(|a, b| lost(b.1).total_cmp(&lost(a.1)));
-    for (origin, share) in rows {
-        let ends =
-            share.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
-        let lost = Cell::from(share.lost_share.map(Value::Share)).within(ends);
+    for (origin, share) in worst_first(run, gaps) {
         table.row([
             Cell::from(name(&origin.directory)),
-            lost,
+            lost(share),
             Value::Count(share.n).into(),
             share.max.into(),
         ]);

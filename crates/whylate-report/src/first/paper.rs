@@ -70,8 +70,9 @@ fn beside(paper: &Paper, rows: &[Compared]) -> Vec<Sentence> {
             if has_tables { tables } else { "No figure of the paper was measured." }.into(),
         ];
     }
-    let figures = if measured == 1 { " figure stands" } else { " figures stand" };
-    let said = sentence!["No agreement is judged: ", measured, figures, " beside the paper's."];
+    let figures = if measured == 1 { " figure is" } else { " figures are" };
+    let said =
+        sentence![measured, figures, " shown beside the paper's, without judging agreement."];
     [Some(said), most_telling(None, rows)].into_iter().flatten().collect()
 }
 
@@ -121,6 +122,7 @@ fn figure(here: &Here) -> (String, String) {
     let (scale, unit) = match here.unit {
         Unit::BitsPerSecond if here.value >= 1e9 => (1e9, " Gbit/s"),
         Unit::BitsPerSecond => (1e6, " Mbit/s"),
+        Unit::Ratio => (1.0, " times"),
         _ => (1.0, ""),
     };
     let value = |of: f64| match here.unit {

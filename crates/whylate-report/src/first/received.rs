@@ -30,7 +30,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     Screen {
         answer,
         tables: vec![received(run), taken::table_of_threads(&taken)],
-        notes: vec!["Waited: by its own choice. Lost: it was runnable and did not run.".to_owned()],
+        notes: vec!["Waited: asleep or blocked. Lost: runnable, but not running.".to_owned()],
         more: vec![threads::TIMELINE.to_owned()],
         ..Screen::default()
     }
@@ -66,12 +66,11 @@ fn received(run: &Run) -> Table {
         let lost = |thread: &ThreadSummary| share(run, thread, thread.lost);
         all.sort_by(|a, b| lost(b).total_cmp(&lost(a)));
     }
-    let mut table = Table::new("", &["CPU time", "received", "share", "waited", "lost", "share"]);
+    let mut table = Table::new("", &["CPU time", "received", "waited", "lost", "lost share"]);
     for thread in all {
         table.row([
             Cell::from(format!("{}  {}", Printable(&thread.name), Printable(&thread.workload))),
             thread.received.into(),
-            Value::Share(share(run, thread, thread.received)).into(),
             thread.waited.into(),
             thread.lost.into(),
             Value::Share(share(run, thread, thread.lost)).into(),

@@ -38,7 +38,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     }
     let why = by_task::table("why measured exceeds predicted", &counted);
     let mut notes =
-        vec!["Predicted: the longest response. Above: jobs that took longer than that.".to_owned()];
+        vec!["Predicted: worst-case response time. Above: jobs that took longer.".to_owned()];
     notes.extend(most_lost(of));
     if of.overheads.is_none() {
         notes.push(
@@ -79,7 +79,7 @@ fn cause(of: MachineCause) -> &'static str {
         MachineCause::Interrupts => "interrupts",
         MachineCause::NoEvent => "no kernel event",
         MachineCause::Hypervisor => "hypervisor",
-        MachineCause::OffCpu => "lost time while off the CPU",
+        MachineCause::OffCpu => "blocked or asleep",
         MachineCause::OtherThreads => "other tasks",
         MachineCause::Throttled => "throttling",
         MachineCause::Unknown => UNKNOWN,
@@ -93,9 +93,9 @@ fn most_lost(of: &Prediction) -> Option<String> {
     let (task, job) = all.max_by_key(|(_, job)| job.machine.lost_ns)?;
     let [lost, part] = [job.machine.lost_ns, job.machine.cause_ns];
     let [lost, part] = [lost, part].map(|time| Cell::from(time).said());
-    let part = job.machine.cause.map(|of| format!(" ({}: {part})", cause(of)));
+    let part = job.machine.cause.map(|of| format!(", {part} of it to {}", cause(of)));
     let (name, number) = (Printable(&task.name), job.job);
-    Some(format!("Most lost: {lost} by job {number} of {name}{}.", part.unwrap_or_default()))
+    Some(format!("Job {number} of {name} lost the most: {lost}{}.", part.unwrap_or_default()))
 }
 
 fn headline(run: &Run, of: &Prediction) -> Sentence {

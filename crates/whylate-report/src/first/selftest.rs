@@ -38,7 +38,7 @@ pub(super) fn screen(run: &Run) -> Screen {
 fn answer(kinds: &[SelfTestKind]) -> Vec<Sentence> {
     let InAll { injected, found, traced, named } = InAll::of(kinds);
     if injected == 0 {
-        return vec!["No interruption was injected, so that nothing can be judged.".into()];
+        return vec!["No interruption was injected, so there is nothing to judge.".into()];
     }
     let first = told(found, injected, " injected interruptions were found");
     let second = (traced > 0).then(|| told(named, traced, " found were named right"));

@@ -1,9 +1,9 @@
 //! Where requests spent their time: those of a process that was watched, or of a flow that was taken apart.
 
-use whylate_model::breakdown::{Breakdown, Composition, PartShare};
+use whylate_model::breakdown::{Breakdown, Composition, Part, PartShare};
 use whylate_model::run::Run;
 
-use super::layout::{COLUMNS, name};
+use super::layout::{COLUMNS, LABEL, name};
 use super::{COMPARE, Screen, rtt, series};
 use crate::breakdown::QUIET;
 use crate::doc::Table;
@@ -32,8 +32,8 @@ pub(super) fn screen(run: &Run) -> Screen {
         let (composition, from) = (&slow.composition, Cell::from(slow.from).said());
         let percentile = series::name(slow.percent);
         let more = largest(composition, 1).map(|parts| sentence![": ", parts]);
-        let took = sentence![mean(composition), more, "."].said();
-        format!("The slow ones ({from} and more, {percentile}) took {took}")
+        let took = sentence![mean(composition), " on average", more, "."].said();
+        format!("Slow requests (above the {percentile} of {from}) took {took}")
     });
     Screen {
         answer: answer(run, of),
@@ -53,7 +53,7 @@ fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
                 return vec![none, sentence![Name::of(super::trusted::upper(QUIET)), "."]];
             }
             let requests = sentence![Value::Count(of.requests), " requests of ", whom];
-            sentence![requests, " took ", mean(&of.all), " in the mean."]
+            sentence![requests, " took ", mean(&of.all), " on average."]
         }
         (None, Some(flow)) => rtt::headline(run, flow),
         (None, None) => return Vec::new(),
@@ -61,7 +61,7 @@ fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
     let parts = |most: usize| {
         largest(&of.all, most).map(|parts| match run.watched {
             Some(_) => sentence!["Of that, ", parts, "."],
-            None => sentence!["Of ", mean(&of.all), " in the mean, ", parts, "."],
+            None => sentence!["Of ", mean(&of.all), " on average, ", parts, "."],
         })
     };
     let fits = parts(SAID).filter(|of| of.said().chars().count() <= COLUMNS).or(parts(1));
@@ -75,11 +75,41 @@ fn mean(of: &Composition) -> Value {
 /// The parts that took most, the largest first; none where nothing is told apart.
 fn largest(of: &Composition, most: usize) -> Option<Sentence> {
     let said = by_share(of).into_iter().take(most).map(|of| {
-        let what = Name::of(format_args!("{} ({})", of.part.words(), of.part.from.leg.word()));
+        let what = Name::of(format_args!("{} ({})", label(of.part), of.part.from.leg.word()));
         sentence![Value::Share(of.share), " is ", what]
     });
     let said = Sentence::joined(said, ", ");
     (said != Sentence::default()).then_some(said)
+}
+
+/// What steps are called where there is little room.
+const SHORT: [(&str, &str); 7] = [
+    ("send lateness", "send delay"),
+    ("send call and protocols", "send path"),
+    ("queueing discipline", "qdisc"),
+    ("sending card and wire", "card and wire"),
+    ("wire and receiving card", "wire and card"),
+    ("receiving stack", "receive path"),
+    ("return from the read", "read"),
+];
+
+/// What a part consists of, in few enough words for the first column: where all its steps have no room, from which
+/// to which.
+pub(super) fn label(part: Part) -> String {
+    let short = |step: &'static str| {
+        SHORT.iter().find(|(long, _)| *long == step).map_or(step, |(_, short)| short)
+    };
+    let steps: Vec<&str> = part.steps().into_iter().map(short).collect();
+    let all = steps.join(", ");
+    let fits = |text: &String| text.chars().count() <= LABEL;
+    match steps.as_slice() {
+        [first, others @ .., last] if !fits(&all) => {
+            let ends = format!("{first} to {last}");
+            if fits(&ends) { ends } else { format!("{first} and {} more", others.len() + 1) }
+        }
+        [] => part.words(),
+        _ => all,
+    }
 }
 
 fn by_share(of: &Composition) -> Vec<&PartShare> {
@@ -91,7 +121,7 @@ fn by_share(of: &Composition) -> Vec<&PartShare> {
 /// The parts with the largest shares first, of all requests and of the slow ones.
 fn parts(of: &Breakdown) -> Table {
     let slow = of.slow.as_ref().map(|slow| &slow.composition);
-    let head = ["part of a request", "way", "mean", "share", "slow ones", "share"];
+    let head = ["part of a request", "way", "mean", "share", "slow mean", "slow share"];
     let mut table = Table::new("", &head).words(&[1]);
     for part in by_share(&of.all) {
         let of_slow = slow.and_then(|of| of.parts.iter().find(|of| of.part == part.part));
@@ -101,7 +131,7 @@ fn parts(of: &Breakdown) -> Table {
                 of.map(|of| Value::Share(of.share)).into(),
             ]
         };
-        let what = [Cell::from(part.part.words()), part.part.from.leg.word().into()];
+        let what = [Cell::from(label(part.part)), part.part.from.leg.word().into()];
         table.row(what.into_iter().chain(cells(Some(part))).chain(cells(of_slow)));
     }
     table

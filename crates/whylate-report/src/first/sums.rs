@@ -12,7 +12,7 @@ use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
-/// Percentiles by which recordings are told apart: the first that all of them show.
+/// Percentiles by which recordings of requests are told apart: the first that all of them show.
 const PERCENTS: [f64; 2] = [99.0, 50.0];
 const MEDIAN: f64 = 50.0;
 
@@ -43,7 +43,7 @@ pub(super) fn of_requests(run: &Run, style: Style) -> Screen {
     };
     let over = sentence![rtt::capital(what), " over ", runs(run), ": "];
     let first = sentence![over, series::said(times), "; ", rtt::lost(&flow.packets), "."];
-    let answer = std::iter::once(first).chain(apart(run, times, None)).collect();
+    let answer = std::iter::once(first).chain(apart(run, times, &PERCENTS, None)).collect();
     let notes = rtt::departures(run, flow).iter().map(Sentence::said).collect();
     let tables = vec![rtt::latency(run, style), of_each(run, times)];
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
@@ -77,7 +77,7 @@ pub(super) fn of_switches(run: &Run) -> Screen {
         sentence![over, " a thread switch costs ", Sentence::joined(known, " or "), ", p50."]
     };
     let yielded = kinds.first().and_then(|(how, _)| Some((named("threads", how)?, how)));
-    let second = yielded.and_then(|(of, how)| apart(run, of, Some(*how)));
+    let second = yielded.and_then(|(of, how)| apart(run, of, &[MEDIAN], Some(*how)));
     let mut table =
         Table::new("", &["p50 of a switch", "threads", "95% CI", "processes", "95% CI"]);
     for (how, what) in &kinds {
@@ -127,13 +127,14 @@ fn shares<'a>(run: &'a Run, series: &str) -> Vec<(&'a Origin, &'a Share)> {
     run.origins.iter().filter_map(|origin| Some((origin, share(origin, series)?))).collect()
 }
 
-/// Between what the recordings lie by themselves; none of one alone, or where one shows no percentile.
-fn apart(run: &Run, of: &Series, how: Option<&'static str>) -> Option<Sentence> {
+/// Between what the recordings lie by themselves, at the first of these percentiles that all of them show; none of
+/// one alone, or where one shows no percentile.
+fn apart(run: &Run, of: &Series, percents: &[f64], how: Option<&'static str>) -> Option<Sentence> {
     let shares = shares(run, &of.name);
     let values = |percent: f64| -> Option<Vec<_>> {
         shares.iter().map(|(_, share)| series::at_percent(&share.quantiles, percent)).collect()
     };
-    let known = PERCENTS.iter().find_map(|percent| Some((percent, values(*percent)?)));
+    let known = percents.iter().find_map(|percent| Some((percent, values(*percent)?)));
     let (percent, values) = known.filter(|(_, values)| values.len() > 1)?;
     let [low, high] = [values.iter().min()?, values.iter().max()?].map(|of| Cell::from(*of));
     let how = how.map(|how| sentence![" (", how, ")"]);

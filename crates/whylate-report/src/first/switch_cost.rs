@@ -95,7 +95,7 @@ fn direct(of: &SwitchCost) -> Table {
 }
 
 fn indirect(of: &SwitchCost) -> Table {
-    let head = ["cost through caches", "per switch", "95% CI", "differs from 0"];
+    let head = ["cost through caches", "per switch", "95% CI", "shown above 0"];
     let mut table = Table::new("", &head).words(&[3]);
     for row in &of.indirect {
         let cell = penalty(row);

@@ -18,9 +18,10 @@ const SAID: usize = 3;
 const LEAST_SAID: f64 = 0.01;
 /// A sentence that names a cause with so much of it names no other.
 const NEARLY_ALL: f64 = 0.95;
-/// The columns of the share of the CPU, and of stalls.
+/// The columns of the share of the CPU, of stalls, and of the longest.
 const OF_CPU: usize = 3;
 const STALLS: usize = 4;
+const LONGEST: usize = 5;
 /// Columns of a line, and what stands around the causes in it.
 const ROOM: usize = 79;
 
@@ -132,15 +133,15 @@ impl Class {
         .to_owned()
     }
 
-    /// What its share of the lost time did.
-    fn said(&self) -> Sentence {
+    /// What its share of the lost time did: the verb, and the words behind it.
+    fn said(&self) -> (&'static str, Sentence) {
         match self {
-            Self::NoEvent => " has no kernel event".into(),
-            Self::Hypervisor => " went to the hypervisor".into(),
-            Self::Task(_) | Self::Member(_) => sentence![" went to ", Name::of(self.name())],
-            Self::Tasks => " went to other tasks".into(),
-            Self::Tick => " is the timer tick".into(),
-            _ => sentence![" is ", Name::of(self.name())],
+            Self::NoEvent => (" has", " no kernel event".into()),
+            Self::Hypervisor => (" went", " to the hypervisor".into()),
+            Self::Task(_) | Self::Member(_) => (" went", sentence![" to ", Name::of(self.name())]),
+            Self::Tasks => (" went", " to other tasks".into()),
+            Self::Tick => (" is", " the timer tick".into()),
+            _ => (" is", sentence![" ", Name::of(self.name())]),
         }
     }
 }
@@ -301,17 +302,21 @@ pub(crate) fn by_kind(run: &Run) -> Option<Table> {
 
 /// The same without how many stalls each made.
 pub(super) fn table_without_stalls(taken: &[Taken]) -> Table {
-    without(table(taken), STALLS)
+    without(table(taken), &[STALLS])
 }
 
-/// The same of threads that share CPUs, each of which has a time of its own.
+/// The same of threads that share CPUs, each of which has a time of its own. Most of what one takes from another
+/// is part of stalls that are counted under a third, so that stalls would say nothing of it.
 pub(super) fn table_of_threads(taken: &[Taken]) -> Table {
-    without(table(taken), OF_CPU)
+    without(table(taken), &[LONGEST, STALLS, OF_CPU])
 }
 
-fn without(mut table: Table, column: usize) -> Table {
-    table.columns.remove(column);
-    table.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+/// Without these columns, the last of which comes first.
+fn without(mut table: Table, columns: &[usize]) -> Table {
+    for column in columns {
+        table.columns.remove(*column);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(*column)));
+    }
     table
 }
 
@@ -319,9 +324,10 @@ fn without(mut table: Table, column: usize) -> Table {
 pub(super) fn sentence(taken: &[Taken], begin: &Sentence) -> Option<Sentence> {
     let named: Vec<&Taken> = taken.iter().filter(|of| of.share >= LEAST_SAID).take(SAID).collect();
     let enough = if named.first()?.share >= NEARLY_ALL { 1 } else { SAID };
-    let parts: Vec<Sentence> = named.iter().take(enough).map(|of| of.said()).collect();
-    let said = (1..=parts.len()).rev().filter_map(|many| {
-        let (last, others) = parts[..many].split_last()?;
+    let named = &named[..named.len().min(enough)];
+    let said = (1..=named.len()).rev().filter_map(|many| {
+        let parts = parts(&named[..many]);
+        let (last, others) = parts.split_last()?;
         let and = if others.is_empty() { "" } else { " and " };
         let others = Sentence::joined(others.iter().cloned(), ", ");
         Some(sentence![begin.clone(), others, and, last.clone(), "."])
@@ -331,11 +337,18 @@ pub(super) fn sentence(taken: &[Taken], begin: &Sentence) -> Option<Sentence> {
     said.iter().find(fits).or(said.last()).cloned()
 }
 
-impl Taken {
-    fn said(&self) -> Sentence {
-        sentence![Value::Share(self.share), self.class.said()]
-    }
+/// What each of them took; a verb is not repeated.
+fn parts(taken: &[&Taken]) -> Vec<Sentence> {
+    let mut before = "";
+    let part = |of: &&Taken| {
+        let (verb, rest) = of.class.said();
+        let again = std::mem::replace(&mut before, verb) == verb;
+        sentence![Value::Share(of.share), if again { "" } else { verb }, rest]
+    };
+    taken.iter().map(part).collect()
+}
 
+impl Taken {
     /// The cause with its share, for a cell.
     pub(super) fn with_share(&self) -> String {
         format!("{} {}", self.class.name(), Cell::from(Value::Share(self.share)).in_table(None))

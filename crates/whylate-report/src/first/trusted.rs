@@ -1,5 +1,7 @@
 //! How far to trust it, in three lines: the level, at most two reasons, and what to do about them.
 
+use std::collections::BTreeSet;
+
 use whylate_model::trust::{Level, Reason, Trust};
 use whylate_model::warning::Warning;
 
@@ -10,8 +12,35 @@ use crate::numbers::scale::respaced;
 const REASONS: usize = 2;
 const LABEL: &str = "Trust: ";
 
+/// Other measurements at the same time are one reason, however many there were, and are told without the numbers of
+/// their processes; with what to do about each reason.
+pub(super) fn others_once(
+    mut trust: Trust,
+    warnings: &[Warning],
+) -> (Trust, Vec<(String, String)>) {
+    let mut advice = advice(warnings);
+    for same in [true, false] {
+        let is_one =
+            |of: &&Warning| matches!(of, Warning::AnotherRun { same_cpu, .. } if *same_cpu == same);
+        let told: BTreeSet<String> =
+            warnings.iter().filter(is_one).map(Warning::to_string).collect();
+        let is_told = |reason: &Reason| told.contains(&reason.what);
+        let Some(first) = trust.reasons.iter().position(is_told) else { continue };
+        let where_to = if same { "measuring on the same CPU" } else { "running on this machine" };
+        let (what, them) = match told.len() {
+            1 => (format!("another whylate was {where_to}"), "it"),
+            many => (format!("{many} other whylate processes were {where_to}"), "them"),
+        };
+        let level = trust.reasons[first].level;
+        trust.reasons.retain(|reason| !is_told(reason));
+        trust.reasons.insert(first, Reason { level, what: what.clone() });
+        advice.push((what, format!("Wait for {them} to end, and record again.")));
+    }
+    (trust, advice)
+}
+
 /// What to do about each reason that a warning gave: the last sentence of its advice.
-pub(super) fn advice(warnings: &[Warning]) -> Vec<(String, String)> {
+fn advice(warnings: &[Warning]) -> Vec<(String, String)> {
     let of = |warning: &Warning| (warning.to_string(), last_sentence(&warning.advice()));
     warnings.iter().map(of).collect()
 }

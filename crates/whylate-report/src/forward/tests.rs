@@ -141,7 +141,7 @@ fn what_a_forwarder_did_is_told_with_losses_by_place_and_ticks_by_part() {
         "eth1 to eth2",
         "Resolution 10ns",
         "What it waited in the receiving ring before is not in it",
-        "went down in the run, 2 times",
+        "went down 2 times during the run",
     ] {
         assert!(flat.contains(words), "no `{words}` in\n{text}");
     }

@@ -177,7 +177,10 @@ impl Quantiles<'_> {
                 // How its samples depend on each other is not known.
                 (quantile.low, quantile.high, quantile.n_eff) = (None, None, 0.0);
             }
-            let Some(value) = quantile.value else { continue };
+            let Some(value) = quantile.value else {
+                quantile.low = quantile.low.max(self.reached(percent));
+                continue;
+            };
             let measure = Measure::Quantile { percent };
             let spread = match self.parts(percent) {
                 Some(parts) => of(&series.name, measure, value.0 as f64, within, &parts),
@@ -199,6 +202,15 @@ impl Quantiles<'_> {
         }
         summary::order_ends(&mut series.quantiles);
         spreads
+    }
+
+    /// What a percentile is at least in each of the recordings; none where one of them does not know. That of the
+    /// sum lies between those of its recordings, so that the least of their bounds holds for it as well.
+    fn reached(&self, percent: f64) -> Option<Nanos> {
+        let with_samples = self.shares.iter().filter(|share| share.n > 0);
+        let bounds: Option<Vec<Nanos>> =
+            with_samples.map(|share| at(share, percent)?.low).collect();
+        bounds?.into_iter().min()
     }
 
     /// From what the recordings are worth; none where one of them does not know.

@@ -210,7 +210,7 @@ impl Wanted {
         let by_period = match options.assign {
             Some(Assign::Rm) => Some((Assignment::RateMonotonic, "rate-monotonic")),
             Some(Assign::Dm) => Some((Assignment::DeadlineMonotonic, "deadline-monotonic")),
-            None if none => Some((Assignment::RateMonotonic, "rate-monotonic, as none is stated")),
+            None if none => Some((Assignment::RateMonotonic, "rate-monotonic (none were given)")),
             None => None,
         };
         if let (By::FixedPriority, Some((assignment, _))) = (by, by_period) {

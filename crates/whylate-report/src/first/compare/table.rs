@@ -59,8 +59,8 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
         let written = |cell: &Cell| cell.in_table(unit);
         let plain = |text: String| text.trim_end_matches('%').to_owned();
         let ends = row.difference.ends();
-        let by = [&row.difference, &ends].map(|of| of.clone().shown_as(plain(written(of))));
-        let [difference, ends] = by;
+        let difference = row.difference.clone().shown_as(points(written(&row.difference)));
+        let ends = ends.clone().shown_as(plain(written(&ends)));
         let [before, after] = [row.before, row.after].map(|of| {
             let text = written(&of);
             of.shown_as(text)
@@ -69,6 +69,11 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
         table.row(cells.into_iter().take(shown));
     }
     table
+}
+
+/// A difference of shares in percentage points: it is no share of what was before.
+fn points(text: String) -> String {
+    text.strip_suffix('%').map(|of| format!("{of} pp")).unwrap_or(text)
 }
 
 /// A difference with its interval.

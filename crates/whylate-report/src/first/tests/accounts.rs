@@ -3,12 +3,14 @@
 use whylate_model::Nanos;
 use whylate_model::delay::{DelayCounts, DelayEnd};
 use whylate_model::forward::ForwardEnd;
-use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedConnections, ReflectedEnd};
+use whylate_model::reflect::{
+    Reflected, ReflectedClient, ReflectedConnections, ReflectedEnd, Residence, ResidencePercentile,
+};
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
 use super::super::first_of_account;
-use super::{assert_fits, assert_small, shown, style};
+use super::{assert_fits, assert_small, made_by, shown, style};
 use crate::delay::tests::line;
 use crate::forward::tests::forwarded;
 use crate::kept::kept;
@@ -24,15 +26,25 @@ fn served(clients: u64) -> Reflected {
         finished: at > 0,
         ..of.clients[0].clone()
     };
+    let clients: Vec<ReflectedClient> = (0..clients).map(client).collect();
+    let answered = clients.iter().map(|of| of.answered).sum();
+    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)) };
+    let residence = of.residence.clone().map(|of| Residence {
+        samples: answered,
+        percentiles: vec![value(50.0, 900), value(99.0, 1_600), value(99.9, 3_230)],
+        max: Nanos(95_700),
+        ..of
+    });
     Reflected {
-        answered: 50_000 * clients,
+        answered,
+        residence,
         warm_ups: 9_994,
         foreign: 0,
         unsent: 0,
         first_unsent: None,
         connections: None,
         without_account: 0,
-        clients: (0..clients).map(client).collect(),
+        clients,
         ..of.clone()
     }
 }
@@ -43,14 +55,10 @@ fn screen(of: &Reflected) -> String {
     screen
 }
 
-/// A run of something else that is one of this.
-fn run_of(account: impl FnOnce(&mut Run)) -> Run {
-    let mut run = kept("gaps").1;
-    run.gaps.clear();
-    run.causes.clear();
+/// A run of this command.
+fn run_of(command: &str, account: impl FnOnce(&mut Run)) -> Run {
+    let mut run = made_by(command, kept("gaps").1);
     run.series.clear();
-    run.worst.clear();
-    run.coverage = None;
     account(&mut run);
     run
 }
@@ -109,7 +117,7 @@ fn an_account_has_a_trust_only_where_something_limits_it_and_a_run_always() {
     of.warnings.push(Warning::AnotherRun { pid: 7, same_cpu: true });
     assert!(screen(&of).contains("\nTrust: poor. Another whylate"), "{}", screen(&of));
     of.warnings.clear();
-    let run = run_of(|run| run.reflected = Some(Box::new(of)));
+    let run = run_of("whylate reflect --idle 2s -o RUN", |run| run.reflected = Some(Box::new(of)));
     let screen = shown(&run, style());
     assert_fits(&screen);
     assert!(screen.contains("\nAnswered 50,000 requests from 1 client"), "{screen}");
@@ -134,10 +142,14 @@ fn a_forwarder_tells_what_it_carried_dropped_and_held() {
         direction.forwarded = u64::MAX / 2;
     }
     assert_small(&first_of_account(&many, style()));
-    let run = run_of(|run| run.forward = Some(Box::new(many)));
+    let run = run_of("whylate forward eth1 eth2 --transport xdp -o RUN", |run| {
+        run.forward = Some(Box::new(many))
+    });
     assert_fits(&shown(&run, style()));
     let mut none = of;
-    none.directions.iter_mut().for_each(|of| (of.received, of.residence) = (0, None));
+    for of in &mut none.directions {
+        (of.received, of.forwarded, of.waiting, of.residence) = (0, 0, 0, None);
+    }
     let screen = first_of_account(&none, style());
     assert_small(&screen);
     assert!(screen.starts_with("No frame came in 2 s.\n"), "{screen}");
@@ -157,10 +169,15 @@ fn a_delay_line_tells_what_it_passed_on_how_late_and_what_it_dropped() {
     let screen = first_of_account(&many, style());
     assert_small(&screen);
     assert!(screen.contains("It ended early: a port was lost."), "{screen}");
-    let run = run_of(|run| run.delay = Some(Box::new(many)));
+    let run = run_of("whylate delay eth1 eth2 --transport xdp --delay 20us -o RUN", |run| {
+        run.delay = Some(Box::new(many))
+    });
     assert_fits(&shown(&run, style()));
     let mut none = of;
-    none.directions.iter_mut().for_each(|of| of.counts = DelayCounts::default());
+    for of in &mut none.directions {
+        of.counts = DelayCounts::default();
+        (of.residence, of.lateness) = (None, None);
+    }
     let screen = first_of_account(&none, style());
     assert_small(&screen);
     assert!(screen.starts_with("Nothing came between eth1 and eth2 in 2 s.\n"), "{screen}");

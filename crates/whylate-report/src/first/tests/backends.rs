@@ -3,14 +3,15 @@
 use whylate_model::backends::{BackendRole, BackendRow, Claim};
 use whylate_model::run::Run;
 
-use super::{assert_fits, assert_small, shown, style};
+use super::{assert_fits, assert_small, made_by, shown, style};
 use crate::backends::tests::planted;
 use crate::numbers::scale::Letters;
 use crate::render::columns;
 use crate::terminal::Style;
 
 fn screen(run: &Run) -> String {
-    let screen = shown(run, style());
+    let command = "whylate rtt --bed lab --compare-backends udp,xdp,packet";
+    let screen = shown(&made_by(command, run.clone()), style());
     assert_fits(&screen);
     assert_small(screen.split_once('\n').unwrap().1);
     screen
@@ -34,7 +35,7 @@ fn backends_are_told_by_what_each_saves_with_its_interval_and_why_one_is_missing
     let screen = screen(&planted());
     let said = "xdp spin saves 5.00 µs (95% CI 4.95–5.05 µs) of udp spin's p50 (10 µs).";
     assert!(screen.lines().any(|line| line == said), "{screen}");
-    assert!(screen.contains("packet spin: it needs CAP_NET_RAW."), "{screen}");
+    assert!(screen.contains("packet spin (it needs CAP_NET_RAW)."), "{screen}");
     insta::assert_snapshot!("backends", screen);
 }
 
@@ -44,8 +45,10 @@ fn of_several_that_save_the_one_that_saves_most_is_named_and_the_slower_are_coun
         for (at, claim) in [Claim::Saves, Claim::Costs, Claim::NoDifference].into_iter().enumerate()
         {
             let mut row = rows[2].clone();
-            row.backend = format!("other {at}");
-            (row.saved[0].mean_ns, row.saved[0].claim) = (9_000.0 * at as f64, Some(claim));
+            row.backend = format!("other{at}");
+            let (saved, mean_ns) = (&mut row.saved[0], [4_000.0, -3_000.0, 10.0][at]);
+            (saved.mean_ns, saved.claim) = (mean_ns, Some(claim));
+            saved.interval_ns = Some((mean_ns - 50.0, mean_ns + 50.0));
             rows.push(row);
         }
     });
@@ -83,11 +86,11 @@ fn where_none_was_measured_nothing_is_compared_and_the_reason_is_told() {
     };
     let alone = of_rows(|rows| without(rows, &[BackendRole::Compared]));
     assert!(alone.contains("No other backend was measured than udp spin."), "{alone}");
-    assert!(alone.contains("xdp spin: no right to it"), "{alone}");
+    assert!(alone.contains("xdp spin (no right to it)"), "{alone}");
     let all = [BackendRole::First, BackendRole::Control, BackendRole::Compared];
     let none = of_rows(|rows| without(rows, &all));
     assert!(none.contains("No backend was measured that others can be compared with."), "{none}");
-    assert!(none.contains("udp spin: no right to it") && !none.contains("Saved:"), "{none}");
+    assert!(none.contains("udp spin (no right to it)") && !none.contains("Saved:"), "{none}");
     assert!(of_rows(Vec::clear).contains("No backend was measured"));
 }
 
@@ -96,12 +99,12 @@ fn of_many_backends_those_that_do_not_fit_are_counted() {
     let mut run = planted();
     let rows = &mut run.backends.as_mut().unwrap().rows;
     let (there, missing) = (rows[2].clone(), rows[3].clone());
-    rows.extend((0..40).map(|at| BackendRow { backend: format!("way {at}"), ..there.clone() }));
+    rows.extend((0..40).map(|at| BackendRow { backend: format!("way{at}"), ..there.clone() }));
     rows.extend((0..40).map(|_| missing.clone()));
     let screen = screen(&run);
     assert!(screen.contains("41 of 41 backends are shown to save time."), "{screen}");
     assert!(
-        screen.contains("\nand ") && screen.contains("not to the end (41): packet spin"),
+        screen.contains("\nand ") && screen.contains("or incomplete (41): packet spin"),
         "{screen}"
     );
 }

@@ -9,7 +9,7 @@ use whylate_model::flow::Packets;
 use whylate_model::run::Run;
 
 use super::super::{Place, first_screen};
-use super::assert_fits;
+use super::assert_lines;
 use crate::kept::kept;
 use crate::numbers::scale::Letters;
 use crate::render::columns;
@@ -348,7 +348,7 @@ fn a_run_of_one_sample_and_one_of_none_are_shown() {
                 assert_eq!(none, None, "{kind} of {many}:\n{text}");
             }
             if let Some(first) = &first {
-                assert_fits(first);
+                assert_lines(first);
             }
         }
     }
@@ -407,7 +407,7 @@ fn a_directory_without_one_of_its_files_is_shown_and_names_it() {
             let counted = run.files.problems.iter().any(|problem| problem.contains(&missing));
             assert!(counted || missing == "histograms.hlog", "{kind} without {missing}");
             if let Some(first) = screen(&run, style) {
-                assert_fits(&first);
+                assert_lines(&first);
                 assert!(!counted || first.contains(&missing), "{kind} without {missing}:\n{first}");
             }
             let full = crate::render(&run, style);

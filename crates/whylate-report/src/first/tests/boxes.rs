@@ -4,24 +4,19 @@ use whylate_model::calibration::{Calibration, NotCalibrated};
 use whylate_model::device::{Device, Throughput, TwoCaptures};
 use whylate_model::run::Run;
 
-use super::{assert_fits, assert_small, shown, style};
+use super::{assert_fits, assert_small, made_by, shown, style};
 use crate::calibration::tests::{calibration, halving};
 use crate::device::tests::{at_size, device};
 use crate::kept::kept;
 
-fn emptied() -> Run {
-    let mut run = kept("gaps").1;
-    run.gaps.clear();
-    run.causes.clear();
-    run.series.clear();
-    run.worst.clear();
-    run.coverage = None;
-    run
+fn emptied(command: &str) -> Run {
+    Run { series: Vec::new(), ..made_by(command, kept("gaps").1) }
 }
 
 fn of_device(of: Device) -> String {
     let notes = of.notes.iter().map(|_| "remote was refused: one NUMA node".to_owned()).collect();
-    let run = Run { device: Some(Box::new(Device { notes, ..of })), ..emptied() };
+    let command = "whylate device --box bridge";
+    let run = Run { device: Some(Box::new(Device { notes, ..of })), ..emptied(command) };
     let screen = shown(&run, style());
     assert_fits(&screen);
     assert_small(screen.split_once('\n').unwrap().1);
@@ -29,7 +24,7 @@ fn of_device(of: Device) -> String {
 }
 
 fn of_calibration(of: Calibration) -> String {
-    let run = Run { calibration: Some(Box::new(of)), ..emptied() };
+    let run = Run { calibration: Some(Box::new(of)), ..emptied("whylate calibrate") };
     let screen = shown(&run, style());
     assert_fits(&screen);
     assert_small(screen.split_once('\n').unwrap().1);
@@ -65,7 +60,7 @@ fn of_many_sizes_and_ports_the_first_are_shown_and_the_others_counted() {
         screen.contains("It is store-and-forward and carries at least 500,000 frames of 64 bytes"),
         "{screen}"
     );
-    assert!(screen.contains("No bounds for 256 B there, local: rates lie"), "{screen}");
+    assert!(screen.contains("No bounds for 256 B outbound, local: rates lie"), "{screen}");
 }
 
 #[test]
@@ -111,13 +106,13 @@ fn of_many_backends_the_best_is_named_and_the_rows_that_do_not_fit_are_counted()
         backend.backend = format!("backend {at} {}", "x".repeat(at * 20));
     }
     let screen = of_calibration(of.clone());
-    assert!(screen.contains("No other of the 30 backends measured"), "{screen}");
+    assert!(screen.contains("No other of the 30 backends is accurate"), "{screen}");
     assert!(screen.contains(" more: --full"), "{screen}");
     for backend in &mut of.backends {
         (backend.limit_raw.percent, backend.limit_compensated.percent) = (None, None);
     }
     let screen = of_calibration(of.clone());
-    assert!(screen.contains("No percentile of any of 30 backends is within 1 µs"), "{screen}");
+    assert!(screen.contains("No percentile of any of 30 backends is accurate to 1 µs"), "{screen}");
     of.backends.truncate(1);
     of.backends[0].foreign = Some(halving());
     of.backends[0].errors_raw.clear();

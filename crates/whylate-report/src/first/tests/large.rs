@@ -1,18 +1,20 @@
 //! First screens of runs that are larger, or hold less, than any that was recorded.
 
 use whylate_model::cause::{Cause, CauseTotal, PriorityClass};
+use whylate_model::flow::Packets;
 use whylate_model::foreign::{ForeignProcess, ForeignThread};
 use whylate_model::series::Series;
 use whylate_model::threads::Deadlines;
-use whylate_model::{Nanos, Pid};
+use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos, Pid, TicksDelta};
 
-use super::{assert_fits, shown, style};
+use super::{assert_fits, commanded, shown, style};
 use crate::kept::kept;
-use whylate_model::run::Run;
+use whylate_model::run::{CpuSteal, Run};
 
 /// The kept run of woken threads as one of so many, each later than the one before.
 fn timers(many: u64) -> Run {
-    let mut run = kept("wake").1;
+    let mut run = commanded("whylate wake --cpus 1 --timers all", kept("wake").1);
     let (wake, thread) = (run.wakes.remove(0), run.threads.remove(0));
     let series = std::mem::take(&mut run.series);
     for at in 0..many {
@@ -24,8 +26,17 @@ fn timers(many: u64) -> Run {
         run.series.extend(series.iter().map(|of| {
             let mut of: Series = of.clone();
             of.name = of.name.replace("HR", &name);
+            // All of them rise with the number of the timer.
+            let nth = |ns: u64| Some(Nanos((at + 1) * ns));
+            (of.min, of.max) = (nth(400), nth(2_100));
             for quantile in &mut of.quantiles {
-                quantile.value = Some(Nanos((at + 1) * 1_000));
+                let ns = match quantile.percent {
+                    ..99.0 => 800,
+                    99.0 => 1_000,
+                    _ => 1_200,
+                };
+                (quantile.value, quantile.low, quantile.high) =
+                    (nth(ns), nth(ns - 50), nth(ns + 50));
             }
             of
         }));
@@ -72,10 +83,10 @@ fn threads_of_one_process_are_one_cause_whatever_their_names() {
         run.foreign_threads.push(ForeignThread { comm: comm.to_owned(), tid, process });
     };
     for at in 0..20 {
-        add(&mut run, &format!("worker-{at}"), Some("java"), 4e6);
+        add(&mut run, &format!("worker-{at}"), Some("java"), 8e5);
     }
     for (comm, process) in [("java", Some("java")), ("rsync", Some("rsync")), ("gone", None)] {
-        add(&mut run, comm, process, 5e6);
+        add(&mut run, comm, process, 1e6);
     }
     let screen = shown(&run, style());
     assert_fits(&screen);
@@ -83,9 +94,9 @@ fn threads_of_one_process_are_one_cause_whatever_their_names() {
     let words = |row: Option<String>| {
         row.unwrap_or_default().split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>()
     };
-    // 20 x 4 ms and 5 ms of 95 ms.
+    // 20 x 0.8 ms and 1 ms of 19 ms.
     let java = words(row("process java (normal) "));
-    assert_eq!((&*java[0], &*java[1], &*java[3]), ("85.0", "89%", "210"), "{screen}");
+    assert_eq!((&*java[0], &*java[1], &*java[3]), ("17.0", "89%", "210"), "{screen}");
     assert!(
         row("task rsync (normal) ").is_some() && row("task gone (normal) ").is_some(),
         "{screen}"
@@ -144,10 +155,13 @@ fn of_many_threads_those_that_missed_most_stand_first() {
     insta::assert_snapshot!("threads-20", shown(&set(20), style()));
 }
 
-/// The kept sum as one of so many recordings.
+/// The kept sum as one of so many recordings of 200 ms, each of which lost a hundredth more than the one before.
 fn recordings(many: usize) -> Run {
-    let mut run = kept("merge").1;
+    let names: Vec<String> = (0..many).map(|at| format!("run-{at}")).collect();
+    let command = format!("whylate merge -o merge {}", names.join(" "));
+    let mut run = commanded(&command, kept("merge").1);
     let origin = run.origins[0].clone();
+    let each = run.gaps[0].end.since(run.gaps[0].start).0 / run.origins.len() as u64;
     run.origins.clear();
     for at in 0..many {
         let mut origin = origin.clone();
@@ -157,6 +171,17 @@ fn recordings(many: usize) -> Run {
             share.lost_share_interval = None;
         }
         run.origins.push(origin);
+    }
+    let (gaps, share) = (&mut run.gaps[0], 0.005 * (many + 1) as f64);
+    gaps.end = gaps.start + TicksDelta(each * many as u64);
+    let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz).0 as f64;
+    (gaps.lost_share, gaps.lost_share_interval) = (share, None);
+    gaps.lost = Nanos((share * elapsed) as u64);
+    let own = |total: &CauseTotal| total.cpu.is_none();
+    let all: f64 = run.causes.iter().filter(|of| own(of)).map(|of| of.lost_ns).sum();
+    for total in &mut run.causes {
+        total.lost_ns *= share * elapsed / all;
+        total.share_of_elapsed = total.lost_ns / elapsed;
     }
     run
 }
@@ -187,6 +212,7 @@ fn of_many_flows_the_first_is_told_whole_and_what_has_no_room_is_counted() {
         screen.contains("\nrtt: response time ") && screen.contains("more: --full"),
         "{screen}"
     );
+    insta::assert_snapshot!("rtt-12", screen);
 }
 
 #[test]
@@ -206,6 +232,10 @@ fn a_client_that_could_not_hold_the_rate_says_so_in_the_answer() {
     run.flows[0].departures.process.verdict = whylate_model::flow::ProcessVerdict::Saturated;
     run.flows[0].departures.per_second = Some(912_000.0);
     run.flows[0].asked.per_second = Some(1_500_000.0);
+    // In 300 ms.
+    let (flow, sent) = (&mut run.flows[0], 273_600);
+    (flow.departures.intended, flow.departures.sent) = (450_000, sent);
+    flow.packets = Packets { sent, received: sent, arrived: sent, ..Packets::default() };
     let screen = shown(&run, style());
     assert_fits(&screen);
     let answer: Vec<&str> = screen.lines().skip(1).take(2).collect();
@@ -215,6 +245,67 @@ fn a_client_that_could_not_hold_the_rate_says_so_in_the_answer() {
     );
     let told = "Saturated: sent 912,000 of 1,500,000 requests/s; times are of that rate.";
     assert_eq!(answer[1], told, "{screen}");
+    insta::assert_snapshot!("rtt-saturated", screen);
+}
+
+/// The kept run of a busy thread as somebody without root has it.
+fn without_root() -> Run {
+    let mut run = commanded("whylate gaps --duration 1s", kept("gaps").1);
+    run.evidence.trace = None;
+    run.coverage = None;
+    run.findings.clear();
+    let (reason, remedy) = ("tracefs: permission denied".to_owned(), "Run as root.".to_owned());
+    let unlocked = "RLIMIT_MEMLOCK is 8 MiB".to_owned();
+    run.warnings = vec![
+        Warning::NoKernelTrace { reason, remedy },
+        Warning::MemoryNotLocked { reason: unlocked },
+    ];
+    let (total, gaps) = (run.causes[0].clone(), run.gaps[0].clone());
+    let of = |cause, part: f64, stalls, longest| CauseTotal {
+        cause,
+        cpu: None,
+        gaps: stalls,
+        lost_ns: part * gaps.lost.0 as f64,
+        share_of_lost: part,
+        share_of_elapsed: part * gaps.lost_share,
+        longest: Nanos(longest),
+        ..total.clone()
+    };
+    run.causes = vec![
+        of(Cause::ContextSwitch, 0.83, 291, 488_083),
+        of(Cause::NotSwitched, 0.17, gaps.gaps - 291, 93_100),
+    ];
+    run
+}
+
+#[test]
+fn without_root_causes_are_those_that_can_be_inferred_and_the_command_that_names_them_is_told() {
+    let screen = shown(&without_root(), style());
+    assert_fits(&screen);
+    for said in [
+        "Of that, 83% went to other tasks and 17% is IRQs or hypervisor.",
+        "sudo whylate gaps  names the tasks and interrupts",
+        "Trust: limited. No kernel trace: ",
+    ] {
+        assert!(screen.contains(said), "{said}: {screen}");
+    }
+    insta::assert_snapshot!("gaps-without-root", screen);
+}
+
+#[test]
+fn time_without_an_event_is_the_hypervisors_where_its_steal_bears_that_out() {
+    let mut run = kept("gaps").1;
+    let stolen = |ns: f64| vec![CpuSteal { cpu: CpuId(1), steal_ns: ns }];
+    // Of 9 ms without an event.
+    (run.evidence.steal_ns, run.evidence.steal_by_cpu) = (Some(1e6), stolen(1e6));
+    let screen = shown(&run, style());
+    assert!(screen.contains("Of that, 47% has no kernel event"), "{screen}");
+    (run.evidence.steal_ns, run.evidence.steal_by_cpu) = (Some(9e6), stolen(9e6));
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains("Of that, 47% went to the hypervisor"), "{screen}");
+    assert!(screen.contains("\nhypervisor ") && !screen.contains("no kernel event"), "{screen}");
+    insta::assert_snapshot!("gaps-steal", screen);
 }
 
 /// What a sample of one shows is its only value, and nothing of its tail.

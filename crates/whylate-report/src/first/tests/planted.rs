@@ -1,13 +1,13 @@
 //! First screens of self-tests, of a matrix and of sums: of runs that are planted, or made of kept ones.
 
-use whylate_model::Nanos;
 use whylate_model::cause::Validation;
 use whylate_model::directory::RunDir;
 use whylate_model::origin::Origin;
 use whylate_model::run::{GapSummary, Run, SelfTest, SelfTestKind};
-use whylate_model::series::Series;
+use whylate_model::series::{Quantile, Series};
+use whylate_model::{Nanos, TicksDelta};
 
-use super::{assert_fits, shown, style};
+use super::{assert_fits, commanded, shown, style};
 use crate::kept::kept;
 use crate::merge::{Request, merge};
 
@@ -54,6 +54,8 @@ fn a_self_test_says_how_many_of_how_many_were_found_and_named_right() {
         "{screen}"
     );
     assert!(screen.contains("1,208 of 1,212 found were named right (99.7%, 95% CI "), "{screen}");
+    let all = "502 of 503 interruptions were found, and all must be;";
+    assert!(screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(all), "{screen}");
     insta::assert_snapshot!("selftest", screen);
     let mut without = kinds;
     for kind in &mut without {
@@ -81,14 +83,14 @@ fn a_self_test_of_any_number_of_kinds_fits_and_one_of_none_judges_nothing() {
     assert!(screen.contains("more: --full"), "{screen}");
     let screen = shown(&selftest(Vec::new()), style());
     assert_fits(&screen);
-    let said = "No interruption was injected, so that nothing can be judged.";
+    let said = "No interruption was injected, so there is nothing to judge.";
     assert_eq!(screen.lines().nth(1), Some(said), "{screen}");
     assert!(screen.contains("Trust: poor."), "{screen}");
 }
 
 /// The kept run of a busy thread as a matrix of so many CPUs, each cell a little better than the one before.
 fn matrix(cpus: u32) -> Run {
-    let mut run = kept("gaps").1;
+    let mut run = commanded("whylate gaps --matrix --duration 1s", kept("gaps").1);
     let (gaps, series) = (run.gaps.remove(0), run.series.remove(0));
     run.causes.clear();
     run.worst.clear();
@@ -119,9 +121,9 @@ fn matrix(cpus: u32) -> Run {
 fn a_matrix_names_the_way_to_run_that_lost_most_and_the_one_that_lost_least() {
     let screen = shown(&matrix(1), style());
     assert_fits(&screen);
-    let said = "Floating lost most of its CPU time (60%), pinned mlock fifo moved least (0.47%).";
+    let said = "Floating lost most (60% of its time), pinned mlock fifo moved least (0.47%).";
     assert_eq!(screen.lines().nth(1), Some(said), "{screen}");
-    assert_eq!(screen.lines().nth(2), Some("Their 95% intervals lie apart."), "{screen}");
+    assert_eq!(screen.lines().nth(2), Some("Their 95% intervals do not overlap."), "{screen}");
     insta::assert_snapshot!("matrix", screen);
     for cpus in [2, 16] {
         let screen = shown(&matrix(cpus), style());
@@ -172,9 +174,26 @@ fn sum(kind: &str) -> Run {
     serde_json::from_str(&serde_json::to_string(&run).unwrap().replace(&folder, "")).unwrap()
 }
 
-/// The same as a sum of so many, each slower than the one before.
+/// The same as a sum of so many, each slower than the one before: what all of them have lies in the middle, and the
+/// largest values are those of the last.
 fn of_many(mut run: Run, many: u64) -> Run {
     let origin = run.origins[0].clone();
+    for series in &mut run.series {
+        series.max = series.max.map(|max| Nanos(max.0 * many));
+        series.n =
+            origin.series.iter().find(|of| of.series == series.name).map_or(0, |of| of.n * many);
+        for of in &mut series.quantiles {
+            let middle = |of: Option<Nanos>| of.map(|of| Nanos(of.0 * (many + 1) / 2));
+            (of.value, of.low, of.high) = (middle(of.value), middle(of.low), middle(of.high));
+        }
+    }
+    for gaps in &mut run.gaps {
+        let parts: f64 = (1..=many).map(|at| 1.0 / at as f64).sum();
+        gaps.lost_share *= parts / many as f64;
+        gaps.lost_share_interval = None;
+        let each = gaps.end.since(gaps.start).0 / 2;
+        gaps.end = gaps.start + TicksDelta(each * many);
+    }
     let nth = |at: u64| {
         let mut origin: Origin = origin.clone();
         origin.directory = format!("run-{at}-{}", "x".repeat(60));
@@ -193,7 +212,9 @@ fn of_many(mut run: Run, many: u64) -> Run {
         origin
     };
     run.origins = (0..many).map(nth).collect();
-    run
+    let names: Vec<&str> = run.origins.iter().map(|of| of.directory.as_str()).collect();
+    let command = format!("whylate merge -o sum {}", names.join(" "));
+    commanded(&command, run)
 }
 
 #[test]
@@ -211,6 +232,27 @@ fn a_sum_of_each_kind_has_its_answer_and_how_its_recordings_differ() {
                 screen.contains(" lies between ") || screen.contains("The least of them lost ");
             assert_eq!(apart, many > 1, "{kind} of {many}:\n{screen}");
         }
+    }
+}
+
+/// A percentile that no recording shows by itself is at least what it is in each of them.
+#[test]
+fn a_sum_reaches_no_less_than_each_of_its_recordings() {
+    for kind in ["checkup", "rtt"] {
+        let (run, mut bounds) = (sum(kind), 0);
+        for of in &run.series {
+            for quantile in of.quantiles.iter().filter(|of| of.value.is_none()) {
+                let known = run.origins.iter().flat_map(|origin| &origin.series);
+                let known = known.filter(|share| share.series == of.name).map(|share| {
+                    let same = |of: &&Quantile| (of.percent - quantile.percent).abs() < 1e-9;
+                    share.quantiles.iter().find(same).and_then(|of| of.low)
+                });
+                let least = known.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().min());
+                assert!(quantile.low >= least, "{}: {quantile:?}, {least:?}", of.name);
+                bounds += u64::from(least.is_some());
+            }
+        }
+        assert!(bounds > 5, "{kind}: {bounds}");
     }
 }
 

@@ -6,6 +6,7 @@ use whylate_model::prediction::{
     PredictedTask, Prediction, Simulation,
 };
 
+use super::possible::assert_possible;
 use super::style;
 use crate::first_prediction;
 use crate::prediction::tests::predicted;
@@ -23,14 +24,20 @@ fn shown(of: &Prediction) -> String {
     for said in ["Trust: ", "  whylate rta ... --full", "--check  ends with 3"] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
+    assert_possible(&screen);
     screen
 }
 
-/// The tasks of the paper, with these responses and this verdict.
+/// The tasks of the paper, with these responses and the verdict that follows.
 fn two(responses_ms: [u64; 2]) -> Prediction {
+    longer(3, responses_ms)
+}
+
+/// The same where the first of them executes for so long.
+fn longer(audio_ms: u64, responses_ms: [u64; 2]) -> Prediction {
     let mut of = predicted(&responses_ms);
     for (task, (name, execution, period)) in
-        of.tasks.iter_mut().zip([("audio", 3, 8), ("video", 17, 33)])
+        of.tasks.iter_mut().zip([("audio", audio_ms, 8), ("video", 17, 33)])
     {
         task.name = name.to_owned();
         (task.execution, task.period) = (Nanos(execution * MS), Nanos(period * MS));
@@ -38,23 +45,26 @@ fn two(responses_ms: [u64; 2]) -> Prediction {
         let response = task.nominal().unwrap_or_default();
         task.slack_ns = Some(task.period.0 as i64 - response.0 as i64);
     }
-    of.assignment = Some("rate-monotonic, as none is stated".to_owned());
-    of.utilisation = 0.890_151;
+    of.assignment = Some("rate-monotonic (none were given)".to_owned());
+    of.utilisation = audio_ms as f64 / 8.0 + 17.0 / 33.0;
     of.feasible = Some(of.tasks.iter().all(|task| task.slack_ns >= Some(0)));
     of
 }
 
-/// So many tasks, each with a millisecond less to spare than the one before.
+/// So many tasks of a millisecond that take half of the CPU: each waits for those before it.
 fn many(tasks: u32) -> Prediction {
     let mut of = predicted(&[1]);
     let task = of.tasks.remove(0);
+    of.utilisation = 0.5;
     for at in 0..tasks {
         let nominal = Nanos(u64::from(at + 1) * MS);
+        let (execution, period) = (Nanos(MS), Nanos(2 * MS * u64::from(tasks)));
+        let priority = Some(tasks - at);
         let response = Some(PredictedResponse::Bounded { nominal, actual: nominal });
         let slack_ns = Some(task.deadline.0 as i64 - nominal.0 as i64);
         let (name, simulated) = (format!("t{at:03}"), None);
         let own = PredictedTask { name, thread: at, response, slack_ns, simulated, ..task.clone() };
-        of.tasks.push(own);
+        of.tasks.push(PredictedTask { execution, period, priority, ..own });
     }
     of.feasible = Some(of.tasks.iter().all(|task| task.slack_ns >= Some(0)));
     of
@@ -79,10 +89,9 @@ fn deadlines_that_are_met_are_told_with_what_is_left_before_the_first_of_them() 
 
 #[test]
 fn a_task_that_misses_is_named_with_by_how_much() {
-    let mut of = two([3, 39]);
+    let mut of = two([3, 37]);
     of.tasks[1].jitter = Nanos(8 * MS);
-    of.utilisation = 0.951;
-    assert_eq!(answer(&of), "No: video may miss its deadline by up to 6 ms (CPU load 95%).");
+    assert_eq!(answer(&of), "No: video may miss its deadline by up to 4 ms (CPU load 89%).");
     assert!(shown(&of).contains("Trust: good."), "more overheads make it no better");
     insta::assert_snapshot!("missed", shown(&of));
     let of = two([9, 39]);
@@ -99,13 +108,15 @@ fn a_task_that_misses_is_named_with_by_how_much() {
 
 #[test]
 fn a_set_that_needs_more_than_the_cpu_says_how_much() {
-    let mut of = two([5, 29]);
+    let mut of = longer(5, [5, 29]);
     of.tasks[1].response = Some(PredictedResponse::Unbounded);
-    (of.tasks[1].slack_ns, of.feasible, of.utilisation) = (None, Some(false), 1.140_2);
-    of.notes = vec!["the tasks need 114.0 % of the CPU".to_owned(), "another note".to_owned()];
+    (of.tasks[1].slack_ns, of.feasible) = (None, Some(false));
+    let bound = "the lowest priority never catches up";
+    of.notes = vec!["the tasks need 114.0 % of the CPU".to_owned(), bound.to_owned()];
     assert_eq!(answer(&of), "No: video cannot meet its deadline. The tasks need 114% of the CPU.");
     let screen = shown(&of);
-    assert!(screen.contains("\nAnother note.\n") && !screen.contains("114.0"), "{screen}");
+    assert!(screen.contains("\nThe lowest priority never catches up.\n"), "{screen}");
+    assert!(!screen.contains("114.0"), "{screen}");
     insta::assert_snapshot!("overloaded", screen);
     of.utilisation = 8_000_001.0 / 8e6;
     assert!(answer(&of).ends_with("The tasks need just over 100% of the CPU."), "{}", answer(&of));

@@ -5,11 +5,12 @@ use whylate_model::cause::{Cause, PriorityClass};
 use whylate_model::event::Softirq;
 use whylate_model::prediction::{AboveJob, JudgedJobs, MachineCause, MachineJobs, MachineTime};
 use whylate_model::run::Run;
-use whylate_model::threads::{MissCause, ThreadSummary};
+use whylate_model::series::Series;
+use whylate_model::threads::{Deadlines, MissCause, ThreadSummary};
 use whylate_model::{Nanos, Ticks};
 
 use super::large::set;
-use super::{assert_fits, shown, style};
+use super::{assert_fits, commanded, shown, style};
 use crate::kept::kept;
 use crate::numbers::count;
 
@@ -113,7 +114,12 @@ fn both_missed() -> Run {
         of.misses = causes.iter().map(|of| of.misses).sum();
         of.causes = causes;
     };
+    // 3 of 59, and the exact interval of that.
+    run.threads[0].deadlines.as_mut().unwrap().miss_share_interval = Some((0.010_6, 0.141_5));
     of(&mut run.threads[0], vec![by(Cause::Host, 2), by(Cause::TimerLate, 1)]);
+    // A job that misses its deadline of 8 ms takes longer than that.
+    let response = run.series.iter_mut().find(|series| series.name == "response-audio").unwrap();
+    response.max = Some(Nanos(13_100_000));
     of(&mut run.threads[1], vec![by(member("audio"), 6), by(Cause::Host, 2)]);
     run
 }
@@ -184,14 +190,23 @@ fn hourglass_has_the_lines_of_the_papers_program_with_response_times_and_causes_
 
 /// The kept threads that never block as so many, each losing more than the one before.
 fn busy(many: u64) -> Run {
-    let mut run = kept("hourglass").1;
+    let mut run = commanded("whylate threads --file set.txt", kept("hourglass").1);
     let thread = run.threads[0].clone();
-    run.command_line[1] = "threads".to_owned();
     run.threads.clear();
+    let elapsed = thread.end.since(thread.start).to_nanos(run.clock.hz);
     for at in 0..many {
         let name = format!("t{at}");
         let lost = Nanos((at + 1) * 100_000);
-        run.threads.push(ThreadSummary { name, lost, ..thread.clone() });
+        let waited = Nanos(elapsed.0 - thread.received.0 - lost.0);
+        run.threads.push(ThreadSummary { name, lost, waited, ..thread.clone() });
+    }
+    let lost: u64 = run.threads.iter().map(|of| of.lost.0).sum();
+    let all: f64 = run.causes.iter().filter(|of| of.cpu.is_none()).map(|of| of.lost_ns).sum();
+    for total in &mut run.causes {
+        total.lost_ns *= lost as f64 / all;
+        if let Cause::Thread { comm, .. } = &mut total.cause {
+            *comm = comm.replace("hourglass/", "t");
+        }
     }
     run
 }
@@ -218,6 +233,9 @@ fn threads_without_deadlines_say_what_each_received_and_to_what_they_lost_the_re
 fn judged(many: u32) -> Run {
     use MachineCause::{Interrupts, LateWakeUp, NoEvent, OffCpu, OtherThreads, Unknown};
     let mut run = kept("rta").1;
+    let (thread, response) = (run.threads.remove(0), run.series.remove(1));
+    assert_eq!(response.name, "response-0");
+    run.threads.clear();
     let prediction = run.prediction.as_mut().unwrap();
     let task = prediction.tasks[0].clone();
     prediction.tasks.clear();
@@ -232,6 +250,18 @@ fn judged(many: u32) -> Run {
         // Of one that was never done nothing is known.
         measured.over = machine + 1;
         measured.jobs = machine + 100;
+        // The bound is 2 ms.
+        let lost = Nanos(700_000 + u64::from(at));
+        let longest = Nanos(2_000_000 + lost.0);
+        measured.max = Some(longest);
+        let name = task.name.clone();
+        run.series.push(Series {
+            name: format!("response-{name}"),
+            max: Some(longest),
+            ..response.clone()
+        });
+        let deadlines = thread.deadlines.clone().map(|of| Deadlines { hits: measured.jobs, ..of });
+        run.threads.push(ThreadSummary { name, deadlines, ..thread.clone() });
         measured.judged = Some(JudgedJobs {
             within: 100,
             machine,
@@ -240,12 +270,12 @@ fn judged(many: u32) -> Run {
             most: Some(AboveJob {
                 job: 84,
                 release_ticks: Ticks(0),
-                response_ns: Nanos(31_700_000),
+                response_ns: longest,
                 bound_ns: None,
                 machine: MachineTime {
-                    lost_ns: Nanos(6_700_000 + u64::from(at)),
+                    lost_ns: lost,
                     cause: Some(LateWakeUp),
-                    cause_ns: Nanos(6_200_000),
+                    cause_ns: Nanos(620_000),
                 },
             }),
             ..JudgedJobs::default()
@@ -275,7 +305,8 @@ fn why_jobs_took_longer_than_predicted_adds_up_to_those_that_did() {
         }
         assert_eq!(left, 0, "{screen}");
         assert!(screen.contains("longer than predicted; main cause: late wake-up."), "{screen}");
-        let most = format!("Most lost: 6.7 ms by job 84 of t{} (late wake-up: 6.2 ms).", many - 1);
+        let most =
+            format!("Job 84 of t{} lost the most: 700 µs, 620 µs of it to late wake-up.", many - 1);
         assert!(screen.contains(&most), "{screen}");
     }
     insta::assert_snapshot!("judged-2", shown(&judged(2), style()));

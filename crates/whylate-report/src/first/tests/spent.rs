@@ -1,13 +1,18 @@
 //! First screens of requests that were taken apart.
 
-use whylate_model::breakdown::PartShare;
+use whylate_model::breakdown::{Part, PartShare, Point, Station};
 use whylate_model::run::Run;
 
-use super::{assert_fits, shown, style};
+use super::super::spent::label;
+use super::{assert_fits, made_by, shown, style};
 use crate::breakdown::tests::{planted, run, watching};
 
 fn screen(run: &Run) -> String {
-    let screen = shown(run, style());
+    let command = match run.watched {
+        Some(_) => "whylate watch 7000 --duration 1s",
+        None => "whylate rtt --breakdown --duration 1s",
+    };
+    let screen = shown(&made_by(command, run.clone()), style());
     assert_fits(&screen);
     screen
 }
@@ -15,23 +20,43 @@ fn screen(run: &Run) -> String {
 #[test]
 fn a_process_that_was_watched_is_told_with_the_parts_that_took_most() {
     let watched = screen(&watching(planted(2_000)));
-    assert!(
-        watched.contains("2,000 requests of ser\\u{1b}ver took 10 µs in the mean"),
-        "{watched}"
-    );
+    assert!(watched.contains("2,000 requests of ser\\u{1b}ver took 10 µs on average"), "{watched}");
     insta::assert_snapshot!("watch", watched);
     let mut of = planted(2_000);
-    of.all.parts = std::iter::repeat_n(of.all.parts, 9).flatten().collect::<Vec<PartShare>>();
+    let ninth =
+        |of: PartShare| PartShare { mean_ns: of.mean_ns / 9.0, share: of.share / 9.0, ..of };
+    let parts = std::iter::repeat_n(of.all.parts, 9).flatten();
+    of.all.parts = parts.map(ninth).collect();
     assert!(screen(&watching(of)).contains("more: --full"));
     let mut of = planted(2_000);
     (of.slow, of.all.parts) = (None, Vec::new());
     assert!(screen(&watching(of)).contains("None of them was taken apart."));
 }
 
+/// In its column a name has 30 letters.
+#[test]
+fn no_part_of_a_request_is_cut_in_its_column() {
+    let points = Station::ALL.into_iter().map(Point::there);
+    let points: Vec<Point> = points.chain(Station::ALL.into_iter().map(Point::back)).collect();
+    let mut parts = 0;
+    for (from, to) in points.iter().flat_map(|from| points.iter().map(move |to| (*from, *to))) {
+        if from < to {
+            let part = label(Part { from, to });
+            assert!(!part.is_empty() && part.chars().count() <= 30, "{part}");
+            parts += 1;
+        }
+    }
+    assert_eq!(parts, 276);
+    let long = Part { from: Point::there(Station::Sent), to: Point::there(Station::Read) };
+    assert_eq!(label(long), "send path to read");
+    let short = Part { from: Point::there(Station::Arrived), to: Point::there(Station::Read) };
+    assert_eq!(label(short), "receive path, wake-up, read");
+}
+
 #[test]
 fn a_flow_that_was_taken_apart_keeps_its_answer_and_has_the_parts_below() {
     let screen = screen(&run(planted(1_000)));
-    assert!(screen.contains("\nOf 10 µs in the mean, 50% is the server (request).\n"), "{screen}");
+    assert!(screen.contains("\nOf 10 µs on average, 50% is the server (request).\n"), "{screen}");
     assert!(screen.contains("\npart of a request"), "{screen}");
 }
 

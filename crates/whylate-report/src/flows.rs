@@ -12,13 +12,13 @@ use crate::spans::{Name, Sentence, sentence};
 use crate::{frames, pacing, queues, tail, trusted};
 
 /// How the three times are to be read.
-const TIMES: &str = "Service counts from the actual send to the reply, response from the \
-     intended send, and lateness is what lies between the two sends. Requests that were given up \
+const TIMES: &str = "Service time counts from the actual send to the reply, response time from the \
+     due send, and send delay is what lies between the two sends. Requests that were given up \
      or never sent stay in the sample, as values of which only a lower bound is known. All times \
      are round trips.";
 /// The same where a client hears its messages itself.
 const TIMES_ACROSS: &str = "One way counts from the actual send by the one port to the \
-     reception at the other, by one clock; as intended, from the intended send, and lateness is what \
+     reception at the other, by one clock; as intended, from the due send, and send delay is what \
      lies between the two sends. Messages that were given up or never sent stay in the sample, as \
      values of which only a lower bound is known. All times are one way; nobody answers.";
 /// The same for the account.
@@ -53,7 +53,7 @@ pub(crate) fn answer(run: &Run) -> Sentence {
     let Some(median) = series.at(50.0) else {
         return sentence!["Of ", sent, " requests too few were answered."];
     };
-    let from = if flow.response.is_some() { " from its intended send" } else { " from its send" };
+    let from = if flow.response.is_some() { " from its due send" } else { " from its send" };
     let closed = match flow.departures.process.verdict {
         ProcessVerdict::ClosedLoop => sentence![" (", CLOSED, ")"],
         _ => Sentence::default(),

@@ -175,7 +175,7 @@ fn of_wakes(run: &Run) -> Sentence {
 fn of_gaps(run: &Run, gaps: &GapSummary) -> Sentence {
     let elapsed = gaps.end.since(gaps.start).to_nanos(run.clock.hz);
     if gaps.gaps == 0 {
-        let threshold = sentence!["no gap above ", gaps.threshold.to_nanos(run.clock.hz), "."];
+        let threshold = sentence!["no stall above ", gaps.threshold.to_nanos(run.clock.hz), "."];
         let lost = sentence![" lost nothing in ", elapsed, " that the loop could see: "];
         return sentence![who(run, gaps), lost, threshold];
     }
@@ -219,7 +219,7 @@ fn longest(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
         let (what, met) = if between_readings {
             ("; the longest stall was ", ", between two readings of the counter")
         } else {
-            ("; the longest gap was ", "")
+            ("; the longest stall was ", "")
         };
         sentence![what, length, met]
     })

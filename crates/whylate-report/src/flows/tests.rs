@@ -205,8 +205,7 @@ fn requests_are_answered_with_their_median_and_the_highest_percentile_there_is()
     let said =
         |percentiles: &[(f64, u64)]| answer(&timed(open.clone(), "rtt-response", percentiles));
     let all = [(50.0, 12_000), (99.0, 20_000), (99.9, 60_000), (99.99, 300_000)];
-    let begin =
-        "A request by udp over ipv4 has its reply 12.0us from its intended send in the median";
+    let begin = "A request by udp over ipv4 has its reply 12.0us from its due send in the median";
     for (known, tail) in
         [(4, ", 300us at p99.99"), (3, ", 60.0us at p99.9"), (2, ", 20.0us at p99"), (1, "")]
     {

@@ -48,7 +48,7 @@ fn a_run_is_answered_with_its_numbers() {
         answer(&run),
         "CPU 1 lost 47.7% of 1.00s (95% interval 39.7% .. 53.5%), most of it (63.1%) \
          with no kernel event; \
-         the longest gap was 12.1ms."
+         the longest stall was 12.1ms."
     );
     // Steal that bears it out names the hypervisor, and less of it does not.
     for (steal, said) in
@@ -140,7 +140,7 @@ fn the_longest_stall_of_a_check_up_is_that_of_any_of_its_parts() {
     let of_another_cpu =
         Series { name: "delta-cpu7".to_owned(), max: Some(Nanos(1 << 40)), ..readings.clone() };
     run.series.extend([readings, of_another_cpu]);
-    assert!(answer(&run).contains("; the longest gap was 12.1ms"), "{}", answer(&run));
+    assert!(answer(&run).contains("; the longest stall was 12.1ms"), "{}", answer(&run));
     run.series[1].max = Some(Nanos(303_000_000));
     let told = "; the longest stall was 303ms, between two readings of the counter.";
     assert!(answer(&run).contains(told), "{}", answer(&run));
@@ -154,19 +154,19 @@ fn nothing_is_claimed_of_what_is_not_there() {
     }
     assert!(answer(&run).contains(", to what is not known; the longest"), "{}", answer(&run));
     run.causes.clear();
-    assert!(answer(&run).contains(".. 53.5%); the longest gap"), "{}", answer(&run));
+    assert!(answer(&run).contains(".. 53.5%); the longest stall"), "{}", answer(&run));
     run.gaps[0].gaps = 0;
     run.gaps[0].threshold = Nanos(160).to_ticks(run.clock.hz);
     assert_eq!(
         answer(&run),
-        "CPU 1 lost nothing in 1.00s that the loop could see: no gap above 160ns."
+        "CPU 1 lost nothing in 1.00s that the loop could see: no stall above 160ns."
     );
     run.gaps.clear();
     run.series[0].n = 827;
     run.series[0].quantiles.clear();
     assert_eq!(
         answer(&run),
-        "gaps, CPU 1: half of 827 within an unknown time, too few for a p99.9, the longest \
+        "stalls, CPU 1: half of 827 within an unknown time, too few for a p99.9, the longest \
          12.1ms."
     );
     run.series.clear();
@@ -182,6 +182,7 @@ fn missed(hits: u64, misses: u64, causes: &[(Cause, u64)]) -> Deadlines {
         skipped: 0,
         unfinished: 0,
         unrecorded: 0,
+        deadline: None,
         miss_share_interval: None,
         causes,
         unexplained: None,
@@ -285,7 +286,7 @@ fn of_several_series_the_slowest_that_has_samples_is_told_and_of_several_threads
     let empty = Series { n: 0, max: Some(Nanos(u64::MAX)), ..second.clone() };
     run.series.extend([second, empty]);
     let gaps = std::mem::take(&mut run.gaps);
-    assert!(answer(&run).starts_with("Of 3 quantities the slowest: gaps, CPU 1: half of "));
+    assert!(answer(&run).starts_with("Of 3 quantities the slowest: stalls, CPU 1: half of "));
     run.series[1].max = Some(Nanos(13_000_000));
     assert!(answer(&run).starts_with("Of 3 quantities the slowest: other: half of "));
     run.gaps = gaps;
@@ -363,7 +364,7 @@ fn a_stall_between_readings_is_told_only_where_it_is_the_longer_one() {
         ..run.series[0].clone()
     };
     run.series.push(readings);
-    assert!(answer(&run).ends_with("; the longest gap was 12.1ms."), "{}", answer(&run));
+    assert!(answer(&run).ends_with("; the longest stall was 12.1ms."), "{}", answer(&run));
     // Where no series has it, the longest of the single gaps of its own CPU.
     run.series.clear();
     let (first, gaps) = (run.worst[0].clone(), run.gaps[0].clone());

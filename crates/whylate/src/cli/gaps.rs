@@ -12,7 +12,7 @@ use crate::parse::{self, Sched};
 /// OS noise: how much CPU time does a busy thread lose, and to what?
 ///
 /// A busy loop on each CPU reads the cycle counter; two readings further apart than the threshold
-/// are a gap. With root, kernel events recorded on the same counter name the cause of each gap;
+/// are a stall. With root, kernel events recorded on the same counter name the cause of each stall;
 /// without, causes are inferred from the rseq word and /proc.
 ///
 /// Example: whylate gaps --cpus 2-5 --duration 60s
@@ -20,7 +20,7 @@ use crate::parse::{self, Sched};
 /// Cost: one busy thread per measured CPU, 3 MiB each, and a housekeeping thread that wakes every
 /// 20 ms. Tracing adds about a microsecond to each interrupt; the report states what it measured.
 ///
-/// Limits: gaps shorter than the threshold are not seen one by one; their sum is measured as noise
+/// Limits: stalls shorter than the threshold are not seen one by one; their sum is measured as noise
 /// below the threshold.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
@@ -37,10 +37,10 @@ pub(crate) struct Gaps {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::measuring_time,
           help_heading = "What to measure")]
     pub(crate) warmup: Nanos,
-    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
+    /// Shortest stall to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(long, value_name = "TIME", value_parser = parse::limit, help_heading = "What to measure")]
     pub(crate) threshold: Option<Nanos>,
-    /// Stop at the first gap above this, keep the evidence, and exit with 3
+    /// Stop at the first stall above this, keep the evidence, and exit with 3
     #[arg(long, value_name = "TIME", value_parser = parse::limit, alias = "threshold-stop",
           help_heading = "Stopping")]
     pub(crate) stop_above: Option<Nanos>,
@@ -84,20 +84,20 @@ pub(crate) struct Gaps {
     /// Which loop: `chain` reads once per iteration, `pair` twice back to back
     #[arg(long = "loop", value_enum, default_value_t = Loop::Chain, help_heading = "What to measure")]
     pub(crate) loop_kind: Loop,
-    /// Count every delta, not only gaps, for min/p50/p99/p99.9/max over all readings
+    /// Count every delta, not only stalls, for min/p50/p99/p99.9/max over all readings
     #[arg(long, help_heading = "What to measure")]
     pub(crate) distribution: bool,
-    /// What to do at that gap: trace-off, marker[:TEXT], snapshot, signal:NUM:PID, command:LINE
+    /// What to do at that stall: trace-off, marker[:TEXT], snapshot, signal:NUM:PID, command:LINE
     #[arg(long, value_name = "ACTION", requires = "stop_above", help_heading = "Stopping")]
     pub(crate) on_threshold: Vec<whylate_record::actions::Action>,
     /// Check inferred causes (rseq, /proc) against the kernel trace, and print the confusion matrix
     #[arg(long, alias = "validate", conflicts_with = "no_trace", help_heading = "Causes")]
     pub(crate) verify_causes: bool,
-    /// How many of the longest gaps to keep with all their details
+    /// How many of the longest stalls to keep with all their details
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count,
           help_heading = "Causes")]
     pub(crate) worst: NonZeroU32,
-    /// Most disk space for segments of gaps and events; the oldest are deleted
+    /// Most disk space for segments of stalls and events; the oldest are deleted
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse::disk,
           help_heading = "Long runs")]
     pub(crate) max_disk: u64,

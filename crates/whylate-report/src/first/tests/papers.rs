@@ -147,7 +147,7 @@ fn claims_of_a_paper_agree_where_they_hold_and_those_that_cannot_be_told_are_cou
             (8.3e9, Unit::BitsPerSecond),
             Some((7.57e9, 8.92e9)),
         ),
-        row(DIFFERS, ("gaps", "about 100/s"), (1_018.0, Unit::PerSecond), Some((950.0, 1_100.0))),
+        row(DIFFERS, ("stalls", "about 100/s"), (1_018.0, Unit::PerSecond), Some((950.0, 1_100.0))),
     ];
     let screen = shown(&paper("killer2017", vec![scenario("fig2", rows)]), &["a reason"], style());
     assert_fits(&screen);

@@ -208,7 +208,7 @@ fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_
     };
     let (run, text, page) = measured("unknown");
     assert!(flow(&run).trust.is_none());
-    assert!(row(&text, "response").iter().all(|cell| !cell.starts_with('~')), "{text}");
+    assert!(row(&text, "response time").iter().all(|cell| !cell.starts_with('~')), "{text}");
     assert!(!page.contains("class=\"beyond\""));
     let way = calibrations::Way {
         definition: "one-way".to_owned(),
@@ -218,14 +218,14 @@ fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_
     keep(&state, &run.host, Some(50.0), Some(way));
     let (run, text, page) = measured("known");
     assert_eq!(flow(&run).trust.as_ref().and_then(|of| of.limit_percent), Some(50.0));
-    for label in ["service", "response"] {
+    for label in ["service time", "response time"] {
         // Minimum, p50, p90, p99, maximum.
         let cells = row(&text, label);
         assert!(!cells[0].starts_with('~') && !cells[1].starts_with('~'), "{text}");
         // A percentile that the sample does not support, and the largest of what was lost, are not shown.
         assert!(cells[2..5].iter().all(|cell| *cell == "-" || cell.starts_with('~')), "{text}");
     }
-    let late = row(&text, "send lateness");
+    let late = row(&text, "send delay");
     assert!(late.iter().all(|cell| !cell.starts_with('~')), "the client's own: {text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("is what lies beyond p50") && !flat.contains("STALE"), "{text}");
@@ -235,13 +235,14 @@ fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_
     let told = flow(&run).trust.as_ref().map(|of| of.other.clone());
     assert_eq!(told, Some(vec![format!("{CALIBRATED_WAY}20.0us{LATER_WAY}")]));
     assert!(!page.contains("STALE"));
-    let shown = ["service", "response"].iter().any(|label| row(&text, label)[2..5] != ["-"; 3]);
+    let shown =
+        ["service time", "response time"].iter().any(|label| row(&text, label)[2..5] != ["-"; 3]);
     assert_eq!(page.contains("<td class=\"beyond\">~"), shown, "{text}");
     let changed = Fingerprint { kernel: "0.0.1".to_owned(), ..run.host.clone() };
     keep(&state, &changed, None, None);
     let (_, text, page) = measured("changed");
     let grey = |cell: &&str| *cell == "-" || cell.starts_with('~');
-    assert!(row(&text, "response")[1..5].iter().all(grey), "{text}");
+    assert!(row(&text, "response time")[1..5].iter().all(grey), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("all of it is grey"), "{text}");
     for told in [&flat, &page] {

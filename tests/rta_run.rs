@@ -140,7 +140,7 @@ fn predicted_tasks_run_and_stand_beside_what_was_measured() {
     assert!(page.contains("id=\"predicted\""), "the page lacks what was predicted");
     let any = prediction.tasks.iter().any(|task| task.measured.as_ref().unwrap().over > 0);
     for told in [&text, &page] {
-        let by_gap = told.contains("Jobs that took longer than R, by their longest gap");
+        let by_gap = told.contains("Jobs that took longer than R, by their longest stall");
         assert!(by_gap || !any, "{told}");
     }
 }

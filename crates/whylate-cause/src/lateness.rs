@@ -118,6 +118,7 @@ impl Share {
             Cause::TimerLate | Cause::IdleExit => Self::Waking,
             Cause::Blocked | Cause::Stopped => Self::Blocked,
             Cause::Interrupt { .. }
+            | Cause::Tick
             | Cause::Softirq { .. }
             | Cause::PageFault
             | Cause::Nmi

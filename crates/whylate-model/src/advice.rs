@@ -23,7 +23,7 @@ impl fmt::Display for Warning {
                 )
             }
             Self::RecordsDropped { cpu, dropped } => {
-                write!(f, "CPU {cpu}: {dropped} gaps were counted but not kept one by one")
+                write!(f, "CPU {cpu}: {dropped} stalls were counted but not kept one by one")
             }
             Self::JobsUnrecorded { thread, records } => write!(
                 f,
@@ -37,7 +37,7 @@ impl fmt::Display for Warning {
             }
             Self::CausesIncomplete { gaps_forced, sends } => write!(
                 f,
-                "{gaps_forced} gaps were named before all their events had come, and {sends} or \
+                "{gaps_forced} stalls were given a cause before all their events had come, and {sends} or \
                  more senders of interrupts and wake-ups were lost"
             ),
             Self::NoKernelTrace { reason, .. } => {
@@ -79,7 +79,7 @@ impl fmt::Display for Warning {
             }
             Self::SetStarved { cpu, patience } => write!(
                 f,
-                "the set was ended: for {patience} no ordinary thread could run on CPU {cpu}"
+                "the set was ended: for {patience} no thread of a normal policy could run on CPU {cpu}"
             ),
             Self::ExecutionCut { kept, lost } => write!(
                 f,
@@ -89,11 +89,11 @@ impl fmt::Display for Warning {
                 write!(f, "writing failed during the run: {}", Printable(reason))
             }
             Self::Interrupted => f.write_str("the run did not end by itself"),
-            Self::AnotherRun { pid, same_cpu: true } => {
-                write!(f, "another whylate was measuring on the same CPU (process {pid})")
+            Self::AnotherRun { same_cpu: true, .. } => {
+                f.write_str("another whylate was measuring on the same CPU")
             }
-            Self::AnotherRun { pid, same_cpu: false } => {
-                write!(f, "another whylate was running on this machine (process {pid})")
+            Self::AnotherRun { same_cpu: false, .. } => {
+                f.write_str("another whylate was running on this machine")
             }
             Self::NotStationary { series, test, p_value } => {
                 let (series, test) = (Printable(series), Printable(test));
@@ -284,7 +284,7 @@ impl Warning {
             }
             Self::NoiseBelowThreshold { share, .. } => noise(*share),
             Self::RecordsDropped { .. } => {
-                "Sums and histograms hold; the list of gaps and their causes is incomplete. Raise \
+                "Sums and histograms hold; the list of stalls and their causes is incomplete. Raise \
                  --threshold, or give whylate's own work a CPU with --housekeeping."
             }
             Self::JobsUnrecorded { .. } => {
@@ -292,11 +292,11 @@ impl Warning {
                  threads at once, or a CPU for --housekeeping."
             }
             Self::TraceLost { .. } => {
-                "Causes of gaps on this CPU may be missing or wrong while events were lost. Record \
+                "Causes of stalls on this CPU may be missing or wrong while events were lost. Record \
                  for a shorter time, under less load, or with a CPU for --housekeeping."
             }
             Self::CausesIncomplete { .. } => {
-                "Such gaps are called `trace lost`, and senders may be missing. Give the drain a \
+                "Such stalls are called `trace lost`, and senders may be missing. Give the drain a \
                  CPU of its own with --housekeeping, or measure fewer CPUs at once."
             }
             Self::NoSenders { .. } => {
@@ -306,7 +306,7 @@ impl Warning {
                 "Causes are inferred from what the thread knows by itself: no names, no senders."
             }
             Self::RseqUnusable { .. } => {
-                "Whether a gap was a context switch rests on getrusage alone. The word needs glibc \
+                "Whether a stall was a context switch rests on getrusage alone. The word needs glibc \
                  2.35 and Linux 4.18 or newer, and rseq not turned off in GLIBC_TUNABLES."
             }
             Self::FrequencyFromRegressionOnly => {
@@ -322,15 +322,15 @@ impl Warning {
                  and taskset away from the measured CPUs, and record again."
             }
             Self::NoHousekeepingCpu => {
-                "whylate's own work is among the gaps. Leave one CPU out of --cpus, or name one \
+                "whylate's own work is among the stalls. Leave one CPU out of --cpus, or name one \
                  with --housekeeping."
             }
             Self::MemoryNotLocked { .. } => {
-                "Page faults of whylate itself may be among the gaps. Run `ulimit -l unlimited`, or \
+                "Page faults of whylate itself may be among the stalls. Run `ulimit -l unlimited`, or \
                  give CAP_IPC_LOCK."
             }
             Self::PolicyRefused { .. } => {
-                "The thread ran under the ordinary policy, where others may preempt it. Give \
+                "The thread ran under the normal policy, where others may preempt it. Give \
                  CAP_SYS_NICE, raise `ulimit -r`, or run as root."
             }
             Self::Overcommitted { .. } => {
@@ -342,11 +342,11 @@ impl Warning {
                  with `sysctl kernel.sched_rt_runtime_us=-1` and put it back afterwards."
             }
             Self::ThresholdNearPeriod { .. } => {
-                "The loop's own spread is counted as gaps. Raise --threshold, or leave it out to \
+                "The loop's own spread is counted as stalls. Raise --threshold, or leave it out to \
                  have it chosen from the warm-up."
             }
             Self::SegmentsRotated { .. } => {
-                "Summaries and histograms cover the whole run; single gaps and events are kept for \
+                "Summaries and histograms cover the whole run; single stalls and events are kept for \
                  its end only. Raise --max-disk to keep more."
             }
             Self::SetStarved { .. } => {
@@ -358,7 +358,7 @@ impl Warning {
                  beginning only. Raise the number of records (-e) or run for a shorter time."
             }
             Self::WritingFailed { .. } => {
-                "Summaries cover the whole run; single gaps and events are missing from then on. \
+                "Summaries cover the whole run; single stalls and events are missing from then on. \
                  Free some space, or record to another disk with -o."
             }
             Self::Interrupted => {
@@ -377,7 +377,7 @@ impl Warning {
                  writing to /dev/cpu_dma_latency."
             }
             Self::ActionFailed { .. } => {
-                "The gap and its evidence are in this run all the same; the action can be tried by \
+                "The stall and its evidence are in this run all the same; the action can be tried by \
                  hand."
             }
             Self::PartEndedEarly { .. } => {

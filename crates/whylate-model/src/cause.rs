@@ -6,7 +6,11 @@ use crate::event::{Event, Softirq};
 use crate::gap::RseqWord;
 use crate::units::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 
+mod names;
 pub(crate) mod stored;
+
+pub(crate) use names::LOCAL_TIMER;
+pub use names::{STORED_NO_EVENT, shown_name};
 
 /// What took a stretch of a gap.
 ///
@@ -21,6 +25,11 @@ pub enum Cause {
         /// `local_timer`, `reschedule`, `virtio1-req.0`, ...
         name: String,
     },
+    /// The local timer's interrupt in a run whose timer interrupts are the kernel's tick. Never stored:
+    /// [`Run::as_shown`](crate::run::Run::as_shown) says so.
+    #[serde(skip_deserializing)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    Tick,
     /// A softirq.
     Softirq {
         /// Which.
@@ -95,20 +104,6 @@ pub enum Cause {
     Migration,
     /// Evidence B says neither.
     Unknown,
-}
-
-/// How tables of gaps of format version 1 call time without a kernel event.
-pub const STORED_NO_EVENT: &str = "host";
-
-impl Cause {
-    /// As tables of gaps store it.
-    #[must_use]
-    pub fn stored(&self) -> String {
-        match self {
-            Self::Host | Self::Hypervisor => STORED_NO_EVENT.to_owned(),
-            other => other.to_string(),
-        }
-    }
 }
 
 /// Class of a thread's priority.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{Cause, PriorityClass};
+use crate::cause::{Cause, PriorityClass, shown_name};
 use crate::run::Run;
 use crate::units::Pid;
 
@@ -55,7 +55,15 @@ impl Run {
         shown.collect()
     }
 
-    /// What tables of gaps call threads, and what reports call them, where that differs.
+    /// What reports call a cause that is stored so, other than time without a kernel event.
+    #[must_use]
+    pub fn shown_cause(&self, stored: &str) -> String {
+        let threads = self.shown_threads();
+        let plain = || shown_name(stored, self.ticks()).into_owned();
+        threads.get(stored).cloned().unwrap_or_else(plain)
+    }
+
+    /// What tables of gaps call threads, and what reports call them, where the name of the process says more.
     #[must_use]
     pub fn shown_threads(&self) -> BTreeMap<String, String> {
         const CLASSES: [PriorityClass; 4] = [
@@ -64,10 +72,10 @@ impl Run {
             PriorityClass::Ordinary,
             PriorityClass::Idle,
         ];
-        let named = |comm: &str, class| Cause::Thread { comm: comm.to_owned(), class }.to_string();
+        let named = |comm: &str, class| Cause::Thread { comm: comm.to_owned(), class };
         let foreign = self.foreign_names();
         let of_each = foreign.iter().flat_map(|(comm, shown)| {
-            CLASSES.map(|class| (named(comm, class), named(shown, class)))
+            CLASSES.map(|class| (named(comm, class).stored(), named(shown, class).to_string()))
         });
         of_each.collect()
     }

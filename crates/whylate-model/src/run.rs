@@ -18,7 +18,7 @@ use crate::load::LoadFacts;
 use crate::origin::{Origin, Spread};
 use crate::prediction::Prediction;
 use crate::reflect::Reflected;
-use crate::series::Series;
+use crate::series::{Series, shown_label};
 use crate::settings::Settings;
 use crate::switch_cost::SwitchCost;
 use crate::threads::ThreadSummary;
@@ -182,7 +182,10 @@ impl Run {
     pub fn thread_name(&self, gaps: &GapSummary) -> String {
         let series = self.series.iter().find(|series| series.name == gaps.series);
         match series.map(|series| series.label.as_str()) {
-            Some(label) => label.strip_prefix("gaps, ").unwrap_or(label).to_owned(),
+            Some(label) => {
+                let label = shown_label(label);
+                label.strip_prefix("stalls, ").unwrap_or(&label).to_owned()
+            }
             None => format!("CPU {}", gaps.cpu),
         }
     }

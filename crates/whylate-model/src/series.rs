@@ -165,6 +165,27 @@ pub struct Quantile {
     pub n_eff: f64,
 }
 
+/// The label of a series in the words of reports, whatever it is stored as.
+#[must_use]
+pub fn shown_label(label: &str) -> String {
+    let shown = [
+        ("gaps", "stalls"),
+        ("two reads", "clock reading"),
+        ("wake-up", "wake-up latency"),
+        ("service", "service time"),
+        ("response", "response time"),
+        ("response times", "response time"),
+        ("send lateness", "send delay"),
+    ];
+    // A label is shown twice where a report is of a run that was made for another.
+    let of = |rest: &str| rest.is_empty() || rest.starts_with([',', '*']);
+    let known = shown.iter().find_map(|(stored, shown)| {
+        let rest = label.strip_prefix(stored).filter(|rest| of(rest))?;
+        Some(format!("{shown}{rest}"))
+    });
+    known.unwrap_or_else(|| label.to_owned())
+}
+
 /// The paper's classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -232,4 +253,27 @@ pub struct Stationarity {
     /// Kruskal-Wallis p-value over the blocks.
     #[serde(rename = "blocks_differ_p_value")]
     pub blocks_differ: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_shown_in_the_words_of_reports_and_those_of_others_stay() {
+        for (stored, shown) in [
+            ("gaps, CPU 1", "stalls, CPU 1"),
+            ("two reads, CPU 1", "clock reading, CPU 1"),
+            ("wake-up, HR", "wake-up latency, HR"),
+            ("service", "service time"),
+            ("response, video", "response time, video"),
+            ("response times", "response time"),
+            ("send lateness, uninterrupted", "send delay, uninterrupted"),
+            ("services", "services"),
+            ("  and skipped, HR", "  and skipped, HR"),
+        ] {
+            assert_eq!(shown_label(stored), shown);
+            assert_eq!(shown_label(shown), shown, "shown twice");
+        }
+    }
 }

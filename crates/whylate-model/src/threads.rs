@@ -243,6 +243,10 @@ pub struct Deadlines {
     /// Jobs of which a record found no room: neither hits nor misses.
     #[serde(default)]
     pub unrecorded: u64,
+    /// How long a job may take from its release; none where that is not one length for all jobs, and in a run
+    /// before this was kept.
+    #[serde(rename = "deadline_ns", default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Nanos>,
     /// 95 % interval of the share of misses, exact for the number of independent jobs that the judged
     /// ones are worth by how misses cluster over the run; none without a job.
     #[serde(rename = "miss_interval_share")]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cause::Coverage;
 use crate::flow::Flow;
 use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
-use crate::series::Series;
+use crate::series::{Series, shown_label};
 use crate::text::nearly_all;
 use crate::units::Nanos;
 
@@ -30,6 +30,10 @@ const FAR_APART: f64 = 0.25;
 const MOST_UNANSWERED: f64 = 0.01;
 /// A larger share of the lost time without a cause is said.
 const MOST_UNEXPLAINED: f64 = 0.2;
+/// Half the 95% interval of a share of missed deadlines beyond which the share is hardly known.
+const WIDE_SHARE: f64 = 0.1;
+/// So many runs have a mean whose interval is of use.
+const ENOUGH_RUNS: usize = 5;
 /// The percentile that headlines give beside the median.
 const HEADLINE: f64 = 99.0;
 
@@ -110,7 +114,7 @@ impl Trust {
         }
         if let Verdict::Untrustworthy { reasons } = &run.verdict {
             for what in reasons {
-                trust.add(Level::Poor, what.clone());
+                trust.add(Level::Poor, without_process(what).to_owned());
             }
         }
         if run.state != RunState::Running && measured::nothing(run) {
@@ -222,7 +226,7 @@ fn failures_of(kind: &SelfTestKind) -> Vec<String> {
     }
     if kind.with_trace && too_few(kind.ascribed_rightly, kind.ascribed) {
         let (rightly, ascribed) = (kind.ascribed_rightly, kind.ascribed);
-        say(format!("{rightly} of {ascribed} gaps ascribed to the injector were made by it"));
+        say(format!("{rightly} of {ascribed} stalls ascribed to the injector were made by it"));
     }
     reasons
 }
@@ -293,13 +297,39 @@ fn stolen(run: &Run, trust: &mut Trust) {
     }
 }
 
-/// Headlines whose percentile the sample does not bound.
+/// Samples too small for what the headline says of them.
+///
+/// Of a series it is the percentile of headlines, whose 95% interval must have an upper end. Of a thread that missed
+/// deadlines it is the share of them: the 95% interval of that share, which allows for misses that come together,
+/// must reach no further than 10 points to each side in the mean, so that a rate of one in five is told from one in
+/// ten. A thread that missed none has no share to be told: that its interval ends at 6% says all there is. Of several
+/// threads the one that is known least is named. Of runs that were added up it is their mean: its interval follows
+/// from how they differ, and is 12.7 standard errors to each side for two, 2.8 for five (Student's t at 95%).
 fn too_few(run: &Run, trust: &mut Trust) {
+    let widest = run.threads.iter().filter_map(|thread| {
+        let of = thread.deadlines.as_ref().filter(|of| of.misses > 0)?;
+        let (low, high) = of.miss_share_interval?;
+        Some((thread, of.hits.saturating_add(of.misses), (high - low) / 2.0))
+    });
+    let widest = widest.max_by(|a, b| a.2.total_cmp(&b.2)).filter(|of| of.2 > WIDE_SHARE);
+    if let Some((thread, jobs, half)) = widest {
+        let (name, points) = (&thread.name, half * 100.0);
+        let what =
+            format!("{jobs} jobs of thread {name} give its miss rate only to +-{points:.0} points");
+        trust.add(Level::Limited, what);
+    }
+    if let Some(many @ 2..ENOUGH_RUNS) = run.is_merged().then_some(run.origins.len()) {
+        let many = ["two", "three", "four"][many - 2];
+        let what =
+            format!("{many} runs give no useful interval for their mean: merge five or more");
+        trust.add(Level::Limited, what);
+    }
     for name in measured::headlines(run) {
         let Some(series) = run.series.iter().find(|series| series.name == name) else { continue };
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
         if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
-            let what = format!("{} samples of {} do not bound p99", series.n, series.label);
+            let label = shown_label(&series.label);
+            let what = format!("{} samples of {label} do not bound p99", series.n);
             trust.add(Level::Limited, what);
         }
     }
@@ -313,6 +343,12 @@ fn how_it_ran(run: &Run, trust: &mut Trust) {
     if run.state == RunState::Running {
         trust.add(Level::Limited, "the run did not end: these are its last checkpoint".to_owned());
     }
+}
+
+/// A reason that was stored while warnings of another run had the id of its process.
+fn without_process(what: &str) -> &str {
+    let known = what.starts_with("another whylate ").then(|| what.split_once(" (process "));
+    known.flatten().map_or(what, |(what, _)| what)
 }
 
 fn percent(share: f64) -> String {

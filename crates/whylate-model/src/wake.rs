@@ -92,7 +92,7 @@ impl WakeStage {
         match cause {
             Cause::TimerLate => Self::TimerLate,
             Cause::IdleExit => Self::IdleExit,
-            Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupt,
+            Cause::Interrupt { .. } | Cause::Tick | Cause::Nmi => Self::Interrupt,
             Cause::Softirq { .. } => Self::Softirq,
             Cause::Thread { .. }
             | Cause::Member { .. }

@@ -402,6 +402,16 @@ pub struct Asking {
 }
 
 impl Warning {
+    /// The process that it is about, by its id: whole reports have that behind the process's name.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        match self {
+            Self::AnotherRun { pid, .. } => Some(*pid),
+            Self::Within { of, .. } => of.process(),
+            _ => None,
+        }
+    }
+
     /// Does this warning make the result untrustworthy (exit status 4)?
     #[must_use]
     pub fn spoils_trust(&self) -> bool {

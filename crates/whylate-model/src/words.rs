@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::cause::{Cause, PriorityClass, Rule, Sender};
+use crate::cause::{Cause, LOCAL_TIMER, PriorityClass, Rule, Sender};
 use crate::event::Softirq;
 use crate::gap::RseqWord;
 use crate::host::Knob;
@@ -15,20 +15,22 @@ use crate::text::Printable;
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match self {
+            Self::Interrupt { name } if name == LOCAL_TIMER => "timer interrupt".to_owned(),
             Self::Interrupt { name } => format!("interrupt {}", Printable(name)),
+            Self::Tick => "timer tick".to_owned(),
             Self::Softirq { vector } => format!("softirq {vector}"),
-            Self::Thread { comm, class } => format!("thread {} ({class})", Printable(comm)),
-            Self::Member { comm, .. } => format!("thread {} of the set", Printable(comm)),
+            Self::Thread { comm, class } => format!("task {} ({class})", Printable(comm)),
+            Self::Member { comm, .. } => format!("task {} of the set", Printable(comm)),
             Self::Whylate => "whylate itself".to_owned(),
             Self::PageFault => "page fault".to_owned(),
             Self::Nmi => "NMI".to_owned(),
             Self::Signal { signal } => format!("signal {signal}"),
-            Self::EntryResidual => "entry residual".to_owned(),
-            Self::InnerResidual => "inner residual".to_owned(),
-            Self::ExitResidual => "exit residual".to_owned(),
+            Self::EntryResidual => "IRQ entry".to_owned(),
+            Self::InnerResidual => "IRQ exit and entry".to_owned(),
+            Self::ExitResidual => "IRQ exit".to_owned(),
             Self::Host => "no kernel event".to_owned(),
             Self::Hypervisor => "hypervisor".to_owned(),
-            Self::Firmware => "firmware/hardware".to_owned(),
+            Self::Firmware => "firmware or hardware".to_owned(),
             Self::TraceLost => "trace lost".to_owned(),
             Self::ContextSwitch => "context switch".to_owned(),
             Self::NotSwitched => "no context switch".to_owned(),
@@ -37,8 +39,8 @@ impl fmt::Display for Cause {
             Self::LeftOver => "work left over from the job before".to_owned(),
             Self::Blocked => "blocked on a resource".to_owned(),
             Self::Stopped => "stopped or asleep".to_owned(),
-            Self::TimerLate => "timer late".to_owned(),
-            Self::IdleExit => "exit from idle".to_owned(),
+            Self::TimerLate => "timer fired late".to_owned(),
+            Self::IdleExit => "leaving idle".to_owned(),
             Self::Migration => "migration".to_owned(),
             Self::Unknown => "unknown".to_owned(),
         })
@@ -50,7 +52,7 @@ impl fmt::Display for PriorityClass {
         f.pad(match self {
             Self::Deadline => "deadline",
             Self::RealTime => "real-time",
-            Self::Ordinary => "ordinary",
+            Self::Ordinary => "normal",
             Self::Idle => "idle",
         })
     }
@@ -160,22 +162,22 @@ impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::ReadDelta => "read delta",
-            Self::Gap => "gap",
+            Self::Gap => "stall",
             Self::DispatchLatency => "dispatch latency",
             Self::ResponseTime => "response time",
             Self::Slack => "slack",
             Self::Tardiness => "tardiness",
             Self::RoundTrip => "rtt",
-            Self::Response => "response, from the intended send",
-            Self::SendLateness => "send lateness",
-            Self::UninterruptedLateness => "uninterrupted send lateness",
+            Self::Response => "response time, from the due send",
+            Self::SendLateness => "send delay",
+            Self::UninterruptedLateness => "uninterrupted send delay",
             Self::Departures => "distance of departures",
             Self::Receptions => "distance of receptions",
             Self::Residence => "residence",
             Self::ContextSwitch => "context switch",
             Self::PartOfRequest => "part of a request",
             Self::OneWay => "one way",
-            Self::OneWayResponse => "one way, from the intended send",
+            Self::OneWayResponse => "one way, from the due send",
         })
     }
 }
@@ -204,14 +206,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_read_as_the_method_names_them() {
+    fn causes_read_in_the_words_of_the_field() {
         let thread = Cause::Thread { comm: "stress-ng".to_owned(), class: PriorityClass::Ordinary };
         for (cause, text) in [
-            (Cause::Interrupt { name: "local_timer".to_owned() }, "interrupt local_timer"),
+            (Cause::Interrupt { name: "local_timer".to_owned() }, "timer interrupt"),
             (Cause::Softirq { vector: Softirq::NetRx }, "softirq net_rx"),
             (Cause::Softirq { vector: Softirq::Unknown(12) }, "softirq 12"),
-            (thread, "thread stress-ng (ordinary)"),
-            (Cause::Firmware, "firmware/hardware"),
+            (thread, "task stress-ng (normal)"),
+            (Cause::Firmware, "firmware or hardware"),
         ] {
             assert_eq!(cause.to_string(), text);
         }

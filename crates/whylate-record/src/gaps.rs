@@ -320,7 +320,7 @@ impl<'a> Recording<'a> {
             what: "gaps".to_owned(),
             elapsed,
             duration: self.request.duration,
-            so_far: format!("{gaps} gaps, longest {}", Nanos(longest.unwrap_or(0))),
+            so_far: format!("{gaps} stalls, longest {}", Nanos(longest.unwrap_or(0))),
         });
     }
 

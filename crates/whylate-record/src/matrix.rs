@@ -89,7 +89,7 @@ pub fn record(
         };
         let mut so_far = match whole {
             None => Run {
-                question: format!("{} One row for each way to run.", request.question),
+                question: format!("{}; one row for each way to run", request.question),
                 ..run
             },
             Some(whole) => with(whole, run),
@@ -172,7 +172,7 @@ impl Cell {
         cell.lock_memory = self.locked;
         cell.move_tasks = self.moved;
         cell.move_interrupts = self.moved;
-        cell.question = format!("{} Cell {}.", request.question, self.name);
+        cell.question = format!("{}; cell {}", request.question, self.name);
         cell
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn judge(run: &mut Run, tripped: Option<Exceeded>) {
     }
     run.verdict = match tripped {
         Some(Exceeded { by, limit }) => Verdict::LimitExceeded {
-            what: format!("a gap of {} on CPU {}, limit {limit}", by.length, by.cpu),
+            what: format!("a stall of {} on CPU {}, limit {limit}", by.length, by.cpu),
         },
         None => trust::verdict(run),
     };

@@ -424,7 +424,7 @@
       hooks: { draw: [draw], setCursor: [(u) => read(u)] },
     }, [x, [null, null]], each * lanes.length + 54, x);
 
-    const readout = element("p", box, "Drag across a stretch to zoom in, to one gap and its events; double-click to return.");
+    const readout = element("p", box, "Drag across a stretch to zoom in, to one stall and its events; double-click to return.");
     readout.className = "readout";
     const legend = element("ul", box);
     legend.className = "keys short";
@@ -449,7 +449,7 @@
       const reach = (u.scales.x.max - u.scales.x.min) / u.bbox.width * 2;
       const words = [`${lane.label}, ${(now / 1e9).toFixed(6)}s`];
       const gap = lane.single.filter(([start, length]) => now >= start - reach && now <= start + length + reach).sort((a, b) => b[1] - a[1])[0];
-      if (gap) words.push(`gap of ${time(gap[1])}, ${name(gap[2])}`);
+      if (gap) words.push(`stall of ${time(gap[1])}, ${name(gap[2])}`);
       for (const worst of plot.worst) {
         if (lanes[worst.lane] !== lane || now < worst.start - reach || now > worst.start + worst.length + reach) continue;
         const part = worst.parts.find(([from, length]) => now - worst.start >= from && now - worst.start < from + length);

@@ -1,7 +1,6 @@
-//! Who took the lost time: causes, senders, the longest gaps, and what follows.
+//! Where the lost time went: causes, senders, the longest gaps, and what follows.
 
 use whylate_model::cause::{Cause, CauseTotal, WorstGap};
-use whylate_model::event::EventKind;
 use whylate_model::run::Run;
 use whylate_model::{CpuId, TicksDelta};
 
@@ -16,11 +15,14 @@ const MOST_GAPS: usize = 64;
 /// Causes of the parts of a gap that are told.
 const MOST_PARTS: usize = 5;
 
+/// What the section is called on a terminal and on the page.
+pub(crate) const TITLE: &str = "Lost time by cause";
+
 /// The sections of a terminal, which has no pictures.
 pub(crate) fn sections(run: &Run) -> Vec<Section> {
-    let taken = Section::new("causes", "Who took it", blocks(run, Where::Terminal));
+    let taken = Section::new("causes", TITLE, blocks(run, Where::Terminal));
     let taken = if run.causes.is_empty() { taken } else { taken.headed() };
-    let worst = format!("The {} longest gaps", run.worst.len());
+    let worst = format!("The {} longest stalls", run.worst.len());
     let worst = (!run.worst.is_empty())
         .then(|| Section::new("worst", worst, vec![Block::Table(longest(run))]).headed());
     let follows = findings(run).map(|of| Section::new("findings", "", of));
@@ -56,7 +58,7 @@ pub(crate) fn findings(run: &Run) -> Option<Vec<Block>> {
     let said: Vec<String> = run
         .findings
         .iter()
-        .map(|finding| format!("{}, {}: {}", finding.rule, finding.confidence, finding.text))
+        .map(|finding| format!("{}: {}", finding.confidence, finding.text))
         .collect();
     let heading = Block::Heading("Evidence".to_owned());
     (!said.is_empty()).then(|| vec![heading, Block::Items(said)])
@@ -73,8 +75,8 @@ pub(crate) fn totals(run: &Run) -> Vec<&CauseTotal> {
 }
 
 fn table(run: &Run, most: usize) -> Table {
-    let head = ["cause", "gaps", "lost", "of lost", denominator(run), "longest"];
-    let mut table = Table::new("Lost time by cause", &head);
+    let head = ["cause", "stalls", "lost", "of lost", denominator(run), "longest"];
+    let mut table = Table::new(TITLE, &head);
     let totals = totals(run);
     let (shown, rest) = totals.split_at(totals.len().min(most));
     for total in shown {
@@ -189,23 +191,20 @@ fn gap_row(run: &Run, gap: &WorstGap) -> [Value; 5] {
         .iter()
         .take(MOST_PARTS)
         .map(|(cause, length, times)| {
-            let who = who(gap, cause);
             let times = if *times > 1 { format!(" x{times}") } else { String::new() };
-            format!("{cause}{who}{times} {}", length.to_nanos(run.clock.hz))
+            format!("{cause}{times} {}", length.to_nanos(run.clock.hz))
         })
         .collect();
     if parts.len() > MOST_PARTS {
         words.push(format!("and {} more", parts.len() - MOST_PARTS));
     }
-    [at.into(), gap.length.into(), cpus(gap).into(), cause(gap).into(), words.join(", ").into()]
-}
-
-/// What a gap is named after, and by which rule.
-pub(crate) fn cause(gap: &WorstGap) -> String {
-    match gap.rule {
-        Some(rule) => format!("{} ({rule})", gap.cause),
-        None => gap.cause.to_string(),
-    }
+    [
+        at.into(),
+        gap.length.into(),
+        cpus(gap).into(),
+        gap.cause.to_string().into(),
+        words.join(", ").into(),
+    ]
 }
 
 /// Where a gap began, and where it ended.
@@ -233,20 +232,6 @@ fn by_cause(gap: &WorstGap) -> Vec<(&Cause, TicksDelta, u32)> {
     sums
 }
 
-/// Which thread of that name it was, where the gap's own events tell: its id and priority.
-fn who(gap: &WorstGap, cause: &Cause) -> String {
-    let Cause::Thread { comm, .. } = cause else { return String::new() };
-    // Its process may stand behind its name.
-    let named = |own: &str| {
-        comm.strip_prefix(own).is_some_and(|of| of.is_empty() || of.starts_with(" of "))
-    };
-    let switched_to = gap.events.iter().find_map(|event| match &event.kind {
-        EventKind::Switch { to, .. } if named(&to.comm) => Some(to),
-        _ => None,
-    });
-    switched_to.map_or(String::new(), |task| format!(" pid {} prio {}", task.pid, task.prio))
-}
-
 /// `CLOCK_REALTIME` as the time of day in UTC.
 fn time_of_day(realtime_ns: u64) -> String {
     let ms = realtime_ns / 1_000_000 % 86_400_000;
@@ -256,10 +241,10 @@ fn time_of_day(realtime_ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use whylate_model::cause::{Part, PriorityClass, SenderTotal};
-    use whylate_model::event::{Event, Softirq, Task};
+    use whylate_model::cause::{Part, SenderTotal};
+    use whylate_model::event::Softirq;
     use whylate_model::run::Anchor;
-    use whylate_model::{CpuId, Nanos, Pid, Ticks};
+    use whylate_model::{CpuId, Nanos, Ticks};
 
     use super::*;
     use crate::timeline::tests::{quiet, recorded};
@@ -385,28 +370,17 @@ mod tests {
         let key = |id: &str, headed| (id.to_owned(), headed);
         assert_eq!(keys(&run), [key("causes", false)]);
         run.causes = vec![total(Cause::Host, None, 1e3)];
-        run.worst = vec![worst(&[], &[])];
+        run.worst = vec![worst(&[])];
         assert_eq!(keys(&run), [key("causes", true), key("worst", true)]);
     }
 
-    /// A gap 2.5 ms after the start, of parts of these lengths and with these threads switched to.
-    fn worst(parts: &[(u64, Cause)], to: &[(i32, &str)]) -> WorstGap {
+    /// A gap 2.5 ms after the start, of parts of these lengths.
+    fn worst(parts: &[(u64, Cause)]) -> WorstGap {
         let part = |(length, cause): &(u64, Cause)| Part {
             start: Ticks(0),
             length: TicksDelta(*length),
             cause: cause.clone(),
             sender: None,
-        };
-        let task = |pid: i32, comm: &str| Task { pid: Pid(pid), comm: comm.to_owned(), prio: 49 };
-        let switch = |(pid, comm): &(i32, &str)| Event {
-            ticks: Ticks(0),
-            cpu: CpuId(1),
-            pid: Pid(1),
-            kind: EventKind::Switch {
-                from: task(1, "hog"),
-                from_runnable: true,
-                to: task(*pid, comm),
-            },
         };
         WorstGap {
             start: Ticks(2_501_000),
@@ -416,18 +390,17 @@ mod tests {
             cause: Cause::Host,
             rule: None,
             parts: parts.iter().map(part).collect(),
-            events: to.iter().map(switch).collect(),
             ..recorded().worst[0].clone()
         }
     }
 
     #[test]
-    fn a_gap_is_told_with_its_time_its_cpus_its_rule_and_its_parts_by_cause() {
+    fn a_gap_is_told_with_its_time_its_cpus_its_cause_and_its_parts_by_cause() {
         let mut run = quiet();
         run.clock.anchors.clear();
         let softirq = |vector| Cause::Softirq { vector };
         let timer = interrupt("local_timer");
-        let few = worst(&[(100, timer.clone()), (500, Cause::Nmi), (150, timer.clone())], &[]);
+        let few = worst(&[(100, timer.clone()), (500, Cause::Nmi), (150, timer.clone())]);
         let row = |run: &Run, gap: &WorstGap| gap_row(run, gap).map(|value| value.to_string());
         let parts = format!("{} 500ns, {timer} x2 250ns", Cause::Nmi);
         assert_eq!(row(&run, &few), ["0.002500s", "9.00us", "1", &Cause::Host.to_string(), &parts]);
@@ -439,7 +412,7 @@ mod tests {
             (5, Cause::PageFault),
             (6, Cause::IdleExit),
         ];
-        let told = |of: &[(u64, Cause)]| row(&run, &worst(of, &[]))[4].clone();
+        let told = |of: &[(u64, Cause)]| row(&run, &worst(of))[4].clone();
         assert_eq!(told(&many[..5]).matches(", ").count(), 4);
         assert!(told(&many).ends_with("2ns, and 1 more"), "{}", told(&many));
         let moved = WorstGap {
@@ -457,13 +430,13 @@ mod tests {
         }];
         let [at, _, cpus, cause, _] = row(&run, &moved);
         assert_eq!((at.as_str(), cpus.as_str()), ("0.002500s 01:02:03.006Z", "1 to 3"));
-        assert_eq!(cause, format!("{} (R7)", Cause::Migration));
+        assert_eq!(cause, Cause::Migration.to_string());
     }
 
     #[test]
     fn gaps_have_numbers_from_one_on() {
         let mut run = quiet();
-        run.worst = vec![worst(&[], &[]), worst(&[], &[])];
+        run.worst = vec![worst(&[]), worst(&[])];
         let numbers: Vec<String> =
             longest(&run).rows.iter().map(|row| row[0].to_string()).collect();
         assert_eq!(numbers, ["1", "2"]);
@@ -478,16 +451,5 @@ mod tests {
         assert_eq!(at(0, 0, 0, 0), "00:00:00.000Z");
         assert_eq!(at(23, 59, 58, 7), "23:59:58.007Z");
         assert_eq!(at(12, 34, 56, 789), "12:34:56.789Z");
-    }
-
-    #[test]
-    fn a_thread_that_had_the_cpu_is_told_with_its_id_and_its_priority_by_its_name_or_its_process() {
-        let thread =
-            |comm: &str| Cause::Thread { comm: comm.to_owned(), class: PriorityClass::RealTime };
-        let gap = worst(&[], &[(7, "worker-1"), (8, "worker"), (9, "worker")]);
-        assert_eq!(who(&gap, &thread("worker")), " pid 8 prio 49");
-        assert_eq!(who(&gap, &thread("worker-1 of server")), " pid 7 prio 49");
-        assert_eq!(who(&gap, &thread("work")), "");
-        assert_eq!(who(&gap, &Cause::Host), "");
     }
 }

@@ -20,7 +20,7 @@ const READ_FATES: &str = "Received = passed on + lost + dropped + waiting at the
 const TIMES: &str = "How long they stayed, and how late they left";
 /// How it is to be read.
 const READ_TIMES: &str = "Residence counts from when a frame was seen to when it was about \
-     to be handed over; lateness from when it was to leave, its delay, the limit of the rate and those \
+     to be handed over; how late it left from when it was to leave, its delay, the limit of the rate and those \
      before it considered.";
 
 /// The section of a delay line; none for a run of something else.

@@ -176,13 +176,19 @@ impl Section {
 impl Warning {
     /// A warning of this run.
     pub(crate) fn of(of: &whylate_model::warning::Warning, run: &Run) -> Self {
-        Self { text: of.to_string(), advice: of.advice_in(run), level: of.level() }
+        Self { text: Self::text(of), advice: of.advice_in(run), level: of.level() }
+    }
+
+    /// What it says, with the id of the process that it is about.
+    fn text(of: &whylate_model::warning::Warning) -> String {
+        let process = of.process().map(|pid| format!(" (process {pid})"));
+        format!("{of}{}", process.unwrap_or_default())
     }
 
     /// Warnings of what has no run.
     pub(crate) fn of_account(all: &[whylate_model::warning::Warning]) -> Block {
         let one = |of: &whylate_model::warning::Warning| Self {
-            text: of.to_string(),
+            text: Self::text(of),
             advice: of.advice(),
             level: of.level(),
         };

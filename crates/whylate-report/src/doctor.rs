@@ -20,12 +20,12 @@ type Shown = fn(&Symptom) -> Vec<Block>;
 pub(crate) fn document(of: &Diagnosis, all: bool) -> Document {
     let cpus = CpuList(&of.cpus);
     let mut document =
-        Document::new(format!("What would spoil a measurement of CPU {cpus} on this machine?"))
+        Document::new(format!("Settings that distort a measurement of CPU {cpus} on this machine"))
             .with([Block::Text(machine(of)), Block::Text(counts(of))]);
     let parts: [(Level, &str, Shown); 4] = [
         (Level::Spoils, "Problems", in_full),
         (Level::Note, "Notes (report them with your results)", in_full),
-        (Level::Unknown, "Not known", in_short),
+        (Level::Unknown, "Unknown", in_short),
         (Level::Fine, "Fine", in_short),
     ];
     for (level, heading, shown) in parts {
@@ -75,7 +75,7 @@ fn machine(of: &Diagnosis) -> String {
 fn counts(of: &Diagnosis) -> String {
     let number = |level| of.of_level(level).count();
     format!(
-        "{} checks: {} spoil, {} to note, {} not known, {} fine. Nothing was changed; commands \
+        "{} checks: {} problems, {} notes, {} unknown, {} fine. Nothing was changed; commands \
          are for a root shell.",
         of.symptoms.len(),
         number(Level::Spoils),

@@ -25,7 +25,7 @@ pub(crate) fn warnings(run: &Run) -> Block {
 pub(crate) fn evidence(run: &Run) -> Vec<String> {
     let recording = run.clock.gap_recording_ns;
     let mut said: Vec<String> = recording
-        .map(|ns| format!("recording one gap costs {ns:.0}ns (median), outside the gap"))
+        .map(|ns| format!("recording one stall costs {ns:.0}ns (median), outside the stall"))
         .into_iter()
         .collect();
     match &run.evidence.trace {
@@ -108,7 +108,7 @@ fn traced(trace: &TraceFacts) -> Vec<String> {
         all => percent(trace.events_in_gaps as f64 / all as f64),
     };
     let mut said = vec![format!(
-        "kernel trace on clock {}: {} events of measured CPUs, {inside} inside recorded gaps, {} \
+        "kernel trace on clock {}: {} events of measured CPUs, {inside} inside recorded stalls, {} \
          lost; {} events elsewhere",
         trace.clock,
         count(trace.events_measured),

@@ -10,13 +10,13 @@ use crate::numbers::{ABSENT, Cell, Value, count, rate};
 use crate::{frames, pacing, queues, tail, trusted};
 
 /// How the three times are to be read.
-const TIMES: &str = "Service counts from the actual send to the reply, response from the \
-     intended send, and lateness is what lies between the two sends. Requests that were given up \
+const TIMES: &str = "Service time counts from the actual send to the reply, response time from the \
+     due send, and send delay is what lies between the two sends. Requests that were given up \
      or never sent stay in the sample, as values of which only a lower bound is known. All times \
      are round trips.";
 /// The same where a client hears its messages itself.
 const TIMES_ACROSS: &str = "One way counts from the actual send by the one port to the \
-     reception at the other, by one clock; as intended, from the intended send, and lateness is what \
+     reception at the other, by one clock; as intended, from the due send, and send delay is what \
      lies between the two sends. Messages that were given up or never sent stay in the sample, as \
      values of which only a lower bound is known. All times are one way; nobody answers.";
 /// The same for the account.

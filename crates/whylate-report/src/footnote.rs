@@ -28,7 +28,7 @@ pub(crate) fn of(series: &Series) -> Option<String> {
         words.push(format!("{} lost", count(series.lost)));
     }
     if let Some(by) = series.class_by.filter(|_| series.paper_row.is_none()) {
-        words.push(format!("class by {by}"));
+        words.push(format!("its class is that of a p99.9 of {by}"));
     }
     (!words.is_empty()).then(|| format!("{}: {}", series.label, words.join("; ")))
 }

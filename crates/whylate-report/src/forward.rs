@@ -221,9 +221,9 @@ pub(crate) fn port(of: &ForwardPort) -> String {
         );
     }
     let taken = match &of.attachment {
-        Some(place) => format!("taken from the host ({place})"),
-        None if of.copies != "copy" => "never the host's".to_owned(),
-        None => "the host sees its frames, too".to_owned(),
+        Some(place) => format!("taken from the kernel ({place})"),
+        None if of.copies != "copy" => "never the kernel's".to_owned(),
+        None => "the kernel sees its frames, too".to_owned(),
     };
     let queues: Vec<String> = of.queues.iter().map(ToString::to_string).collect();
     let queues = match &queues[..] {

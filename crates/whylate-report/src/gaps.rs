@@ -1,4 +1,4 @@
-//! What busy threads did not get.
+//! CPU time that busy threads lost.
 
 use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Rate, Run, TimeShare};
 use whylate_model::{Hertz, Nanos};
@@ -16,8 +16,8 @@ const SEVERAL: usize = 4;
 const FEW_ON_THE_PAGE: usize = 8;
 
 /// How the table is to be read.
-const LOST: &str = "lost: share of the elapsed time in gaps, less the loop's own period; below: noise too \
-                    short to be a gap, as a share of the elapsed time.";
+const LOST: &str = "lost: share of the elapsed time in stalls, less the loop's own period; below: noise too \
+                    short to be a stall, as a share of the elapsed time.";
 
 /// What there is to say; nothing where no thread was busy.
 pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
@@ -64,7 +64,7 @@ fn table(run: &Run, shown: &[GapSummary]) -> Table {
     let head = [
         "thread",
         "elapsed",
-        "gaps",
+        "stalls",
         "lost",
         "95 % interval",
         "threshold",
@@ -140,8 +140,9 @@ fn rates(run: &Run, shown: &[GapSummary], to: Where) -> Vec<Block> {
 /// A column with intervals for each thread.
 fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
     let names = shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps)));
-    let mut table =
-        Table::new("Gaps per second", &["gaps of at least"]).columns(names).captioned_on_the_page();
+    let mut table = Table::new("Stalls per second", &["stalls of at least"])
+        .columns(names)
+        .captioned_on_the_page();
     let with_interval = |found: &Rate| {
         let (low, high) = found.interval;
         let interval = Some((Value::Rate(low), Value::Rate(high)));
@@ -157,7 +158,7 @@ fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table
 
 /// A row for each thread.
 fn rates_in_rows(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
-    let mut table = Table::new("Gaps per second", &["gaps of at least"])
+    let mut table = Table::new("Stalls per second", &["stalls of at least"])
         .columns(lengths.iter().map(ToString::to_string))
         .captioned_on_the_page();
     for gaps in shown {
@@ -185,7 +186,7 @@ fn time_shares(run: &Run, shown: &[GapSummary]) -> Vec<Block> {
         };
         [name].into_iter().chain(lengths.iter().map(of_length)).collect::<Vec<_>>()
     };
-    let mut table = Table::new("Share of time in gaps", &["share of time in gaps of at least"])
+    let mut table = Table::new("Share of time in stalls", &["share of time in stalls of at least"])
         .columns(lengths.iter().map(ToString::to_string))
         .captioned_on_the_page();
     for gaps in shown {
@@ -222,7 +223,7 @@ fn details(run: &Run, gaps: &GapSummary) -> String {
     format!(
         "{}: {kind} loop, {} iterations, period {:.2}ns ({:.2}ns .. {:.2}ns over {} quiet \
          blocks), threshold {}; {closure}; {} migrations, {} records dropped, {recording} spent \
-         recording ({each} a gap){unseen}{counting}",
+         recording ({each} a stall){unseen}{counting}",
         run.thread_name(gaps),
         count(gaps.iterations),
         ns(gaps.period_ticks),

@@ -62,7 +62,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn recordings(run: &Run) -> Table {
     let head = [
         "recording",
-        "host",
+        "machine",
         "began",
         "series",
         "n",
@@ -163,7 +163,7 @@ fn spread(spread: &Spread) -> Vec<String> {
             (format!("p{percent}"), |ns| Nanos(ns.round() as u64).to_string())
         }
         Measure::LostShare => ("lost".to_owned(), percent),
-        Measure::Rate { at_least } => (format!("gaps of {at_least} or more"), rate),
+        Measure::Rate { at_least } => (format!("stalls of {at_least} or more"), rate),
     };
     let interval = |interval: Option<(f64, f64)>| match interval {
         Some((low, high)) => format!("{} .. {}", print(low), print(high)),
@@ -206,9 +206,9 @@ fn left_out(run: &Run) -> Vec<Block> {
         if lowest < threshold {
             notes.push(Block::Note(format!(
                 "{}: the recordings have thresholds from {lowest} to {threshold}. The sum counts \
-                 gaps from {threshold} on; the {} shorter ones of those with a lower threshold are \
-                 left out, as noise below the threshold. Causes, longest gaps and tables are of all \
-                 gaps that were recorded",
+                 stalls from {threshold} on; the {} shorter ones of those with a lower threshold are \
+                 left out, as noise below the threshold. Causes, longest stalls and tables are of all \
+                 stalls that were recorded",
                 gaps.series,
                 count(left_out),
             )));
@@ -234,8 +234,8 @@ fn worst(run: &Run) -> Table {
         .flat_map(|origin| origin.worst.iter().map(move |gap| (origin, gap)))
         .collect();
     worst.sort_by_key(|(origin, gap)| (std::cmp::Reverse(gap.length), origin.directory.clone()));
-    let head = ["recording", "host", "at", "UTC", "length", "CPU", "cause"];
-    let mut table = Table::new(format!("The {} longest gaps", worst.len()), &head)
+    let head = ["recording", "machine", "at", "UTC", "length", "CPU", "cause"];
+    let mut table = Table::new(format!("The {} longest stalls", worst.len()), &head)
         .words(&[1, 3, 6])
         .page_columns(&[0, 3])
         .most(MOST_GAPS);
@@ -248,7 +248,7 @@ fn worst(run: &Run) -> Table {
             origin.clock.realtime_ns(gap.start).map(utc).into(),
             gap.length.into(),
             causes::cpus(gap).into(),
-            causes::cause(gap).into(),
+            gap.cause.to_string().into(),
         ]);
     }
     table

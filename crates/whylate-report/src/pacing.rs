@@ -8,7 +8,7 @@ use crate::numbers::{Value, count};
 
 /// How the table is to be read.
 pub(crate) const APART: &str = "Apart are requests that left late behind long turns of the sender's \
-     loop, which explain the larger part of their lateness. A long turn is an interruption, or a \
+     loop, which explain the larger part of their send delay. A long turn is an interruption, or a \
      system call of the sender's own that took longer than the last ones: the kernel's trace tells \
      which. What it is late by itself stays in; so does what shorter turns do.";
 
@@ -17,7 +17,7 @@ pub(crate) const APART: &str = "Apart are requests that left late behind long tu
 pub(crate) fn table(run: &Run) -> Option<Table> {
     let head =
         ["flow", "late p99", "apart", "late p99.9", "apart", "excluded", "long turns", "named"];
-    let mut table = Table::new("Send lateness, and apart from long turns", &head);
+    let mut table = Table::new("Send delay, and apart from long turns", &head);
     for flow in &run.flows {
         if let Some(pacing) = &flow.departures.pacing {
             table.row(row(run, flow, pacing));

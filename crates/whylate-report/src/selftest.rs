@@ -105,8 +105,8 @@ fn row(kind: &SelfTestKind) -> [Value; 8] {
 /// Both classes with what of them was found, and how much of what was said is right.
 fn judged(of: &Validation) -> Table {
     let share = |share: Option<f64>| share.map_or(Value::from("not known"), Value::Share);
-    let head = ["evidence B says", "truth: switch", "truth: none", "recall", "precision"];
-    let mut table = Table::new("Evidence B judged by evidence A", &head);
+    let head = ["inferred", "traced: switch", "traced: none", "recall", "precision"];
+    let mut table = Table::new("Inferred causes against the kernel trace", &head);
     table.row([
         "context switch".into(),
         Value::Count(of.switch_as_switch),

@@ -24,7 +24,7 @@ const PERCENTILES: [usize; 3] = [6, 7, 8];
 const TIMES: &str = "From the last reading of one runner to the first of the next, \
      without tracing. The cost to expect is the median of the dense cluster near the shortest; its 95% \
      interval is that over repetitions of all kinds in turns (Student's t), or by order statistics \
-     within the cluster where that is wider; contaminated are those over twice that (rule R1). By \
+     within the cluster where that is wider; contaminated are those over twice that. By \
      evidence: of a part with the kernel's trace on, which costs something itself, those that the \
      events say were what was asked for, with nothing else in them.";
 /// The same for that of the evidence.

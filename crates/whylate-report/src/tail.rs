@@ -11,7 +11,7 @@ use crate::numbers::{ABSENT, Value, count, percent};
 /// How the shares are to be read.
 const SHARES: &str = "A cause struck a request when it took at least half of what lies \
      between the median and the slow ones. By chance: of windows as long as the slow requests', at \
-     other times. Lift: how much oftener slow requests were struck than ordinary ones. What comes \
+     other times. Lift: how much oftener slow requests were struck than the other ones. What comes \
      together is not for that a cause.";
 
 /// What is said of each flow whose slow requests were looked at.
@@ -20,7 +20,7 @@ pub(crate) fn blocks(run: &Run) -> Vec<Block> {
 }
 
 fn why(flow: &Flow, tail: &Tail) -> Vec<Block> {
-    let head = ["at", "cause", "of slow", "ordinary", "chance", "lift", "episodes", "took"];
+    let head = ["at", "cause", "of slow", "others", "chance", "lift", "episodes", "took"];
     let caption = format!("Why requests of {} were slow", flow.name);
     let mut table = Table::new(&caption, &head).words(&[1]);
     for cause in &tail.causes {
@@ -82,7 +82,7 @@ fn claim(cause: &TailCause) -> String {
     let Lift { ratio: times, low, high } =
         cause.lift.unwrap_or(Lift { ratio: 0.0, low: 0.0, high: 0.0 });
     format!(
-        "{} at {} struck {} of them, {} times as often as ordinary ones ({} to {}), in {} episodes.",
+        "{} at {} struck {} of them, {} times as often as the other ones ({} to {}), in {} episodes.",
         capital(&cause.cause.to_string()),
         whose(cause.end),
         percent(cause.of_slow),
@@ -102,7 +102,7 @@ fn no_claim(tail: &Tail) -> String {
             format!("none struck slow requests in {} episodes or more", count(tail.episodes_least))
         }
         TailVerdict::NoneStands | TailVerdict::Claimed => format!(
-            "none struck slow requests more than {} times as often as ordinary ones, and as windows \
+            "none struck slow requests more than {} times as often as the other ones, and as windows \
              elsewhere, with its whole interval",
             tail.lift_least
         ),
@@ -247,8 +247,8 @@ mod tests {
         let said = answer(&tail(vec![cause(true)], TailVerdict::Claimed));
         assert_eq!(
             said,
-            "Of 6,000 requests 60 are slow, from 1.20ms on (above 99 % of them; median 14.0us). Thread hog \
-             (real-time) at the other end struck 92.0% of them, 37 times as often as ordinary ones \
+            "Of 6,000 requests 60 are slow, from 1.20ms on (above 99 % of them; median 14.0us). Task hog \
+             (real-time) at the other end struck 92.0% of them, 37 times as often as the other ones \
              (12 to 61), in 23 episodes. 5.00% of the slow requests were struck by nothing that was \
              seen."
         );

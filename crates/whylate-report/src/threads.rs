@@ -29,8 +29,8 @@ const AGREEMENT: f64 = 0.002;
 const SKIPPED: &str = "skipped: jobs that never began, because their deadline was over \
                                   before the job before was done; they are among the missed.";
 /// What the columns of the table of CPU time mean.
-const RECEIVED: &str = "received: the sum of the blocks, which lie between gaps; waited: \
-                                   by its own choice; lost: it was runnable and did not run.";
+const RECEIVED: &str = "received: the sum of the blocks of CPU time; waited: \
+                                   of its own accord; lost: it was runnable and did not run.";
 
 /// The name of the section.
 pub(crate) const ID: &str = "threads";
@@ -121,7 +121,7 @@ fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
         .map(|cause| format!("{} ({})", cause.cause, count(cause.misses)))
         .collect();
     let unexplained = of.unexplained.filter(|misses| *misses > 0).map_or(String::new(), |misses| {
-        format!("; of {} of them the known parts do not reach the lateness", count(misses))
+        format!("; of {} of them the known parts add up to less than they were late", count(misses))
     });
     let mut said = vec![format!(
         "thread {}: deadline misses by cause: {}{unexplained}",
@@ -131,7 +131,7 @@ fn misses(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Vec<String> {
     said.extend(of.first.iter().take(MOST_MISSES).map(|miss| told(run, thread, miss)));
     said.extend(of.ordinary.as_ref().map(|ordinary| {
         let name = &thread.name;
-        format!("thread {name}: a job in time lost, on average, {}", taken(ordinary))
+        format!("thread {name}: a job that met its deadline lost, on average, {}", taken(ordinary))
     }));
     said
 }
@@ -158,7 +158,7 @@ fn of_gap(gap: &MissGap) -> String {
         _ => "",
     };
     let (length, cause) = (gap.length, &gap.cause);
-    format!("; the largest part beyond what jobs in time lose is a gap of {length}: {doing}{cause}")
+    format!("; the longest stall behind the miss is {length}: {doing}{cause}")
 }
 
 /// What of a miss lies in what was asked for; none where that is not what it is named after.
@@ -167,8 +167,8 @@ fn asked(run: &Run, miss: &Miss) -> Option<String> {
     let demand = miss.demand.as_ref();
     match miss.cause.as_ref()? {
         Cause::OwnDemand => Some(match demand.filter(|of| of.asked_ns > allowed) {
-            Some(of) => format!("; it asks for {} and is due after {allowed}", of.asked_ns),
-            None => "; the set asks for more than its CPUs have".to_owned(),
+            Some(of) => format!("; it needs {} and is due after {allowed}", of.asked_ns),
+            None => "; the set needs more than its CPUs have".to_owned(),
         }),
         Cause::LeftOver => {
             let of = demand?;

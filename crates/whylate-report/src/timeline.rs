@@ -177,8 +177,9 @@ impl Builder {
     pub fn add(&mut self, of: &BriefGaps) {
         // Which slot each name had last, and of a gap on which CPU.
         let mut slots = vec![None; of.causes.len()];
+        let names = self.shown.of_table(&of.causes);
         for gap in &of.gaps {
-            self.add_one(*gap, &of.causes, &mut slots);
+            self.add_one(*gap, &names, &mut slots);
         }
     }
 
@@ -278,8 +279,8 @@ impl Builder {
         lane
     }
 
-    fn slot(&mut self, stored: &str, cpu: CpuId) -> usize {
-        let cause = self.shown.of_stored(stored, cpu);
+    fn slot(&mut self, name: &str, cpu: CpuId) -> usize {
+        let cause = self.shown.on(name, cpu);
         // A handful of names: to look through them is quicker than to hash one.
         let names = &mut self.timeline.names;
         if let Some(slot) = names.iter().position(|name| name == cause) {

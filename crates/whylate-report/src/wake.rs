@@ -1,5 +1,5 @@
 //! The section of wake-ups: how many were later than the lengths of
-//! the paper's Table 1, what their lateness is made of, and what the late ones are named after.
+//! the paper's Table 1, what their latency is made of, and what caused that of the late ones.
 
 use whylate_model::run::Run;
 use whylate_model::wake::{LATER_THAN, LateWake, WakeSummary};
@@ -19,9 +19,9 @@ const MOST_PARTS: usize = 4;
 /// What the table of late wake-ups means.
 const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
                                     corrected: each wake-up that it skipped is counted at \
-                                    its own lateness.";
+                                    its own latency.";
 /// What the table of where the time went means.
-const SPLIT: &str = "Of the lateness of all wake-ups of a thread. timer: it had not fired \
+const SPLIT: &str = "Of the wake-up latencies of a thread, added up. timer: it had not fired \
                                 and another thread had the CPU, on a virtual machine with the \
                                 hypervisor's part where nothing shows it; idle: up to the switch away \
                                 from the idle thread, on a virtual machine with the hypervisor's part; irq: \
@@ -87,7 +87,7 @@ fn split(wakes: &[WakeSummary]) -> Option<Table> {
     if stages.is_empty() {
         return None;
     }
-    let mut table = Table::new("Where their lateness went", &["thread", "lateness"])
+    let mut table = Table::new("Wake-up latency by cause", &["thread", "latency"])
         .columns(stages.iter().map(ToString::to_string));
     for of in wakes {
         let total: f64 = of.split.iter().map(|part| part.total_ns).sum();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_the_lateness_add_up() {
+    fn shares_of_the_latency_add_up() {
         let table = split(&[summary(None)]).unwrap();
         assert_eq!(table.columns[2].head, "idle");
         assert_eq!(table.columns[3].head, "irq");

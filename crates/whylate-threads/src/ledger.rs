@@ -241,6 +241,15 @@ impl Ledger {
         }
     }
 
+    /// How long each job may take from its release; none where jobs have no deadline, or one that moves.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Nanos> {
+        match self {
+            Self::Jobs(jobs) => Some(jobs.deadline()),
+            Self::None | Self::Frames(_) | Self::Wakes(_) | Self::Passes(_) => None,
+        }
+    }
+
     /// Time between the wake-ups of a thread that does nothing else; none for other threads.
     #[must_use]
     pub fn period_of_wakes(&self) -> Option<Nanos> {

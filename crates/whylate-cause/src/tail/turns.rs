@@ -67,7 +67,7 @@ impl Turns {
 /// The kind of a cause that has a name; none where nothing is claimed.
 fn kind(cause: &Cause) -> Option<TookTurn> {
     Some(match cause {
-        Cause::Interrupt { .. } | Cause::Nmi => TookTurn::Interrupt,
+        Cause::Interrupt { .. } | Cause::Tick | Cause::Nmi => TookTurn::Interrupt,
         Cause::Softirq { .. } => TookTurn::Softirq,
         Cause::Thread { .. } | Cause::Member { .. } => TookTurn::Thread,
         Cause::Whylate => TookTurn::Whylate,

@@ -7,7 +7,7 @@ use super::{Leg, Part, Point, Source, Station};
 /// What lies between two stations of one way. Of those that begin at a station the longest that still
 /// fits is said.
 const STRETCHES: [(Station, Station, &str); 19] = [
-    (Station::Intended, Station::Sent, "send lateness"),
+    (Station::Intended, Station::Sent, "send delay"),
     (Station::Sent, Station::Queued, "send call and protocols"),
     (Station::Queued, Station::Driver, "queueing discipline"),
     (Station::Driver, Station::Arrived, "driver to driver"),
@@ -233,7 +233,7 @@ mod tests {
     fn the_words_of_a_part_are_those_of_its_neighbouring_steps() {
         let whole = Part { from: Point::there(Station::Intended), to: Point::back(Station::Read) };
         let steps = whole.steps();
-        assert_eq!((steps[0], steps.len()), ("send lateness", 14), "{steps:?}");
+        assert_eq!((steps[0], steps.len()), ("send delay", 14), "{steps:?}");
         assert_eq!(steps.iter().filter(|step| **step == "the server").count(), 1);
     }
 }

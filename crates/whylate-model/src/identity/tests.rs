@@ -121,11 +121,7 @@ fn what_says_which_number_it_is_is_told_first_with_the_clock() {
     let expected = [
         (Component::From, "intended send", "there"),
         (Component::To, "after the receiving system call", "here"),
-        (
-            Component::Definition,
-            "response, from the intended send",
-            "one way, from the intended send",
-        ),
+        (Component::Definition, "response time, from the due send", "one way, from the due send"),
         (Component::Clock, "tsc", "raw"),
     ];
     let expected = expected.map(|(of, left, right)| (of, left.to_owned(), right.to_owned()));

@@ -1,11 +1,13 @@
 //! A run as reports show it: time without a kernel event is the hypervisor's where the steal time that was
-//! counted bears that out, and nobody's else; threads of other processes go with those.
+//! counted bears that out, and nobody's else; threads of other processes go with those; and what is stored in
+//! words that reports do not use is told in those that they do.
 
 use std::collections::BTreeMap;
 
-use crate::cause::{Cause, CauseTotal, STORED_NO_EVENT};
+use crate::cause::{Cause, CauseTotal, LOCAL_TIMER, Rule, STORED_NO_EVENT};
 use crate::prediction::{MachineCause, MeasuredTask, OverCause, Prediction, WorstJobGap};
 use crate::run::Run;
+use crate::series::shown_label;
 use crate::threads::{Deadlines, ThreadSummary};
 use crate::units::CpuId;
 use crate::wake::WakeSummary;
@@ -42,9 +44,17 @@ impl Run {
         lost(Some(&Cause::Host)) / lost(None)
     }
 
+    /// Do the timer interrupts of this run come at multiples of the kernel's tick?
+    #[must_use]
+    pub fn ticks(&self) -> bool {
+        let tick = |text: &str| text.ends_with(": the kernel's tick");
+        self.findings.iter().any(|finding| finding.rule == Rule::R9 && tick(&finding.text))
+    }
+
     /// The run as reports show it: what no kernel event accounts for has the name that is borne out, CPU by
     /// CPU where the steal time of each is known. A total over CPUs of which only some bear it out is told
-    /// in two rows. A foreign thread goes with the name of its process.
+    /// in two rows. A foreign thread goes with the name of its process, the timer's interrupt is the tick where
+    /// it is one, and labels of series are in the words of [`shown_label`].
     #[must_use]
     pub fn as_shown(&self) -> Self {
         let names = Names::of(self);
@@ -67,10 +77,11 @@ impl Run {
         }
         let tails = run.flows.iter_mut().filter_map(|flow| flow.tail.as_mut());
         causes.extend(tails.flat_map(|tail| &mut tail.causes).map(|of| (None, &mut of.cause)));
-        let threads = self.foreign_names();
+        let (threads, ticks) = (self.foreign_names(), self.ticks());
         for (cpu, cause) in causes {
             match cause {
                 Cause::Host => cause.clone_from(names.on(cpu)),
+                Cause::Interrupt { name } if ticks && name == LOCAL_TIMER => *cause = Cause::Tick,
                 Cause::Thread { comm, .. } => {
                     if let Some(shown) = threads.get(comm) {
                         comm.clone_from(shown);
@@ -81,11 +92,31 @@ impl Run {
         }
         if let Some(prediction) = &mut run.prediction {
             let on = |thread| names.on(cpus.get(thread as usize).copied().flatten()).clone();
-            predicted(prediction, &on, &self.shown_threads());
+            predicted(prediction, &on, &|stored| self.shown_cause(stored));
+        }
+        for finding in &mut run.findings {
+            // Threads of a set also wait and hand the CPU on, which is a gap and no stall.
+            let any_gap = matches!(finding.rule, Rule::R1 | Rule::R2 | Rule::R6 | Rule::R7);
+            let stalls = self.threads.is_empty() || !any_gap;
+            finding.text = shown_finding(&finding.text, stalls);
+        }
+        for series in &mut run.series {
+            series.label = shown_label(&series.label);
         }
         Names::split_total(&mut run.causes);
         run
     }
+}
+
+/// What was inferred, in the words of reports, of gaps that are all stalls or not.
+fn shown_finding(stored: &str, stalls: bool) -> String {
+    const ACCOUNTS: &str = " that no kernel event accounts for";
+    let taken = stored.strip_prefix("the host took ").and_then(|rest| rest.split_once(ACCOUNTS));
+    let text = match taken {
+        Some((gaps, rest)) => format!("no kernel event accounts for {gaps}{rest}"),
+        None => stored.to_owned(),
+    };
+    if stalls { text.replace(" gaps", " stalls") } else { text }
 }
 
 /// What time without a kernel event is called on each CPU.
@@ -205,7 +236,7 @@ fn of_deadlines(of: &mut Deadlines) -> Vec<&mut Cause> {
 }
 
 /// The names that a prediction holds as they are stored, of the threads of its tasks.
-fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause, threads: &BTreeMap<String, String>) {
+fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause, shown: &dyn Fn(&str) -> String) {
     for task in &mut of.tasks {
         let name = name(task.thread);
         if name == Cause::Hypervisor {
@@ -217,13 +248,13 @@ fn predicted(of: &mut Prediction, name: &dyn Fn(u32) -> Cause, threads: &BTreeMa
         for cause in names {
             if cause == STORED_NO_EVENT {
                 text.clone_into(cause);
-            } else if let Some(shown) = threads.get(cause) {
-                shown.clone_into(cause);
+            } else {
+                *cause = shown(cause);
             }
         }
     }
     if let Some(again) = &mut of.with_measured_jitter {
-        predicted(again, name, threads);
+        predicted(again, name, shown);
     }
 }
 
@@ -408,6 +439,7 @@ mod tests {
             skipped: 0,
             unfinished: 0,
             unrecorded: 0,
+            deadline: None,
             miss_share_interval: None,
             causes: vec![MissCause { cause: Cause::Host, misses: 1 }],
             unexplained: None,
@@ -463,11 +495,11 @@ mod tests {
         let shown = run.as_shown();
         let names: Vec<String> = shown.causes.iter().map(|of| of.cause.to_string()).collect();
         for name in [
-            "thread hourglass/0 of whylate (real-time)",
-            "thread opt cwx3qg53sfz of clippy-driver and rustc (ordinary)",
-            "thread rustc (ordinary)",
+            "task hourglass/0 of whylate (real-time)",
+            "task opt cwx3qg53sfz of clippy-driver and rustc (normal)",
+            "task rustc (normal)",
             // One of them had ended before it was looked at.
-            "thread sh of make, or of others (ordinary)",
+            "task sh of make, or of others (normal)",
         ] {
             assert!(names.iter().any(|of| of == name), "{name}: {names:?}");
         }
@@ -477,6 +509,33 @@ mod tests {
         assert!(predicted.contains(own) && !predicted.contains(bare), "{predicted}");
         assert_eq!(shown.as_shown().causes, shown.causes, "shown twice");
         assert_eq!(kept().as_shown().foreign_threads, [], "a run without it is read");
+    }
+
+    #[test]
+    fn what_is_stored_in_words_that_reports_do_not_use_is_shown_in_those_that_they_do() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/runs/gaps");
+        let mut run = RunDir::open(path).unwrap().read_run().unwrap();
+        let shown = run.as_shown();
+        let timer = |run: &Run| run.causes.iter().any(|of| of.cause == Cause::Tick);
+        assert!(
+            !timer(&run) && timer(&shown),
+            "its timer interrupts come at multiples of the tick"
+        );
+        assert_eq!(shown.series[0].label, "stalls, CPU 1");
+        let texts: Vec<&str> = shown.findings.iter().map(|of| of.text.as_str()).collect();
+        let accounts = "no kernel event accounts for 2087 stalls, 9.00ms in all: no steal time was \
+                        counted";
+        assert!(texts.contains(&accounts), "{texts:?}");
+        assert!(
+            !texts.iter().any(|text| text.contains("gap") || text.contains("host")),
+            "{texts:?}"
+        );
+        assert_eq!(shown.as_shown(), shown, "shown twice");
+        run.findings.clear();
+        assert!(!timer(&run.as_shown()), "not known to be the tick");
+        // What is shown can be shown, and what is stored stays as it was.
+        assert_eq!(run.series[0].label, "gaps, CPU 1");
+        assert_eq!(shown_finding("in 2 of 9 gaps of it", false), "in 2 of 9 gaps of it");
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn thread() -> ThreadSummary {
             skipped: 2,
             unfinished: 1,
             unrecorded: 2,
+            deadline: Some(Nanos(33_000_000)),
             miss_share_interval: Some((0.05, 0.17)),
             causes: vec![
                 MissCause { cause, misses: 7 },

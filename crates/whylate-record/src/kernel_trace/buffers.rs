@@ -42,7 +42,7 @@ pub(crate) fn tracefs_on_the_counter() -> Result<Tracefs, NoTrace> {
                 "this kernel has no trace clock {TICK_CLOCK} (it has {})",
                 clocks.trim()
             ),
-            remedy: "boot a kernel with that clock; until then causes come from evidence B"
+            remedy: "boot a kernel with that clock; until then causes are inferred without a trace"
                 .to_owned(),
         });
     }

@@ -94,7 +94,7 @@ impl Recording<'_> {
                 .map(|kernel| cpu_time(kernel, received, tally, rate, traced)),
             deadlines: account
                 .filter(|_| has_deadlines(account))
-                .map(|account| deadlines(account, tally)),
+                .map(|account| deadlines(account, self.deadline(index), tally)),
             overruns: told.filter(|_| !by_quota),
             held_periods: told.filter(|_| by_quota),
             drift: account.and_then(|account| account.drift),
@@ -154,6 +154,11 @@ impl Recording<'_> {
 
     fn account(&self, index: usize) -> Option<&Account> {
         self.books.as_ref().and_then(|books| books.ledger(index).account())
+    }
+
+    /// How long a job of a thread may take.
+    fn deadline(&self, index: usize) -> Option<Nanos> {
+        self.books.as_ref().and_then(|books| books.ledger(index).deadline())
     }
 
     fn evidence_is_complete(&self, tally: &Tally) -> bool {
@@ -304,7 +309,7 @@ fn has_deadlines(account: Option<&Account>) -> bool {
     })
 }
 
-fn deadlines(account: &Account, tally: &Tally) -> Deadlines {
+fn deadlines(account: &Account, deadline: Option<Nanos>, tally: &Tally) -> Deadlines {
     let (hits, misses) = (account.hits, account.misses);
     let judged = hits + misses;
     let mut causes: Vec<MissCause> = tally
@@ -319,6 +324,7 @@ fn deadlines(account: &Account, tally: &Tally) -> Deadlines {
         skipped: account.skipped,
         unfinished: account.unfinished,
         unrecorded: account.unrecorded,
+        deadline,
         miss_share_interval: (judged > 0).then(|| tally.outcomes.interval()),
         causes,
         unexplained: Some(tally.unexplained),

@@ -47,13 +47,17 @@ pub enum CauseChange {
 }
 
 impl CauseChange {
-    /// With this name for a cause that is stored as another, and what the first screens of these runs call it.
-    fn with_names(self, shown: &BTreeMap<String, String>, runs: &[&Run]) -> Self {
+    /// With the name that reports have for the cause, and what the first screens of these runs, as shown, call it.
+    fn with_names(self, no_event: &str, runs: &[Run]) -> Self {
         match self {
             Self::Shown { cause, share, .. } => {
-                let cause = shown.get(&cause).cloned().unwrap_or(cause);
-                let named = |run: &&Run| crate::first::class_named(&cause, &run.as_shown());
-                let class = runs.iter().find_map(named);
+                let shown = |run: &Run| run.shown_cause(&cause);
+                let differs = |name: &String| *name != cause;
+                let cause = match cause.as_str() {
+                    STORED_NO_EVENT => no_event.to_owned(),
+                    _ => runs.iter().map(shown).find(differs).unwrap_or_else(|| cause.clone()),
+                };
+                let class = runs.iter().find_map(|run| crate::first::class_named(&cause, run));
                 Self::Shown { cause, class, share }
             }
             other => other,
@@ -82,9 +86,8 @@ pub(super) fn changed(
     let read = |(side, name)| Blocks::read(side, name, floor);
     Some(match (read(a), read(b)) {
         (Ok(before), Ok(after)) => {
-            let mut names: BTreeMap<String, String> = runs().flat_map(Run::shown_threads).collect();
-            names.insert(STORED_NO_EVENT.to_owned(), no_event);
-            most(&before, &after).with_names(&names, &runs().collect::<Vec<_>>())
+            let runs: Vec<Run> = runs().map(Run::as_shown).collect();
+            most(&before, &after).with_names(&no_event, &runs)
         }
         (Err(reason), _) | (_, Err(reason)) => CauseChange::NotKnown { reason },
     })
@@ -210,14 +213,15 @@ mod tests {
 
     #[test]
     fn a_cause_is_called_as_on_the_first_screen_of_the_run_that_has_it() {
-        let run = crate::kept::kept("gaps").1;
+        let runs = [crate::kept::kept("gaps").1.as_shown()];
         let (quiet, loaded) = (recording(&[]), recording(&[("interrupt local_timer", 0.3)]));
-        let found = most(&quiet, &loaded).with_names(&BTreeMap::new(), &[&run]);
+        let found = most(&quiet, &loaded).with_names("", &runs);
         let CauseChange::Shown { class, cause, .. } = found else { panic!("{found:?}") };
-        assert_eq!((&*cause, class.as_deref()), ("interrupt local_timer", Some("timer tick")));
+        assert_eq!((&*cause, class.as_deref()), ("timer tick", Some("timer tick")));
         let found = most(&quiet, &recording(&[("thread of nobody (ordinary)", 0.3)]));
-        let found = found.with_names(&BTreeMap::new(), &[&run]);
-        assert!(matches!(found, CauseChange::Shown { class: None, .. }), "{found:?}");
+        let found = found.with_names("", &runs);
+        let CauseChange::Shown { class, cause, .. } = found else { panic!("{found:?}") };
+        assert_eq!((&*cause, class), ("task of nobody (normal)", None));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A comparison as one self-contained page: both curves of each series in one figure, beside what is said of
 //! it anywhere. No script, no request.
 
+use whylate_model::series::shown_label;
+
 use super::sides::Compared as WithValues;
 use super::{Pair, PairResult, Side, section};
 use crate::render::plain;
@@ -19,7 +21,8 @@ pub fn html(of: &WithValues) -> String {
 
 fn figure(pair: &Pair, x: &super::load::Measured, y: &super::load::Measured) -> Figure {
     let curve = |side: Side, shown: &super::Shown, measured: &super::load::Measured| {
-        let label = format!("{side:?}: {}, {} to {}", shown.label, shown.from, shown.to);
+        let name = shown_label(&shown.label);
+        let label = format!("{side:?}: {name}, {} to {}", shown.from, shown.to);
         let values = measured.sample.values();
         ccdf::Curve::of_histogram(label, values, &measured.dependence, shown.resolution_ns)
     };

@@ -2,7 +2,7 @@
 
 use whylate_model::Nanos;
 use whylate_model::difference::Difference;
-use whylate_model::series::Quantile;
+use whylate_model::series::{Quantile, shown_label};
 use whylate_model::trust::Level;
 
 use super::{
@@ -97,7 +97,8 @@ fn side(letter: Side, runs: &[RunFacts]) -> String {
 
 /// What the pair is.
 pub(crate) fn heading(pair: &Pair) -> String {
-    let (a, b, name) = (&pair.before.label, &pair.after.label, &pair.series);
+    let [a, b] = [&pair.before, &pair.after].map(|side| shown_label(&side.label));
+    let name = &pair.series;
     if a == b { format!("{a} ({name})") } else { format!("{a} and {b} ({name})") }
 }
 
@@ -139,7 +140,9 @@ fn lines(pair: &Pair) -> Vec<String> {
                 )
             }));
             lines.extend(compared.above.map(|above| {
-                format!("gaps of at least {above} on both sides, the larger of the two thresholds")
+                format!(
+                    "stalls of at least {above} on both sides, the larger of the two thresholds"
+                )
             }));
         }
     }
@@ -254,7 +257,7 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
     notes.extend(compared.causes.as_ref().map(of_causes));
     for one in &compared.rates {
         if one.per_second.before > 0.0 || one.per_second.after > 0.0 {
-            let what = format!("gaps of at least {}", one.at_least);
+            let what = format!("stalls of at least {}", one.at_least);
             let shown = |value: f64, below: Option<f64>| match below {
                 Some(below) => format!("none (below {})", rate(below)),
                 None => rate(value),

@@ -26,7 +26,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
     Diagnosis {
         format_version: DIAGNOSIS_VERSION,
         tool_version: "0.1.0".to_owned(),
-        root: "host".to_owned(),
+        root: "collected".to_owned(),
         cpus: vec![CpuId(2), CpuId(3)],
         host: Fingerprint { hostname: "box".to_owned(), ..Fingerprint::default() },
         symptoms: vec![

@@ -2,7 +2,7 @@
 
 use whylate_model::Printable;
 use whylate_model::difference::Difference;
-use whylate_model::series::Definition;
+use whylate_model::series::{Definition, shown_label};
 
 use super::{Screen, trusted};
 use crate::compare::section::footnotes;
@@ -108,19 +108,10 @@ fn change(of: &Compared) -> f64 {
 
 /// What a pair is about, in the words of the field.
 fn name(pair: &Pair) -> String {
-    let label = pair.before.label.trim();
-    let begins = [
-        ("gaps, ", ""),
-        ("service", "service time"),
-        ("response times", "response time"),
-        ("response", "response time"),
-        ("send lateness", "send delay"),
-        ("wake-up", "wake-up latency"),
-        ("and skipped", "wake-up latency, skipped ones included"),
-        ("two reads", "clock reading"),
-    ];
+    let label = shown_label(pair.before.label.trim());
+    let begins = [("stalls, ", ""), ("and skipped", "wake-up latency, skipped ones included")];
     let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
-    let name = begin.map_or_else(|| label.to_owned(), |(rest, name)| format!("{name}{rest}"));
+    let name = begin.map_or_else(|| label.clone(), |(rest, name)| format!("{name}{rest}"));
     // Of the check-up's series alone: a thread may have any name.
     let of_cores = ["same", "other"].map(|which| (format!("{which} core"), format!("{which} CPU")));
     let of_core = of_cores.iter().find_map(|(core, cpu)| Some((name.strip_suffix(core)?, cpu)));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use whylate_model::cause::{Cause, CauseTotal, PriorityClass, Rule};
+use whylate_model::cause::{Cause, CauseTotal};
 use whylate_model::run::Run;
 use whylate_model::{CpuId, Nanos, Pid};
 
@@ -79,15 +79,18 @@ impl Class {
             Cause::EntryResidual | Cause::InnerResidual | Cause::ExitResidual => {
                 Self::BesideInterrupts
             }
+            Cause::Tick => Self::Tick,
             Cause::Interrupt { name } if name == "local_timer" => {
-                let ticks = run.findings.iter().any(|finding| finding.rule == Rule::R9);
-                if ticks { Self::Tick } else { Self::Timer }
+                if run.ticks() {
+                    Self::Tick
+                } else {
+                    Self::Timer
+                }
             }
             Cause::Interrupt { .. } | Cause::Nmi => Self::Interrupts,
             Cause::Softirq { .. } => Self::Softirqs,
             Cause::Thread { comm, class } | Cause::Member { comm, class } => {
-                let other =
-                    || Self::Task(format!("task {} ({})", layout::name(comm), name(*class)));
+                let other = || Self::Task(format!("task {} ({class})", layout::name(comm)));
                 member(run, comm).map_or_else(other, |name| Self::Member(name.to_owned()))
             }
             Cause::Whylate => Self::Task("whylate itself".to_owned()),
@@ -156,16 +159,6 @@ fn member<'a>(run: &'a Run, comm: &str) -> Option<&'a str> {
     all().find(|of| *of == name).or_else(|| all().find(cut))
 }
 
-/// Scheduling classes in the field's words.
-pub(super) fn name(class: PriorityClass) -> &'static str {
-    match class {
-        PriorityClass::Deadline => "deadline",
-        PriorityClass::RealTime => "real-time",
-        PriorityClass::Ordinary => "normal",
-        PriorityClass::Idle => "idle",
-    }
-}
-
 /// What a cause that reads so in reports is called on a first screen; none where the run has no such cause.
 pub(crate) fn class_named(cause: &str, run: &Run) -> Option<String> {
     let known = run.causes.iter().map(|total| &total.cause).find(|of| of.to_string() == cause);
@@ -227,7 +220,7 @@ pub(super) fn by_class(run: &Run, cpu: Option<CpuId>) -> Vec<Taken> {
     for total in totals {
         let class = match &total.cause {
             Cause::Thread { comm, class } if processes.contains_key(comm) => {
-                Class::Task(format!("{} ({})", processes[comm], name(*class)))
+                Class::Task(format!("{} ({class})", processes[comm]))
             }
             cause => Class::of(cause, run),
         };

@@ -1,8 +1,9 @@
 //! Does a set of tasks meet its deadlines, and if not, why?
 
-use whylate_model::Printable;
 use whylate_model::run::Run;
-use whylate_model::threads::{Deadlines, ThreadSummary};
+use whylate_model::series::Series;
+use whylate_model::threads::{Deadlines, Miss, ThreadSummary};
+use whylate_model::{Nanos, Printable};
 
 use super::layout::{COLUMNS, name};
 use super::{Screen, missed, series};
@@ -12,6 +13,8 @@ use crate::spans::{Name, Sentence, sentence};
 
 /// Sets of more threads show those that missed most first.
 const IN_ORDER: usize = 4;
+/// Deadlines of two jobs that lie no further apart, in nanoseconds, are as long: each end is rounded to a tick.
+const SAME: u64 = 1_000;
 /// Threads that the answer names at most.
 const NAMED: usize = 2;
 
@@ -109,21 +112,51 @@ pub(super) fn behind(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Vec
 }
 
 fn responses(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Table {
-    let mut table = Table::new("", &["response time", "min", "p50", "max", "worst overrun"]);
-    for (thread, _) in threads {
+    let head = ["response time", "min", "p50", "max", "deadline", "worst overrun"];
+    let mut table = Table::new("", &head);
+    for (thread, of) in threads {
         let Some(response) = series::named(run, &format!("response-{}", thread.name)) else {
             continue;
         };
-        let overrun = series::named(run, &format!("tardiness-{}", thread.name));
+        let deadline = deadline(run, thread, of);
         table.row([
             Cell::from(Printable(&thread.name).to_string()),
             series::min(response),
             series::at(response, 50.0),
             series::max(response),
-            overrun.map_or(Value::Absent.into(), series::max),
+            Value::from(deadline).into(),
+            overrun(run, thread, response, deadline),
         ]);
     }
     table
+}
+
+/// How long a job of a thread may take from its release. A run that did not keep that tells it by its misses,
+/// and of a thread that missed nothing by the command line, where no clause gives a deadline other than the period.
+fn deadline(run: &Run, thread: &ThreadSummary, of: &Deadlines) -> Option<Nanos> {
+    let of_miss = |miss: &Miss| miss.deadline.since(miss.release).to_nanos(run.clock.hz);
+    let of_words = || {
+        let own = |word: &&String| word.starts_with(thread.workload.as_str());
+        let mut clauses = run.command_line.iter().filter(own).peekable();
+        let period = || thread.workload.split(' ').nth(2)?.parse().ok();
+        (clauses.peek().is_some() && !clauses.any(|clause| clause.contains("deadline")))
+            .then(period)
+            .flatten()
+    };
+    let (least, most) = (of.first.iter().map(of_miss).min(), of.first.iter().map(of_miss).max());
+    // Of frames that follow each other at once each has one of its own.
+    let of_all = least.zip(most).filter(|(least, most)| most.0 - least.0 <= SAME);
+    of.deadline.or_else(|| of_all.map(|(least, _)| least)).or_else(of_words)
+}
+
+/// How far the latest job ended after its deadline: as recorded, and where no such series is kept what its response
+/// time exceeds the deadline by. A dash where none was late.
+fn overrun(run: &Run, thread: &ThreadSummary, response: &Series, deadline: Option<Nanos>) -> Cell {
+    if let Some(tardiness) = series::named(run, &format!("tardiness-{}", thread.name)) {
+        return series::max(tardiness);
+    }
+    let over = response.max.zip(deadline).and_then(|(max, deadline)| max.0.checked_sub(deadline.0));
+    over.filter(|over| *over > 0).map(Nanos).into()
 }
 
 fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> Sentence {

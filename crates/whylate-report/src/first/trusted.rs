@@ -82,7 +82,7 @@ pub(super) fn lines(
         if let Some(advice) = advice {
             text = format!("{text} {advice}");
         }
-        fitting.wrapped(&respaced(&text), LABEL)
+        fitting.wrapped(&respaced(&text).replace("+-", "±"), LABEL)
     };
     let tries = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));

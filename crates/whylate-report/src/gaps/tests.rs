@@ -189,7 +189,7 @@ fn of_many_threads_those_with_something_to_say_have_a_paragraph() {
         paragraphs(&planted(1)),
         ["CPU 0: chain loop, 12,345 iterations, period 8.50ns (8.00ns .. 9.00ns over 1,000 quiet \
           blocks), threshold 100ns; the closure holds; 0 migrations, 0 records dropped, 200us spent \
-          recording (200ns a gap)"]
+          recording (200ns a stall)"]
     );
     let mut run = planted(5);
     let quiet = "the closure holds; 0 migrations, 0 records dropped (each in run.json)";
@@ -210,7 +210,7 @@ fn of_many_threads_those_with_something_to_say_have_a_paragraph() {
     assert!(said.starts_with("CPU 0: pair loop, "), "{said}");
     assert!(
         said.ends_with(
-            "200us spent recording (- a gap), 1.50us between pairs not seen; counting every delta \
+            "200us spent recording (- a stall), 1.50us between pairs not seen; counting every delta \
              costs 9.0ns an iteration (23.0ns with it, 14.0ns without, in the warm-up)"
         ),
         "{said}"

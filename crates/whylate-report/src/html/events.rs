@@ -89,5 +89,5 @@ fn message(kind: &EventKind) -> String {
 
 fn task(task: &Task) -> String {
     let name = if task.comm.is_empty() { "thread" } else { &task.comm };
-    format!("{name} {} (prio {})", task.pid, task.prio)
+    format!("{name} {}", task.pid)
 }

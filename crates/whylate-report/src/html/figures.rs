@@ -45,28 +45,23 @@ pub(super) fn all(report: &Report) -> Vec<(Section, Plot)> {
     let mut all = report.recorded.as_ref().map_or_else(Vec::new, executed);
     let frames = report.run.forward.is_some() || report.run.delay.is_some();
     let stayed = if frames { "of the frames" } else { "of the requests" };
-    let meant = "of the intended messages";
+    let meant = "of the messages that were due";
     let heard = report.run.flows.iter().any(|flow| flow.way.across.is_some());
     let late = match (frames, heard) {
         (true, _) => "of the frames",
         (false, true) => meant,
-        (false, false) => "of the intended requests",
+        (false, false) => "of the requests that were due",
     };
     let kinds = [
-        (Definition::Gap, "gaps", "length of the gap", "of the gaps"),
+        (Definition::Gap, "stalls", "length of the stall", "of the stalls"),
         (Definition::ReadDelta, "readings", "distance of two readings", "of the readings"),
-        (Definition::DispatchLatency, "wake-ups", "dispatch latency", "of the wake-ups"),
+        (Definition::DispatchLatency, "wake-ups", "wake-up latency", "of the wake-ups"),
         (Definition::ResponseTime, "jobs", "response time", "of the jobs"),
         (Definition::RoundTrip, "round trips", "round-trip time", "of the round trips"),
-        (Definition::Response, "responses", "response time", "of the intended requests"),
+        (Definition::Response, "responses", "response time", "of the requests that were due"),
         (Definition::OneWay, "one-way times", "one-way time", "of the messages"),
-        (
-            Definition::OneWayResponse,
-            "one-way times as intended",
-            "time since the intended send",
-            meant,
-        ),
-        (Definition::SendLateness, "late sends", "send lateness", late),
+        (Definition::OneWayResponse, "one-way times as intended", "time since the due send", meant),
+        (Definition::SendLateness, "send delays", "send delay", late),
         (Definition::Departures, "departures", "distance of departures", "of the distances"),
         (Definition::Receptions, "receptions", "distance of receptions", "of the distances"),
         (Definition::Residence, "residence", "residence", stayed),
@@ -214,7 +209,12 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Secti
              trusted.",
         );
     }
-    let id = format!("ccdf-{}", options.title.rsplit(' ').next().unwrap_or("all"));
+    // Places of a page keep their names, which links and scripts know.
+    let id = match options.title.rsplit(' ').next().unwrap_or("all") {
+        "stalls" => "ccdf-gaps".to_owned(),
+        "delays" => "ccdf-sends".to_owned(),
+        other => format!("ccdf-{other}"),
+    };
     let section = drawn(&id, &options.title, how, svg, true);
     let table = crate::series::quantiles(report.run, series);
     (with_table(section, table), Plot::Ccdf { curves, options })
@@ -286,8 +286,8 @@ fn wasted(report: &Report) -> (Section, Plot) {
     let run = report.run;
     let mut curves = Vec::new();
     let lengths = [1_000_u64, 10_000, 100_000, 1_000_000];
-    let caption = "Share of the elapsed time in gaps, the loop's own period included";
-    let mut table = Table::new(caption, &["", "elapsed", "in all gaps"])
+    let caption = "Share of the elapsed time in stalls, the loop's own period included";
+    let mut table = Table::new(caption, &["", "elapsed", "in all stalls"])
         .columns(lengths.map(|ns| format!("of at least {}", whylate_model::Nanos(ns))));
     for gaps in &run.gaps {
         let Some(pooled) = report.histograms.get(&gaps.series) else { continue };
@@ -305,15 +305,15 @@ fn wasted(report: &Report) -> (Section, Plot) {
     });
     curves.truncate(MOST_CURVES);
     let options = Options {
-        title: "Time wasted".to_owned(),
-        of: "length of the gap".to_owned(),
-        share_of: "of the elapsed time in gaps".to_owned(),
+        title: "Lost time by length of stall".to_owned(),
+        of: "length of the stall".to_owned(),
+        share_of: "of the elapsed time in stalls".to_owned(),
         share: Share::OfTime,
     };
     let svg = ccdf::figure(&curves, &options).svg;
     let mut how =
-        "Up: the share of the elapsed time that was spent in gaps of at least the length \
-                   below. A percentile over gaps weighs one of 64ms like one of 100ns; this does \
+        "Up: the share of the elapsed time that was spent in stalls of at least the length \
+                   below. A percentile over stalls weighs one of 64ms like one of 100ns; this does \
                    not. Bars: 95% intervals by block bootstrap over intervals of time; of several curves \
                    they stand beside one another."
             .to_owned();
@@ -365,33 +365,33 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
 
 fn over_time(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     let mut how = "Above: the share of each stretch of time that was lost, by the cause of its \
-                   gaps. Strip below: grey marks time in which the thread ran. A gap at least one column \
+                   stalls. Strip below: grey marks time in which the thread ran. A stall at least one column \
                    wide fills it from its start to its end; shorter ones fill the share of their \
-                   column that they took, in the colour of the cause that took most of it. A gap \
+                   column that they took, in the colour of the cause that took most of it. A stall \
                    counts whole for the cause with its largest part."
         .to_owned();
     let heading = if run.threads.is_empty() {
-        "Gaps over time, by CPU and cause"
+        "Stalls over time, by CPU and cause"
     } else {
-        how.push_str(" Grey also marks time in which a thread of a set waited by its own choice.");
-        "Gaps over time, by thread and cause"
+        how.push_str(" Grey also marks time in which a thread of a set waited of its own accord.");
+        "Stalls over time, by thread and cause"
     };
     if timeline.complete_from_ns > 0.0 {
         let from = whylate_model::Nanos(timeline.complete_from_ns.round() as u64);
         let _ = write!(
             how,
-            " All {} gaps are in it; of gaps shorter than {from} the page holds sums over time alone.",
+            " All {} stalls are in it; of stalls shorter than {from} the page holds sums over time alone.",
             crate::numbers::count(timeline.gaps)
         );
     }
     if timeline.left_out > 0 {
         let _ = write!(
             how,
-            " {} gaps are not shown: before the measurement, or of CPUs beyond the first.",
+            " {} stalls are not shown: before the measurement, or of CPUs beyond the first.",
             crate::numbers::count(timeline.left_out)
         );
     }
-    let Figure { svg, table } = timeline::figure(timeline, "Gaps over time");
+    let Figure { svg, table } = timeline::figure(timeline, "Stalls over time");
     (with_table(drawn("timeline", heading, how, svg, true), table), Plot::Timeline)
 }
 
@@ -413,10 +413,10 @@ fn bars(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     }
     let svg = shares::figure(&bars, "Lost time by cause", "of the lost time").svg;
     let how =
-        "Each part of each gap counts for what took it; numbers in brackets are those of the \
+        "Each part of each stall counts for what took it; numbers in brackets are those of the \
                timeline's colours."
             .to_owned();
-    let mut section = drawn("causes", "Who took it", how, svg, false);
+    let mut section = drawn("causes", causes::TITLE, how, svg, false);
     section.blocks.extend(causes::blocks(run, Where::Page));
     section.blocks.extend(causes::findings(run).into_iter().flatten());
     (section, Plot::Still)

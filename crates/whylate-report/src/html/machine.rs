@@ -70,7 +70,7 @@ fn words(run: &Run) -> Table {
                 ns(high),
                 count(gaps.blocks)
             ),
-            "A constant measured again and again: the period of the loop in stretches without gaps.",
+            "A constant measured again and again: the period of the loop in stretches without stalls.",
         );
     }
     row(

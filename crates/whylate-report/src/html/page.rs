@@ -133,7 +133,7 @@ fn measured(report: &Report) -> Section {
     blocks.extend(gaps::blocks(run, Where::Page));
     if !report.cells.is_empty() {
         let words =
-            "Each row is a run of its own, with causes and longest gaps on a page of its own";
+            "Each row is a run of its own, with causes and longest stalls on a page of its own";
         let pages = report.cells.iter().map(|cell| format!("{}/report.html", cell.name));
         blocks.push(Block::Code(words.to_owned(), pages.collect()));
     }

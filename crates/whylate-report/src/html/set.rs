@@ -25,7 +25,7 @@ fn the_page_of_a_set_has_its_deadlines_its_trace_and_its_switches() {
         ("trace", "ms since the beginning of the run"),
         ("switches", "time of a context switch"),
         ("ccdf-jobs", "response time"),
-        ("ccdf-wake-ups", "dispatch latency"),
+        ("ccdf-wake-ups", "wake-up latency"),
     ] {
         let section = section(&page, id);
         assert!(section.contains("<svg") && section.contains("<table>"), "{id}");

@@ -177,7 +177,7 @@ fn a_matrix_shows_its_cells_in_one_figure() {
     let page = render(&directory, &run);
     assert!(!page.contains("summaries alone") && !page.contains("percentiles alone"));
     assert!(page.contains("<code>pinned-fifo/report.html</code>"));
-    let lost = row_after(&page, "Gaps over time: lost time");
+    let lost = row_after(&page, "Stalls over time: lost time");
     let timeline = read(&directory, &run).timeline;
     assert_eq!(timeline.lanes.len(), 2);
     assert!(timeline.gaps > 100 && timeline.gaps.is_multiple_of(2), "{} gaps", timeline.gaps);

@@ -1,4 +1,4 @@
-//! The longest gaps with their parts and events.
+//! The longest stalls with their parts and events.
 
 use whylate_model::Ticks;
 use whylate_model::cause::WorstGap;
@@ -61,7 +61,7 @@ pub(super) fn of(report: &Report) -> All {
     if more > 0 {
         blocks.push(Block::How(format!("Parts and events of {more} more are in run.json.")));
     }
-    let section = Section::new("worst", "The longest gaps", blocks);
+    let section = Section::new("worst", "The longest stalls", blocks);
     All { section: (!run.worst.is_empty()).then_some(section), pictures }
 }
 
@@ -117,7 +117,7 @@ fn evidence(gap: &WorstGap) -> String {
     let switches = gap.involuntary_switches.map_or("not read".to_owned(), |n| count(n.into()));
     format!(
         "Strokes above the picture are events on this CPU, below it on others. The rseq word was {} \
-         after the gap; involuntary switches: {switches}.",
+         after the stall; involuntary switches: {switches}.",
         gap.rseq
     )
 }
@@ -144,7 +144,7 @@ fn picture(report: &Report, index: usize, gap: &WorstGap) -> Picture {
     });
     Picture {
         title: format!(
-            "Gap {}: {} on CPU {}, {}, at {:.6}s",
+            "Stall {}: {} on CPU {}, {}, at {:.6}s",
             index + 1,
             gap.length,
             causes::cpus(gap),

@@ -19,7 +19,7 @@ const MOST_ROWS: usize = 256;
 const MOST_JOBS: usize = 16;
 
 /// What the columns of the first table mean.
-const PREDICTED: &str = "C: what a job asks for at most; T: period; D: deadline; R: the longest \
+const PREDICTED: &str = "C: the longest execution time of a job; T: period; D: deadline; R: the longest \
                          response, from the nominal release and from the actual arrival; slack: D \
                          less R.";
 
@@ -84,7 +84,7 @@ fn answer(of: &Prediction) -> String {
         Some(false) => "deadlines may be missed",
         None => "it is not known whether deadlines are met, for the search ended at its limit",
     };
-    format!("By analysis {by}, {said}; the tasks ask for {load} of the CPU.")
+    format!("By analysis {by}, {said}; the tasks need {load} of the CPU.")
 }
 
 /// A column that is there only where some task has it.
@@ -103,7 +103,7 @@ fn predicted(of: &Prediction) -> Vec<Block> {
     let by_priority = shown.iter().any(|task| task.priority.is_some());
     let each = shown.iter().any(|task| task.response.is_some());
     let mut head = vec!["task"];
-    head.extend(by_priority.then_some("prio"));
+    head.extend(by_priority.then_some("priority"));
     head.extend(["C", "T", "D"]);
     head.extend(optional.iter().map(|(name, _)| *name));
     if each {
@@ -163,7 +163,7 @@ fn particulars(of: &Prediction) -> Vec<String> {
             )
         }
         DemandTest::Infeasible { window, demand } => {
-            format!("in a window of {window} deadlines ask for {demand}")
+            format!("in a window of {window} deadlines demand {demand}")
         }
         DemandTest::Overloaded => "demand exceeds the CPU in the long run".to_owned(),
         DemandTest::Undecided => "the demand test ended at its limit".to_owned(),
@@ -220,9 +220,9 @@ fn slowest(task: &str, of: &WorstJob) -> String {
     let gap = match &of.gap {
         Some(gap) => {
             let cause = gap.cause.as_deref().unwrap_or("nobody looked why");
-            format!("; its longest gap took {}: {}", gap.length, cause)
+            format!("; its longest stall took {}: {}", gap.length, cause)
         }
-        None => "; no gap of it is stored".to_owned(),
+        None => "; no stall of it is stored".to_owned(),
     };
     format!(
         "task {}: job {} took {}; it lost {}{gap}",
@@ -249,7 +249,7 @@ fn jitter(of: &Prediction) -> [Block; 2] {
     }
     Block::explained(
         table,
-        "Lateness of each arrival against its nominal release; p99.9 and jitter, the largest, count from \
+        "How late each job arrived after its nominal release; p99.9 and jitter, the largest, count from \
          the least.",
     )
 }

@@ -25,7 +25,7 @@ const COMPARED: &str = "measured: the longest response, from the nominal release
                         longer than R; pessimistic: none came near it; above R: some were longer; not \
                         known: none of those that were done, and others never were.";
 /// What those of the tables of slow jobs mean.
-pub(super) const LONGEST_GAPS: &str = "Each job that took longer than R is counted under the gap that took most of \
+pub(super) const LONGEST_GAPS: &str = "Each job that took longer than R is counted under the stall that took most of \
                                        its time from its release to its end, or to its deadline where it was never \
                                        done.";
 
@@ -199,12 +199,13 @@ pub(super) fn violations(of: &Prediction) -> Option<Violations> {
     if violated.is_empty() {
         return None;
     }
-    let head = ["task", "jobs", "share", "longest gap"];
-    let caption = "Jobs that took longer than R, by their longest gap";
+    let head = ["task", "jobs", "share", "longest stall"];
+    let caption = "Jobs that took longer than R, by their longest stall";
     let mut by_cause = Table::new(caption, &head).words(&[3]);
     let judged = violated.iter().any(|task| judged(task).is_some());
     let (own, verdict): (&[_], &[_]) = if judged { (&["L"], &["judged"]) } else { (&[], &[]) };
-    let head = [&["task", "job", "took", "over R"], own, verdict, &["gap", "longest gap"]].concat();
+    let head =
+        [&["task", "job", "took", "over R"], own, verdict, &["stall", "longest stall"]].concat();
     let mut first = Table::new("The first of them, one by one", &head).words(&[head.len() - 1]);
     if judged {
         first = first.words(&[5]);
@@ -257,7 +258,7 @@ fn cause(of: &OverCause) -> String {
     match of {
         OverCause::Named { cause } => cause.clone(),
         OverCause::NotNamed => "nobody looked why".to_owned(),
-        OverCause::NoGap => "no gap of it is stored".to_owned(),
+        OverCause::NoGap => "no stall of it is stored".to_owned(),
         OverCause::Others { causes: 1 } => "1 other cause".to_owned(),
         OverCause::Others { causes } => format!("{} other causes", count(*causes)),
     }

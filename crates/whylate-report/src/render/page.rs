@@ -112,10 +112,10 @@ impl Html {
     fn warnings(&mut self, all: &[crate::doc::Warning]) {
         self.raw("<ul class=\"warnings\">\n");
         for warning in all.iter().take(MOST_ITEMS) {
-            let spoils = if warning.level == Level::Poor { "Spoils trust: " } else { "" };
+            let poor = if warning.level == Level::Poor { "Trust is poor: " } else { "" };
             let _ = writeln!(
                 self.text,
-                "<li><strong>{spoils}{}</strong><br>{}</li>",
+                "<li><strong>{poor}{}</strong><br>{}</li>",
                 escaped(&shortened(&warning.text)),
                 escaped(&shortened(&warning.advice))
             );

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn blocks_without_enough_samples_break_the_line() {
         let line = Line {
-            label: "gaps, CPU 1: p50".to_owned(),
+            label: "stalls, CPU 1: p50".to_owned(),
             values_ns: vec![Some(1_000.0), Some(2_000.0), None, Some(8_000.0)],
             trend: Some(0.0123),
         };
@@ -144,7 +144,7 @@ mod tests {
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         assert_eq!(
             figure.table.rows[0],
-            ["gaps, CPU 1: p50", "1.00us", "2.00us", "-", "8.00us", "0.012"]
+            ["stalls, CPU 1: p50", "1.00us", "2.00us", "-", "8.00us", "0.012"]
         );
     }
 

@@ -439,16 +439,16 @@ mod tests {
 
     fn options() -> Options {
         Options {
-            title: "Gaps".to_owned(),
-            of: "length of the gap".to_owned(),
-            share_of: "of the gaps".to_owned(),
+            title: "Stalls".to_owned(),
+            of: "length of the stall".to_owned(),
+            share_of: "of the stalls".to_owned(),
             share: Share::OfSamples,
         }
     }
 
     fn curve(values: impl IntoIterator<Item = u64>) -> Curve {
         let histogram: Histogram = values.into_iter().collect();
-        Curve::of_histogram("gaps, CPU 1", &histogram, &Exceedances::new(), 10.0)
+        Curve::of_histogram("stalls, CPU 1", &histogram, &Exceedances::new(), 10.0)
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn time_axis(svg: &mut Svg, x: &Axis, bottom: f64) {
 fn notes(lanes: &[Lane], more: usize) -> Vec<String> {
     let mut notes = Vec::new();
     if lanes.iter().any(|lane| !lane.marks.is_empty()) {
-        notes.push("Marks below a box: gaps too short to draw.".to_owned());
+        notes.push("Marks below a box: stalls too short to draw.".to_owned());
     }
     if lanes.iter().any(|lane| lane.low) {
         notes.push("Low boxes: stretches too short to draw at their width.".to_owned());
@@ -222,7 +222,7 @@ pub(crate) fn table(
         milliseconds(window.begin_ns(), window.length_ns() / 1e3),
         milliseconds(window.end_ns(), window.length_ns() / 1e3)
     );
-    let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest gap"];
+    let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest stall"];
     let row = |(row, received): (&ThreadRow, &Received)| {
         let gap = match received.blocks {
             0 | 1 => "-".to_owned(),

@@ -74,7 +74,7 @@ pub fn svg(gap: &Picture) -> String {
             svg.path(class, path.as_str());
         }
     }
-    let since = "time since the start of the gap";
+    let since = "time since the start of the stall";
     svg.words((WIDTH / 2.0, BOTTOM + 35.0), "label mid", since);
     svg.finish()
 }
@@ -93,12 +93,12 @@ mod tests {
         };
         let mark = |at_ns, elsewhere| Mark { at_ns, label: "event".to_owned(), elsewhere };
         let gap = Picture {
-            title: "a gap".to_owned(),
+            title: "a stall".to_owned(),
             length_ns: 1_000.0,
             parts: vec![
-                part(0.0, 50.0, "entry residual", None),
-                part(50.0, 900.0, "interrupt local_timer", Some(0)),
-                part(950.0, 50.0, "exit residual", None),
+                part(0.0, 50.0, "IRQ entry", None),
+                part(50.0, 900.0, "timer tick", Some(0)),
+                part(950.0, 50.0, "IRQ exit", None),
             ],
             events: vec![mark(-20.0, true), mark(50.0, false), mark(950.0, false)],
         };

@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn bars_are_as_long_as_their_shares_and_carry_number_and_name() {
         let share = |label: &str, share, colour| Share { label: label.to_owned(), share, colour };
-        let bars = [share("host", 0.5, Some(0)), share("<b>", 0.25, None)];
+        let bars = [share("hypervisor", 0.5, Some(0)), share("<b>", 0.25, None)];
         let figure = figure(&bars, "Lost time by cause", "of the lost time");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        assert_eq!(figure.table.rows, [["host", "50.0%"], ["<b>", "25.0%"]]);
+        assert_eq!(figure.table.rows, [["hypervisor", "50.0%"], ["<b>", "25.0%"]]);
     }
 
     #[test]

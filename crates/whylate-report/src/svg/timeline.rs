@@ -41,8 +41,8 @@ const ROW: f64 = 24.0;
 pub fn figure(timeline: &Timeline, title: &str) -> Figure {
     let table = table(timeline, title);
     if timeline.lanes.is_empty() {
-        let mut svg = Svg::new(60.0, title, "no gaps");
-        let why = "Nothing to draw: no single gaps are stored in this run.";
+        let mut svg = Svg::new(60.0, title, "no stalls");
+        let why = "Nothing to draw: no single stalls are stored in this run.";
         svg.words((WIDTH / 2.0, 34.0), "note mid", why);
         return Figure { svg: svg.finish(), table };
     }
@@ -234,7 +234,7 @@ fn describe(timeline: &Timeline) -> String {
             format!("{}: {} lost", lane.label, Nanos(lost.round() as u64))
         })
         .collect();
-    format!("{} gaps. {}", timeline.gaps, lanes.join("; "))
+    format!("{} stalls. {}", timeline.gaps, lanes.join("; "))
 }
 
 /// Lost time by thread and cause.
@@ -272,7 +272,7 @@ mod tests {
         add(&mut builder, &gap(101_000, 50_000, Some("host")));
         add(&mut builder, &gap(401_000, 20_000, Some("<b>thread")));
         add(&mut builder, &gap(801_000, 5_000, None));
-        let figure = figure(&builder.finish(), "Gaps over time");
+        let figure = figure(&builder.finish(), "Stalls over time");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         let texts = figure.table.texts();
         assert_eq!(texts[0], ["", "CPU 1"]);

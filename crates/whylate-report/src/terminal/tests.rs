@@ -140,3 +140,15 @@ fn no_name_in_a_report_of_what_is_no_run_moves_a_cursor_turns_a_line_or_is_marku
         }
     }
 }
+
+#[test]
+fn a_warning_of_another_run_has_the_id_of_its_process_in_whole_reports_alone() {
+    let run = kept("hourglass").1;
+    let whole = render(&run, Style::default());
+    let known = "! another whylate was running on this machine (process 11170)";
+    assert!(whole.contains(known), "{whole}");
+    assert_eq!(whole.matches("11170").count(), 1, "{whole}");
+    let place = crate::first::Place { directory: Path::new("RUN"), again: true };
+    let screen = crate::first::first_screen(&run, place, Style::default()).unwrap();
+    assert!(screen.contains("nother whylate was running") && !screen.contains("11170"), "{screen}");
+}

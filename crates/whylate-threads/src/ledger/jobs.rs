@@ -26,6 +26,11 @@ impl JobLedger {
         Self { period, deadline, term: None, open: None, next: 0, account: Account::default() }
     }
 
+    /// How long a job may take from its release.
+    pub(super) fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
     pub(super) fn begin(&mut self, term: Term, calendar: Calendar) {
         self.term = Some((term, calendar));
     }

@@ -16,7 +16,7 @@ use super::help::COMMON;
 ///
 /// Series that measure different things (other points, another clock, loop, transport, size, rate,
 /// task set, timer or load) are not compared; every difference is named, and --across allows it by
-/// name. Gaps are compared above the larger of two thresholds.
+/// name. Stalls are compared above the larger of two thresholds.
 ///
 /// Example: whylate compare before after
 ///

@@ -12,7 +12,7 @@ use crate::parse::{self, Sched};
 /// OS noise: how much CPU time does a busy thread lose, and to what?
 ///
 /// A busy loop on each CPU reads the cycle counter; two readings further apart than the threshold
-/// are a gap. With root, kernel events recorded on the same counter name the cause of each gap;
+/// are a stall. With root, kernel events recorded on the same counter name the cause of each stall;
 /// without, causes are inferred from the rseq word and /proc.
 ///
 /// Example: whylate gaps --cpus 2-5 --duration 60s
@@ -20,7 +20,7 @@ use crate::parse::{self, Sched};
 /// Cost: one busy thread per measured CPU, 3 MiB each, and a housekeeping thread that wakes every
 /// 20 ms. Tracing adds about a microsecond to each interrupt; the report states what it measured.
 ///
-/// Limits: gaps shorter than the threshold are not seen one by one; their sum is measured as noise
+/// Limits: stalls shorter than the threshold are not seen one by one; their sum is measured as noise
 /// below the threshold.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
@@ -53,7 +53,7 @@ pub(crate) struct Gaps {
         help_heading = "What to measure"
     )]
     pub(crate) warmup: Nanos,
-    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
+    /// Shortest stall to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(
         help = "Shortest stall to record [from the warm-up]",
         long_help,
@@ -63,7 +63,7 @@ pub(crate) struct Gaps {
         help_heading = "What to measure"
     )]
     pub(crate) threshold: Option<Nanos>,
-    /// Stop at the first gap above this, keep the evidence, and exit with 3
+    /// Stop at the first stall above this, keep the evidence, and exit with 3
     #[arg(
         help = "Stop at the first stall above this, keep the evidence",
         long_help,
@@ -164,7 +164,7 @@ pub(crate) struct Gaps {
         help_heading = "What to measure"
     )]
     pub(crate) loop_kind: Loop,
-    /// Count every delta, not only gaps, for min/p50/p99/p99.9/max over all readings
+    /// Count every delta, not only stalls, for min/p50/p99/p99.9/max over all readings
     #[arg(
         help = "Distribution of all readings, not of stalls alone",
         long_help,
@@ -172,7 +172,7 @@ pub(crate) struct Gaps {
         help_heading = "What to measure"
     )]
     pub(crate) distribution: bool,
-    /// What to do at that gap: trace-off, marker[:TEXT], snapshot, signal:NUM:PID, command:LINE
+    /// What to do at that stall: trace-off, marker[:TEXT], snapshot, signal:NUM:PID, command:LINE
     #[arg(
         help = "trace-off, marker, snapshot, signal or command",
         long_help,
@@ -192,7 +192,7 @@ pub(crate) struct Gaps {
         help_heading = "Causes"
     )]
     pub(crate) verify_causes: bool,
-    /// How many of the longest gaps to keep with all their details
+    /// How many of the longest stalls to keep with all their details
     #[arg(
         help = "Longest stalls to keep with all their details",
         long_help,
@@ -203,7 +203,7 @@ pub(crate) struct Gaps {
         help_heading = "Causes"
     )]
     pub(crate) worst: NonZeroU32,
-    /// Most disk space for segments of gaps and events; the oldest are deleted
+    /// Most disk space for segments of stalls and events; the oldest are deleted
     #[arg(
         help = "Most disk space for segments",
         long_help,

@@ -21,7 +21,7 @@ use crate::parse;
 ///
 /// Series that measure different things (other points, another clock, loop, transport, size, rate,
 /// task set, timer or load) are refused with all their differences; --across allows them by name.
-/// Recordings with different thresholds are added above the largest one; the number of shorter gaps
+/// Recordings with different thresholds are added above the largest one; the number of shorter stalls
 /// that are left out is reported.
 ///
 /// Example: whylate merge host-*/run -o fleet
@@ -54,7 +54,7 @@ pub(crate) struct Merge {
         long
     )]
     pub(crate) skip_damaged: bool,
-    /// Do not copy the tables of single gaps and events
+    /// Do not copy the tables of single stalls and events
     #[arg(help_heading = "Tables", long, conflicts_with = "max_disk")]
     pub(crate) without_tables: bool,
     /// Most bytes of tables to copy

@@ -17,7 +17,7 @@ use crate::parse;
 /// demand test) or inside reservations (--policy cbs). Tasks come from a file (--file) or from one
 /// option each (--task): execution time and period, then clauses separated by commas. --simulate
 /// also runs them in a simulator under the same policy; --run runs them on this machine, puts each
-/// beside its prediction, and names the gap behind each job that took longer than predicted.
+/// beside its prediction, and names the stall behind each job that took longer than predicted.
 ///
 /// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms"
 ///

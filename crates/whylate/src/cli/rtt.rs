@@ -15,7 +15,7 @@ use crate::parse::{self, Sched};
 ///
 /// A client on its own CPU sends requests on a fixed schedule (open loop), whether or not earlier
 /// ones were answered. It reports three times: service (actual send to reply), response (due send
-/// to reply) and send lateness (between the two sends). A server that stalls shows in the response
+/// to reply) and send delay (between the two sends). A server that stalls shows in the response
 /// of all requests that were due meanwhile, not in one service time.
 ///
 /// Without a target the other end is a reflector that whylate starts on another CPU, over the
@@ -24,7 +24,7 @@ use crate::parse::{self, Sched};
 /// machine shows where its requests spend their time.
 ///
 /// Interruptions of the client and of its reflector are compared with the slow requests: causes
-/// that struck them more than twice as often as ordinary ones, and as chance would, are named with
+/// that struck them more than twice as often as the other ones, and as chance would, are named with
 /// their lift. As root the kernel's trace names them; without it interruptions have no name.
 ///
 /// Example: whylate rtt --rate 10kpps
@@ -269,7 +269,7 @@ pub(crate) struct Rtt {
         default_value = "1s"
     )]
     pub(crate) timeout: Nanos,
-    /// Report the sender as disturbed when p99.9 of its send lateness is above this
+    /// Report the sender as disturbed when p99.9 of its send delay is above this
     #[arg(
         help = "Sends later than this at p99.9 are reported",
         long_help,

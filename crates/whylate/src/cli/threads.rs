@@ -15,14 +15,14 @@ use crate::parse;
 /// comes from a file, or from one option per thread (--thread): the workload, then clauses
 /// separated by commas. A file is a task set in TOML, or a workload of rt-app in JSON as people
 /// write it: with comments, trailing commas and a key that occurs more than once. Execution time of
-/// either is counted between gaps; rt-app's calibration is not used.
+/// either is counted between stalls; rt-app's calibration is not used.
 ///
 /// Example: whylate threads --thread "PERIODIC 3ms 8ms, timer HR, priority RTMED" --thread
 /// "PERIODIC 17ms 33ms, timer HR, priority RTLOW" --cpus 1
 ///
 /// Cost: the CPU time that the set asks for, and a housekeeping thread that wakes every 20 ms.
 ///
-/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a gap shorter than the
+/// Limits: real-time priorities and reservations need CAP_SYS_NICE; a stall shorter than the
 /// threshold counts as CPU time received.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Threads {
@@ -102,7 +102,7 @@ pub(crate) struct Threads {
         conflicts_with = "no_trace"
     )]
     pub(crate) require_trace: bool,
-    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
+    /// Shortest stall to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(
         help = "Shortest stall to record [from the warm-up]",
         long_help,

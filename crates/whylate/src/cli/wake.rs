@@ -6,13 +6,13 @@ use whylate_model::Nanos;
 use super::Common;
 use crate::parse;
 
-/// Timer wake-up latency: how late does a timer wake a thread, and why?
+/// Timer wake-up latency: how late are timer wake-ups, and why?
 ///
 /// On each CPU, a thread of the highest real-time priority sleeps until the next multiple of the
 /// period and reads the counter as soon as it runs. Its latency is reported as measured, and with
 /// the wake-ups that a late thread skipped, each at its own latency: a stall of 10 ms at a period
-/// of 1 ms is ten late wake-ups, not one. The kernel's trace splits each latency into timer late,
-/// exit from idle, interrupts, softirqs, other threads, and time with no kernel event.
+/// of 1 ms is ten late wake-ups, not one. The kernel's trace splits each latency into timer fired
+/// late, leaving idle, interrupts, softirqs, other threads, and time with no kernel event.
 ///
 /// Several timers are measured side by side, each at its own phase of the period, and compared.
 ///
@@ -20,7 +20,7 @@ use crate::parse;
 ///
 /// Cost: some 10 us of CPU time per wake-up, and a housekeeping thread that wakes every 20 ms.
 ///
-/// Limits: real-time priority needs CAP_SYS_NICE; without it the threads are ordinary, and the
+/// Limits: real-time priority needs CAP_SYS_NICE; without it the threads are normal ones, and the
 /// report says so. The causes of a wake-up latency need the kernel's trace.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Wake {
@@ -78,7 +78,7 @@ pub(crate) struct Wake {
         value_parser = parse::loads
     )]
     pub(crate) load: Option<parse::Loads>,
-    /// Shortest gap to record [default: max(100ns, 8 x p99.9 of the warm-up)]
+    /// Shortest stall to record [default: max(100ns, 8 x p99.9 of the warm-up)]
     #[arg(
         help = "Shortest stall to record [from the warm-up]",
         long_help,

@@ -129,6 +129,15 @@ pub(super) fn housekeeping(words: Option<&str>) -> Result<Option<Vec<CpuId>>> {
     words.map(named).transpose()
 }
 
+/// A duration as people ask for one: `3 s`.
+fn asked(duration: Nanos) -> String {
+    match duration.0 {
+        ns if ns % 1_000_000_000 == 0 => format!("{} s", ns / 1_000_000_000),
+        ns if ns % 1_000_000 == 0 => format!("{} ms", ns / 1_000_000),
+        _ => duration.to_string(),
+    }
+}
+
 fn request(
     options: &Gaps,
     measured: Vec<CpuId>,
@@ -140,7 +149,7 @@ fn request(
     let question = if options.selftest {
         format!("Is each interruption planted on CPU {cpus} found and named?")
     } else {
-        format!("What did a busy thread on CPU {cpus} not get in {duration}, and who took it?")
+        format!("OS noise on CPU {cpus}: CPU time lost in {}, by cause", asked(duration))
     };
     let placement = match options.floating {
         Some(threads) => Placement::Floating { threads: threads.get(), allowed: measured },

@@ -253,7 +253,7 @@ fn the_terminal_s_report_has_the_trace_and_the_switches() {
         |trace| render_with(&run, Some(Traced { recorded: &recorded, trace }), Style::default());
     let text = render(true);
     let from = text.find("Deadlines\n").unwrap();
-    let to = text.find("\nWho took it").unwrap();
+    let to = text.find("\nLost time by cause").unwrap();
     insta::assert_snapshot!(&text[from..to]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(!render(false).contains("Execution trace"));

@@ -103,6 +103,32 @@ fn misses_by_cause_add_up_to_what_each_thread_missed_however_many_of_both_there_
     insta::assert_snapshot!("missed-20-12", shown(&missed(20, 12), style()));
 }
 
+#[test]
+fn response_times_stand_beside_the_deadline_of_each_task_and_its_worst_overrun() {
+    let cells = |run: &Run, name: &str| {
+        let screen = shown(run, style());
+        assert_fits(&screen);
+        let rows = screen.lines().skip_while(|line| !line.starts_with("response time, ms"));
+        let row = rows.skip(1).find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        row.split_whitespace().skip(4).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Its command line gives no deadline of its own to the one; the other's first misses tell it.
+    let mut run = kept("threads").1;
+    assert_eq!(cells(&run, "audio"), ["8.00", "–"]);
+    assert_eq!(cells(&run, "video"), ["28.0", "2.18"]);
+    // What a run kept of both comes first.
+    run.threads[1].deadlines.as_mut().unwrap().deadline = Some(Nanos(29_000_000));
+    assert_eq!(cells(&run, "video"), ["29.0", "1.18"]);
+    let mut tardiness = run.series.iter().find(|of| of.name == "response-video").unwrap().clone();
+    tardiness.name = "tardiness-video".to_owned();
+    tardiness.max = Some(Nanos(1_950_000));
+    run.series.push(tardiness);
+    assert_eq!(cells(&run, "video"), ["29.0", "1.95"]);
+    // Of a clause with a deadline nobody knows which it was.
+    run.command_line = vec!["PERIODIC 3ms 8ms, deadline 7ms, name audio".to_owned()];
+    assert_eq!(cells(&run, "audio"), ["–", "–"]);
+}
+
 /// The kept set in which both tasks missed deadlines.
 fn both_missed() -> Run {
     let mut run = kept("threads").1;

@@ -216,11 +216,11 @@ fn a_violated_task_is_told_with_its_job_and_gap_and_hostile_names_do_not_act() {
     assert!(text.contains("above R by 3.00ms"), "{text}");
     assert!(text.contains("job 77 took 7.00ms"), "{text}");
     assert!(text.contains("their deadline was over: 3"), "{text}");
-    assert!(text.contains("its longest gap took 3.00ms: host"), "{text}");
+    assert!(text.contains("its longest stall took 3.00ms: host"), "{text}");
     assert!(text.contains("4 80.0% host"), "all by cause: {text}");
-    assert!(text.contains("1 20.0% no gap of it is stored"), "{text}");
+    assert!(text.contains("1 20.0% no stall of it is stored"), "{text}");
     assert!(text.contains("77 7.00ms 3.00ms 3.00ms host"), "one by one: {text}");
-    assert!(text.contains("80 never done >= 6.00ms - no gap of it is stored"), "{text}");
+    assert!(text.contains("80 never done >= 6.00ms - no stall of it is stored"), "{text}");
     assert!(text.contains("3 more jobs took longer than R"), "{text}");
     assert!(text.contains("Predicted again") && text.contains("8.00ms"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
@@ -231,9 +231,9 @@ fn a_set_that_asks_for_more_than_the_cpu_will_miss_deadlines() {
     let mut of = predicted(&[4]);
     (of.feasible, of.utilisation) = (Some(false), 1.14);
     let said = answer(&of);
-    assert!(said.contains("deadlines will be missed; the tasks ask for 114%"), "{said}");
+    assert!(said.contains("deadlines will be missed; the tasks need 114%"), "{said}");
     of.utilisation = 8_000_001.0 / 8e6;
-    assert!(answer(&of).contains("ask for just over 100% of the CPU"), "{}", answer(&of));
+    assert!(answer(&of).contains("need just over 100% of the CPU"), "{}", answer(&of));
     of.utilisation = 0.99;
     assert!(answer(&of).contains("deadlines may be missed"), "{}", answer(&of));
     let (reserved, limit) = (1.18, 0.95);

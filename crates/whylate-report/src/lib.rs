@@ -32,8 +32,8 @@ mod foreign;
 mod forward;
 mod frames;
 mod gaps;
-#[cfg(test)]
 mod head;
+#[cfg(test)]
 mod kept;
 mod lab;
 mod loads;

@@ -111,8 +111,11 @@ fn occurrences<'a>(text: &'a str, words: &'a str) -> impl Iterator<Item = usize>
     let is_of_a_word = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(words).map(|(at, _)| at).filter(move |at| {
         let (before, behind) = (&text[..*at], &text[at + words.len()..]);
-        !(words.starts_with(char::is_alphanumeric) && is_of_a_word(before.chars().next_back()))
-            && !(words.ends_with(char::is_alphanumeric) && is_of_a_word(behind.chars().next()))
+        let begins_within =
+            words.starts_with(char::is_alphanumeric) && is_of_a_word(before.chars().next_back());
+        let ends_within =
+            words.ends_with(char::is_alphanumeric) && is_of_a_word(behind.chars().next());
+        !begins_within && !ends_within
     })
 }
 

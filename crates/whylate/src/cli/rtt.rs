@@ -14,9 +14,9 @@ use crate::parse::{self, Sched};
 /// Request response time at a fixed rate, with every request accounted for
 ///
 /// A client on its own CPU sends requests on a fixed schedule (open loop), whether or not earlier
-/// ones were answered. It reports three times: service (actual send to reply), response (due send
-/// to reply) and send delay (between the two sends). A server that stalls shows in the response
-/// of all requests that were due meanwhile, not in one service time.
+/// ones were answered. It reports three times: service time (actual send to reply), response time
+/// (due send to reply) and send delay (between the two sends). A server that stalls shows in the
+/// response time of all requests that were due meanwhile, not in one service time.
 ///
 /// Without a target the other end is a reflector that whylate starts on another CPU, over the
 /// loopback interface or through a test network of `whylate lab`; with one it is `whylate reflect`

@@ -283,7 +283,7 @@ fn a_self_test_that_judged_nothing_is_not_trusted() {
         named_right: 0,
         ..perfect()
     };
-    assert!(tested(nothing)[0].contains("not judge a single interruption"));
+    assert!(tested(nothing)[0].contains("injected no interruption"));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_forwarder_tells_what_it_carried_dropped_and_held() {
     }
     assert_small(&first_of_account(&many, style()));
     let run = run_of("whylate forward eth1 eth2 --transport xdp -o RUN", |run| {
-        run.forward = Some(Box::new(many))
+        run.forward = Some(Box::new(many));
     });
     assert_fits(&shown(&run, style()));
     let mut none = of;
@@ -170,7 +170,7 @@ fn a_delay_line_tells_what_it_passed_on_how_late_and_what_it_dropped() {
     assert_small(&screen);
     assert!(screen.contains("It ended early: a port was lost."), "{screen}");
     let run = run_of("whylate delay eth1 eth2 --transport xdp --delay 20us -o RUN", |run| {
-        run.delay = Some(Box::new(many))
+        run.delay = Some(Box::new(many));
     });
     assert_fits(&shown(&run, style()));
     let mut none = of;

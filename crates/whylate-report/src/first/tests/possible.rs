@@ -79,7 +79,7 @@ fn hourglass(notes: &str) -> Option<Table> {
     let heads = ["thread", "missed", "jobs"].map(str::to_owned).to_vec();
     let row = |of: &str| {
         let (missed, hits) = of.split_once(" deadlines, hit ")?;
-        let [missed, hits] = [missed, hits.split(' ').next()?].map(|of| of.parse::<u64>());
+        let [missed, hits] = [missed, hits.split(' ').next()?].map(str::parse::<u64>);
         let (missed, hits) = (missed.ok()?, hits.ok()?);
         Some(vec![String::new(), missed.to_string(), (missed + hits).to_string()])
     };
@@ -108,7 +108,7 @@ impl Table {
             {
                 // The text beside a name goes on.
             } else if !line.contains("  ") {
-                *notes += &format!("{line} ");
+                notes.extend([line, " "]);
             } else if table.heads.is_empty() || cells(line)[0] == table.heads[0] {
                 all.extend((!table.rows.is_empty()).then(|| std::mem::take(&mut table)));
                 let unnamed = line.starts_with(' ').then(String::new);
@@ -123,7 +123,7 @@ impl Table {
         }
         let more = table.more;
         if table.rows.is_empty() && more > 0 {
-            *notes += &format!("more: {more} ");
+            notes.extend(["more: ", more.to_string().as_str(), " "]);
         }
         all.extend((!table.rows.is_empty()).then_some(table));
         all[first..].iter_mut().for_each(|table| table.more = more);

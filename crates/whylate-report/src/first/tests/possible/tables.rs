@@ -185,17 +185,21 @@ fn runs(screen: &Screen) -> Option<String> {
 /// All that threads lost is what causes took.
 fn taken(screen: &Screen) -> Option<String> {
     let (causes, threads) = (screen.table("lost CPU time")?, screen.table("CPU time")?);
-    let (took, lost) = (causes.sum("lost")?, threads.sum("lost")?);
-    let differ = causes.more == 0 && threads.more == 0 && !took.is(lost);
-    let more = causes.more > 0 && threads.more == 0 && took.is_more(lost);
-    let told = screen.answer.split(" lost ").nth(1)?;
-    let mut words = told.split(' ');
-    let (told, unit) = (Number::read(words.next()?)?, super::time(words.next()?)?);
-    let all = Number { value: told.value * unit, off: 2.0 * told.off * unit, ..told };
-    let in_ns = causes.unit(0, 0)?;
-    let took = Number { value: took.value * in_ns, off: took.off * in_ns, ..took };
-    let told = causes.more == 0 && !took.is(all) || took.is_more(all);
-    (differ || more || told).then(|| format!("{} ns of {} ns lost", took.value, all.value))
+    let in_ns = |table: &Table| {
+        let (sum, ns) = (table.sum("lost")?, table.unit(0, table.column("lost")?)?);
+        Some(Number { value: sum.value * ns, off: sum.off * ns, ..sum })
+    };
+    let took = in_ns(causes)?;
+    let mut words = screen.answer.split(" lost ").nth(1)?.split(' ');
+    let (told, ns) = (Number::read(words.next()?)?, super::time(words.next()?)?);
+    let told = Number { value: told.value * ns, off: 2.0 * told.off * ns, ..told };
+    // Of a table that is cut no more is known than that it has less.
+    let all_there = |table: &Table| table.more == 0;
+    let lost = in_ns(threads).filter(|_| all_there(threads));
+    let differs =
+        |lost: Number| if all_there(causes) { !took.is(lost) } else { took.is_more(lost) };
+    let wrong = differs(told) || lost.is_some_and(differs);
+    wrong.then(|| format!("{} ns of {} ns lost", took.value, told.value))
 }
 
 /// What clients were answered, and how long that took, is part of what all were.
@@ -205,11 +209,8 @@ fn clients(screen: &Screen) -> Option<String> {
         .answer
         .strip_prefix("Answered ")
         .and_then(|of| Number::read(of.split(' ').next()?))?;
-    if all.at(0, "n").is_some_and(|n| n.value > told.value) {
-        return Some(format!("n above {} answered", told.value));
-    }
-    if all.at(0, "n").is_some_and(|n| n.value < told.value) {
-        return Some(format!("n below {} answered", told.value));
+    if let Some(n) = all.at(0, "n").filter(|n| (n.value - told.value).abs() > 0.5) {
+        return Some(format!("n {} of {} answered", n.value, told.value));
     }
     let sum: f64 = clients.all("answered").iter().map(|of| of.value).sum();
     let most = all.at(0, "max")?;

@@ -48,7 +48,7 @@ const IMPOSSIBLE: [(&str, &str); 17] = [
     (
         "Answered 50,000 requests from 1 client.\n\nresidence, µs   min   max    n\nall clients    0.80  4.00  300\n\n\
          client, µs   answered   max  ended\n192.0.2.1      50,000  3.90  open\n",
-        "n below 50000 answered",
+        "n 300 of 50000 answered",
     ),
     (
         "Answered 300 requests from 1 client.\n\nresidence, µs   min   max    n\nall clients    0.80  4.00  300\n\n\

@@ -225,8 +225,11 @@ fn short_name(arg: &Arg) -> String {
 fn name(arg: &Arg) -> String {
     let named = || arg.get_value_names().into_iter().flatten().map(clap::builder::Str::as_str);
     let possible = arg.get_possible_values();
-    let possible: Vec<&str> =
-        possible.iter().filter(|value| !value.is_hide_set()).map(|one| one.get_name()).collect();
+    let possible: Vec<&str> = possible
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .map(clap::builder::PossibleValue::get_name)
+        .collect();
     let values = match possible.as_slice() {
         [] => named().collect::<Vec<_>>().join(" "),
         values if arg.get_value_delimiter().is_some() => values.join(","),

@@ -13,7 +13,6 @@ use whylate_stats::by_run::{FEWEST_BEYOND, FEWEST_RUNS};
 
 use crate::doc::Table;
 use crate::numbers::{ABSENT, count, difference, rate};
-use crate::spans::{Name, Sentence, sentence};
 use crate::svg::error_curve::{At, Line};
 
 use parts::{planted, rates, slopes, told};
@@ -46,34 +45,6 @@ pub(crate) fn furthest(of: &Calibration) -> Option<(&CalibratedBackend, usize)> 
     // The first of those that reach as far.
     let best = asked.iter().rev().max_by(|a, b| reach(a).total_cmp(&reach(b)));
     best.map(|best| (best, asked.len()))
-}
-
-/// The answer in a sentence.
-pub(crate) fn answer(of: &Calibration) -> Sentence {
-    let Some((best, among)) = furthest(of) else {
-        return "No backend could be calibrated.".into();
-    };
-    let alone = among == 1;
-    let among = (!alone).then(|| sentence![", the furthest of ", among, " backends"]);
-    let (name, tolerance) = (Name::of(&best.backend), Name::of(of.tolerance));
-    let percentile = |percent: f64| sentence!["up to ", Name::of(format_args!("p{percent}"))];
-    let raw = best.limit_raw.percent.map_or("nowhere".into(), percentile);
-    let trusted = sentence![name.clone(), " may be trusted within ", tolerance.clone(), " "];
-    match best.limit_compensated.percent {
-        Some(_) if best.base.is_none() => sentence![trusted, raw, " as it is", among, "."],
-        Some(percent) => {
-            let taken_off = sentence![percentile(percent), " with the path taken off"];
-            sentence![trusted, taken_off, among, ", and ", raw, " as it is."]
-        }
-        None if alone && best.errors_raw.is_empty() => {
-            sentence![name, " tells no percentile: nothing is said of how far it may be trusted."]
-        }
-        None => {
-            let whose = alone.then(|| sentence![": ", name]);
-            let within = sentence![" comes within ", tolerance, " of the truth"];
-            sentence!["No percentile of any backend", within, whose, "."]
-        }
-    }
 }
 
 /// Where the truth comes from.

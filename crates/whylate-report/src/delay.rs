@@ -74,11 +74,6 @@ fn answer(of: &DelayLine) -> Sentence {
     said(of, of.directions.iter().filter_map(|of| median(of.lateness.as_ref()?)).max())
 }
 
-/// The same of a run, whose series have the times.
-pub(crate) fn answer_of_run(run: &Run, of: &DelayLine) -> Sentence {
-    said(of, crate::series::median(run, "delay-lateness-"))
-}
-
 fn said(of: &DelayLine, late: Option<Nanos>) -> Sentence {
     let received = sum(of, |counts| counts.received);
     if received == 0 {

@@ -14,7 +14,7 @@ use whylate_model::flow::Direction;
 use crate::calibration::quantile;
 use crate::doc::Table;
 use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, sentence};
 use crate::svg::bounds::{Band, Bound, Known};
 use crate::trusted::marked;
 
@@ -38,35 +38,6 @@ const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// The title of the section.
 pub(crate) fn title(of: &Device) -> String {
     format!("What {} does to latency", of.name)
-}
-
-/// The answer in a sentence.
-pub(crate) fn answer(of: &Device) -> Sentence {
-    if let Some(captures) = &of.captures {
-        return captured::answer(captures);
-    }
-    let name = Name::of(&of.name);
-    let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
-        return match of.fan_in.first() {
-            Some(one) => {
-                sentence!["Of ", one.sources.len(), " ports that sent to one, ", fair(one)]
-            }
-            None => sentence!["Nothing came through ", name, "."],
-        };
-    };
-    let within = bound(first, 50.0).map(|of| match (of.low_ns, of.high_ns) {
-        (Some(low), Some(high)) => {
-            let between = sentence![Value::Time(low), " and ", Value::Time(high)];
-            sentence!["; of that the box took between ", between]
-        }
-        (None, Some(high)) => sentence!["; of that the box took at most ", Value::Time(high)],
-        _ => Sentence::default(),
-    });
-    let kind = of.forwarding.iter().find(|one| one.kind != ForwardingKind::NotTold);
-    let kind = kind.map(|one| sentence![" It is ", words(one.kind), "."]);
-    let frame = sentence!["Through ", name, " a frame of ", Name::of(first.frame_bytes)];
-    let median = Cell::from(quantile(&first.measured, 50.0));
-    sentence![frame, " bytes takes ", median, " in the median", within, ".", kind]
 }
 
 fn fair(of: &FanIn) -> Sentence {
@@ -329,7 +300,11 @@ pub(crate) mod tests {
     use crate::doc::Block;
 
     fn answer(of: &Device) -> String {
-        super::answer(of).to_string()
+        crate::answer(&whylate_model::run::Run {
+            device: Some(Box::new(of.clone())),
+            gaps: Vec::new(),
+            ..crate::timeline::tests::recorded()
+        })
     }
 
     fn quantiles(values: &[(f64, u64)]) -> Vec<Quantile> {

@@ -96,11 +96,6 @@ fn answer(of: &Forward) -> Sentence {
     said(of, medians.max())
 }
 
-/// The same of a run, whose series have the times.
-pub(crate) fn answer_of_run(run: &Run, of: &Forward) -> Sentence {
-    said(of, crate::series::median(run, "forward-residence-"))
-}
-
 fn said(of: &Forward, median: Option<Nanos>) -> Sentence {
     let received = sum(of, |direction| direction.received);
     let forwarded = sum(of, |direction| direction.forwarded);

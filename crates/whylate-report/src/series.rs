@@ -18,12 +18,6 @@ const TREND: f64 = 0.01;
 /// Percentiles that the page has columns for, in percent.
 pub(crate) const ON_THE_PAGE: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// The largest median of the series whose names begin so.
-pub(crate) fn median(run: &Run, name: &str) -> Option<Nanos> {
-    let all = run.series.iter().filter(|series| series.name.starts_with(name));
-    all.filter_map(|series| series.at(50.0)).max()
-}
-
 /// The table with its footnotes. Intervals and blocks of time stand beside their figures on the page.
 pub(crate) fn blocks(run: &Run, percents: &[f64]) -> Vec<Block> {
     if run.series.is_empty() {

@@ -129,19 +129,6 @@ impl Sentence {
         Self::of(all.into_iter().enumerate().flat_map(begun))
     }
 
-    /// With a small letter at its beginning, as the rest of another; names such as CPU keep their capitals.
-    pub(crate) fn lower(mut self) -> Self {
-        if let Some(Span::Text(first)) = self.0.first_mut() {
-            let mut letters = first.chars();
-            if let Some(letter) = letters.next()
-                && !letters.clone().next().is_some_and(char::is_uppercase)
-            {
-                *first = letter.to_lowercase().chain(letters).collect::<String>().into();
-            }
-        }
-        self
-    }
-
     /// Without the stop at its end.
     pub(crate) fn without_stop(mut self) -> Self {
         if let Some(Span::Text(last)) = self.0.last_mut() {
@@ -242,14 +229,6 @@ mod tests {
         assert_eq!(sentence![3_usize, " threads", None::<Sentence>].said(), "3 threads");
         let all = ["a", "b"].map(Sentence::from);
         assert_eq!(Sentence::joined(all, " or ").said(), "a or b");
-    }
-
-    #[test]
-    fn a_sentence_goes_on_in_small_letters_and_names_keep_theirs() {
-        for (own, lower) in [("All of it.", "all of it"), ("UDP came", "UDP came"), ("", "")] {
-            assert_eq!(Sentence::from(own).lower().without_stop().said(), lower);
-        }
-        assert_eq!(sentence![Name::of("Audio"), " ran."].lower().said(), "Audio ran.");
     }
 
     #[test]

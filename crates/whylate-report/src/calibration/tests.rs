@@ -7,7 +7,11 @@ use whylate_model::calibration::{
 use super::*;
 
 fn answer(of: &Calibration) -> String {
-    super::answer(of).to_string()
+    crate::answer(&whylate_model::run::Run {
+        calibration: Some(Box::new(of.clone())),
+        gaps: Vec::new(),
+        ..crate::timeline::tests::recorded()
+    })
 }
 
 fn quantiles(values: &[(f64, u64)]) -> Vec<Quantile> {

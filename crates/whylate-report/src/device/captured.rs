@@ -6,14 +6,6 @@ use whylate_model::flow::Direction;
 use super::in_words;
 use crate::doc::Table;
 use crate::numbers::{Value, count};
-use crate::spans::{Sentence, sentence};
-
-/// What became of frames, in a sentence.
-pub(super) fn answer(of: &TwoCaptures) -> Sentence {
-    let (came, lost, share) = came_and_lost(of);
-    let both = sentence![Value::Count(came), " frames are in both captures; "];
-    sentence![both, Value::Count(lost), " went in and did not come out (", share, ")."]
-}
 
 /// Frames that are in both captures, those that went in and did not come out, and the share of these.
 pub(crate) fn came_and_lost(of: &TwoCaptures) -> (u64, u64, Value) {
@@ -102,7 +94,11 @@ mod tests {
     use super::*;
 
     fn answer(of: &TwoCaptures) -> String {
-        super::answer(of).to_string()
+        let of = Device { captures: Some(of.clone()), ..crate::device::tests::device() };
+        crate::answer(&whylate_model::run::Run {
+            device: Some(Box::new(of)),
+            ..crate::timeline::tests::recorded()
+        })
     }
 
     #[test]

@@ -89,7 +89,6 @@ pub(crate) fn figure(of: &DeviceAtSize) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::answer;
     use crate::device::tests::device;
     use crate::doc::Document;
     use crate::render::terminal::write;
@@ -111,9 +110,7 @@ mod tests {
     }
 
     fn text(of: &Device) -> String {
-        let told =
-            [Block::Text(answer(of).to_string())].into_iter().chain(blocks(of, Where::Terminal));
-        write(&Document::new(title(of)).with(told), Style::default())
+        write(&Document::new(title(of)).with(blocks(of, Where::Terminal)), Style::default())
     }
 
     #[test]

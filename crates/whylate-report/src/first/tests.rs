@@ -22,6 +22,7 @@ mod papers;
 mod planted;
 mod possible;
 mod predicted;
+mod recorded;
 mod sets;
 mod spent;
 

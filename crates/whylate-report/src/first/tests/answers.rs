@@ -77,6 +77,7 @@ fn missed(hits: u64, misses: u64, causes: &[(Cause, u64)]) -> Deadlines {
     Deadlines {
         hits,
         misses,
+        deadline: None,
         skipped: 0,
         unfinished: 0,
         unrecorded: 0,

@@ -22,7 +22,6 @@ mod papers;
 mod planted;
 mod possible;
 mod predicted;
-mod recorded;
 mod sets;
 mod spent;
 

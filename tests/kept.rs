@@ -82,7 +82,8 @@ fn a_kept_run_of_each_kind_says_what_it_said() {
 fn a_kept_paper_says_what_it_said_on_one_screen_and_in_whole() {
     for name in PAPERS {
         let place = program::file("papers").join(name);
-        let output = program::as_used(["report"]).arg(&place).env("LC_ALL", "C.UTF-8").output();
+        let mut report = program::as_used(["report", name]);
+        let output = report.current_dir(program::file("papers")).env("LC_ALL", "C.UTF-8").output();
         let first = String::from_utf8(output.unwrap().stdout).unwrap();
         let (status, whole) = report_of(&place, &[]);
         assert!(first.lines().count() < 24 && first.starts_with("Recorded 2026-11-"), "{first}");
@@ -352,7 +353,8 @@ fn report_of(place: &Path, words: &[&str]) -> (i32, String) {
     let output =
         report.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "de_DE.UTF-8").output().unwrap();
     let status = output.status.code().filter(|status| [0, 4].contains(status));
-    let status = status.unwrap_or_else(|| panic!("{place:?}: {}", program::said(&output)));
+    let status =
+        status.unwrap_or_else(|| panic!("{}: {}", place.display(), program::said(&output)));
     (status, String::from_utf8(output.stdout).unwrap())
 }
 

@@ -575,7 +575,7 @@ fn a_watched_process_is_named_with_how_its_threads_were_found_and_its_name_print
     let text = crate::render(&run, crate::Style::default());
     for words in [
         "\nWhere requests spent their time: ser\\u{1b}ver (77), port 7000\n",
-        "2,000 requests of ser\\u{1b}ver took 10 us in the mean.",
+        "2,000 requests of ser\\u{1b}ver took 10 us on average.",
     ] {
         assert!(text.contains(words) && !text.contains('\u{1b}'), "{words}: {text}");
     }

@@ -79,7 +79,6 @@ mod tests {
         let text = text(&of);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
-            "packet spin may be trusted within 1.00us up to p99",
             "The truth is what the delay line wrote down of each frame (af_packet, set to 10us)",
             "Trusted within 1.00us up to",
             "packet spin: errors, n = 300,000",

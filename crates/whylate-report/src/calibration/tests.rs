@@ -160,10 +160,7 @@ pub(crate) fn halving() -> ForeignTool {
 #[test]
 fn limits_errors_and_what_ended_them_are_told() {
     let of = calibration();
-    assert_eq!(
-        answer(&of),
-        "packet spin may be trusted within 1.00us up to p99 with the path taken off, and nowhere as it is."
-    );
+    assert_eq!(answer(&of), "packet spin is accurate to 1 µs up to p99, minus its path delay.");
     assert_eq!(
         limits(&of).rows[0],
         ["packet spin", "5", "300,000", "9998/s", "none", "3.20us", "p99"]

@@ -97,6 +97,7 @@ mod tests {
         let of = Device { captures: Some(of.clone()), ..crate::device::tests::device() };
         crate::answer(&whylate_model::run::Run {
             device: Some(Box::new(of)),
+            gaps: Vec::new(),
             ..crate::timeline::tests::recorded()
         })
     }

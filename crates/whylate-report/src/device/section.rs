@@ -119,7 +119,6 @@ mod tests {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "What bridge does to latency",
-            "It is store-and-forward.",
             "a bridge of the kernel in a namespace; measured by packet spin",
             "percentiles through the delay line (af_packet, 10us), the smallest back to back",
             "end of the packet to its end",

@@ -22,19 +22,20 @@ pub(super) fn others_once(
     for same in [true, false] {
         let is_one =
             |of: &&Warning| matches!(of, Warning::AnotherRun { same_cpu, .. } if *same_cpu == same);
-        let told: BTreeSet<String> =
-            warnings.iter().filter(is_one).map(Warning::to_string).collect();
+        let others: Vec<&Warning> = warnings.iter().filter(is_one).collect();
+        let told: BTreeSet<String> = others.iter().map(ToString::to_string).collect();
         let is_told = |reason: &Reason| told.contains(&reason.what);
+        let pids: BTreeSet<i32> = others.iter().filter_map(|of| of.process()).collect();
         let Some(first) = trust.reasons.iter().position(is_told) else { continue };
         let where_to = if same { "measuring on the same CPU" } else { "running on this machine" };
-        let (what, them) = match told.len() {
+        let (what, them) = match pids.len() {
             1 => (format!("another whylate was {where_to}"), "it"),
             many => (format!("{many} other whylate processes were {where_to}"), "them"),
         };
         let level = trust.reasons[first].level;
         trust.reasons.retain(|reason| !is_told(reason));
         trust.reasons.insert(first, Reason { level, what: what.clone() });
-        advice.push((what, format!("Wait for {them} to end, and record again.")));
+        advice.insert(0, (what, format!("Wait for {them} to end, and record again.")));
     }
     (trust, advice)
 }

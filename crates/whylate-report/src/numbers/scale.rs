@@ -6,7 +6,7 @@
 
 use whylate_model::nearly_all;
 
-use super::{ALL, Cell, Value, count};
+use super::{ALL, Cell, MARK, Value, count};
 
 /// What stands where a number does not apply.
 pub(crate) const DOES_NOT_APPLY: &str = "–";
@@ -98,7 +98,9 @@ enum Place {
 impl Cell {
     /// In a table whose times have this unit.
     pub(crate) fn in_table(&self, unit: Option<Unit>) -> String {
-        let written = || self.written(Place::Table(unit.unwrap_or(MICROSECONDS)));
+        let mark = if self.is_beyond() { MARK } else { "" };
+        let written =
+            || format!("{mark}{}", self.written(Place::Table(unit.unwrap_or(MICROSECONDS))));
         self.shown.clone().unwrap_or_else(written)
     }
 

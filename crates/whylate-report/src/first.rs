@@ -186,7 +186,7 @@ const KINDS: [Kind; 20] = [
     (calibrate::is_it, |run, _| calibrate::screen(run)),
     (device::is_it, device::screen),
     (account::is_it, account::screen),
-    (spent::is_it, |run, _| spent::screen(run)),
+    (spent::is_it, spent::screen),
     (selftest::is_it, |run, _| selftest::screen(run)),
     (matrix::is_it, |run, _| matrix::screen(run)),
     (sums::is_of_checkups, sums::of_checkups),

@@ -66,9 +66,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         );
     }
     let tables = vec![latency(run, style), requests(run)];
-    if tables.iter().flat_map(|table| &table.rows).flatten().any(Cell::is_beyond) {
-        notes.push(BEYOND.to_owned());
-    }
+    notes.extend(beyond(&tables));
     if let Some(other) = flow.other_end.filter(|other| other.answered > 0) {
         notes.push(format!(
             "The reflector held a request for {} in the median, {} at most.",
@@ -85,7 +83,12 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }
 
-/// Below a table with such numbers.
+/// What the mark of numbers beyond trust means, below tables that have some.
+pub(super) fn beyond(tables: &[Table]) -> Option<String> {
+    let mut cells = tables.iter().flat_map(|table| &table.rows).flatten();
+    cells.any(Cell::is_beyond).then(|| BEYOND.to_owned())
+}
+
 const BEYOND: &str =
     "~: beyond the percentile up to which the calibration of this transport lets be trusted.";
 

@@ -9,6 +9,7 @@ use crate::breakdown::QUIET;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
+use crate::terminal::Style;
 
 /// Parts that a sentence names.
 const SAID: usize = 2;
@@ -19,13 +20,16 @@ pub(super) fn is_it(run: &Run) -> bool {
     !others && !run.is_merged() && of(run).is_some()
 }
 
+/// Parts below a table of latencies.
+const BESIDE_LATENCY: usize = 6;
+
 /// What was taken apart.
 fn of(run: &Run) -> Option<&Breakdown> {
     let watched = run.watched.as_deref().map(|watched| &watched.breakdown);
     watched.or_else(|| run.flows.first()?.breakdown.as_deref())
 }
 
-pub(super) fn screen(run: &Run) -> Screen {
+pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(of) = of(run) else { return Screen::default() };
     let slow = of.slow.as_ref();
     let slow = slow.filter(|slow| slow.composition.requests > 0).map(|slow| {
@@ -35,13 +39,25 @@ pub(super) fn screen(run: &Run) -> Screen {
         let took = sentence![mean(composition), " on average", more, "."].said();
         format!("Slow requests (above the {percentile} of {from}) took {took}")
     });
+    let tables: Vec<Table> = match latency(run, style) {
+        Some(latency) => vec![latency, parts(of).most(BESIDE_LATENCY)],
+        None if run.watched.is_none() => vec![parts(of).most(BESIDE_LATENCY)],
+        None => vec![parts(of)],
+    };
     Screen {
         answer: answer(run, of),
-        tables: vec![parts(of)],
-        notes: slow.into_iter().collect(),
+        notes: slow.into_iter().chain(rtt::beyond(&tables)).collect(),
+        tables,
         more: vec![next(run, of)],
         ..Screen::default()
     }
+}
+
+/// The times that the answer is about, where they are a client's.
+fn latency(run: &Run, style: Style) -> Option<Table> {
+    let own =
+        run.watched.is_none() && run.flows.first().is_some_and(|of| rtt::times(run, of).is_some());
+    own.then(|| rtt::latency(run, style))
 }
 
 fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {

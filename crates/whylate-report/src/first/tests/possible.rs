@@ -187,6 +187,8 @@ enum Bound {
 
 impl Number {
     fn read(text: &str) -> Option<Self> {
+        // The mark of what is beyond trust is no part of a number.
+        let text = text.trim_start_matches('~');
         let bound = match text.chars().next()? {
             '≥' | '>' => Bound::Least,
             '<' => Bound::Less,

@@ -3,7 +3,7 @@
 use super::{Number, Screen, Table, interval, time};
 
 /// What stands around a number.
-const BESIDE: [char; 8] = ['(', ')', ',', ';', '.', ':', '≥', '+'];
+const BESIDE: [char; 9] = ['(', ')', ',', ';', '.', ':', '≥', '+', '~'];
 /// Words before a number that is a name.
 const NAMED: [&str; 6] = ["CPU", "CPUs", "thread", "Thread", "task", "Job"];
 

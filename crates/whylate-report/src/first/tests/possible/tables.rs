@@ -37,13 +37,18 @@ pub(super) fn contradictions(screen: &Screen) -> Vec<String> {
     wrong
 }
 
+/// By how much a number may have been cut: a bound is rounded down, and a value to the nearest.
+fn cut(of: Number) -> f64 {
+    if of.bound == Bound::Least { 2.0 * of.off + 1e-9 } else { 0.0 }
+}
+
 /// Each column of a distribution is no less than the one before.
 fn rising(table: &Table, row: usize) -> Option<String> {
     let mut before: Option<(&str, Number)> = None;
     for head in RISING {
         let Some(of) = table.at(row, head) else { continue };
         if let Some((less, least)) = before
-            && least.value > of.value
+            && least.value > of.value + cut(of)
             && of.bound != Bound::Less
             && least.bound != Bound::Less
         {

@@ -125,7 +125,7 @@ fn figures(headline: &str, run: &Run) -> Vec<Number> {
     for (at, own) in words.iter().enumerate() {
         let (before, behind) = (word(at.checked_sub(1)), word(Some(at + 1)));
         let named = matches!(before, "CPU" | "CPUs" | "thread" | "Thread" | "job");
-        let level = own.trim_matches(AROUND) == "95%" && matches!(behind, "CI" | "interval")
+        let level = own.trim_matches(AROUND) == "95%" && matches!(behind, "CI" | "interval" | "intervals")
             || behind == "within"
             || own == "1%" && before == "behind:";
         let asked = before == "after" && word(at.checked_sub(2)) == "up" || behind.contains("iB");
@@ -298,6 +298,10 @@ fn of_tables(tables: &str) -> Vec<Number> {
     all
 }
 
+fn before_trust(screen: &str) -> &str {
+    screen.split_once("Trust: ").map_or(screen, |(tables, _)| tables)
+}
+
 /// Looks for each number of the headlines of a run; how many there are.
 fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let run = &run.as_shown();
@@ -306,7 +310,13 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let text = render(run, wide);
     let (_, text) = text.split_once(&answer).unwrap_or_else(|| panic!("{name}: {answer}: {text}"));
     let page = body(&whylate_report::html::render(directory, run));
-    let (on_terminal, on_page, in_json) = (numbers(text), numbers(&page), stored(run));
+    // Both go on with the tables of the first screen, whose units stand in their heads.
+    let place = Place { directory: directory.path(), again: false };
+    let screen = first_screen(run, place, wide);
+    let behind = screen.as_deref().and_then(|screen| screen.split_once("\n\n"));
+    let summary = behind.map_or(Vec::new(), |(_, tables)| of_tables(before_trust(tables)));
+    let with_summary = |text: &str| [numbers(text), summary.clone()].concat();
+    let (on_terminal, on_page, in_json) = (with_summary(text), with_summary(&page), stored(run));
     let places = [("the report", &on_terminal), ("the page", &on_page), ("run.json", &in_json)];
     let said = figures(&answer, run);
     for figure in &said {
@@ -315,11 +325,10 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
             assert!(stands, "{name}: {} of {answer:?} is not in {place}:\n{text}", figure.text);
         }
     }
-    let place = Place { directory: directory.path(), again: false };
     let narrow = Style { width: 80, ..wide };
     let Some(screen) = first_screen(run, place, narrow) else { return said.len() };
     let (first, tables) = screen.split_once("\n\n").unwrap();
-    let tables = of_tables(tables.split_once("Trust: ").map_or(tables, |(tables, _)| tables));
+    let tables = of_tables(before_trust(tables));
     let on_screen = figures(first, run);
     for figure in &on_screen {
         let mut all = tables.iter().chain(&on_terminal);

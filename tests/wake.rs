@@ -63,7 +63,7 @@ fn wake_ups_and_skipped_ones_are_all_that_were_due_and_their_parts_sum_to_their_
     }
     let text = said(&recorded.output);
     assert!(text.contains("Wake-ups later than") && text.contains("SCHED_FIFO 95"), "{text}");
-    assert!(text.contains("Where their lateness went") && text.contains("timer"), "{text}");
+    assert!(text.contains("Wake-up latency by cause") && text.contains("timer"), "{text}");
 }
 
 /// Values of a series in the log later than a length, those in the bin of that length itself, and how many

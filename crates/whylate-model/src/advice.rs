@@ -479,7 +479,7 @@ fn noise(share: f64) -> &'static str {
         "Interruptions shorter than the threshold took this much, or the CPU's clock speed changed. \
          Lower --threshold, or fix the frequency, and record again."
     } else {
-        "The loop ran faster than its own gap-free blocks say: the CPU's clock speed rose. Fix the \
+        "The loop ran faster than its own blocks without a stall say: the CPU's clock speed rose. Fix the \
          frequency, or lengthen --warmup, and record again."
     }
 }

@@ -160,7 +160,7 @@ pub(crate) fn parts(taken: &Taken) -> Table {
     };
     let sums = [
         line("of these, not told apart", |of| of.not_told_apart_ns),
-        line("residual", |of| of.residual_ns),
+        line("not in any part", |of| of.residual_ns),
         line("whole", |of| of.total_mean_ns),
     ];
     let rows = colours(of).into_iter().map(row).chain(sums);

@@ -14,7 +14,7 @@ use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
 
 use crate::compare::Comparison;
-use crate::doc::{Section, Table};
+use crate::doc::{Block, Section, Table};
 use crate::paper::Parts;
 use crate::series::ON_THE_PAGE;
 use crate::spans::{Sentence, assert_stand};
@@ -117,14 +117,27 @@ pub fn first_screen(run: &Run, place: Place, style: Style) -> Option<String> {
 #[must_use]
 pub fn answer(run: &Run) -> String {
     let run = &run.as_shown();
-    let screen = KINDS.iter().find(|(is_it, _)| is_it(run));
-    let screen = screen.map(|(_, screen)| screen(run, Style::default())).unwrap_or_default();
-    let whole = whole(|| terminal::sections(run, &ON_THE_PAGE));
-    assert_stand(&screen.answer, &screen.tables, &whole);
+    let screen = of_kind(run, Style::default()).unwrap_or_default();
+    assert_stand(&screen.answer, &screen.tables, &whole(|| terminal::sections(run, &ON_THE_PAGE)));
     match screen.answer.iter().map(Sentence::said).collect::<Vec<_>>().join(" ") {
         nothing if nothing.is_empty() => "Nothing was measured.".to_owned(),
         said => said,
     }
+}
+
+/// The tables of the first screen and how to read them, with which the whole report and the page go on: each with
+/// its unit in its head.
+pub(crate) fn summary(run: &Run, style: Style) -> Vec<Block> {
+    let screen = of_kind(run, style).unwrap_or_default();
+    let tables =
+        screen.tables.iter().filter_map(|table| layout::as_texts(table, style.letters).filled());
+    let notes = screen.notes.iter().map(|note| style.letters.write(note));
+    tables.map(Block::Table).chain(notes.map(Block::How)).collect()
+}
+
+/// What a run says first, by its kind.
+fn of_kind(run: &Run, style: Style) -> Option<Screen> {
+    KINDS.iter().find(|(is_it, _)| is_it(run)).map(|(_, screen)| screen(run, style))
 }
 
 /// The first screen of a prediction without a run.
@@ -196,8 +209,7 @@ const KINDS: [Kind; 20] = [
 
 /// What there is to say first.
 fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
-    let (_, screen) = KINDS.iter().find(|(is_it, _)| is_it(run))?;
-    let mut screen = screen(run, style);
+    let mut screen = of_kind(run, style)?;
     if let Verdict::LimitExceeded { what } = &run.verdict {
         screen.notes.push(format!("Limit exceeded: {what}."));
     }

@@ -91,6 +91,15 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
     lines.iter().map(painted).collect()
 }
 
+/// A table as a first screen has it, whole, for a report of any width.
+pub(super) fn as_texts(table: &Table, letters: Letters) -> Table {
+    let mut lines = Fitting { width: usize::MAX, letters }.cells(table, usize::MAX).into_iter();
+    let heads = lines.next().unwrap_or_default();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let words: Vec<usize> = (1..heads.len()).filter(|at| table.columns[*at].words).collect();
+    Table::new("", &heads).words(&words).with(lines)
+}
+
 /// Empty lines of a screen: below the answer and above the trust.
 const APARTS: usize = 2;
 

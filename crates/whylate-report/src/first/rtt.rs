@@ -216,9 +216,10 @@ fn requests(run: &Run) -> Table {
         .filter(|(_, of)| run.flows.iter().any(|flow| of(&flow.packets) > 0))
         .collect();
     let is_answered = |flow: &Flow| !flow.asked.one_way && flow.way.across.is_none();
-    let (what, arrived) = match run.flows.iter().all(is_answered) {
-        true => ("requests", "answered"),
-        false => ("messages", "came"),
+    let (what, arrived) = if run.flows.iter().all(is_answered) {
+        ("requests", "answered")
+    } else {
+        ("messages", "came")
     };
     let head = [what, "asked", "sent", arrived, "lost", "late", "duplicates"];
     let heads: Vec<&str> = head.into_iter().chain(seldom.iter().map(|(name, _)| *name)).collect();

@@ -36,12 +36,12 @@ pub(super) fn at(series: &Series, percent: f64) -> Cell {
     of_quantiles(&series.quantiles, percent).resolved(series.resolution_ns)
 }
 
-/// Its value, or the lower bound where that is all that is known.
+/// Its value, or the lower bound where that is all that is known: nothing at least is no bound.
 pub(super) fn value(of: &Quantile) -> Value {
     match (of.value, of.low) {
         (Some(value), _) => value.into(),
-        (None, Some(low)) => Value::AtLeast(low.0 as f64),
-        (None, None) => Value::Absent,
+        (None, Some(low)) if low.0 > 0 => Value::AtLeast(low.0 as f64),
+        (None, _) => Value::Absent,
     }
 }
 

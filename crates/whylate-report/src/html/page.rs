@@ -5,9 +5,11 @@ use whylate_model::trust::{Level, Trust};
 
 use super::{Report, breakdown, data, figures, machine, worst};
 use crate::doc::{Block, Section, Where};
+use crate::numbers::scale::Letters;
 use crate::render::page::Html;
 use crate::switch_cost::{self, Pictures};
-use crate::{backends, evidence, gaps, head, origins, sections, selftest, series, svg};
+use crate::terminal::Style;
+use crate::{backends, evidence, first, gaps, head, origins, sections, selftest, series, svg};
 
 pub(super) const PAGE_STYLE: &str = include_str!("../../assets/report.css");
 pub(super) const SCRIPT: &str = include_str!("../../assets/report.js");
@@ -87,6 +89,7 @@ fn head(html: &mut Html, report: &Report) {
     verdict(html, run);
     let notes = head::notes(run).into_iter().chain(report.notes.iter().cloned());
     html.blocks(&notes.map(Block::Note).collect::<Vec<_>>());
+    html.blocks(&first::summary(run, Style { letters: Letters::Unicode, ..Style::default() }));
     html.raw("</header>\n");
 }
 

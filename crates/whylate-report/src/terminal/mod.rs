@@ -19,7 +19,7 @@ use crate::numbers::scale::Letters;
 use crate::render::terminal::write;
 use crate::switch_cost::{self, Pictures};
 use crate::{
-    backends, breakdown, causes, compare, delay, doctor, evidence, forward, gaps, head, lab,
+    backends, breakdown, causes, compare, delay, doctor, evidence, first, forward, gaps, head, lab,
     origins, paper, prediction, reflected, sections, selftest, series, threads,
 };
 pub use drawn::Traced;
@@ -63,7 +63,8 @@ pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let mut document = Document::new(run.question.as_str())
         .with([style.letters.write(&crate::answer(run)), head::machine(run)].map(Block::Text))
-        .with(head::notes(run).into_iter().map(Block::Note));
+        .with(head::notes(run).into_iter().map(Block::Note))
+        .with(first::summary(run, style));
     for section in sections(run, &percents) {
         let traced = traced.filter(|_| section.id == threads::ID);
         document = document.sections([section]);

@@ -9,7 +9,7 @@ use super::{MOST_ROWS, shown};
 use crate::doc::Table;
 use crate::numbers::{Value, count, percent};
 
-const PASSES: &str = "run: what a pass received for its run steps, by gap accounting, beside what the \
+const PASSES: &str = "run: what a pass received for its run steps, by its blocks, beside what the \
                       file asks for; pass: from begin to begin, beside what run, runtime and sleep \
                       steps come to where they alone decide; lost: the thread wanted the CPU and did \
                       not have it; means.";
@@ -18,7 +18,7 @@ const TIMERS: &str = "period: mean distance of the activations by a timer; put o
                       and by how much in all. Without a number: threads share the timer.";
 const RUNTIMES: &str = "runtime steps are busy by the clock, whatever they receive. lasted: from \
                         their begin to their end; over: how far one went beyond its end, at most, \
-                        for want of the CPU; received: by gap accounting; means of the passes.";
+                        for want of the CPU; received: by its blocks; means of the passes.";
 const STEPS: &str = "received: as in the table of CPU time; other: memory written, the way from step \
                      to step, recordings, and the pass that had not ended. They add up.";
 

@@ -7,7 +7,7 @@ const OPTIONS: &str = "\
 Options of the paper:
   -n N          Number of threads: the only mandatory option
   -d TIME       How long to run [10s]
-  -t N, -a      What follows is for thread N, or for all threads
+  -t N, -a      Options behind it are for thread N, or for all
   -w WORKLOAD   What it does: PERIODIC 3ms 8ms, CPU ... (threads --list)
   -p PRIORITY   RTHIGH, RTMED, RTLOW ... (threads --list)
   -i TIMER      Its timer: HR ... (threads --list)

@@ -125,7 +125,8 @@ fn figures(headline: &str, run: &Run) -> Vec<Number> {
     for (at, own) in words.iter().enumerate() {
         let (before, behind) = (word(at.checked_sub(1)), word(Some(at + 1)));
         let named = matches!(before, "CPU" | "CPUs" | "thread" | "Thread" | "job");
-        let level = own.trim_matches(AROUND) == "95%" && matches!(behind, "CI" | "interval" | "intervals")
+        let level = own.trim_matches(AROUND) == "95%"
+            && matches!(behind, "CI" | "interval" | "intervals")
             || behind == "within"
             || own == "1%" && before == "behind:";
         let asked = before == "after" && word(at.checked_sub(2)) == "up" || behind.contains("iB");

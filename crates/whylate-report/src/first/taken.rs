@@ -315,7 +315,9 @@ fn without(mut table: Table, columns: &[usize]) -> Table {
 
 /// The main causes of what was lost, in a sentence that fits a line; none where there is none.
 pub(super) fn sentence(taken: &[Taken], begin: &Sentence) -> Option<Sentence> {
-    let named: Vec<&Taken> = taken.iter().filter(|of| of.share >= LEAST_SAID).take(SAID).collect();
+    // Several small ones together are no main cause.
+    let is_main = |of: &&Taken| of.share >= LEAST_SAID && !matches!(of.class, Class::Other);
+    let named: Vec<&Taken> = taken.iter().filter(is_main).take(SAID).collect();
     let enough = if named.first()?.share >= NEARLY_ALL { 1 } else { SAID };
     let named = &named[..named.len().min(enough)];
     let said = (1..=named.len()).rev().filter_map(|many| {

@@ -425,7 +425,7 @@ fn what_two_ports_of_one_client_cannot_do_is_refused_by_name() {
         (format!("{two} --port packet --mac 02:00:00:00:00:01"), "--mac"),
         (format!("{two} --port packet --wait busy-poll"), "busy-poll"),
         (format!("{two} --port packet --wait io-uring"), "io-uring"),
-        (format!("{two} --port xdp --wait block --both-ways"), "cannot be shared"),
+        (format!("{two} --port xdp --wait block --both-ways"), "cannot be divided between them"),
         (format!("{two} --port packet --one-way"), "--one-way"),
         (format!("{two} --port packet --breakdown"), "--breakdown"),
         (format!("{two} --port packet --compare-backends"), "--compare-backends"),

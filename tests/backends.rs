@@ -85,7 +85,7 @@ fn over_loopback_frames_are_a_row_with_the_reason_and_sockets_are_compared() {
         let row = row(of, backend);
         assert!(row.measured.is_none() && row.saved.is_empty());
         let reason = row.reason.as_deref().unwrap();
-        assert!(reason.contains("loopback has no frames"), "{reason}");
+        assert!(reason.contains("loopback carries no Ethernet frames"), "{reason}");
     }
     for row in &of.rows[..3] {
         adds_up(&recorded, row);

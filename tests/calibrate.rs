@@ -183,7 +183,8 @@ fn keep(state: &Path, host: &Fingerprint, limit: Option<f64>, way: Option<calibr
 /// Cells of the first row of a table that begins with this.
 fn row<'a>(text: &'a str, label: &str) -> Vec<&'a str> {
     let begins = |line: &&str| line.strip_prefix(label).is_some_and(|rest| rest.starts_with(' '));
-    let line = text.lines().find(begins).unwrap_or_else(|| panic!("no {label} in\n{text}"));
+    // The first screen's table stands above, with columns of its own.
+    let line = text.lines().rfind(begins).unwrap_or_else(|| panic!("no {label} in\n{text}"));
     line[label.len()..].split_whitespace().collect()
 }
 
@@ -383,7 +384,7 @@ fn what_cannot_be_calibrated_is_refused_with_what_to_do_and_nothing_is_left() {
         (&["--delays", "10us,10us"][..], "is there twice"),
         (&["--delays", "0s"], "zero is no limit"),
         (&["--backends", "dpdk:spin"], "belongs to the process"),
-        (&["--backends", "tcp"], "no backend"),
+        (&["--backends", "tcp"], "is not a backend"),
         (&["--line-port", "udp"], "by packet or xdp"),
         (&["--metric", "(?P<value>[0-9]+)"], "--client"),
         (&["--client", "ping x"], "--metric"),

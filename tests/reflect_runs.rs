@@ -83,7 +83,7 @@ fn a_server_that_is_told_to_end_leaves_a_run_that_a_report_opens() {
         assert_eq!(reflected.clients.iter().map(|of| of.answered).collect::<Vec<_>>(), [300, 100]);
         assert_eq!(reflected.residence.as_ref().map(|of| of.samples), Some(400));
         let text = opened(&directory);
-        for words in ["400 requests were answered", "What was reflected", "until it was stopped"] {
+        for words in ["Answered 400 requests", "What was reflected", "until it was stopped"] {
             assert!(text.contains(words), "no `{words}` in {text}");
         }
         let first = program::as_used(["report"]).arg(&directory).output().unwrap();

@@ -66,12 +66,8 @@ fn messages_of_a_constant_flow_have_every_distance_in_the_series() {
     assert!((mean * rate / 1e9 - 1.0).abs() < 0.005, "{mean} {rate}");
     let report = whylate(["report", &directory.display().to_string()]).output().unwrap();
     let text = said(&report).split_whitespace().collect::<Vec<_>>().join(" ");
-    let answer = format!("{came} messages came that asked for no answer");
+    let answer = format!("{came} messages that ask for no reply came");
     assert!(text.contains(&answer), "no `{answer}` in {text}");
-    if let Some(median) = lowest(&gaps.quantiles) {
-        let answer = format!("{answer}, each {median} after");
-        assert!(text.contains(&answer), "no `{answer}` in {text}");
-    }
 }
 
 /// A client that is ended with the test.

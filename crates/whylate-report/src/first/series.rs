@@ -33,18 +33,15 @@ pub(super) fn of_quantiles(all: &[Quantile], percent: f64) -> Cell {
 
 /// The same of a series, whose clock has a resolution.
 pub(super) fn at(series: &Series, percent: f64) -> Cell {
-    let known = quantile(&series.quantiles, percent).map_or(Value::Absent, value);
-    // A bound that the clock does not resolve says nothing.
-    let says = !matches!(known, Value::AtLeast(ns) if ns < series.resolution_ns);
-    Cell::from(if says { known } else { Value::Absent }).resolved(series.resolution_ns)
+    of_quantiles(&series.quantiles, percent).resolved(series.resolution_ns)
 }
 
-/// Its value, or the lower bound where that is all that is known: nothing at least is no bound.
+/// Its value, or the lower bound where that is all that is known.
 pub(super) fn value(of: &Quantile) -> Value {
     match (of.value, of.low) {
         (Some(value), _) => value.into(),
-        (None, Some(low)) if low.0 > 0 => Value::AtLeast(low.0 as f64),
-        (None, _) => Value::Absent,
+        (None, Some(low)) => Value::AtLeast(low.0 as f64),
+        (None, None) => Value::Absent,
     }
 }
 

@@ -146,6 +146,9 @@ impl Cell {
             return if shown.starts_with('<') { shown } else { format!("<{shown}") };
         }
         let digits = Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value);
+        // Nothing at least is no bound.
+        let says = !digits.starts_with('≥') || digits.contains(|digit| matches!(digit, '1'..='9'));
+        let digits = if says { digits } else { DOES_NOT_APPLY.to_owned() };
         match self.value.number() {
             Some(of) if self.signed => with_sign(digits, of),
             _ => digits,
@@ -544,7 +547,7 @@ mod tests {
         assert_eq!(Cell::from(Value::Rate(30.0)).said(), "30.0/s");
         // 0.29 of a unit is stored as a little less, and is no 0.28.
         let least = |ns: f64| Cell::from(Value::AtLeast(ns)).in_table(Some(MICROSECONDS));
-        assert_eq!([least(290.0), least(0.0), least(f64::INFINITY)], ["≥0.29", "≥0", "–"]);
+        assert_eq!([least(290.0), least(0.0), least(f64::INFINITY)], ["≥0.29", "–", "–"]);
     }
 
     #[test]

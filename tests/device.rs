@@ -330,6 +330,10 @@ fn what_cannot_be_measured_is_refused_by_name() {
         assert_eq!(output.status.code(), Some(2), "{words}: {}", said(&output));
         assert!(said(&output).contains(expected), "{words}: {}", said(&output));
     }
+    // With a single CPU that is what is said first.
+    if needs::cpus(2).is_none() {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let mut command = whylate(["device", "--box", "testpmd", "-o"]);
     command.arg(home.path().join("run")).env("PATH", "/nonexistent");

@@ -382,8 +382,13 @@ fn is_noise(warning: &Warning) -> bool {
         | Warning::FrequencyDisagreement { .. }
         | Warning::AnotherRun { .. }
         | Warning::HostChanged { .. } => true,
-        // A host that interrupts runners more often than there is room for ends a part of theirs.
-        Warning::PartEndedEarly { reason, .. } => reason.starts_with("there was room for "),
+        // A host that interrupts runners more often than there is room for, in their logs or in the kernel's
+        // trace, ends a part of theirs.
+        Warning::PartEndedEarly { reason, .. } => {
+            reason.starts_with("there was room for ")
+                || reason.starts_with("the kernel's trace of ")
+                    && reason.ends_with(" has as many events as are kept")
+        }
         _ => false,
     }
 }

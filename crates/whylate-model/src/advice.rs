@@ -16,11 +16,19 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoiseBelowThreshold { cpu, share } => {
-                write!(
-                    f,
-                    "CPU {cpu}: noise below the threshold is {:+.2}% of elapsed",
-                    share * 100.0
-                )
+                let percent = 100.0 * share.abs();
+                if *share < 0.0 {
+                    write!(
+                        f,
+                        "CPU {cpu}: its clock rate rose: the loop took {percent:.2}% less time"
+                    )
+                } else {
+                    write!(
+                        f,
+                        "CPU {cpu}: {percent:.2}% more went to stalls below the threshold, or its clock \
+                         rate fell"
+                    )
+                }
             }
             Self::RecordsDropped { cpu, dropped } => {
                 write!(f, "CPU {cpu}: {dropped} stalls were counted but not kept one by one")
@@ -476,11 +484,10 @@ impl Warning {
 
 fn noise(share: f64) -> &'static str {
     if share >= 0.0 {
-        "Interruptions shorter than the threshold took this much, or the CPU's clock speed changed. \
-         Lower --threshold, or fix the frequency, and record again."
+        "Lower --threshold, or fix the CPU's frequency, and record again."
     } else {
-        "The loop ran faster than its own blocks without a stall say: the CPU's clock speed rose. Fix the \
-         frequency, or lengthen --warmup, and record again."
+        "It ran faster than its own blocks without a stall say. Fix the CPU's frequency, or lengthen --warmup, \
+         and record again."
     }
 }
 

@@ -56,6 +56,9 @@ pub struct Device {
     /// What a reader must know, a sentence each: configurations that were refused, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Why what its clients measured is less sure than they were asked to measure, a clause each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
 }
 
 /// What the client and its way add to the time in the box.

@@ -130,9 +130,8 @@ pub struct Residence {
     pub max: Nanos,
 }
 
-/// One percentile of the residence; without a value where there are too few samples for it. Its
-/// interval, which knows how far neighbours depend on each other, stands with the series of a
-/// recording (`-o`).
+/// One percentile of the residence; without a value where there are too few samples for it. In a recording
+/// (`-o`) it is that of the series, which knows how far neighbours depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResidencePercentile {
@@ -141,6 +140,9 @@ pub struct ResidencePercentile {
     /// The value.
     #[serde(rename = "value_ns")]
     pub value: Option<Nanos>,
+    /// What it reaches with 95 % confidence.
+    #[serde(default, rename = "low_ns")]
+    pub low: Option<Nanos>,
 }
 
 /// Measured messages of one client that asked for no answer.

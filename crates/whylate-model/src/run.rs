@@ -32,6 +32,7 @@ mod clock;
 mod moved;
 mod no_event;
 mod selftest;
+mod stays;
 mod wall;
 pub use beginning::Beginning;
 pub use clock::{Anchor, ClockFacts, CpuOffset, Drift, FrequencySource};

@@ -128,6 +128,9 @@ impl Trust {
         for flow in &run.flows {
             requests(flow, run, &mut trust);
         }
+        for what in run.device.iter().flat_map(|of| &of.doubts) {
+            trust.add(Level::Limited, what.clone());
+        }
         unexplained(run, &mut trust);
         stolen(run, &mut trust);
         too_few(run, &mut trust);

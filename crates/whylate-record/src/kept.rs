@@ -60,7 +60,8 @@ impl Kept {
         let (min, max) = (Nanos(self.all.min()?), Nanos(self.all.max()?));
         let percentile = |percent: f64| {
             let estimate = quantile::estimate(&self.all, percent, self.all.len() as f64);
-            ResidencePercentile { percent, value: estimate.value.map(Nanos) }
+            let (value, low) = (estimate.value.map(Nanos), estimate.low.map(Nanos));
+            ResidencePercentile { percent, value, low }
         };
         Some(Residence {
             samples: self.all.len(),

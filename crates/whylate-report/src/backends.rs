@@ -27,8 +27,8 @@ pub(crate) fn section(run: &Run, of: &Backends, svg: Option<String>) -> Section 
     let picture = svg.map(|svg| Block::Figure(Picture::still(svg, "")));
     let mut blocks: Vec<Block> = picture.into_iter().collect();
     blocks.push(Block::Table(round_trips(run, of)));
-    blocks.extend(savings(of).map(Block::Table));
-    blocks.extend([Block::How(HOW.to_owned()), Block::Items(remarks(of))]);
+    blocks.extend(savings(run, of).map(Block::Table));
+    blocks.extend([Block::How(HOW.to_owned()), Block::Items(remarks(run, of))]);
     Section::new("backends", TITLE, blocks).headed()
 }
 
@@ -62,11 +62,28 @@ fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
     cells
 }
 
+/// What a row saves at the percentiles that both its sample and that of the first support.
+fn supported<'a>(
+    run: &'a Run,
+    of: &'a Backends,
+    row: &'a BackendRow,
+) -> impl Iterator<Item = &'a Saved> {
+    let is_known = move |of: &BackendRow, percent: f64| {
+        let series = of.measured.as_ref().and_then(|measured| series(run, &measured.service));
+        series.and_then(|series| quantile(series, percent)?.value).is_some()
+    };
+    row.saved.iter().filter(move |saved| {
+        let first = of.first().is_some_and(|first| is_known(first, saved.percent));
+        first && is_known(row, saved.percent)
+    })
+}
+
 /// What each saves against the first; none where nothing was compared.
-fn savings(of: &Backends) -> Option<Table> {
+fn savings(run: &Run, of: &Backends) -> Option<Table> {
     let head = ["backend", "of", "saved", "interval", "ratio", "interval", "claim"];
     let first = of.first().map_or(ABSENT, |row| row.backend.as_str());
-    let rows = of.rows.iter().flat_map(|row| row.saved.iter().map(move |of| savings_row(row, of)));
+    let row = |row| supported(run, of, row).map(move |saved| savings_row(row, saved));
+    let rows = of.rows.iter().flat_map(row);
     Table::new(format!("Saved against {first}"), &head).with(rows).filled()
 }
 
@@ -90,7 +107,7 @@ fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
 }
 
 /// What is to be said beside the tables.
-fn remarks(of: &Backends) -> Vec<String> {
+fn remarks(run: &Run, of: &Backends) -> Vec<String> {
     let sent = match of.asked.per_second {
         Some(per_second) => format!("{} ({})", rate(per_second), of.asked.arrivals),
         None => of.asked.arrivals.clone(),
@@ -102,7 +119,7 @@ fn remarks(of: &Backends) -> Vec<String> {
             of.asked.bytes, of.length, of.warmup, of.rounds
         ),
     ];
-    for saved in of.control().map_or(&[][..], |row| row.saved.as_slice()) {
+    for saved in of.control().into_iter().flat_map(|row| supported(run, of, row)) {
         let half = saved.half_width().map_or(ABSENT.to_owned(), percent);
         said.push(format!(
             "control: p{} of the first over itself {} ({}), that is +-{half}, {} rounds",
@@ -124,7 +141,7 @@ fn remarks(of: &Backends) -> Vec<String> {
             let (lost, sent) = (count(packets.lost), count(packets.sent));
             said.push(format!("{lost} of {sent} requests by {} were never answered", name(row)));
         }
-        let nothing = row.saved.iter().filter_map(|saved| match &saved.claim {
+        let nothing = supported(run, of, row).filter_map(|saved| match &saved.claim {
             Some(Claim::Nothing { why }) => Some((saved.percent, why)),
             _ => None,
         });

@@ -6,9 +6,9 @@ use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
 
 use crate::doc::{Block, Document, Section, Table, Warning};
+use crate::first;
 use crate::html::utc;
 use crate::numbers::{Value, count, percent, rate};
-use crate::spans::{Sentence, sentence};
 use crate::terminal::Percentiles;
 use crate::{calibration, forward, residence};
 
@@ -38,7 +38,7 @@ pub(crate) fn document(of: &DelayLine, columns: Percentiles) -> Document {
     let read = (!all.is_empty()).then(|| Block::How(READ_TIMES.to_owned()));
     let table = residence::table(TIMES, "direction", &all, columns);
     Document::new(format!("Delayed between {first} and {second} by {}", of.transport))
-        .with([Block::Text(answer(of).to_string())])
+        .with([Block::Text(first::of_account(of))])
         .with(blocks(of))
         .with([Block::Table(table)].into_iter().chain(read))
         .with([Warning::of_account(&of.warnings)])
@@ -67,31 +67,6 @@ pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
         // Also where no frame was lost: what was short says that little room was left.
         .chain(Block::texts(forward::occasions(&of.ends)))
         .collect()
-}
-
-/// The answer in a sentence.
-fn answer(of: &DelayLine) -> Sentence {
-    said(of, of.directions.iter().filter_map(|of| median(of.lateness.as_ref()?)).max())
-}
-
-fn said(of: &DelayLine, late: Option<Nanos>) -> Sentence {
-    let received = sum(of, |counts| counts.received);
-    if received == 0 {
-        return "Nothing came.".into();
-    }
-    let passed = Value::Count(sum(of, |counts| counts.passed_on));
-    let late = match late {
-        Some(late) => sentence!["half of them within ", late, " of when they were to leave"],
-        None => "how late they left is not known".into(),
-    };
-    let overflow = sum(of, |counts| counts.overflow);
-    let room = (overflow > 0).then(|| sentence!["; ", Value::Count(overflow), " found no room"]);
-    let all = sentence![passed, " of ", Value::Count(received), " frames or messages"];
-    sentence![all, " were passed on, ", late, room, "."]
-}
-
-fn median(of: &Residence) -> Option<Nanos> {
-    of.percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
 }
 
 /// Since when, for how long and where.

@@ -409,6 +409,7 @@ pub(crate) mod tests {
             }],
             captures: None,
             notes: vec!["remote was refused: this machine has one NUMA node\u{1b}[31m".to_owned()],
+            doubts: Vec::new(),
         }
     }
 

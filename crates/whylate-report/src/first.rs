@@ -119,10 +119,30 @@ pub fn answer(run: &Run) -> String {
     let run = &run.as_shown();
     let screen = of_kind(run, Style::default()).unwrap_or_default();
     assert_stand(&screen.answer, &screen.tables, &whole(|| terminal::sections(run, &ON_THE_PAGE)));
-    match screen.answer.iter().map(Sentence::said).collect::<Vec<_>>().join(" ") {
+    match said(&screen) {
         nothing if nothing.is_empty() => "Nothing was measured.".to_owned(),
         said => said,
     }
+}
+
+/// The answer of a screen in one line.
+fn said(screen: &Screen) -> String {
+    screen.answer.iter().map(Sentence::said).collect::<Vec<_>>().join(" ")
+}
+
+/// The answer of the first screen of a prediction.
+pub(crate) fn of_prediction(of: &Prediction) -> String {
+    predicted::answer(of).said()
+}
+
+/// The same of a comparison.
+pub(crate) fn of_comparison(of: &Comparison) -> String {
+    said(&compare::screen(of))
+}
+
+/// The same of a server, a forwarder or a delay line.
+pub(crate) fn of_account<'a>(of: impl Into<Account<'a>>) -> String {
+    said(&of.into().screen(Style::default()))
 }
 
 /// The tables of the first screen and how to read them, with which the whole report and the page go on: each with

@@ -8,10 +8,10 @@ use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
 
 use crate::doc::{Block, Document, Section, Table, Warning};
+use crate::first;
 use crate::html::utc;
 use crate::numbers::{Value, count, percent};
 use crate::residence;
-use crate::spans::{Sentence, sentence};
 use crate::terminal::Percentiles;
 
 /// Columns of the tables of losses.
@@ -61,7 +61,7 @@ pub(crate) fn document(of: &Forward, columns: Percentiles) -> Document {
     let table = residence::table(stayed(of), "direction", &all, columns);
     let read = resolution.is_some().then(|| Block::How(read_residence(of).to_owned()));
     Document::new(format!("Forwarded between {} by {}", ports.join(" and "), of.backend))
-        .with([Block::Text(answer(of).to_string())])
+        .with([Block::Text(first::of_account(of))])
         .with(blocks(of))
         .with([Block::Table(table)].into_iter().chain(read).chain(resolution))
         .with([Warning::of_account(&of.warnings)])
@@ -85,35 +85,6 @@ pub(crate) fn blocks(of: &Forward) -> Vec<Block> {
         blocks.push(Block::How(READ_TICKS.to_owned()));
     }
     blocks
-}
-
-/// The answer in a sentence.
-fn answer(of: &Forward) -> Sentence {
-    let medians = of.directions.iter().filter_map(|direction| {
-        let percentiles = &direction.residence.as_ref()?.percentiles;
-        percentiles.iter().find(|one| (one.percent - 50.0).abs() < 1e-9)?.value
-    });
-    said(of, medians.max())
-}
-
-fn said(of: &Forward, median: Option<Nanos>) -> Sentence {
-    let received = sum(of, |direction| direction.received);
-    let forwarded = sum(of, |direction| direction.forwarded);
-    let (one, several) = carried(of);
-    if received == 0 {
-        return sentence!["No ", one, " came."];
-    }
-    let dropped = sum(of, dropped);
-    let dropped: Sentence = match dropped {
-        0 => "none".into(),
-        dropped => Value::Count(dropped).into(),
-    };
-    let stayed = match median {
-        Some(median) => sentence!["half of them within ", median, " of being seen"],
-        None => "how long they stayed is not known".into(),
-    };
-    let carried = sentence![Value::Count(forwarded), " of ", Value::Count(received), " ", several];
-    sentence![carried, " were forwarded, ", stayed, "; ", dropped, " dropped here."]
 }
 
 /// What one and several of what it carried are called.

@@ -4,6 +4,7 @@ use whylate_model::reflect::{Reflected, ReflectedClient, ReflectedEnd};
 use whylate_model::run::Run;
 
 use crate::doc::{Block, Document, Section, Table, Warning};
+use crate::first;
 use crate::flows::socket;
 use crate::html::utc;
 use crate::numbers::{Value, count};
@@ -42,6 +43,7 @@ pub(crate) fn document(of: &Reflected, columns: Percentiles) -> Document {
         None => Vec::new(),
     };
     Document::new(format!("Reflected {} by {} at {}", of.protocol, of.backend, of.listening))
+        .with([Block::Text(first::of_account(of))])
         .with(said(of).chain(stayed).chain(clients(of)))
         .with([Warning::of_account(&of.warnings)])
 }

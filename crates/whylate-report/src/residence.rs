@@ -7,7 +7,20 @@ use crate::doc::{Block, Table};
 use crate::numbers::Value;
 use crate::terminal::Percentiles;
 
-/// A row for each; a percentile that is not known lies above the largest that is. Its first column is of this.
+/// A percentile; of one that the sample does not support the bound that it reaches, or where that is not
+/// known the largest percentile below it.
+pub(crate) fn at(of: &Residence, percent: f64) -> Value {
+    let same = |known: f64| (known - percent).abs() < 1e-9;
+    let asked = of.percentiles.iter().find(|one| same(one.percent));
+    let below = of.percentiles.iter().filter(|one| one.percent < percent);
+    let reached = || below.filter_map(|one| one.value).max().unwrap_or(of.min);
+    match asked.and_then(|one| one.value) {
+        Some(value) => value.into(),
+        None => Value::AtLeast(asked.and_then(|one| one.low).unwrap_or_else(reached).0 as f64),
+    }
+}
+
+/// A row for each. Its first column is of this.
 pub(crate) fn table(
     caption: &str,
     of: &str,
@@ -19,12 +32,7 @@ pub(crate) fn table(
         .columns(wanted.iter().map(|percent| format!("p{percent}")))
         .columns(["max"]);
     for (name, of) in all {
-        let value = |percent: &f64| {
-            let same = |known: f64| (known - percent).abs() < 1e-9;
-            let found = of.percentiles.iter().find(|one| same(one.percent));
-            let value = found.and_then(|one| one.value);
-            value.map_or_else(|| Value::from(format!("> {}", of.max)), Value::from)
-        };
+        let value = |percent: &f64| at(of, *percent);
         let first = [name.as_str().into(), Value::Count(of.samples), of.min.into()];
         table.row(first.into_iter().chain(wanted.iter().map(value)).chain([of.max.into()]));
     }

@@ -152,6 +152,20 @@ pub fn of_means(
     seed: u64,
     resamples: usize,
 ) -> Option<Intervals> {
+    of_means_among(before, after, scale, 1, seed, resamples)
+}
+
+/// The same of one of so many differences, of which the one that is told is chosen for its size: the intervals of
+/// all of them together hold in 95 % (Bonferroni), so that the choice does not spoil the one.
+#[must_use]
+pub fn of_means_among(
+    before: &[Vec<f64>],
+    after: &[Vec<f64>],
+    scale: f64,
+    among: usize,
+    seed: u64,
+    resamples: usize,
+) -> Option<Intervals> {
     let all = |side: &[Vec<f64>]| side.concat();
     let (first, second) = (all(before), all(after));
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -161,13 +175,14 @@ pub fn of_means(
     let difference = mean(&second) - scale * mean(&first);
     let first: Vec<f64> = first.iter().map(|value| value * scale).collect();
     let within = Spread::of_mean(&first).zip(Spread::of_mean(&second));
-    let exact = within.map_or(Interval::UNKNOWN, |(b, a)| b.of_difference(a).around(difference));
+    let exact = within
+        .map_or(Interval::UNKNOWN, |(b, a)| b.of_difference(a).around_among(difference, among));
     let enough = first.len().min(second.len()) >= FEWEST_BLOCKS;
     let bootstrap = enough.then(|| {
         let (mut one, mut other) = (Rng::stream(seed, 0), Rng::stream(seed, 1));
         let draws =
             (0..resamples).map(|_| draw_mean(&second, &mut other) - draw_mean(&first, &mut one));
-        percentile_ends(draws.collect())
+        percentile_ends_among(draws.collect(), among)
     });
     let runs = |side: &[Vec<f64>], scale: f64| -> Vec<f64> {
         side.iter().filter(|run| !run.is_empty()).map(|run| mean(run) * scale).collect()
@@ -176,7 +191,7 @@ pub fn of_means(
         difference,
         within: bootstrap.flatten().map_or(exact, |ends| around(exact, ends)),
         between: spread_between(&runs(before, scale), &runs(after, 1.0))
-            .map(|spread| spread.around(difference)),
+            .map(|spread| spread.around_among(difference, among)),
         resampled: enough,
     })
 }
@@ -259,12 +274,17 @@ fn around(one: Interval, other: Interval) -> Interval {
 }
 
 /// The middle 95 %; none when a draw was empty.
-fn percentile_ends(mut draws: Vec<f64>) -> Option<Interval> {
+fn percentile_ends(draws: Vec<f64>) -> Option<Interval> {
+    percentile_ends_among(draws, 1)
+}
+
+/// The same of one of so many, of which all together hold in 95 %.
+fn percentile_ends_among(mut draws: Vec<f64>, among: usize) -> Option<Interval> {
     if draws.is_empty() || draws.iter().any(|value| value.is_nan()) {
         return None;
     }
     draws.sort_unstable_by(f64::total_cmp);
-    let outside = (draws.len() as f64 * 0.025) as usize;
+    let outside = (draws.len() as f64 * 0.025 / among.max(1) as f64) as usize;
     Some(Interval { low: draws[outside], high: draws[draws.len() - 1 - outside] })
 }
 

@@ -46,7 +46,7 @@ pub struct Estimate {
     /// Which, in percent.
     pub percent: f64,
     /// The order statistic of rank `ceil(p n)`. None when the sample does not support the
-    /// percentile, which is then printed as `> max` or left out.
+    /// percentile, of which only the lower end is printed then.
     pub value: Option<u64>,
     /// Lower end of the 95 % interval; none when unsupported.
     pub low: Option<u64>,

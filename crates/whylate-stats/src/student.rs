@@ -78,9 +78,15 @@ impl Spread {
     /// The 95 % interval around a mean with this spread.
     #[must_use]
     pub fn around(self, mean: f64) -> Interval {
+        self.around_among(mean, 1)
+    }
+
+    /// The interval around one of so many means: all of them together hold in 95 % (Bonferroni).
+    #[must_use]
+    pub fn around_among(self, mean: f64, among: usize) -> Interval {
         let half = match self.variance {
             0.0 => 0.0,
-            variance => critical(self.degrees) * variance.sqrt(),
+            variance => critical_of(self.degrees, OUTSIDE / among.max(1) as f64) * variance.sqrt(),
         };
         Interval { low: mean - half, high: mean + half }
     }

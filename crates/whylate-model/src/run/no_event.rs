@@ -104,6 +104,7 @@ impl Run {
             series.label = shown_label(&series.label);
         }
         Names::split_total(&mut run.causes);
+        run.settle_residences();
         run
     }
 }

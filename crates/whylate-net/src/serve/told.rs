@@ -139,7 +139,7 @@ impl Served {
 fn percentiles(values: &Histogram, ns: &dyn Fn(u64) -> Nanos) -> Vec<ResidencePercentile> {
     let percentile = |percent: f64| {
         let estimate = quantile::estimate(values, percent, values.len() as f64);
-        ResidencePercentile { percent, value: estimate.value.map(ns) }
+        ResidencePercentile { percent, value: estimate.value.map(ns), low: estimate.low.map(ns) }
     };
     quantile::PERCENTS.map(percentile).to_vec()
 }

@@ -344,6 +344,7 @@ fn device(
         fan_in: Vec::new(),
         captures: Some(captures),
         notes: notes(found, before, behind),
+        doubts: Vec::new(),
     }
 }
 

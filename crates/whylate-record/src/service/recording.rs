@@ -167,6 +167,7 @@ impl<'a, S: Service> Recording<'a, S> {
         if let Some(mut account) = account {
             account.warnings().clone_from(&run.warnings);
             account.put_into(&mut run);
+            run.settle_residences();
         }
         judged(run, None)
     }

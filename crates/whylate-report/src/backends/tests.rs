@@ -174,7 +174,7 @@ fn what_is_not_claimed_is_said_and_is_no_answer() {
     let why = "the first differs from itself by +-9.0%, and it takes 3% or less".to_owned();
     of.rows[2].saved[0].claim = Some(Claim::Nothing { why });
     let of = run.backends.as_deref().unwrap();
-    let said = remarks(of).join("\n");
+    let said = remarks(&run, of).join("\n");
     assert!(said.contains("no claim of the p50 of xdp spin: the first differs"), "{said}");
-    assert!(savings(of).unwrap().rows.iter().any(|row| row[6] == "none"));
+    assert!(savings(&run, of).unwrap().rows.iter().any(|row| row[6] == "none"));
 }

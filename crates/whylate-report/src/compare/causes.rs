@@ -1,8 +1,8 @@
 //! Which cause took another share of the time on the other side.
 //!
 //! From the single gaps of both sides, in blocks of time: the shares of each cause are those of the gaps named
-//! after it. The cause that changed most is found in every second block, and its interval is taken from the
-//! others: an interval of the same blocks would be that of whatever chance moved furthest.
+//! after it. The cause that changed most is that of several, so its interval is one of as many that hold together: by
+//! itself it would be that of whatever chance moved furthest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub enum CauseChange {
         /// What the first screen of a side calls it, where one knows it.
         #[serde(skip)]
         class: Option<String>,
-        /// Its share, in every second block of time.
+        /// Its share; its interval holds together with those of all other causes.
         share: NumberDifference,
     },
     /// Of no cause is it shown that its share changed.
@@ -96,13 +96,14 @@ pub(super) fn changed(
 fn most(before: &Blocks, after: &Blocks) -> CauseChange {
     let names: BTreeSet<&String> = before.names().chain(after.names()).collect();
     let change = |name: &str| {
-        let found = [before, after].map(|side| mean(&side.of(name, 0)));
+        let found = [before, after].map(|side| mean(&side.of(name)));
         (found[1] - found[0]).abs()
     };
+    let among = names.len();
     let most = names.into_iter().max_by(|a, b| change(a).total_cmp(&change(b)));
     let share = most.and_then(|name| {
-        let (x, y) = (before.of(name, 1), after.of(name, 1));
-        let found = difference::of_means(&x, &y, 1.0, SEED, RESAMPLES)?;
+        let (x, y) = (before.of(name), after.of(name));
+        let found = difference::of_means_among(&x, &y, 1.0, among, SEED, RESAMPLES)?;
         let bounded = found.headline().is_bounded();
         bounded.then(|| (name.clone(), number(&x, &y, found)))
     });
@@ -122,13 +123,12 @@ impl Blocks {
         self.0.iter().flat_map(BTreeMap::keys)
     }
 
-    /// Of each recording every second block of a cause, from this one on.
-    fn of(&self, name: &str, from: usize) -> Vec<Vec<f64>> {
-        let half = |of: &BTreeMap<String, Vec<f64>>| {
-            let blocks = of.get(name).cloned().unwrap_or_else(|| vec![0.0; BLOCKS]);
-            blocks.into_iter().skip(from).step_by(2).collect()
+    /// The blocks of a cause, of each recording.
+    fn of(&self, name: &str) -> Vec<Vec<f64>> {
+        let blocks = |of: &BTreeMap<String, Vec<f64>>| {
+            of.get(name).cloned().unwrap_or_else(|| vec![0.0; BLOCKS])
         };
-        self.0.iter().map(half).collect()
+        self.0.iter().map(blocks).collect()
     }
 
     fn read(side: &[Loaded], name: &str, floor: Nanos) -> Result<Self, String> {

@@ -222,7 +222,7 @@ pub(super) fn side(
             }
         }
         for ((index, origin), part) in parts {
-            take(&mut measured[index], loaded, &wanted[index].series, origin, part);
+            take(&mut measured[index], loaded, &wanted[index], origin, part);
         }
         for ((one, have), into) in wanted.iter().zip(logged).zip(&mut measured) {
             let series = loaded.series(&one.series);
@@ -247,10 +247,11 @@ fn quiet(recordings: usize, seconds: f64) -> Recording {
 fn take(
     into: &mut Measured,
     loaded: &Loaded,
-    name: &str,
+    wanted: &Wanted,
     origin: Option<u32>,
     mut part: Recording,
 ) {
+    let name = &*wanted.series;
     let elapsed = loaded.elapsed(name, origin);
     let is_gap = loaded.series(name).is_some_and(|s| s.definition == Definition::Gap);
     if let Some(elapsed) = elapsed.filter(|_| is_gap) {
@@ -259,14 +260,31 @@ fn take(
         let width = part.blocks.width();
         let whole = ((seconds / width + 1e-6) as usize).min(part.blocks.blocks().len());
         let period = loaded.period_ns(name);
+        let blocks = part.blocks.blocks();
         let share = |block: &Counts| lost_ns(block, period) / (width * 1e9);
-        into.lost.push(part.blocks.blocks()[..whole].iter().map(share).collect());
+        let shares = blocks[..whole].iter().map(share).collect();
+        // What the run says itself, where nothing of it is left out here.
+        let own = loaded.gaps(name).filter(|_| origin.is_none());
+        let own = own.filter(|_| loaded.threshold(name) >= Some(wanted.floor));
+        let all = own.map_or_else(
+            || blocks.iter().map(|block| lost_ns(block, period)).sum::<f64>() / elapsed.0 as f64,
+            |gaps| gaps.lost_share,
+        );
+        into.lost.push(centred(shares, all));
         into.elapsed = Some(Nanos(into.elapsed.map_or(0, |e| e.0).saturating_add(elapsed.0)));
     }
     if !part.blocks.is_empty() {
         into.maxima.push(part.max as f64);
     }
     into.sample.push_run(part.blocks);
+}
+
+/// Blocks whose mean is the share of the whole recording: what is left of it behind the last whole block counts, too.
+/// How they scatter stays.
+fn centred(mut blocks: Vec<f64>, all: f64) -> Vec<f64> {
+    let mean = blocks.iter().sum::<f64>() / (blocks.len() as f64).max(1.0);
+    blocks.iter_mut().for_each(|block| *block += all - mean);
+    blocks
 }
 
 /// Time lost in these gaps: of each, what is more than one period of the loop.

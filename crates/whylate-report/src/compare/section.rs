@@ -10,6 +10,7 @@ use super::{
     PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, points, runs,
 };
 use crate::doc::{Block, Document, Section, Table, Warning};
+use crate::first;
 use crate::numbers::{Value, count, difference, percent, rate};
 use crate::svg::Figure;
 
@@ -24,7 +25,7 @@ pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<Figure>>) -> Doc
     let sides = [side(Side::A, &of.before), side(Side::B, &of.after)].to_vec();
     let pairs = of.pairs.iter().zip(figures).map(|(pair, figure)| section(pair, figure));
     let document = Document::new("A against B: differences are B less A")
-        .with([Block::Items(sides)])
+        .with([Block::Text(first::of_comparison(of)), Block::Items(sides)])
         .sections(pairs)
         .with(alone(of))
         .about("What else differs", differences(of))

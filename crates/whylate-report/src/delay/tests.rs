@@ -15,7 +15,7 @@ fn full(of: &DelayLine) -> String {
 }
 
 fn direction(from: &str, to: &str) -> DelayDirection {
-    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)) };
+    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)), low: None };
     let times = |median| Residence {
         samples: 900,
         resolution_ns: 9.6,

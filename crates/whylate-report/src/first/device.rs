@@ -52,12 +52,21 @@ fn headline(of: &Device) -> Sentence {
             None => sentence!["Nothing came through ", box_name, "."],
         };
     };
-    let within = match bound(first, 50.0).map(|of| (of.low_ns, of.high_ns)) {
+    // What is more than all of it, or at least nothing, bounds nothing.
+    let measured = first.measured.iter().find(|of| series::is(of, 50.0)).and_then(|of| of.value);
+    let ends = bound(first, 50.0).map(|of| {
+        let high = of.high_ns.filter(|high| measured.is_some_and(|all| *high <= all.0 as f64));
+        (of.low_ns.filter(|low| *low > 0.0), high)
+    });
+    let within = match ends {
         Some((Some(low), Some(high))) => {
             sentence![", ", Value::Time(low), " to ", Value::Time(high), " of it in the box"]
         }
         Some((None, Some(high))) => {
             sentence![", at most ", Value::Time(high), " of it in the box"]
+        }
+        Some((Some(low), None)) => {
+            sentence![", at least ", Value::Time(low), " of it in the box"]
         }
         _ => Sentence::default(),
     };

@@ -72,7 +72,7 @@ fn name(task: &PredictedTask) -> String {
     shorter(&Printable(&task.name).to_string(), NAME)
 }
 
-fn answer(of: &Prediction) -> Sentence {
+pub(super) fn answer(of: &Prediction) -> Sentence {
     let load = load(of.utilisation);
     if let Some(test) = of.admission.filter(|test| !test.admitted) {
         let [reserved, limit] = [test.reserved, test.limit].map(self::load);

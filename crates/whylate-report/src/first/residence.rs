@@ -5,19 +5,12 @@ use whylate_model::reflect::Residence;
 use super::series;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
+use crate::residence;
 use crate::terminal::Style;
 
-/// A percentile; of one that the sample does not support the largest one below it, which it reaches.
+/// A percentile as a first screen shows it.
 pub(super) fn at(of: &Residence, percent: f64) -> Cell {
-    let same = |known: f64| (known - percent).abs() < 1e-9;
-    let asked = of.percentiles.iter().find(|one| same(one.percent));
-    let below = of.percentiles.iter().filter(|one| one.percent < percent);
-    let reached = below.filter_map(|one| one.value).max().unwrap_or(of.min);
-    let value = match asked.and_then(|one| one.value) {
-        Some(value) => Value::from(value),
-        None => Value::AtLeast(reached.0 as f64),
-    };
-    Cell::from(value).resolved(of.resolution_ns)
+    Cell::from(residence::at(of, percent)).resolved(of.resolution_ns)
 }
 
 /// A row for each of several.

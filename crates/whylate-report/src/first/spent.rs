@@ -134,11 +134,12 @@ fn by_share(of: &Composition) -> Vec<&PartShare> {
     parts
 }
 
-/// The parts with the largest shares first, of all requests and of the slow ones.
+/// The parts with the largest shares first, of all requests and, where some were slow, of those.
 fn parts(of: &Breakdown) -> Table {
     let slow = of.slow.as_ref().map(|slow| &slow.composition);
     let head = ["part of a request", "way", "mean", "share", "slow mean", "slow share"];
-    let mut table = Table::new("", &head).words(&[1]);
+    let head = if slow.is_some() { &head[..] } else { &head[..4] };
+    let mut table = Table::new("", head).words(&[1]);
     for part in by_share(&of.all) {
         let of_slow = slow.and_then(|of| of.parts.iter().find(|of| of.part == part.part));
         let cells = |of: Option<&PartShare>| -> [Cell; 2] {
@@ -148,7 +149,8 @@ fn parts(of: &Breakdown) -> Table {
             ]
         };
         let what = [Cell::from(label(part.part)), part.part.from.leg.word().into()];
-        table.row(what.into_iter().chain(cells(Some(part))).chain(cells(of_slow)));
+        let slow = slow.is_some().then(|| cells(of_slow));
+        table.row(what.into_iter().chain(cells(Some(part))).chain(slow.into_iter().flatten()));
     }
     table
 }

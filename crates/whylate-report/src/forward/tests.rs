@@ -47,7 +47,7 @@ fn port(interface: &str, index: u32) -> ForwardPort {
 }
 
 fn direction(from: &str, to: &str) -> ForwardDirection {
-    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)) };
+    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)), low: None };
     let ticks = TicksPerFrame {
         from: 1,
         to: 64,

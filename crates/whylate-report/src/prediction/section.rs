@@ -11,6 +11,7 @@ use super::told::{
     LONGEST_GAPS, Violations, beside_measured, how_beside, told_exceeded, told_jobs, violations,
 };
 use crate::doc::{Block, Document, Section, Table};
+use crate::first;
 use crate::numbers::{ABSENT, Value, count, percent, time};
 
 /// Tasks with a row each; the others are in the JSON.
@@ -50,7 +51,7 @@ const TITLE: &str = "Predicted response times";
 
 /// A prediction, and what was simulated and measured beside it.
 fn blocks(of: &Prediction) -> Vec<Block> {
-    let mut blocks = vec![Block::Text(answer(of))];
+    let mut blocks = vec![Block::Text(first::of_prediction(of))];
     blocks.extend(predicted(of));
     blocks.extend(Block::items(particulars(of)));
     blocks.extend(of.notes.iter().cloned().map(Block::Note));
@@ -64,27 +65,6 @@ fn blocks(of: &Prediction) -> Vec<Block> {
         blocks.extend(longest_gaps(of));
     }
     blocks
-}
-
-fn answer(of: &Prediction) -> String {
-    let by = match of.policy {
-        PredictedPolicy::FixedPriority => "with fixed priorities",
-        PredictedPolicy::EarliestDeadline => "under earliest deadline first",
-        PredictedPolicy::Reservations => "inside their reservations",
-    };
-    let load = match percent(of.utilisation) {
-        all if all == "100%" && of.utilisation > 1.0 => "just over 100%".to_owned(),
-        load => load,
-    };
-    let refused = of.admission.is_some_and(|test| !test.admitted);
-    let said = match of.feasible {
-        _ if of.utilisation > 1.0 => "deadlines will be missed",
-        _ if refused => "nothing is promised, for the kernel does not admit them",
-        Some(true) => "all deadlines are met",
-        Some(false) => "deadlines may be missed",
-        None => "it is not known whether deadlines are met, for the search ended at its limit",
-    };
-    format!("By analysis {by}, {said}; the tasks need {load} of the CPU.")
 }
 
 /// A column that is there only where some task has it.

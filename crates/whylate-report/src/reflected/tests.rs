@@ -15,7 +15,7 @@ fn full(of: &Reflected) -> String {
 
 fn percentile(percent: f64, value: Option<u64>) -> ResidencePercentile {
     let value = value.map(Nanos);
-    ResidencePercentile { percent, value }
+    ResidencePercentile { percent, value, low: None }
 }
 
 pub(crate) fn reflected() -> Reflected {

@@ -136,7 +136,7 @@ impl Recording<'_> {
         let read_back = std::mem::take(&mut self.read_back);
         self.device.notes.extend(read_back.notes());
         self.device.configurations = read_back.told(question);
-        self.device.notes.append(&mut self.doubts);
+        self.device.doubts = std::mem::take(&mut self.doubts);
     }
 }
 
@@ -181,6 +181,7 @@ pub(super) fn described(question: &Question, places: &Places<'_>) -> Device {
         fan_in: Vec::new(),
         captures: None,
         notes: Vec::new(),
+        doubts: Vec::new(),
     }
 }
 

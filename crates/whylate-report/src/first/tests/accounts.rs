@@ -28,7 +28,7 @@ fn served(clients: u64) -> Reflected {
     };
     let clients: Vec<ReflectedClient> = (0..clients).map(client).collect();
     let answered = clients.iter().map(|of| of.answered).sum();
-    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)) };
+    let value = |percent, ns| ResidencePercentile { percent, value: Some(Nanos(ns)), low: None };
     let residence = of.residence.clone().map(|of| Residence {
         samples: answered,
         percentiles: vec![value(50.0, 900), value(99.0, 1_600), value(99.9, 3_230)],

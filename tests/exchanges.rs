@@ -218,9 +218,25 @@ pub(crate) fn holds(run: &Run, text: &str) {
             let text: Vec<&str> = text.split_whitespace().collect();
             let text = text.join(" ");
             let lost = if packets.lost == 0 { "none".to_owned() } else { packets.lost.to_string() };
-            for part in [format!("{median} from"), format!("{} sent, {lost} lost", packets.sent)] {
-                assert!(text.contains(&part), "{part}: {text}");
-            }
+            let part = format!("{} sent, {lost} lost", packets.sent);
+            assert!(text.contains(&part), "{part}: {text}");
+            assert!(is_told(median.0 as f64, &text), "{median}: {text}");
         }
     }
+}
+
+/// Does the answer tell this median, in ns, as far as it has digits?
+fn is_told(median: f64, text: &str) -> bool {
+    let Some((_, told)) = text.split_once(" its reply ") else { return false };
+    let mut words = told.split(' ');
+    let (digits, unit) = (words.next().unwrap_or_default(), words.next());
+    let units = [("ns", 1.0), ("µs", 1e3), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let Some((_, ns)) = units.into_iter().find(|(name, _)| Some(*name) == unit) else {
+        return false;
+    };
+    let places = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
+    let last = 10_f64.powi(-(places as i32)) * ns;
+    digits
+        .parse::<f64>()
+        .is_ok_and(|told| (told * ns - median).abs() <= last * 0.501 + 0.005 * median)
 }

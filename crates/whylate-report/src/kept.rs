@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 
-use crate::Style;
+use crate::numbers::Value;
+use crate::{Letters, Style};
 
 /// Elements that stand on a line of their own in an outline.
 const BEGINS_A_LINE: [&str; 16] = [
@@ -62,28 +63,85 @@ fn each_figure_of_a_headline_stands_in_the_report_and_on_the_page() {
             .split('<')
             .map(|part| part.split_once('>').map_or(part, |of| of.1))
             .fold(String::new(), |text, part| text + " " + part);
-        let figures: Vec<&str> = figures(&headline).collect();
+        let (figures, of_page) = (figures(&headline), words(&page));
+        let of_text = words(text);
         assert!(!figures.is_empty(), "{kind}: {headline}");
         for figure in figures {
-            assert!(
-                words(text).any(|word| word == figure),
-                "{kind}: {figure} is in no table: {text}"
-            );
-            assert!(words(&page).any(|word| word == figure), "{kind}: {figure} is not on the page");
+            assert!(of_text.contains(&figure), "{kind}: {figure} is in no table: {text}");
+            assert!(of_page.contains(&figure), "{kind}: {figure} is not on the page");
         }
     }
 }
 
-/// The words of a text without what stands around them.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+/// Of a page, what is read.
+fn read(page: &str) -> String {
+    let body = page.split_once("</header>").unwrap().1.split_once("</main>").unwrap().0;
+    body.split('<').map(|part| part.split_once('>').map_or(part, |of| of.1)).collect()
+}
+
+#[test]
+fn a_whole_report_has_the_letters_of_its_terminal_and_no_unit_that_is_joined_to_its_number() {
+    for kind in kinds() {
+        let (directory, run) = kept(&kind);
+        let plain = Style { letters: Letters::Plain, ..Style::default() };
+        assert!(crate::render(&run, plain).is_ascii(), "{kind}");
+        let page = crate::html::render(&directory, &run);
+        let texts = [crate::render(&run, Style::default()), read(&page).replace("&gt;", ">")];
+        for text in texts {
+            let joined = |word: &&str| {
+                let number = word.trim_start_matches(['(', '<', '>', '=', '~', '+', '-', '−', '≥']);
+                let unit = number.trim_start_matches(|of: char| of.is_ascii_digit() || of == '.');
+                let unit = unit.trim_end_matches([')', ',', ';', ':', '.']);
+                number.starts_with(|of: char| of.is_ascii_digit())
+                    && ["ns", "us", "µs"].contains(&unit)
+            };
+            let found: Vec<&str> = text.split_whitespace().filter(joined).collect();
+            assert!(found.is_empty(), "{kind}: {found:?}");
+            for sign in [" .. ", "+-", ">max"] {
+                let lines: Vec<&str> = text.lines().filter(|line| line.contains(sign)).collect();
+                assert!(lines.is_empty(), "{kind} has {sign:?}: {lines:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_percentile_that_the_sample_does_not_support_is_its_lower_bound_in_report_and_page() {
+    let mut looked = 0;
+    for kind in kinds() {
+        let (directory, run) = kept(&kind);
+        let text = crate::render(&run, Style { width: 400, ..Style::default() });
+        let page = crate::html::render(&directory, &run);
+        for quantile in run.series.iter().flat_map(|series| &series.quantiles) {
+            let shown = [99.0, 99.9].contains(&quantile.percent) && quantile.value.is_none();
+            let Some(low) = quantile.low.filter(|_| shown) else { continue };
+            let bound = Value::AtLeast(low.0 as f64).to_string();
+            assert!(bound.starts_with('≥') && text.contains(&bound), "{kind}: {bound}: {text}");
+            assert!(page.contains(&format!("{bound}</td>")), "{kind}: {bound} is not on the page");
+            looked += 1;
+        }
+    }
+    assert!(looked > 0, "each percentile of each kept run is supported");
+}
+
+/// The words of a text without what stands around them, a number and its unit as one.
+fn words(text: &str) -> Vec<String> {
     let around = ['.', ',', ':', ';', '(', ')', '~', '<'];
-    text.split_whitespace().map(move |word| word.trim_matches(around))
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let bare = word.trim_matches(around);
+        match words.last_mut() {
+            Some(last) if ["ns", "µs", "ms", "s"].contains(&bare) => last.push_str(bare),
+            _ => words.push(bare.to_owned()),
+        }
+    }
+    words
 }
 
 /// Those that are numbers, with or without a unit. With which certainty an interval holds is no figure of a run.
-fn figures(sentence: &str) -> impl Iterator<Item = &str> {
-    let is_number = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
-    words(sentence).filter(is_number).filter(|word| *word != "95%")
+fn figures(sentence: &str) -> Vec<String> {
+    let is_number = |word: &String| word.starts_with(|letter: char| letter.is_ascii_digit());
+    words(sentence).into_iter().filter(is_number).filter(|word| word != "95%").collect()
 }
 
 /// What a reader of a page sees, an element a line; of a picture the digest alone.

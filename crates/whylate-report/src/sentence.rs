@@ -8,8 +8,10 @@ use whylate_model::trust::Trust;
 use whylate_model::wake::WakeSummary;
 use whylate_model::{Nanos, Printable};
 
+use crate::numbers::respelled::respelled;
 use crate::numbers::{Cell, Value};
 use crate::series::ON_THE_PAGE;
+use crate::series::at_percent;
 use crate::spans::{Name, Sentence, assert_stand, sentence};
 use crate::{causes, terminal};
 
@@ -41,7 +43,8 @@ pub fn answer(run: &Run) -> String {
     }
     match Trust::of(run).poor().first() {
         Some(why) if !said.trim_end_matches('.').eq_ignore_ascii_case(why) => {
-            with(&said, &format!("do not rely on this: {}", Printable(why)))
+            let why = respelled(&Printable(why).to_string());
+            with(&said, &format!("do not rely on this: {why}"))
         }
         _ => said,
     }
@@ -179,12 +182,11 @@ fn of_gaps(run: &Run, gaps: &GapSummary) -> Sentence {
         let lost = sentence![" lost nothing in ", elapsed, " that the loop could see: "];
         return sentence![who(run, gaps), lost, threshold];
     }
-    let interval = gaps.lost_share_interval.map(|(low, high)| {
-        let share = Cell::from(Value::Share(gaps.lost_share));
-        let ends = share.within(Some((Value::Share(low), Value::Share(high)))).ends();
-        sentence![" (95% interval ", ends, ")"]
-    });
-    let lost = sentence![" lost ", Value::Share(gaps.lost_share), " of ", elapsed, interval];
+    let ends = gaps.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    let share = Cell::from(Value::Share(gaps.lost_share)).within(ends);
+    let interval =
+        gaps.lost_share_interval.map(|_| sentence![" (95% interval ", share.ends(), ")"]);
+    let lost = sentence![" lost ", share.alone(), " of ", elapsed, interval];
     sentence![who(run, gaps), lost, taken_by(run, gaps), longest(run, gaps), "."]
 }
 
@@ -252,16 +254,18 @@ fn taken_by(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
 }
 
 fn of_series(run: &Run, series: &Series) -> Sentence {
-    let shown = |value: Option<Nanos>| value.map_or("an unknown time".into(), Sentence::from);
+    let unknown = || Sentence::from("an unknown time");
     let tail = match series.at(99.9) {
-        Some(value) => sentence![Name::of("99.9%"), " within ", value],
+        Some(_) => sentence![Name::of("99.9%"), " within ", at_percent(series, 99.9)],
         None => "too few for a p99.9".into(),
     };
     let several = run.series.len();
     let others = (several > 1).then(|| sentence!["Of ", several, " quantities the slowest: "]);
     let label = sentence![Name::of(Printable(&series.label)), ": half of "];
-    let half = sentence![label, Value::Count(series.n), " within ", shown(series.at(50.0))];
-    sentence![others, half, ", ", tail, ", the longest ", shown(series.max), "."]
+    let half = sentence![label, Value::Count(series.n), " within "];
+    let median = series.at(50.0).map_or_else(unknown, |_| at_percent(series, 50.0).into());
+    let longest = series.max.map_or_else(unknown, Sentence::from);
+    sentence![others, half, median, ", ", tail, ", the longest ", longest, "."]
 }
 
 fn most_lost(run: &Run) -> Option<&GapSummary> {

@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(
             answer(&of),
-            "1,800 frames are in both captures; 200 went in and did not come out (10.0%)."
+            "1,800 frames are in both captures; 200 went in and did not come out (10%)."
         );
         assert!(captures(&of).contains("was not told (--stamped), and no format says it."));
         for way in &mut of.ways {

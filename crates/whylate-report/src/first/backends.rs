@@ -7,7 +7,7 @@ use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::backends::PERCENTS;
 use crate::doc::Table;
-use crate::numbers::scale::respaced;
+use crate::numbers::respelled::respelled;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
 
@@ -109,7 +109,7 @@ fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
 
 /// A reason as a first screen has it.
 fn worded(why: &str) -> String {
-    respaced(why).replace("+-", "±")
+    respelled(why)
 }
 
 /// The interval of what it saves, in a sentence.
@@ -133,7 +133,7 @@ fn table(run: &Run, of: &Backends) -> Table {
     for row in there.into_iter().chain(missing) {
         let saved = row.saved_at(MEDIAN);
         let time = saved.map_or_else(|| Cell::from(Value::Absent), saving);
-        let ratio = saved.map(|of| Value::Text(format!("{:.2}", of.ratio)));
+        let ratio = Value::from(saved.map(|of| Value::Ratio(of.ratio)));
         let quantiles = PERCENTS.map(|percent| quantile(run, row, percent));
         let label = Cell::from(crate::backends::name(row));
         let [p50, p99] = quantiles;

@@ -32,10 +32,6 @@ const WORDS: usize = 24;
 const TEXT: usize = 2;
 /// Between two columns.
 pub(super) const APART: usize = 2;
-/// Units that stay with their numbers.
-const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
-/// Stands between a number and its unit until lines are broken: nobody's letter.
-const JOINT: char = '\u{e000}';
 /// Where a text was cut.
 const CUT: &str = "...";
 
@@ -102,11 +98,10 @@ pub(super) struct Fitting {
 }
 
 impl Fitting {
-    /// Lines of a text, each but the first of which is indented; a number stays with its unit.
+    /// Lines of a text, each but the first of which is indented.
     pub(super) fn wrapped(&self, text: &str, first: &str) -> Vec<String> {
         let rest = " ".repeat(first.chars().count());
-        let lines = wrap(&joined(&self.letters.write(text)), first, &rest, self.width);
-        lines.into_iter().map(|line| line.replace(JOINT, " ")).collect()
+        wrap(&self.letters.write(text), first, &rest, self.width)
     }
 
     /// No more than so many lines; what is cut says so.
@@ -202,9 +197,8 @@ impl Fitting {
             let text = row.get(1).map_or("", String::as_str);
             let (name, rest) = (name(row), " ".repeat(width));
             let first = format!("{name}{}", " ".repeat(width - columns(&name)));
-            let lines = wrap(&joined(text), &first, &rest, self.width);
-            let lines =
-                lines.into_iter().map(|line| line.replace(JOINT, " ").trim_end().to_owned());
+            let lines = wrap(text, &first, &rest, self.width);
+            let lines = lines.into_iter().map(|line| line.trim_end().to_owned());
             self.cut(lines.collect(), most)
         });
         lines.flatten().collect()
@@ -288,21 +282,6 @@ fn entries(table: &Table) -> usize {
 /// Is it of names and a text about each?
 fn is_of_texts(table: &Table) -> bool {
     matches!(table.columns.as_slice(), [_, text] if text.words)
-}
-
-/// The text with a joint between each number and its unit.
-fn joined(text: &str) -> String {
-    let words: Vec<&str> = text.split(' ').collect();
-    let mut joined = String::new();
-    for (at, word) in words.iter().enumerate() {
-        if at > 0 {
-            let number = words[at - 1].ends_with(|letter: char| letter.is_ascii_digit());
-            let unit = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
-            joined.push(if number && UNITS.contains(&unit) { JOINT } else { ' ' });
-        }
-        joined.push_str(word);
-    }
-    joined
 }
 
 /// A text of so many columns at most; one that was cut says so.

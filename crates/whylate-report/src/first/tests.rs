@@ -133,7 +133,7 @@ fn no_first_screen_has_a_word_for_which_there_is_a_better_one() {
 #[test]
 fn a_terminal_without_letters_beyond_ascii_gets_none() {
     for kind in KINDS {
-        let screen = shown(&kept(kind).1, Style::default());
+        let screen = shown(&kept(kind).1, Style { letters: Letters::Plain, ..Style::default() });
         assert!(screen.is_ascii(), "{screen}");
         assert_fits(&screen);
     }
@@ -378,7 +378,7 @@ fn the_longest_stall_is_that_of_the_report_where_a_reading_met_it_too() {
     let screen = shown(&run, style());
     assert!(screen.contains("; the longest stall was 303 ms."), "{screen}");
     assert!(
-        crate::answer(&run).contains("; the longest stall was 303ms, "),
+        crate::answer(&run).contains("; the longest stall was 303 ms, "),
         "{}",
         crate::answer(&run)
     );

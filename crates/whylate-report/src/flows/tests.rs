@@ -36,7 +36,7 @@ fn the_shortest_frames_of_a_full_link_are_told_at_both_layers() {
     let mut full = flow(1_000, ProcessVerdict::Held);
     (full.asked.frame_bytes, full.departures.per_second) = (Some(64), Some(1e9 / 672.0));
     let said = size(&full);
-    assert!(said.ends_with("in frames of 64 bytes: 761.9 Mbit/s at L2, 1000.0 at L1"), "{said}");
+    assert!(said.ends_with("in frames of 64 bytes: 762 Mbit/s at L2, 1.00 Gbit/s at L1"), "{said}");
 }
 
 #[test]
@@ -53,8 +53,7 @@ fn a_message_that_no_frame_holds_is_told_in_the_frames_that_carry_it() {
     let ipv4 = said("udp over ipv4", 9_000, 9_046, Some(1_500));
     assert_eq!(
         ipv4,
-        "9000 bytes each way, each in 7 fragments (MTU 1500), frames of 9274 bytes together: \
-         74.2 Mbit/s at L2, 75.3 at L1"
+        "9000 bytes each way, each in 7 fragments (MTU 1500), frames of 9274 bytes together: 74.2 Mbit/s at L2, 75.3 Mbit/s at L1"
     );
     // 1448 in each with a header of its own: 6 x 1514, and 320 + 66.
     let ipv6 = said("udp over ipv6", 9_000, 9_066, Some(1_500));
@@ -86,9 +85,9 @@ fn a_sum_says_what_each_recording_says_for_itself() {
     sum.recordings =
         vec![of("run-1", Nanos(160), Nanos(8_000)), of("run-2", Nanos(170), Nanos(9_000))];
     let said = of_recordings(&sum);
-    assert!(said[0].contains("held a request for 90ns at least and 9.00us at most"), "{said:?}");
-    assert!(said[1].starts_with("run-1: ") && said[1].contains("160ns in the median"), "{said:?}");
-    assert!(said[2].starts_with("run-2: ") && said[2].contains("170ns"), "{said:?}");
+    assert!(said[0].contains("held a request for 90 ns at least and 9 µs at most"), "{said:?}");
+    assert!(said[1].starts_with("run-1: ") && said[1].contains("160 ns in the median"), "{said:?}");
+    assert!(said[2].starts_with("run-2: ") && said[2].contains("170 ns"), "{said:?}");
     assert!(of_recordings(&flow(10, ProcessVerdict::Held)).is_empty());
 }
 
@@ -107,7 +106,7 @@ fn an_answer_and_parts_beyond_trust_say_so() {
     use crate::trusted::tests::calibrated;
     let said = answer(&calibrated(Some(99.0)));
     assert!(
-        said.contains("300us at p99.99, beyond what its calibration lets be trusted"),
+        said.contains("300 µs at p99.99, beyond what its calibration lets be trusted"),
         "{said}"
     );
     assert!(!answer(&calibrated(Some(99.99))).contains("beyond"));
@@ -115,7 +114,7 @@ fn an_answer_and_parts_beyond_trust_say_so() {
     let response = "rtt-response".to_owned();
     run.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
     let cells = &parts(&run).unwrap().rows[0];
-    assert_eq!(cells[2..], ["12.0us", "20.0us", "~60.0us"]);
+    assert_eq!(cells[2..], ["12.0 µs", "20.0 µs", "~60.0 µs"]);
 }
 
 #[test]
@@ -142,7 +141,9 @@ fn requests_that_were_given_up_or_never_sent_are_in_the_answer() {
     run.series[0].name = "rtt-response".to_owned();
     let said = answer(&run);
     assert!(
-        said.ends_with("none lost, 230 given up after 100ms and answered later, 4,000 never sent."),
+        said.ends_with(
+            "none lost, 230 given up after 100 ms and answered later, 4,000 never sent."
+        ),
         "{said}"
     );
     // What was lost was given up, too, and is told once.
@@ -163,7 +164,7 @@ fn how_late_the_p999_left_is_what_the_series_shows_and_no_more() {
     for quantile in &mut run.series[0].quantiles {
         quantile.value = (quantile.percent < 99.0).then_some(Nanos(1_000));
     }
-    assert_eq!(departures(&run).rows[0][5], "-");
+    assert_eq!(departures(&run).rows[0][5], "≥76 µs");
 }
 
 #[test]
@@ -206,9 +207,9 @@ fn requests_are_answered_with_their_median_and_the_highest_percentile_there_is()
         |percentiles: &[(f64, u64)]| answer(&timed(open.clone(), "rtt-response", percentiles));
     let all = [(50.0, 12_000), (99.0, 20_000), (99.9, 60_000), (99.99, 300_000)];
     let begin =
-        "A request by udp over ipv4 has its reply 12.0us from its intended send in the median";
+        "A request by udp over ipv4 has its reply 12.0 µs from its intended send in the median";
     for (known, tail) in
-        [(4, ", 300us at p99.99"), (3, ", 60.0us at p99.9"), (2, ", 20.0us at p99"), (1, "")]
+        [(4, ", 300 µs at p99.99"), (3, ", 60 µs at p99.9"), (2, ", 20 µs at p99"), (1, "")]
     {
         assert_eq!(said(&all[..known]), format!("{begin}{tail}; 1,000 sent, 100 lost."));
     }
@@ -219,9 +220,7 @@ fn requests_are_answered_with_their_median_and_the_highest_percentile_there_is()
     let mut closed = flow(1_000, ProcessVerdict::ClosedLoop);
     closed.response = None;
     closed.packets.lost = 0;
-    let expected = "A request by udp over ipv4 has its reply 12.0us from its send in the median; 1,000 \
-                    sent, none lost. (closed loop: it sends the next request when the reply has come, \
-                    and hides what happens between)";
+    let expected = "A request by udp over ipv4 has its reply 12.0 µs from its send in the median; 1,000 sent, none lost. (closed loop: it sends the next request when the reply has come, and hides what happens between)";
     assert_eq!(answer(&timed(closed, "rtt-service", &all[..1])), expected);
 }
 
@@ -231,7 +230,7 @@ fn messages_without_a_reply_are_answered_with_what_came() {
     let mut one_way = flow(1_000, ProcessVerdict::Held);
     one_way.asked.one_way = true;
     let said = |flow: &Flow| answer(&timed(flow.clone(), "rtt-response", &[]));
-    assert_eq!(said(&one_way), "Of 1,000 messages 900 came; 100 were lost (10.0%).");
+    assert_eq!(said(&one_way), "Of 1,000 messages 900 came; 100 were lost (10%).");
     let receptions = Receptions {
         per_second: Some(450.0),
         gap_min: Nanos(1),
@@ -240,9 +239,9 @@ fn messages_without_a_reply_are_answered_with_what_came() {
         gap_max: Nanos(4),
     };
     one_way.other_end.as_mut().unwrap().receptions = Some(receptions);
-    assert_eq!(said(&one_way), "Of 1,000 messages 900 came at 450/s; 100 were lost (10.0%).");
+    assert_eq!(said(&one_way), "Of 1,000 messages 900 came at 450/s; 100 were lost (10%).");
     assert!(remarks_of(&one_way).contains(
-        &"they came at 450/s, 1ns apart at least, 2ns in the median, 3ns at p99 and 4ns at most"
+        &"they came at 450/s, 1 ns apart at least, 2 ns in the median, 3 ns at p99 and 4 ns at most"
             .to_owned()
     ));
     one_way.packets.unaccounted = 1;
@@ -263,15 +262,14 @@ fn messages_that_their_sender_hears_are_answered_flow_by_flow() {
     run.flows.push(other);
     assert_eq!(
         answer(&run),
-        "A message by udp over ipv4 is 12.0us on its one way from a to b in the median, 20.0us at \
-         p99; 1,000 sent, 100 lost. Of 1,000 messages from a too few came to b."
+        "A message by udp over ipv4 is 12.0 µs on its one way from a to b in the median, 20 µs at p99; 1,000 sent, 100 lost. Of 1,000 messages from a too few came to b."
     );
     run.flows[1] = run.flows[0].clone();
     run.flows[1].packets.lost = 0;
     assert!(answer(&run).ends_with("p99; 1,000 sent, none lost."), "{}", answer(&run));
     assert_eq!(
         size(&run.flows[0]),
-        "64 bytes, in frames of 110 bytes: 0.9 Mbit/s at L2, 1.0 at L1"
+        "64 bytes, in frames of 110 bytes: 0.88 Mbit/s at L2, 1.04 Mbit/s at L1"
     );
 }
 
@@ -283,10 +281,10 @@ fn the_schedule_is_told_as_asked_as_left_and_how_much_left_by_the_end() {
     of.departures.per_second = Some(750.0);
     let run = timed(of, "rtt-lateness", &[(99.9, 8_000)]);
     let cells = &departures(&run).rows[0];
-    assert_eq!(cells[1..], ["constant", "1000/s", "750/s", "75.0%", "8.00us", "SATURATED"]);
+    assert_eq!(cells[1..], ["constant", "1,000/s", "750/s", "75%", "8 µs", "SATURATED"]);
     let mut none = run.clone();
     (none.flows[0].departures.intended, none.flows[0].asked.per_second) = (0, None);
-    assert_eq!(departures(&none).rows[0][2..5], ["-", "750/s", "-"]);
+    assert_eq!(departures(&none).rows[0][2..5], ["–", "750/s", "–"]);
     let verdicts = [
         (ProcessVerdict::Held, "held"),
         (ProcessVerdict::Disturbed, "disturbed"),
@@ -296,12 +294,11 @@ fn the_schedule_is_told_as_asked_as_left_and_how_much_left_by_the_end() {
     for (of, word) in verdicts {
         assert_eq!(verdict(of), word);
     }
-    assert_eq!(ways(&run).rows[0][3..], ["9.8ns", "20.0ns", "20.0ns", "10.2ns"]);
+    assert_eq!(ways(&run).rows[0][3..], ["9.8 ns", "20 ns", "20 ns", "10.2 ns"]);
     let account = account(&run);
     let column: Vec<String> = account.rows.iter().map(|row| row[1].to_string()).collect();
     let expected = [
-        "1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1",
-        "10.0%",
+        "1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1", "10%",
     ];
     assert_eq!(column, expected);
     let mut late = run.clone();
@@ -325,12 +322,12 @@ fn where_requests_were_lost_is_told_with_what_the_other_end_says() {
     );
     assert!(
         said.ends_with(
-            "the other end answered 930 and took 0 for foreign; it held a request for 90ns at least, \
-             160ns in the median, 8.00us at most"
+            "the other end answered 930 and took 0 for foreign; it held a request for 90 ns at least, \
+             160 ns in the median, 8 µs at most"
         ),
         "{said}"
     );
-    assert!(said.contains("given up after 1.00s") && said.contains("64 bytes each way"), "{said}");
+    assert!(said.contains("given up after 1 s") && said.contains("64 bytes each way"), "{said}");
     of.asked.most_under_way = Some(4);
     of.asked.direction = Direction::Back;
     of.asked.repeats_after = Some(Nanos(2_000));
@@ -338,7 +335,7 @@ fn where_requests_were_lost_is_told_with_what_the_other_end_says() {
     for told in [
         "at most 4 in flight: the client waits for replies",
         "sent from the server's end of the bed",
-        "the arrivals began again from the first after each 2.00us",
+        "the arrivals began again from the first after each 2 µs",
     ] {
         assert!(said.contains(told), "{said}");
     }
@@ -396,7 +393,7 @@ fn of_requests_given_up_those_that_were_lost_otherwise_are_not_taken_off() {
     let mut of = flow(1_000, ProcessVerdict::ClosedLoop);
     // Of 100 lost ones 20 were in flight when the run failed, and 80 given up like 10 that came late.
     (of.packets.abandoned, of.packets.given_up) = (20, 90);
-    assert_eq!(unanswered(&of).to_string(), ", 10 given up after 1.00s and answered later");
+    assert_eq!(unanswered(&of).to_string(), ", 10 given up after 1 s and answered later");
     let closed = remarks_of(&of).iter().any(|said| said.ends_with("it has no response times"));
     assert!(
         closed
@@ -413,7 +410,7 @@ fn one_recording_has_no_sum_and_one_that_says_nothing_is_told_so() {
     let told =
         OfRecording { other_end: of.other_end, directory: "run-2".to_owned(), ..none.clone() };
     of.recordings = vec![none, told];
-    let held = "the other end held a request for 160ns in the median";
+    let held = "the other end held a request for 160 ns in the median";
     assert_eq!(
         of_recordings(&of),
         ["run-1: nothing of its own".to_owned(), format!("run-2: {held}")]

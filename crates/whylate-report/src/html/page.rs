@@ -66,7 +66,7 @@ fn begin(html: &mut Html, run: &Run) {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n",
     );
-    html.element("title", "", &format!("whylate: {}", run.question));
+    html.words("title", "", &format!("whylate: {}", run.question));
     for style in [svg::STYLE, PAGE_STYLE, UPLOT_STYLE] {
         html.raw(format_args!("<style>{style}</style>\n"));
     }
@@ -78,8 +78,8 @@ fn head(html: &mut Html, report: &Report) {
     let run = report.run;
     html.raw("<header>\n");
     html.element("p", "brand", "whylate");
-    html.element("h1", "", &run.question);
-    html.element("p", "answer", &sentence::answer(run));
+    html.words("h1", "", &run.question);
+    html.words("p", "answer", &sentence::answer(run));
     let recorded = run.clock.anchors.first();
     let recorded = recorded
         .map_or(String::new(), |anchor| format!("; recorded {}", machine::utc(anchor.realtime_ns)));

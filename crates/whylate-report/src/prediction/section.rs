@@ -112,10 +112,12 @@ fn predicted(of: &Prediction) -> Vec<Block> {
     let row = |task: &PredictedTask| {
         let mut row = vec![task.name.clone()];
         if by_priority {
-            row.push(task.priority.map_or("-".to_owned(), |priority| priority.to_string()));
+            row.push(task.priority.map_or(ABSENT.to_owned(), |priority| priority.to_string()));
         }
-        row.extend([task.execution, task.period, task.deadline].map(|time| time.to_string()));
-        row.extend(optional.iter().map(|(_, get)| get(task).to_string()));
+        row.extend(
+            [task.execution, task.period, task.deadline].map(|time| Value::from(time).to_string()),
+        );
+        row.extend(optional.iter().map(|(_, get)| Value::from(get(task)).to_string()));
         if each {
             row.extend(response(task));
         }
@@ -130,15 +132,15 @@ fn predicted(of: &Prediction) -> Vec<Block> {
 }
 
 fn response(task: &PredictedTask) -> [String; 3] {
-    let same = |text: &str| [text.to_owned(), text.to_owned(), "-".to_owned()];
+    let same = |text: &str| [text.to_owned(), text.to_owned(), ABSENT.to_owned()];
     match task.response {
         Some(PredictedResponse::Bounded { nominal, actual }) => {
             let slack = task.slack_ns.map_or(ABSENT.to_owned(), |ns| time(ns as f64));
-            [nominal.to_string(), actual.to_string(), slack]
+            [Value::from(nominal).to_string(), Value::from(actual).to_string(), slack]
         }
         Some(PredictedResponse::Unbounded) => same("unbounded"),
         Some(PredictedResponse::Undecided) => same("not found"),
-        None => same("-"),
+        None => same(ABSENT),
     }
 }
 

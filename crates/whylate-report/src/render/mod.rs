@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::doc::Where;
+use crate::numbers::respelled::respelled;
 use crate::numbers::{Cell, count};
 
 /// Longest text from a run that is shown whole.
@@ -43,6 +44,12 @@ pub(crate) fn beginning(text: &str, most: usize) -> &str {
         taken > most
     });
     end.map_or(text, |(end, _)| &text[..end])
+}
+
+/// A cell; a number that the model has written into a text is respelled, a name is not.
+fn written(cell: &Cell, is_number: bool) -> String {
+    let text = cell.to_string();
+    if is_number { respelled(&text) } else { text }
 }
 
 /// Rows as they are shown: the first of them, and a last one that counts the others.

@@ -4,9 +4,10 @@ use std::fmt::{Display, Write};
 
 use whylate_model::trust::Level;
 
-use super::{and_more, capped, is_shown, shortened};
+use super::{and_more, capped, is_shown, shortened, written};
 use crate::doc::{Block, Column, Fold, Picture, Section, Table, Where};
 use crate::numbers::Cell;
+use crate::numbers::respelled::respelled;
 use crate::svg::escaped;
 
 /// Rows of a table, of which there may be more than anybody reads.
@@ -31,6 +32,11 @@ impl Html {
         let _ = write!(self.text, "{markup}");
     }
 
+    /// An element with words in it, whose numbers are respelled.
+    pub(crate) fn words(&mut self, name: &str, class: &str, text: &str) {
+        self.element(name, class, &respelled(text));
+    }
+
     /// An element with a text in it.
     pub(crate) fn element(&mut self, name: &str, class: &str, text: &str) {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
@@ -48,7 +54,7 @@ impl Html {
             format!(" id=\"{}\"", escaped(&shortened(id)))
         };
         let _ = writeln!(self.text, "<section{id}>");
-        self.element("h2", "", &section.heading);
+        self.words("h2", "", &section.heading);
         self.blocks(&section.blocks);
         self.raw("</section>\n");
     }
@@ -61,10 +67,10 @@ impl Html {
 
     fn block(&mut self, block: &Block) {
         match block {
-            Block::Heading(text) => self.element("h3", "", text),
-            Block::Text(text) => self.element("p", "", text),
-            Block::How(text) | Block::Advice(text) => self.element("p", "how", text),
-            Block::Note(text) | Block::Judged(_, text) => self.element("p", "note", text),
+            Block::Heading(text) => self.words("h3", "", text),
+            Block::Text(text) => self.words("p", "", text),
+            Block::How(text) | Block::Advice(text) => self.words("p", "how", text),
+            Block::Note(text) | Block::Judged(_, text) => self.words("p", "note", text),
             Block::Items(items) => self.items(items),
             Block::Code(words, code) => self.code(words, code),
             Block::Command(text) => {
@@ -91,7 +97,7 @@ impl Html {
             return;
         }
         self.raw("<ul>");
-        items.iter().take(MOST_ITEMS).for_each(|item| self.element("li", "", item));
+        items.iter().take(MOST_ITEMS).for_each(|item| self.words("li", "", item));
         if items.len() > MOST_ITEMS {
             self.element("li", "", &and_more(items.len() - MOST_ITEMS));
         }
@@ -116,8 +122,8 @@ impl Html {
             let _ = writeln!(
                 self.text,
                 "<li><strong>{spoils}{}</strong><br>{}</li>",
-                escaped(&shortened(&warning.text)),
-                escaped(&shortened(&warning.advice))
+                escaped(&shortened(&respelled(&warning.text))),
+                escaped(&shortened(&respelled(&warning.advice)))
             );
         }
         if all.len() > MOST_ITEMS {
@@ -132,7 +138,7 @@ impl Html {
             plot.map_or(String::new(), |id| format!(" data-plot=\"{}\"", escaped(&shortened(id))));
         let _ = writeln!(self.text, "<figure{plot}>\n{}", picture.svg);
         if !picture.how.is_empty() {
-            self.element("figcaption", "how", &picture.how);
+            self.words("figcaption", "how", &picture.how);
         }
         self.raw("</figure>\n");
     }
@@ -140,7 +146,7 @@ impl Html {
     fn fold(&mut self, fold: &Fold) {
         let gap = fold.gap.map_or(String::new(), |gap| format!(" data-gap=\"{gap}\""));
         let _ = writeln!(self.text, "<details{gap}>");
-        self.element("summary", "", &fold.heading);
+        self.words("summary", "", &fold.heading);
         self.blocks(&fold.blocks);
         self.raw("</details>\n");
     }
@@ -154,15 +160,17 @@ impl Html {
             table.columns.iter().map(|column| is_shown(column.shown, Where::Page)).collect();
         self.raw("<div class=\"scroll\"><table>\n");
         if !table.caption.is_empty() {
-            self.element("caption", "", &table.caption);
+            self.words("caption", "", &table.caption);
         }
         if table.columns.iter().any(|column| !column.head.is_empty()) {
             self.raw("<thead><tr>");
             let columns = table.columns.iter().zip(&shown).filter(|(_, shown)| **shown);
             for (column, _) in columns {
                 let class = if column.words { " class=\"left\"" } else { "" };
-                let head = shortened(&column.head);
-                let _ = write!(self.text, "<th scope=\"col\"{class}>{}</th>", escaped(&head));
+                let head = respelled(&column.head);
+                let head = shortened(&head);
+                let head = escaped(&head);
+                let _ = write!(self.text, "<th scope=\"col\"{class}>{head}</th>");
             }
             self.raw("</tr></thead>\n");
         }
@@ -179,7 +187,7 @@ impl Html {
     }
 
     fn cell(&mut self, cell: &Cell, column: &Column, names_the_row: bool) {
-        let text = cell.to_string();
+        let text = written(cell, !names_the_row && !column.words);
         let text = shortened(&text);
         let (open, close) = match (names_the_row, column.words, cell.is_beyond()) {
             (true, ..) => ("<th scope=\"row\">", "</th>"),

@@ -2,6 +2,7 @@
 
 use super::page::Html;
 use crate::doc::Document;
+use crate::numbers::respelled::respelled;
 use crate::svg::{self, escaped};
 
 /// Forbids every request and every script.
@@ -26,7 +27,7 @@ pub(crate) fn page(title: &str, of: &Document) -> String {
          <title>{}</title>\n<style>{}{STYLE}</style></head><body>\n<h1>{}</h1>\n",
         escaped(title),
         svg::STYLE,
-        escaped(&of.title)
+        escaped(&respelled(&of.title))
     ));
     of.sections.iter().for_each(|section| html.section(section));
     html.raw("</body></html>\n");

@@ -537,9 +537,15 @@ fn in_turns(cost: &LookingCost, rounds: usize) {
 fn both_pairs_are_told(cost: &LookingCost, recorded: &Recorded) {
     let text = said(&recorded.output).split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, table) = text.split_once("What looking costs, over").expect("its table");
+    let (table, _) = table.split_once("The same requests in turns").expect("how to read it");
     let told = cost.ways.iter().filter(|way| way.more.is_some()).count();
     // An interval at the median and one at p99, of each.
-    let intervals = table.split(' ').filter(|word| *word == "..").count();
+    let begins = |word: &&str| {
+        word.strip_prefix('(').is_some_and(|end| {
+            end.trim_start_matches(['-', '−', '<']).starts_with(|of: char| of.is_ascii_digit())
+        })
+    };
+    let intervals = table.split(' ').filter(begins).count();
     assert!(intervals >= 2 * told, "{intervals} of {told}: {table}");
     for by in ["stamps", "trace"] {
         let more = cost.ways.iter().find(|way| way.by == by).and_then(|way| way.more);

@@ -260,7 +260,10 @@ fn what_lies_below_the_step_of_a_file_is_told_as_that() {
     let of = series(&run, "captured-there").unwrap();
     assert!((of.resolution_ns - 1_000.0).abs() < 1e-9);
     assert_eq!((of.n, of.max), (400, Some(Nanos(0))), "{of:?}");
-    assert!(text.contains("<1.00us"), "a time below the step has no other number: {text}");
+    assert!(
+        text.replace('µ', "u").contains("<1 us"),
+        "a time below the step has no other number: {text}"
+    );
 }
 
 #[test]

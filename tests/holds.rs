@@ -149,12 +149,10 @@ pub(crate) fn withheld(of: &str, run: &Run, text: &str) {
                     continue;
                 };
                 let cell = cells[first + place].as_str();
-                let interval = cell == "n too small" || cell.contains(" .. ");
-                let (known, shown) = if interval {
-                    (at.low.and(at.high), !cell.ends_with(">max") && cell != "n too small")
-                } else {
-                    (at.value, cell != "-" && !cell.starts_with('≥'))
-                };
+                let is_bound = cell.starts_with('≥') || cell.starts_with(">=");
+                let shown = !is_bound && !["–", "-", "n too small"].contains(&cell);
+                let interval = head.starts_with("95% intervals") && cell != "not known";
+                let known = if interval { at.low.and(at.high) } else { at.value };
                 assert_eq!(known.is_some(), shown, "{of}: {} {name}: {row}", one.label);
             }
         }

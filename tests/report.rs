@@ -34,7 +34,7 @@ fn a_set_of_another_machine_renders_as_recorded_with_its_trace() {
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let window = rendered_with("runs/threads", &["--timeline", "100ms..125ms"]);
-    assert!(window.contains("From 100ms to 125ms, as asked."), "{window}");
+    assert!(window.contains("From 100 ms to 125 ms, as asked."), "{window}");
     assert!(!rendered("runs/threads").contains("Execution trace"));
 }
 

@@ -60,5 +60,5 @@ mod words;
 pub use directory::RunDir;
 pub use error::ModelError;
 pub use hlog::HistogramLog;
-pub use text::{Bytes, CpuList, Printable, nearly_all, percent_of};
+pub use text::{Bytes, CpuList, Printable, nearly_all, percent_of, thousands_apart};
 pub use units::{CpuId, Hertz, Nanos, Pid, Ticks, TicksDelta};

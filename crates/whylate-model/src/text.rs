@@ -88,6 +88,20 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A count with commas between its thousands: `12,345,678`.
+#[must_use]
+pub fn thousands_apart(n: u64) -> String {
+    let digits = n.to_string();
+    let mut apart = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    apart
+}
+
 /// A share that is written as all of it, and is not, as a percentage that tells so; none of any other share.
 #[must_use]
 pub fn nearly_all(share: f64) -> Option<String> {
@@ -133,6 +147,13 @@ mod tests {
         ] {
             assert_eq!(Bytes(bytes).to_string(), text);
         }
+    }
+
+    #[test]
+    fn thousands_of_a_count_are_apart() {
+        let told = [0, 999, 1_000, 12_345_678].map(thousands_apart);
+        assert_eq!(told, ["0", "999", "1,000", "12,345,678"]);
+        assert_eq!(thousands_apart(u64::MAX).replace(',', ""), u64::MAX.to_string());
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Two figures differ where their 95 % intervals lie apart, which is stricter than a test of the
 //! difference. Where they overlap, no difference is shown: that is a result, and it is said.
 
+use crate::spelled::in_unit;
 use whylate_model::paper::{Agreement, Here, Unit};
-use whylate_report::paper::in_unit;
 use whylate_stats::share;
 
 /// A figure that one of this host is set beside.

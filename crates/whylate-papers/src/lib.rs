@@ -13,6 +13,7 @@ pub mod killer2017;
 mod missed;
 pub mod pam2017;
 mod rows;
+mod spelled;
 mod tool;
 
 use std::ffi::OsString;

@@ -3,12 +3,12 @@
 //! A sentence says only what follows from the facts of its run; the facts of a run are collected in
 //! one place, so that every sentence can be held against planted ones.
 
+use crate::spelled::in_unit;
 use whylate_model::execution::{StoredJob, Verdict};
 use whylate_model::paper::{Here, Row, Unit};
 use whylate_model::threads::ThreadSummary;
 use whylate_model::{CpuId, Nanos};
 use whylate_record::set::SetRecorded;
-use whylate_report::paper::in_unit;
 use whylate_stats::outcomes::Outcomes;
 
 use crate::beside::{Other, sentence};

@@ -9,25 +9,26 @@
 
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const colour = (index) => css("--c" + (index % 8));
-  const three = (value) => (value < 9.995 ? value.toFixed(2) : value < 99.95 ? value.toFixed(1) : value.toFixed(0));
+  const three = (value) => String(Number(value.toPrecision(3)));
+  const minus = (digits) => digits.replace("-", "\u2212");
   const time = (ns) => {
     const size = Math.abs(ns);
-    if (size < 1e3) return Math.round(ns) + "ns";
-    const [unit, name] = size < 1e6 ? [1e3, "us"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-    return (ns < 0 ? "-" : "") + three(size / unit) + name;
+    if (size < 1e3) return minus(String(Math.round(ns))) + " ns";
+    const [unit, name] = size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+    return (ns < 0 ? "\u2212" : "") + three(size / unit) + " " + name;
   };
   const round = (value) => String(Number(value.toPrecision(6)));
   const tick = (ns) => {
     const size = Math.abs(ns);
     if (size === 0) return "0";
-    const [unit, name] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "us"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-    return round(ns / unit) + name;
+    const [unit, name] = size < 1e3 ? [1, "ns"] : size < 1e6 ? [1e3, "µs"] : size < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+    return minus(round(ns / unit)) + " " + name;
   };
   const share = (part) => {
     const percent = part * 100;
     return (percent >= 0.99e-4 || percent === 0 ? String(Number(percent.toPrecision(3))) : Number(percent.toPrecision(2)).toExponential()) + "%";
   };
-  const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u00a0");
+  const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
   const isDecade = (value) => Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
 
   function element(name, parent, text) {
@@ -197,7 +198,7 @@
       tell(`At ${time(x[idx])}:`, curves.map((curve) => {
         const y = at(curve, curve.y, x[idx]);
         if (y == null) return "";
-        return share(y) + (curve.low.length > 0 ? ` (${share(at(curve, curve.low, x[idx]))} .. ${share(at(curve, curve.high, x[idx]))})` : "");
+        return share(y) + (curve.low.length > 0 ? ` (${share(at(curve, curve.low, x[idx]))}–${share(at(curve, curve.high, x[idx]))})` : "");
       }));
     };
     const { box } = live(plot, {
@@ -416,7 +417,7 @@
         const step = splits.length > 1 ? splits[1] - splits[0] : span;
         const fine = step < 1e-5 * splits[0];
         const origin = fine ? splits[0] : 0;
-        return splits.map((v, i) => (fine && i === 0 ? (v / 1e9).toFixed(6) + "s" : (fine ? "+" : "") + tick(v - origin)));
+        return splits.map((v, i) => (fine && i === 0 ? (v / 1e9).toFixed(6) + " s" : (fine ? "+" : "") + tick(v - origin)));
       }, plot.of, { space: 90 }), { show: false, size: 70 }],
       padding: [0, 28, 0, 70],
       series: [{}, { show: false }],

@@ -1,12 +1,12 @@
 //! The section of several backends in turns.
 
-use whylate_model::Nanos;
 use whylate_model::backends::{BackendRole, BackendRow, Backends, Claim, Saved};
 use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 
 use crate::doc::{Block, Picture, Section, Table};
-use crate::numbers::{ABSENT, count, percent, rate, time};
+use crate::numbers::{self, ABSENT, Value, between, count, number, percent, rate, time};
+use crate::series::at_least;
 use crate::trusted;
 
 /// The title of the section.
@@ -50,13 +50,10 @@ fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
     for percent in PERCENTS {
         let beyond = trusted::is_beyond(run, &measured.service, percent);
         let quantile = series.and_then(|series| quantile(series, percent));
-        cells.push(trusted::marked(shown(quantile.and_then(|of| of.value)), beyond));
+        let value = quantile.map_or(Value::Absent, at_least).to_string();
+        cells.push(trusted::marked(value, beyond));
         let (low, high) = quantile.map_or((None, None), |of| (of.low, of.high));
-        let interval = match (low, high) {
-            (Some(low), Some(high)) => format!("{low} .. {high}"),
-            (Some(low), None) => format!("{low} .."),
-            _ => ABSENT.to_owned(),
-        };
+        let interval = between(low.map(Value::from), high.map(Value::from));
         cells.push(trusted::marked(interval, beyond));
     }
     cells
@@ -122,7 +119,7 @@ fn remarks(run: &Run, of: &Backends) -> Vec<String> {
     for saved in of.control().into_iter().flat_map(|row| supported(run, of, row)) {
         let half = saved.half_width().map_or(ABSENT.to_owned(), percent);
         said.push(format!(
-            "control: p{} of the first over itself {} ({}), that is +-{half}, {} rounds",
+            "control: p{} of the first over itself {} ({}), that is ±{half}, {} rounds",
             saved.percent,
             ratio(saved.ratio),
             ratios(saved.ratio_interval),
@@ -178,24 +175,18 @@ pub(crate) fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
     series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)
 }
 
-fn shown(value: Option<Nanos>) -> String {
-    value.map_or_else(|| ABSENT.to_owned(), |value| value.to_string())
-}
-
 fn times(interval: Option<(f64, f64)>) -> String {
-    interval
-        .map_or_else(|| ABSENT.to_owned(), |(low, high)| format!("{} .. {}", time(low), time(high)))
+    let ends = interval.map(|(low, high)| (Value::Time(low), Value::Time(high)));
+    numbers::interval(ends).to_string()
 }
 
 fn ratio(ratio: f64) -> String {
-    format!("{ratio:.3}")
+    number(ratio)
 }
 
 fn ratios(interval: Option<(f64, f64)>) -> String {
-    interval.map_or_else(
-        || ABSENT.to_owned(),
-        |(low, high)| format!("{} .. {}", ratio(low), ratio(high)),
-    )
+    let ends = interval.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
+    numbers::interval(ends).to_string()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use whylate_model::tap::{TapBetween, TapClock, TapFacts, TapFrom, TapSide};
 use whylate_model::{Hertz, Ticks};
 
 use crate::doc::Table;
-use crate::numbers::{ABSENT, Value, count, percent, time};
+use crate::numbers::{ABSENT, Cell, Value, count, percent, time};
 use crate::spans::{Name, Sentence, sentence};
 use crate::svg::COLOURS;
 
@@ -262,7 +262,7 @@ fn differences(what: String, of: &Differences) -> Vec<String> {
         time(of.least_ns as f64),
         time(of.median_ns as f64),
         time(of.most_ns as f64),
-        of.within.to_string(),
+        Value::from(of.within).to_string(),
     ]
 }
 
@@ -278,8 +278,8 @@ fn between(of: &Breakdown) -> Option<Table> {
             count(side.compared),
             count(side.agree),
             count(side.compared.saturating_sub(side.agree)),
-            side.largest.to_string(),
-            found.within.to_string(),
+            Value::from(side.largest).to_string(),
+            Value::from(found.within).to_string(),
         ]
     };
     let caption = "The tap between the stamps of both ends";
@@ -344,14 +344,16 @@ fn cost(of: &Breakdown) -> Option<Table> {
     } else {
         format!("What looking costs, over {} rounds", count(cost.rounds))
     };
-    let interval =
-        |[more, low, high]: [f64; 3]| format!("{} ({} .. {})", time(more), time(low), time(high));
+    let interval = |[more, low, high]: [f64; 3]| {
+        let ends = Some((Value::Time(low), Value::Time(high)));
+        Cell::from(Value::Time(more)).within(ends).to_string()
+    };
     let row = |way: &LookedAt| {
         let (median, p99) = way.more.map_or_else(
             || (absent(), absent()),
             |more| (interval(more.median_ns), interval(more.p99_ns)),
         );
-        vec![way.by.clone(), way.median.to_string(), median, p99]
+        vec![way.by.clone(), Value::from(way.median).to_string(), median, p99]
     };
     let without = cost.untold.iter().filter(|of| cost.ways.iter().all(|way| way.by != of.by));
     let without = without.map(|of| vec![of.by.clone(), absent(), absent(), absent()]);
@@ -488,7 +490,9 @@ fn threads(watched: &Watched) -> String {
 /// How its threads were found, and whose requests are missed by that.
 fn looked_for(watched: &Watched) -> Option<String> {
     let ThreadsFound { every, threads } = watched.looking?;
-    let lasted = watched.lasted.map_or(String::new(), |lasted| format!(" in {lasted}"));
+    let lasted =
+        watched.lasted.map_or(String::new(), |lasted| format!(" in {}", Value::from(lasted)));
+    let every = Value::from(every);
     Some(format!(
         "{} threads of it were found{lasted}, looked for every {every}: what one read or answered before it was \
          found, and all of one that ended before, is not among the requests",
@@ -521,12 +525,12 @@ pub(crate) fn journey(of: &Journey, rate: Hertz) -> Table {
     for passed in &of.passed {
         let since = before.map_or_else(String::new, |(point, at)| {
             let part = Part { from: point, to: passed.point };
-            format!("{} {}", part.words(), passed.at.since(at).to_nanos(rate))
+            format!("{} {}", part.words(), Value::from(passed.at.since(at).to_nanos(rate)))
         });
         table.row([
             passed.point.to_string(),
             passed.source.to_string(),
-            passed.at.since(begin).to_nanos(rate).to_string(),
+            Value::from(passed.at.since(begin).to_nanos(rate)).to_string(),
             since,
         ]);
         before = Some((passed.point, passed.at));
@@ -537,7 +541,7 @@ pub(crate) fn journey(of: &Journey, rate: Hertz) -> Table {
 /// `Request 17: 5.20ms`.
 pub(crate) fn heading(of: &Journey, rate: Hertz) -> String {
     let last = of.passed.iter().map(|passed| passed.at).max().unwrap_or_default();
-    format!("Request {}: {}", count(of.number), last.since(began(of)).to_nanos(rate))
+    format!("Request {}: {}", count(of.number), Value::from(last.since(began(of)).to_nanos(rate)))
 }
 
 /// When it began.
@@ -547,8 +551,7 @@ pub(crate) fn began(of: &Journey) -> Ticks {
 
 /// A percentile without the noise of its last digits.
 fn short(percent: f64) -> String {
-    let text = format!("{percent:.4}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    ((percent * 1e4).round() / 1e4).to_string()
 }
 
 fn absent() -> String {

@@ -12,7 +12,8 @@ use whylate_model::series::Quantile;
 use whylate_stats::by_run::{FEWEST_BEYOND, FEWEST_RUNS};
 
 use crate::doc::Table;
-use crate::numbers::{ABSENT, count, difference, rate};
+use crate::numbers::{ABSENT, Cell, Value, between, count, difference, rate};
+use crate::series::at_least;
 use crate::svg::error_curve::{At, Line};
 
 use parts::{planted, rates, slopes, told};
@@ -56,8 +57,8 @@ fn line(of: &Calibration) -> String {
          of {}.",
         line.transport,
         line.delay,
-        line.base,
-        line.error,
+        Value::from(line.base),
+        Value::from(line.error),
         count(line.frames),
         crate::svg::resolution_label(line.resolution_ns),
     )
@@ -74,7 +75,7 @@ fn limits(of: &Calibration) -> Table {
             count(one.n),
             rate(one.achieved_pps),
             limit(&one.limit_raw),
-            one.base.map_or(ABSENT.to_owned(), |base| base.to_string()),
+            Value::from(one.base).to_string(),
             limit(&one.limit_compensated),
         ]
     };
@@ -129,7 +130,8 @@ fn remarks(of: &CalibratedBackend) -> Vec<String> {
     ];
     match of.base {
         Some(base) => said.push(format!(
-            "less the path of {base} (median of {} messages back to back): {}",
+            "less the path of {} (median of {} messages back to back): {}",
+            Value::from(base),
             count(of.base_n),
             ended(&of.limit_compensated, of, &of.errors_compensated)
         )),
@@ -195,12 +197,15 @@ fn ended(limit: &Limit, of: &CalibratedBackend, errors: &[ErrorAtPercent]) -> St
         (LimitEnd::Sample, _) if next.is_empty() => format!("{reach}: there are no messages"),
         (LimitEnd::Sample, Some(few)) => format!("{reach}; for {next} there are {few}"),
         (LimitEnd::Sample, None) => {
-            let worth = limit
-                .fails_at
-                .and_then(|percent| at(errors, percent))
-                .map_or(String::new(), |of| {
-                    format!(": those of {runs} runs are worth {:.0} independent ones", of.n_eff)
-                });
+            let worth = limit.fails_at.and_then(|percent| at(errors, percent)).map_or(
+                String::new(),
+                |of| {
+                    format!(
+                        ": those of {runs} runs are worth {} independent ones",
+                        count(of.n_eff.round() as u64)
+                    )
+                },
+            );
             format!("{reach}; for {next} there are too few messages{worth}")
         }
     }
@@ -233,10 +238,10 @@ fn foreign(name: &str, of: &ForeignTool) -> Vec<String> {
     let doubled = of.readings.last().map_or(String::new(), |last| {
         format!(
             "; at a delay of {} it said {}, twice that is {}, and the line held its messages for {}",
-            last.delay,
+            Value::from(last.delay),
             difference(last.reported_ns),
             difference(2.0 * last.reported_ns),
-            last.truth
+            Value::from(last.truth)
         )
     });
     said.push(format!(
@@ -260,7 +265,7 @@ pub(crate) fn netem(of: &Emulator) -> String {
              from before the send to after the reception over loopback, less what they take with no delay; the \
              line's own error is from when a frame is due to when it is handed over).",
             off(50.0),
-            of.delay,
+            Value::from(of.delay),
             off(99.0),
             count(of.n)
         ),
@@ -270,10 +275,17 @@ pub(crate) fn netem(of: &Emulator) -> String {
 fn slope_in_words(of: &Slope) -> String {
     match (of.low, of.high) {
         (Some(low), Some(high)) => {
-            format!("{:.3} ({low:.3} .. {high:.3}; {}, {} points)", of.value, of.method, of.points)
+            let ends = between(Some(Value::Ratio(low)), Some(Value::Ratio(high)));
+            format!("{} ({ends}; {}, {} points)", slope_value(of), of.method, of.points)
         }
-        _ => format!("{:.3} ({} points, too few for an interval)", of.value, of.points),
+        _ => format!("{} ({} points, too few for an interval)", slope_value(of), of.points),
     }
+}
+
+/// A slope with the digits that its interval supports.
+fn slope_value(of: &Slope) -> String {
+    let ends = of.low.zip(of.high).map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
+    Cell::from(Value::Ratio(of.value)).within(ends).said()
 }
 
 /// What a foreign tool said at each setting of the line.
@@ -285,10 +297,10 @@ fn readings(of: &CalibratedBackend) -> Option<Table> {
     let row = |at: &ForeignReading| {
         let ratio = (at.truth.0 > 0).then(|| at.reported_ns / at.truth.0 as f64);
         [
-            at.delay.to_string(),
-            at.truth.to_string(),
+            Value::from(at.delay).to_string(),
+            Value::from(at.truth).to_string(),
             difference(at.reported_ns),
-            ratio.map_or(ABSENT.to_owned(), |ratio| format!("{ratio:.3}")),
+            Value::from(ratio.map(Value::Ratio)).to_string(),
             at.readings.to_string(),
         ]
     };
@@ -305,7 +317,14 @@ fn emulators(of: &Calibration) -> Option<Table> {
             of.and_then(|of| of.value_ns).map_or(ABSENT.to_owned(), difference)
         };
         let n = if one.missing.is_some() { ABSENT.to_owned() } else { count(one.n) };
-        vec![one.name.clone(), one.delay.to_string(), n, off(50.0), off(99.0), off(99.9)]
+        vec![
+            one.name.clone(),
+            Value::from(one.delay).to_string(),
+            n,
+            off(50.0),
+            off(99.0),
+            off(99.9),
+        ]
     };
     Table::new("What comes about less what was set", &head)
         .with(of.emulators.iter().map(row))
@@ -338,7 +357,7 @@ fn curves(of: &CalibratedBackend) -> Vec<Line> {
         limit: of.limit_raw.percent,
     };
     let compensated = of.base.map(|base| Line {
-        label: format!("less the path of {base}"),
+        label: format!("less the path of {}", Value::from(base)),
         points: points(&of.errors_compensated),
         limit: of.limit_compensated.percent,
     });
@@ -354,26 +373,23 @@ fn same(one: f64, other: f64) -> bool {
 }
 
 pub(crate) fn quantile(of: &[Quantile], percent: f64) -> String {
-    let found = of.iter().find(|of| same(of.percent, percent)).and_then(|of| of.value);
-    found.map_or(ABSENT.to_owned(), |value| value.to_string())
+    let found = of.iter().find(|of| same(of.percent, percent));
+    found.map_or(Value::Absent, at_least).to_string()
 }
 
 /// What was measured: of several readings that are not one sample, from the least to the most.
 fn measured(of: &[Quantile], percent: f64) -> String {
     let found = of.iter().find(|of| same(of.percent, percent) && of.value.is_none());
     match found.and_then(|of| of.low.zip(of.high)) {
-        Some((least, most)) => format!("{least} to {most}"),
+        Some((least, most)) => between(Some(least.into()), Some(most.into())),
         None => quantile(of, percent),
     }
 }
 
 /// An interval of signed times, one without an upper end too.
 pub(crate) fn interval(low: Option<f64>, high: Option<f64>) -> String {
-    match (low, high) {
-        (Some(low), Some(high)) => format!("{} .. {}", difference(low), difference(high)),
-        (Some(low), None) => format!("{} ..", difference(low)),
-        _ => ABSENT.to_owned(),
-    }
+    let ends = Some((Value::from(low.map(Value::Time)), Value::from(high.map(Value::Time))));
+    Cell::from(Value::Absent).within(ends).signed().ends().to_string()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 use whylate_model::{CpuId, TicksDelta};
 
 use crate::doc::{Block, Section, Table, Where};
-use crate::numbers::{Cell, Value, percent};
+use crate::numbers::{Cell, Value, count, instant, percent};
 
 /// Rows of the tables of causes, whose rest is one row, of senders and of foreign threads.
 const ON_A_TERMINAL: (usize, usize, usize) = (12, 6, 12);
@@ -85,15 +85,20 @@ fn table(run: &Run, most: usize) -> Table {
     if !rest.is_empty() {
         let sum = |of: fn(&CauseTotal) -> f64| rest.iter().map(|total| of(total)).sum::<f64>();
         table.row([
-            format!("{} others", rest.len()).into(),
+            others(rest.len()).into(),
             Value::Count(rest.iter().map(|total| total.gaps).fold(0, u64::saturating_add)),
             Value::Time(sum(|total| total.lost_ns)),
             Value::Share(sum(|total| total.share_of_lost)),
             Value::Share(sum(|total| total.share_of_elapsed)),
-            rest.iter().map(|total| total.longest).max().unwrap_or_default().into(),
+            rest.iter().filter(|total| total.gaps > 0).map(|total| total.longest).max().into(),
         ]);
     }
     table
+}
+
+/// The causes that have no row.
+fn others(many: usize) -> String {
+    if many == 1 { "1 other".to_owned() } else { format!("{} others", count(many as u64)) }
 }
 
 /// Who took most of what was lost on a CPU, or of all that was lost where that is not told apart; none where nothing
@@ -141,7 +146,8 @@ fn cells(total: &CauseTotal) -> [Value; 6] {
         Value::Time(total.lost_ns),
         Value::Share(total.share_of_lost),
         Value::Share(total.share_of_elapsed),
-        total.longest.into(),
+        // Of none there is no longest.
+        (total.gaps > 0).then_some(total.longest).into(),
     ]
 }
 
@@ -182,7 +188,7 @@ pub(crate) fn longest(run: &Run) -> Table {
 
 fn gap_row(run: &Run, gap: &WorstGap) -> [Value; 5] {
     let at = gap.start.since(crate::timeline::start_of(run)).to_nanos(run.clock.hz);
-    let mut at = format!("{:.6}s", at.0 as f64 / 1e9);
+    let mut at = instant(at);
     if let Some(wall) = run.clock.realtime_ns(gap.start) {
         at = format!("{at} {}", time_of_day(wall));
     }
@@ -192,7 +198,7 @@ fn gap_row(run: &Run, gap: &WorstGap) -> [Value; 5] {
         .take(MOST_PARTS)
         .map(|(cause, length, times)| {
             let times = if *times > 1 { format!(" x{times}") } else { String::new() };
-            format!("{cause}{times} {}", length.to_nanos(run.clock.hz))
+            format!("{cause}{times} {}", Value::from(length.to_nanos(run.clock.hz)))
         })
         .collect();
     if parts.len() > MOST_PARTS {
@@ -288,17 +294,26 @@ mod tests {
     }
 
     #[test]
+    fn of_no_gap_there_is_no_longest() {
+        let mut run = quiet();
+        run.causes = vec![CauseTotal { gaps: 0, ..total(Cause::Nmi, None, 4e6) }; 3];
+        for row in told(&table(&run, 1)) {
+            assert!(row.ends_with(" | –"), "{row}");
+        }
+    }
+
+    #[test]
     fn causes_beyond_the_rows_of_a_table_are_one_row_that_sums_them_up() {
         let mut run = quiet();
         run.causes = (1..=4_u8).map(|n| total(Cause::Nmi, None, f64::from(n) * 1e6)).collect();
         let four = |n: u8| {
             format!(
-                "{} | 3 | {n}.00ms | 25.0% | 3.00% | {}",
+                "{} | 3 | {n} ms | 25% | 3.0% | {}",
                 Cause::Nmi,
-                Nanos(u64::from(n) * 500_000)
+                Value::from(Nanos(u64::from(n) * 500_000))
             )
         };
-        let rest = "2 others | 6 | 3.00ms | 50.0% | 6.00% | 1.00ms".to_owned();
+        let rest = "2 others | 6 | 3 ms | 50% | 6.0% | 1 ms".to_owned();
         assert_eq!(told(&table(&run, 2)), [four(4), four(3), rest]);
         assert_eq!(told(&table(&run, 4)), [four(4), four(3), four(2), four(1)]);
     }
@@ -326,9 +341,8 @@ mod tests {
         let mut run = quiet();
         run.senders = vec![sender("few", 1), sender("", 9), sender("some", 5)];
         let cause = interrupt("reschedule").to_string();
-        let row = |name: &str, count: u64| {
-            format!("{name} on CPU 0 | {cause} | CPU 1 | {count} | 2.00us")
-        };
+        let row =
+            |name: &str, count: u64| format!("{name} on CPU 0 | {cause} | CPU 1 | {count} | 2 µs");
         assert_eq!(told(&senders(&run, 2)), [row("(unnamed)", 9), row("some", 5)]);
     }
 
@@ -349,8 +363,8 @@ mod tests {
         assert_eq!(
             texts(&run),
             [
-                "Of the lost time, 50.0% has a traced cause, 30.0% is IRQ entry/exit beside such a cause, \
-              20.0% has no kernel event."
+                "Of the lost time, 50% has a traced cause, 30% is IRQ entry/exit beside such a cause, \
+              20% has no kernel event."
             ]
         );
         run.evidence.trace = None;
@@ -402,8 +416,8 @@ mod tests {
         let timer = interrupt("local_timer");
         let few = worst(&[(100, timer.clone()), (500, Cause::Nmi), (150, timer.clone())]);
         let row = |run: &Run, gap: &WorstGap| gap_row(run, gap).map(|value| value.to_string());
-        let parts = format!("{} 500ns, {timer} x2 250ns", Cause::Nmi);
-        assert_eq!(row(&run, &few), ["0.002500s", "9.00us", "1", &Cause::Host.to_string(), &parts]);
+        let parts = format!("{} 500 ns, {timer} x2 250 ns", Cause::Nmi);
+        assert_eq!(row(&run, &few), ["0.002500 s", "9 µs", "1", &Cause::Host.to_string(), &parts]);
         let many = [
             (1, timer),
             (2, Cause::Nmi),
@@ -414,7 +428,7 @@ mod tests {
         ];
         let told = |of: &[(u64, Cause)]| row(&run, &worst(of))[4].clone();
         assert_eq!(told(&many[..5]).matches(", ").count(), 4);
-        assert!(told(&many).ends_with("2ns, and 1 more"), "{}", told(&many));
+        assert!(told(&many).ends_with("2 ns, and 1 more"), "{}", told(&many));
         let moved = WorstGap {
             cpu_after: CpuId(3),
             rule: Some(whylate_model::cause::Rule::R7),
@@ -429,7 +443,7 @@ mod tests {
             bound_ns: 1.0,
         }];
         let [at, _, cpus, cause, _] = row(&run, &moved);
-        assert_eq!((at.as_str(), cpus.as_str()), ("0.002500s 01:02:03.006Z", "1 to 3"));
+        assert_eq!((at.as_str(), cpus.as_str()), ("0.002500 s 01:02:03.006Z", "1 to 3"));
         assert_eq!(cause, Cause::Migration.to_string());
     }
 

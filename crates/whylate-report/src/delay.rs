@@ -1,6 +1,5 @@
 //! The section of a delay line: how frames were held back, and what became of them.
 
-use whylate_model::Nanos;
 use whylate_model::delay::{DelayBase, DelayCounts, DelayDirection, DelayEnd, DelayLine};
 use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
@@ -38,6 +37,7 @@ pub(crate) fn document(of: &DelayLine, columns: Percentiles) -> Document {
     let read = (!all.is_empty()).then(|| Block::How(READ_TIMES.to_owned()));
     let table = residence::table(TIMES, "direction", &all, columns);
     Document::new(format!("Delayed between {first} and {second} by {}", of.transport))
+        .naming(of)
         .with([Block::Text(first::of_account(of))])
         .with(blocks(of))
         .with([Block::Table(table)].into_iter().chain(read))
@@ -213,7 +213,7 @@ fn changes(of: &DelayLine) -> Vec<Vec<String>> {
     let row = |change: &whylate_model::delay::DelayChange| {
         let direction = of.directions.get(usize::from(change.direction));
         vec![
-            change.at.to_string(),
+            Value::from(change.at).to_string(),
             direction.map_or_else(|| change.direction.to_string(), name),
             change.law.clone(),
         ]

@@ -13,7 +13,7 @@ use whylate_model::flow::Direction;
 
 use crate::calibration::quantile;
 use crate::doc::Table;
-use crate::numbers::{ABSENT, Cell, Value, count, percent, rate, time};
+use crate::numbers::{self, ABSENT, Cell, Value, count, number, percent, rate};
 use crate::spans::{Sentence, sentence};
 use crate::svg::bounds::{Band, Bound, Known};
 use crate::trusted::marked;
@@ -107,7 +107,7 @@ pub(crate) fn latencies(of: &Device) -> Table {
         vec![
             name(one),
             rate(one.achieved_pps),
-            format!("{:.2}", one.l2_bits_per_second() / 1e6),
+            number(one.l2_bits_per_second() / 1e6),
             one.loss().map_or(ABSENT.to_owned(), percent),
             count(one.n),
             measured(one, 50.0),
@@ -179,9 +179,10 @@ fn forwarding(of: &Device) -> Option<Table> {
         let interval = slope.and_then(|of| of.low.zip(of.high));
         vec![
             way(one.configuration.as_deref(), one.direction),
-            slope.map_or(ABSENT.to_owned(), |of| format!("{:.3}", of.value)),
-            interval.map_or(ABSENT.to_owned(), |(low, high)| format!("{low:.3} .. {high:.3}")),
-            one.link_bps.map_or(ABSENT.to_owned(), |bps| format!("{:.3}", 8e9 / bps)),
+            Value::from(slope.map(|of| Value::Ratio(of.value))).to_string(),
+            numbers::interval(interval.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high))))
+                .to_string(),
+            Value::from(one.link_bps.map(|bps| Value::Ratio(8e9 / bps))).to_string(),
             words(one.kind).to_owned(),
         ]
     };
@@ -231,7 +232,7 @@ fn fan_in_table(of: &FanIn) -> Table {
             // A share of nothing is none.
             if of.received > 0 { percent(one.share) } else { ABSENT.to_owned() },
             interval.map_or(ABSENT.to_owned(), |(low, high)| {
-                format!("{} .. {}", percent(low), percent(high))
+                numbers::between(Some(Value::Share(low)), Some(Value::Share(high)))
             }),
         ]
     };
@@ -277,12 +278,7 @@ pub(crate) fn bound(of: &DeviceAtSize, percent: f64) -> Option<&BoundsAtPercent>
 
 fn between(of: Option<&BoundsAtPercent>) -> String {
     let Some(of) = of else { return ABSENT.to_owned() };
-    match (of.low_ns, of.high_ns) {
-        (Some(low), Some(high)) => format!("{} .. {}", time(low), time(high)),
-        (None, Some(high)) => format!("to {}", time(high)),
-        (Some(low), None) => format!("{} ..", time(low)),
-        (None, None) => ABSENT.to_owned(),
-    }
+    numbers::between(of.low_ns.map(Value::Time), of.high_ns.map(Value::Time))
 }
 
 fn same(one: f64, other: f64) -> bool {
@@ -375,7 +371,7 @@ pub(crate) mod tests {
             description: "a bridge of the kernel in a namespace".to_owned(),
             backend: "packet spin".to_owned(),
             error: Some(ErrorSource {
-                quantiles_by: "through the delay line (af_packet, 10us)".to_owned(),
+                quantiles_by: "through the delay line (af_packet, 10 µs)".to_owned(),
                 least_by: "back to back".to_owned(),
                 unfit: None,
             }),
@@ -424,29 +420,22 @@ pub(crate) mod tests {
         let rows = bounds(&of).unwrap().rows;
         assert_eq!(
             rows[0],
-            [
-                "64 B there, local",
-                "5.20us .. 6.00us",
-                "5.50us .. 6.50us",
-                "6.00us .. 9.00us",
-                "to 27.0us",
-                "-"
-            ]
+            ["64 B there, local", "5.2–6.0 µs", "5.5–6.5 µs", "6.0–9.0 µs", "≤27 µs", "–"]
         );
         assert_eq!(
             rows[1],
-            ["  its log, n = 99,950", "5.60us", "5.90us", "9.10us OUTSIDE", "20.0us", "-"]
+            ["  its log, n = 99,950", "5.6 µs", "5.9 µs", "9.1 µs OUTSIDE", "20 µs", "–"]
         );
         assert!(checked(&of)[0].starts_with("3 of 4 bounds hold"), "{:?}", checked(&of));
-        assert_eq!(latencies(&of).rows[0][3], "0.100%");
+        assert_eq!(latencies(&of).rows[0][3], "0.1%");
         assert_eq!(latencies(&of).rows[0][2], "5.12");
-        assert_eq!(forwarding(&of).unwrap().rows[0][3..], ["8.000", "store-and-forward"]);
+        assert_eq!(forwarding(&of).unwrap().rows[0][3..], ["8.00", "store-and-forward"]);
         let shares = &fan_in(&of)[0];
         assert!(
-            shares.caption.ends_with("each offering 500000/s: the fairness is 0.800"),
+            shares.caption.ends_with("each offering 500,000/s: the fairness is 0.80"),
             "{shares:?}"
         );
-        assert_eq!(shares.rows[0][3], "75.0%");
+        assert_eq!(shares.rows[0][3], "75%");
         let told = crate::render::terminal::told([Block::Items(circumstances(&of))]);
         assert!(!told.contains('\u{1b}'), "{told:?}");
     }

@@ -5,10 +5,11 @@
 //! [`crate::numbers::Value`], not as text, so that a sentence that names the figure of a table cannot write it
 //! in another way.
 
+use serde::Serialize;
 use whylate_model::run::Run;
 use whylate_model::trust::{Level, Trust};
 
-use crate::numbers::Cell;
+use crate::numbers::{Cell, Names};
 use crate::svg;
 
 /// Where something is shown.
@@ -29,6 +30,8 @@ pub(crate) struct Document {
     pub(crate) title: String,
     /// What it says.
     pub(crate) sections: Vec<Section>,
+    /// Names in what it is of that are no numbers, whatever they look like.
+    pub(crate) names: Names,
 }
 
 /// A section of a report.
@@ -139,7 +142,12 @@ pub(crate) struct Column {
 
 impl Document {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), sections: Vec::new() }
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// With the names that stand in what it is of.
+    pub(crate) fn naming(self, data: &impl Serialize) -> Self {
+        Self { names: Names::of(data), ..self }
     }
 
     /// With this below what it has.

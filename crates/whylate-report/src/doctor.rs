@@ -21,6 +21,7 @@ pub(crate) fn document(of: &Diagnosis, all: bool) -> Document {
     let cpus = CpuList(&of.cpus);
     let mut document =
         Document::new(format!("Settings that distort a measurement of CPU {cpus} on this machine"))
+            .naming(of)
             .with([Block::Text(machine(of)), Block::Text(counts(of))]);
     let parts: [(Level, &str, Shown); 4] = [
         (Level::Spoils, "Problems", in_full),
@@ -45,6 +46,7 @@ pub(crate) fn explained(of: &Diagnosis, check: &str) -> Option<Document> {
     let symptom = of.symptoms.iter().find(|symptom| symptom.check == check)?;
     let read = symptom.evidence.iter().map(told).collect();
     let document = Document::new(format!("{check}: {}", symptom.finding))
+        .naming(of)
         .with([Block::Text(format!("Why: {}.", symptom.why))])
         .about("Fix", remedies(symptom, |advice| Block::Items(vec![advice.to_owned()])))
         .about("Read", vec![Block::Items(read)]);

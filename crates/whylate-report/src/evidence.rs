@@ -1,9 +1,10 @@
 //! How far the numbers can be trusted: the clock, the evidence, the warnings.
 
-use whylate_model::run::{ClockFacts, Run, TraceFacts};
+use whylate_model::Hertz;
+use whylate_model::run::{ClockFacts, CpuOffset, ProcDelta, Run, TraceFacts};
 
 use crate::doc::{Block, Section, Warning};
-use crate::numbers::{count, percent};
+use crate::numbers::{Cell, Value, count, known_to, number, percent, signed, time};
 
 /// Rows of /proc counters shown.
 const MOST_COUNTERS: usize = 8;
@@ -25,7 +26,7 @@ pub(crate) fn warnings(run: &Run) -> Block {
 pub(crate) fn evidence(run: &Run) -> Vec<String> {
     let recording = run.clock.gap_recording_ns;
     let mut said: Vec<String> = recording
-        .map(|ns| format!("recording one stall costs {ns:.0}ns (median), outside the stall"))
+        .map(|ns| format!("recording one stall costs {} (median), outside the stall", time(ns)))
         .into_iter()
         .collect();
     match &run.evidence.trace {
@@ -45,7 +46,7 @@ pub(crate) fn evidence(run: &Run) -> Vec<String> {
         said.push(format!("rseq word: {rseq}"));
     }
     said.extend(run.evidence.steal_ns.map(|ns| {
-        format!("steal time of the measured CPUs: {:.0}ms, in steps of the kernel's tick", ns / 1e6)
+        format!("steal time of the measured CPUs: {}, in steps of the kernel's tick", time(ns))
     }));
     said.extend(run.evidence.smi_count.map(|n| format!("system management interrupts: {n}")));
     said
@@ -65,41 +66,50 @@ pub(crate) fn undigested(run: &Run) -> Option<String> {
 
 fn clock(clock: &ClockFacts) -> Vec<String> {
     let mut said = vec![format!(
-        "clock: {} at {:.6} MHz +- {:.3} ppm; resolution {:.2}ns; one read costs {:.1}ns (min \
-         {:.1}ns)",
+        "clock: {} at {} ({} ppm); resolution {}; one read costs {} (min {})",
         clock.counter,
-        clock.hz.0 / 1e6,
-        clock.hz_bound_ppm,
-        clock.resolution_ns,
-        clock.read_cost_median_ns,
-        clock.read_cost_min_ns,
+        megahertz(clock.hz, clock.hz_bound_ppm),
+        number(clock.hz_bound_ppm),
+        time(clock.resolution_ns),
+        time(clock.read_cost_median_ns),
+        time(clock.read_cost_min_ns),
     )];
     for source in &clock.sources {
         let independent = if source.independent { "independent" } else { "not independent" };
         said.push(format!(
-            "frequency by {}: {:.6} MHz, {:+.3} ppm, {independent}",
+            "frequency by {}: {}, {} ppm from that of the clock, {independent}",
             source.name,
-            source.hz.0 / 1e6,
-            source.difference_ppm,
+            megahertz(source.hz, source.bound_ppm.unwrap_or(clock.hz_bound_ppm)),
+            signed(source.difference_ppm),
         ));
     }
     if let Some(drift) = clock.drift {
         said.push(format!(
-            "drift of the frequency: {:+.4} +- {:.4} ppm per second",
-            drift.ppm_per_s, drift.bound_ppm_per_s
+            "drift of the frequency: {} per second",
+            known_to(drift.ppm_per_s, drift.bound_ppm_per_s, "ppm")
         ));
     }
-    for offset in &clock.cross_cpu {
+    for of in &clock.cross_cpu {
         said.push(format!(
-            "CPU {} against CPU {}: {:+} ticks +- {} ({:.0}ns): events closer than this cannot be ordered",
-            offset.cpu,
-            offset.reference,
-            offset.offset_ticks,
-            offset.bound.0,
-            offset.bound.0 as f64 * 1e9 / clock.hz.0,
+            "CPU {} against CPU {}: {}: events closer than this cannot be ordered",
+            of.cpu,
+            of.reference,
+            offset(of, clock.hz),
         ));
     }
     said
+}
+
+/// A frequency with the digits that this bound of it supports.
+pub(crate) fn megahertz(hz: Hertz, bound_ppm: f64) -> String {
+    let mhz = hz.0 / 1e6;
+    known_to(mhz, mhz * bound_ppm / 1e6, "MHz")
+}
+
+/// How far the counter of a CPU lies from another's: `−14 ± 72 ns`.
+pub(crate) fn offset(of: &CpuOffset, hz: Hertz) -> String {
+    let ns = |ticks: f64| ticks * 1e9 / hz.0;
+    known_to(ns(of.offset_ticks as f64), ns(of.bound.0 as f64), "ns")
 }
 
 fn traced(trace: &TraceFacts) -> Vec<String> {
@@ -112,7 +122,7 @@ fn traced(trace: &TraceFacts) -> Vec<String> {
          lost; {} events elsewhere",
         trace.clock,
         count(trace.events_measured),
-        trace.lost,
+        count(trace.lost),
         count(trace.events_elsewhere),
     )];
     if trace.lost_elsewhere > 0 {
@@ -149,12 +159,21 @@ fn followed(trace: &TraceFacts) -> String {
 fn difference(trace: &TraceFacts) -> String {
     let Some(found) = trace.lost_share_difference else { return String::new() };
     let (low, high) = found.interval;
-    let points = |share: f64| format!("{:+.3}", share * 100.0);
-    let (low, mean, high) = (points(low), points(found.mean), points(high));
+    let points = |share: f64| Value::Ratio(share * 100.0);
+    let mean = Cell::from(points(found.mean)).within(Some((points(low), points(high)))).signed();
+    let ends = mean.ends().said();
     if found.is_shown() {
-        format!("; difference {mean} points ({low} .. {high} at 95 %, {} pairs)", found.pairs)
+        format!("; difference {} points ({ends} at 95%, {} pairs)", mean.said(), found.pairs)
     } else {
-        format!("; no difference shown ({low} .. {high} points at 95 %, {} pairs)", found.pairs)
+        format!("; no difference shown ({ends} points at 95%, {} pairs)", found.pairs)
+    }
+}
+
+/// What was counted: one interrupt is no interrupts.
+fn singular(of: &ProcDelta) -> String {
+    match of.name.split_once(' ') {
+        Some((what, which)) if of.count == 1 => format!("{} {which}", what.trim_end_matches('s')),
+        _ => of.name.clone(),
     }
 }
 
@@ -166,7 +185,7 @@ fn counters(run: &Run) -> Option<String> {
     let words: Vec<String> = deltas
         .iter()
         .take(MOST_COUNTERS)
-        .map(|delta| format!("{} {} (CPU {})", count(delta.count), delta.name, delta.cpu))
+        .map(|delta| format!("{} {} (CPU {})", count(delta.count), singular(delta), delta.cpu))
         .collect();
     (!words.is_empty()).then(|| format!("/proc counted: {}", words.join(", ")))
 }
@@ -213,11 +232,11 @@ mod tests {
         };
         assert_eq!(
             told(0.004, (0.003, 0.005)),
-            "; difference +0.400 points (+0.300 .. +0.500 at 95 %, 20 pairs)"
+            "; difference +0.40 points (+0.30 to +0.50 at 95%, 20 pairs)"
         );
         assert_eq!(
             told(-0.002, (-0.006, 0.002)),
-            "; no difference shown (-0.600 .. +0.200 points at 95 %, 20 pairs)"
+            "; no difference shown (−0.60 to +0.20 points at 95%, 20 pairs)"
         );
         assert_eq!(difference(&TraceFacts::default()), "");
     }

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use whylate_model::Printable;
 use whylate_model::doctor::Diagnosis;
 use whylate_model::lab::LabStatus;
@@ -15,6 +16,7 @@ use whylate_model::trust::Trust;
 
 use crate::compare::Comparison;
 use crate::doc::{Block, Section, Table};
+use crate::numbers::Names;
 use crate::paper::Parts;
 use crate::series::ON_THE_PAGE;
 use crate::spans::{Sentence, assert_stand};
@@ -95,8 +97,17 @@ pub(crate) struct Screen {
     pub(crate) more: Vec<String>,
     /// The page, which is the rest, too.
     page: Option<String>,
+    /// Names in what it is of that are no numbers, whatever they look like.
+    names: Names,
     /// What the whole report has, where that is looked at.
     whole: Vec<Section>,
+}
+
+impl Screen {
+    /// With the names that stand in what it is of.
+    fn naming(self, data: &impl Serialize) -> Self {
+        Self { names: Names::of(data), ..self }
+    }
 }
 
 /// What the whole report has, beside whose numbers those of an answer are set in tests.
@@ -117,7 +128,7 @@ pub fn first_screen(run: &Run, place: Place, style: Style) -> Option<String> {
 #[must_use]
 pub fn answer(run: &Run) -> String {
     let run = &run.as_shown();
-    let screen = of_kind(run, Style::default()).unwrap_or_default();
+    let screen = of_kind(run, Style::default()).unwrap_or_default().naming(run);
     assert_stand(&screen.answer, &screen.tables, &whole(|| terminal::sections(run, &ON_THE_PAGE)));
     match said(&screen) {
         nothing if nothing.is_empty() => "Nothing was measured.".to_owned(),
@@ -127,7 +138,8 @@ pub fn answer(run: &Run) -> String {
 
 /// The answer of a screen in one line.
 fn said(screen: &Screen) -> String {
-    screen.answer.iter().map(Sentence::said).collect::<Vec<_>>().join(" ")
+    let said: Vec<String> = screen.answer.iter().map(Sentence::said).collect();
+    screen.names.respelled(&said.join(" "))
 }
 
 /// The answer of the first screen of a prediction.
@@ -137,7 +149,7 @@ pub(crate) fn of_prediction(of: &Prediction) -> String {
 
 /// The same of a comparison.
 pub(crate) fn of_comparison(of: &Comparison) -> String {
-    said(&compare::screen(of))
+    said(&compare::screen(of).naming(of))
 }
 
 /// The same of a server, a forwarder or a delay line.
@@ -163,25 +175,25 @@ fn of_kind(run: &Run, style: Style) -> Option<Screen> {
 /// The first screen of a prediction without a run.
 #[must_use]
 pub fn first_prediction(of: &Prediction, style: Style) -> String {
-    layout::write(&predicted::screen(of), style)
+    layout::write(&predicted::screen(of).naming(of), style)
 }
 
 /// The first screen of what doctor found.
 #[must_use]
 pub fn first_of_diagnosis(of: &Diagnosis, style: Style) -> String {
-    layout::write(&doctor::screen(of), style)
+    layout::write(&doctor::screen(of).naming(of), style)
 }
 
 /// The first screen of a comparison.
 #[must_use]
 pub fn first_of_comparison(of: &Comparison, style: Style) -> String {
-    layout::write(&compare::screen(of), style)
+    layout::write(&compare::screen(of).naming(of), style)
 }
 
 /// The first screen of the test networks.
 #[must_use]
 pub fn first_of_lab(of: &LabStatus, style: Style) -> String {
-    layout::write(&lab::screen(of), style)
+    layout::write(&lab::screen(of).naming(of), style)
 }
 
 /// The first screen of a server, a forwarder or a delay line of which no run is kept.
@@ -193,7 +205,7 @@ pub fn first_of_account<'a>(of: impl Into<Account<'a>>, style: Style) -> String 
 /// The first screen of a paper's experiments, with what their runs say of them.
 #[must_use]
 pub fn first_screen_of_paper(paper: &Paper, parts: &Parts, place: Place, style: Style) -> String {
-    let mut screen = paper::screen(paper);
+    let mut screen = paper::screen(paper).naming(paper);
     let recorded = || recorded("Recorded", parts.began_ns, &paper.command_line);
     screen.recorded = place.again.then(recorded).flatten();
     screen.trust = Some(parts.trust.clone());
@@ -229,7 +241,7 @@ const KINDS: [Kind; 20] = [
 
 /// What there is to say first.
 fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
-    let mut screen = of_kind(run, style)?;
+    let mut screen = of_kind(run, style)?.naming(run);
     if let Verdict::LimitExceeded { what } = &run.verdict {
         screen.notes.push(format!("Limit exceeded: {what}."));
     }

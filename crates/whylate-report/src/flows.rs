@@ -6,7 +6,8 @@ use whylate_model::flow::{
 use whylate_model::run::Run;
 
 use crate::doc::{Block, Section, Table};
-use crate::numbers::{ABSENT, Cell, Value, count, rate};
+use crate::numbers::{ABSENT, Cell, Value, bit_rate, count, number, rate, time};
+use crate::series::at_percent;
 use crate::{frames, pacing, queues, tail, trusted};
 
 /// How the three times are to be read.
@@ -95,16 +96,17 @@ fn departures(run: &Run) -> Table {
     table
 }
 
-fn departures_row(run: &Run, flow: &Flow) -> [Value; 7] {
+fn departures_row(run: &Run, flow: &Flow) -> [Cell; 7] {
     let (asked, left) = (&flow.asked, &flow.departures);
+    let late = run.series.iter().find(|series| Some(&series.name) == flow.lateness.as_ref());
     let share = (left.intended > 0).then(|| left.in_time as f64 / left.intended as f64);
     [
         flow.name.as_str().into(),
         asked.arrivals.as_str().into(),
-        asked.per_second.map(Value::Rate).into(),
-        left.per_second.map(Value::Rate).into(),
-        share.map(Value::Share).into(),
-        flow.lateness_p999(&run.series).into(),
+        Value::from(asked.per_second.map(Value::Rate)).into(),
+        Value::from(left.per_second.map(Value::Rate)).into(),
+        Value::from(share.map(Value::Share)).into(),
+        late.map_or_else(|| Value::Absent.into(), |series| at_percent(series, 99.9)),
         verdict(left.process.verdict).into(),
     ]
 }
@@ -161,8 +163,9 @@ fn parts(run: &Run) -> Option<Table> {
     for part in run.flows.iter().flat_map(|flow| &flow.parts) {
         let series = run.series.iter().find(|series| series.name == part.response);
         let at = |percent| {
-            let value = series.and_then(|series| series.at(percent));
-            Cell::from(value).marked(trusted::is_beyond(run, &part.response, percent))
+            let value =
+                series.map_or_else(|| Cell::from(Value::Absent), |of| at_percent(of, percent));
+            value.marked(trusted::is_beyond(run, &part.response, percent))
         };
         let n = Cell::from(series.map(|series| Value::Count(series.n)));
         table.row([part.label.as_str().into(), n, at(50.0), at(99.0), at(99.9)]);
@@ -185,7 +188,7 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
     if asked.one_way {
         said.push("asks for no reply: the other end counts what comes".to_owned());
     } else {
-        said.push(format!("given up after {}", asked.timeout));
+        said.push(format!("given up after {}", Value::from(asked.timeout)));
     }
     if let Some(ports) = &way.across {
         let (out, back) = (&ports.out, &ports.back);
@@ -204,7 +207,10 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
         said.push(format!("{CLOSED}; it has no response times"));
     }
     if let Some(after) = asked.repeats_after {
-        said.push(format!("the arrivals began again from the first after each {after}"));
+        said.push(format!(
+            "the arrivals began again from the first after each {}",
+            Value::from(after)
+        ));
     }
     said.extend(way.socket.as_ref().and_then(|of| socket("the client's socket", of)));
     said.extend(way.socket.as_ref().and_then(queues::said));
@@ -225,12 +231,12 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
     }
     if let Some(of) = flow.departures.process.distribution {
         said.push(format!(
-            "distances of departures against a Poisson process: at most {:.4} of the distribution \
-             function apart, Anderson-Darling A2 {:.1} over {} distances, {:.6} for each",
-            of.largest,
-            of.a_squared,
+            "distances of departures against a Poisson process: at most {} of the distribution \
+             function apart, Anderson-Darling A2 {} over {} distances, {} for each",
+            number(of.largest),
+            number(of.a_squared),
             count(of.n),
-            of.effect
+            number(of.effect)
         ));
     }
     said.extend(flow.departures.pacing.as_ref().map(pacing::said));
@@ -255,9 +261,9 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
              {} in the median, {} at most",
             count(other.answered),
             count(other.foreign),
-            other.residence_min,
-            other.residence_median,
-            other.residence_max
+            Value::from(other.residence_min),
+            Value::from(other.residence_median),
+            Value::from(other.residence_max)
         ));
     }
     said
@@ -270,6 +276,7 @@ fn of_recordings(flow: &Flow) -> Vec<String> {
     let all = (ends.len() > 1).then(|| {
         let least = ends.iter().map(|of| of.residence_min).min().unwrap_or_default();
         let most = ends.iter().map(|of| of.residence_max).max().unwrap_or_default();
+        let [least, most] = [least, most].map(Value::from);
         format!(
             "of {} recordings the other ends answered {}, and held a request for {least} at least and \
              {most} at most",
@@ -286,7 +293,10 @@ fn of_recording(of: &OfRecording) -> String {
         said.push(match end.receptions {
             Some(of) => received(&of),
             None => {
-                format!("the other end held a request for {} in the median", end.residence_median)
+                format!(
+                    "the other end held a request for {} in the median",
+                    Value::from(end.residence_median)
+                )
             }
         });
     }
@@ -305,7 +315,10 @@ fn received(of: &Receptions) -> String {
     let came = of.per_second.map_or_else(absent, rate);
     format!(
         "they came at {came}, {} apart at least, {} in the median, {} at p99 and {} at most",
-        of.gap_min, of.gap_median, of.gap_p99, of.gap_max
+        Value::from(of.gap_min),
+        Value::from(of.gap_median),
+        Value::from(of.gap_p99),
+        Value::from(of.gap_max)
     )
 }
 
@@ -356,13 +369,13 @@ fn size(flow: &Flow) -> String {
             format!("each in {frames} {cut} (MTU {mtu}), frames of {} bytes together", wire.bytes)
         }
     };
-    let bits = |bytes: u32| left * 8.0 * f64::from(bytes) / 1e6;
+    let bits = |bytes: u32| bit_rate(left * 8.0 * f64::from(bytes));
     let (l2, l1) = (bits(wire.bytes), bits(wire.bytes_at_l1()));
-    format!("{said}, {frames}: {l2:.1} Mbit/s at L2, {l1:.1} at L1")
+    format!("{said}, {frames}: {l2} at L2, {l1} at L1")
 }
 
 fn ns(value: f64) -> String {
-    format!("{value:.1}ns")
+    time(value)
 }
 
 pub(crate) fn absent() -> String {

@@ -3,7 +3,7 @@
 
 use whylate_model::series::{Definition, Denominator, Series};
 
-use crate::numbers::{count, percent};
+use crate::numbers::{Value, count, percent};
 
 /// None where there is nothing to be said.
 pub(crate) fn of(series: &Series) -> Option<String> {
@@ -15,20 +15,20 @@ pub(crate) fn of(series: &Series) -> Option<String> {
             (Denominator::Measured, _) => "all latencies added up",
         };
         let (over, all) = (count(tail.count), count(series.n));
-        words.push(format!("{over} of {all} over 100us ({} of {of})", percent(tail.share)));
+        words.push(format!("{over} of {all} over 100 µs ({} of {of})", percent(tail.share)));
     }
     if let Some(censored) = series.censored.filter(|censored| censored.count > 0) {
         words.push(format!(
             "{} given up or never sent: known only to have taken {} or more",
             count(censored.count),
-            censored.above
+            Value::from(censored.above)
         ));
     }
     if series.lost > 0 {
         words.push(format!("{} lost", count(series.lost)));
     }
     if let Some(by) = series.class_by.filter(|_| series.paper_row.is_none()) {
-        words.push(format!("its class is that of a p99.9 of {by}"));
+        words.push(format!("its class is that of a p99.9 of {}", Value::from(by)));
     }
     (!words.is_empty()).then(|| format!("{}: {}", series.label, words.join("; ")))
 }
@@ -54,7 +54,7 @@ mod tests {
         let said = |definition, denominator| of(&planted(definition, denominator)).unwrap();
         assert_eq!(
             said(Definition::DispatchLatency, Denominator::Measured),
-            "it: 1 of 2,000 over 100us (0.505% of all latencies added up)"
+            "it: 1 of 2,000 over 100 µs (0.5% of all latencies added up)"
         );
         assert!(said(Definition::ReadDelta, Denominator::Measured).contains("inside readings"));
         assert!(said(Definition::Gap, Denominator::Elapsed).contains("of the elapsed time"));
@@ -67,7 +67,7 @@ mod tests {
         series.censored = Some(Censored { count: 9_964_109, above: Nanos(100_000_000) });
         assert_eq!(
             of(&series).unwrap(),
-            "it: 9,964,109 given up or never sent: known only to have taken 100ms or more; 119,901 lost"
+            "it: 9,964,109 given up or never sent: known only to have taken 100 ms or more; 119,901 lost"
         );
         // With one request under way at a time nothing is lost, and 230 are given up.
         (series.lost, series.censored) =

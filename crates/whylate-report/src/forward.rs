@@ -10,7 +10,7 @@ use whylate_model::run::Run;
 use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::first;
 use crate::html::utc;
-use crate::numbers::{Value, count, percent};
+use crate::numbers::{Value, bit_rate, count, number, percent, time};
 use crate::residence;
 use crate::terminal::Percentiles;
 
@@ -42,7 +42,6 @@ const STAYED: &str = "Residence: from seen in one ring to handed over to the oth
 const STAYED_BETWEEN_SOCKETS: &str =
     "Residence: from taken from one socket to handed over to the other";
 
-const MEGA: f64 = 1e6;
 const GIGA: f64 = 1e9;
 
 /// The section of a forwarder; none for a run of something else.
@@ -61,6 +60,7 @@ pub(crate) fn document(of: &Forward, columns: Percentiles) -> Document {
     let table = residence::table(stayed(of), "direction", &all, columns);
     let read = resolution.is_some().then(|| Block::How(read_residence(of).to_owned()));
     Document::new(format!("Forwarded between {} by {}", ports.join(" and "), of.backend))
+        .naming(of)
         .with([Block::Text(first::of_account(of))])
         .with(blocks(of))
         .with([Block::Table(table)].into_iter().chain(read).chain(resolution))
@@ -134,16 +134,18 @@ fn remarks(of: &Forward) -> Vec<String> {
     }
     said.push(match &of.stamping {
         Some(cost) => format!(
-            "Stamps ({}) cost {:.1} ns a burst and {:.2} ns for each of its frames.",
-            of.stamps, cost.per_burst_ns, cost.per_frame_ns
+            "Stamps ({}) cost {} a burst and {} for each of its frames.",
+            of.stamps,
+            time(cost.per_burst_ns),
+            time(cost.per_frame_ns)
         ),
         None => "Nothing was stamped: only counts are known.".to_owned(),
     });
     if of.ticks_hz > 0.0 && of.directions.iter().any(|direction| direction.ticks.is_some()) {
         said.push(format!(
-            "Ticks are those of the counter, {:.3} in a nanosecond, whatever clock the CPU ran at: they \
+            "Ticks are those of the counter, {} in a nanosecond, whatever clock the CPU ran at: they \
              are no cycles.",
-            of.ticks_hz / GIGA
+            number(of.ticks_hz / GIGA)
         ));
     }
     said.extend(of.ports.iter().map(port));
@@ -220,14 +222,14 @@ fn directions(of: &Forward) -> Table {
     for direction in &of.directions {
         let bits = per_second(direction.forwarded_bytes as f64 * 8.0);
         let burst = (direction.bursts > 0)
-            .then(|| format!("{:.1}", direction.received as f64 / direction.bursts as f64));
+            .then(|| Value::Ratio(direction.received as f64 / direction.bursts as f64));
         table.row([
             name(direction).into(),
             Value::Count(direction.received),
             Value::Count(direction.forwarded),
             Value::Count(dropped(direction)),
             Value::Rate(per_second(direction.forwarded as f64)),
-            format!("{:.3}Mbit/s", bits / MEGA).into(),
+            bit_rate(bits).into(),
             burst.into(),
         ]);
     }
@@ -331,7 +333,7 @@ pub(crate) fn occasions(of: &[ForwardPort]) -> Vec<String> {
 /// Ticks for a frame of each direction: all bursts, then by size.
 fn ticks(of: &Forward) -> Vec<Table> {
     let row = |ticks: &TicksPerFrame, size: String| {
-        let shown = |mean: f64| Value::Text(format!("{mean:.0}"));
+        let shown = |mean: f64| Value::Count(mean.round() as u64);
         [
             size.into(),
             Value::Count(ticks.bursts),

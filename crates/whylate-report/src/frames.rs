@@ -3,7 +3,7 @@
 
 use whylate_model::frames::{Copies, Frames, Program, Taken, TurnCosts};
 
-use crate::numbers::count;
+use crate::numbers::{Value, count};
 
 /// What is to be said of a port of whole frames.
 pub(crate) fn said(of: &Frames) -> Vec<String> {
@@ -111,11 +111,11 @@ pub(crate) fn costs(of: &TurnCosts) -> String {
         "a packet costs the client {} ticks ({}) to send and {} ({}) to take in, a look in vain {} ({}): \
          usual turns of its loop",
         count(send.ticks),
-        send.time,
+        Value::from(send.time),
         count(receive.ticks),
-        receive.time,
+        Value::from(receive.time),
         count(look.ticks),
-        look.time
+        Value::from(look.time)
     )
 }
 
@@ -215,7 +215,7 @@ mod tests {
     fn costs_and_programs_are_told_with_their_units() {
         let cost = |ticks, ns| Cost { ticks, time: Nanos(ns) };
         let turns = TurnCosts { look: cost(50, 25), receive: cost(400, 200), send: cost(900, 450) };
-        assert!(costs(&turns).starts_with("a packet costs the client 900 ticks (450ns) to send"));
+        assert!(costs(&turns).starts_with("a packet costs the client 900 ticks (450 ns) to send"));
         let of = Program {
             interface: "eth0".to_owned(),
             taken: Taken::Native,

@@ -4,7 +4,7 @@ use whylate_model::run::{Closure, CountingCost, GapSummary, LoopKind, Rate, Run,
 use whylate_model::{Hertz, Nanos};
 
 use crate::doc::{Block, Table, Where};
-use crate::numbers::{Cell, Value, count, interval};
+use crate::numbers::{Cell, Value, between, count, time};
 
 /// Threads with a row each; the others are in run.json.
 const MOST_ON_A_TERMINAL: usize = 256;
@@ -66,7 +66,7 @@ fn table(run: &Run, shown: &[GapSummary]) -> Table {
         "elapsed",
         "stalls",
         "lost",
-        "95 % interval",
+        "95% interval",
         "threshold",
         "period",
         "below",
@@ -83,19 +83,20 @@ fn table(run: &Run, shown: &[GapSummary]) -> Table {
     table
 }
 
-fn row(run: &Run, gaps: &GapSummary) -> [Value; 9] {
+fn row(run: &Run, gaps: &GapSummary) -> [Cell; 9] {
     let period_ns = gaps.period_ticks * 1e9 / run.clock.hz.0;
     let ends = gaps.lost_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    let lost = Cell::from(Value::Share(gaps.lost_share)).within(ends);
     [
         run.thread_name(gaps).into(),
         gaps.end.since(gaps.start).to_nanos(run.clock.hz).into(),
-        Value::Count(gaps.gaps),
-        Value::Share(gaps.lost_share),
-        interval(ends),
+        Value::Count(gaps.gaps).into(),
+        lost.alone(),
+        lost.ends(),
         gaps.threshold.to_nanos(run.clock.hz).into(),
-        format!("{period_ns:.2}ns").into(),
+        Value::Time(period_ns).into(),
         // The estimate may come out below nothing, noise cannot.
-        Value::Share(gaps.noise_below_threshold.max(0.0)),
+        Value::Share(gaps.noise_below_threshold.max(0.0)).into(),
         gaps.closure.to_string().into(),
     ]
 }
@@ -139,7 +140,7 @@ fn rates(run: &Run, shown: &[GapSummary], to: Where) -> Vec<Block> {
 
 /// A column with intervals for each thread.
 fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
-    let names = shown.iter().map(|gaps| format!("{} (95 % interval)", run.thread_name(gaps)));
+    let names = shown.iter().map(|gaps| format!("{} (95% interval)", run.thread_name(gaps)));
     let mut table = Table::new("Stalls per second", &["stalls of at least"])
         .columns(names)
         .captioned_on_the_page();
@@ -159,7 +160,7 @@ fn rates_in_columns(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table
 /// A row for each thread.
 fn rates_in_rows(run: &Run, shown: &[GapSummary], lengths: &[Nanos]) -> Table {
     let mut table = Table::new("Stalls per second", &["stalls of at least"])
-        .columns(lengths.iter().map(ToString::to_string))
+        .columns(lengths.iter().map(|length| Value::from(*length).to_string()))
         .captioned_on_the_page();
     for gaps in shown {
         let found = lengths.iter().map(|length| rate_of(gaps, *length));
@@ -187,7 +188,7 @@ fn time_shares(run: &Run, shown: &[GapSummary]) -> Vec<Block> {
         [name].into_iter().chain(lengths.iter().map(of_length)).collect::<Vec<_>>()
     };
     let mut table = Table::new("Share of time in stalls", &["share of time in stalls of at least"])
-        .columns(lengths.iter().map(ToString::to_string))
+        .columns(lengths.iter().map(|length| Value::from(*length).to_string()))
         .captioned_on_the_page();
     for gaps in shown {
         table.row(cells(gaps, "elapsed time", |share| share.of_elapsed));
@@ -212,27 +213,27 @@ fn details(run: &Run, gaps: &GapSummary) -> String {
         Closure::Broken(why) => format!("THE CLOSURE IS BROKEN: {why}"),
     };
     let recording = gaps.recording_ticks.to_nanos(run.clock.hz);
-    let each =
-        recording.0.checked_div(gaps.gaps).map_or("-".to_owned(), |ns| Nanos(ns).to_string());
+    let each = Value::from(recording.0.checked_div(gaps.gaps).map(Nanos));
     let unseen = match gaps.unseen_ticks.to_nanos(run.clock.hz) {
         Nanos(0) => String::new(),
-        unseen => format!(", {unseen} between pairs not seen"),
+        unseen => format!(", {} between pairs not seen", Value::from(unseen)),
     };
     let ns = |ticks: f64| ticks * 1e9 / run.clock.hz.0;
+    let (low, high) = gaps.period_spread_ticks;
     let counting = gaps.counting.map_or(String::new(), |cost| counting(cost, run.clock.hz));
     format!(
-        "{}: {kind} loop, {} iterations, period {:.2}ns ({:.2}ns .. {:.2}ns over {} quiet \
-         blocks), threshold {}; {closure}; {} migrations, {} records dropped, {recording} spent \
-         recording ({each} a stall){unseen}{counting}",
+        "{}: {kind} loop, {} iterations, period {} ({} over {} quiet blocks), threshold {}; \
+         {closure}; {} migrations, {} records dropped, {} spent recording \
+         ({each} a stall){unseen}{counting}",
         run.thread_name(gaps),
         count(gaps.iterations),
-        ns(gaps.period_ticks),
-        ns(gaps.period_spread_ticks.0),
-        ns(gaps.period_spread_ticks.1),
+        time(ns(gaps.period_ticks)),
+        between(Some(Value::Time(ns(low))), Some(Value::Time(ns(high)))),
         count(gaps.blocks),
         gaps.threshold_rule,
-        gaps.migrations,
-        gaps.dropped,
+        count(gaps.migrations),
+        count(gaps.dropped),
+        Value::from(recording),
     )
 }
 
@@ -240,11 +241,11 @@ fn details(run: &Run, gaps: &GapSummary) -> String {
 fn counting(cost: CountingCost, hz: Hertz) -> String {
     let ns = |ticks: f64| ticks * 1e9 / hz.0;
     format!(
-        "; counting every delta costs {:.1}ns an iteration ({:.1}ns with it, {:.1}ns without, in \
+        "; counting every delta costs {} an iteration ({} with it, {} without, in \
          the warm-up)",
-        ns(cost.period_with - cost.period_without),
-        ns(cost.period_with),
-        ns(cost.period_without),
+        time(ns(cost.period_with - cost.period_without)),
+        time(ns(cost.period_with)),
+        time(ns(cost.period_without)),
     )
 }
 

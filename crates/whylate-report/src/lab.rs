@@ -4,6 +4,7 @@ use whylate_model::lab::{BedStatus, LabStatus, NamespaceStatus};
 
 use crate::doc::{Block, Document, Section, Table};
 use crate::html::utc;
+use crate::numbers::ABSENT;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,7 +16,7 @@ pub(crate) fn document(of: &LabStatus) -> Document {
         1 => "1 test network".to_owned(),
         many => format!("{many} test networks"),
     };
-    Document::new(title).sections(of.beds.iter().map(section))
+    Document::new(title).naming(of).sections(of.beds.iter().map(section))
 }
 
 fn section(of: &BedStatus) -> Section {
@@ -59,7 +60,7 @@ fn links(of: &NamespaceStatus, table: &mut Table) {
         table.row([of.name.as_str(), link, state, addresses]);
     };
     match &of.links {
-        None => row("not readable", "-", "-"),
+        None => row("not readable", ABSENT, ABSENT),
         Some(links) => {
             for link in links {
                 row(&link.name, &link.state, &link.addresses.join(" "));

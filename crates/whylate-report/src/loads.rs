@@ -5,7 +5,7 @@ use whylate_model::load::LoadFacts;
 use whylate_model::run::Run;
 
 use crate::doc::{Block, Section, Table};
-use crate::numbers::{count, percent, rate};
+use crate::numbers::{ABSENT, Value, bit_rate, count, number, percent, rate};
 
 /// The section; none where no load was made.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -23,18 +23,18 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn cells(load: &LoadFacts) -> Vec<String> {
     let (done, of, speed) = match load.unit.as_str() {
         "bytes" => (
-            format!("{:.1} MB", load.amount as f64 / 1e6),
+            format!("{} MB", number(load.amount as f64 / 1e6)),
             String::new(),
-            load.per_second().map(|bytes| format!("{:.0} Mbit/s", bytes * 8.0 / 1e6)),
+            load.per_second().map(|bytes| bit_rate(bytes * 8.0)),
         ),
         "ns of CPU time" => (
-            Nanos(load.amount).to_string(),
+            Value::from(Nanos(load.amount)).to_string(),
             "CPU time".to_owned(),
             load.per_second().map(|ns| format!("{} of a CPU", percent(ns / 1e9))),
         ),
         unit => (count(load.amount), unit.to_owned(), load.per_second().map(rate)),
     };
-    let dash = || "-".to_owned();
+    let dash = || ABSENT.to_owned();
     let lost = match (load.lost, load.offered) {
         (Some(lost), Some(offered)) if offered > 0 => {
             format!("{} ({})", count(lost), percent(lost as f64 / offered as f64))
@@ -42,7 +42,14 @@ fn cells(load: &LoadFacts) -> Vec<String> {
         (Some(lost), _) => count(lost),
         (None, _) => dash(),
     };
-    vec![load.load.clone(), done, of, speed.unwrap_or_else(dash), load.time.to_string(), lost]
+    vec![
+        load.load.clone(),
+        done,
+        of,
+        speed.unwrap_or_else(dash),
+        Value::from(load.time).to_string(),
+        lost,
+    ]
 }
 
 /// What it was, and whether it was there all the time.
@@ -92,11 +99,11 @@ mod tests {
     #[test]
     fn each_load_has_its_rate_and_its_losses() {
         let rows: Vec<Vec<String>> = planted().iter().map(cells).collect();
-        assert_eq!(rows[0], ["net", "250.0 MB", "", "1000 Mbit/s", "2.00s", "-"]);
-        assert_eq!(rows[1], ["net:udp", "39,990", "datagrams", "19995/s", "2.00s", "10 (0.0250%)"]);
-        assert_eq!(rows[2][3], "50.0% of a CPU");
+        assert_eq!(rows[0], ["net", "250 MB", "", "1.00 Gbit/s", "2 s", "–"]);
+        assert_eq!(rows[1], ["net:udp", "39,990", "datagrams", "20,000/s", "2 s", "10 (<0.1%)"]);
+        assert_eq!(rows[2][3], "50% of a CPU");
         let never = LoadFacts { time: Nanos(0), ..planted().remove(0) };
-        assert_eq!(cells(&never)[3], "-");
+        assert_eq!(cells(&never)[3], "–");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::causes;
 use crate::doc::{Block, Section, Table, Where};
 use crate::evidence;
 use crate::html::utc;
-use crate::numbers::{Value, count, percent, rate};
+use crate::numbers::{ABSENT, Cell, Value, between, count, instant, number};
 
 /// Recordings shown of each series: those with the largest values.
 const MOST_SHOWN: usize = 8;
@@ -152,28 +152,25 @@ fn spreads(run: &Run, name: &str) -> Table {
         Measure::LostShare | Measure::Rate { .. } => true,
     };
     let of_series = run.spreads.iter().filter(|spread| spread.series == name);
-    let head = ["", "sum", "95 % within", "95 % between", "ratio"];
+    let head = ["", "sum", "95% within", "95% between", "ratio"];
     let caption = format!("{name}: within and between recordings");
     Table::new(caption, &head).captioned_on_the_page().with(of_series.filter(shown).map(spread))
 }
 
-fn spread(spread: &Spread) -> Vec<String> {
-    let (name, print): (String, fn(f64) -> String) = match spread.of {
-        Measure::Quantile { percent } => {
-            (format!("p{percent}"), |ns| Nanos(ns.round() as u64).to_string())
+fn spread(spread: &Spread) -> Vec<Cell> {
+    let (name, value): (String, fn(f64) -> Value) = match spread.of {
+        Measure::Quantile { percent } => (format!("p{percent}"), Value::Time),
+        Measure::LostShare => ("lost".to_owned(), Value::Share),
+        Measure::Rate { at_least } => {
+            (format!("stalls of {} or more", Value::from(at_least)), Value::Rate)
         }
-        Measure::LostShare => ("lost".to_owned(), percent),
-        Measure::Rate { at_least } => (format!("stalls of {at_least} or more"), rate),
     };
-    let interval = |interval: Option<(f64, f64)>| match interval {
-        Some((low, high)) => format!("{} .. {}", print(low), print(high)),
-        None => "-".to_owned(),
+    let sum = |ends: Option<(f64, f64)>| {
+        Cell::from(value(spread.value)).within(ends.map(|(low, high)| (value(low), value(high))))
     };
-    let ratio = spread.ratio.map_or("-".to_owned(), |ratio| match ratio {
-        ..99.95 => format!("{ratio:.1}x"),
-        _ => format!("{ratio:.0}x"),
-    });
-    vec![name, print(spread.value), interval(spread.within), interval(spread.between), ratio]
+    let (within, between) = (sum(spread.within), sum(spread.between));
+    let ratio = spread.ratio.map_or(ABSENT.to_owned(), |ratio| format!("{}x", number(ratio)));
+    vec![name.into(), within.alone(), within.ends(), between.ends(), ratio.into()]
 }
 
 /// Series that not every recording has: their numbers are those of some recordings.
@@ -220,9 +217,8 @@ fn left_out(run: &Run) -> Vec<Block> {
 fn range(shares: &[(&Origin, &Share)], pick: fn(&Share) -> Option<Nanos>) -> String {
     let values: Vec<Nanos> = shares.iter().filter_map(|(_, share)| pick(share)).collect();
     match (values.iter().min(), values.iter().max()) {
-        (Some(low), Some(high)) if low == high => low.to_string(),
-        (Some(low), Some(high)) => format!("{low} .. {high}"),
-        _ => "-".to_owned(),
+        (Some(low), Some(high)) if low == high => Value::from(*low).to_string(),
+        (low, high) => between(low.copied().map(Value::from), high.copied().map(Value::from)),
     }
 }
 
@@ -244,7 +240,7 @@ fn worst(run: &Run) -> Table {
         table.row([
             origin.directory.as_str().into(),
             origin.host.hostname.as_str().into(),
-            Value::from(format!("{:.6}s", at.0 as f64 / 1e9)),
+            Value::from(instant(at)),
             origin.clock.realtime_ns(gap.start).map(utc).into(),
             gap.length.into(),
             causes::cpus(gap).into(),

@@ -4,7 +4,8 @@ use whylate_model::flow::{Flow, NamedTurns, Pacing, TookTurn, TurnsBy};
 use whylate_model::run::Run;
 
 use crate::doc::Table;
-use crate::numbers::{Value, count};
+use crate::numbers::{Cell, Value, count};
+use crate::series::at_percent;
 
 /// How the table is to be read.
 pub(crate) const APART: &str = "Apart are requests that left late behind long turns of the sender's \
@@ -26,10 +27,10 @@ pub(crate) fn table(run: &Run) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> [Value; 8] {
-    let at = |name: Option<&String>, percent: f64| -> Value {
+fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> [Cell; 8] {
+    let at = |name: Option<&String>, percent: f64| -> Cell {
         let series = run.series.iter().find(|series| Some(&series.name) == name);
-        series.and_then(|series| series.at(percent)).into()
+        series.map_or_else(|| Value::Absent.into(), |series| at_percent(series, percent))
     };
     let (all, apart) = (flow.lateness.as_ref(), pacing.lateness.as_ref());
     [
@@ -38,9 +39,9 @@ fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> [Value; 8] {
         at(apart, 99.0),
         at(all, 99.9),
         at(apart, 99.9),
-        pacing.share().map(Value::Share).into(),
-        Value::Count(pacing.long_turns),
-        pacing.named.as_ref().map(|named| Value::Count(named.sum().0)).into(),
+        Value::from(pacing.share().map(Value::Share)).into(),
+        Value::Count(pacing.long_turns).into(),
+        Value::from(pacing.named.as_ref().map(|named| Value::Count(named.sum().0))).into(),
     ]
 }
 
@@ -53,10 +54,10 @@ pub(crate) fn said(pacing: &Pacing) -> String {
     format!(
         "long turns of its sender's loop (above {} where it looked, above {} where it sent): {}, {} in \
          all, and {} of {} requests left late behind them; {named}",
-        pacing.looking,
-        pacing.sending,
+        Value::from(pacing.looking),
+        Value::from(pacing.sending),
         count(pacing.long_turns),
-        pacing.took,
+        Value::from(pacing.took),
         count(pacing.excluded),
         count(pacing.of)
     )
@@ -67,8 +68,11 @@ fn were(named: &NamedTurns, long_turns: u64) -> String {
     let mut said = vec![if turns == 0 {
         "the kernel's trace names none of them".to_owned()
     } else {
-        let by = |of: &TurnsBy| format!("{} {} ({})", word(of.what), count(of.turns), of.took);
+        let by = |of: &TurnsBy| {
+            format!("{} {} ({})", word(of.what), count(of.turns), Value::from(of.took))
+        };
         let by: Vec<String> = named.by.iter().map(by).collect();
+        let took = Value::from(took);
         format!("{} ({took}) are named: {}", count(turns), by.join(", "))
     }];
     let own = named.own_or_unnamed();
@@ -118,8 +122,8 @@ mod tests {
 
     #[test]
     fn long_turns_are_called_interruptions_by_their_names_alone() {
-        let limits = "long turns of its sender's loop (above 3.00us where it looked, above 9.00us where \
-             it sent): 20, 4.40ms in all, and 86 of 1,000 requests left late behind them; ";
+        let limits = "long turns of its sender's loop (above 3 µs where it looked, above 9 µs where \
+             it sent): 20, 4.4 ms in all, and 86 of 1,000 requests left late behind them; ";
         let unknown = said(&pacing(None));
         assert_eq!(unknown, format!("{limits}what they were was not looked at"));
         let by = |what, turns, took| TurnsBy { what, turns, took: Nanos(took) };
@@ -128,7 +132,7 @@ mod tests {
             by: vec![by(TookTurn::Interrupt, 7, 90_000), by(TookTurn::Thread, 1, 4_000_000)],
         };
         let expected = format!(
-            "{limits}8 (4.09ms) are named: interrupts 7 (90.0us), other threads 1 (4.00ms); 11 are its \
+            "{limits}8 (4.09 ms) are named: interrupts 7 (90 µs), other threads 1 (4 ms); 11 are its \
              own system calls or have no name, and are no interruptions for all that is known; 1 were \
              not looked at"
         );

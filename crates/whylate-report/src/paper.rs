@@ -10,13 +10,12 @@ pub use trust::Parts;
 
 use std::path::{Path, PathBuf};
 
-use whylate_model::Nanos;
 use whylate_model::paper::{Here, NotHere, Paper, Scenario, Unit};
 use whylate_model::trust::Trust;
 
 use crate::doc::{Block, Document, Section, Table, Where};
 use crate::html::REPORT_FILE;
-use crate::numbers::{Value, count, percent};
+use crate::numbers::{ABSENT, Cell, Value, count};
 use crate::render::plain;
 use crate::{ReportError, html};
 
@@ -71,6 +70,7 @@ pub(crate) fn document(
     let judged = Block::Only(Where::Terminal, vec![Block::apart(), judged]);
     let level = format!("Trust: {}", trust.level().name());
     Document::new(format!("{}, repeated", paper.name))
+        .naming(paper)
         .with(told.into_iter().chain(quick))
         .sections(scenarios)
         .about(NOT_HERE, Block::items(not_here(paper)).into_iter().collect())
@@ -161,32 +161,38 @@ fn reasons(scenario: &Scenario) -> Vec<String> {
 
 /// A figure with its interval and what it rests on.
 fn shown(here: &Here) -> String {
-    let value = |value: f64| in_unit(value, here.unit);
-    let interval = here
-        .interval
-        .map_or(String::new(), |(low, high)| format!(" ({} .. {})", value(low), value(high)));
+    let (value, ends) = figure(here);
+    let interval = if here.interval.is_some() { format!(" ({ends})") } else { String::new() };
     let n = match here.unit {
         // What is counted and what it is out of.
         Unit::Count => here.n.map_or(String::new(), |n| format!(" of {}", count(n))),
         Unit::BitsPerSecond => String::new(),
         _ => here.n.map_or(String::new(), |n| format!(", n {}", count(n))),
     };
-    format!("{}{interval}{n}", value(here.value))
+    format!("{value}{interval}{n}")
 }
 
-/// A value of a row in its unit.
-#[must_use]
-pub fn in_unit(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Nanoseconds if value < 0.0 => format!("-{}", in_unit(-value, unit)),
-        Unit::Nanoseconds => Nanos(value.round() as u64).to_string(),
-        Unit::Share => percent(value),
-        Unit::Count => count(value.round() as u64),
-        Unit::PerSecond => format!("{value:.1}/s"),
-        Unit::BitsPerSecond if value >= 1e9 => format!("{:.2} Gbit/s", value / 1e9),
-        Unit::BitsPerSecond => format!("{:.1} Mbit/s", value / 1e6),
-        Unit::Ratio => format!("{value:.3}"),
-    }
+/// A figure and its interval, each with its own unit: rows of one table are of different things.
+pub(crate) fn figure(here: &Here) -> (String, String) {
+    let (scale, unit) = match here.unit {
+        Unit::BitsPerSecond if here.value >= 1e9 => (1e9, " Gbit/s"),
+        Unit::BitsPerSecond => (1e6, " Mbit/s"),
+        _ => (1.0, ""),
+    };
+    let value = |of: f64| match here.unit {
+        Unit::Nanoseconds => Value::Time(of),
+        Unit::Share => Value::Share(of),
+        Unit::Count => Value::Count(of.round() as u64),
+        Unit::PerSecond => Value::Rate(of),
+        Unit::BitsPerSecond | Unit::Ratio => Value::Ratio(of / scale),
+    };
+    let ends = here.interval.map(|(low, high)| (value(low), value(high)));
+    let cell = Cell::from(value(here.value)).within(ends);
+    let written = |cell: &Cell| {
+        let text = cell.said();
+        if text == ABSENT { text } else { text + unit }
+    };
+    (written(&cell), written(&cell.ends()))
 }
 
 #[cfg(test)]
@@ -199,12 +205,9 @@ mod tests {
         for (figure, words) in [
             (
                 here(2_345.0, Unit::Nanoseconds, Some((-200.0, 3_000.0)), Some(15)),
-                "2.35us (-200ns .. 3.00us), n 15",
+                "2.3 µs (−0.2 to 3.0 µs), n 15",
             ),
-            (
-                here(0.33, Unit::Share, Some((0.31, 0.35)), Some(4_000)),
-                "33.0% (31.0% .. 35.0%), n 4,000",
-            ),
+            (here(0.33, Unit::Share, Some((0.31, 0.35)), Some(4_000)), "33% (31–35%), n 4,000"),
             (here(3.0, Unit::Count, None, Some(12_000)), "3 of 12,000"),
             (here(9.4e7, Unit::BitsPerSecond, None, Some(1)), "94.0 Mbit/s"),
             (here(18.0, Unit::PerSecond, None, None), "18.0/s"),

@@ -43,6 +43,7 @@ pub(crate) fn document(of: &Reflected, columns: Percentiles) -> Document {
         None => Vec::new(),
     };
     Document::new(format!("Reflected {} by {} at {}", of.protocol, of.backend, of.listening))
+        .naming(of)
         .with([Block::Text(first::of_account(of))])
         .with(said(of).chain(stayed).chain(clients(of)))
         .with([Warning::of_account(&of.warnings)])

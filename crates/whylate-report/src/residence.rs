@@ -1,10 +1,9 @@
 //! How long messages or frames stayed: the percentiles that were asked for.
 
-use whylate_model::Nanos;
 use whylate_model::reflect::Residence;
 
 use crate::doc::{Block, Table};
-use crate::numbers::Value;
+use crate::numbers::{Value, number, time};
 use crate::terminal::Percentiles;
 
 /// A percentile; of one that the sample does not support the bound that it reaches, or where that is not
@@ -42,8 +41,8 @@ pub(crate) fn table(
 /// How finely, and by which clock.
 pub(crate) fn resolution(of: &Residence) -> Block {
     Block::Text(format!(
-        "Resolution {}; the counter's frequency is known to {:.2} ppm.",
-        Nanos(of.resolution_ns.ceil() as u64),
-        of.frequency_bound_ppm
+        "Resolution {}; the counter's frequency is known to {} ppm.",
+        time(of.resolution_ns.ceil()),
+        number(of.frequency_bound_ppm)
     ))
 }

@@ -5,7 +5,7 @@ use whylate_model::run::{Run, SelfTest, SelfTestKind};
 use whylate_stats::share;
 
 use crate::doc::{Block, Table};
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value, count, difference, time};
 
 /// What there is to say; nothing where nothing was planted or judged.
 pub(crate) fn blocks(run: &Run) -> Vec<Block> {
@@ -87,7 +87,7 @@ fn row(kind: &SelfTestKind) -> [Value; 8] {
     };
     let traced = |value: Value| if kind.with_trace { value } else { Value::Absent };
     let length = match (kind.length_error_ns, kind.length_error_p99_ns) {
-        (Some(median), Some(p99)) => format!("{median:+.0}ns ({p99:.0}ns)"),
+        (Some(median), Some(p99)) => format!("{} ({})", difference(median), time(p99)),
         _ => "not known".to_owned(),
     };
     [

@@ -6,7 +6,7 @@ use whylate_model::series::{Quantile, Series};
 
 use crate::doc::{Block, Table, Where};
 use crate::footnote;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{ABSENT, Cell, Value, count, p_value};
 use crate::svg::resolution_label;
 use crate::trusted::{self, MAX};
 
@@ -56,9 +56,8 @@ fn row(run: &Run, series: &Series, percents: &[f64]) -> Vec<Cell> {
     };
     let mut cells = vec![label.into(), value(series, series.min)];
     cells.extend(percents.iter().map(|percent| {
-        // One that the sample does not support is left out, never the maximum in disguise.
-        let found = find(series, *percent).and_then(|quantile| quantile.value);
-        value(series, found).marked(beyond(*percent))
+        // Of one that the sample does not support the lower bound, never the maximum in disguise.
+        at_percent(series, *percent).resolved(series.resolution_ns).marked(beyond(*percent))
     }));
     cells.push(value(series, series.max).marked(beyond(MAX)));
     cells.push(Value::Count(series.n).into());
@@ -79,11 +78,11 @@ fn value(series: &Series, value: Option<Nanos>) -> Cell {
 fn intervals(run: &Run, percents: &[f64]) -> Table {
     // Each percentile has its own; that of the highest is the one to be careful with.
     let worth = format!("n_eff {}", names(percents).last().unwrap_or_default());
-    let mut table = Table::new("", &["95 % intervals"]).columns(names(percents)).columns([worth]);
+    let mut table = Table::new("", &["95% intervals"]).columns(names(percents)).columns([worth]);
     for series in run.series.iter().filter(|series| !series.quantiles.is_empty()) {
         let cell = |percent: &f64| {
             let beyond = trusted::is_beyond(run, &series.name, *percent);
-            Cell::from(interval(series, *percent)).marked(beyond)
+            interval(series, *percent).marked(beyond)
         };
         let highest = percents.last().and_then(|percent| find(series, *percent));
         let worth = highest.map(|quantile| match quantile.n_eff {
@@ -97,11 +96,28 @@ fn intervals(run: &Run, percents: &[f64]) -> Table {
     table
 }
 
-fn interval(series: &Series, percent: f64) -> Value {
-    let Some(quantile) = find(series, percent) else { return Value::Absent };
+/// A percentile of a series; of one that the sample does not support the lower bound.
+pub(crate) fn at_percent(series: &Series, percent: f64) -> Cell {
+    let Some(quantile) = find(series, percent) else { return Value::Absent.into() };
+    at_least(quantile).into()
+}
+
+/// The value, or the lower bound where that is all that is known.
+pub(crate) fn at_least(of: &Quantile) -> Value {
+    match (of.value, of.low) {
+        (Some(value), _) => value.into(),
+        (None, Some(low)) => Value::AtLeast(low.0 as f64),
+        (None, None) => Value::Absent,
+    }
+}
+
+fn interval(series: &Series, percent: f64) -> Cell {
+    let Some(quantile) = find(series, percent) else { return Value::Absent.into() };
     match (quantile.low, quantile.high) {
-        (Some(low), Some(high)) => format!("{low} .. {high}").into(),
-        (Some(low), None) => format!("{low} .. >max").into(),
+        (Some(_), _) => {
+            let ends = Some((Value::from(quantile.low), Value::from(quantile.high)));
+            Cell::from(quantile.value).within(ends).ends()
+        }
         _ if is_dependence_unknown(quantile) => "not known".into(),
         _ => "n too small".into(),
     }
@@ -134,19 +150,18 @@ pub(crate) fn quantiles(run: &Run, series: &[&Series]) -> Table {
 }
 
 fn with_interval(series: &Series, percent: f64) -> Cell {
-    let Some(quantile) = find(series, percent).filter(|of| of.value.is_some()) else {
-        return Value::Absent.into();
-    };
-    let end = |end: Option<Nanos>| end.map_or("?".to_owned(), |ns| ns.to_string());
+    let Some(quantile) = find(series, percent) else { return Value::Absent.into() };
+    if quantile.value.is_none() {
+        return at_least(quantile).into();
+    }
     // Each percentile has its own: samples that hang together do so at some height.
     let worth =
         if quantile.n_eff.is_finite() { count(quantile.n_eff as u64) } else { "?".to_owned() };
-    Cell::from(format!(
-        "{} ({}\u{a0}..\u{a0}{}; n_eff\u{a0}{worth})",
-        value(series, quantile.value),
-        end(quantile.low),
-        end(quantile.high)
-    ))
+    // The digits are those that it has in every other table.
+    let found = value(series, quantile.value);
+    let ends = Some((Value::from(quantile.low), Value::from(quantile.high)));
+    let ends = found.clone().within(ends).ends();
+    Cell::from(format!("{found} ({ends}; n_eff\u{a0}{worth})"))
 }
 
 /// Ten blocks of time with the tests for a trend.
@@ -160,18 +175,8 @@ fn over_time(run: &Run) -> Vec<String> {
     for series in all.filter(|series| !steady.iter().any(|of| of.name == series.name)) {
         let mut words = Vec::new();
         if let Some(blocks) = &series.stationarity {
-            let list = |values: &[Option<Nanos>]| {
-                let shown = values.iter().map(|v| v.map_or("-".to_owned(), |v| v.to_string()));
-                shown.collect::<Vec<_>>().join(" ")
-            };
-            let p = |value: Option<f64>| value.map_or("-".to_owned(), |p| format!("{p:.3}"));
-            words.push(format!(
-                "p50 of ten blocks {} (trend p={}), p99 {} (trend p={})",
-                list(&blocks.p50),
-                p(blocks.trend_p50),
-                list(&blocks.p99),
-                p(blocks.trend_p99),
-            ));
+            words.push(of_blocks("p50", &blocks.p50, blocks.trend_p50));
+            words.push(of_blocks("p99", &blocks.p99, blocks.trend_p99));
         }
         if !words.is_empty() {
             said.push(format!("{}: {}", series.label, words.join("; ")));
@@ -185,6 +190,16 @@ fn over_time(run: &Run) -> Vec<String> {
         ));
     }
     said
+}
+
+/// A percentile in ten blocks, and whether it moves.
+fn of_blocks(name: &str, values: &[Option<Nanos>], trend: Option<f64>) -> String {
+    if values.iter().all(Option::is_none) {
+        return format!("no block supports {name}");
+    }
+    let shown = values.iter().map(|value| Value::from(*value).to_string());
+    let p = trend.map_or(ABSENT.to_owned(), p_value);
+    format!("{name} of ten blocks {} (trend p {p})", shown.collect::<Vec<_>>().join(", "))
 }
 
 /// No test for a trend speaks against a series.
@@ -246,7 +261,7 @@ mod tests {
             [("50,99.9", "n_eff p99.9", "4,444"), ("50,99.99", "n_eff p99.99", "5,555")]
         {
             let text = shown(&run, percents, Style::default());
-            let mut lines = text.lines().skip_while(|line| !line.contains("95 % intervals"));
+            let mut lines = text.lines().skip_while(|line| !line.contains("95% intervals"));
             assert!(lines.next().unwrap().ends_with(head), "{text}");
             assert!(lines.next().unwrap().ends_with(worth), "{text}");
         }
@@ -286,11 +301,11 @@ mod tests {
         ];
         let table = intervals(&run, &[50.0]);
         let cells = |row: usize| [1, 2].map(|at| table.rows[row][at].to_string());
-        assert_eq!(cells(0), ["10ns .. 30ns", "444"]);
-        assert_eq!(cells(1), ["10ns .. >max", "5"]);
+        assert_eq!(cells(0), ["10–30 ns", "444"]);
+        assert_eq!(cells(1), ["≥10 ns", "5"]);
         assert_eq!(cells(2), ["n too small", "5"]);
         assert_eq!(cells(3), ["not known", "not known"]);
-        assert_eq!(cells(4), ["-", "-"]);
+        assert_eq!(cells(4), ["–", "–"]);
     }
 
     #[test]
@@ -312,9 +327,9 @@ mod tests {
             let text = table.rows[row].iter().map(ToString::to_string);
             text.map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
         };
-        assert_eq!(cells(0), ["one", "1,000", "20ns (10ns .. ?; n_eff 5)", "-", "9.00us"]);
-        let p50 = "1ns (1ns .. 2ns; n_eff ?)";
-        assert_eq!(cells(1), ["other", "1,000", p50, "7ns (? .. 8ns; n_eff 3)", "9.00us"]);
+        assert_eq!(cells(0), ["one", "1,000", "20 ns (≥10 ns; n_eff 5)", "–", "9 µs"]);
+        let p50 = "1 ns (1.0–2.0 ns; n_eff ?)";
+        assert_eq!(cells(1), ["other", "1,000", p50, "7 ns (≤8 ns; n_eff 3)", "9 µs"]);
     }
 
     #[test]
@@ -334,10 +349,11 @@ mod tests {
         run.series = vec![with("a", 0.5, None), with("b", 0.01, Some(0.01))];
         let of = |name: &str, p50: &str, p99: &str| {
             format!(
-                "{name}: p50 of ten blocks 10ns - (trend p={p50}), p99 90ns 80ns (trend p={p99})"
+                "{name}: p50 of ten blocks 10 ns, – (trend p {p50}); p99 of ten blocks 90 ns, 80 ns \
+                 (trend p {p99})"
             )
         };
-        assert_eq!(over_time(&run), [of("a", "0.500", "-"), of("b", "0.010", "0.010")]);
+        assert_eq!(over_time(&run), [of("a", "0.500", "–"), of("b", "0.010", "0.010")]);
         run.series.extend([with("c", 0.009, Some(0.5)), with("d", 0.5, Some(0.009))]);
         assert_eq!(over_time(&run).len(), 4);
         run.series.push(series("without", &[]));
@@ -350,7 +366,7 @@ mod tests {
     #[test]
     fn numbers_beyond_trust_are_grey_and_no_others() {
         let text = planted(Style { colour: true, ..Style::default() });
-        for cell in ["~60.0us", "~900us", "~59.9us .. 60.1us"] {
+        for cell in ["~60 µs", "~900 µs", "~59.9–60.1 µs"] {
             assert!(text.contains(&format!("\u{1b}[2m{cell}\u{1b}[0m")), "{cell}: {text:?}");
         }
         assert_eq!(text.matches("\u{1b}[2m").count(), 3, "{text:?}");

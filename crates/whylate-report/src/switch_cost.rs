@@ -9,7 +9,7 @@ use whylate_stats::Histogram;
 
 use crate::doc::{Block, Picture, Section, Table};
 use crate::execution::bins;
-use crate::numbers::{ABSENT, Value, count, percent, rate, time};
+use crate::numbers::{ABSENT, Value, between, count, number, percent, rate, time};
 use crate::svg::switches::Panel;
 
 mod growth;
@@ -110,13 +110,13 @@ fn times_row(
     vec![
         name,
         count(times.n),
-        times.shortest.to_string(),
+        Value::from(times.shortest).to_string(),
         or_absent(times.cluster_median),
         interval(within),
         share(times.contaminated, all),
         or_absent(times.p50),
         or_absent(times.p99),
-        times.max.to_string(),
+        Value::from(times.max).to_string(),
     ]
 }
 
@@ -153,13 +153,13 @@ fn remarks(found: &SwitchCost) -> Vec<String> {
             && let Some(quantum) = direct.quantum
         {
             let interval = match quantum.interval {
-                Some((low, high)) => format!(" (95% interval {low} .. {high})"),
+                Some((low, high)) => format!(" (95% interval {})", ends(low, high)),
                 None => String::new(),
             };
             said.push(format!(
                 "the kernel lets {} of ordinary priority run for {}{interval}: {} switches",
                 between.name(),
-                quantum.median,
+                Value::from(quantum.median),
                 rate(quantum.per_second)
             ));
         }
@@ -170,8 +170,8 @@ fn remarks(found: &SwitchCost) -> Vec<String> {
     if let Some(tick) = found.tick {
         said.push(format!(
             "a timer tick without a switch takes {} every {} (median of {}, traced)",
-            tick.cost,
-            tick.period,
+            Value::from(tick.cost),
+            Value::from(tick.period),
             count(tick.n)
         ));
     }
@@ -201,13 +201,15 @@ fn in_turns(found: &SwitchCost) -> Option<String> {
 
 fn quanta(found: &SwitchCost) -> String {
     let slice = match found.kernel.base_slice {
-        Some(slice) => format!("the kernel's slice of ordinary threads is {slice}"),
+        Some(slice) => {
+            format!("the kernel's slice of ordinary threads is {}", Value::from(slice))
+        }
         None => {
             "the kernel's slice of ordinary threads cannot be read (it lies in debugfs)".to_owned()
         }
     };
     match found.kernel.round_robin {
-        Some(round_robin) => format!("{slice}; that of SCHED_RR is {round_robin}"),
+        Some(round_robin) => format!("{slice}; that of SCHED_RR is {}", Value::from(round_robin)),
         None => slice,
     }
 }
@@ -237,7 +239,7 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
             cells.extend([
                 format!("{} of {}", penalty.pairs, row.tried),
                 time(penalty.mean_ns),
-                format!("{} .. {}", time(low), time(high)),
+                between(Some(Value::Time(low)), Some(Value::Time(high))),
                 less.unwrap_or_else(|| ABSENT.to_owned()),
             ]);
         }
@@ -272,7 +274,7 @@ fn refill_remarks(found: &SwitchCost) -> Vec<String> {
         .iter()
         .filter_map(|of| {
             let (name, set) = (level_name(of.level), size(of.bytes));
-            Some(format!("{name} {:.1} GB/s (a set of {set})", of.gb_per_s?))
+            Some(format!("{name} {} GB/s (a set of {set})", number(of.gb_per_s?)))
         })
         .collect();
     let mut said = Vec::new();
@@ -311,20 +313,23 @@ fn penalty_remarks(found: &SwitchCost) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(trials) = found.trials {
         let quantum = match trials.quantum {
-            Some(quantum) => format!("each yields after {quantum} (the one alone to nobody)"),
+            Some(quantum) => {
+                format!("each yields after {} (the one alone to nobody)", Value::from(quantum))
+            }
             None => "quanta are the kernel's".to_owned(),
         };
         said.push(format!(
             "pairs of trials of {}, one runner and {} on one CPU; {quantum}; a pair is discarded \
              where breaks of more than {}, in which none of the runners had the CPU, took more than {} \
              more of one trial than of the other",
-            trials.length,
+            Value::from(trials.length),
             trials.runners,
-            trials.longest_break,
+            Value::from(trials.longest_break),
             percent(trials.breaks_apart)
         ));
         said.push(match trials.tick {
             Some(tick) => {
+                let tick = Value::from(tick);
                 format!("a tick takes {tick} of a busy thread here (median), at most half of that")
             }
             None => {
@@ -432,11 +437,15 @@ fn name(row: &DirectRow) -> String {
 }
 
 fn or_absent(time: Option<Nanos>) -> String {
-    time.map_or_else(|| ABSENT.to_owned(), |time| time.to_string())
+    Value::from(time).to_string()
 }
 
 fn interval(interval: Option<(Nanos, Nanos)>) -> String {
-    interval.map_or_else(|| ABSENT.to_owned(), |(low, high)| format!("{low} .. {high}"))
+    interval.map_or_else(|| ABSENT.to_owned(), |(low, high)| ends(low, high))
+}
+
+fn ends(low: Nanos, high: Nanos) -> String {
+    between(Some(low.into()), Some(high.into()))
 }
 
 fn share(part: Option<u64>, of: u64) -> String {

@@ -6,7 +6,7 @@ use whylate_model::run::Run;
 use whylate_model::tail::{End, Lift, Tail, TailCause, TailVerdict, Watched, WatchedBy};
 
 use crate::doc::{Block, Table, Where};
-use crate::numbers::{ABSENT, Value, count, percent};
+use crate::numbers::{Cell, Value, count, percent};
 
 /// How the shares are to be read.
 const SHARES: &str = "A cause struck a request when it took at least half of what lies \
@@ -41,7 +41,7 @@ fn why(flow: &Flow, tail: &Tail) -> Vec<Block> {
 fn row(cause: &TailCause) -> [Value; 8] {
     let lift = cause.lift.map(|lift| {
         let mark = if cause.claimed { "" } else { " (no)" };
-        format!("{}{mark}", ratio(lift.ratio))
+        format!("{}{mark}", times(lift))
     });
     [
         end(cause.end).into(),
@@ -58,12 +58,12 @@ fn row(cause: &TailCause) -> [Value; 8] {
 /// Which requests are slow, what is claimed, and what nothing explains.
 pub(crate) fn answer(tail: &Tail) -> String {
     let slow = format!(
-        "Of {} requests {} are slow, from {} on (above {} % of them; median {}).",
+        "Of {} requests {} are slow, from {} on (above {}% of them; median {}).",
         count(tail.requests),
         count(tail.slow),
-        tail.slow_from,
+        Value::from(tail.slow_from),
         tail.percent,
-        tail.median
+        Value::from(tail.median)
     );
     let none = format!("No cause is claimed: {}.", no_claim(tail));
     let claimed: Vec<String> = tail.claimed().map(claim).collect();
@@ -79,16 +79,14 @@ pub(crate) fn answer(tail: &Tail) -> String {
 }
 
 fn claim(cause: &TailCause) -> String {
-    let Lift { ratio: times, low, high } =
-        cause.lift.unwrap_or(Lift { ratio: 0.0, low: 0.0, high: 0.0 });
+    let lift = cause.lift.unwrap_or(Lift { ratio: 0.0, low: 0.0, high: 0.0 });
     format!(
-        "{} at {} struck {} of them, {} times as often as the other ones ({} to {}), in {} episodes.",
+        "{} at {} struck {} of them, {} times as often as the other ones ({}), in {} episodes.",
         capital(&cause.cause.to_string()),
         whose(cause.end),
         percent(cause.of_slow),
-        ratio(times),
-        ratio(low),
-        ratio(high),
+        times(lift),
+        within(lift).ends(),
         count(cause.episodes)
     )
 }
@@ -113,8 +111,8 @@ fn told(tail: &Tail) -> Vec<String> {
     let mut told: Vec<String> = tail.ends.iter().map(looked).collect();
     told.push(format!(
         "a cause struck a request when it took {} or more of it; {} causes were tried, and their \
-         intervals, over {} blocks of time, hold together with 95 %",
-        tail.strike,
+         intervals, over {} blocks of time, hold together with 95%",
+        Value::from(tail.strike),
         count(tail.tried),
         count(tail.blocks)
     ));
@@ -159,7 +157,7 @@ fn looked(of: &Watched) -> String {
 
 /// An end that did not end by itself has not told.
 fn known(limit: Nanos) -> String {
-    if limit.0 == 0 { "it has told".to_owned() } else { limit.to_string() }
+    if limit.0 == 0 { "it has told".to_owned() } else { Value::from(limit).to_string() }
 }
 
 fn end(end: End) -> &'static str {
@@ -182,12 +180,12 @@ fn capital(words: &str) -> String {
     format!("{}{}", first.unwrap_or_default(), letters.as_str())
 }
 
-fn ratio(value: f64) -> String {
-    match value {
-        _ if !value.is_finite() => ABSENT.to_owned(),
-        _ if value < 9.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
+fn times(of: Lift) -> String {
+    within(of).alone().to_string()
+}
+
+fn within(Lift { ratio, low, high }: Lift) -> Cell {
+    Cell::from(Value::Ratio(ratio)).within(Some((Value::Ratio(low), Value::Ratio(high))))
 }
 
 #[cfg(test)]
@@ -247,9 +245,9 @@ mod tests {
         let said = answer(&tail(vec![cause(true)], TailVerdict::Claimed));
         assert_eq!(
             said,
-            "Of 6,000 requests 60 are slow, from 1.20ms on (above 99 % of them; median 14.0us). Task hog \
-             (real-time) at the other end struck 92.0% of them, 37 times as often as the other ones \
-             (12 to 61), in 23 episodes. 5.00% of the slow requests were struck by nothing that was \
+            "Of 6,000 requests 60 are slow, from 1.2 ms on (above 99% of them; median 14 µs). Task hog \
+             (real-time) at the other end struck 92% of them, 37 times as often as the other ones \
+             (12–61), in 23 episodes. 5.0% of the slow requests were struck by nothing that was \
              seen."
         );
     }
@@ -270,12 +268,9 @@ mod tests {
     #[test]
     fn what_was_looked_at_and_what_was_left_out_is_told_line_by_line() {
         let mut of = tail(Vec::new(), TailVerdict::TooFew);
-        let tried = "a cause struck a request when it took 600us or more of it; 2 causes were tried, and \
-                     their intervals, over 40 blocks of time, hold together with 95 %";
-        let client = "the client: 900 interruptions, turns of its loop longer than 3.00us, or 19.0us \
-                      where it sent; named by the kernel's trace";
-        let other = "the other end: 900 interruptions, turns of its loop longer than 3.00us, or 19.0us \
-                     where it sent; not traced, and so not named";
+        let tried = "a cause struck a request when it took 600 µs or more of it; 2 causes were tried, and their intervals, over 40 blocks of time, hold together with 95%";
+        let client = "the client: 900 interruptions, turns of its loop longer than 3 µs, or 19 µs where it sent; named by the kernel's trace";
+        let other = "the other end: 900 interruptions, turns of its loop longer than 3 µs, or 19 µs where it sent; not traced, and so not named";
         assert_eq!(told(&of), [client, other, tried]);
         of.ends[0].by = WatchedBy::Turns { looking: Nanos(0), sending: Nanos(0) };
         of.ends[1] = Watched { by: WatchedBy::Scheduler, missed: 1_200, ..of.ends[1].clone() };
@@ -303,12 +298,12 @@ mod tests {
     fn a_row_has_the_lift_of_a_cause_and_says_where_it_is_not_claimed() {
         let cells = |cause: &TailCause| row(cause).map(|value| value.to_string());
         let named = cause(true).cause.to_string();
-        let first = ["other", &named, "92.0%", "2.50%", "5.00%", "37", "23", "2.90ms"];
+        let first = ["other", &named, "92%", "2.5%", "5.0%", "37", "23", "2.9 ms"];
         assert_eq!(cells(&cause(true)), first);
         assert_eq!(cells(&cause(false))[5], "37 (no)");
         let unknown = TailCause { end: End::Client, lift: None, by_chance: None, ..cause(false) };
         let [end, .., chance, lift, _, _] = cells(&unknown);
-        assert_eq!([end, chance, lift], ["client", "-", "-"]);
+        assert_eq!([end, chance, lift], ["client", "–", "–"]);
     }
 
     #[test]
@@ -318,7 +313,7 @@ mod tests {
         assert!(!answer(&all).contains(nothing));
         assert!(!answer(&tail(Vec::new(), TailVerdict::TooFew)).contains(nothing));
         let both = tail(vec![cause(true), cause(false), cause(true)], TailVerdict::Claimed);
-        assert_eq!(answer(&both).matches("struck 92.0% of them").count(), 2);
+        assert_eq!(answer(&both).matches("struck 92% of them").count(), 2);
         // One end that was looked at is enough to speak of causes.
         let mut half = tail(Vec::new(), TailVerdict::TooFew);
         half.ends[0].by = WatchedBy::Nothing;
@@ -326,9 +321,19 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_has_a_place_below_ten_and_none_where_it_is_not_finite() {
-        let told = [2.04, 9.949, 9.95, 61.4, f64::INFINITY].map(ratio);
-        assert_eq!(told, ["2.0", "9.9", "10", "61", ABSENT]);
+    fn a_ratio_has_the_digits_that_its_interval_supports_and_none_where_it_is_not_finite() {
+        let told = |ratio, low, high| {
+            let lift = Lift { ratio, low, high };
+            (times(lift), within(lift).ends().to_string())
+        };
+        for ((ratio, low, high), said, ends) in [
+            ((37.4, 12.0, 61.0), "37", "12–61"),
+            ((2.04, 1.91, 2.17), "2.04", "1.91–2.17"),
+            ((61.4, 3.2, f64::INFINITY), "61.4", "≥3.20"),
+            ((f64::INFINITY, 3.2, f64::INFINITY), "–", "≥3.20"),
+        ] {
+            assert_eq!(told(ratio, low, high), (said.to_owned(), ends.to_owned()));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use whylate_model::threads::{CpuTime, Deadlines, Miss, MissGap, TakenFrom, Threa
 use whylate_model::warning::Warning;
 
 use crate::doc::{Block, Section, Table};
-use crate::numbers::{Value, count, interval, percent};
+use crate::numbers::{Cell, Value, between, count, number, percent, time};
 
 mod phases;
 
@@ -60,7 +60,7 @@ fn judged(run: &Run) -> Vec<Block> {
     if with.is_empty() {
         return Vec::new();
     }
-    let head = ["thread", "workload", "jobs", "hit", "missed", "share", "95 % interval", "skipped"];
+    let head = ["thread", "workload", "jobs", "hit", "missed", "share", "95% interval", "skipped"];
     let mut table = Table::new("Deadlines", &head).words(&[1]);
     for (thread, of) in &with {
         table.row(deadline_row(thread, of));
@@ -99,17 +99,18 @@ pub(crate) fn share(misses: u64, jobs: u64) -> Value {
     (jobs > 0).then(|| Value::Share(misses as f64 / jobs as f64)).into()
 }
 
-fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Value; 8] {
+fn deadline_row(thread: &ThreadSummary, of: &Deadlines) -> [Cell; 8] {
     let ends = of.miss_share_interval.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+    let missed = Cell::from(share(of.misses, jobs(of))).within(ends);
     [
         thread.name.as_str().into(),
         thread.workload.as_str().into(),
-        Value::Count(jobs(of)),
-        Value::Count(of.hits),
-        Value::Count(of.misses),
-        share(of.misses, jobs(of)),
-        interval(ends),
-        Value::Count(of.skipped),
+        Value::Count(jobs(of)).into(),
+        Value::Count(of.hits).into(),
+        Value::Count(of.misses).into(),
+        missed.alone(),
+        missed.ends(),
+        Value::Count(of.skipped).into(),
     ]
 }
 
@@ -180,7 +181,6 @@ fn asked(run: &Run, miss: &Miss) -> Option<String> {
 
 /// What a job did not have, by what took it.
 pub(crate) fn taken(of: &TakenFrom) -> String {
-    let time = |ns: f64| Nanos(ns.round() as u64).to_string();
     let mut parts = vec![
         format!("{} to other threads", time(of.threads_ns)),
         format!("{} to its wake-up", time(of.waking_ns)),
@@ -256,7 +256,7 @@ fn particulars(thread: &ThreadSummary) -> Vec<String> {
         said.push(format!("thread {name}: {reservation}{told}"));
     }
     if let Some(passes) = thread.passes {
-        said.push(format!("thread {name}: {passes:.1} passes over its working set"));
+        said.push(format!("thread {name}: {} passes over its working set", number(passes)));
     }
     if let Some(drift) = thread.drift {
         said.push(format!("thread {name}: its schedule drifted by {drift}"));
@@ -305,10 +305,9 @@ fn cpu_times(known: &[(&ThreadSummary, CpuTime)], agreeing: usize) -> String {
         ""
     };
     format!(
-        "the kernel's CPU time less that of the gaps: {} .. {} of it; within {} for {agreeing} of {} \
+        "the kernel's CPU time less that of the gaps: {} of it; within {} for {agreeing} of {} \
          threads{allowed}{untraced}",
-        percent(least),
-        percent(most),
+        between(Some(Value::Share(least)), Some(Value::Share(most))),
         percent(AGREEMENT),
         known.len()
     )
@@ -326,7 +325,7 @@ fn trace(run: &Run) -> String {
     let cost = run
         .clock
         .gap_recording_ns
-        .map_or(String::new(), |ns| format!("; a record takes {ns:.0}ns (median)"));
+        .map_or(String::new(), |ns| format!("; a record takes {} (median)", time(ns)));
     format!(
         "execution trace: {} blocks, {} of them without room ({}){cost}",
         count(blocks),

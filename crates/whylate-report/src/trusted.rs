@@ -11,7 +11,7 @@ use whylate_model::calibration::Trust;
 use whylate_model::flow::Flow;
 use whylate_model::run::Run;
 
-use crate::numbers::{ABSENT, MARK, rate};
+use crate::numbers::{self, ABSENT, MARK, Value, rate};
 
 /// Differences between the conditions of a box and of its client's calibration that are told.
 const MOST_OTHER: usize = 8;
@@ -106,10 +106,11 @@ fn sentence(flow: &str, trust: &Trust) -> String {
          truth ",
         age(trust.age),
         rate(trust.calibrated_pps),
-        trust.tolerance,
+        Value::from(trust.tolerance),
     );
+    let base = trust.base.map(Value::from);
     // Writing to a String cannot fail.
-    let _ = match (trust.limit_percent, trust.base) {
+    let _ = match (trust.limit_percent, &base) {
         (Some(_), Some(base)) => write!(said, "up to there with a constant of {base} taken off"),
         (Some(_), None) => write!(said, "up to there"),
         (None, Some(base)) => write!(said, "nowhere, even with a constant of {base} taken off"),
@@ -121,7 +122,7 @@ fn sentence(flow: &str, trust: &Trust) -> String {
             Some(raw) => format!("as they are up to p{raw}"),
             None => "as they are nowhere".to_owned(),
         };
-        let _ = write!(said, " ({raw}); the numbers here still hold those {base}");
+        let _ = write!(said, " ({raw}); the numbers here still hold those {}", Value::from(base));
     }
     said.push_str(". What is grey may be the client's own.");
     if !trust.other.is_empty() {
@@ -134,15 +135,9 @@ fn sentence(flow: &str, trust: &Trust) -> String {
     said
 }
 
-/// A time since something, in the unit that fits: `40s`, `25 min`, `3.1 h`, `12.0 days`.
+/// A time since something, in the unit that fits: `40 s`, `25 min`, `3.1 h`, `12.0 days`.
 pub(crate) fn age(of: Nanos) -> String {
-    let seconds = of.0 as f64 / 1e9;
-    match seconds {
-        ..100.0 => format!("{seconds:.0}s"),
-        ..6_000.0 => format!("{:.0} min", seconds / 60.0),
-        ..172_800.0 => format!("{:.1} h", seconds / 3_600.0),
-        _ => format!("{:.1} days", seconds / 86_400.0),
-    }
+    numbers::age(of.0 as f64 / 1e9)
 }
 
 #[cfg(test)]
@@ -245,10 +240,10 @@ pub(crate) mod tests {
         let text = said(&run).join(" ");
         for words in [
             "rtt: grey, and marked ~, is what lies beyond p99.9",
-            "udp spin on this machine, made 2.0 h earlier at 10000/s",
-            "within 1.00us of the truth up to there with a constant of 3.20us taken off",
+            "udp spin on this machine, made 2.0 h earlier at 10,000/s",
+            "within 1 µs of the truth up to there with a constant of 3.2 µs taken off",
             "as they are nowhere",
-            "the numbers here still hold those 3.20us",
+            "the numbers here still hold those 3.2 µs",
         ] {
             assert!(text.contains(words), "no `{words}` in {text}");
         }
@@ -270,7 +265,7 @@ pub(crate) mod tests {
     #[test]
     fn ages_have_the_unit_that_fits() {
         let text = |seconds: u64| age(Nanos(seconds * 1_000_000_000));
-        assert_eq!(text(40), "40s");
+        assert_eq!(text(40), "40 s");
         assert_eq!(text(1_500), "25 min");
         assert_eq!(text(11_160), "3.1 h");
         assert_eq!(text(1_036_800), "12.0 days");
@@ -278,8 +273,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_cell_without_a_number_has_no_mark() {
-        assert_eq!(marked("12us".to_owned(), true), "~12us");
-        assert_eq!(marked("12us".to_owned(), false), "12us");
-        assert_eq!(marked("-".to_owned(), true), "-");
+        assert_eq!(marked("12 µs".to_owned(), true), "~12 µs");
+        assert_eq!(marked("12 µs".to_owned(), false), "12 µs");
+        assert_eq!(marked("–".to_owned(), true), "–");
     }
 }

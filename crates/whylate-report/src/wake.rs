@@ -106,7 +106,7 @@ fn told(run: &Run, of: &WakeSummary) -> Vec<String> {
         .causes
         .iter()
         .take(MOST_CAUSES)
-        .map(|of| format!("{} ({}, at most {})", of.cause, count(of.wakes), of.latest))
+        .map(|of| format!("{} ({}, at most {})", of.cause, count(of.wakes), Value::from(of.latest)))
         .collect();
     let more = of.causes.len().saturating_sub(MOST_CAUSES);
     let more = if more > 0 { format!(", {more} more causes") } else { String::new() };
@@ -125,7 +125,12 @@ fn told(run: &Run, of: &WakeSummary) -> Vec<String> {
 fn without_host(of: &WakeSummary) -> Option<String> {
     let less = of.later.iter().filter_map(|later| {
         let without = later.without_host.filter(|without| *without < later.raw)?;
-        Some(format!("{} of {} later than {}", count(without), count(later.raw), later.than))
+        Some(format!(
+            "{} of {} later than {}",
+            count(without),
+            count(later.raw),
+            Value::from(later.than)
+        ))
     });
     let less: Vec<String> = less.collect();
     (!less.is_empty())
@@ -136,7 +141,12 @@ fn without_host(of: &WakeSummary) -> Option<String> {
 fn perhaps_host(of: &WakeSummary) -> Option<String> {
     let perhaps = of.later.iter().filter_map(|later| {
         let perhaps = later.perhaps_host.filter(|perhaps| *perhaps > 0)?;
-        Some(format!("{} of {} later than {}", count(perhaps), count(later.raw), later.than))
+        Some(format!(
+            "{} of {} later than {}",
+            count(perhaps),
+            count(later.raw),
+            Value::from(later.than)
+        ))
     });
     let perhaps: Vec<String> = perhaps.collect();
     (!perhaps.is_empty()).then(|| {
@@ -211,7 +221,7 @@ mod tests {
         assert_eq!(table.rows[3][..4], ["all", "", "1,982", "9"]);
         assert_eq!(table.rows[0][2..5], ["991", "9", "1"]);
         assert_eq!(table.rows[1][1..5], ["corrected", "1,000", "", "5"]);
-        assert_eq!(table.rows[2][3], "-");
+        assert_eq!(table.rows[2][3], "–");
         assert_eq!(later(&[summary(None)]).rows[1][..4], ["all", "", "991", "0"]);
     }
 
@@ -220,22 +230,24 @@ mod tests {
         let table = split(&[summary(None)]).unwrap();
         assert_eq!(table.columns[2].head, "idle");
         assert_eq!(table.columns[3].head, "irq");
-        assert_eq!(table.rows[0][1..], ["4.00ms", "75.0%", "25.0%"]);
+        assert_eq!(table.rows[0][1..], ["4 ms", "75%", "25%"]);
         assert!(split(&[]).is_none());
     }
 
     #[test]
     fn what_only_the_host_made_late_is_told_by_length() {
         let said = without_host(&summary(None)).unwrap();
-        assert!(said.ends_with(
-            "0 of 1 later than 5.00ms, 0 of 1 later than 10.0ms, 0 of 1 later than 50.0ms"
-        ));
-        assert!(!said.contains("than 1.00ms"), "{said}");
+        assert!(
+            said.ends_with(
+                "0 of 1 later than 5 ms, 0 of 1 later than 10 ms, 0 of 1 later than 50 ms"
+            )
+        );
+        assert!(!said.contains("than 1 ms"), "{said}");
         let mut unknown = summary(None);
         unknown.later.iter_mut().for_each(|later| later.without_host = None);
         assert_eq!(without_host(&unknown), None);
         let perhaps = perhaps_host(&unknown).unwrap();
-        assert!(perhaps.ends_with("is not known: 1 of 1 later than 1.00ms"), "{perhaps}");
+        assert!(perhaps.ends_with("is not known: 1 of 1 later than 1 ms"), "{perhaps}");
         unknown.later.iter_mut().for_each(|later| later.perhaps_host = Some(0));
         assert_eq!(perhaps_host(&unknown), None);
     }

@@ -1,10 +1,10 @@
 //! 5.2: what a context switch costs through the caches, by working set. Figure 5.
 
+use crate::spelled::in_unit;
 use whylate_model::Nanos;
 use whylate_model::paper::{Here, Row, Scenario, Unit};
 use whylate_model::switch_cost::{Cache, IndirectRow, Refill};
 use whylate_record::switch_cost::{Indirect, Request, TEN};
-use whylate_report::paper::in_unit;
 
 use super::switches::{record, request};
 use crate::PaperError;

@@ -1,11 +1,11 @@
 //! Figure 3: three threads of three priorities map the CPU.
 
+use crate::spelled::in_unit;
 use whylate_model::cause::CauseTotal;
 use whylate_model::execution::Block;
 use whylate_model::paper::{Here, Scenario, Unit};
 use whylate_model::{Hertz, Nanos, TicksDelta};
 use whylate_record::set::SetRecorded;
-use whylate_report::paper::in_unit;
 use whylate_stats::student::Spread;
 
 use crate::PaperError;

@@ -1,12 +1,12 @@
 //! 5.4: a real-time thread that needs 4 of every 5 ms while the machine receives from the network as
 //! fast as it can. Table 2 and Figure 6.
 
+use crate::spelled::in_unit;
 use whylate_load::{HELD_BACK, Kind};
 use whylate_model::Nanos;
 use whylate_model::load::LoadFacts;
 use whylate_model::paper::{Here, Scenario, Unit};
 use whylate_model::threads::ThreadSummary;
-use whylate_report::paper::in_unit;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};

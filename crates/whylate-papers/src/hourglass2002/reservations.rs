@@ -1,8 +1,8 @@
 //! 5.6: the same two tasks with CPU reservations, exact and with a little to spare.
 
+use crate::spelled::in_unit;
 use whylate_model::Nanos;
 use whylate_model::paper::{Here, Scenario, Unit};
-use whylate_report::paper::in_unit;
 
 use crate::PaperError;
 use crate::bench::{Bench, Times};

@@ -3,6 +3,7 @@
 //! First the paper's two command lines, ten threads of ordinary priority whose execution trace tells;
 //! then the kinds of switches apart by evidence, which the paper did not have.
 
+use crate::spelled::in_unit;
 use whylate_cause::rules::{r1_cost, r1_gaps};
 use whylate_model::cause::Rule;
 use whylate_model::execution::Block;
@@ -11,7 +12,6 @@ use whylate_model::switch_cost::{Direct, How, Outcome, SwitchCost};
 use whylate_model::{Hertz, Nanos, TicksDelta};
 use whylate_record::set::SetRecorded;
 use whylate_record::switch_cost::{self, Request};
-use whylate_report::paper::in_unit;
 use whylate_stats::student::Spread;
 
 use super::priorities::{median, turns};

@@ -1,7 +1,7 @@
 //! How far a tool lies from the truth, and the order that this gives.
 
+use crate::spelled::in_unit;
 use whylate_model::paper::{Distribution, TextTable, Unit};
-use whylate_report::paper::in_unit;
 use whylate_stats::difference::{Differences, Intervals, RESAMPLES};
 use whylate_stats::quantile::PERCENTS;
 

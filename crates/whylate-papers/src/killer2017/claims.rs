@@ -1,7 +1,7 @@
 //! What the paper's text claims, held against this host: it holds, it does not, or it cannot be told here.
 
+use crate::spelled::in_unit;
 use whylate_model::paper::{Agreement, Effect, EffectVerdict, Here, Row, Unit};
-use whylate_report::paper::in_unit;
 use whylate_stats::ratio::Ratio;
 
 use super::accuracy::Judged;

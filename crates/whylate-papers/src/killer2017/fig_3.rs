@@ -1,6 +1,7 @@
 //! Figure 3: a network function under configurations of the operating system, by each tool, beside its own
 //! log and a reference; and what of their effects each tool preserves.
 
+use crate::spelled::in_unit;
 use whylate_host::configuration::{
     self, AppliedConfiguration, Configuration, Configurations, Plan, Subject, interleaved,
 };
@@ -8,7 +9,6 @@ use whylate_host::journal::Journal;
 use whylate_model::lab::BedKind;
 use whylate_model::paper::{Distributions, Effect, Here, Row, Scenario, TextTable, Unit};
 use whylate_model::{CpuId, Nanos, Pid};
-use whylate_report::paper::in_unit;
 use whylate_stats::quantile::smallest_n;
 
 use super::boxes;

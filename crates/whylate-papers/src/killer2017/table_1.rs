@@ -1,9 +1,9 @@
 //! Table 1: the tools, who stamps for them, and how finely, as measured at the start of a run of each.
 
+use crate::spelled::in_unit;
 use whylate_model::flow::Way;
 use whylate_model::lab::BedKind;
 use whylate_model::paper::{Scenario, TextTable, Unit};
-use whylate_report::paper::in_unit;
 
 use super::foreign::{self, ImportedFile};
 use super::site::Site;

@@ -75,7 +75,7 @@ fn beside(run: &Run, what: &str, closed: &Series) -> Vec<Row> {
         let why = match (&here, quantile(closed, percent)) {
             (Some(here), Some(closed)) => format!(
                 "{} times that of the closed loop whose ends sleep",
-                whylate_report::paper::in_unit(here.value / closed.value.max(1.0), Unit::Ratio)
+                crate::spelled::in_unit(here.value / closed.value.max(1.0), Unit::Ratio)
             ),
             _ => "too few requests for it".to_owned(),
         };
@@ -143,7 +143,7 @@ fn closure(all: &whylate_model::breakdown::Composition) -> Row {
         interval: None,
         n: Some(all.requests),
     });
-    let unit = |ns: f64| whylate_report::paper::in_unit(ns, Unit::Nanoseconds);
+    let unit = |ns: f64| crate::spelled::in_unit(ns, Unit::Nanoseconds);
     let why = format!(
         "of a mean of {} {} are in no part, and {} in parts between points that are no neighbours",
         unit(total),

@@ -3,9 +3,9 @@
 //! The shares that its figure draws are not in the paper's text. What its Table 1 leaves of them is the
 //! difference of two rows' medians, which is another thing than the mean of parts of the same requests.
 
+use crate::spelled::in_unit;
 use whylate_model::breakdown::{Breakdown, Composition, Leg, Part, Point, Station};
 use whylate_model::paper::{Here, Row, StackedBar, StackedPiece, Unit};
-use whylate_report::paper::in_unit;
 
 use crate::beside::sentence;
 use crate::rows::{Filled, row};

@@ -1,8 +1,8 @@
 //! Rows of the paper's Table 1: minimum, median, p99.9 and tail, beside a series of this host.
 
+use crate::spelled::in_unit;
 use whylate_model::paper::{Here, Row, Unit};
 use whylate_model::series::{Class, Series};
-use whylate_report::paper::in_unit;
 
 use crate::beside::sentence;
 use crate::rows::{Filled, row};

@@ -1,5 +1,6 @@
 //! A planted comparison, and what is said of it.
 
+use whylate_model::Nanos;
 use whylate_model::backends::{BackendMeasured, BackendRound};
 use whylate_model::flow::{Asked, Direction, Packets, Way};
 
@@ -133,7 +134,7 @@ fn a_backend_is_grey_beyond_its_own_limit_and_others_are_not() {
     for (row, cells) in of.rows.iter().zip(&round_trips(&run, of).texts()[1..]) {
         let its = row.measured.as_ref().is_some_and(|of| of.service == service);
         assert!(!cells[2].starts_with('~') && !cells[3].starts_with('~'), "{cells:?}");
-        let marked = [&cells[4], &cells[5]].map(|cell| cell.starts_with('~') || cell == "-");
+        let marked = [&cells[4], &cells[5]].map(|cell| cell.starts_with('~') || cell == "–");
         assert!(marked == [true; 2] || !its, "{cells:?}");
         assert!(its || !cells.iter().any(|cell| cell.starts_with('~')), "{cells:?}");
     }
@@ -146,18 +147,18 @@ fn a_comparison_is_told_with_what_is_saved_its_control_and_why_a_backend_is_miss
     let text = render(&run, Style::default());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "xdp spin saves 5.00 us (95% CI 4.95-5.05 us) of udp spin's p50 (10 us).",
+        "xdp spin saves 5.00 µs (95% CI 4.95–5.05 µs) of udp spin's p50 (10 µs).",
         "packet spin was not measured: it needs CAP_NET_RAW",
-        "control: p50 of the first over itself 1.010 (1.000 .. 1.020), that is +-1.00%, 8 rounds",
-        "xdp spin p50 5.00us",
-        "udp spin again p50 -100ns",
-        "the same of each: 1000/s (constant), 64 bytes, 500ms after a warm-up of 20.0ms in each of 8",
+        "control: p50 of the first over itself 1.01 (1.00–1.02), that is ±1.0%, 8 rounds",
+        "xdp spin p50 5 µs",
+        "udp spin again p50 −100 ns",
+        "the same of each: 1,000/s (constant), 64 bytes, 500 ms after a warm-up of 20 ms in each of 8",
     ] {
         assert!(text.contains(part), "no `{part}` in {text}");
     }
     let rows = round_trips(&run, of).rows;
-    assert_eq!(rows[2][2..], ["5.00us", "4.50us .. 5.50us", "9.00us", "8.10us .. 9.90us"]);
-    assert_eq!(rows[3], ["packet spin", "-", "-", "-", "-", "-"]);
+    assert_eq!(rows[2][2..], ["5 µs", "4.5–5.5 µs", "9 µs", "8.1–9.9 µs"]);
+    assert_eq!(rows[3], ["packet spin", "–", "–", "–", "–", "–"]);
 }
 
 #[test]

@@ -85,8 +85,8 @@ mod tests {
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "Where requests spent their time: rtt",
-            "2.00us 20.0% 92.0us 92.0%",
-            "whole 10.0us 100% 100us 100%",
+            "2 µs 20% 92 µs 92%",
+            "whole 10 µs 100% 100 µs 100%",
             "never came: request wire out (card)",
             "Points on the way, and what became of them",
             "Stamps, before anything was measured",
@@ -94,7 +94,7 @@ mod tests {
             "The same point by two sources",
             "The same part by two sources",
             "What looking costs, over 12 rounds",
-            "Request 1,234: 100us",
+            "Request 1,234: 100 µs",
             "Its 3 events are on the page.",
         ] {
             assert!(flat.contains(words), "no `{words}` in\n{text}");

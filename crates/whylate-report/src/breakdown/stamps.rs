@@ -4,9 +4,9 @@
 use whylate_model::Nanos;
 use whylate_model::breakdown::{Aside, Breakdown, CountedStamps, FarStamps, Probed};
 
-use super::{OF_CARD, absent, listed};
+use super::{OF_CARD, listed};
 use crate::doc::Table;
-use crate::numbers::count;
+use crate::numbers::{Value, count};
 
 /// How the probes are to be read.
 pub(super) const PROBES: &str = "Packets were sent to find out, for each kind alone, after some that warm \
@@ -33,7 +33,7 @@ pub(super) const ASIDES: &str = "From the client's reading before the call that 
 /// What came of the stamps that were asked for; none without stamps.
 pub(super) fn probes(of: &Breakdown) -> Option<Table> {
     let head = ["stamp", "taken", "sent", "came", "step", "read cost", "why not"];
-    let shown = |time: Option<Nanos>| time.map_or_else(absent, |time| time.to_string());
+    let shown = |time: Option<Nanos>| Value::from(time).to_string();
     let row = |probed: &Probed| {
         vec![
             probed.stamp.clone(),
@@ -86,7 +86,7 @@ pub(super) fn asides(of: &Breakdown) -> Option<Table> {
     let head = [
         "stamp", "sent", "came", "missing", "in order", "dropped", "median", "p99", "most", "bound",
     ];
-    let shown = |time: Option<Nanos>| time.map_or_else(absent, |time| time.to_string());
+    let shown = |time: Option<Nanos>| Value::from(time).to_string();
     let row = |of: &Aside| {
         vec![
             of.stamp.clone(),
@@ -98,7 +98,7 @@ pub(super) fn asides(of: &Breakdown) -> Option<Table> {
             shown(of.median),
             shown(of.p99),
             shown(of.most),
-            of.bound.to_string(),
+            Value::from(of.bound).to_string(),
         ]
     };
     Table::new("Sent to stamped, beside the way", &head).with(of.asides.iter().map(row)).filled()

@@ -330,11 +330,11 @@ fn the_answer_names_the_largest_parts_of_all_and_of_the_slow_ones() {
     let said = answer(&planted(2_000));
     assert_eq!(
         said,
-        "2,000 requests took 10.0us in the mean from request sent to reply read: 50.0% the server \
-         (request); 20.0% receiving stack, wake-up and return from the read (request); 10.0% send \
-         call and protocols (request). The 2 above p99.9 (90.0us and more) took 100us: 92.0% \
-         receiving stack, wake-up and return from the read (request); 5.00% the server (request); \
-         1.00% send call and protocols (request)."
+        "2,000 requests took 10 µs in the mean from request sent to reply read: 50% the server \
+         (request); 20% receiving stack, wake-up and return from the read (request); 10% send \
+         call and protocols (request). The 2 above p99.9 (90 µs and more) took 100 µs: 92% \
+         receiving stack, wake-up and return from the read (request); 5.0% the server (request); \
+         1.0% send call and protocols (request)."
     );
     let mut nothing = planted(2_000);
     nothing.requests = 0;
@@ -353,17 +353,17 @@ fn the_table_has_every_part_with_its_share_and_what_is_not_told_apart() {
             "[1] send call and protocols",
             "request sent -> queued",
             "own, trace",
-            "1.00us",
-            "10.0%",
-            "1.00us",
-            "1.00%"
+            "1 µs",
+            "10%",
+            "1 µs",
+            "1.0%"
         ]
     );
     assert!(table.texts()[4][0].ends_with("(not told apart)"), "{:?}", table.rows[3]);
     let last = |back: usize| &table.rows[table.rows.len() - back];
-    assert_eq!(last(3)[3..], ["2.00us", "20.0%", "92.0us", "92.0%"]);
-    assert_eq!(last(2)[3..5], ["0ns", "0%"]);
-    assert_eq!(last(1)[3..], ["10.0us", "100%", "100us", "100%"]);
+    assert_eq!(last(3)[3..], ["2 µs", "20%", "92 µs", "92%"]);
+    assert_eq!(last(2)[3..5], ["0 ns", "0%"]);
+    assert_eq!(last(1)[3..], ["10 µs", "100%", "100 µs", "100%"]);
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn what_never_came_what_is_missing_and_what_was_left_out_is_said() {
     let said = remarks(&of_run(&run)[0]);
     let has = |words: &str| said.iter().any(|said| said.contains(words));
     assert!(has("never came: request wire out (card), request woken (trace)"), "{said:?}");
-    assert!(has("missing in some requests: request driver (stamp) in 10.0%"), "{said:?}");
+    assert!(has("missing in some requests: request driver (stamp) in 10%"), "{said:?}");
     assert!(has("20 requests are left out: given up"), "{said:?}");
     assert!(of_run(&run)[0].of.pairs.as_ref().is_some_and(|of| of.adds_up()));
     assert!(
@@ -451,17 +451,17 @@ fn probes_agreements_and_costs_have_tables_only_where_they_are() {
     let of = planted(2_000);
     assert_eq!(probes(&of).expect("a probe").rows[0][1..4], ["yes", "20", "0"]);
     let agree = agreements(&of).expect("two sources");
-    assert_eq!(agree.rows[0][3..], ["1,000", "800", "1,800", "-30ns", "-4ns", "120ns", "41ns"]);
+    assert_eq!(agree.rows[0][3..], ["1,000", "800", "1,800", "−30 ns", "−4 ns", "120 ns", "41 ns"]);
     let parts = part_agreements(&of).expect("two sources");
-    assert_eq!(parts.rows[0][3..], ["1,000", "800", "1,799", "-60ns", "5ns", "90ns", "82ns"]);
+    assert_eq!(parts.rows[0][3..], ["1,000", "800", "1,799", "−60 ns", "5 ns", "90 ns", "82 ns"]);
     let cost = cost(&of).expect("measured");
-    assert_eq!(cost.rows[1][1..], ["9.80us", "800ns (700ns .. 900ns)", "-100ns (-900ns .. 700ns)"]);
+    assert_eq!(cost.rows[1][1..], ["9.8 µs", "800 ns (700–900 ns)", "−100 ns (−900 to 700 ns)"]);
     let mut short = of.clone();
     if let Some(cost) = &mut short.cost {
         cost.rounds = 0;
     }
     // What has no number has its row and its reason, and how they were measured is said.
-    assert_eq!(cost.rows[2], ["trace", "-", "-", "-"]);
+    assert_eq!(cost.rows[2], ["trace", "–", "–", "–"]);
     let said = account::cost(&of, false).join("\n");
     for words in [
         "cost of looking by trace: not told, because no trace here",
@@ -480,7 +480,7 @@ fn probes_agreements_and_costs_have_tables_only_where_they_are() {
     assert_eq!(far.texts()[0], ["stamp", "asked", "came", "missing", "twice", "nobody's"]);
     assert_eq!(far.rows[0], ["rx software", "9", "8", "1", "0", "7"]);
     let aside = asides(&of).expect("acknowledged");
-    let cells = ["2,000", "1,800", "200", "1", "0", "7.00us", "9.00us", "40.0us", "40ns"];
+    let cells = ["2,000", "1,800", "200", "1", "0", "7 µs", "9 µs", "40 µs", "40 ns"];
     assert_eq!(aside.rows[0][1..], cells);
     assert_eq!(aside.rows[0][0], "tx ack");
     let none = Breakdown {
@@ -534,8 +534,8 @@ fn a_tap_between_the_stamps_has_a_table_and_a_sentence_with_what_does_not_agree(
     assert_eq!(
         rows,
         [
-            "request; behind driver (stamp); 1,990; 1,990; 0; 0ns; 82ns",
-            "request; before arrived (stamp); 1,990; 1,987; 3; 2.50us; 82ns",
+            "request; behind driver (stamp); 1,990; 1,990; 0; 0 ns; 82 ns",
+            "request; before arrived (stamp); 1,990; 1,987; 3; 2.5 µs; 82 ns",
         ]
     );
     let run = run(tapped(tap()));
@@ -559,9 +559,9 @@ fn a_tap_between_the_stamps_has_a_table_and_a_sentence_with_what_does_not_agree(
 #[test]
 fn a_request_has_its_points_since_it_began() {
     let table = journey(&planted(2_000).slowest[0], Hertz(1e9));
-    assert_eq!(table.caption, "Request 1,234: 100us");
-    assert_eq!(table.rows[0], ["request sent", "trace", "0ns", ""]);
-    assert_eq!(table.rows[1][2..], ["1.00us", "send call and protocols 1.00us"]);
+    assert_eq!(table.caption, "Request 1,234: 100 µs");
+    assert_eq!(table.rows[0], ["request sent", "trace", "0 ns", ""]);
+    assert_eq!(table.rows[1][2..], ["1 µs", "send call and protocols 1 µs"]);
     assert_eq!(table.rows.len(), 7);
 }
 
@@ -570,12 +570,12 @@ fn a_watched_process_is_named_with_how_its_threads_were_found_and_its_name_print
     let run = watching(planted(2_000));
     let taken = &of_run(&run)[0];
     assert!(remarks(taken)[0].contains("78 (CPU 1)"), "{:?}", remarks(taken));
-    let found = "3 threads of it were found in 1.00s, looked for every 200ms: what one read";
+    let found = "3 threads of it were found in 1 s, looked for every 200 ms: what one read";
     assert!(remarks(taken)[1].starts_with(found), "{:?}", remarks(taken));
     let text = crate::render(&run, crate::Style::default());
     for words in [
         "\nWhere requests spent their time: ser\\u{1b}ver (77), port 7000\n",
-        "2,000 requests of ser\\u{1b}ver took 10 us on average.",
+        "2,000 requests of ser\\u{1b}ver took 10 µs on average.",
     ] {
         assert!(text.contains(words) && !text.contains('\u{1b}'), "{words}: {text}");
     }

@@ -5,9 +5,9 @@ use whylate_model::calibration_parts::{
     BackendSlope, CalibrationParts, HeldRate, PartOf, PlantedFound,
 };
 
-use super::{interval, slope_in_words};
+use super::{interval, slope_in_words, slope_value};
 use crate::doc::Table;
-use crate::numbers::{ABSENT, count, difference, rate};
+use crate::numbers::{self, ABSENT, Value, count, difference, rate, time};
 
 /// What each backend held of each rate that it was asked for; none where that was not looked at.
 pub(super) fn rates(of: &CalibrationParts) -> Option<Table> {
@@ -32,8 +32,9 @@ pub(super) fn slopes(of: &CalibrationParts) -> Option<Table> {
         let ends = slope.low.zip(slope.high);
         Some(vec![
             one.backend.clone(),
-            format!("{:.4}", slope.value),
-            ends.map_or(ABSENT.to_owned(), |(low, high)| format!("{low:.4} .. {high:.4}")),
+            slope_value(slope),
+            numbers::interval(ends.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high))))
+                .to_string(),
             difference(slope.intercept),
             slope.points.to_string(),
         ])
@@ -102,7 +103,10 @@ pub(super) fn told(of: &CalibrationParts) -> Vec<String> {
             "PLANTED in {}: {}{}; not a calibration to be used",
             one.backend,
             one.what,
-            one.size_ns.map_or(String::new(), |ns| format!(", {ns:.0} ns by the client's counter"))
+            one.size_ns.map_or(String::new(), |ns| format!(
+                ", {} by the client's counter",
+                time(ns as f64)
+            ))
         )
     }));
     let failed = of.parts.iter().filter_map(|part| {
@@ -151,7 +155,7 @@ mod tests {
             wanted_pps: 20_000.0,
             common_pps: 10_000.0,
             held: vec![held(0, 20_000.0, 11_000.0), held(1, 10_000.0, 10_000.0)],
-            not_compared: vec!["udp block held 9000/s only\u{1b}[31m".to_owned()],
+            not_compared: vec!["udp block held 9,000/s only\u{1b}[31m".to_owned()],
             order: vec![vec![0]],
             parts: vec![CalibrationPart {
                 backend: "udp block".to_owned(),
@@ -168,7 +172,7 @@ mod tests {
             slopes: vec![BackendSlope { backend: "udp spin".to_owned(), slope: Some(slope) }],
             planted: vec![PlantedFound {
                 backend: "udp spin".to_owned(),
-                what: "a bias of 500ns in every other message".to_owned(),
+                what: "a bias of 500 ns in every other message".to_owned(),
                 planted: 5_000,
                 unplanted: 5_000,
                 size_ns: Some(512.0),
@@ -180,24 +184,21 @@ mod tests {
             }],
         };
         let rows = rates(&of).unwrap().rows;
-        assert_eq!(rows[0], ["udp spin", "1", "20000/s", "20000/s", "11000/s"]);
-        assert_eq!(rows[1], ["udp spin", "2", "10000/s", "10000/s", "10000/s"]);
+        assert_eq!(rows[0], ["udp spin", "1", "20,000/s", "20,000/s", "11,000/s"]);
+        assert_eq!(rows[1], ["udp spin", "2", "10,000/s", "10,000/s", "10,000/s"]);
         assert_eq!(of.attempts(), [20_000.0, 10_000.0]);
-        assert_eq!(
-            slopes(&of).unwrap().rows[0],
-            ["udp spin", "1.0002", "0.9995 .. 1.0009", "+3.20us", "25"]
-        );
+        assert_eq!(slopes(&of).unwrap().rows[0], ["udp spin", "1.00", "1.00", "+3.2 µs", "25"]);
         assert_eq!(
             planted(&of).unwrap().rows[0],
-            ["udp spin", "5,000", "5,000", "+503ns", "+480ns .. +520ns", "p99.99", "p99.9"]
+            ["udp spin", "5,000", "5,000", "+503 ns", "+480 to +520 ns", "p99.99", "p99.9"]
         );
         let said = told(&of).join("\n");
         for words in [
             "1 parts in 1 rounds",
-            "2 attempts at a rate that all hold: 20000/s, 10000/s",
-            "asked for 10000/s, what all of them hold of the 20000/s that were wanted",
+            "2 attempts at a rate that all hold: 20,000/s, 10,000/s",
+            "asked for 10,000/s, what all of them hold of the 20,000/s that were wanted",
             "not to be compared: udp block held",
-            "PLANTED in udp spin: a bias of 500ns",
+            "PLANTED in udp spin: a bias of 500 ns",
             "udp block at a delay of 10.0us, round 1: the line was killed",
         ] {
             assert!(said.contains(words), "no `{words}` in\n{said}");

@@ -79,13 +79,13 @@ mod tests {
         let text = text(&of);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
-            "The truth is what the delay line wrote down of each frame (af_packet, set to 10us)",
-            "Trusted within 1.00us up to",
+            "The truth is what the delay line wrote down of each frame (af_packet, set to 10 µs)",
+            "Trusted within 1 µs up to",
             "packet spin: errors, n = 300,000",
             "HALVES what it measured",
             "sockperf at each setting of the line",
             "! dpdk was not calibrated: no huge pages",
-            "the delay line 10.0us 100,000 +31ns +240ns -",
+            "the delay line 10 µs 100,000 +31 ns +240 ns –",
             "! netem was not measured: this kernel has no netem",
         ] {
             assert!(flat.contains(words), "no `{words}` in\n{text}");

@@ -93,7 +93,7 @@ pub(crate) fn calibration() -> Calibration {
         host_identity: "box".to_owned(),
         line: CalibrationLine {
             transport: "af_packet".to_owned(),
-            delay: "10us".to_owned(),
+            delay: "10 µs".to_owned(),
             base: Nanos(1_800),
             error: Nanos(240),
             frames: 100_000,
@@ -163,21 +163,21 @@ fn limits_errors_and_what_ended_them_are_told() {
     assert_eq!(answer(&of), "packet spin is accurate to 1 µs up to p99, minus its path delay.");
     assert_eq!(
         limits(&of).rows[0],
-        ["packet spin", "5", "300,000", "9998/s", "none", "3.20us", "p99"]
+        ["packet spin", "5", "300,000", "10,000/s", "none", "3.2 µs", "p99"]
     );
     let rows = errors(&of.backends[0], of.tolerance).rows;
     assert_eq!(
         rows[0],
-        ["p50", "13.2us", "10.0us", "+3.25us", "+3.24us .. +3.26us", "+50ns", "holds"]
+        ["p50", "13.2 µs", "10 µs", "+3.25 µs", "+3.24 to +3.26 µs", "+50 ns", "holds"]
     );
     let verdicts: Vec<String> = rows.iter().map(|row| row[6].to_string()).collect();
     assert_eq!(verdicts, ["holds", "holds", "holds", "interval", "error", "n too small"]);
     let said = remarks(&of.backends[0]).join("\n");
     for words in [
         "as it is: nothing is trusted; the error of p50 is beyond the tolerance",
-        "less the path of 3.20us (median of 50,000 messages back to back): trusted up to p99; the error \
+        "less the path of 3.2 µs (median of 50,000 messages back to back): trusted up to p99; the error \
          of p99.9 is within the tolerance and its interval reaches beyond",
-        "it adds +2.90us at least, +4.00us at p99",
+        "it adds +2.9 µs at least, +4 µs at p99",
         "12 that left it and were never had",
     ] {
         assert!(said.contains(words), "no `{words}` in\n{said}");
@@ -222,8 +222,8 @@ fn a_tool_that_halves_is_explained_and_one_that_follows_is_not_accused() {
     let mut of = CalibratedBackend { foreign: Some(halving()), ..backend() };
     let said = remarks(&of).join("\n");
     assert!(said.contains("it HALVES what it measured"), "{said}");
-    assert!(said.contains("at a delay of 1.00ms it said +1.00ms, twice that is +2.01ms"), "{said}");
-    assert_eq!(readings(&of).unwrap().rows[1][3], "0.520");
+    assert!(said.contains("at a delay of 1 ms it said +1 ms, twice that is +2.01 ms"), "{said}");
+    assert_eq!(readings(&of).unwrap().rows[1][3], "0.52");
     if let Some(slope) = of.foreign.as_mut().and_then(|tool| tool.slope.as_mut()) {
         (slope.value, slope.low, slope.high) = (1.0, Some(0.999), Some(1.001));
     }
@@ -239,15 +239,12 @@ fn a_tool_that_halves_is_explained_and_one_that_follows_is_not_accused() {
 fn netem_beside_a_line_is_told_with_its_sign_or_with_the_reason_why_not() {
     let of = emulator("netem", &[(50.0, -120.0), (99.0, 53_000.0)]);
     let said = netem(&of);
-    assert!(
-        said.contains("off by -120ns in the median at 10.0us, and by +53.0us at p99"),
-        "{said}"
-    );
+    assert!(said.contains("off by −120 ns in the median at 10 µs, and by +53 µs at p99"), "{said}");
     assert!(netem(&unmeasured()).ends_with("not beside it: this kernel has no netem."));
     let both = Calibration { emulators: vec![of, unmeasured()], ..calibration() };
     let rows = emulators(&both).unwrap().rows;
-    assert_eq!(rows[0], ["netem", "10.0us", "100,000", "-120ns", "+53.0us", "-"]);
-    assert_eq!(rows[1][2..], ["-", "-", "-", "-"]);
+    assert_eq!(rows[0], ["netem", "10 µs", "100,000", "−120 ns", "+53 µs", "–"]);
+    assert_eq!(rows[1][2..], ["–", "–", "–", "–"]);
     assert!(emulators(&Calibration { emulators: Vec::new(), ..both }).is_none());
 }
 

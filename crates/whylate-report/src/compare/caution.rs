@@ -7,6 +7,7 @@ use whylate_model::Printable;
 use whylate_model::trust::Level;
 
 use super::Side;
+use crate::numbers::time;
 
 /// A caution. One arm per fact; [`Caution::advice`] says what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -164,8 +165,10 @@ impl fmt::Display for Caution {
             }
             Self::OtherDuration { series, before_s, after_s } => write!(
                 f,
-                "{}: A was measured for {before_s:.1}s and B for {after_s:.1}s",
-                Printable(series)
+                "{}: A was measured for {} and B for {}",
+                Printable(series),
+                time(*before_s * 1e9),
+                time(*after_s * 1e9)
             ),
             Self::Incomplete { directory, series, have, counted } => write!(
                 f,

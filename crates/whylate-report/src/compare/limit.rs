@@ -7,10 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use whylate_model::Printable;
+use whylate_model::{Nanos, Printable};
 use whylate_stats::quantile::PERCENTS;
 
-use crate::numbers::{difference, percent};
+use crate::numbers::{Value, interval};
 
 /// A limit on a difference.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,11 +111,14 @@ impl Excess {
     }
 
     /// Its ends with their units.
-    fn shown(self) -> [String; 2] {
-        match self {
-            Self::Ns((low, high)) => [difference(low), difference(high)],
-            Self::Share((low, high)) => [points(low), points(high)],
-        }
+    fn shown(self) -> String {
+        let (ends, unit) = match self {
+            Self::Ns((low, high)) => ((Value::Time(low), Value::Time(high)), ""),
+            Self::Share((low, high)) => {
+                ((Value::Ratio(low * 100.0), Value::Ratio(high * 100.0)), " points")
+            }
+        };
+        format!("{}{unit}", interval(Some(ends)).signed())
     }
 }
 
@@ -158,9 +161,9 @@ impl Judged {
             Outcome::Held { excess }
             | Outcome::NotShown { excess }
             | Outcome::Exceeded { excess } => {
-                let [low, high] = excess.shown();
                 format!(
-                    "{head}: B less what is allowed is {low} .. {high} (95 %; {} of A, {} of B)",
+                    "{head}: B less what is allowed is {} (95%; {} of A, {} of B)",
+                    excess.shown(),
                     runs(self.runs.0),
                     self.runs.1,
                 )
@@ -172,18 +175,6 @@ impl Judged {
 /// So many runs, in words.
 pub(crate) fn runs(number: usize) -> String {
     if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
-}
-
-/// A difference of shares with its sign, in percentage points: `+0.448 points`.
-#[must_use]
-pub(crate) fn points(share: f64) -> String {
-    let size = percent(share.abs());
-    let sign = match share {
-        _ if size == "0%" => "",
-        ..0.0 => "-",
-        _ => "+",
-    };
-    format!("{sign}{} points", size.trim_end_matches('%'))
 }
 
 impl fmt::Display for Limit {
@@ -199,7 +190,8 @@ impl fmt::Display for Limit {
         match self.bound {
             Bound::Relative(share) => write!(f, "{:+}%", (share * 1e8).round() / 1e6),
             Bound::Absolute(ns) => {
-                f.write_str(&if ns == 0.0 { "+0ns".to_owned() } else { difference(ns) })
+                let sign = if ns < 0.0 { "-" } else { "+" };
+                write!(f, "{sign}{}", Nanos(ns.abs().round() as u64))
             }
         }
     }

@@ -34,8 +34,8 @@ use whylate_model::trust::{Reason, Trust};
 pub use causes::CauseChange;
 pub use caution::Caution;
 pub(crate) use likeness::unlike;
+pub(crate) use limit::runs;
 pub use limit::{Bound, Excess, Judged, Limit, Measure, Outcome};
-pub(crate) use limit::{points, runs};
 pub use page::html;
 pub use sides::{Compared as WithValues, compare};
 

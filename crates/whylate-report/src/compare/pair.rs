@@ -12,6 +12,7 @@ use super::{
     Basis, Bound, Compared, Limit, MaxDifference, Measure, NumberDifference, Outcome,
     QuantileDifference, Rank, RateDifference, Spread, Verdict,
 };
+use crate::numbers::count;
 
 /// The same directories give the same answer.
 pub(super) const SEED: u64 = 0x77_68_79;
@@ -218,9 +219,11 @@ pub(super) fn quantiles(sample: &Sample) -> Vec<Quantile> {
 fn unsupported(percent: f64, side: &str, estimate: &Estimate) -> String {
     let need = whylate_stats::quantile::smallest_n(percent / 100.0);
     format!(
-        "p{percent} is not supported by side {side}: its {} samples are worth {:.0} independent \
-         ones, and it takes {need}",
-        estimate.n, estimate.n_eff
+        "p{percent} is not supported by side {side}: its {} samples are worth {} independent \
+         ones, and it takes {}",
+        count(estimate.n),
+        count(estimate.n_eff.round() as u64),
+        count(need)
     )
 }
 

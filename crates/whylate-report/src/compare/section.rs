@@ -7,11 +7,12 @@ use whylate_model::trust::Level;
 
 use super::{
     Basis, CauseChange, Caution, Compared, Comparison, Judged, NumberDifference, Outcome, Pair,
-    PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, points, runs,
+    PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, runs,
 };
 use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::first;
-use crate::numbers::{Value, count, difference, percent, rate};
+use crate::numbers::{self, ABSENT, Cell, Value, count, p_value, percent, rate};
+use crate::series::at_least;
 use crate::svg::Figure;
 
 /// Runs of a side that are named; the others are counted.
@@ -25,6 +26,7 @@ pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<Figure>>) -> Doc
     let sides = [side(Side::A, &of.before), side(Side::B, &of.after)].to_vec();
     let pairs = of.pairs.iter().zip(figures).map(|(pair, figure)| section(pair, figure));
     let document = Document::new("A against B: differences are B less A")
+        .naming(of)
         .with([Block::Text(first::of_comparison(of)), Block::Items(sides)])
         .sections(pairs)
         .with(alone(of))
@@ -166,7 +168,7 @@ fn instead(fields: &[Difference]) -> String {
 
 /// The numbers.
 fn table(pair: &Pair) -> Table {
-    let head = ["", "A", "B", "B - A", "95 % interval", ""];
+    let head = ["", "A", "B", "B - A", "95% interval", ""];
     match &pair.result {
         PairResult::Compared(compared) => {
             let mut table = Table::new("Quantiles", &head).words(&[5]).captioned_on_the_page();
@@ -184,21 +186,21 @@ fn table(pair: &Pair) -> Table {
         PairResult::SideBySide => {
             let mut table = Table::new("Quantiles", &head[..3]).captioned_on_the_page();
             let (a, b) = (&pair.before, &pair.after);
-            let mut both = |name: &str, a: Option<Nanos>, b: Option<Nanos>| {
-                table.row([Value::from(name), a.into(), b.into()]);
+            let mut both = |name: &str, a: Value, b: Value| {
+                table.row([Value::from(name), a, b]);
             };
             let find = |shown: &Shown, percent: f64| {
                 let found = shown.quantiles.iter().find(|q| (q.percent - percent).abs() < 1e-9);
-                found.and_then(|q| q.value)
+                found.map_or(Value::Absent, at_least)
             };
-            both("min", a.min, b.min);
+            both("min", a.min.into(), b.min.into());
             for Quantile { percent, .. } in &a.quantiles {
                 let (of_a, of_b) = (find(a, *percent), find(b, *percent));
-                if of_a.is_some() || of_b.is_some() {
+                if [&of_a, &of_b].iter().any(|of| **of != Value::Absent) {
                     both(&format!("p{percent}"), of_a, of_b);
                 }
             }
-            both("max", a.max, b.max);
+            both("max", a.max.into(), b.max.into());
             table
         }
         PairResult::Unlike { .. } | PairResult::NoData { .. } => Table::new("", &[]),
@@ -210,17 +212,19 @@ fn row(
     (a, b): (Option<Nanos>, Option<Nanos>),
     spread: Option<&Spread>,
     verdict: Option<Verdict>,
-) -> [Value; 6] {
+) -> [Cell; 6] {
     let words = match (verdict, spread) {
         (Some(verdict), Some(spread)) => in_words(verdict, spread),
         (None, Some(_)) => "beyond trust".to_owned(),
         (_, None) if name == "max" => "one run tells no spread".to_owned(),
         (_, None) => "not supported".to_owned(),
     };
-    let by = spread.map(|d| difference(d.difference)).into();
+    let by = Value::from(spread.map(|d| Value::Time(d.difference)));
+    let by = Cell::from(by).signed();
     let ends = spread.map(|d| d.interval);
-    let ends = ends.map(|(low, high)| format!("{} .. {}", difference(low), difference(high)));
-    [name.into(), a.into(), b.into(), by, ends.into(), words.into()]
+    let ends = ends.map(|(low, high)| (Value::Time(low), Value::Time(high)));
+    let ends = numbers::interval(ends).signed();
+    [name.into(), Value::from(a).into(), Value::from(b).into(), by, ends, words.into()]
 }
 
 /// With one run a side a difference is one of those two runs.
@@ -243,22 +247,21 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
             Basis::Runs => "spread between runs",
         };
         notes.push(format!(
-            "rank test: a value of B is the larger one with probability {:.3} ({:.3} .. {:.3}), \
-             p = {}; {basis}",
-            rank.superiority,
-            rank.interval.0,
-            rank.interval.1,
+            "rank test: a value of B is the larger one with probability {}, \
+             p {}; {basis}",
+            Cell::from(Value::Ratio(rank.superiority))
+                .within(Some((Value::Ratio(rank.interval.0), Value::Ratio(rank.interval.1)))),
             p_value(rank.p_value),
         ));
     }
     if let Some(lost) = &compared.lost_share {
         let shown = [lost.before, lost.after].map(percent);
-        notes.push(number("lost share of the elapsed time", &shown, lost, points));
+        notes.push(number("lost share of the elapsed time", &shown, lost, POINTS));
     }
     notes.extend(compared.causes.as_ref().map(of_causes));
     for one in &compared.rates {
         if one.per_second.before > 0.0 || one.per_second.after > 0.0 {
-            let what = format!("stalls of at least {}", one.at_least);
+            let what = format!("stalls of at least {}", Value::from(one.at_least));
             let shown = |value: f64, below: Option<f64>| match below {
                 Some(below) => format!("none (below {})", rate(below)),
                 None => rate(value),
@@ -267,7 +270,7 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
                 shown(one.per_second.before, one.before_below),
                 shown(one.per_second.after, one.after_below),
             ];
-            notes.push(number(&what, &values, &one.per_second, signed_rate));
+            notes.push(number(&what, &values, &one.per_second, (Value::Rate, "")));
         }
     }
     notes.extend(between(compared));
@@ -279,7 +282,7 @@ fn of_causes(of: &CauseChange) -> String {
     match of {
         CauseChange::Shown { cause, share, .. } => {
             let what = format!("most of the change by cause: {cause}");
-            number(&what, &[share.before, share.after].map(percent), share, points)
+            number(&what, &[share.before, share.after].map(percent), share, POINTS)
         }
         CauseChange::NotShown => {
             "no cause is shown to have taken another share of the time".to_owned()
@@ -294,7 +297,7 @@ fn relative(compared: &Compared) -> Option<String> {
     let words: Vec<String> = compared
         .quantiles
         .iter()
-        .filter_map(|q| Some(format!("p{} {:+.1}%", q.percent, q.difference?.relative? * 100.0)))
+        .filter_map(|q| Some(format!("p{} {}", q.percent, by_share(q.difference?.relative?))))
         .collect();
     (!words.is_empty()).then(|| format!("B relative to A: {}", words.join(", ")))
 }
@@ -309,9 +312,9 @@ fn between(compared: &Compared) -> Option<String> {
             let half = |(low, high): (f64, f64)| (high - low) / 2.0;
             let (between, within) = (half(spread.between?), half(spread.within?));
             let ratio = if within > 0.0 {
-                format!("{:.1}x", (between / within).powi(2))
+                format!("{}x", numbers::number((between / within).powi(2)))
             } else {
-                "-".to_owned()
+                ABSENT.to_owned()
             };
             Some(format!("p{} {ratio}", q.percent))
         })
@@ -328,28 +331,23 @@ fn number(
     what: &str,
     [before, after]: &[String; 2],
     found: &NumberDifference,
-    signed: fn(f64) -> String,
+    (value, behind): (fn(f64) -> Value, &str),
 ) -> String {
     let (low, high) = found.difference.interval;
+    let ends = Some((value(low), value(high)));
+    let found_by = Cell::from(value(found.difference.difference)).within(ends).signed();
     format!(
-        "{what}: {before} and {after}, {} ({} .. {}): {}",
-        signed(found.difference.difference),
-        signed(low),
-        signed(high),
+        "{what}: {before} and {after}, {found_by}{behind}: {}",
         in_words(found.verdict, &found.difference),
     )
 }
 
-fn signed_rate(per_second: f64) -> String {
-    // Less than rate() has digits for.
-    if per_second.abs() < 5e-5 {
-        return "0/s".to_owned();
-    }
-    format!("{}{}", if per_second < 0.0 { "-" } else { "+" }, rate(per_second.abs()))
-}
+/// Percentage points, of which a difference of shares is.
+const POINTS: (fn(f64) -> Value, &str) = (|share| Value::Ratio(share * 100.0), " points");
 
-fn p_value(p: f64) -> String {
-    if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.3}") }
+/// By what part it is more or less.
+fn by_share(share: f64) -> Cell {
+    Cell::from(Value::Share(share)).signed()
 }
 
 /// Machines, tool, settings.

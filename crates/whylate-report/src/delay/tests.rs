@@ -27,7 +27,7 @@ fn direction(from: &str, to: &str) -> DelayDirection {
     DelayDirection {
         from: from.to_owned(),
         to: to.to_owned(),
-        law: "20us".to_owned(),
+        law: "20 µs".to_owned(),
         counts: DelayCounts {
             received: 1_010,
             passed_on: 1_000,
@@ -74,7 +74,7 @@ pub(crate) fn line() -> DelayLine {
         changes: vec![DelayChange {
             at: Nanos(1_000_000_000),
             direction: 1,
-            law: "30us".to_owned(),
+            law: "30 µs".to_owned(),
         }],
         truths: Some(TruthLog { kept: 2_020, missed: 5 }),
         cpu: Some(CpuId(2)),
@@ -93,15 +93,15 @@ fn what_a_delay_line_did_is_told_with_its_error_its_fates_and_its_changes() {
         "2,000 of 2,020 frames or messages were passed on, half of them within 50ns of when they",
         "; 6 found no room.",
         "until its time was over",
-        "By itself it takes 61ns",
-        "no more than 90ns late",
-        "netem of this kernel is off by +53.0us in the median at 10.0us, and by +60.0us at p99",
+        "By itself it takes 61 ns",
+        "no more than 90 ns late",
+        "netem of this kernel is off by +53 µs in the median at 10 µs, and by +60 µs at p99",
         "Truths of 2,020 frames are kept, 5 missed.",
         "lost on purpose",
         "eth2 to eth1",
         "out of order",
         "Settings changed meanwhile",
-        "30us",
+        "30 µs",
         "500/s",
     ] {
         assert!(flat.contains(words), "no `{words}` in\n{text}");

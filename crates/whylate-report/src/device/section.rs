@@ -120,7 +120,7 @@ mod tests {
         for words in [
             "What bridge does to latency",
             "a bridge of the kernel in a namespace; measured by packet spin",
-            "percentiles through the delay line (af_packet, 10us), the smallest back to back",
+            "percentiles through the delay line (af_packet, 10 µs), the smallest back to back",
             "end of the packet to its end",
             "remote was refused: this machine has one NUMA node",
             "Time in the box",

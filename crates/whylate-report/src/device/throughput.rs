@@ -3,20 +3,20 @@
 use whylate_model::device::{Device, Throughput};
 
 use crate::doc::Table;
-use crate::numbers::{ABSENT, rate};
+use crate::numbers::{ABSENT, number, rate};
 
 /// How the table is to be read.
 pub(super) const CARRIED: &str = "Carried: the highest rate of a trial that lost no frame, or no more than was \
      tolerated, by halving between one that did and one that did not (RFC 2544, section 26.1). A box that \
-     carries all that the client sends is as fast as that at least, and marked >=.";
+     carries all that the client sends is as fast as that at least, and marked ≥.";
 
 /// The highest rate without loss by configuration and size; none where it was not looked for.
 pub(super) fn carried(of: &Device) -> Option<Table> {
     let head = ["", "carried", "L2 Mbit/s", "lost first at", "client alone", "trials"];
     let row = |one: &Throughput| {
-        let at_least = if one.is_limited_by_the_client() { ">= " } else { "" };
+        let at_least = if one.is_limited_by_the_client() { "≥" } else { "" };
         let shown = |pps: Option<f64>| pps.map_or(ABSENT.to_owned(), rate);
-        let bits = one.l2_bits_per_second().map(|bits| format!("{:.2}", bits / 1e6));
+        let bits = one.l2_bits_per_second().map(|bits| number(bits / 1e6));
         let name = one.configuration.as_ref().map_or(String::new(), |name| format!(", {name}"));
         vec![
             format!("{} B{name}", one.frame_bytes),
@@ -57,7 +57,7 @@ mod tests {
         };
         of.throughput = vec![found, fast];
         let rows = carried(&of).unwrap().rows;
-        assert_eq!(rows[0], ["64 B", "400000/s", "204.80", "410000/s", "500000/s", "0"]);
-        assert_eq!(rows[1][..4], ["64 B, local", ">= 500000/s", "256.00", "-"]);
+        assert_eq!(rows[0], ["64 B", "400,000/s", "205", "410,000/s", "500,000/s", "0"]);
+        assert_eq!(rows[1][..4], ["64 B, local", "≥500,000/s", "256", "–"]);
     }
 }

@@ -11,6 +11,7 @@ use whylate_model::threads::ThreadSummary;
 use whylate_model::{ModelError, Nanos, Ticks, segments};
 
 use super::{ThreadRow, Window, rows, switch_times};
+use crate::numbers::Value;
 use crate::svg::switches::{MOST_PANELS, Panel};
 
 /// Title of the figure.
@@ -128,6 +129,7 @@ impl Recorded {
     pub(crate) fn window_in_words(&self) -> String {
         let Window { from, length } = self.window;
         let to = Nanos(from.0.saturating_add(length.0));
+        let [from, to, length] = [from, to, length].map(Value::from);
         match &self.chosen {
             Chosen::Asked => format!("From {from} to {to}, as asked."),
             Chosen::Beginning => format!("The first {length} of the run."),

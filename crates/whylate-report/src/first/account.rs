@@ -72,11 +72,11 @@ impl<'a> Account<'a> {
         vec![Section::new("", "", blocks)]
     }
 
-    fn screen(self, style: Style) -> Screen {
+    pub(super) fn screen(self, style: Style) -> Screen {
         match self {
-            Self::Reflected(of) => reflect::screen(of, style),
-            Self::Forward(of) => forward::screen(of, style),
-            Self::Delay(of) => delay::screen(of, style),
+            Self::Reflected(of) => reflect::screen(of, style).naming(of),
+            Self::Forward(of) => forward::screen(of, style).naming(of),
+            Self::Delay(of) => delay::screen(of, style).naming(of),
         }
     }
 }

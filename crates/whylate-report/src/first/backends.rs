@@ -7,7 +7,6 @@ use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::backends::PERCENTS;
 use crate::doc::Table;
-use crate::numbers::scale::respaced;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
 
@@ -80,9 +79,10 @@ fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
     let Some((row, saved)) = most else {
         let none = sentence!["No backend is shown to be faster than ", who(first)];
         let mut said = vec![sentence![none, " (p50 ", median, ")."]];
-        said.extend(unclaimed(of).map(|(row, why)| {
-            sentence![who(row), " cannot be judged: ", Name::of(worded(why)), "."]
-        }));
+        said.extend(
+            unclaimed(of)
+                .map(|(row, why)| sentence![who(row), " cannot be judged: ", Name::of(why), "."]),
+        );
         if said.len() == 1 && slower > 0 {
             said.push(sentence!["Shown to be slower: ", slower, " of ", measured, "."]);
         }
@@ -107,11 +107,6 @@ fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
     said
 }
 
-/// A reason as a first screen has it.
-fn worded(why: &str) -> String {
-    respaced(why).replace("+-", "±")
-}
-
 /// The interval of what it saves, in a sentence.
 fn ends(of: &Saved) -> Option<Sentence> {
     of.interval_ns.map(|_| sentence![" (95% CI ", saving(of).ends(), ")"])
@@ -133,7 +128,7 @@ fn table(run: &Run, of: &Backends) -> Table {
     for row in there.into_iter().chain(missing) {
         let saved = row.saved_at(MEDIAN);
         let time = saved.map_or_else(|| Cell::from(Value::Absent), saving);
-        let ratio = saved.map(|of| Value::Text(format!("{:.2}", of.ratio)));
+        let ratio = Value::from(saved.map(|of| Value::Ratio(of.ratio)));
         let quantiles = PERCENTS.map(|percent| quantile(run, row, percent));
         let label = Cell::from(crate::backends::name(row));
         let [p50, p99] = quantiles;
@@ -165,7 +160,7 @@ fn claim(row: &BackendRow) -> Value {
 fn missing(of: &Backends) -> Option<String> {
     let reasons = of.rows.iter().filter_map(|row| Some((row, row.reason.as_deref()?)));
     let all: Vec<String> =
-        reasons.map(|(row, why)| format!("{} ({})", name(&row.backend), worded(why))).collect();
+        reasons.map(|(row, why)| format!("{} ({})", name(&row.backend), why)).collect();
     let many = if all.len() > MISSING { format!(" ({})", all.len()) } else { String::new() };
     let told = all[..all.len().min(MISSING)].join("; ");
     (!all.is_empty()).then(|| format!("Not measured, or incomplete{many}: {told}."))

@@ -7,7 +7,6 @@ use whylate_model::{CpuList, Printable};
 use super::{Screen, for_a_shell};
 use crate::doc::Table;
 use crate::numbers::Cell;
-use crate::numbers::scale::respaced;
 use crate::spans::{Name, Sentence, sentence};
 
 /// A longer list of CPUs is counted in a sentence, and left out of a command.
@@ -80,7 +79,7 @@ fn differences(of: &Compared) -> Table {
 fn problems(of: &Diagnosis) -> Table {
     let mut table = Table::new("", &["problem", "found, and the fix"]).words(&[1]).together(2);
     for symptom in of.of_level(Level::Spoils) {
-        table.row([symptom.check.as_str().into(), Cell::from(respaced(&symptom.finding))]);
+        table.row([symptom.check.as_str(), symptom.finding.as_str()]);
         table.row([Cell::from(""), fix(symptom).into()]);
     }
     table

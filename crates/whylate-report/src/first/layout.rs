@@ -9,8 +9,8 @@ use whylate_model::trust::Level;
 
 use super::{Screen, trusted};
 use crate::doc::Table;
-use crate::numbers::Cell;
 use crate::numbers::scale::{Letters, Unit};
+use crate::numbers::{Cell, Names};
 use crate::render::terminal::{BOLD, GREEN, RED, YELLOW, wrap};
 use crate::render::{beginning, columns};
 use crate::spans::{Sentence, assert_stand};
@@ -32,10 +32,6 @@ const WORDS: usize = 24;
 const TEXT: usize = 2;
 /// Between two columns.
 pub(super) const APART: usize = 2;
-/// Units that stay with their numbers.
-const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
-/// Stands between a number and its unit until lines are broken: nobody's letter.
-const JOINT: char = '\u{e000}';
 /// Where a text was cut.
 const CUT: &str = "...";
 
@@ -43,7 +39,7 @@ const CUT: &str = "...";
 pub(super) fn write(screen: &Screen, style: Style) -> String {
     assert_stand(&screen.answer, &screen.tables, &screen.whole);
     let most = |lines: usize| if style.width >= COLUMNS { lines } else { usize::MAX };
-    let fitting = Fitting { width: style.width, letters: style.letters };
+    let fitting = Fitting { width: style.width, letters: style.letters, names: &screen.names };
     let mut lines: Vec<(Paint, String)> = Vec::new();
     let mut add = |paint: Paint, of: Vec<String>| {
         lines.extend(of.into_iter().map(|line| (paint, line)));
@@ -93,7 +89,9 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
 
 /// A table as a first screen has it, whole, for a report of any width.
 pub(super) fn as_texts(table: &Table, letters: Letters) -> Table {
-    let mut lines = Fitting { width: usize::MAX, letters }.cells(table, usize::MAX).into_iter();
+    let names = &Names::default();
+    let fitting = Fitting { width: usize::MAX, letters, names };
+    let mut lines = fitting.cells(table, usize::MAX).into_iter();
     let heads = lines.next().unwrap_or_default();
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let words: Vec<usize> = (1..heads.len()).filter(|at| table.columns[*at].words).collect();
@@ -105,17 +103,22 @@ const APARTS: usize = 2;
 
 /// What texts and tables are fitted into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fitting {
+pub(super) struct Fitting<'a> {
     width: usize,
     letters: Letters,
+    names: &'a Names,
 }
 
-impl Fitting {
-    /// Lines of a text, each but the first of which is indented; a number stays with its unit.
+impl Fitting<'_> {
+    /// As a reader has it: the numbers of what was written elsewhere as those of the screen, in its letters.
+    fn told(&self, text: &str) -> String {
+        self.letters.write(&self.names.respelled(text))
+    }
+
+    /// Lines of a text, each but the first of which is indented.
     pub(super) fn wrapped(&self, text: &str, first: &str) -> Vec<String> {
         let rest = " ".repeat(first.chars().count());
-        let lines = wrap(&joined(&self.letters.write(text)), first, &rest, self.width);
-        lines.into_iter().map(|line| line.replace(JOINT, " ")).collect()
+        wrap(&self.told(text), first, &rest, self.width)
     }
 
     /// No more than so many lines; what is cut says so.
@@ -211,9 +214,8 @@ impl Fitting {
             let text = row.get(1).map_or("", String::as_str);
             let (name, rest) = (name(row), " ".repeat(width));
             let first = format!("{name}{}", " ".repeat(width - columns(&name)));
-            let lines = wrap(&joined(text), &first, &rest, self.width);
-            let lines =
-                lines.into_iter().map(|line| line.replace(JOINT, " ").trim_end().to_owned());
+            let lines = wrap(&self.told(text), &first, &rest, self.width);
+            let lines = lines.into_iter().map(|line| line.trim_end().to_owned());
             self.cut(lines.collect(), most)
         });
         lines.flatten().collect()
@@ -297,21 +299,6 @@ fn entries(table: &Table) -> usize {
 /// Is it of names and a text about each?
 fn is_of_texts(table: &Table) -> bool {
     matches!(table.columns.as_slice(), [_, text] if text.words)
-}
-
-/// The text with a joint between each number and its unit.
-fn joined(text: &str) -> String {
-    let words: Vec<&str> = text.split(' ').collect();
-    let mut joined = String::new();
-    for (at, word) in words.iter().enumerate() {
-        if at > 0 {
-            let number = words[at - 1].ends_with(|letter: char| letter.is_ascii_digit());
-            let unit = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
-            joined.push(if number && UNITS.contains(&unit) { JOINT } else { ' ' });
-        }
-        joined.push_str(word);
-    }
-    joined
 }
 
 /// A text of so many columns at most; one that was cut says so.

@@ -5,8 +5,7 @@ use whylate_model::paper::{Agreement, Here, Paper, Row, Scenario, Unit};
 use super::layout::{name, shorter};
 use super::{DIRECTORY, Screen, for_a_shell};
 use crate::doc::Table;
-use crate::numbers::scale::{DOES_NOT_APPLY, respaced};
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{ABSENT, Cell, Names, count};
 use crate::spans::{Name, Sentence, sentence};
 
 /// Letters of the paper's figure in a table.
@@ -102,7 +101,9 @@ fn what(row: &Row) -> String {
 /// The paper's figure in few words; none where it gives none.
 fn papers(row: &Row) -> Option<String> {
     let words = row.brief.as_ref().map(|brief| &brief.paper).or(row.paper.as_ref())?;
-    Some(shorter(&whylate_model::Printable(&respaced(words)).to_string(), FIGURE))
+    // It is cut as it will be read.
+    let words = Names::default().respelled(words);
+    Some(shorter(&whylate_model::Printable(&words).to_string(), FIGURE))
 }
 
 fn table(head: &str, rows: &[Compared]) -> Table {
@@ -110,39 +111,19 @@ fn table(head: &str, rows: &[Compared]) -> Table {
     for (_, row) in rows {
         let (here, ends) = match &row.here {
             Some(here) => figure(here),
-            None => ("not measured".to_owned(), DOES_NOT_APPLY.to_owned()),
+            None => ("not measured".to_owned(), ABSENT.to_owned()),
         };
         table.row([what(row), papers(row).unwrap_or_default(), here, ends]);
     }
     table
 }
 
-/// A figure and its interval, each with its own unit: rows of one table are of different things.
+/// A figure, of a count with what it is out of, and its interval.
 fn figure(here: &Here) -> (String, String) {
-    let (scale, unit) = match here.unit {
-        Unit::BitsPerSecond if here.value >= 1e9 => (1e9, " Gbit/s"),
-        Unit::BitsPerSecond => (1e6, " Mbit/s"),
-        Unit::Ratio => (1.0, " times"),
-        _ => (1.0, ""),
-    };
-    let value = |of: f64| match here.unit {
-        Unit::Nanoseconds => Value::Time(of),
-        Unit::Share => Value::Share(of),
-        Unit::Count => Value::Count(of.round() as u64),
-        Unit::PerSecond | Unit::BitsPerSecond | Unit::Ratio => Value::Rate(of / scale),
-    };
-    let ends = here.interval.map(|(low, high)| (value(low), value(high)));
-    let cell = Cell::from(value(here.value)).within(ends);
-    let written = |cell: &Cell| {
-        let text = match here.unit {
-            Unit::Nanoseconds | Unit::PerSecond => cell.said(),
-            _ => cell.in_table(None),
-        };
-        if text == DOES_NOT_APPLY { text } else { text + unit }
-    };
+    let (value, ends) = crate::paper::figure(here);
     let of = here.n.filter(|_| here.unit == Unit::Count);
     let of = of.map_or(String::new(), |n| format!(" of {}", count(n)));
-    (written(&cell) + &of, written(&cell.ends()))
+    (value + &of, ends)
 }
 
 /// What tells more: the experiment that differs first, by itself.

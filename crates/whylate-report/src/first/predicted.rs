@@ -10,7 +10,6 @@ use super::Screen;
 use super::layout::shorter;
 use super::trusted::upper;
 use crate::doc::Table;
-use crate::numbers::scale::respaced;
 use crate::numbers::{Cell, Value, count};
 use crate::prediction::{self, fits};
 use crate::spans::{Name, Sentence, sentence};
@@ -25,7 +24,7 @@ pub(super) fn screen(of: &Prediction) -> Screen {
         answer: vec![answer(of)],
         tables: vec![table(of)],
         notes: notes(of),
-        change: fits::told(of, |time| respaced(&time.to_string()), name).map(|said| said + "."),
+        change: fits::told(of, |time| Value::from(time).to_string(), name).map(|said| said + "."),
         more: more(of),
         whole: super::whole(|| prediction::document(of).sections),
         ..Screen::default()
@@ -182,7 +181,7 @@ fn notes(of: &Prediction) -> Vec<String> {
             None => "Priorities: as stated.".to_owned(),
         },
         (PredictedPolicy::EarliestDeadline, Some(DemandTest::Infeasible { window, demand }), _) => {
-            let [window, demand] = [window, demand].map(|time| Cell::from(time).said());
+            let [window, demand] = [window, demand].map(|time| Value::from(time).to_string());
             format!("Earliest deadline first: within {window} deadlines need {demand} of the CPU.")
         }
         (PredictedPolicy::EarliestDeadline, ..) => "Policy: earliest deadline first.".to_owned(),
@@ -201,7 +200,7 @@ fn notes(of: &Prediction) -> Vec<String> {
     }));
     // The first says that they need more than the CPU, as the answer does.
     let others = of.notes.iter().skip(usize::from(of.utilisation > 1.0));
-    notes.extend(others.map(|note| format!("{}.", upper(&respaced(&Printable(note).to_string())))));
+    notes.extend(others.map(|note| format!("{}.", upper(&Printable(note).to_string()))));
     notes
 }
 

@@ -5,6 +5,8 @@ use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 
 use crate::numbers::{Cell, Value};
+pub(super) use crate::series::at_least as value;
+use crate::series::at_least;
 use crate::spans::{Sentence, sentence};
 
 /// The series of that name, where it has samples.
@@ -28,21 +30,12 @@ pub(super) fn at_percent(of: &[Quantile], percent: f64) -> Option<Nanos> {
 
 /// A percentile; of one that the sample does not support the lower bound.
 pub(super) fn of_quantiles(all: &[Quantile], percent: f64) -> Cell {
-    Cell::from(quantile(all, percent).map_or(Value::Absent, value))
+    Cell::from(quantile(all, percent).map_or(Value::Absent, at_least))
 }
 
 /// The same of a series, whose clock has a resolution.
 pub(super) fn at(series: &Series, percent: f64) -> Cell {
     of_quantiles(&series.quantiles, percent).resolved(series.resolution_ns)
-}
-
-/// Its value, or the lower bound where that is all that is known.
-pub(super) fn value(of: &Quantile) -> Value {
-    match (of.value, of.low) {
-        (Some(value), _) => value.into(),
-        (None, Some(low)) => Value::AtLeast(low.0 as f64),
-        (None, None) => Value::Absent,
-    }
 }
 
 /// The interval of a percentile.

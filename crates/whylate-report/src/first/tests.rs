@@ -165,7 +165,7 @@ fn no_first_screen_has_a_word_for_which_there_is_a_better_one() {
 #[test]
 fn a_terminal_without_letters_beyond_ascii_gets_none() {
     for kind in KINDS {
-        let screen = shown(&kept(kind).1, Style::default());
+        let screen = shown(&kept(kind).1, Style { letters: Letters::Plain, ..Style::default() });
         assert!(screen.is_ascii(), "{screen}");
         assert_fits(&screen);
     }

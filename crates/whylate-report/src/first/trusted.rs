@@ -6,7 +6,6 @@ use whylate_model::trust::{Level, Reason, Trust};
 use whylate_model::warning::Warning;
 
 use super::layout::Fitting;
-use crate::numbers::scale::respaced;
 
 /// Reasons that are told; the others are counted.
 const REASONS: usize = 2;
@@ -83,7 +82,7 @@ pub(super) fn lines(
         if let Some(advice) = advice {
             text = format!("{text} {advice}");
         }
-        fitting.wrapped(&respaced(&text).replace("+-", "±"), LABEL)
+        fitting.wrapped(&text, LABEL)
     };
     let tries = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));

@@ -37,12 +37,12 @@ fn the_shortest_frames_of_a_full_link_are_told_at_both_layers() {
     use crate::merge::flows::tests::flow;
     assert_eq!(
         size(&flow(1_000, ProcessVerdict::Held)),
-        "64 bytes each way, in frames of 110 bytes: 0.9 Mbit/s at L2, 1.0 at L1"
+        "64 bytes each way, in frames of 110 bytes: 0.88 Mbit/s at L2, 1.04 Mbit/s at L1"
     );
     let mut full = flow(1_000, ProcessVerdict::Held);
     (full.asked.frame_bytes, full.departures.per_second) = (Some(64), Some(1e9 / 672.0));
     let said = size(&full);
-    assert!(said.ends_with("in frames of 64 bytes: 761.9 Mbit/s at L2, 1000.0 at L1"), "{said}");
+    assert!(said.ends_with("in frames of 64 bytes: 762 Mbit/s at L2, 1.00 Gbit/s at L1"), "{said}");
 }
 
 #[test]
@@ -59,8 +59,7 @@ fn a_message_that_no_frame_holds_is_told_in_the_frames_that_carry_it() {
     let ipv4 = said("udp over ipv4", 9_000, 9_046, Some(1_500));
     assert_eq!(
         ipv4,
-        "9000 bytes each way, each in 7 fragments (MTU 1500), frames of 9274 bytes together: \
-         74.2 Mbit/s at L2, 75.3 at L1"
+        "9000 bytes each way, each in 7 fragments (MTU 1500), frames of 9274 bytes together: 74.2 Mbit/s at L2, 75.3 Mbit/s at L1"
     );
     // 1448 in each with a header of its own: 6 x 1514, and 320 + 66.
     let ipv6 = said("udp over ipv6", 9_000, 9_066, Some(1_500));
@@ -92,9 +91,9 @@ fn a_sum_says_what_each_recording_says_for_itself() {
     sum.recordings =
         vec![of("run-1", Nanos(160), Nanos(8_000)), of("run-2", Nanos(170), Nanos(9_000))];
     let said = of_recordings(&sum);
-    assert!(said[0].contains("held a request for 90ns at least and 9.00us at most"), "{said:?}");
-    assert!(said[1].starts_with("run-1: ") && said[1].contains("160ns in the median"), "{said:?}");
-    assert!(said[2].starts_with("run-2: ") && said[2].contains("170ns"), "{said:?}");
+    assert!(said[0].contains("held a request for 90 ns at least and 9 µs at most"), "{said:?}");
+    assert!(said[1].starts_with("run-1: ") && said[1].contains("160 ns in the median"), "{said:?}");
+    assert!(said[2].starts_with("run-2: ") && said[2].contains("170 ns"), "{said:?}");
     assert!(of_recordings(&flow(10, ProcessVerdict::Held)).is_empty());
 }
 
@@ -115,7 +114,7 @@ fn parts_beyond_trust_are_marked() {
     let response = "rtt-response".to_owned();
     run.flows[0].parts = vec![whylate_model::flow::Part { label: "all".to_owned(), response }];
     let cells = &parts(&run).unwrap().rows[0];
-    assert_eq!(cells[2..], ["12.0us", "20.0us", "~60.0us"]);
+    assert_eq!(cells[2..], ["12 µs", "20 µs", "~60 µs"]);
 }
 
 #[test]
@@ -157,7 +156,7 @@ fn how_late_the_p999_left_is_what_the_series_shows_and_no_more() {
     for quantile in &mut run.series[0].quantiles {
         quantile.value = (quantile.percent < 99.0).then_some(Nanos(1_000));
     }
-    assert_eq!(departures(&run).rows[0][5], "-");
+    assert_eq!(departures(&run).rows[0][5], "≥76 µs");
 }
 
 #[test]
@@ -196,10 +195,10 @@ fn the_schedule_is_told_as_asked_as_left_and_how_much_left_by_the_end() {
     of.departures.per_second = Some(750.0);
     let run = timed(of, "rtt-lateness", &[(99.9, 8_000)]);
     let cells = &departures(&run).rows[0];
-    assert_eq!(cells[1..], ["constant", "1000/s", "750/s", "75.0%", "8.00us", "SATURATED"]);
+    assert_eq!(cells[1..], ["constant", "1,000/s", "750/s", "75%", "8 µs", "SATURATED"]);
     let mut none = run.clone();
     (none.flows[0].departures.intended, none.flows[0].asked.per_second) = (0, None);
-    assert_eq!(departures(&none).rows[0][2..5], ["-", "750/s", "-"]);
+    assert_eq!(departures(&none).rows[0][2..5], ["–", "750/s", "–"]);
     let verdicts = [
         (ProcessVerdict::Held, "held"),
         (ProcessVerdict::Disturbed, "disturbed"),
@@ -209,12 +208,11 @@ fn the_schedule_is_told_as_asked_as_left_and_how_much_left_by_the_end() {
     for (of, word) in verdicts {
         assert_eq!(verdict(of), word);
     }
-    assert_eq!(ways(&run).rows[0][3..], ["9.8ns", "20.0ns", "20.0ns", "10.2ns"]);
+    assert_eq!(ways(&run).rows[0][3..], ["9.8 ns", "20 ns", "20 ns", "10.2 ns"]);
     let account = account(&run);
     let column: Vec<String> = account.rows.iter().map(|row| row[1].to_string()).collect();
     let expected = [
-        "1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1",
-        "10.0%",
+        "1,000", "900", "0", "100", "0", "0", "0", "0", "0", "0", "0", "901", "0", "0", "1", "10%",
     ];
     assert_eq!(column, expected);
     let mut late = run.clone();
@@ -238,12 +236,12 @@ fn where_requests_were_lost_is_told_with_what_the_other_end_says() {
     );
     assert!(
         said.ends_with(
-            "the other end answered 930 and took 0 for foreign; it held a request for 90ns at least, \
-             160ns in the median, 8.00us at most"
+            "the other end answered 930 and took 0 for foreign; it held a request for 90 ns at least, \
+             160 ns in the median, 8 µs at most"
         ),
         "{said}"
     );
-    assert!(said.contains("given up after 1.00s") && said.contains("64 bytes each way"), "{said}");
+    assert!(said.contains("given up after 1 s") && said.contains("64 bytes each way"), "{said}");
     of.asked.most_under_way = Some(4);
     of.asked.direction = Direction::Back;
     of.asked.repeats_after = Some(Nanos(2_000));
@@ -251,7 +249,7 @@ fn where_requests_were_lost_is_told_with_what_the_other_end_says() {
     for told in [
         "at most 4 in flight: the client waits for replies",
         "sent from the server's end of the bed",
-        "the arrivals began again from the first after each 2.00us",
+        "the arrivals began again from the first after each 2 µs",
     ] {
         assert!(said.contains(told), "{said}");
     }
@@ -325,7 +323,7 @@ fn one_recording_has_no_sum_and_one_that_says_nothing_is_told_so() {
     let told =
         OfRecording { other_end: of.other_end, directory: "run-2".to_owned(), ..none.clone() };
     of.recordings = vec![none, told];
-    let held = "the other end held a request for 160ns in the median";
+    let held = "the other end held a request for 160 ns in the median";
     assert_eq!(
         of_recordings(&of),
         ["run-1: nothing of its own".to_owned(), format!("run-2: {held}")]

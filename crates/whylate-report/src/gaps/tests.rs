@@ -27,10 +27,10 @@ fn shares_of_time_are_told_over_both_denominators() {
         gaps.time_shares =
             vec![share(Nanos(1_000), 0.045, 0.09), share(Nanos(1_000_000), 0.001, 0.002)];
     });
-    for wanted in ["1.00us", "1.00ms", "of the elapsed time", "of the time inside readings"] {
+    for wanted in ["1 µs", "1 ms", "of the elapsed time", "of the time inside readings"] {
         assert!(text.contains(wanted), "no {wanted} in {text}");
     }
-    for wanted in ["4.50%", "9.00%", "0.100%", "0.200%"] {
+    for wanted in ["4.5%", "9.0%", "0.1%", "0.2%"] {
         assert!(text.contains(wanted), "no {wanted} in {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -85,7 +85,7 @@ fn planted(threads: u32) -> Run {
         end: Ticks(1_000 + 2_000_000_000 * u64::from(cpu + 1)),
         iterations: 12_345,
         threshold: TicksDelta(320),
-        threshold_rule: "100ns".to_owned(),
+        threshold_rule: "100 ns".to_owned(),
         period_ticks: 17.0,
         period_spread_ticks: (16.0, 18.0),
         blocks: 1_000,
@@ -141,10 +141,10 @@ fn each_thread_has_its_row_and_all_cpus_their_sum_weighted_by_time() {
     let rows = &tables(&run, Where::Terminal)[0].rows;
     assert_eq!(
         rows[1][..],
-        ["CPU 1", "2.00s", "1,000", "20.0%", "5.00% .. 25.0%", "160ns", "8.50ns", "0%", "holds"]
+        ["CPU 1", "2 s", "1,000", "20%", "5–25%", "160 ns", "8.5 ns", "0%", "holds"]
     );
     // A tenth of one second and a fifth of two.
-    assert_eq!(rows[2][..], ["2 CPUs", "3.00s", "2,000", "16.7%", "", "", "", "", ""]);
+    assert_eq!(rows[2][..], ["2 CPUs", "3 s", "2,000", "17%", "", "", "", "", ""]);
     let one = &tables(&planted(1), Where::Terminal)[0];
     assert_eq!((one.rows.len(), one.most), (1, Some(257)), "a row for each and their sum");
     let mut floating = run;
@@ -161,14 +161,14 @@ fn each_thread_has_its_row_and_all_cpus_their_sum_weighted_by_time() {
 fn rates_have_a_column_for_each_of_few_threads_and_a_row_for_each_of_more() {
     let few = &tables(&planted(2), Where::Terminal)[1];
     assert_eq!(few.rows.len(), 2);
-    assert_eq!(few.rows[0][..2], ["1.00us", "4.00/s (2.00/s .. 8.00/s)"]);
+    assert_eq!(few.rows[0][..2], ["1 µs", "4/s (2–8/s)"]);
     let mut unlike = planted(2);
     unlike.gaps[0].rates.pop();
     let rows = &tables(&unlike, Where::Terminal)[1].rows;
-    assert_eq!(rows[1][..], ["10.0us", "-", "2.00/s (1.00/s .. 4.00/s)"]);
+    assert_eq!(rows[1][..], ["10 µs", "–", "2.0/s (1.0–4.0/s)"]);
     let more = planted(3);
     let in_rows = &tables(&more, Where::Terminal)[1];
-    assert_eq!(in_rows.rows[2][..], ["CPU 2", "4.00/s", "2.00/s"]);
+    assert_eq!(in_rows.rows[2][..], ["CPU 2", "4.0/s", "2.0/s"]);
     let told = "their intervals are on the page and in run.json";
     assert!(items(&more, Where::Terminal).iter().any(|said| said == told));
     let on_the_page = &tables(&planted(9), Where::Page)[1];
@@ -187,9 +187,9 @@ fn of_many_threads_those_with_something_to_say_have_a_paragraph() {
     assert_eq!(paragraphs(&planted(4)).len(), 4);
     assert_eq!(
         paragraphs(&planted(1)),
-        ["CPU 0: chain loop, 12,345 iterations, period 8.50ns (8.00ns .. 9.00ns over 1,000 quiet \
-          blocks), threshold 100ns; the closure holds; 0 migrations, 0 records dropped, 200us spent \
-          recording (200ns a stall)"]
+        ["CPU 0: chain loop, 12,345 iterations, period 8.5 ns (8.0–9.0 ns over 1,000 quiet \
+          blocks), threshold 100 ns; the closure holds; 0 migrations, 0 records dropped, 200 µs spent \
+          recording (200 ns a stall)"]
     );
     let mut run = planted(5);
     let quiet = "the closure holds; 0 migrations, 0 records dropped (each in run.json)";
@@ -210,8 +210,8 @@ fn of_many_threads_those_with_something_to_say_have_a_paragraph() {
     assert!(said.starts_with("CPU 0: pair loop, "), "{said}");
     assert!(
         said.ends_with(
-            "200us spent recording (- a stall), 1.50us between pairs not seen; counting every delta \
-             costs 9.0ns an iteration (23.0ns with it, 14.0ns without, in the warm-up)"
+            "200 µs spent recording (– a stall), 1.5 µs between pairs not seen; counting every delta \
+             costs 9 ns an iteration (23 ns with it, 14 ns without, in the warm-up)"
         ),
         "{said}"
     );
@@ -241,8 +241,8 @@ fn shares_of_time_inside_the_readings_are_told_of_few_threads() {
     let few = with_shares(4);
     let rows = &tables(&few, Where::Terminal)[2].rows;
     assert_eq!(rows.len(), 8);
-    assert_eq!(rows[0][..], ["CPU 0, of the elapsed time", "4.50%", "-"]);
-    assert_eq!(rows[3][..], ["CPU 1, of the time inside readings", "9.00%", "2.00%"]);
+    assert_eq!(rows[0][..], ["CPU 0, of the elapsed time", "4.5%", "–"]);
+    assert_eq!(rows[3][..], ["CPU 1, of the time inside readings", "9.0%", "2.0%"]);
     assert!(!items(&few, Where::Terminal).iter().any(|said| said == told));
     let more = with_shares(5);
     assert_eq!(tables(&more, Where::Terminal)[2].rows.len(), 5);

@@ -61,7 +61,11 @@ fn bars(taken: &Taken) -> Figure {
     };
     let mut all = vec![bar(format!("all {}", count(of.all.requests)), &of.all)];
     all.extend(of.slow.iter().map(|slow| {
-        let label = format!("{} slow, from {} on", count(slow.composition.requests), slow.from);
+        let label = format!(
+            "{} slow, from {} on",
+            count(slow.composition.requests),
+            Value::from(slow.from)
+        );
         bar(label, &slow.composition)
     }));
     composition::figure(&all, &taken.heading, breakdown::parts(taken))
@@ -185,8 +189,8 @@ mod tests {
         for part in [
             "id=\"breakdown\"",
             "Where requests spent their time: rtt",
-            "the server: 5000.0 ns, 50.0%",
-            "2 slow, from 90.0us on",
+            "the server: 5 µs, 50%",
+            "2 slow, from 90 µs on",
             "never came: request wire out (card)",
             "Sent to stamped, beside the way",
             "The same point by two sources",

@@ -1,11 +1,11 @@
 //! How far to trust the clock, what the evidence was, and what the host is.
 
 use whylate_model::CpuList;
-use whylate_model::run::{ClockFacts, FrequencySource, Run};
+use whylate_model::run::{ClockFacts, CpuOffset, FrequencySource, Run};
 
 use crate::doc::{Block, Fold, Section, Table};
 use crate::evidence;
-use crate::numbers::{Value, count};
+use crate::numbers::{Value, count, number, signed, time};
 use crate::svg::resolution_label;
 
 /// Rows of a table: the knobs of a host are some hundred.
@@ -53,8 +53,9 @@ fn words(run: &Run) -> Table {
     row(
         "precision: one reading",
         format!(
-            "{:.1}ns at least, {:.1}ns median",
-            clock.read_cost_min_ns, clock.read_cost_median_ns
+            "{} at least, {} median",
+            time(clock.read_cost_min_ns),
+            time(clock.read_cost_median_ns)
         ),
         "The spread of repeated readings: what reading the clock costs, and how much that varies.",
     );
@@ -64,10 +65,10 @@ fn words(run: &Run) -> Table {
         row(
             &format!("precision: loop, {}", run.thread_name(gaps)),
             format!(
-                "{:.2}ns, p10 {:.2}ns, p90 {:.2}ns ({} quiet blocks)",
-                ns(gaps.period_ticks),
-                ns(low),
-                ns(high),
+                "{}, p10 {}, p90 {} ({} quiet blocks)",
+                time(ns(gaps.period_ticks)),
+                time(ns(low)),
+                time(ns(high)),
                 count(gaps.blocks)
             ),
             "A constant measured again and again: the period of the loop in stretches without stalls.",
@@ -76,7 +77,7 @@ fn words(run: &Run) -> Table {
     row(
         "accuracy: frequency",
         accuracy(clock, run.is_merged()),
-        "The distance to true time: 1ppm is 1us in each second measured. A clock that agrees with \
+        "The distance to true time: 1 ppm is 1 µs in each second measured. A clock that agrees with \
          one made from the same oscillator shows nothing of it.",
     );
     if !run.is_merged() {
@@ -95,14 +96,14 @@ fn words(run: &Run) -> Table {
     if let Some(bound) = bound {
         row(
             "accuracy: between CPUs",
-            format!("within {bound}"),
+            format!("within {}", Value::from(bound)),
             "Events on different CPUs that are closer than this cannot be ordered.",
         );
     }
     if let Some(bound) = clock.anchors.iter().map(|anchor| anchor.bound_ns).reduce(f64::max) {
         row(
             "accuracy: wall time",
-            format!("within {bound:.0}ns of CLOCK_REALTIME"),
+            format!("within {} of CLOCK_REALTIME", time(bound)),
             "How well this run's stamps can be laid beside those of other programs of this machine.",
         );
     }
@@ -113,7 +114,7 @@ fn words(run: &Run) -> Table {
 fn accuracy(clock: &ClockFacts, merged: bool) -> String {
     let bound = clock.hz_bound_ppm;
     if merged {
-        return format!("each recording's own; the widest bound is {bound:.3}ppm");
+        return format!("each recording's own; the widest bound is {} ppm", number(bound));
     }
     let bounded = |source: &&FrequencySource| {
         source.bound_ppm.filter(|_| source.independent).map(|own| source.difference_ppm.abs() + own)
@@ -122,30 +123,32 @@ fn accuracy(clock: &ClockFacts, merged: bool) -> String {
         bounded(a).unwrap_or(f64::INFINITY).total_cmp(&bounded(b).unwrap_or(f64::INFINITY))
     });
     if let Some((source, ppm)) = best.and_then(|source| Some((source, bounded(&source)?))) {
-        return format!("within {:.3}ppm, by {}", ppm.max(bound), source.name);
+        return format!("within {} ppm, by {}", number(ppm.max(bound)), source.name);
     }
     match clock.sources.iter().find(|source| source.independent) {
         Some(source) => format!(
-            "unknown: {} is independent and states no bound; it differs by {:+.3}ppm",
-            source.name, source.difference_ppm
+            "unknown: {} is independent and states no bound; it differs by {} ppm",
+            source.name,
+            signed(source.difference_ppm)
         ),
         None => format!(
-            "unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW within {bound:.3}ppm"
+            "unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW within {} ppm",
+            number(bound)
         ),
     }
 }
 
 fn sources(clock: &ClockFacts) -> Table {
-    let head = ["source", "MHz", "bound", "difference", "independent"];
+    let head = ["source", "frequency", "bound, ppm", "difference, ppm", "independent"];
     let caption = format!("Frequency of the counter ({})", clock.counter);
     let mut table = Table::new(caption, &head).words(&[4]).most(MOST_ROWS);
     for source in &clock.sources {
         let bound = source.bound_ppm;
         table.row([
             source.name.clone(),
-            format!("{:.6}", source.hz.0 / 1e6),
-            bound.map_or("not stated".to_owned(), |ppm| format!("{ppm:.3}ppm")),
-            format!("{:+.3}ppm", source.difference_ppm),
+            evidence::megahertz(source.hz, bound.unwrap_or(clock.hz_bound_ppm)),
+            bound.map_or("not stated".to_owned(), number),
+            signed(source.difference_ppm),
             if source.independent { "yes" } else { "no" }.to_owned(),
         ]);
     }
@@ -153,17 +156,17 @@ fn sources(clock: &ClockFacts) -> Table {
 }
 
 fn offsets(clock: &ClockFacts) -> Table {
-    let head = ["CPU", "against", "offset", "at the end", "bound"];
-    let mut table =
-        Table::new("Offsets between the counters of CPUs, in ticks", &head).most(MOST_ROWS);
+    let head = ["CPU", "against", "offset", "at the end"];
+    let mut table = Table::new("Offsets between the counters of CPUs", &head).most(MOST_ROWS);
     for offset in &clock.cross_cpu {
-        let at_end = offset.offset_ticks_at_end.map(|ticks| format!("{ticks:+}"));
+        let at_end = offset.offset_ticks_at_end.map(|offset_ticks| {
+            evidence::offset(&CpuOffset { offset_ticks, ..offset.clone() }, clock.hz)
+        });
         table.row([
             offset.cpu.to_string().into(),
             offset.reference.to_string().into(),
-            format!("{:+}", offset.offset_ticks).into(),
+            evidence::offset(offset, clock.hz).into(),
             Value::from(at_end),
-            offset.bound.0.to_string().into(),
         ]);
     }
     table
@@ -194,7 +197,7 @@ fn fingerprint(run: &Run) -> Table {
         ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())),
         ("CPUs online", CpuList(&host.cpus_online).to_string()),
         ("CPUs isolated", CpuList(&host.cpus_isolated).to_string()),
-        ("memory", format!("{:.1} GiB", host.memory_bytes as f64 / f64::from(1 << 30))),
+        ("memory", format!("{} GiB", number(host.memory_bytes as f64 / f64::from(1 << 30)))),
         ("kernel", host.kernel.clone()),
         ("kernel build", host.kernel_build.clone()),
         ("kernel command line", host.command_line.clone()),
@@ -270,13 +273,13 @@ mod tests {
             accuracy(&clock, false)
         };
         let unknown =
-            "unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW within 0.073ppm";
+            "unknown (no independent source); agrees with CLOCK_MONOTONIC_RAW within 0.07 ppm";
         assert_eq!(of(vec![]), unknown);
         assert_eq!(of(vec![source(false, Some(0.5))]), unknown);
-        assert_eq!(of(vec![source(true, Some(0.5))]), "within 2.500ppm, by acpi_pm");
+        assert_eq!(of(vec![source(true, Some(0.5))]), "within 2.50 ppm, by acpi_pm");
         assert_eq!(
             of(vec![source(true, None)]),
-            "unknown: acpi_pm is independent and states no bound; it differs by -2.000ppm"
+            "unknown: acpi_pm is independent and states no bound; it differs by −2.00 ppm"
         );
     }
 }

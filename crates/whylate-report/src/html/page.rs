@@ -5,6 +5,7 @@ use whylate_model::trust::{Level, Trust};
 
 use super::{Report, breakdown, data, figures, machine, worst};
 use crate::doc::{Block, Section, Where};
+use crate::numbers::Names;
 use crate::numbers::scale::Letters;
 use crate::render::page::Html;
 use crate::switch_cost::{self, Pictures};
@@ -25,7 +26,7 @@ pub(super) fn page(report: &Report) -> String {
     let drawn = figures::all(report);
     let worst = worst::of(report);
     let plots = data::of(report, &drawn, &worst);
-    let mut html = Html::default();
+    let mut html = Html::naming(Names::of(run));
     begin(&mut html, run);
     head(&mut html, report);
     html.raw("<main>\n");
@@ -68,7 +69,7 @@ fn begin(html: &mut Html, run: &Run) {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n",
     );
-    html.element("title", "", &format!("whylate: {}", run.question));
+    html.words("title", "", &format!("whylate: {}", run.question));
     for style in [svg::STYLE, PAGE_STYLE, UPLOT_STYLE] {
         html.raw(format_args!("<style>{style}</style>\n"));
     }
@@ -80,8 +81,8 @@ fn head(html: &mut Html, report: &Report) {
     let run = report.run;
     html.raw("<header>\n");
     html.element("p", "brand", "whylate");
-    html.element("h1", "", &run.question);
-    html.element("p", "answer", &crate::answer(run));
+    html.words("h1", "", &run.question);
+    html.words("p", "answer", &crate::answer(run));
     let recorded = run.clock.anchors.first();
     let recorded = recorded
         .map_or(String::new(), |anchor| format!("; recorded {}", machine::utc(anchor.realtime_ns)));

@@ -85,7 +85,7 @@ fn times_count_from_the_start_of_the_measurement() {
     let page = render(&sample(), &run);
     assert!(!page.contains("epoch"), "a time that counts from the epoch");
     let at = run.worst[0].start.since(run.gaps[0].start).to_nanos(run.clock.hz).0 as f64 / 1e9;
-    assert!(row_after(&page, "id=\"worst\"").contains(&format!(">{at:.6}s ")), "{at}");
+    assert!(row_after(&page, "id=\"worst\"").contains(&format!(">{at:.6} s ")), "{at}");
     let timeline = &page[page.find("id=\"timeline\"").unwrap()..];
     assert!(timeline.contains(">time since the start of the measurement</text>"));
     let ticks: Vec<&str> = timeline.split("class=\"tick mid").skip(1).take(3).collect();
@@ -181,7 +181,7 @@ fn a_matrix_shows_its_cells_in_one_figure() {
     let timeline = read(&directory, &run).timeline;
     assert_eq!(timeline.lanes.len(), 2);
     assert!(timeline.gaps > 100 && timeline.gaps.is_multiple_of(2), "{} gaps", timeline.gaps);
-    assert!(!lost.contains("0ns"), "{lost}");
+    assert!(!lost.contains("0 ns"), "{lost}");
     let causes = recorded().causes;
     let largest = causes.iter().max_by(|a, b| a.lost_ns.total_cmp(&b.lost_ns)).unwrap();
     assert_eq!(timeline.names[0], largest.cause.to_string(), "the first colour");
@@ -378,7 +378,7 @@ fn load_beside_a_run_is_a_table_of_its_page_and_is_escaped() {
         notes: Vec::new(),
     });
     let page = render(&sample(), &run);
-    assert!(page.contains("Load beside it") && page.contains("1000 Mbit/s"));
+    assert!(page.contains("Load beside it") && page.contains("1.00 Gbit/s"));
     assert!(!page.contains("<b>over</b>"));
 }
 
@@ -400,7 +400,7 @@ fn a_calibration_and_a_device_have_their_sections_with_a_figure_and_tables() {
     let page = render(&directory, &run);
     for part in [
         "id=\"calibrated\"",
-        "less the path of 3.20us: trusted up to p99",
+        "less the path of 3.2 µs: trusted up to p99",
         "packet spin: errors, n = 300,000",
         "dpdk was not calibrated: no huge pages",
     ] {
@@ -490,8 +490,8 @@ fn numbers_beyond_trust_are_marked_grey_and_explained_on_the_page() {
     run.segments.clear();
     run.worst.clear();
     let page = render(&directory, &run);
-    assert!(page.contains("<td class=\"beyond\">~60.0us</td>"), "no grey p99.9");
-    assert!(page.contains("<td>20.0us</td>"), "p99 is not as it was");
+    assert!(page.contains("<td class=\"beyond\">~60 µs</td>"), "no grey p99.9");
+    assert!(page.contains("<td>20 µs</td>"), "p99 is not as it was");
     assert!(page.contains("rtt: grey, and marked ~, is what lies beyond p99"));
     assert!(page.contains("trusted up to p99<") && page.contains("curve faint"));
     assert!(!page.contains("STALE"));
@@ -500,7 +500,7 @@ fn numbers_beyond_trust_are_marked_grey_and_explained_on_the_page() {
     }
     let page = render(&directory, &run);
     assert!(page.contains("STALE: kernel was 6.12.1 and is 6.12.2. Calibrate again."));
-    assert!(page.contains("<td class=\"beyond\">~60.0us</td>"), "it is grey all the same");
+    assert!(page.contains("<td class=\"beyond\">~60 µs</td>"), "it is grey all the same");
     run.flows[0].trust = None;
     let page = render(&directory, &run);
     assert!(!page.contains("class=\"beyond\"") && !page.contains("curve faint"));

@@ -7,7 +7,7 @@ use super::Report;
 use super::events;
 use crate::causes;
 use crate::doc::{self, Block, Fold, Section, Table};
-use crate::numbers::count;
+use crate::numbers::{Value, count, exact, instant};
 use crate::svg::gap::{self, Mark, Picture};
 use crate::svg::shares::numbered;
 use crate::timeline::start_of;
@@ -75,15 +75,15 @@ fn detail(index: usize, gap: &WorstGap, picture: &Picture) -> (Fold, usize) {
         Table::new("Parts, in order", &["at", "length", "what", "sent by"]).words(&[2, 3]);
     for (part, drawn) in gap.parts.iter().zip(&picture.parts) {
         parts.row([
-            nanos(drawn.from_ns),
-            nanos(drawn.length_ns),
+            exact(drawn.from_ns),
+            exact(drawn.length_ns),
             numbered(drawn.colour, &drawn.label),
             part.sender.as_ref().map_or(String::new(), ToString::to_string),
         ]);
     }
     let mut events = Table::new("Events, in order", &["at", "CPU", "what"]).words(&[2]);
     for (event, mark) in gap.events.iter().zip(&picture.events) {
-        events.row([nanos(mark.at_ns), event.cpu.to_string(), mark.label.clone()]);
+        events.row([exact(mark.at_ns), event.cpu.to_string(), mark.label.clone()]);
     }
     let missing = (gap.parts.len() - parts.rows.len(), gap.events.len() - events.rows.len());
     let how: Vec<String> = [evidence(gap)].into_iter().chain(left_out(missing)).collect();
@@ -144,27 +144,17 @@ fn picture(report: &Report, index: usize, gap: &WorstGap) -> Picture {
     });
     Picture {
         title: format!(
-            "Stall {}: {} on CPU {}, {}, at {:.6}s",
+            "Stall {}: {} on CPU {}, {}, at {}",
             index + 1,
-            gap.length,
+            Value::from(gap.length),
             causes::cpus(gap),
             gap.cause,
-            since_start(report, gap.start) / 1e9
+            instant(gap.start.since(start_of(report.run)).to_nanos(report.run.clock.hz))
         ),
         length_ns: gap.length.0 as f64,
         parts: parts.collect(),
         events: events.collect(),
     }
-}
-
-/// An offset in a gap, to the nanosecond; before the gap where it is negative.
-fn nanos(ns: f64) -> String {
-    let sign = if ns < 0.0 { "-" } else { "" };
-    let shown = match ns.abs() {
-        ..1e6 => format!("{:.3}us", ns.abs() / 1e3),
-        _ => format!("{:.3}ms", ns.abs() / 1e6),
-    };
-    format!("{sign}{shown}")
 }
 
 #[cfg(test)]

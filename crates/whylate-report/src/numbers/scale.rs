@@ -1,4 +1,4 @@
-//! How numbers are written on a first screen.
+//! Digits and units of numbers.
 //!
 //! The times of a table have one unit, which its head names; a sentence has the unit that gives 1 to 999.
 //! There are at most three significant digits, and no more than the interval supports. What cannot be told
@@ -6,18 +6,15 @@
 
 use whylate_model::nearly_all;
 
-use super::{ALL, Cell, MARK, Value, count};
-
-/// What stands where a number does not apply.
-pub(crate) const DOES_NOT_APPLY: &str = "–";
+use super::{ABSENT, ALL, Cell, MARK, Part, Value, count};
 
 /// Letters that a terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Letters {
     /// All of Unicode.
+    #[default]
     Unicode,
     /// Those of ASCII, as far as they are ours to choose.
-    #[default]
     Plain,
 }
 
@@ -91,6 +88,8 @@ impl Unit {
 enum Place {
     /// In a table, whose times have this unit.
     Table(Unit),
+    /// In a cell or a list, with its unit: as many digits as in a table.
+    Alone,
     /// In a sentence, with its unit.
     Sentence,
 }
@@ -109,9 +108,33 @@ impl Cell {
         self.written(Place::Sentence)
     }
 
+    /// In a table of a whole report, whose head names this unit, or nowhere in particular: with its interval, and
+    /// with its mark where it is not to be trusted.
+    pub(crate) fn whole(&self, unit: Option<Unit>) -> String {
+        let place = unit.map_or(Place::Alone, Place::Table);
+        let mark = match &self.value {
+            Value::Text(text) if text.starts_with(MARK) => "",
+            _ if self.is_beyond() => MARK,
+            _ => "",
+        };
+        let ends = self.interval.is_some() && self.part == Part::Both;
+        let ends = if ends { format!(" ({})", self.ends_written(place)) } else { String::new() };
+        format!("{mark}{}{ends}", self.written(place))
+    }
+
+    /// In a sentence of a whole report, with the digits of its tables.
+    pub(crate) fn told(&self) -> String {
+        self.written(Place::Alone)
+    }
+
     /// The interval alone.
     pub(crate) fn ends(&self) -> Self {
-        Self { only_ends: true, ..self.clone() }
+        Self { part: Part::Ends, ..self.clone() }
+    }
+
+    /// The value without its interval, which stands beside it.
+    pub(crate) fn alone(&self) -> Self {
+        Self { part: Part::Value, ..self.clone() }
     }
 
     /// Is it a time?
@@ -129,7 +152,7 @@ impl Cell {
     }
 
     fn written(&self, place: Place) -> String {
-        if self.only_ends {
+        if self.part == Part::Ends {
             return self.ends_written(place);
         }
         if let Value::Time(ns) = self.value
@@ -140,7 +163,7 @@ impl Cell {
             let shown = match place {
                 // Less than the last of two places: what the clock does not resolve needs no more.
                 Place::Table(_) => Digits { places: digits.places.min(2), ..digits },
-                Place::Sentence => digits,
+                Place::Alone | Place::Sentence => digits,
             };
             let shown = shown.write(&least);
             return if shown.starts_with('<') { shown } else { format!("<{shown}") };
@@ -148,7 +171,7 @@ impl Cell {
         let digits = Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value);
         // Nothing at least is no bound.
         let says = !digits.starts_with('≥') || digits.contains(|digit| matches!(digit, '1'..='9'));
-        let digits = if says { digits } else { DOES_NOT_APPLY.to_owned() };
+        let digits = if says { digits } else { ABSENT.to_owned() };
         match self.value.number() {
             Some(of) if self.signed => with_sign(digits, of),
             _ => digits,
@@ -157,14 +180,19 @@ impl Cell {
 
     /// Both ends with the digits of the value; of an open interval the one that is known.
     fn ends_written(&self, place: Place) -> String {
-        let Some((low, high)) = &self.interval else { return DOES_NOT_APPLY.to_owned() };
+        let Some((low, high)) = &self.interval else { return ABSENT.to_owned() };
         let digits = Digits::of(&self.value, self.interval.as_ref(), place);
         match (low.number(), high.number()) {
             (Some(from), Some(to)) => {
-                let between = if from < 0.0 || self.signed { " to " } else { "–" };
+                // Of a difference each end has a sign that says something.
+                let signs = from < 0.0 || self.signed;
+                let between = if signs { " to " } else { "–" };
                 let end = |of: f64| {
-                    let digits = digits.number(of);
-                    if self.signed { with_sign(digits, of) } else { digits }
+                    let written = match digits.number(of) {
+                        nothing if signs && is_nothing(&nothing) => digits.first(of),
+                        written => written,
+                    };
+                    if self.signed { with_sign(written, of) } else { written }
                 };
                 let (low, high) = (end(from), end(to));
                 let both = if low == high { high } else { format!("{low}{between}{high}") };
@@ -172,7 +200,7 @@ impl Cell {
             }
             (Some(from), None) => format!("≥{}{}", digits.bound(from, f64::floor), digits.unit),
             (None, Some(to)) => format!("≤{}{}", digits.bound(to, f64::ceil), digits.unit),
-            _ => DOES_NOT_APPLY.to_owned(),
+            _ => ABSENT.to_owned(),
         }
     }
 }
@@ -208,16 +236,28 @@ struct Digits {
 
 impl Digits {
     fn of(value: &Value, interval: Option<&(Value, Value)>, place: Place) -> Self {
-        let end = interval.and_then(|(low, high)| low.number().or(high.number()));
+        let end = interval.and_then(|(low, high)| match (low.number(), high.number()) {
+            (Some(low), Some(high)) => Some(low.abs().max(high.abs())),
+            (low, high) => low.or(high),
+        });
         let about = value.number().or(end).unwrap_or(0.0);
-        let (one, unit, significant, places) = match (value, interval, place) {
+        // Of an interval alone its ends say what it is of.
+        let kind = match (value, interval) {
+            (Value::Absent, Some((Value::Absent, end) | (end, _))) => end,
+            _ => value,
+        };
+        let (one, unit, significant, places) = match (kind, interval, place) {
             (Value::Share(_), None, _) => (0.01, "%", 2, 1),
             (Value::Share(_), Some(_), _) => (0.01, "%", 3, 2),
-            (Value::Rate(_), _, Place::Sentence) => (1.0, "/s", 3, 1),
             (Value::Rate(_), _, Place::Table(_)) => (1.0, "", 3, 1),
+            (Value::Rate(_), ..) => (1.0, "/s", 3, 1),
             (Value::Ratio(_), ..) => (1.0, "", 3, 2),
             (Value::Count(_), ..) => (1.0, "", 3, 0),
             (_, _, Place::Table(unit)) => (f64::from(unit.ns), "", 3, unit.places(about)),
+            (_, _, Place::Alone) => {
+                let unit = Unit::of_sentence(about);
+                (f64::from(unit.ns), unit.behind, 3, if unit == NANOSECONDS { 1 } else { 2 })
+            }
             (_, _, Place::Sentence) => {
                 let unit = Unit::of_sentence(about);
                 let (significant, places) = if interval.is_some() { (3, 2) } else { (2, 1) };
@@ -225,10 +265,13 @@ impl Digits {
             }
         };
         let width = interval.and_then(|(low, high)| Some(high.number()? - low.number()?));
-        let supported = width.map_or(places, |width| supported((width / one).abs() / 2.0));
-        let zeros = interval.is_some()
-            || significant == 3
-            || matches!((value, place), (Value::Share(_), _) | (_, Place::Table(_)));
+        // Whether a ratio is above 1 lies in its second digit.
+        let more = i32::from(matches!(kind, Value::Ratio(_)));
+        let supported =
+            width.map_or(places, |width| supported((width / one).abs() / 2.0).saturating_add(more));
+        // Those of a time that somebody chose carry nothing.
+        let chosen = matches!(kind, Value::Time(_) | Value::AtLeast(_)) && width.is_none();
+        let zeros = !chosen || matches!(place, Place::Table(_));
         Self { one, unit, significant, places: places.min(supported).max(0), zeros }
     }
 
@@ -239,7 +282,7 @@ impl Digits {
             Value::AtLeast(of) if of.is_finite() => format!("≥{}", self.bound(*of, f64::floor)),
             _ => match value.number() {
                 Some(of) => self.number(of),
-                None => return DOES_NOT_APPLY.to_owned(),
+                None => return ABSENT.to_owned(),
             },
         };
         match (value, digits + self.unit) {
@@ -263,10 +306,18 @@ impl Digits {
         self.number(if near { steps.round() } else { whole(steps) } * step * self.one)
     }
 
+    /// The first digit, where it lies two places below the last at most.
+    fn first(self, of: f64) -> String {
+        Self { significant: 1, places: self.places + 2, ..self }.number(of)
+    }
+
     /// The digits with their sign.
     fn number(self, of: f64) -> String {
         let of = of / self.one;
         let size = of.abs();
+        if !size.is_finite() {
+            return ABSENT.to_owned();
+        }
         if size == 0.0 {
             return "0".to_owned();
         }
@@ -293,6 +344,11 @@ impl Digits {
     }
 }
 
+/// Is it told as nothing, or as less than its last digit?
+fn is_nothing(digits: &str) -> bool {
+    digits.starts_with('<') || digits == "0"
+}
+
 /// The digits of what is more than nothing with its sign; what cannot be told from nothing has none.
 fn with_sign(digits: String, of: f64) -> String {
     let has = of > 0.0 && digits.starts_with(|first: char| first.is_ascii_digit());
@@ -307,278 +363,14 @@ fn significant(size: f64) -> u64 {
 
 /// Places behind the point that a number supports which is known to so much on either side: the first digit of
 /// that, and the second where the first is 1.
-fn supported(to_each_side: f64) -> i32 {
+pub(super) fn supported(to_each_side: f64) -> i32 {
     if to_each_side <= 0.0 {
         return i32::MAX;
     }
     let power = to_each_side.log10().floor() as i32;
     let first = to_each_side / 10_f64.powi(power);
-    if first < 2.0 { 1 - power } else { -power }
-}
-
-/// A sentence that was written for a report, with its times as they are on a first screen: `12.0us` is `12 µs`.
-pub(crate) fn respaced(text: &str) -> String {
-    let words = text.split(' ').map(|word| {
-        let start = word.find(|letter: char| letter.is_ascii_digit()).unwrap_or(word.len());
-        let (before, rest) = word.split_at(start);
-        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-        let (digits, rest) = rest.split_at(end.unwrap_or(rest.len()));
-        let end = rest.find(|letter: char| !letter.is_ascii_alphabetic());
-        let (unit, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        let known = [NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS];
-        let unit = known.iter().find(|known| known.name.replace('µ', "u") == unit);
-        let number =
-            digits.parse::<f64>().ok().filter(|_| before.chars().all(|of| "(<>~".contains(of)));
-        match (unit, number) {
-            (Some(unit), Some(number)) => format!("{before}{number}{}{behind}", unit.behind),
-            _ => word.to_owned(),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
+    if first < 2.0 - 1e-9 { 1 - power } else { -power }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use whylate_model::Nanos;
-
-    use super::*;
-
-    fn time(ns: u64) -> Cell {
-        Cell::from(Nanos(ns))
-    }
-
-    fn between(value: Value, low: Value, high: Value) -> Cell {
-        Cell::from(value).within(Some((low, high)))
-    }
-
-    fn share(value: f64, low: f64, high: f64) -> Cell {
-        between(Value::Share(value), Value::Share(low), Value::Share(high))
-    }
-
-    #[test]
-    fn a_sentence_has_the_unit_that_gives_1_to_999_and_no_zeros_that_carry_nothing() {
-        for (ns, said) in [
-            (0, "0 ns"),
-            (90, "90 ns"),
-            (999, "999 ns"),
-            (1_000, "1 µs"),
-            (14_040, "14 µs"),
-            (188_000, "188 µs"),
-            (999_600, "1 ms"),
-            (1_820_000, "1.8 ms"),
-            (3_000_000_000, "3 s"),
-            (303_000_000, "303 ms"),
-        ] {
-            assert_eq!(time(ns).said(), said, "{ns}");
-        }
-        assert_eq!(Cell::from(Value::AtLeast(2.55e6)).said(), "≥2.5 ms");
-        assert_eq!(Cell::from(Value::Rate(813.4)).said(), "813/s");
-        assert_eq!(Cell::from(Value::Absent).said(), "–");
-    }
-
-    #[test]
-    fn a_table_has_three_digits_and_two_places_of_its_unit_at_most() {
-        let shown = |ns: u64| time(ns).in_table(Some(MICROSECONDS));
-        for (ns, text) in [
-            (0, "0"),
-            (4, "<0.01"),
-            (23, "0.02"),
-            (9_996, "10.0"),
-            (14_040, "14.0"),
-            (1_074_000, "1,070"),
-            (303_200_000, "303,000"),
-        ] {
-            assert_eq!(shown(ns), text, "{ns}");
-        }
-        assert_eq!(time(4).resolved(10.01).in_table(Some(MICROSECONDS)), "<0.01");
-        let bound = |ns: f64| Cell::from(Value::AtLeast(ns)).in_table(Some(MICROSECONDS));
-        assert_eq!(
-            [2.55e6, 2.559e6, 9_996.0, 99.0].map(bound),
-            ["≥2,550", "≥2,550", "≥9.99", "≥0.09"]
-        );
-        assert_eq!(Cell::from(Value::Count(31_960_000)).in_table(None), "31,960,000");
-        let rate = |of: f64| Cell::from(Value::Rate(of)).in_table(None);
-        assert_eq!([rate(813.2), rate(0.3), rate(0.01), rate(0.0)], ["813", "0.3", "<0.1", "0"]);
-    }
-
-    #[test]
-    fn a_time_far_below_the_unit_of_its_table_has_two_digits_down_to_ten_nanoseconds() {
-        for (ns, unit, text) in [
-            (41_200, MILLISECONDS, "0.041"),
-            (5_432, MILLISECONDS, "0.0054"),
-            (543, MILLISECONDS, "0.00054"),
-            (4, MILLISECONDS, "<0.00001"),
-            (99_960, MILLISECONDS, "0.100"),
-            (100_000, MILLISECONDS, "0.10"),
-            (5_432, SECONDS, "0.0000054"),
-            (23, MICROSECONDS, "0.02"),
-        ] {
-            assert_eq!(time(ns).in_table(Some(unit)), text, "{ns}");
-        }
-        assert_eq!(time(4).resolved(10.01).in_table(Some(MILLISECONDS)), "<0.01");
-    }
-
-    #[test]
-    fn shares_have_a_place_below_ten_percent_and_what_is_below_that_is_told_so() {
-        let shown = |of: f64| Cell::from(Value::Share(of)).in_table(None);
-        for (of, text) in
-            [(0.46, "46%"), (0.005, "0.5%"), (0.0004, "<0.1%"), (0.0, "0%"), (1.0, "100%")]
-        {
-            assert_eq!(shown(of), text);
-        }
-        for (of, text) in [
-            (0.994, "99%"),
-            (0.997, "99.7%"),
-            (0.999_4, "99.9%"),
-            (0.999_6, ">99.9%"),
-            (1.0 - 1e-7, ">99.9%"),
-            (1.0 - 1e-12, "100%"),
-        ] {
-            assert_eq!([shown(of), Cell::from(Value::Share(of)).said()], [text, text], "{of}");
-        }
-        assert_eq!(share(0.997, 0.98, 0.999).said(), "99.7%");
-        assert_eq!(share(0.9999, 0.98, 0.999_95).said(), ">99.9%");
-        assert_eq!(Cell::from(Value::Share(0.01)).said(), "1.0%", "as its table has it");
-        // What cannot be negative is nothing then.
-        assert_eq!(shown(-1e-5), "0%");
-    }
-
-    #[test]
-    fn a_number_has_no_more_digits_than_its_interval_supports() {
-        for (cell, said, ends) in [
-            (share(0.0198, 0.0184, 0.0233), "2.0%", "1.8–2.3%"),
-            (share(0.064, 0.049, 0.077), "6.4%", "4.9–7.7%"),
-            (share(0.31, 0.24, 0.37), "31%", "24–37%"),
-            (share(0.0083, 0.0071, 0.0098), "0.83%", "0.71–0.98%"),
-            (share(0.21, 0.10, 0.35), "21%", "10–35%"),
-            (share(0.16, -0.038, 0.079), "16%", "−4 to 8%"),
-        ] {
-            assert_eq!((cell.said().as_str(), cell.ends().said().as_str()), (said, ends));
-        }
-        let times = between(Value::Time(32_200.0), Value::Time(30_900.0), Value::Time(34_000.0));
-        assert_eq!(times.in_table(Some(MICROSECONDS)), "32.2");
-        assert_eq!(times.ends().in_table(Some(MICROSECONDS)), "30.9–34.0");
-        let open = between(Value::Absent, Value::Time(15e6), Value::Absent);
-        assert_eq!(open.ends().in_table(Some(MICROSECONDS)), "≥15,000");
-        let open = between(Value::Absent, Value::Absent, Value::Time(27_010.0));
-        assert_eq!(open.ends().in_table(Some(MICROSECONDS)), "≤27.1");
-        let exact = between(Value::Time(1_760.0), Value::Time(1_760.0), Value::Time(1_760.0));
-        assert_eq!(exact.ends().in_table(Some(MICROSECONDS)), "1.76");
-        assert_eq!(time(3).ends().said(), "–");
-    }
-
-    #[test]
-    fn a_difference_has_its_sign_and_so_have_both_ends_of_its_interval() {
-        let of = |value, low, high| {
-            between(Value::Share(value), Value::Share(low), Value::Share(high)).signed()
-        };
-        for (cell, said, ends) in [
-            (of(0.161, 0.056, 0.27), "+16%", "+6 to +27%"),
-            (of(0.0145, 0.014, 0.015), "+1.45%", "+1.40 to +1.50%"),
-            (of(-0.02, -0.04, 0.001), "−2%", "−4 to <1%"),
-            (of(0.0, -0.01, 0.01), "0%", "−1.0 to +1.0%"),
-        ] {
-            assert_eq!((cell.said().as_str(), cell.ends().said().as_str()), (said, ends));
-        }
-        let time = between(Value::Time(4_000.0), Value::Time(3_900.0), Value::Time(4_100.0));
-        let time = time.signed();
-        assert_eq!(time.said(), "+4.00 µs");
-        assert_eq!(time.ends().said(), "+3.90 to +4.10 µs");
-        assert_eq!(Cell::from(Value::Absent).signed().said(), "–");
-    }
-
-    proptest! {
-        /// As far as ten nanoseconds go: a headline may name any of them.
-        #[test]
-        fn a_time_reads_as_the_same_number_in_a_table_of_any_unit(ns in 100_u64..1 << 40) {
-            for unit in [MICROSECONDS, MILLISECONDS, SECONDS] {
-                let told: f64 = time(ns).in_table(Some(unit)).replace(',', "").parse().unwrap();
-                let told = told * f64::from(unit.ns);
-                prop_assert!((told - ns as f64).abs() <= 0.051 * ns as f64, "{} of {}", told, ns);
-            }
-        }
-
-        #[test]
-        fn an_upper_bound_is_never_told_as_less_than_it_is(ns in 10_u64..1 << 60) {
-            let open = between(Value::Absent, Value::Absent, Value::Time(ns as f64)).ends();
-            let told = open.in_table(Some(MICROSECONDS)).replace(['≤', ','], "");
-            let (told, ns) = (told.parse::<f64>().unwrap(), ns as f64 / 1e3);
-            prop_assert!(told >= ns * (1.0 - 1e-6) && told <= ns * 2.0, "{} of {}", told, ns);
-        }
-
-        #[test]
-        fn a_lower_bound_is_never_told_as_more_than_it_is(ns in 10_u64..1 << 60) {
-            let told = |cell: &Cell| cell.in_table(Some(MICROSECONDS)).replace(['≥', ','], "");
-            let open = between(Value::Absent, Value::Time(ns as f64), Value::Absent).ends();
-            for cell in [Cell::from(Value::AtLeast(ns as f64)), open] {
-                let told: f64 = told(&cell).parse().unwrap();
-                let ns = ns as f64 / 1e3;
-                prop_assert!(told <= ns * (1.0 + 1e-6) && told >= ns * 0.5, "{} of {}", told, ns);
-            }
-        }
-    }
-
-    #[test]
-    fn a_table_has_the_unit_around_which_its_times_lie() {
-        let unit = |all: &[u64]| {
-            let cells: Vec<Cell> = all.iter().map(|ns| time(*ns)).collect();
-            Unit::of_table(cells.iter()).map(|unit| unit.name)
-        };
-        assert_eq!(unit(&[8_150, 14_000, 1_070_000, 6_360_000]), Some("µs"));
-        assert_eq!(unit(&[27_300_000, 18_000_000, 40_000, 1_820_000]), Some("ms"));
-        assert_eq!(unit(&[3_000_000_000]), Some("s"));
-        assert_eq!((unit(&[0]), unit(&[])), (Some("µs"), None));
-        // From three tenths of a unit on; what is nothing counts for none.
-        assert_eq!((unit(&[301_000]), unit(&[299_000])), (Some("ms"), Some("µs")));
-        assert_eq!((unit(&[301_000_000]), unit(&[299_000_000, 0])), (Some("s"), Some("ms")));
-        assert_eq!(unit(&[1, 10_000_000_000]), Some("µs"), "one nanosecond counts");
-        assert_eq!(
-            (time(999_500).said(), time(999_499).said()),
-            ("1 ms".to_owned(), "999 µs".to_owned())
-        );
-        assert!(time(1).is_time() && !Cell::from(Value::Count(1)).is_time());
-        assert_eq!(Cell::from("as it is").said(), "as it is");
-        assert_eq!(time(9).resolved(10.01).said(), "<11 ns");
-        let from_nothing = between(Value::Time(5e3), Value::Time(0.0), Value::Time(9e3));
-        assert_eq!(from_nothing.ends().said(), "0–9 µs");
-        // Known to 2 us on either side it has no place behind the point; a rate keeps its zero.
-        assert_eq!(between(Value::Time(5e3), Value::Time(3e3), Value::Time(7e3)).said(), "5 µs");
-        assert_eq!(Cell::from(Value::Rate(30.0)).said(), "30.0/s");
-        // 0.29 of a unit is stored as a little less, and is no 0.28.
-        let least = |ns: f64| Cell::from(Value::AtLeast(ns)).in_table(Some(MICROSECONDS));
-        assert_eq!([least(290.0), least(0.0), least(f64::INFINITY)], ["≥0.29", "–", "–"]);
-    }
-
-    #[test]
-    fn signs_have_a_plain_form_for_terminals_without_them() {
-        let text = "1.8–2.3 µs, −4, ≥5 and ±1";
-        assert_eq!(Letters::Unicode.write(text), text);
-        assert_eq!(Letters::Plain.write(text), "1.8-2.3 us, -4, >=5 and +-1");
-    }
-
-    #[test]
-    fn a_sentence_of_a_report_gets_the_spaces_and_units_of_a_first_screen() {
-        for (of, text) in [
-            ("tolerance of 50.0us, or never", "tolerance of 50 µs, or never"),
-            ("the kernel grants 950ms in every 1.00s", "the kernel grants 950 ms in every 1 s"),
-            ("(p99 1.07ms)", "(p99 1.07 ms)"),
-            ("<11ns", "<11 ns"),
-            ("run-3s.d and 4 CPUs v1.2", "run-3s.d and 4 CPUs v1.2"),
-        ] {
-            assert_eq!(respaced(of), text);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_number_of_a_first_screen_has_more_than_three_significant_digits(ns in 0_u64..u64::MAX / 2) {
-            for text in [time(ns).said(), time(ns).in_table(Some(MILLISECONDS))] {
-                let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-                let digits = digits.trim_start_matches('0');
-                let few = if digits.len() > 3 { digits.trim_end_matches('0') } else { digits };
-                prop_assert!(few.len() <= 3, "{}", text);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,12 +1,9 @@
 //! Distributions of a paper's figure, drawn, and what tools say of the effects of configurations.
 
-use whylate_model::paper::{
-    Distribution, Distributions, Effect, EffectSize, Reached, Scenario, Unit,
-};
+use whylate_model::paper::{Distribution, Distributions, Effect, EffectSize, Reached, Scenario};
 
-use super::in_unit;
 use crate::doc::Table;
-use crate::numbers::count;
+use crate::numbers::{ABSENT, Cell, Value, count};
 use crate::svg::ccdf::{self, Curve, Point, Share};
 use crate::svg::{Figure, cdf, resolution_label};
 use crate::trusted::marked;
@@ -75,9 +72,8 @@ fn values(set: &Distributions) -> Table {
     percents.sort_by(f64::total_cmp);
     percents.dedup();
     let cell = |at: &Reached| {
-        let ns = |value| in_unit(value, Unit::Nanoseconds);
-        let between = at.between_ns.map(|(low, high)| format!(" ({} .. {})", ns(low), ns(high)));
-        format!("{}{}", ns(at.value_ns), between.unwrap_or_default())
+        let ends = at.between_ns.map(|(low, high)| (Value::Time(low), Value::Time(high)));
+        Cell::from(Value::Time(at.value_ns)).within(ends).to_string()
     };
     let row = |of: &Distribution| {
         let label = match &of.imported {
@@ -90,7 +86,7 @@ fn values(set: &Distributions) -> Table {
             // Percentiles are decimal, and binary numbers of them differ in the last digits.
             let share = 1.0 - percent / 100.0;
             let beyond = of.beyond_share.is_some_and(|least| share < least - 1e-11);
-            marked(at.map_or("-".to_owned(), cell), beyond)
+            marked(at.map_or(ABSENT.to_owned(), cell), beyond)
         }));
         row
     };
@@ -106,10 +102,10 @@ fn values(set: &Distributions) -> Table {
 
 /// The table of effects, where there are any.
 pub(super) fn effects(scenario: &Scenario) -> Option<Table> {
-    let ns = |value| in_unit(value, Unit::Nanoseconds);
     let size = |of: Option<&EffectSize>| {
-        of.map_or("-".to_owned(), |of| {
-            format!("{} ({} .. {})", ns(of.ns), ns(of.low_ns), ns(of.high_ns))
+        of.map_or(ABSENT.to_owned(), |of| {
+            let ends = Some((Value::Time(of.low_ns), Value::Time(of.high_ns)));
+            Cell::from(Value::Time(of.ns)).within(ends).to_string()
         })
     };
     let row = |of: &Effect| {
@@ -194,7 +190,7 @@ mod tests {
         assert!(drawn[1].svg.contains("at least as long") && !drawn[1].svg.contains("<2>"));
         assert_eq!(
             drawn[1].table.rows[1],
-            ["TRex (imported: a.json)", "1,000", "100ns", "2.50us (2.26us .. 3.00us)"]
+            ["TRex (imported: a.json)", "1,000", "100 ns", "2.5 µs (2.3–3.0 µs)"]
         );
         assert!(drawn[1].table.caption.contains("fewer than 1 of their samples"));
     }
@@ -208,8 +204,8 @@ mod tests {
                 "xdp",
                 "local+power over local",
                 "p99.9",
-                "-800ns (-900ns .. -700ns)",
-                "-",
+                "−800 ns (−900 to −700 ns)",
+                "–",
                 "not told",
                 "few"
             ]

@@ -11,7 +11,7 @@ use crate::doc::Table;
 use crate::execution::Window;
 use crate::execution::recorded::Recorded;
 use crate::html;
-use crate::numbers::percent;
+use crate::numbers::{ABSENT, percent};
 use crate::svg::composition::{self, Bar, Piece};
 use crate::svg::{COLOURS, Figure, execution};
 
@@ -81,7 +81,7 @@ fn stacked(scenario: &Scenario) -> Option<Figure> {
     let share = |bar: &StackedBar, label: &str| {
         let own = bar.pieces.iter().filter(|piece| piece.label == label).map(|piece| piece.ns);
         let own: f64 = own.sum();
-        if own > 0.0 && total(bar) > 0.0 { percent(own / total(bar)) } else { "-".to_owned() }
+        if own > 0.0 && total(bar) > 0.0 { percent(own / total(bar)) } else { ABSENT.to_owned() }
     };
     let row = |label: &&str| {
         let shares = bars.iter().map(|bar| share(bar, label)).collect::<Vec<_>>();
@@ -153,7 +153,7 @@ mod tests {
         let figure = stacked(&scenario).unwrap();
         assert_eq!(
             figure.table.rows,
-            [["kernel", "75.0%", "50.0%"], ["rest", "25.0%", "-"], ["program", "-", "50.0%"]]
+            [["kernel", "75%", "50%"], ["rest", "25%", "–"], ["program", "–", "50%"]]
         );
         assert!(!figure.svg.contains("<host>") && figure.svg.contains("program"));
         scenario.bars[0].pieces[0].ns = f64::NAN;

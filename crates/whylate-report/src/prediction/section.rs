@@ -3,7 +3,7 @@
 
 use whylate_model::Nanos;
 use whylate_model::prediction::{
-    DemandTest, PredictedPolicy, PredictedResponse, PredictedTask, Prediction, WorstJob,
+    DemandTest, PredictedResponse, PredictedTask, Prediction, WorstJob,
 };
 use whylate_model::run::Run;
 
@@ -43,7 +43,7 @@ pub(crate) fn document(of: &Prediction) -> Document {
         1 => "Does 1 task meet its deadlines on one CPU?".to_owned(),
         more => format!("Do {more} tasks meet their deadlines on one CPU?"),
     };
-    Document::new(question).about(TITLE, blocks(of))
+    Document::new(question).naming(of).about(TITLE, blocks(of))
 }
 
 /// The title of the section.
@@ -92,10 +92,12 @@ fn predicted(of: &Prediction) -> Vec<Block> {
     let row = |task: &PredictedTask| {
         let mut row = vec![task.name.clone()];
         if by_priority {
-            row.push(task.priority.map_or("-".to_owned(), |priority| priority.to_string()));
+            row.push(task.priority.map_or(ABSENT.to_owned(), |priority| priority.to_string()));
         }
-        row.extend([task.execution, task.period, task.deadline].map(|time| time.to_string()));
-        row.extend(optional.iter().map(|(_, get)| get(task).to_string()));
+        row.extend(
+            [task.execution, task.period, task.deadline].map(|time| Value::from(time).to_string()),
+        );
+        row.extend(optional.iter().map(|(_, get)| Value::from(get(task)).to_string()));
         if each {
             row.extend(response(task));
         }
@@ -110,15 +112,15 @@ fn predicted(of: &Prediction) -> Vec<Block> {
 }
 
 fn response(task: &PredictedTask) -> [String; 3] {
-    let same = |text: &str| [text.to_owned(), text.to_owned(), "-".to_owned()];
+    let same = |text: &str| [text.to_owned(), text.to_owned(), ABSENT.to_owned()];
     match task.response {
         Some(PredictedResponse::Bounded { nominal, actual }) => {
             let slack = task.slack_ns.map_or(ABSENT.to_owned(), |ns| time(ns as f64));
-            [nominal.to_string(), actual.to_string(), slack]
+            [Value::from(nominal).to_string(), Value::from(actual).to_string(), slack]
         }
         Some(PredictedResponse::Unbounded) => same("unbounded"),
         Some(PredictedResponse::Undecided) => same("not found"),
-        None => same("-"),
+        None => same(ABSENT),
     }
 }
 

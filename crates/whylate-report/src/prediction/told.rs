@@ -7,7 +7,7 @@ use whylate_model::prediction::{
 };
 
 use crate::doc::Table;
-use crate::numbers::{count, percent};
+use crate::numbers::{ABSENT, Value, count, percent};
 
 /// Tasks with a row each; the others are in run.json.
 const MOST_ROWS: usize = 256;
@@ -102,7 +102,7 @@ pub(super) fn beside_measured(of: &Prediction) -> Table {
             left.push(head.len() - 1);
         }
     }
-    let time = |time: Option<Nanos>| time.map_or("-".to_owned(), |time| time.to_string());
+    let time = |time: Option<Nanos>| Value::from(time).to_string();
     let row = |task: &PredictedTask| {
         let mut row = vec![task.name.clone()];
         if bounded {
@@ -122,7 +122,7 @@ pub(super) fn beside_measured(of: &Prediction) -> Table {
             }
             row.extend(of.judged.as_ref().filter(|_| unjudged).map(|of| count(of.not_judged)));
         }
-        row.resize(head.len(), "-".to_owned());
+        row.resize(head.len(), ABSENT.to_owned());
         row
     };
     Table::new("The largest response of each task", &head).words(&left).with(shown.iter().map(row))
@@ -132,12 +132,12 @@ pub(super) fn beside_measured(of: &Prediction) -> Table {
 fn verdict(task: &PredictedTask, of: &MeasuredTask) -> String {
     match of.comparison {
         Some(Comparison::Consistent) => "consistent".to_owned(),
-        Some(Comparison::Pessimistic { by }) => format!("pessimistic by {by}"),
-        Some(Comparison::Violated { by }) => format!("above R by {by}"),
+        Some(Comparison::Pessimistic { by }) => format!("pessimistic by {}", Value::from(by)),
+        Some(Comparison::Violated { by }) => format!("above R by {}", Value::from(by)),
         None if task.nominal().is_some() && of.never_done > 0 => {
             format!("not known: {} never done", count(of.never_done))
         }
-        None => "-".to_owned(),
+        None => ABSENT.to_owned(),
     }
 }
 
@@ -158,16 +158,17 @@ pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
             said.push(format!("task {name}: jobs that the machine accounts for: {counted}"));
         }
         if let Some(most) = &judged.most {
-            let (job, took, machine) = (most.job, most.response_ns, taken(&most.machine));
+            let (job, machine) = (most.job, taken(&most.machine));
+            let took = Value::from(most.response_ns);
             said.push(format!(
                 "task {name}: the machine took most of job {job}, which took {took}: {machine}"
             ));
         }
         said.extend(judged.violated_first.iter().map(|of| {
             let AboveJob { job, response_ns, bound_ns, machine, .. } = of;
-            let bound = bound_ns.map_or_else(String::new, |bound| format!(" of {bound}"));
-            let machine = taken(machine);
-            format!("task {name}: job {job} took {response_ns}, above even the R{bound} with {machine}: violated")
+            let bound = bound_ns.map_or_else(String::new, |bound| format!(" of {}", Value::from(bound)));
+            let (machine, took) = (taken(machine), Value::from(*response_ns));
+            format!("task {name}: job {job} took {took}, above even the R{bound} with {machine}: violated")
         }));
         let more = judged.violated.saturating_sub(judged.violated_first.len() as u64);
         if more > 0 {
@@ -178,8 +179,8 @@ pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
 }
 
 fn taken(of: &MachineTime) -> String {
-    let most = of.cause.map(|cause| format!(", of which {cause} {}", of.cause_ns));
-    format!("L = {}{}", of.lost_ns, most.unwrap_or_default())
+    let most = of.cause.map(|cause| format!(", of which {cause} {}", Value::from(of.cause_ns)));
+    format!("L = {}{}", Value::from(of.lost_ns), most.unwrap_or_default())
 }
 
 /// The jobs that took longer than was predicted.
@@ -234,18 +235,18 @@ pub(super) fn violations(of: &Prediction) -> Option<Violations> {
 
 fn first_row(task: &str, of: &OverJob, judged: bool) -> Vec<String> {
     let (took, by) = match of.response {
-        Some(response) => (response.to_string(), of.by.to_string()),
-        None => ("never done".to_owned(), format!(">= {}", of.by)),
+        Some(response) => (Value::from(response).to_string(), Value::from(of.by).to_string()),
+        None => ("never done".to_owned(), Value::AtLeast(of.by.0 as f64).to_string()),
     };
     let mut row = vec![task.to_owned(), of.job.to_string(), took, by];
     if judged {
         let lost = of.judged.as_ref().and_then(|of| of.machine()).map(|machine| machine.lost_ns);
-        row.push(lost.map_or("-".to_owned(), |lost| lost.to_string()));
-        row.push(of.judged.map_or("-".to_owned(), |of| of.to_string()));
+        row.push(Value::from(lost).to_string());
+        row.push(of.judged.map_or(ABSENT.to_owned(), |of| of.to_string()));
     }
     row.extend(match &of.gap {
-        Some(gap) => [gap.length.to_string(), named(gap)],
-        None => ["-".to_owned(), cause(&OverCause::NoGap)],
+        Some(gap) => [Value::from(gap.length).to_string(), named(gap)],
+        None => [ABSENT.to_owned(), cause(&OverCause::NoGap)],
     });
     row
 }

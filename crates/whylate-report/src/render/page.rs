@@ -6,7 +6,7 @@ use whylate_model::trust::Level;
 
 use super::{and_more, capped, is_shown, shortened};
 use crate::doc::{Block, Column, Fold, Picture, Section, Table, Where};
-use crate::numbers::Cell;
+use crate::numbers::{Cell, Names};
 use crate::svg::escaped;
 
 /// Rows of a table, of which there may be more than anybody reads.
@@ -18,9 +18,15 @@ pub(crate) const MOST_ITEMS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Html {
     text: String,
+    names: Names,
 }
 
 impl Html {
+    /// Of something in which these names stand.
+    pub(crate) fn naming(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     pub(crate) fn finish(self) -> String {
         self.text
     }
@@ -29,6 +35,16 @@ impl Html {
     pub(crate) fn raw(&mut self, markup: impl Display) {
         // Writing to a String cannot fail.
         let _ = write!(self.text, "{markup}");
+    }
+
+    /// As a reader has it: the numbers of what was written elsewhere as those of the report.
+    fn told(&self, text: &str) -> String {
+        self.names.respelled(text)
+    }
+
+    /// An element with sentences in it.
+    pub(crate) fn words(&mut self, name: &str, class: &str, text: &str) {
+        self.element(name, class, &self.told(text));
     }
 
     /// An element with a text in it.
@@ -48,7 +64,7 @@ impl Html {
             format!(" id=\"{}\"", escaped(&shortened(id)))
         };
         let _ = writeln!(self.text, "<section{id}>");
-        self.element("h2", "", &section.heading);
+        self.words("h2", "", &section.heading);
         self.blocks(&section.blocks);
         self.raw("</section>\n");
     }
@@ -61,10 +77,10 @@ impl Html {
 
     fn block(&mut self, block: &Block) {
         match block {
-            Block::Heading(text) => self.element("h3", "", text),
-            Block::Text(text) => self.element("p", "", text),
-            Block::How(text) | Block::Advice(text) => self.element("p", "how", text),
-            Block::Note(text) | Block::Judged(_, text) => self.element("p", "note", text),
+            Block::Heading(text) => self.words("h3", "", text),
+            Block::Text(text) => self.words("p", "", text),
+            Block::How(text) | Block::Advice(text) => self.words("p", "how", text),
+            Block::Note(text) | Block::Judged(_, text) => self.words("p", "note", text),
             Block::Items(items) => self.items(items),
             Block::Code(words, code) => self.code(words, code),
             Block::Command(text) => {
@@ -91,7 +107,7 @@ impl Html {
             return;
         }
         self.raw("<ul>");
-        items.iter().take(MOST_ITEMS).for_each(|item| self.element("li", "", item));
+        items.iter().take(MOST_ITEMS).for_each(|item| self.words("li", "", item));
         if items.len() > MOST_ITEMS {
             self.element("li", "", &and_more(items.len() - MOST_ITEMS));
         }
@@ -104,7 +120,7 @@ impl Html {
         let _ = writeln!(
             self.text,
             "<p class=\"how\">{}: {}</p>",
-            escaped(&shortened(words)),
+            escaped(&shortened(&self.told(words))),
             code.join(", ")
         );
     }
@@ -116,8 +132,8 @@ impl Html {
             let _ = writeln!(
                 self.text,
                 "<li><strong>{poor}{}</strong><br>{}</li>",
-                escaped(&shortened(&warning.text)),
-                escaped(&shortened(&warning.advice))
+                escaped(&shortened(&self.told(&warning.text))),
+                escaped(&shortened(&self.told(&warning.advice)))
             );
         }
         if all.len() > MOST_ITEMS {
@@ -132,7 +148,7 @@ impl Html {
             plot.map_or(String::new(), |id| format!(" data-plot=\"{}\"", escaped(&shortened(id))));
         let _ = writeln!(self.text, "<figure{plot}>\n{}", picture.svg);
         if !picture.how.is_empty() {
-            self.element("figcaption", "how", &picture.how);
+            self.words("figcaption", "how", &picture.how);
         }
         self.raw("</figure>\n");
     }
@@ -140,7 +156,7 @@ impl Html {
     fn fold(&mut self, fold: &Fold) {
         let gap = fold.gap.map_or(String::new(), |gap| format!(" data-gap=\"{gap}\""));
         let _ = writeln!(self.text, "<details{gap}>");
-        self.element("summary", "", &fold.heading);
+        self.words("summary", "", &fold.heading);
         self.blocks(&fold.blocks);
         self.raw("</details>\n");
     }
@@ -154,15 +170,17 @@ impl Html {
             table.columns.iter().map(|column| is_shown(column.shown, Where::Page)).collect();
         self.raw("<div class=\"scroll\"><table>\n");
         if !table.caption.is_empty() {
-            self.element("caption", "", &table.caption);
+            self.words("caption", "", &table.caption);
         }
         if table.columns.iter().any(|column| !column.head.is_empty()) {
             self.raw("<thead><tr>");
             let columns = table.columns.iter().zip(&shown).filter(|(_, shown)| **shown);
             for (column, _) in columns {
                 let class = if column.words { " class=\"left\"" } else { "" };
-                let head = shortened(&column.head);
-                let _ = write!(self.text, "<th scope=\"col\"{class}>{}</th>", escaped(&head));
+                let head = self.told(&column.head);
+                let head = shortened(&head);
+                let head = escaped(&head);
+                let _ = write!(self.text, "<th scope=\"col\"{class}>{head}</th>");
             }
             self.raw("</tr></thead>\n");
         }
@@ -180,6 +198,7 @@ impl Html {
 
     fn cell(&mut self, cell: &Cell, column: &Column, names_the_row: bool) {
         let text = cell.to_string();
+        let text = if names_the_row || column.words { text } else { self.told(&text) };
         let text = shortened(&text);
         let (open, close) = match (names_the_row, column.words, cell.is_beyond()) {
             (true, ..) => ("<th scope=\"row\">", "</th>"),

@@ -18,16 +18,16 @@ text-align:left}.scroll{overflow-x:auto}figure{margin:0}.note,.how{color:var(--s
 
 /// A document with this title in the browser.
 pub(crate) fn page(title: &str, of: &Document) -> String {
-    let mut html = Html::default();
+    let mut html = Html::naming(of.names.clone());
     html.raw(format_args!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{}</title>\n<style>{}{STYLE}</style></head><body>\n<h1>{}</h1>\n",
+         <title>{}</title>\n<style>{}{STYLE}</style></head><body>\n",
         escaped(title),
-        svg::STYLE,
-        escaped(&of.title)
+        svg::STYLE
     ));
+    html.words("h1", "", &of.title);
     of.sections.iter().for_each(|section| html.section(section));
     html.raw("</body></html>\n");
     html.finish()

@@ -10,7 +10,7 @@ use whylate_model::trust::Level;
 
 use super::{and_more, beginning, capped, columns, is_shown, shortened};
 use crate::doc::{self, Block, Document, Section, Where};
-use crate::numbers::MARK;
+use crate::numbers::{MARK, Names};
 use crate::terminal::Style;
 
 /// Rows of a table: what is more is counted in the last.
@@ -20,7 +20,7 @@ const MOST_ITEMS: usize = 256;
 
 /// The text of a document.
 pub(crate) fn write(document: &Document, style: Style) -> String {
-    let mut page = Page::new(style);
+    let mut page = Page::new(style, document.names.clone());
     if !document.title.is_empty() {
         page.wrapped(&document.title, "", "", BOLD);
     }
@@ -38,6 +38,7 @@ pub(crate) fn told(blocks: impl IntoIterator<Item = Block>) -> String {
 #[derive(Debug)]
 struct Page {
     style: Style,
+    names: Names,
     text: String,
     /// The heading that the next table stands under, which it does not repeat.
     heading: Option<String>,
@@ -51,9 +52,14 @@ pub(crate) const RED: Paint = AnsiColor::Red.on_default();
 pub(crate) const YELLOW: Paint = AnsiColor::Yellow.on_default();
 const GREY: Paint = Paint::new().dimmed();
 
+/// Units that stay with their numbers.
+const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
+/// Stands between a number and its unit until lines are broken: nobody's letter.
+const JOINT: char = '\u{e000}';
+
 impl Page {
-    fn new(style: Style) -> Self {
-        Self { style, text: String::new(), heading: None, below_heading: false }
+    fn new(style: Style, names: Names) -> Self {
+        Self { style, names, text: String::new(), heading: None, below_heading: false }
     }
 
     fn finish(self) -> String {
@@ -123,7 +129,8 @@ impl Page {
             Block::Judged(Level::Poor, text) => self.wrapped(text, "", "", RED),
             Block::Items(items) => self.items(items),
             Block::Code(words, code) => {
-                self.wrapped(&format!("{words}: {}", code.join(", ")), "", "", Paint::new());
+                let words = self.told(words);
+                self.lines(&format!("{words}: {}", code.join(", ")), "", "", Paint::new());
             }
             Block::Command(text) => self.command(text),
             Block::Drawn(lines) => lines.iter().for_each(|line| self.line(line, Paint::new())),
@@ -177,27 +184,32 @@ impl Page {
             .enumerate()
             .filter(|(_, column)| is_shown(column.shown, Where::Terminal))
             .collect();
-        let head: Vec<&str> = shown.iter().map(|(_, column)| column.head.as_str()).collect();
+        let head: Vec<String> = shown.iter().map(|(_, column)| self.told(&column.head)).collect();
         let words = shown.iter().enumerate().filter(|(_, (_, column))| column.words);
         let words: Vec<usize> = words.map(|(place, _)| place).collect();
         let rows: Vec<Vec<String>> = capped(&table.rows, table.most.unwrap_or(MOST_ROWS))
             .iter()
-            .map(|row| shown.iter().filter_map(|(at, _)| row.get(*at)).map(ToString::to_string))
-            .map(Iterator::collect)
+            .map(|row| {
+                let cells = shown.iter().filter_map(|(at, column)| {
+                    let (text, names) = (row.get(*at)?.to_string(), *at == 0 || column.words);
+                    Some(if names { text } else { self.told(&text) })
+                });
+                cells.collect()
+            })
             .collect();
         self.table(&head, &rows, &words);
     }
 
     /// A table whose first column is text and the others numbers, unless `left` names them.
-    fn table(&mut self, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
+    fn table(&mut self, head: &[String], rows: &[Vec<String>], left: &[usize]) {
         let mut table = Table::new();
         table
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(self.style.width as u16)
-            .set_header(head.iter().map(|cell| Printable(&shortened(cell)).to_string()));
+            .set_header(head.iter().map(|cell| self.cell(cell)));
         for row in rows {
-            table.add_row(row.iter().map(|cell| Printable(&shortened(cell)).to_string()));
+            table.add_row(row.iter().map(|cell| self.cell(cell)));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
             let aligned = index == 0 || left.contains(&index);
@@ -206,14 +218,29 @@ impl Page {
             column.set_padding((u16::from(index > 0), 1));
         }
         for line in table.to_string().lines() {
-            let line = if self.style.colour { dimmed(line) } else { line.to_owned() };
+            let line = line.replace(JOINT, " ");
+            let line = if self.style.colour { dimmed(&line) } else { line };
             self.text.push_str(&line);
             self.blank();
         }
     }
 
+    /// As a cell has it; a number stays with its unit.
+    fn cell(&self, text: &str) -> String {
+        joined(&self.style.letters.write(&Printable(&shortened(text)).to_string()))
+    }
+
+    /// As a reader has it: the numbers of what was written elsewhere as those of the report.
+    fn told(&self, text: &str) -> String {
+        self.names.respelled(text)
+    }
+
     fn wrapped(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
-        for line in wrap(text, first, rest, self.style.width) {
+        self.lines(&self.told(text), first, rest, paint);
+    }
+
+    fn lines(&mut self, text: &str, first: &str, rest: &str, paint: Paint) {
+        for line in wrap(&self.style.letters.write(text), first, rest, self.style.width) {
             self.line(&line, paint);
         }
     }
@@ -228,10 +255,11 @@ impl Page {
     }
 }
 
-/// The lines of a text, the first of which begins with `first` and each other one with `rest`.
+/// The lines of a text, the first of which begins with `first` and each other one with `rest`; a number stays
+/// with its unit.
 pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<String> {
     // Whatever a run directory holds: no control character reaches the terminal.
-    let text = Printable(&shortened(text)).to_string();
+    let text = joined(&Printable(&shortened(text)).to_string());
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;
@@ -250,7 +278,23 @@ pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<Str
         empty = false;
     }
     lines.push(line);
-    lines
+    lines.into_iter().map(|line| line.replace(JOINT, " ")).collect()
+}
+
+/// The text with a joint between each number and its unit.
+fn joined(text: &str) -> String {
+    let mut joined = String::new();
+    let mut before = "";
+    for (at, word) in text.split(' ').enumerate() {
+        if at > 0 {
+            let number = before.ends_with(|letter: char| letter.is_ascii_digit());
+            let unit = word.trim_end_matches(|letter: char| !letter.is_alphabetic());
+            joined.push(if number && UNITS.contains(&unit) { JOINT } else { ' ' });
+        }
+        joined.push_str(word);
+        before = word;
+    }
+    joined
 }
 
 /// A line of a table with the cells that are marked as beyond trust in grey. Between two cells there are
@@ -292,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_command_that_goes_on_says_so_to_the_shell() {
-        let mut page = Page::new(Style { width: 30, ..Style::default() });
+        let mut page = Page::new(Style { width: 30, ..Style::default() }, Names::default());
         page.command("for f in /sys/a/b /sys/c/d; do echo 1 > $f; done");
         let text = page.finish();
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
@@ -304,21 +348,22 @@ mod tests {
     #[test]
     fn cells_beyond_trust_are_grey_where_there_are_colours_and_marked_always() {
         let draw = |colour| {
-            let mut page = Page::new(Style { colour, ..Style::default() });
-            let cells = ["a~b", "1us", "~2us .. 3us", "~9ms"].map(str::to_owned).to_vec();
-            page.table(&["", "p50", "p99", "max"], &[cells], &[]);
+            let head = ["", "p50", "p99", "max"].map(str::to_owned);
+            let mut page = Page::new(Style { colour, ..Style::default() }, Names::default());
+            let cells = ["a~b", "1 µs", "~2–3 µs", "~9 ms"].map(str::to_owned).to_vec();
+            page.table(&head, &[cells], &[]);
             page.finish()
         };
         let plain = draw(false);
-        assert!(plain.contains("~2us .. 3us") && !plain.contains('\u{1b}'), "{plain:?}");
+        assert!(plain.contains("~2–3 µs") && !plain.contains('\u{1b}'), "{plain:?}");
         let grey = draw(true);
-        assert!(grey.contains("\u{1b}[2m~2us .. 3us\u{1b}[0m"), "{grey:?}");
-        assert!(grey.contains("\u{1b}[2m~9ms\u{1b}[0m") && grey.matches("\u{1b}[2m").count() == 2);
+        assert!(grey.contains("\u{1b}[2m~2–3 µs\u{1b}[0m"), "{grey:?}");
+        assert!(grey.contains("\u{1b}[2m~9 ms\u{1b}[0m") && grey.matches("\u{1b}[2m").count() == 2);
     }
 
     #[test]
     fn no_line_is_longer_than_the_page() {
-        let mut page = Page::new(Style { width: 40, ..Style::default() });
+        let mut page = Page::new(Style { width: 40, ..Style::default() }, Names::default());
         page.item("many words that do not fit on one line of forty columns, and more of them");
         page.note(&"x".repeat(100));
         let text = page.finish();

@@ -2,9 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use whylate_model::Nanos;
-
 use super::writer::Svg;
+use crate::numbers;
 
 /// Most decades of a logarithmic axis: a double cannot tell more apart, a reader neither.
 const MOST_DECADES: i32 = 24;
@@ -131,16 +130,16 @@ fn decade(exponent: i32) -> f64 {
     10f64.powi(exponent)
 }
 
-/// A time as a label of a tick: `10ns`, `1us`, `2.5ms`.
+/// A time as a label of a tick: `10 ns`, `1 µs`, `2.5 ms`.
 pub(super) fn time_label(ns: f64) -> String {
     let (value, unit) = match ns {
         ..1e3 => (ns, "ns"),
-        1e3..1e6 => (ns / 1e3, "us"),
+        1e3..1e6 => (ns / 1e3, "µs"),
         1e6..1e9 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
     };
     let rounded = (value * 1e3).round() / 1e3;
-    if ns == 0.0 { "0".to_owned() } else { format!("{rounded}{unit}") }
+    if ns == 0.0 { "0".to_owned() } else { format!("{rounded} {unit}") }
 }
 
 /// A share as a label of a tick: `100%`, `0.1%`, `1e-5%`.
@@ -164,14 +163,14 @@ pub(super) fn percentile_label(share: f64) -> String {
     }
 }
 
-/// The smallest step of a clock: `9.8ns`, `40ns`.
+/// The smallest step of a clock: `9.8 ns`, `40 ns`.
 pub(crate) fn resolution_label(ns: f64) -> String {
-    if ns > 0.0 && ns < 10.0 { format!("{ns:.1}ns") } else { time(ns) }
+    numbers::time(ns)
 }
 
 /// A time with three digits, for words.
 pub(super) fn time(ns: f64) -> String {
-    Nanos(if ns.is_finite() { ns.max(0.0).round() as u64 } else { 0 }).to_string()
+    numbers::time(if ns.is_finite() { ns.max(0.0) } else { 0.0 })
 }
 
 #[cfg(test)]
@@ -185,9 +184,9 @@ mod tests {
     #[test]
     fn log_ticks_are_decades_and_thin_out_when_there_are_many() {
         let axis = Axis::log((170.0, 12_059_829.0), (0.0, 600.0));
-        let wanted = ["100ns", "1us", "10us", "100us", "1ms", "10ms", "100ms"];
+        let wanted = ["100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms"];
         assert_eq!(labels(&axis, 9, time_label), wanted);
-        assert_eq!(labels(&axis, 4, time_label), ["100ns", "10us", "1ms", "100ms"]);
+        assert_eq!(labels(&axis, 4, time_label), ["100 ns", "10 µs", "1 ms", "100 ms"]);
         let shares = Axis::log((1e-6, 1.0), (300.0, 0.0));
         assert_eq!(
             labels(&shares, 9, share_label),
@@ -199,7 +198,7 @@ mod tests {
     #[test]
     fn linear_ticks_are_round() {
         let axis = Axis::linear((0.0, 1.6e10), (0.0, 600.0));
-        assert_eq!(labels(&axis, 5, time_label), ["0", "5s", "10s", "15s"]);
+        assert_eq!(labels(&axis, 5, time_label), ["0", "5 s", "10 s", "15 s"]);
         let axis = Axis::linear((0.0, 0.13), (0.0, 100.0));
         assert_eq!(labels(&axis, 3, share_label), ["0%", "5%", "10%"]);
     }

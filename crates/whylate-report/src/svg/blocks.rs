@@ -6,6 +6,7 @@ use super::path::Path;
 use super::writer::{Key, Svg, WIDTH};
 use super::{COLOURS, Figure};
 use crate::doc::Table;
+use crate::numbers::{ABSENT, p_value};
 
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 620.0;
@@ -106,8 +107,7 @@ fn legend(svg: &mut Svg, keys: &[Key]) {
 
 fn trend(p: Option<f64>) -> String {
     match p {
-        Some(p) if p < 0.001 => "trend: p < 0.001".to_owned(),
-        Some(p) => format!("trend: p = {p:.3}"),
+        Some(p) => format!("trend: p {}", p_value(p)),
         None => "trend not tested".to_owned(),
     }
 }
@@ -118,9 +118,9 @@ fn table(lines: &[Line], title: &str) -> Table {
         let mut cells = vec![line.label.clone()];
         cells.extend((0..blocks).map(|block| {
             let value = line.values_ns.get(block).copied().flatten();
-            value.map_or_else(|| "-".to_owned(), time)
+            value.map_or_else(|| ABSENT.to_owned(), time)
         }));
-        cells.push(line.trend.map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")));
+        cells.push(line.trend.map_or_else(|| ABSENT.to_owned(), p_value));
         cells
     };
     Table::new(title, &["series"])
@@ -144,7 +144,7 @@ mod tests {
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         assert_eq!(
             figure.table.rows[0],
-            ["stalls, CPU 1: p50", "1.00us", "2.00us", "-", "8.00us", "0.012"]
+            ["stalls, CPU 1: p50", "1 µs", "2 µs", "–", "8 µs", "0.012"]
         );
     }
 

@@ -199,7 +199,7 @@ mod tests {
         // The band, and its key.
         assert_eq!(drawn.matches("class=\"band f2\"").count(), 2);
         for words in
-            ["measured through the box: n = 100", "what the box itself", ">p99.9<", ">10us<"]
+            ["measured through the box: n = 100", "what the box itself", ">p99.9<", ">10 µs<"]
         {
             assert!(drawn.contains(words), "no `{words}` in {drawn}");
         }

@@ -86,7 +86,7 @@ fn stack(svg: &mut Svg, x: &Axis, top: f64, bar: &Bar) {
         let (left, right) = (x.at(from), x.at(from + share));
         from += share;
         svg.open("g", &[]);
-        svg.titled(&format!("{}: {:.1} ns, {}", piece.label, share * bar.total_ns, percent(share)));
+        svg.titled(&format!("{}: {}, {}", piece.label, time(share * bar.total_ns), percent(share)));
         svg.rect(&class(piece.colour), (left, top), (right - left, BAR));
         let label = piece.colour.map(|colour| format!("[{}]", colour + 1)).unwrap_or_default();
         if !label.is_empty() && right - left > (label.len() as f64 + 0.5) * GLYPH {
@@ -153,8 +153,8 @@ mod tests {
             assert!((servers[at].0 - sends[at].0 - sends[at].1).abs() < 0.2, "{servers:?}");
             assert!((servers[at].1 - (1.0 - send) * width).abs() < 0.2, "{servers:?}");
         }
-        assert!(svg.contains("server: 9000.0 ns, 90.0%") && svg.contains("[2] server"), "{svg}");
-        assert!(svg.contains("4.00us") && svg.contains("10.0us"));
+        assert!(svg.contains("server: 9 µs, 90%") && svg.contains("[2] server"), "{svg}");
+        assert!(svg.contains("4 µs") && svg.contains("10 µs"));
     }
 
     #[test]

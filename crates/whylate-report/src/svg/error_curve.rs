@@ -187,7 +187,7 @@ fn shown(ns: f64) -> String {
     if ns.abs() < 0.5 {
         return "0".to_owned();
     }
-    format!("{}{}", if ns < 0.0 { "-" } else { "+" }, time(ns.abs()))
+    crate::numbers::difference(ns)
 }
 
 #[cfg(test)]
@@ -210,12 +210,12 @@ mod tests {
         let drawn = figure(&lines, 1_000.0, "Errors", Table::default()).svg;
         assert_eq!(drawn.matches("class=\"whisker").count(), 6);
         for words in [
-            "within the tolerance of 1.00us",
+            "within the tolerance of 1 µs",
             "less the path: up to p99<",
             "as it is: trusted nowhere",
-            ">+10.0us<",
-            ">+1.00us<",
-            ">-1.00us<",
+            ">+10 µs<",
+            ">+1 µs<",
+            ">−1 µs<",
             ">0<",
             ">p99.99<",
             ">p50<",

@@ -11,7 +11,7 @@ use super::path::Path;
 use super::writer::{GLYPH, Svg, WIDTH};
 use crate::doc::Table;
 use crate::execution::{Received, ThreadRow, Window};
-use crate::numbers::{count, percent};
+use crate::numbers::{ABSENT, count, percent};
 
 const LEFT: f64 = 16.0;
 /// Half of a tick's label lies beyond it.
@@ -225,7 +225,7 @@ pub(crate) fn table(
     let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest stall"];
     let row = |(row, received): (&ThreadRow, &Received)| {
         let gap = match received.blocks {
-            0 | 1 => "-".to_owned(),
+            0 | 1 => ABSENT.to_owned(),
             _ => time(received.longest_gap_ns),
         };
         [
@@ -270,10 +270,10 @@ mod tests {
         ];
         let figure = figure(&rows, window(0, 25_000), "Execution trace");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        let expected = ["0 audio", "9.50ms", "38.0%", "4", "3.00ms", "5.00ms"];
+        let expected = ["0 audio", "9.5 ms", "38%", "4", "3 ms", "5 ms"];
         assert_eq!(figure.table.rows[0], expected);
-        assert_eq!(figure.table.rows[2][3..], ["1", "1.00us", "-"]);
-        assert_eq!(figure.table.rows[3][1..], ["0ns", "0%", "0", "0ns", "-"]);
+        assert_eq!(figure.table.rows[2][3..], ["1", "1 µs", "–"]);
+        assert_eq!(figure.table.rows[3][1..], ["0 ns", "0%", "0", "0 ns", "–"]);
         assert_eq!(figure.table.caption, "Execution trace: CPU time from 0.00 to 25.00 ms");
     }
 

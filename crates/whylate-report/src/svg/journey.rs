@@ -127,7 +127,7 @@ mod tests {
             2.0 * LANE + NAME
         );
         assert!(svg.contains(&rect), "{rect} in {svg}");
-        assert!(svg.contains("500ns: softirq &lt;net_rx&gt;"), "{svg}");
+        assert!(svg.contains("500 ns: softirq &lt;net_rx&gt;"), "{svg}");
         assert_eq!(svg.matches("class=\"event\"").count(), 1);
         assert!(svg.contains(">the server</text>") && svg.contains(">send</text>"), "{svg}");
     }

@@ -94,7 +94,7 @@ mod tests {
         let bars = [share("hypervisor", 0.5, Some(0)), share("<b>", 0.25, None)];
         let figure = figure(&bars, "Lost time by cause", "of the lost time");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        assert_eq!(figure.table.rows, [["hypervisor", "50.0%"], ["<b>", "25.0%"]]);
+        assert_eq!(figure.table.rows, [["hypervisor", "50%"], ["<b>", "25%"]]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::shares::class;
 use super::writer::{GLYPH, Key, Svg, WIDTH};
 use super::{COLOURS, Figure};
 use crate::doc::Table;
-use crate::numbers::{count, percent, rate};
+use crate::numbers::{ABSENT, Value, count, percent, rate};
 use whylate_model::execution::SwitchTimes;
 
 const LEFT: f64 = 78.0;
@@ -100,7 +100,8 @@ pub(crate) fn sentence(panel: &Panel) -> String {
     let times = &panel.times;
     let cost = match (times.expected, times.contaminated) {
         (Some(expected), Some(contaminated)) => format!(
-            "expected {expected} (median of {} close together), {} contaminated",
+            "expected {} (median of {} close together), {} contaminated",
+            Value::from(expected),
             count(times.in_cluster),
             percent(contaminated as f64 / times.n as f64)
         ),
@@ -127,16 +128,16 @@ fn per_second(times: &SwitchTimes) -> f64 {
 pub(crate) fn table(panels: &[Panel], title: &str) -> Table {
     let head = ["switches", "n", "rate", "fastest", "expected", "mean", "longest", "contaminated"];
     let row = |Panel { label, times }: &Panel| {
-        let absent = || "-".to_owned();
+        let absent = || ABSENT.to_owned();
         let share = |contaminated: u64| percent(contaminated as f64 / times.n.max(1) as f64);
         [
             label.clone(),
             count(times.n),
             rate(per_second(times)),
-            times.shortest.to_string(),
-            times.expected.map_or_else(absent, |expected| expected.to_string()),
+            Value::from(times.shortest).to_string(),
+            Value::from(times.expected).to_string(),
             time(times.mean_ns),
-            times.longest.to_string(),
+            Value::from(times.longest).to_string(),
             times.contaminated.map_or_else(absent, share),
         ]
     };
@@ -161,8 +162,8 @@ pub(crate) mod tests {
         let figure = figure(&[panel("involuntary"), panel("<b>")], "Context switches");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
         let row = &figure.table.rows[0];
-        assert_eq!(row[..4], ["involuntary", "499", "49.9/s", "1.50us"]);
-        assert_eq!(row[4..], ["2.09us", "3.39us", "15.2us", "10.0%"]);
+        assert_eq!(row[..4], ["involuntary", "499", "49.9/s", "1.5 µs"]);
+        assert_eq!(row[4..], ["2.09 µs", "3.39 µs", "15.2 µs", "10%"]);
     }
 
     #[test]
@@ -172,7 +173,7 @@ pub(crate) mod tests {
         (one.times.expected, one.times.contaminated) = (None, None);
         let figure = figure(&[one], "t");
         assert!(figure.svg.contains("no cost to expect") && !figure.svg.contains(">expected<"));
-        assert_eq!(figure.table.rows[0][7], "-");
+        assert_eq!(figure.table.rows[0][7], "–");
     }
 
     #[test]

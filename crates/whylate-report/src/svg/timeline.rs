@@ -14,7 +14,7 @@ use super::path::Path;
 use super::shares::{class, numbered};
 use super::writer::{GLYPH, Svg, WIDTH};
 use crate::doc::Table;
-use crate::numbers::percent;
+use crate::numbers::{self, percent};
 use crate::timeline::{Lane, NAMED, NOT_ATTRIBUTED, OTHERS, SLOTS, Single, Timeline};
 
 const LEFT: f64 = 78.0;
@@ -240,7 +240,7 @@ fn describe(timeline: &Timeline) -> String {
 /// Lost time by thread and cause.
 fn table(timeline: &Timeline, title: &str) -> Table {
     let shown = slots(timeline);
-    let time = |ns: f64| Nanos(ns.round() as u64).to_string();
+    let time = |ns: f64| numbers::time(ns.round());
     let row = |lane: &Lane| {
         let of = |slot: usize| lane.cells.iter().map(|cell| cell[slot]).sum::<f64>();
         let all: f64 = (0..SLOTS).map(of).sum();
@@ -277,7 +277,7 @@ mod tests {
         let texts = figure.table.texts();
         assert_eq!(texts[0], ["", "CPU 1"]);
         let first: Vec<&str> = texts[1..].iter().map(|row| row[1].as_str()).collect();
-        assert_eq!(first, ["75.0us", "7.50%", "50.0us", "20.0us", "5.00us"]);
+        assert_eq!(first, ["75 µs", "7.5%", "50 µs", "20 µs", "5 µs"]);
     }
 
     /// The boxes of the strip by their class: x, width and height.

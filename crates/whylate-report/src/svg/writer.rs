@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_long_name_in_a_legend_takes_lines_and_loses_nothing() {
-        let words = format!("A: gaps, CPU 1, {}, resolution 10ns", "x".repeat(100));
+        let words = format!("A: gaps, CPU 1, {}, resolution 10 ns", "x".repeat(100));
         let key = Key::new(&words);
         assert!(key.0.iter().all(|line| line.chars().count() <= 55), "{key:?}");
         assert_eq!(key.0.concat().replace(' ', ""), words.replace(' ', ""));

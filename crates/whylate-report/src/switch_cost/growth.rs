@@ -4,14 +4,11 @@ use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
 
 use super::size;
 use crate::doc::Table;
-use crate::numbers::{ABSENT, time};
+use crate::numbers::{ABSENT, Value, between, number, p_value, time};
 
 /// How the table is to be read.
 pub(super) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
      that of all pairs inside it, with its 95% interval by Welch's t; each row for itself.";
-
-/// Below this a probability is named as smaller.
-const SMALLEST_P: f64 = 0.001;
 
 /// Larger working sets beside those inside the first-level cache; none where there are no two.
 pub(super) fn growth(found: &SwitchCost) -> Option<Table> {
@@ -28,7 +25,7 @@ fn row(beyond: &Beyond) -> Vec<String> {
         None => (ABSENT.to_owned(), ABSENT.to_owned()),
         Some(more) => {
             let (low, high) = more.interval_ns;
-            (time(more.mean_ns), format!("{} .. {}", time(low), time(high)))
+            (time(more.mean_ns), between(Some(Value::Time(low)), Some(Value::Time(high))))
         }
     };
     let grows = match &beyond.reason {
@@ -67,12 +64,11 @@ fn inside(growth: &Growth) -> String {
 
 fn over_all(trend: &Trend) -> String {
     let rises = if trend.rises() { "it rises" } else { "no rise is shown" };
-    let p = match trend.p_value {
-        p if p < SMALLEST_P => format!("< {SMALLEST_P}"),
-        p => format!("{p:.3}"),
-    };
     format!(
-        "over {} working sets in their order {rises}: z {:.2}, p {p} (Jonckheere-Terpstra over {} pairs)",
-        trend.sizes, trend.z, trend.pairs
+        "over {} working sets in their order {rises}: z {}, p {} (Jonckheere-Terpstra over {} pairs)",
+        trend.sizes,
+        number(trend.z),
+        p_value(trend.p_value),
+        trend.pairs
     )
 }

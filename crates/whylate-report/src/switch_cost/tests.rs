@@ -170,12 +170,12 @@ fn each_larger_working_set_grows_or_says_why_that_is_not_shown() {
     let mut found = planted();
     let table = growth(&found).unwrap();
     let rows = &table.rows;
-    assert_eq!(rows[0], ["512 KiB", "9.80us", "8.70us .. 10.9us", "yes"]);
-    assert_eq!(rows[1], ["8 MiB", "-", "-", "not shown: 3 good pairs of 15"]);
+    assert_eq!(rows[0], ["512 KiB", "9.8 µs", "8.7–10.9 µs", "yes"]);
+    assert_eq!(rows[1], ["8 MiB", "–", "–", "not shown: 3 good pairs of 15"]);
     let said = growth_remarks(&found).join("\n");
-    assert!(said.contains("inside the first-level cache: 16 KiB, -300ns over 15 pairs"), "{said}");
+    assert!(said.contains("inside the first-level cache: 16 KiB, −300 ns over 15 pairs"), "{said}");
     assert!(
-        said.contains("over 2 working sets in their order it rises: z 4.70, p < 0.001"),
+        said.contains("over 2 working sets in their order it rises: z 4.70, p <0.001"),
         "{said}"
     );
     if let Some(growth) = &mut found.growth {
@@ -184,7 +184,7 @@ fn each_larger_working_set_grows_or_says_why_that_is_not_shown() {
         growth.inside_ns = None;
     }
     let said = growth_remarks(&found).join("\n");
-    assert!(said.contains("no rise is shown: z -0.30, p 0.760"), "{said}");
+    assert!(said.contains("no rise is shown: z −0.30, p 0.760"), "{said}");
     assert!(said.contains("does not tell of its caches"), "{said}");
     found.growth = None;
     assert!(growth(&found).is_none() && growth_remarks(&found).is_empty());
@@ -201,13 +201,13 @@ fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
         [
             "threads, involuntary",
             "1,000",
-            "3.00us",
-            "5.00us",
-            "4.80us .. 5.20us",
-            "5.00%",
-            "5.10us",
-            "50.0us",
-            "90.0us"
+            "3 µs",
+            "5 µs",
+            "4.8–5.2 µs",
+            "5.0%",
+            "5.1 µs",
+            "50 µs",
+            "90 µs"
         ]
     );
     let evidence = evidence(&found).unwrap();
@@ -219,9 +219,9 @@ fn refusals_quanta_ticks_and_address_spaces_are_said() {
     let said = remarks(&planted()).join("\n");
     for words in [
         "threads, yield was not measured: CAP_SYS_NICE is missing",
-        "run for 4.00ms (95% interval 3.99ms .. 4.01ms): 250/s switches",
-        "cannot be read (it lies in debugfs); that of SCHED_RR is 100ms",
-        "takes 4.60us every 4.00ms (median of 70, traced)",
+        "run for 4 ms (95% interval 3.99–4.01 ms): 250/s switches",
+        "cannot be read (it lies in debugfs); that of SCHED_RR is 100 ms",
+        "takes 4.6 µs every 4 ms (median of 70, traced)",
         "kinds took turns: 5 repetitions of each",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
@@ -235,20 +235,20 @@ fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
     // With the kernel's quanta the switch inside is the involuntary one.
     assert_eq!(
         rows[0],
-        ["16 KiB", "15 of 20", "-300ns", "-1.20us .. 600ns", "-5.30us", "8.00us", "no"]
+        ["16 KiB", "15 of 20", "−300 ns", "−1.2 to 0.6 µs", "−5.3 µs", "8 µs", "no"]
     );
-    assert_eq!(rows[1][4..], ["4.50us", "8.00us", "yes"]);
-    assert_eq!(rows[2][..4], ["8 MiB", "15 of 20", "-", "-"]);
+    assert_eq!(rows[1][4..], ["4.5 µs", "8 µs", "yes"]);
+    assert_eq!(rows[2][..4], ["8 MiB", "15 of 20", "–", "–"]);
     let said = penalty_remarks(&planted()).join("\n");
     for words in [
         "quanta are the kernel's",
         "L1 32 KiB, L3 32 MiB (of 8 CPUs)",
-        "breaks of more than 74.0us",
-        "a tick takes 37.0us",
+        "breaks of more than 74 µs",
+        "a tick takes 37 µs",
         "512 KiB: 5 of 20 pairs discarded: 1 for the hypervisor, which the kernel's count of stolen time bears \
          out, 3 for longer breaks in which none of the runners had the CPU, 1 without a switch or a pass",
         "8 MiB: 3 good pairs of 15",
-        "8 MiB: a turn reaches 25.0% of a pass",
+        "8 MiB: a turn reaches 25% of a pass",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }
@@ -258,8 +258,8 @@ fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
 fn what_is_predicted_stands_with_its_bandwidths_beside_passes_that_are_no_prediction() {
     let found = planted();
     let table = refills(&found).unwrap();
-    assert_eq!(table.rows[0], ["16 KiB", "L1 1.00us", "L3 9.00us", "8.00us", "1.10us", "9.70us"]);
-    assert_eq!(table.rows[2][2], "memory 9.00us");
+    assert_eq!(table.rows[0], ["16 KiB", "L1 1 µs", "L3 9 µs", "8 µs", "1.1 µs", "9.7 µs"]);
+    assert_eq!(table.rows[2][2], "memory 9 µs");
     let said = refill_remarks(&found).join("\n");
     for words in [
         "L1 48.1 GB/s (a set of 16 KiB), L3 20.0 GB/s (a set of 256 KiB)",

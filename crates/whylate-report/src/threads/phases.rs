@@ -7,7 +7,7 @@ use whylate_model::threads::{PhaseSummary, ThreadSummary};
 
 use super::{MOST_ROWS, shown};
 use crate::doc::Table;
-use crate::numbers::{Value, count, percent};
+use crate::numbers::{ABSENT, Value, count, percent};
 
 const PASSES: &str = "run: what a pass received for its run steps, by its blocks, beside what the \
                       file asks for; pass: from begin to begin, beside what run, runtime and sleep \
@@ -47,7 +47,7 @@ fn table<'a>(
 }
 
 fn mean(ns: Option<f64>) -> String {
-    ns.map_or("-".to_owned(), |ns| Nanos(ns.round() as u64).to_string())
+    Value::from(ns.map(Value::Time)).to_string()
 }
 
 fn passes(run: &Run) -> Option<Explained> {
@@ -55,9 +55,9 @@ fn passes(run: &Run) -> Option<Explained> {
     table(run, ("Phases", &head, PASSES), |phase| {
         Some(vec![
             count(phase.passes),
-            phase.run_asked.to_string(),
+            Value::from(phase.run_asked).to_string(),
             mean(phase.run_ns),
-            phase.length_asked.map_or("-".to_owned(), |length| length.to_string()),
+            Value::from(phase.length_asked).to_string(),
             mean(phase.period_ns),
             mean(phase.lost_ns),
         ])
@@ -67,16 +67,18 @@ fn passes(run: &Run) -> Option<Explained> {
 fn timers(run: &Run) -> Option<Explained> {
     let head = ["thread", "phase", "period asked", "activations", "period", "put off", "by"];
     table(run, ("Timers", &head, TIMERS), |phase| {
-        let asked = phase.period_asked?.to_string();
+        let asked = Value::from(phase.period_asked?).to_string();
         Some(match phase.activations {
             Some(of) => vec![
                 asked,
                 count(of.count),
                 mean(of.distance_ns),
                 count(of.put_off),
-                of.put_off_by.to_string(),
+                Value::from(of.put_off_by).to_string(),
             ],
-            None => std::iter::once(asked).chain(std::iter::repeat_n("-".to_owned(), 4)).collect(),
+            None => {
+                std::iter::once(asked).chain(std::iter::repeat_n(ABSENT.to_owned(), 4)).collect()
+            }
         })
     })
 }
@@ -87,11 +89,11 @@ fn runtimes(run: &Run) -> Option<Explained> {
         let of = phase.runtime?;
         let share = of.lasted_ns.zip(of.received_ns).map(|(lasted, had)| had / lasted.max(1.0));
         Some(vec![
-            of.asked.to_string(),
+            Value::from(of.asked).to_string(),
             mean(of.lasted_ns),
-            of.longest_over.to_string(),
+            Value::from(of.longest_over).to_string(),
             mean(of.received_ns),
-            share.map_or("-".to_owned(), percent),
+            share.map_or(ABSENT.to_owned(), percent),
         ])
     })
 }

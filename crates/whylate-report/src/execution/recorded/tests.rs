@@ -144,7 +144,7 @@ fn a_window_that_is_asked_for_is_drawn_with_the_blocks_in_it() {
     let at = |ms: u64| (ms * MS) as f64;
     let span = |from: u64, to: u64| super::super::Span { from_ns: at(from), to_ns: at(to) };
     assert_eq!(spans, [vec![span(5_000, 5_009)], vec![span(5_010, 5_019)]]);
-    assert_eq!(recorded.window_in_words(), "From 5.00s to 5.02s, as asked.");
+    assert_eq!(recorded.window_in_words(), "From 5 s to 5.02 s, as asked.");
     assert_eq!(recorded.switches()[0].times.n, 999, "switches are those of all blocks");
 }
 

@@ -10,6 +10,7 @@ use whylate_model::trust::{Level, Reason, Trust};
 use super::super::{Place, first_screen_of_paper};
 use super::{assert_fits, style};
 use crate::kept::{RUNS, kept};
+use crate::numbers::scale::Letters;
 use crate::paper::Parts;
 use crate::terminal::Style;
 
@@ -185,7 +186,7 @@ fn a_paper_of_any_number_of_figures_with_any_names_fits() {
         assert!(screen.lines().all(|line| crate::render::columns(line) <= 80), "{screen}");
         assert!(screen.contains("more: --full"), "{screen}");
         assert!(!screen.contains('\u{1b}') && !screen.contains('\u{202e}'), "{screen:?}");
-        let plain = shown(&paper, &reasons, Style::default());
+        let plain = shown(&paper, &reasons, Style { letters: Letters::Plain, ..Style::default() });
         assert!(!ascii || plain.is_ascii(), "{plain}");
         let narrow = shown(&hourglass(), &[], Style { width: 40, ..style() });
         let (text, _) = narrow.split_once("More:").unwrap();

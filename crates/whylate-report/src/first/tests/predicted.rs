@@ -9,6 +9,7 @@ use whylate_model::prediction::{
 use super::possible::assert_possible;
 use super::style;
 use crate::first_prediction;
+use crate::numbers::scale::Letters;
 use crate::prediction::tests::predicted;
 use crate::terminal::{Style, full_prediction};
 
@@ -214,7 +215,7 @@ fn of_many_tasks_those_with_least_to_spare_stand_first_and_the_others_are_counte
         of.notes = vec!["a note that is as long as it needs to be said".to_owned(); 9];
         let screen = shown(&of);
         assert!(tasks <= 10 || screen.contains("more: --full"), "{screen}");
-        let plain = first_prediction(&of, Style::default());
+        let plain = first_prediction(&of, Style { letters: Letters::Plain, ..Style::default() });
         assert!(plain.is_ascii(), "{plain}");
     }
     let screen = shown(&many(20));

@@ -4,7 +4,7 @@ use whylate_model::threads::{ActivationSummary, RuntimeSummary, StepTime};
 
 use super::*;
 use crate::execution::recorded::tests::set;
-use crate::numbers::Cell;
+use crate::numbers::{Cell, Value};
 
 const MS: u64 = 1_000_000;
 
@@ -67,23 +67,20 @@ fn each_kind_of_step_has_a_table_of_its_own_and_what_is_not_known_is_a_dash() {
     assert_eq!(
         rows(&tables, "Phases")[..2],
         [
-            ["sleeps", "100", "3.00ms", "3.00ms", "12.0ms", "12.5ms", "500us"],
-            ["busy", "100", "3.00ms", "3.00ms", "-", "12.5ms", "500us"],
+            ["sleeps", "100", "3 ms", "3 ms", "12 ms", "12.5 ms", "500 µs"],
+            ["busy", "100", "3 ms", "3 ms", "–", "12.5 ms", "500 µs"],
         ]
     );
     assert_eq!(
         rows(&tables, "Timers"),
-        [
-            ["timed", "8.00ms", "99", "8.02ms", "2", "1.00ms"],
-            ["shared", "8.00ms", "-", "-", "-", "-"]
-        ]
+        [["timed", "8 ms", "99", "8.02 ms", "2", "1 ms"], ["shared", "8 ms", "–", "–", "–", "–"]]
     );
     assert_eq!(
         rows(&tables, "Busy by the clock"),
-        [["busy", "4.00ms", "5.00ms", "3.00ms", "2.00ms", "40.0%"]]
+        [["busy", "4 ms", "5 ms", "3 ms", "2 ms", "40%"]]
     );
-    let received = run.threads[0].received.to_string();
-    assert_eq!(rows(&tables, "What steps received"), [[&received, "900ms", "200ms", "7.00ms"]]);
+    let received = Value::from(run.threads[0].received).to_string();
+    assert_eq!(rows(&tables, "What steps received"), [[&received, "900 ms", "200 ms", "7 ms"]]);
 }
 
 #[test]

@@ -180,11 +180,12 @@ fn keep(state: &Path, host: &Fingerprint, limit: Option<f64>, way: Option<calibr
     std::fs::write(place.join("calibrations.json"), json.to_string()).unwrap();
 }
 
-/// Cells of the first row of a table that begins with this.
+/// Cells of a row of the table of all latencies.
 fn row<'a>(text: &'a str, label: &str) -> Vec<&'a str> {
     let begins = |line: &&str| line.strip_prefix(label).is_some_and(|rest| rest.starts_with(' '));
-    // The first screen's table stands above, with columns of its own.
-    let line = text.lines().rfind(begins).unwrap_or_else(|| panic!("no {label} in\n{text}"));
+    // The first screen's table stands above it, with columns of its own, and that of intervals below.
+    let mut rows = text.lines().skip_while(|line| !line.ends_with(" class"));
+    let line = rows.find(begins).unwrap_or_else(|| panic!("no {label} in\n{text}"));
     line[label.len()..].split_whitespace().collect()
 }
 

@@ -1,6 +1,5 @@
 //! The section of a delay line: how frames were held back, and what became of them.
 
-use whylate_model::Nanos;
 use whylate_model::delay::{DelayBase, DelayCounts, DelayDirection, DelayEnd, DelayLine};
 use whylate_model::reflect::Residence;
 use whylate_model::run::Run;
@@ -8,7 +7,7 @@ use whylate_model::run::Run;
 use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::first;
 use crate::html::utc;
-use crate::numbers::{Value, count, percent, rate};
+use crate::numbers::{count, percent, rate};
 use crate::terminal::Percentiles;
 use crate::{calibration, forward, residence};
 

@@ -72,7 +72,7 @@ impl<'a> Account<'a> {
         vec![Section::new("", "", blocks)]
     }
 
-    fn screen(self, style: Style) -> Screen {
+    pub(super) fn screen(self, style: Style) -> Screen {
         match self {
             Self::Reflected(of) => reflect::screen(of, style),
             Self::Forward(of) => forward::screen(of, style),

@@ -85,7 +85,7 @@ fn what_a_reflector_did_is_told_with_what_the_sample_cannot_show_left_out() {
         "queue 7",
         "connections closed: no message",
         "900ns",
-        "> 4.00us",
+        ">=900ns",
         "Resolution 10ns",
         "What a request waited in the socket",
         "127.0.0.1:4321",

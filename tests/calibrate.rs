@@ -185,12 +185,12 @@ fn is_absent(cell: &str) -> bool {
     ["-", "–"].contains(&cell)
 }
 
-/// Cells of the row that begins with this in the table of what was measured.
+/// Cells of a row of the table of all latencies.
 fn row<'a>(text: &'a str, label: &str) -> Vec<&'a str> {
     let begins = |line: &&str| line.strip_prefix(label).is_some_and(|rest| rest.starts_with(' '));
-    // The first screen's table stands above, and that of intervals below, with columns of their own.
-    let line =
-        text.lines().filter(begins).nth(1).unwrap_or_else(|| panic!("no {label} in\n{text}"));
+    // The first screen's table stands above it, with columns of its own, and that of intervals below.
+    let mut rows = text.lines().skip_while(|line| !line.ends_with(" class"));
+    let line = rows.find(begins).unwrap_or_else(|| panic!("no {label} in\n{text}"));
     // Two spaces stand between cells, and one between a number and its unit.
     line[label.len()..].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
 }

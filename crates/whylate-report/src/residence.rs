@@ -6,6 +6,11 @@ use crate::doc::{Block, Table};
 use crate::numbers::{Value, number, time};
 use crate::terminal::Percentiles;
 
+/// Does the sample support this percentile?
+pub(crate) fn shows(of: &Residence, percent: f64) -> bool {
+    of.percentiles.iter().any(|one| (one.percent - percent).abs() < 1e-9 && one.value.is_some())
+}
+
 /// A percentile; of one that the sample does not support the bound that it reaches, or where that is not
 /// known the largest percentile below it.
 pub(crate) fn at(of: &Residence, percent: f64) -> Value {

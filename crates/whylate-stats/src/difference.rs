@@ -406,6 +406,29 @@ mod tests {
         assert!(of_means(&[], &side(1.0), 1.0, 1, 100).is_none());
     }
 
+    /// Of twenty differences of nothing the largest is looked at: by itself its interval leaves out zero far too often.
+    #[test]
+    fn the_largest_of_many_differences_of_nothing_is_seldom_shown() {
+        const MANY: usize = 20;
+        let mut rng = Rng::new(7);
+        let mut noise = || vec![(0..40).map(|_| rng.unit()).collect::<Vec<f64>>()];
+        let mean = |side: &[Vec<f64>]| side[0].iter().sum::<f64>() / 40.0;
+        let (mut alone, mut among) = (0, 0);
+        for trial in 0..200 {
+            let pairs: Vec<_> = (0..MANY).map(|_| (noise(), noise())).collect();
+            let change = |(a, b): &(Vec<Vec<f64>>, Vec<Vec<f64>>)| (mean(a) - mean(b)).abs();
+            let (a, b) = pairs.iter().max_by(|x, y| change(x).total_cmp(&change(y))).unwrap();
+            let shown = |many: usize| {
+                let found = of_means_among(a, b, 1.0, many, trial, 1_000).unwrap();
+                !found.headline().contains(0.0)
+            };
+            alone += u32::from(shown(1));
+            among += u32::from(shown(MANY));
+        }
+        assert!(alone > 80, "{alone} of 200");
+        assert!(among <= 20, "{among} of 200");
+    }
+
     #[test]
     fn the_headline_is_the_wider_interval_and_the_one_within_where_they_are_equal() {
         let interval = |low, high| Interval { low, high };

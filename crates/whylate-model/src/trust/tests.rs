@@ -65,6 +65,15 @@ fn what_a_machine_is_and_nobody_can_change_limits_nothing() {
 }
 
 #[test]
+fn a_client_that_doubts_itself_limits_trust_in_a_device() {
+    let mut run = clean(include_str!("../../../../tests/runs/device/run.json"));
+    assert_eq!(said(&run), []);
+    let doubt = "a client of bridge (64 bytes) doubts itself: it sent late".to_owned();
+    run.device.as_mut().unwrap().doubts.push(doubt.clone());
+    assert_eq!(said(&run), [(Level::Limited, doubt)]);
+}
+
+#[test]
 fn another_measurement_on_the_same_cpu_is_poor_and_one_elsewhere_limits() {
     for (same_cpu, level) in [(true, Level::Poor), (false, Level::Limited)] {
         let mut run = gaps();

@@ -283,7 +283,9 @@ fn take(
 /// How they scatter stays.
 fn centred(mut blocks: Vec<f64>, all: f64) -> Vec<f64> {
     let mean = blocks.iter().sum::<f64>() / (blocks.len() as f64).max(1.0);
-    blocks.iter_mut().for_each(|block| *block += all - mean);
+    for block in &mut blocks {
+        *block += all - mean;
+    }
     blocks
 }
 

@@ -42,7 +42,7 @@ fn headline(of: &DelayLine, ports: Name) -> Sentence {
     }
     let passed = Value::Count(sum(of, |counts| counts.passed_on));
     let late = of.directions.iter().filter_map(|of| of.lateness.as_ref());
-    let late = late.max_by_key(|of| of.max);
+    let late = late.max_by_key(|of| of.max).filter(|of| crate::residence::shows(of, 50.0));
     let late = late.map(|of| sentence![", ", residence::at(of, 50.0), " late (p50)"]);
     let received = Value::Count(received);
     let between = sentence![" frames between ", ports, " in ", of.lasted];

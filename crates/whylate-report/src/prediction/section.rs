@@ -3,7 +3,7 @@
 
 use whylate_model::Nanos;
 use whylate_model::prediction::{
-    DemandTest, PredictedResponse, PredictedTask, Prediction, WorstJob,
+    DemandTest, PredictedPolicy, PredictedResponse, PredictedTask, Prediction, WorstJob,
 };
 use whylate_model::run::Run;
 
@@ -51,7 +51,17 @@ const TITLE: &str = "Predicted response times";
 
 /// A prediction, and what was simulated and measured beside it.
 fn blocks(of: &Prediction) -> Vec<Block> {
-    let mut blocks = vec![Block::Text(first::of_prediction(of))];
+    let by = match of.policy {
+        PredictedPolicy::FixedPriority => "with fixed priorities",
+        PredictedPolicy::EarliestDeadline => "under earliest deadline first",
+        PredictedPolicy::Reservations => "inside their reservations",
+    };
+    let load = percent(of.utilisation);
+    let just = if of.utilisation > 1.0 && load == "100%" { "just over " } else { "" };
+    let mut blocks = vec![
+        Block::Text(first::of_prediction(of)),
+        Block::Text(format!("Analysed {by}; the tasks need {just}{load} of the CPU.")),
+    ];
     blocks.extend(predicted(of));
     blocks.extend(Block::items(particulars(of)));
     blocks.extend(of.notes.iter().cloned().map(Block::Note));

@@ -85,7 +85,7 @@ fn what_a_reflector_did_is_told_with_what_the_sample_cannot_show_left_out() {
         "queue 7",
         "connections closed: no message",
         "900 ns",
-        "≥4 µs",
+        "≥900 ns",
         "Resolution 10 ns",
         "What a request waited in the socket",
         "127.0.0.1:4321",

@@ -222,6 +222,9 @@ fn each_part_missing(kind: &str) {
     let whole = |run: &Run| screen(run, style).unwrap_or_default();
     let mut known = figures(&whole(&run));
     known.extend(figures(&crate::render(&run, style)));
+    // Of a percentile that is not there the bound is shown that it reaches, in the unit of its table.
+    let lows = run.series.iter().flat_map(|of| &of.quantiles).filter_map(|of| of.low);
+    known.extend(lows.flat_map(|low| [1.0, 1e3, 1e6].map(|unit| low.0 as f64 / unit)));
     // The words of the user are his.
     known.extend(figures(&run.command_line.join(" ")));
     let zeros = |text: &str| figures(text).iter().filter(|of| **of == 0.0).count();

@@ -63,6 +63,8 @@ fn stalls(home: &Path, seed: u64, lost: f64, length: u64) -> PathBuf {
     let ticks = (f64::from(SECONDS) * run.clock.hz.0) as u64;
     run.gaps[0].end = whylate_model::Ticks(run.gaps[0].start.0 + ticks);
     let many = (lost * 1e9 / length as f64) as u64;
+    // As many again as a tenth of them, in the mean.
+    run.gaps[0].lost_share = 1.1 * lost;
     write(home, &format!("gaps-{seed}"), &run, |numbers, _| {
         let many = many + numbers.below(many / 5);
         (0..many).map(|_| length / 2 + numbers.below(length)).collect()
@@ -108,6 +110,23 @@ fn screen(of: &Comparison) -> String {
     let screen = first_of_comparison(of, style());
     assert_small(&screen);
     screen
+}
+
+#[test]
+fn a_share_of_lost_time_is_that_of_the_run_itself() {
+    let sides = ["before", "after"];
+    let [a, b] = sides.map(|side| Path::new(crate::kept::RUNS).join(side));
+    let found = of(vec![a], vec![b], &[]);
+    let PairResult::Compared(one) = &found.pairs[0].result else { panic!("{found:?}") };
+    let lost = one.lost_share.as_ref().unwrap();
+    let [before, after] = sides.map(|side| kept(side).1.gaps[0].lost_share);
+    assert!((lost.before - before).abs() < 1e-9 && (lost.after - after).abs() < 1e-9, "{lost:?}");
+    assert!((lost.difference.difference - (after - before)).abs() < 1e-9, "{lost:?}");
+    let (low, high) = lost.difference.interval;
+    assert!(low < lost.difference.difference && lost.difference.difference < high, "{lost:?}");
+    // Its main cause took no more than all of it.
+    let screen = screen(&found);
+    assert!(screen.contains("B: 1.6% against 51% (−49 points"), "{screen}");
 }
 
 #[test]

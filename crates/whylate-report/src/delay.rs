@@ -53,15 +53,10 @@ pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
     let losses = forward::port_losses(&of.ends);
     Block::texts(said)
         .chain([
-            table("How frames were held back", &["direction", "law", "rate"], &[1], laws(of)),
+            table("How frames were held back", &["direction", "law", "rate"], &[], laws(of)),
             table("What became of them", &["direction", "what", "frames"], &[1], fates(of)),
             Block::How(READ_FATES.to_owned()),
-            table(
-                "Settings changed meanwhile",
-                &["after", "direction", "law"],
-                &[1, 2],
-                changes(of),
-            ),
+            table("Settings changed meanwhile", &["after", "direction", "law"], &[1], changes(of)),
             table("Frames lost before or behind, by place", &forward::PLACES, &[1], losses),
         ])
         // Also where no frame was lost: what was short says that little room was left.

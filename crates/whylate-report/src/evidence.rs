@@ -236,7 +236,7 @@ mod tests {
         );
         assert_eq!(
             told(-0.002, (-0.006, 0.002)),
-            "; no difference shown (−0.60 to +0.20 points at 95%, 20 pairs)"
+            "; no difference shown (−0.6 to +0.2 points at 95%, 20 pairs)"
         );
         assert_eq!(difference(&TraceFacts::default()), "");
     }

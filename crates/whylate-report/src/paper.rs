@@ -177,6 +177,7 @@ pub(crate) fn figure(here: &Here) -> (String, String) {
     let (scale, unit) = match here.unit {
         Unit::BitsPerSecond if here.value >= 1e9 => (1e9, " Gbit/s"),
         Unit::BitsPerSecond => (1e6, " Mbit/s"),
+        Unit::Ratio => (1.0, " times"),
         _ => (1.0, ""),
     };
     let value = |of: f64| match here.unit {

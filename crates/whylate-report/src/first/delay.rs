@@ -70,7 +70,7 @@ fn trouble(of: &DelayLine) -> Option<Sentence> {
 fn directions(of: &DelayLine) -> Table {
     let head =
         ["direction", "delay", "received", "passed on", "lost on purpose", "dropped", "reordered"];
-    let mut table = Table::new("", &head).words(&[1]);
+    let mut table = Table::new("", &head);
     let row = |direction: &DelayDirection| {
         let counts = &direction.counts;
         let number = |of: u64| Cell::from(Value::Count(of));

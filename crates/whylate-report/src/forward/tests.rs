@@ -129,7 +129,7 @@ fn what_a_forwarder_did_is_told_with_losses_by_place_and_ticks_by_part() {
         "Ticks are those of the counter, 2.60 in a nanosecond, whatever clock the CPU ran at",
         "500/s",
         "0.26 Mbit/s",
-        "4.00",
+        "4.08",
         "eth1 to eth2 refused 5",
         "eth1, receive ring 1",
         "rx_ring_full",

@@ -52,6 +52,9 @@ const SECONDS: Unit = Unit { name: "s", behind: " s", ns: 1_000_000_000 };
 /// A time of less than this much of its table's unit has two digits that say something.
 const SMALL: f64 = 0.1;
 
+/// An end of an interval of differences has a digit from so many nanoseconds on.
+const TEN_NS: f64 = 10.0;
+
 /// A table has a unit when its times lie around this much of it, in the geometric mean.
 const AROUND: f64 = 0.3;
 
@@ -186,10 +189,14 @@ impl Cell {
             (Some(from), Some(to)) => {
                 // Of a difference each end has a sign that says something.
                 let signs = from < 0.0 || self.signed;
+                let is_time = [low, high].iter().any(|end| matches!(end, Value::Time(_)));
+                let is_tiny = |of: f64| is_time && of.abs() < TEN_NS;
                 let between = if signs { " to " } else { "–" };
                 let end = |of: f64| {
                     let written = match digits.number(of) {
-                        nothing if signs && is_nothing(&nothing) => digits.first(of),
+                        nothing if signs && is_nothing(&nothing) && !is_tiny(of) => {
+                            digits.first(of)
+                        }
                         written => written,
                     };
                     if self.signed { with_sign(written, of) } else { written }
@@ -265,10 +272,12 @@ impl Digits {
             }
         };
         let width = interval.and_then(|(low, high)| Some(high.number()? - low.number()?));
-        // Whether a ratio is above 1 lies in its second digit.
-        let more = i32::from(matches!(kind, Value::Ratio(_)));
-        let supported =
-            width.map_or(places, |width| supported((width / one).abs() / 2.0).saturating_add(more));
+        let mut supported = width.map_or(places, |width| supported((width / one).abs() / 2.0));
+        if let (Value::Ratio(_), Some((low, high))) = (kind, interval)
+            && [low, high].iter().any(|end| reads_as_one(end, supported))
+        {
+            supported = supported.saturating_add(1);
+        }
         // Those of a time that somebody chose carry nothing.
         let chosen = matches!(kind, Value::Time(_) | Value::AtLeast(_)) && width.is_none();
         let zeros = !chosen || matches!(place, Place::Table(_));
@@ -342,6 +351,13 @@ impl Digits {
         }
         format!("{}{digits}", if of < 0.0 { "−" } else { "" })
     }
+}
+
+/// Would this end of the interval of a ratio read as 1, and not tell on which side of it that lies?
+fn reads_as_one(end: &Value, places: i32) -> bool {
+    let step = 10_f64.powi(-places.clamp(0, 9));
+    let is_one = |of: f64| (of - 1.0).abs() < 1e-9;
+    end.number().is_some_and(|of| !is_one(of) && is_one((of / step).round() * step))
 }
 
 /// Is it told as nothing, or as less than its last digit?

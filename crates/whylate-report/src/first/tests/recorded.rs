@@ -2,6 +2,7 @@
 
 use super::{INSTEAD, Style, assert_fits, shown, style};
 use crate::kept::kept;
+use crate::numbers::scale::Letters;
 
 const KINDS: [&str; 14] = [
     "after",
@@ -25,7 +26,7 @@ fn the_first_screen_of_each_recorded_kind_fits_with_letters_and_without() {
     for kind in KINDS {
         let run = kept(kind).1;
         assert_fits(&shown(&run, style()));
-        let plain = shown(&run, Style::default());
+        let plain = shown(&run, Style { letters: Letters::Plain, ..Style::default() });
         assert!(plain.is_ascii(), "{plain}");
         assert_fits(&plain);
     }

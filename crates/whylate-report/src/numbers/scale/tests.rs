@@ -127,6 +127,30 @@ fn a_number_has_no_more_digits_than_its_interval_supports() {
 }
 
 #[test]
+fn an_end_of_an_interval_tells_its_sign_and_on_which_side_of_one_it_lies() {
+    let of = |value: fn(f64) -> Value, low, high| {
+        Cell::from(Value::Absent).within(Some((value(low), value(high)))).to_string()
+    };
+    for (low, high, ends) in [
+        (-5_720.0, 496.0, "−6 to 0.5 µs"),
+        (-433.0, 4_420.0, "−0.4 to 4 µs"),
+        (-4.0, 4_420.0, "0 to 4 µs"),
+        (-729.0, 2_830.0, "−0.7 to 2.8 µs"),
+    ] {
+        assert_eq!(of(Value::Time, low, high), format!("– ({ends})"));
+    }
+    for (low, high, ends) in [
+        (0.955, 2.192, "0.96–2.19"),
+        (1.0, 2.192, "1.0–2.2"),
+        (0.604, 1.060, "0.6–1.1"),
+        (1.09, 1.83, "1.1–1.8"),
+        (12.0, 61.0, "12–61"),
+    ] {
+        assert_eq!(of(Value::Ratio, low, high), format!("– ({ends})"));
+    }
+}
+
+#[test]
 fn a_difference_has_its_sign_and_so_have_both_ends_of_its_interval() {
     let of = |value, low, high| {
         between(Value::Share(value), Value::Share(low), Value::Share(high)).signed()

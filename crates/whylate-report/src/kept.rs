@@ -66,7 +66,8 @@ fn read(page: &str) -> String {
             },
         );
     let elements = read.flat_map(|part| part.split('<'));
-    elements.map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect()
+    let texts = elements.map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -78,16 +79,17 @@ fn a_whole_report_has_the_letters_of_its_terminal_and_no_unit_that_is_joined_to_
         let page = crate::html::render(&directory, &run);
         let texts = [crate::render(&run, Style::default()), read(&page).replace("&gt;", ">")];
         for text in texts {
-            // A setting in words is as somebody typed it.
-            let settings: Vec<String> = run.settings.values().map(ToString::to_string).collect();
-            let is_typed =
-                |word: &str| settings.iter().any(|of| of.split(' ').any(|one| one == word));
+            // A setting in words and a task's clause are as somebody typed them.
+            let settings = run.settings.values().map(ToString::to_string);
+            let clauses = run.threads.iter().map(|thread| thread.workload.clone());
+            let typed: Vec<String> = settings.chain(clauses).collect();
+            let is_typed = |word: &str| typed.iter().any(|of| of.split(' ').any(|one| one == word));
             let joined = |word: &&str| {
                 let number = word.trim_start_matches(['(', '<', '>', '=', '~', '+', '-', '−', '≥']);
                 let unit = number.trim_start_matches(|of: char| of.is_ascii_digit() || of == '.');
                 let unit = unit.trim_end_matches([')', ',', ';', ':', '.']);
                 number.starts_with(|of: char| of.is_ascii_digit())
-                    && ["ns", "us", "µs"].contains(&unit)
+                    && ["ns", "us", "µs", "ms"].contains(&unit)
                     && !is_typed(word)
             };
             let found: Vec<&str> = text.split_whitespace().filter(joined).collect();

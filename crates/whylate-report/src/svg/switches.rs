@@ -116,7 +116,7 @@ pub(crate) fn sentence(panel: &Panel) -> String {
         panel.label,
         count(times.n),
         rate(per_second(times)),
-        times.shortest
+        Value::from(times.shortest)
     )
 }
 

@@ -6,8 +6,6 @@
 //! fill the share of their column that they took, coloured by the cause that took most of it. What
 //! is grey is time that the thread had: no gap is drawn wider than it was.
 
-use whylate_model::Nanos;
-
 use super::Figure;
 use super::axis::{Axis, below, share_label, time_label};
 use super::path::Path;
@@ -231,7 +229,7 @@ fn describe(timeline: &Timeline) -> String {
         .iter()
         .map(|lane| {
             let lost: f64 = lane.cells.iter().flatten().sum();
-            format!("{}: {} lost", lane.label, Nanos(lost.round() as u64))
+            format!("{}: {} lost", lane.label, numbers::time(lost))
         })
         .collect();
     format!("{} stalls. {}", timeline.gaps, lanes.join("; "))

@@ -140,7 +140,7 @@ fn an_end_of_an_interval_tells_its_sign_and_on_which_side_of_one_it_lies() {
         assert_eq!(of(Value::Time, low, high), format!("– ({ends})"));
     }
     for (low, high, ends) in [
-        (0.955, 2.192, "0.96–2.19"),
+        (0.956, 2.192, "0.96–2.19"),
         (1.0, 2.192, "1.0–2.2"),
         (0.604, 1.060, "0.6–1.1"),
         (1.09, 1.83, "1.1–1.8"),

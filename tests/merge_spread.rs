@@ -66,7 +66,7 @@ fn intervals_of_a_sum_take_in_the_spread_between_its_recordings() {
     // The report prints both intervals and the ratio, and the page is there.
     let text = program::whylate(["report"]).arg(home.path().join("sum")).output().unwrap();
     let text = program::said(&text);
-    assert!(text.contains("95 % between") && text.contains("ratio"), "{text}");
+    assert!(text.contains("95% between") && text.contains("ratio"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let page = std::fs::read_to_string(home.path().join("sum/report.html")).unwrap();
     assert!(page.contains("run-2"), "the page names its recordings");

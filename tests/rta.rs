@@ -330,7 +330,7 @@ fn told(sentence: &str, words: &str) -> Option<(Nanos, Nanos)> {
     let (_, behind) = sentence.split_once(words)?;
     let mut parts = behind.trim_start().split(' ');
     let (digits, unit) = (parts.next()?, parts.next()?);
-    let time: Nanos = format!("{digits}{unit}").parse().unwrap();
+    let time: Nanos = format!("{digits}{}", unit.replace('µ', "u")).parse().unwrap();
     Some((time, Nanos(10_u64.pow(time.0.max(100).ilog10() - 2))))
 }
 

@@ -52,7 +52,7 @@ const SECONDS: Unit = Unit { name: "s", behind: " s", ns: 1_000_000_000 };
 /// A time of less than this much of its table's unit has two digits that say something.
 const SMALL: f64 = 0.1;
 
-/// An end of an interval of differences has a digit from so many nanoseconds on.
+/// An end of an interval of times has a digit from so many nanoseconds on.
 const TEN_NS: f64 = 10.0;
 
 /// A table has a unit when its times lie around this much of it, in the geometric mean.
@@ -187,16 +187,14 @@ impl Cell {
         let digits = Digits::of(&self.value, self.interval.as_ref(), place);
         match (low.number(), high.number()) {
             (Some(from), Some(to)) => {
-                // Of a difference each end has a sign that says something.
                 let signs = from < 0.0 || self.signed;
-                let is_time = [low, high].iter().any(|end| matches!(end, Value::Time(_)));
-                let is_tiny = |of: f64| is_time && of.abs() < TEN_NS;
                 let between = if signs { " to " } else { "–" };
+                // Of a difference each end has a sign that says something, and of times an order of size.
+                let is_time = [low, high].iter().any(|end| matches!(end, Value::Time(_)));
+                let says = |of: f64| if is_time { of.abs() >= TEN_NS } else { signs };
                 let end = |of: f64| {
                     let written = match digits.number(of) {
-                        nothing if signs && is_nothing(&nothing) && !is_tiny(of) => {
-                            digits.first(of)
-                        }
+                        nothing if is_nothing(&nothing) && says(of) => digits.first(of),
                         written => written,
                     };
                     if self.signed { with_sign(written, of) } else { written }

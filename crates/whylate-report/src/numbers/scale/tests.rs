@@ -136,6 +136,9 @@ fn an_end_of_an_interval_tells_its_sign_and_on_which_side_of_one_it_lies() {
         (-433.0, 4_420.0, "−0.4 to 4 µs"),
         (-4.0, 4_420.0, "0 to 4 µs"),
         (-729.0, 2_830.0, "−0.7 to 2.8 µs"),
+        (40_000.0, 1_980_000.0, "0.04–2.0 ms"),
+        (40_000.0, 8_000_000.0, "0.04–8 ms"),
+        (4.0, 9_000.0, "<1–9 µs"),
     ] {
         assert_eq!(of(Value::Time, low, high), format!("– ({ends})"));
     }

@@ -412,7 +412,7 @@ impl Warning {
                  record again."
             }
             Self::Saturated { .. } => {
-                "Response times grow for as long as such a run lasts, and say more about its duration \
+                "Times from due grow for as long as such a run lasts, and say more about its duration \
                  than about the path. Lower --rate, or give the client a faster port or CPU."
             }
             Self::DeparturesDisturbed { .. } => {

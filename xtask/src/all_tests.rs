@@ -47,10 +47,7 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
     let held = suite::hold();
     // What killed tests left takes room, too; the program that takes it back must be there first.
     room::check_before_compiling(root)?;
-    let mut build = compile(root, options);
-    if !build.status().with_context(|| format!("{build:?}"))?.success() {
-        bail!("the tests do not compile");
-    }
+    compiled(compile(root, options))?;
     for line in mend::mend(root) {
         println!("{line}");
     }
@@ -62,7 +59,7 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
 
 fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
     let mut lane =
-        vec![Work::Command(light(&compile(root, ALL))), Work::Tests(light(&of_suite(root, PURE)))];
+        vec![Work::Compile(light(&compile(root, ALL))), Work::Tests(light(&of_suite(root, PURE)))];
     if let [program, words @ ..] = words {
         let mut command = Command::new(program);
         command.current_dir(root).args(words);
@@ -140,9 +137,22 @@ fn compile(root: &Path, options: &[&str]) -> Command {
     build
 }
 
+/// Compiles. What does not compile does not at the second try either; a linker that crashed, which was seen once in
+/// thousands of links, has done no more than lose its time.
+fn compiled(mut build: Command) -> Result<()> {
+    for _ in 0..2 {
+        if build.status().with_context(|| format!("{build:?}"))?.success() {
+            return Ok(());
+        }
+    }
+    bail!("the tests do not compile: {build:?}")
+}
+
 /// What is done beside tests.
 enum Work {
     Command(Command),
+    /// Compiles, and again where that fails.
+    Compile(Command),
     /// Runs tests; those that fail may be tried again.
     Tests(Command),
 }
@@ -181,6 +191,10 @@ fn one_by_one(lane: Vec<Work>, log: &Path) -> Result<Vec<Failure>> {
                     bail!("{command:?} ended with {status}");
                 }
             }
+            Work::Compile(mut command) => {
+                command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+                compiled(command)?;
+            }
             Work::Tests(mut command) => {
                 command.stderr(log.try_clone()?);
                 failed.extend(once(command, || {}, &mut log)?);
@@ -211,7 +225,7 @@ fn light(command: &Command) -> Command {
 mod tests {
     use std::process::Command;
 
-    use super::{Beside, PURE, Work, light, options_but, programs_of_tests, told};
+    use super::{Beside, PURE, Work, compiled, light, options_but, programs_of_tests, told};
     use crate::twice::Failure;
 
     fn shell(words: &str) -> Command {
@@ -232,6 +246,21 @@ mod tests {
         let failed = Beside::begin(lane, log.clone()).end().unwrap_err();
         assert!(failed.to_string().contains("exit status: 3"), "{failed}");
         assert_eq!(std::fs::read_to_string(log).unwrap(), "19\ngiven\nwrong\n");
+    }
+
+    #[test]
+    fn what_does_not_compile_is_tried_twice_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let tries = folder.path().join("tries");
+        let build = |succeeds_at: u32| {
+            let words = "echo >> $0; test $(wc -l < $0) -ge $1";
+            let mut build = Command::new("sh");
+            build.args(["-c", words]).arg(&tries).arg(succeeds_at.to_string());
+            std::fs::write(&tries, "").unwrap();
+            let done = compiled(build).is_ok();
+            (done, std::fs::read_to_string(&tries).unwrap().len())
+        };
+        assert_eq!([build(1), build(2), build(3)], [(true, 1), (true, 2), (false, 2)]);
     }
 
     #[test]

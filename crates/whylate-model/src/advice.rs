@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::flow::Flow;
 use crate::run::Run;
 use crate::text::{CpuList, Printable, percent_of};
 use crate::trust::own_time;
@@ -270,14 +269,17 @@ impl Warning {
         match self {
             Self::Within { of, .. } => of.advice_in(run),
             Self::DeparturesDisturbed { flow, .. } => {
-                let own = |of: &Flow| of.name == *flow && own_time(of, run).is_some();
-                let held = if run.flows.iter().any(own) {
-                    "Most of the response times is the client's own delay: they count from the intended \
-                     instants."
-                } else {
-                    "The response times hold: they count from the intended instants."
+                let flow = run.flows.iter().find(|of| of.name == *flow);
+                let times = match flow.and_then(|of| of.way.across.as_ref()) {
+                    Some(_) => "latencies from due",
+                    None => "response times",
                 };
-                format!("{held} {}", self.advice())
+                let held = if flow.is_some_and(|of| own_time(of, run).is_some()) {
+                    format!("Most of the {times} is the client's own delay")
+                } else {
+                    format!("The {times} hold")
+                };
+                format!("{held}: they count from the intended instants. {}", self.advice())
             }
             _ => self.advice(),
         }
@@ -412,7 +414,7 @@ impl Warning {
                  record again."
             }
             Self::Saturated { .. } => {
-                "Response times grow for as long as such a run lasts, and say more about its duration \
+                "Times from due grow for as long as such a run lasts, and say more about its duration \
                  than about the path. Lower --rate, or give the client a faster port or CPU."
             }
             Self::DeparturesDisturbed { .. } => {

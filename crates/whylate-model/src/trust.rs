@@ -251,9 +251,13 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         trust.add(level, what);
     }
     if let Some((percent, late, service)) = own_time(flow, run) {
+        let (own, from_due) = match flow.way.across {
+            Some(_) => ("one-way latency", "latencies from due"),
+            None => ("service time", "response times"),
+        };
         let what = format!(
-            "the send delay of {} (p{percent} {late}) exceeds its service time (p{percent} {service}): response \
-             times are the client's own",
+            "the send delay of {} (p{percent} {late}) exceeds its {own} (p{percent} {service}): {from_due} are the \
+             client's own",
             flow.name
         );
         trust.add(Level::Poor, what);

@@ -198,7 +198,7 @@ pub(crate) fn times(of: &DelayLine) -> Vec<(String, &Residence)> {
     for direction in &of.directions {
         let name = name(direction);
         all.extend(direction.residence.as_ref().map(|found| (name.clone(), found)));
-        all.extend(direction.lateness.as_ref().map(|found| (format!("{name}, late by"), found)));
+        all.extend(direction.lateness.as_ref().map(|found| (format!("{name}, late"), found)));
     }
     all
 }

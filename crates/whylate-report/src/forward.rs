@@ -370,8 +370,7 @@ pub(crate) fn residences(of: &Forward) -> Vec<(String, &Residence)> {
         .flat_map(|direction| {
             let own = direction.residence.as_ref().map(|found| (of_direction(direction), found));
             let kernel = direction.kernel_residence.as_ref();
-            let kernel =
-                kernel.map(|found| (format!("{}, kernel's stamp", name(direction)), found));
+            let kernel = kernel.map(|found| (format!("{}, kernel", name(direction)), found));
             own.into_iter().chain(kernel)
         })
         .collect()

@@ -335,6 +335,13 @@ fn requests_that_left_late_hold_their_response_times_or_make_them_the_clients_ow
     }
     set(&mut run, &late, 20_001);
     assert!(poor(&run)[0].contains("response times are the client's own"), "{:?}", poor(&run));
+    let (out, back) = ("client0".to_owned(), "server0".to_owned());
+    let across = crate::flow::Across { out, back, one_thread: true };
+    let before = run.flows[0].way.across.replace(across);
+    assert!(!poor(&run)[0].contains("response time"), "{:?}", poor(&run));
+    let advice = within.advice_in(&run);
+    assert!(advice.starts_with("Most of the latencies from due is the client's own"), "{advice}");
+    run.flows[0].way.across = before;
     for warning in [&of(&name), &within] {
         let advice = warning.advice_in(&run);
         assert!(advice.starts_with(own) && !advice.contains("hold"), "{advice}");

@@ -16,8 +16,10 @@ pub(super) fn screen(of: &Forward, style: Style) -> Screen {
     if residences(of).is_empty() {
         notes.push("Nothing was stamped: how long they stayed is not known.".to_owned());
     } else {
+        let kernel = of.directions.iter().any(|of| of.kernel_residence.is_some());
+        let kernel = if kernel { "; kernel: from its stamp on" } else { "" };
         notes.push(format!(
-            "Residence: from seeing a {one} at one port to handing it to the other."
+            "Residence: from seeing a {one} at one port to handing it to the other{kernel}."
         ));
     }
     notes.extend(elsewhere(of));

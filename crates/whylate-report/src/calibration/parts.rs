@@ -103,10 +103,8 @@ pub(super) fn told(of: &CalibrationParts) -> Vec<String> {
             "PLANTED in {}: {}{}; not a calibration to be used",
             one.backend,
             one.what,
-            one.size_ns.map_or(String::new(), |ns| format!(
-                ", {} by the client's counter",
-                time(ns as f64)
-            ))
+            one.size_ns
+                .map_or(String::new(), |ns| format!(", {} by the client's counter", time(ns)))
         )
     }));
     let failed = of.parts.iter().filter_map(|part| {

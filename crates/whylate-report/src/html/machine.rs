@@ -159,9 +159,9 @@ fn offsets(clock: &ClockFacts) -> Table {
     let head = ["CPU", "against", "offset", "at the end"];
     let mut table = Table::new("Offsets between the counters of CPUs", &head).most(MOST_ROWS);
     for offset in &clock.cross_cpu {
-        let at_end = offset.offset_ticks_at_end.map(|offset_ticks| {
-            evidence::offset(&CpuOffset { offset_ticks, ..offset.clone() }, clock.hz)
-        });
+        let at_end = offset
+            .offset_ticks_at_end
+            .map(|offset_ticks| evidence::offset(&CpuOffset { offset_ticks, ..*offset }, clock.hz));
         table.row([
             offset.cpu.to_string().into(),
             offset.reference.to_string().into(),

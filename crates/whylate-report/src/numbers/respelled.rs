@@ -86,7 +86,7 @@ impl Names {
         while let Some(letter) = rest.chars().next() {
             let begins = !apart.ends_with(char::is_alphanumeric);
             let name = self.0.iter().find(|name| begins && is_first(rest, name));
-            let taken = name.map_or(letter.len_utf8(), |name| name.len());
+            let taken = name.map_or(letter.len_utf8(), String::len);
             apart.push(if name.is_some() { NAME } else { letter });
             held.extend(name);
             rest = &rest[taken..];

@@ -1,7 +1,6 @@
 //! Tables of the phases of programs: what their passes asked for and received, what came of their
 //! timers and of the steps that keep busy by the clock, and how all of it adds up.
 
-use whylate_model::Nanos;
 use whylate_model::run::Run;
 use whylate_model::threads::{PhaseSummary, ThreadSummary};
 

@@ -1,5 +1,6 @@
 //! Tables of phases from planted facts.
 
+use whylate_model::Nanos;
 use whylate_model::threads::{ActivationSummary, RuntimeSummary, StepTime};
 
 use super::*;

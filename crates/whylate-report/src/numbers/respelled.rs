@@ -78,6 +78,9 @@ impl Names {
 
     /// The text as a reader has it: `12.0us` is `12 µs`, `95 %` is `95%`, and `1.8us .. 2.3us` is `1.8–2.3 µs`.
     pub(crate) fn respelled(&self, text: &str) -> String {
+        if !text.contains(|letter: char| letter.is_ascii_digit()) {
+            return text.to_owned();
+        }
         if self.0.is_empty() || text.contains(NAME) {
             return respelled(text);
         }

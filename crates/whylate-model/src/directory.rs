@@ -21,6 +21,7 @@ use crate::tap::TAP_FILE;
 
 mod checked;
 pub mod in_words;
+mod ordered;
 mod sense;
 pub mod version_one;
 
@@ -186,7 +187,7 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
         }
         _ => {}
     }
-    let run: Run = if header.format_version == 1 {
+    let mut run: Run = if header.format_version == 1 {
         let run = serde_json::from_slice(json).map_err(|why| wrong(path, json, &why))?;
         let run = serde_json::from_value(version_one::upgraded(run));
         run.map_err(|why| ModelError::malformed(path, why.to_string()))?
@@ -201,6 +202,7 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
         return Err(ModelError::malformed(path, what));
     }
     sense::check(&run).map_err(|what| ModelError::malformed(path, what))?;
+    ordered::settle(&mut run);
     Ok(run)
 }
 

@@ -28,7 +28,10 @@ use throughput::{CARRIED, carried};
 const BOUNDS: &str = "Time in the box lies between the two, all of them together with 95% confidence, \
      however the client's own part E depends on it: not above what was measured less the smallest E, and not \
      below a lower percentile of what was measured less a higher one of E, the best of those tried. A box that \
-     keeps a log of its own stands below its bounds: it is inside, or marked.";
+     keeps a log of its own stands below its bounds: it is inside, or marked. Unknown: no bound is better than \
+     nothing and all that was measured.";
+/// What stands where a part was judged, and may be nothing or all of it.
+pub(crate) const UNKNOWN: &str = "unknown";
 /// How frames offered by several ports shared one.
 const SHARES: &str = "Share: of the frames that came. Fairness is Jain's index: 1 when all got the \
      same, one over the number of ports when one got everything.";
@@ -129,7 +132,7 @@ fn bounds(of: &Device) -> Option<Table> {
     let mut table = Table::new("Time in the box", &[""]).columns(names);
     for one in of.sizes.iter().filter(|one| !one.bounds.is_empty()) {
         let mut cells = vec![name(one)];
-        cells.extend(PERCENTS.iter().map(|percent| between(bound(one, *percent))));
+        cells.extend(PERCENTS.iter().map(|percent| bounded(bound(one, *percent)).to_string()));
         table.row(cells);
         if let Some(log) = &one.residence {
             let mut cells = vec![format!("  its log, n = {}", count(log.n))];
@@ -248,13 +251,15 @@ fn band(of: &DeviceAtSize) -> Band {
         };
         of.iter().filter_map(one).collect()
     };
-    let bound =
-        |of: &BoundsAtPercent| Bound { percent: of.percent, low: of.low_ns, high: of.high_ns };
+    let drawn = |one: &BoundsAtPercent| {
+        let of = bound(of, one.percent)?;
+        Some(Bound { percent: of.percent, low: of.low_ns, high: of.high_ns })
+    };
     Band {
         name: name(of),
         n: of.n,
         measured: known(&of.measured),
-        bounds: of.bounds.iter().map(bound).collect(),
+        bounds: of.bounds.iter().filter_map(drawn).collect(),
         logged: of.residence.as_ref().map_or(Vec::new(), |log| known(&log.quantiles)),
     }
 }
@@ -272,13 +277,27 @@ fn way(configuration: Option<&str>, direction: Direction) -> String {
     configuration.map_or(way.to_owned(), |name| format!("{way}, {name}"))
 }
 
-pub(crate) fn bound(of: &DeviceAtSize, percent: f64) -> Option<&BoundsAtPercent> {
-    of.bounds.iter().find(|one| same(one.percent, percent))
+/// What is known of the time in the box at a percentile; none where it was not judged. A part that is only known to
+/// be no more than what the whole may be, or no less than nothing, has no bound there.
+pub(crate) fn bound(of: &DeviceAtSize, percent: f64) -> Option<BoundsAtPercent> {
+    let found = of.bounds.iter().find(|one| same(one.percent, percent))?;
+    let whole = of.measured.iter().find(|one| same(one.percent, percent));
+    let whole = whole.and_then(|of| of.high.or(of.value)).map(|most| most.0 as f64);
+    let high_ns = found.high_ns.filter(|high| whole.is_some_and(|whole| *high <= whole));
+    let low_ns = found.low_ns.filter(|low| high_ns.is_some() || *low > 0.0);
+    Some(BoundsAtPercent { low_ns, high_ns, ..*found })
 }
 
-fn between(of: Option<&BoundsAtPercent>) -> String {
-    let Some(of) = of else { return ABSENT.to_owned() };
-    numbers::between(of.low_ns.map(Value::Time), of.high_ns.map(Value::Time))
+/// Both bounds; of what was judged and has none that it is not known.
+pub(crate) fn bounded(of: Option<BoundsAtPercent>) -> Cell {
+    match of {
+        None => Value::Absent.into(),
+        Some(BoundsAtPercent { low_ns: None, high_ns: None, .. }) => UNKNOWN.into(),
+        Some(BoundsAtPercent { low_ns, high_ns, .. }) => {
+            let time = |ns: Option<f64>| ns.map_or(Value::Absent, Value::Time);
+            Cell::from(Value::Absent).within(Some((time(low_ns), time(high_ns)))).ends()
+        }
+    }
 }
 
 fn same(one: f64, other: f64) -> bool {
@@ -410,6 +429,22 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_bound_above_the_whole_is_none_and_a_box_without_any_is_unknown() {
+        let mut of = at_size();
+        let ends = |of: &DeviceAtSize| bounded(bound(of, 50.0)).to_string();
+        assert_eq!(ends(&of), "5.2–6.0 µs");
+        // All of it took at most 9.01 µs.
+        of.bounds[0].high_ns = Some(9_011.0);
+        assert_eq!(ends(&of), "≥5.2 µs");
+        of.bounds[0].low_ns = Some(0.0);
+        assert_eq!(ends(&of), UNKNOWN);
+        of.bounds[0].high_ns = Some(9_010.0);
+        assert!(ends(&of).ends_with("–9 µs"), "{}", ends(&of));
+        of.bounds.clear();
+        assert_eq!(ends(&of), "–");
+    }
+
+    #[test]
     fn a_device_is_answered_with_bounds_and_its_own_log_is_checked() {
         let of = device();
         assert_eq!(
@@ -420,7 +455,7 @@ pub(crate) mod tests {
         let rows = bounds(&of).unwrap().rows;
         assert_eq!(
             rows[0],
-            ["64 B there, local", "5.2–6.0 µs", "5.5–6.5 µs", "6.0–9.0 µs", "≤27 µs", "–"]
+            ["64 B there, local", "5.2–6.0 µs", "5.5–6.5 µs", "6.0–9.0 µs", "≤27 µs", "unknown"]
         );
         assert_eq!(
             rows[1],

@@ -27,8 +27,10 @@ pub(crate) fn of(series: &Series) -> Option<String> {
     if series.lost > 0 {
         words.push(format!("{} lost", count(series.lost)));
     }
-    if let Some(by) = series.class_by.filter(|_| series.paper_row.is_none()) {
-        words.push(format!("its class is that of a p99.9 of {}", Value::from(by)));
+    // That of anything else is by the p99.9 that its row has, or by what that is at least.
+    let weighted = series.definition == Definition::Gap && series.paper_row.is_none();
+    if let Some(by) = series.class_by.filter(|_| weighted) {
+        words.push(format!("class: by the time-weighted p99.9, {}", Value::from(by)));
     }
     (!words.is_empty()).then(|| format!("{}: {}", series.label, words.join("; ")))
 }
@@ -58,6 +60,16 @@ mod tests {
         );
         assert!(said(Definition::ReadDelta, Denominator::Measured).contains("inside readings"));
         assert!(said(Definition::Gap, Denominator::Elapsed).contains("of the elapsed time"));
+    }
+
+    #[test]
+    fn only_what_decides_a_class_and_is_not_in_the_row_is_said() {
+        let mut series = planted(Definition::Gap, Denominator::Elapsed);
+        (series.tail, series.paper_row) = (None, None);
+        series.class_by = Some(Nanos(51_935));
+        assert_eq!(of(&series).unwrap(), "it: class: by the time-weighted p99.9, 51.9 µs");
+        series.definition = Definition::Response;
+        assert_eq!(of(&series), None, "a second p99.9 of one series");
     }
 
     #[test]

@@ -230,11 +230,21 @@ fn details(run: &Run, gaps: &GapSummary) -> String {
         time(ns(gaps.period_ticks)),
         between(Some(Value::Time(ns(low))), Some(Value::Time(ns(high)))),
         count(gaps.blocks),
-        gaps.threshold_rule,
+        threshold(gaps, time(ns(gaps.threshold.0 as f64))),
         count(gaps.migrations),
         count(gaps.dropped),
         Value::from(recording),
     )
+}
+
+/// The shortest stall that was recorded, and the rule that it was found by, where it was not given.
+fn threshold(gaps: &GapSummary, found: String) -> String {
+    let rule = gaps.threshold_rule.strip_prefix("max(").and_then(|rule| {
+        let (floor, times) = rule.strip_suffix(" of the warm-up)")?.split_once(", ")?;
+        let (factor, percentile) = times.split_once(" x ")?;
+        Some(format!("{found}: the larger of {floor} and {factor} × the warm-up's {percentile}"))
+    });
+    rule.unwrap_or_else(|| gaps.threshold_rule.clone())
 }
 
 /// What `--distribution` costs, in the words of the sentence it ends.

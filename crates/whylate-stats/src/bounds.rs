@@ -125,7 +125,24 @@ pub fn bounds<M: Order + ?Sized, E: Order + ?Sized>(
             b: best.map(|(_, b)| b),
         }
     };
-    percents.iter().map(at).collect()
+    let mut found: Vec<BoundsAt> = percents.iter().map(at).collect();
+    in_order(&mut found);
+    found
+}
+
+/// All of them hold at once, so that what bounds one percentile from above bounds each lower one, and what bounds
+/// it from below each higher one.
+fn in_order(found: &mut [BoundsAt]) {
+    let alone = found.to_vec();
+    for at in found {
+        let above = alone.iter().filter(|of| of.percent >= at.percent);
+        at.high_ns = above.filter_map(|of| of.high_ns).min_by(f64::total_cmp);
+        let below = alone.iter().filter(|of| of.percent <= at.percent);
+        let best = below.filter_map(|of| Some((of.low_ns?, of.b)));
+        if let Some((low, b)) = best.max_by(|(one, _), (other, _)| one.total_cmp(other)) {
+            (at.low_ns, at.b) = (Some(low), b);
+        }
+    }
 }
 
 /// Is `percent/100 - b` still a fraction above zero?
@@ -173,6 +190,25 @@ mod tests {
         let best = TRIED[1..].iter().filter_map(|b| below(*b)).max_by(f64::total_cmp);
         assert_eq!(found[0].low_ns, best);
         assert_eq!(found[0].b.and_then(below), best);
+    }
+
+    #[test]
+    fn what_bounds_a_percentile_from_above_bounds_each_lower_one() {
+        let at = |percent, low_ns, high_ns, b| BoundsAt { percent, low_ns, high_ns, b };
+        let mut found = [
+            at(50.0, Some(3.0), Some(26.0), Some(0.1)),
+            at(90.0, Some(2.0), Some(12.0), Some(0.2)),
+            at(99.0, None, None, None),
+        ];
+        in_order(&mut found);
+        assert_eq!(
+            found,
+            [
+                at(50.0, Some(3.0), Some(12.0), Some(0.1)),
+                at(90.0, Some(3.0), Some(12.0), Some(0.1)),
+                at(99.0, Some(3.0), None, Some(0.1)),
+            ]
+        );
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Series {
     ) -> Self {
         let mut quantiles = quantile::PERCENTS.map(|percent| one(values, percent, n_eff(percent)));
         withhold(&mut quantiles);
-        order_ends(&mut quantiles);
+        order_ends(&mut quantiles, values.min().map(Nanos));
         let has_class = identity.definition.has_class();
         let decides = deciding(&quantiles).filter(|_| has_class);
         let snr = || Snr { by_count: snr::by_count(values), by_time: snr::by_time(values) };
@@ -213,12 +213,16 @@ fn withhold(quantiles: &mut [Quantile]) {
 
 /// Puts the ends of the intervals of rising percentiles in order. How dependent the values are is found at
 /// each percentile by itself, so that a higher one may come with a lower end; but what lies above a lower
-/// end of one percentile bounds each higher one, too, and what lies below an upper end each lower one.
-pub fn order_ends(quantiles: &mut [Quantile]) {
+/// end of one percentile bounds each higher one, too, and what lies below an upper end each lower one. No bound
+/// lies below the smallest value. Of percentiles that have none by themselves, too: it is that of a lower one.
+pub fn order_ends(quantiles: &mut [Quantile], min: Option<Nanos>) {
     let mut least = None;
-    for low in quantiles.iter_mut().filter_map(|of| of.low.as_mut()) {
-        *low = (*low).max(least.unwrap_or(*low));
-        least = Some(*low);
+    for of in quantiles.iter_mut() {
+        let own = of.low.map(|low| low.max(min.unwrap_or(low)));
+        let bound = own.max(least);
+        // What was written by others may contradict itself.
+        of.low = bound.map(|low| low.min(of.value.unwrap_or(low)));
+        least = of.low;
     }
     let mut most = None;
     for high in quantiles.iter_mut().rev().filter_map(|of| of.high.as_mut()) {
@@ -314,8 +318,29 @@ mod tests {
             n_eff: 9.0,
         };
         let mut both = [quantile(3, 5, 90), quantile(2, 7, 20), quantile(6, 8, 30)];
-        order_ends(&mut both);
+        order_ends(&mut both, None);
         assert_eq!(both, [quantile(3, 5, 20), quantile(3, 7, 20), quantile(6, 8, 30)]);
+    }
+
+    #[test]
+    fn a_percentile_without_a_bound_of_its_own_has_that_of_a_lower_one_and_none_lies_below_the_minimum()
+     {
+        let at = |percent, value: Option<u64>, low: Option<u64>| {
+            let [value, low] = [value, low].map(|of| of.map(Nanos));
+            Quantile { percent, value, low, high: None, n_eff: 9.0 }
+        };
+        let mut quantiles = [
+            at(50.0, Some(4_020), Some(4_007)),
+            at(90.0, None, None),
+            at(99.0, None, Some(21)),
+            at(99.9, None, Some(5_000)),
+        ];
+        order_ends(&mut quantiles, Some(Nanos(22)));
+        let lows: Vec<_> = quantiles.iter().map(|of| of.low.map(|low| low.0)).collect();
+        assert_eq!(lows, [Some(4_007), Some(4_007), Some(4_007), Some(5_000)]);
+        let mut alone = [at(50.0, None, None), at(99.0, None, Some(21))];
+        order_ends(&mut alone, Some(Nanos(22)));
+        assert_eq!([alone[0].low, alone[1].low], [None, Some(Nanos(22))]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use whylate_model::device::{
 };
 use whylate_model::flow::Direction;
 use whylate_model::series::Quantile;
+use whylate_model::series::summary::order_ends;
 use whylate_stats::Histogram;
 use whylate_stats::bounds::{BoundsAt, Side, bounds};
 use whylate_stats::by_run::ByRun;
@@ -421,7 +422,9 @@ pub(super) fn quantiles(sample: &Sample) -> Vec<Quantile> {
             n_eff,
         }
     };
-    PERCENTS.map(one).to_vec()
+    let mut found = PERCENTS.map(one);
+    order_ends(&mut found, sample.values().min().map(Nanos));
+    found.to_vec()
 }
 
 fn signed(errors: &Errors) -> Vec<SignedQuantile> {

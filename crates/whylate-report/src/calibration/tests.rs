@@ -222,7 +222,7 @@ fn a_tool_that_halves_is_explained_and_one_that_follows_is_not_accused() {
     let mut of = CalibratedBackend { foreign: Some(halving()), ..backend() };
     let said = remarks(&of).join("\n");
     assert!(said.contains("it HALVES what it measured"), "{said}");
-    assert!(said.contains("at a delay of 1 ms it said +1 ms, twice that is +2.01 ms"), "{said}");
+    assert!(said.contains("at a delay of 1 ms it said +1.00 ms, twice that is +2.01 ms"), "{said}");
     assert_eq!(readings(&of).unwrap().rows[1][3], "0.52");
     if let Some(slope) = of.foreign.as_mut().and_then(|tool| tool.slope.as_mut()) {
         (slope.value, slope.low, slope.high) = (1.0, Some(0.999), Some(1.001));

@@ -7,7 +7,7 @@ use whylate_model::run::Run;
 use whylate_model::series::Quantile;
 
 use super::{COMPARE, Screen, series};
-use crate::device::{bound, came_and_lost, words};
+use crate::device::{UNKNOWN, bound, bounded, came_and_lost, words};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
@@ -31,6 +31,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
             "Box: the time between its ports, bounded with 95% confidence; the rest is the client's."
                 .to_owned(),
         );
+        notes.extend(not_bounded(of));
     }
     notes.extend(unbounded(of));
     notes.extend(of.notes.first().map(|note| {
@@ -155,9 +156,15 @@ fn latencies(of: &Device, style: Style) -> Table {
 
 /// The bounds of its own time at a percentile.
 fn in_the_box(of: &DeviceAtSize, percent: f64) -> Cell {
-    let time = |ns: Option<f64>| ns.map_or(Value::Absent, Value::Time);
-    let ends = bound(of, percent).map(|of| (time(of.low_ns), time(of.high_ns)));
-    Cell::from(Value::Absent).within(ends).ends()
+    bounded(bound(of, percent))
+}
+
+/// Why a bound of the table is not known.
+fn not_bounded(of: &Device) -> Option<String> {
+    let unknown =
+        |one: &&DeviceAtSize| BOX.iter().any(|percent| in_the_box(one, *percent) == UNKNOWN);
+    let runs = of.sizes.iter().find(unknown)?.runs;
+    Some(format!("Unknown: {runs} rounds show no bound below what the whole way may take."))
 }
 
 /// Why sizes have no bounds, by the first of them.

@@ -256,7 +256,11 @@ impl Fitting<'_> {
 
     /// The head and the rows, as they are written.
     fn cells(&self, table: &Table, rows: usize) -> Vec<Vec<String>> {
-        let unit = Unit::of_table(table.rows.iter().flatten());
+        let middles = table.rows.iter().flat_map(|row| {
+            let all = row.iter().zip(&table.columns);
+            all.filter(|(_, column)| column.head.starts_with("p50")).map(|(cell, _)| cell)
+        });
+        let unit = Unit::of_middles(table.rows.iter().flatten(), middles);
         let has_times =
             |at: &usize| table.rows.iter().filter_map(|row| row.get(*at)).any(Cell::is_time);
         let of_times: Vec<usize> = (0..table.columns.len()).filter(has_times).collect();
@@ -267,13 +271,15 @@ impl Fitting<'_> {
                 unit.filter(|_| at == place).map_or(String::new(), |of| format!(", {}", of.name));
             self.letters.write(&format!("{}{unit}", column.head))
         });
-        let written = |cell: &Cell| {
-            let text = Printable(&cell.in_table(unit)).to_string();
-            self.letters.write(&text)
-        };
-        let mut all: Vec<Vec<String>> = std::iter::once(head.collect())
-            .chain(table.rows.iter().take(rows).map(|row| row.iter().map(written).collect()))
-            .collect();
+        let written = |text: String| self.letters.write(&Printable(&text).to_string());
+        let mut all: Vec<Vec<String>> = vec![head.collect()];
+        all.resize(1 + rows.min(table.rows.len()), Vec::new());
+        // Those that are not shown count, too: a table has the same digits at any length.
+        for at in 0..table.columns.len() {
+            let column: Vec<&Cell> = table.rows.iter().filter_map(|row| row.get(at)).collect();
+            let texts = Cell::in_column(&column, unit).into_iter().map(written);
+            all.iter_mut().skip(1).zip(texts).for_each(|(row, text)| row.push(text));
+        }
         // A text is wrapped.
         let of_texts = is_of_texts(table);
         for row in all.iter_mut().skip(1).filter(|_| !of_texts) {

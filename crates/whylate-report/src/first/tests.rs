@@ -352,7 +352,7 @@ fn a_run_without_a_stall_says_so_and_invents_no_number() {
     run.worst.clear();
     run.coverage = None;
     let screen = shown(&run, style());
-    let said = "CPU 1 lost nothing in 1 s: there was no stall of 321 ns or more.";
+    let said = "CPU 1 lost nothing in 1.00 s: there was no stall of 321 ns or more.";
     assert_eq!(screen.lines().nth(1), Some(said), "{screen}");
     assert_fits(&screen);
 }

@@ -156,7 +156,7 @@ fn how_late_the_p999_left_is_what_the_series_shows_and_no_more() {
     for quantile in &mut run.series[0].quantiles {
         quantile.value = (quantile.percent < 99.0).then_some(Nanos(1_000));
     }
-    assert_eq!(departures(&run).rows[0][5], "≥76 µs");
+    assert_eq!(departures(&run).rows[0][5], "≥76.0 µs");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use whylate_model::CpuList;
 use whylate_model::run::{ClockFacts, CpuOffset, FrequencySource, Run};
+use whylate_model::settings::Setting;
 
 use crate::doc::{Block, Fold, Section, Table};
 use crate::evidence;
-use crate::numbers::{Value, count, number, signed, time};
+use crate::numbers::{Names, Value, count, number, signed, time};
 use crate::svg::resolution_label;
 
 /// Rows of a table: the knobs of a host are some hundred.
@@ -21,7 +22,9 @@ pub(super) fn sections(run: &Run) -> [Section; 2] {
     trust.extend([Block::Heading("Evidence".to_owned()), Block::Items(said.collect())]);
     trust.push(Block::Table(counters(run)));
     let knobs = pairs("Its settings, as read back", run.host.knobs.iter());
-    let settings = pairs("Settings, as used", run.settings.iter());
+    let settings: Vec<(&String, String)> =
+        run.settings.iter().map(|(name, of)| (name, setting(name, of))).collect();
+    let settings = pairs("Settings, as used", settings.iter().map(|(name, value)| (*name, value)));
     let fold = |heading: String, table| {
         Block::Fold(Fold { heading, gap: None, blocks: vec![Block::Table(table)] })
     };
@@ -203,6 +206,24 @@ fn fingerprint(run: &Run) -> Table {
         ("kernel command line", host.command_line.clone()),
     ];
     pairs("The machine", rows.iter().map(|(name, value)| (name, value)))
+}
+
+/// A setting as a reader has it. Words are the user's own, but for the rule of a threshold.
+fn setting(name: &str, of: &Setting) -> String {
+    match of {
+        Setting::TimeNs(time) => Value::from(*time).to_string(),
+        Setting::TimesNs(times) => {
+            let times: Vec<String> = times.iter().map(|of| Value::from(*of).to_string()).collect();
+            times.join(", ")
+        }
+        Setting::Count(of) => count(*of),
+        Setting::SizeBytes(bytes) => format!("{} bytes", count(*bytes)),
+        Setting::RatePerS(rate) if rate.fract() == 0.0 && (0.0..1e15).contains(rate) => {
+            format!("{}/s", count(*rate as u64))
+        }
+        Setting::Words(words) if name == "threshold" => Names::default().respelled(words),
+        other => other.to_string(),
+    }
 }
 
 fn pairs<'a, K: ToString + 'a, V: ToString + 'a>(

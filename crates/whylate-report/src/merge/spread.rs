@@ -200,7 +200,7 @@ impl Quantiles<'_> {
             }
             spreads.push(spread);
         }
-        summary::order_ends(&mut series.quantiles);
+        summary::order_ends(&mut series.quantiles, series.min);
         spreads
     }
 

@@ -324,7 +324,7 @@ impl Sum {
             let [value, low, high] = [found.value, found.low, found.high].map(|at| at.map(Nanos));
             Quantile { percent, value, low, high, n_eff }
         });
-        summary::order_ends(&mut quantiles);
+        summary::order_ends(&mut quantiles, values.min().map(Nanos));
         let mut read = Read {
             n: values.len(),
             max: values.max().map(Nanos),

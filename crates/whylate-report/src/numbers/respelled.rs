@@ -53,6 +53,9 @@ const SENTENCES: [&str; 18] = [
 /// Whatever somebody asked for: names of it stand elsewhere, too.
 const SETTINGS: &str = "settings";
 
+/// What begins the larger of two numbers.
+const LARGER: &str = "max(";
+
 /// A whole number of so many digits would get a comma.
 const WITH_COMMA: usize = 4;
 
@@ -190,7 +193,7 @@ impl Within {
 }
 
 /// What stands behind a word.
-const ENDS: [char; 5] = [',', '.', ';', ':', ')'];
+const ENDS: [char; 6] = [',', '.', ';', ':', ')', '?'];
 
 fn respelled(text: &str) -> String {
     let mut all: Vec<String> = Vec::new();
@@ -224,6 +227,7 @@ fn ends_in_a_digit(word: &str) -> bool {
 fn of_word(word: &str, next: &str, part_of: bool) -> String {
     match word {
         "+-" => return "±".to_owned(),
+        "x" if is_number(next) || next.starts_with('p') => return "×".to_owned(),
         "-" => return word.to_owned(),
         _ => {}
     }
@@ -241,7 +245,8 @@ fn of_word(word: &str, next: &str, part_of: bool) -> String {
     let unit = UNITS.iter().find(|(known, _)| *known == unit).map(|(_, told)| told);
     let before = before.replace("+-", "±");
     let before = before.as_str();
-    let known = before.chars().all(|of| "(<>=~+-±".contains(of));
+    let sign = before.strip_prefix(LARGER).unwrap_or(before);
+    let known = sign.chars().all(|of| "(<>=~+-±".contains(of));
     let number = digits.parse::<f64>().ok().filter(|_| known);
     match (unit, number) {
         // The number is all of it, but for what ends a sentence or goes on with one.
@@ -321,6 +326,11 @@ mod tests {
             ("in 2328 of 2339 gaps, 12345 in all", "in 2,328 of 2,339 gaps, 12345 in all"),
             ("took 2087 gaps at 4021", "took 2,087 gaps at 4021"),
             ("known to 4.00 µs", "known to 4.00 µs"),
+            ("every 1.00ms for 300ms?", "every 1 ms for 300 ms?"),
+            (
+                "threshold max(100ns, 8 x p99.9 of the warm-up); the",
+                "threshold max(100 ns, 8 × p99.9 of the warm-up); the",
+            ),
         ] {
             assert_eq!(respelled(of), text);
         }

@@ -19,8 +19,8 @@ pub enum Letters {
 }
 
 /// Signs and what stands for each where only ASCII is shown.
-const PLAIN: [(char, &str); 6] =
-    [('µ', "u"), ('–', "-"), ('−', "-"), ('≥', ">="), ('≤', "<="), ('±', "+-")];
+const PLAIN: [(char, &str); 7] =
+    [('×', "x"), ('µ', "u"), ('–', "-"), ('−', "-"), ('≥', ">="), ('≤', "<="), ('±', "+-")];
 
 impl Letters {
     /// The text in these letters.
@@ -49,11 +49,17 @@ const MICROSECONDS: Unit = Unit { name: "µs", behind: " µs", ns: 1_000 };
 const MILLISECONDS: Unit = Unit { name: "ms", behind: " ms", ns: 1_000_000 };
 const SECONDS: Unit = Unit { name: "s", behind: " s", ns: 1_000_000_000 };
 
+/// Places behind the point of a time in a table that is not small.
+const USUAL_PLACES: i32 = 2;
+
 /// A time of less than this much of its table's unit has two digits that say something.
 const SMALL: f64 = 0.1;
 
 /// An end of an interval of times has a digit from so many nanoseconds on.
 const TEN_NS: f64 = 10.0;
+
+/// In a table, a time that is shorter may be a round number by chance.
+const TEN_MICROSECONDS: f64 = 10_000.0;
 
 /// A table has a unit when its times lie around this much of it, in the geometric mean.
 const AROUND: f64 = 0.3;
@@ -71,11 +77,28 @@ impl Unit {
         Some([SECONDS, MILLISECONDS].into_iter().find(fits).unwrap_or(MICROSECONDS))
     }
 
+    /// That of a table with these cells, of which those of its middles are to be read with three digits: no larger
+    /// than that the least of them has one before the second place.
+    pub(crate) fn of_middles<'a>(
+        cells: impl Iterator<Item = &'a Cell>,
+        middles: impl Iterator<Item = &'a Cell>,
+    ) -> Option<Self> {
+        let around = Self::of_table(cells)?;
+        let least = middles.filter_map(Cell::time).map(f64::abs).filter(|ns| *ns > 0.0);
+        let Some(least) = least.min_by(f64::total_cmp) else { return Some(around) };
+        let reads = |unit: &Self| unit.ns <= around.ns && least >= SMALL * f64::from(unit.ns);
+        Some([SECONDS, MILLISECONDS].into_iter().find(reads).unwrap_or(MICROSECONDS))
+    }
+
     /// Places behind the point that a table with this unit has for a time: two, and of a small one as many as it
     /// has two digits with, down to ten nanoseconds.
     fn places(self, ns: f64) -> i32 {
         let (size, ten_ns) = (ns.abs() / f64::from(self.ns), self.ns.ilog10() as i32 - 1);
-        if size > 0.0 && size < SMALL { (1 - size.log10().floor() as i32).min(ten_ns) } else { 2 }
+        if size > 0.0 && size < SMALL {
+            (1 - size.log10().floor() as i32).min(ten_ns)
+        } else {
+            USUAL_PLACES
+        }
     }
 
     /// That which gives 1 to 999.
@@ -91,10 +114,8 @@ impl Unit {
 enum Place {
     /// In a table, whose times have this unit.
     Table(Unit),
-    /// In a cell or a list, with its unit: as many digits as in a table.
+    /// In a sentence, a cell or a list, with its unit: as many digits as in a table.
     Alone,
-    /// In a sentence, with its unit.
-    Sentence,
 }
 
 impl Cell {
@@ -106,9 +127,29 @@ impl Cell {
         self.shown.clone().unwrap_or_else(written)
     }
 
-    /// In a sentence.
+    /// A column of a table whose times have this unit. What its clock does not resolve has the places that the other
+    /// cells have.
+    pub(crate) fn in_column(column: &[&Self], unit: Option<Unit>) -> Vec<String> {
+        let bound =
+            |cell: &Self| cell.shown.is_none() && cell.part != Part::Ends && cell.is_unresolved();
+        let places = |cell: &&&Self| {
+            let text = cell.in_table(unit);
+            text.split_once('.').map_or(0, |(_, behind)| {
+                behind.chars().take_while(char::is_ascii_digit).count() as i32
+            })
+        };
+        let others = column.iter().filter(|cell| cell.is_time() && !bound(cell));
+        let most = others.map(|cell| places(&cell)).max().unwrap_or(0).max(USUAL_PLACES);
+        let place = Place::Table(unit.unwrap_or(MICROSECONDS));
+        let written = |cell: &&Self| {
+            if bound(cell) { cell.unresolved(place, most) } else { cell.in_table(unit) }
+        };
+        column.iter().map(written).collect()
+    }
+
+    /// In a sentence, with the digits of tables.
     pub(crate) fn said(&self) -> String {
-        self.written(Place::Sentence)
+        self.written(Place::Alone)
     }
 
     /// In a table of a whole report, whose head names this unit, or nowhere in particular: with its interval, and
@@ -123,11 +164,6 @@ impl Cell {
         let ends = self.interval.is_some() && self.part == Part::Both;
         let ends = if ends { format!(" ({})", self.ends_written(place)) } else { String::new() };
         format!("{mark}{}{ends}", self.written(place))
-    }
-
-    /// In a sentence of a whole report, with the digits of its tables.
-    pub(crate) fn told(&self) -> String {
-        self.written(Place::Alone)
     }
 
     /// The interval alone.
@@ -158,18 +194,8 @@ impl Cell {
         if self.part == Part::Ends {
             return self.ends_written(place);
         }
-        if let Value::Time(ns) = self.value
-            && (0.0..self.resolution_ns).contains(&ns)
-        {
-            let least = Value::Time(self.resolution_ns.ceil());
-            let digits = Digits::of(&least, None, place);
-            let shown = match place {
-                // Less than the last of two places: what the clock does not resolve needs no more.
-                Place::Table(_) => Digits { places: digits.places.min(2), ..digits },
-                Place::Alone | Place::Sentence => digits,
-            };
-            let shown = shown.write(&least);
-            return if shown.starts_with('<') { shown } else { format!("<{shown}") };
+        if self.is_unresolved() {
+            return self.unresolved(place, USUAL_PLACES);
         }
         let digits = Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value);
         // Nothing at least is no bound.
@@ -179,6 +205,23 @@ impl Cell {
             Some(of) if self.signed => with_sign(digits, of),
             _ => digits,
         }
+    }
+
+    /// Is it shorter than what its clock tells apart?
+    fn is_unresolved(&self) -> bool {
+        matches!(self.value, Value::Time(ns) if (0.0..self.resolution_ns).contains(&ns))
+    }
+
+    /// Less than the resolution, in a table with so many places at most.
+    fn unresolved(&self, place: Place, places: i32) -> String {
+        let least = Value::Time(self.resolution_ns.ceil());
+        let digits = Digits::of(&least, None, place);
+        let shown = match place {
+            Place::Table(_) => Digits { places: digits.places.min(places), ..digits },
+            Place::Alone => digits,
+        };
+        let shown = shown.write(&least);
+        if shown.starts_with('<') { shown } else { format!("<{shown}") }
     }
 
     /// Both ends with the digits of the value; of an open interval the one that is known.
@@ -191,7 +234,17 @@ impl Cell {
                 let between = if signs { " to " } else { "–" };
                 // Of a difference each end has a sign that says something, and of times an order of size.
                 let is_time = [low, high].iter().any(|end| matches!(end, Value::Time(_)));
-                let says = |of: f64| if is_time { of.abs() >= TEN_NS } else { signs };
+                let tenth = digits.one / 10_f64.powi(digits.places + 1) * (1.0 - 1e-9);
+                let says = |of: f64| {
+                    if is_time { of.abs() >= TEN_NS } else { signs && of.abs() >= tenth }
+                };
+                // Both have the same places: where the lower one has none left, those of a smaller unit.
+                let coarse = place == Place::Alone && is_time && from >= TEN_NS;
+                let digits = if coarse && is_nothing(&digits.number(from)) {
+                    digits.finer().unwrap_or(digits)
+                } else {
+                    digits
+                };
                 let end = |of: f64| {
                     let written = match digits.number(of) {
                         nothing if is_nothing(&nothing) && says(of) => digits.first(of),
@@ -263,11 +316,6 @@ impl Digits {
                 let unit = Unit::of_sentence(about);
                 (f64::from(unit.ns), unit.behind, 3, if unit == NANOSECONDS { 1 } else { 2 })
             }
-            (_, _, Place::Sentence) => {
-                let unit = Unit::of_sentence(about);
-                let (significant, places) = if interval.is_some() { (3, 2) } else { (2, 1) };
-                (f64::from(unit.ns), unit.behind, significant, places)
-            }
         };
         let width = interval.and_then(|(low, high)| Some(high.number()? - low.number()?));
         let mut supported = width.map_or(places, |width| supported((width / one).abs() / 2.0));
@@ -276,9 +324,7 @@ impl Digits {
         {
             supported = supported.saturating_add(1);
         }
-        // Those of a time that somebody chose carry nothing.
-        let chosen = matches!(kind, Value::Time(_) | Value::AtLeast(_)) && width.is_none();
-        let zeros = !chosen || matches!(place, Place::Table(_));
+        let zeros = !is_chosen(kind, place) || width.is_some();
         Self { one, unit, significant, places: places.min(supported).max(0), zeros }
     }
 
@@ -311,6 +357,15 @@ impl Digits {
         let steps = size / step;
         let near = (steps - steps.round()).abs() < 1e-6;
         self.number(if near { steps.round() } else { whole(steps) } * step * self.one)
+    }
+
+    /// Those with the next smaller unit of time, and as many of them before the unit; none below nanoseconds.
+    fn finer(self) -> Option<Self> {
+        let units = [SECONDS, MILLISECONDS, MICROSECONDS, NANOSECONDS];
+        let at = units.iter().position(|unit| unit.behind == self.unit)?;
+        let unit = units.get(at + 1)?;
+        let places = (self.places - 3).max(0);
+        Some(Self { one: f64::from(unit.ns), unit: unit.behind, places, ..self })
     }
 
     /// The first digit, where it lies two places below the last at most.
@@ -349,6 +404,19 @@ impl Digits {
         }
         format!("{}{digits}", if of < 0.0 { "−" } else { "" })
     }
+}
+
+/// Is it a time that somebody chose, whose zeros at the end carry nothing? What was measured is hardly ever a number
+/// of three digits to the nanosecond. In a table, times of a few microseconds may be.
+fn is_chosen(value: &Value, place: Place) -> bool {
+    let (Value::Time(ns) | Value::AtLeast(ns)) = *value else { return false };
+    let size = ns.abs();
+    if !size.is_finite() || (matches!(place, Place::Table(_)) && size < TEN_MICROSECONDS) {
+        return false;
+    }
+    let step = 10_f64.powi((size.max(1.0).log10().floor() as i32 - 2).max(0));
+    // A sum of fractions is not less of a number for being stored as a little less or more.
+    (size / step - (size / step).round()).abs() < 1e-9
 }
 
 /// Would this end of the interval of a ratio read as 1, and not tell on which side of it that lies?

@@ -51,7 +51,7 @@ fn times_have_a_sign_only_where_they_are_something_and_no_zeros_that_carry_nothi
         (-9.0, "−9 ns", "−9 ns"),
         (12_000.0, "12 µs", "+12 µs"),
         (3e9, "3 s", "+3 s"),
-        (999_600.0, "1 ms", "+1 ms"),
+        (999_600.0, "1.00 ms", "+1.00 ms"),
         (f64::NAN, "–", "–"),
     ] {
         assert_eq!((time(ns).as_str(), difference(ns).as_str()), (without, with), "{ns}");

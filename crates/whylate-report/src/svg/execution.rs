@@ -270,7 +270,7 @@ mod tests {
         ];
         let figure = figure(&rows, window(0, 25_000), "Execution trace");
         insta::assert_snapshot!(figure.svg.replace("><", ">\n<"));
-        let expected = ["0 audio", "9.5 ms", "38%", "4", "3 ms", "5 ms"];
+        let expected = ["0 audio", "9.50 ms", "38%", "4", "3 ms", "5 ms"];
         assert_eq!(figure.table.rows[0], expected);
         assert_eq!(figure.table.rows[2][3..], ["1", "1 µs", "–"]);
         assert_eq!(figure.table.rows[3][1..], ["0 ns", "0%", "0", "0 ns", "–"]);

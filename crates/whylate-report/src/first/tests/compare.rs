@@ -159,7 +159,7 @@ fn five_runs_of_requests_a_side_are_told_with_what_was_exceeded() {
     let limits = ["p50=+10%", "rtt-lateness:p50=+10%", "p99.9999=+10%"];
     let found = of(a.clone(), b.clone(), &limits);
     let exceeded = screen(&found);
-    assert!(exceeded.starts_with("Response time p50 rose to 15 µs in B from 1"), "{exceeded}");
+    assert!(exceeded.starts_with("Response time p50 rose to 14.7 µs in B from 1"), "{exceeded}");
     assert!(exceeded.contains("\nLimit exceeded: p50=+10% of response time (by "), "{exceeded}");
     assert!(exceeded.contains(" and 1 more."), "{exceeded}");
     insta::assert_snapshot!("compare-5", exceeded);

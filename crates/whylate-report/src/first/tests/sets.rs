@@ -114,11 +114,11 @@ fn response_times_stand_beside_the_deadline_of_each_task_and_its_worst_overrun()
     };
     // Its command line gives no deadline of its own to the one; the other's first misses tell it.
     let mut run = kept("threads").1;
-    assert_eq!(cells(&run, "audio"), ["8.00", "–"]);
-    assert_eq!(cells(&run, "video"), ["28.0", "2.18"]);
+    assert_eq!(cells(&run, "audio"), ["8", "–"]);
+    assert_eq!(cells(&run, "video"), ["28", "2.18"]);
     // What a run kept of both comes first.
     run.threads[1].deadlines.as_mut().unwrap().deadline = Some(Nanos(29_000_000));
-    assert_eq!(cells(&run, "video"), ["29.0", "1.18"]);
+    assert_eq!(cells(&run, "video"), ["29", "1.18"]);
     let mut tardiness = run.series.iter().find(|of| of.name == "response-video").unwrap().clone();
     tardiness.name = "tardiness-video".to_owned();
     tardiness.max = Some(Nanos(1_950_000));
@@ -250,7 +250,7 @@ fn threads_without_deadlines_say_what_each_received_and_to_what_they_lost_the_re
         assert!(screen.contains("Of the lost time, "), "{screen}");
     }
     let one = shown(&busy(1), style());
-    let said = "Thread t0 received 71 ms of CPU time in 320 ms, and lost 100 µs.";
+    let said = "Thread t0 received 71.5 ms of CPU time in 320 ms, and lost 100 µs.";
     assert_eq!(one.lines().nth(1), Some(said), "{one}");
     insta::assert_snapshot!("busy-20", shown(&busy(20), style()));
 }

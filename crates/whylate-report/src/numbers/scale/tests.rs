@@ -18,22 +18,25 @@ fn share(value: f64, low: f64, high: f64) -> Cell {
 }
 
 #[test]
-fn a_sentence_has_the_unit_that_gives_1_to_999_and_no_zeros_that_carry_nothing() {
+fn a_sentence_has_the_unit_that_gives_1_to_999_and_the_digits_of_tables() {
     for (ns, said) in [
         (0, "0 ns"),
         (90, "90 ns"),
         (999, "999 ns"),
         (1_000, "1 µs"),
-        (14_040, "14 µs"),
+        (14_000, "14 µs"),
+        (14_040, "14.0 µs"),
         (188_000, "188 µs"),
-        (999_600, "1 ms"),
-        (1_820_000, "1.8 ms"),
+        (999_600, "1.00 ms"),
+        (1_824_000, "1.82 ms"),
+        (8_024_319, "8.02 ms"),
+        (8_003_000, "8.00 ms"),
         (3_000_000_000, "3 s"),
         (303_000_000, "303 ms"),
     ] {
         assert_eq!(time(ns).said(), said, "{ns}");
     }
-    assert_eq!(Cell::from(Value::AtLeast(2.55e6)).said(), "≥2.5 ms");
+    assert_eq!(Cell::from(Value::AtLeast(2.559e6)).said(), "≥2.55 ms");
     assert_eq!(Cell::from(Value::Rate(813.4)).said(), "813/s");
     assert_eq!(Cell::from(Value::Absent).said(), "–");
 }
@@ -68,13 +71,62 @@ fn a_time_far_below_the_unit_of_its_table_has_two_digits_down_to_ten_nanoseconds
         (543, MILLISECONDS, "0.00054"),
         (4, MILLISECONDS, "<0.00001"),
         (99_960, MILLISECONDS, "0.100"),
-        (100_000, MILLISECONDS, "0.10"),
+        (100_000, MILLISECONDS, "0.1"),
         (5_432, SECONDS, "0.0000054"),
         (23, MICROSECONDS, "0.02"),
     ] {
         assert_eq!(time(ns).in_table(Some(unit)), text, "{ns}");
     }
     assert_eq!(time(4).resolved(10.01).in_table(Some(MILLISECONDS)), "<0.01");
+}
+
+#[test]
+fn zeros_at_the_end_of_a_time_are_those_that_were_measured() {
+    for (ns, alone, cell) in [
+        (3_000_000, "3 ms", "3"),
+        (33_000_000, "33 ms", "33"),
+        (15_007_000, "15.0 ms", "15.0"),
+        (15_000_000, "15 ms", "15"),
+        (5_500_000, "5.5 ms", "5.5"),
+    ] {
+        let shown = [time(ns).said(), time(ns).in_table(Some(MILLISECONDS))];
+        assert_eq!(shown, [alone, cell], "{ns}");
+    }
+    // A few microseconds may be a round number by chance.
+    assert_eq!(time(5_000).in_table(Some(MICROSECONDS)), "5.00");
+    assert_eq!(time(100).in_table(Some(MICROSECONDS)), "0.10");
+    let bound = |ns: f64| Cell::from(Value::AtLeast(ns)).said();
+    assert_eq!([bound(20_007_000.0), bound(20e6)], ["≥20.0 ms", "≥20 ms"]);
+}
+
+#[test]
+fn what_a_clock_does_not_resolve_has_the_places_of_its_column() {
+    let column = |all: &[u64]| {
+        let cells: Vec<Cell> = all.iter().map(|ns| time(*ns).resolved(10.01)).collect();
+        Cell::in_column(&cells.iter().collect::<Vec<_>>(), Some(MILLISECONDS))
+    };
+    assert_eq!(column(&[4, 14_040_000]), ["<0.01", "14.0"]);
+    assert_eq!(column(&[4, 41_200]), ["<0.001", "0.041"]);
+    assert_eq!(column(&[4, 5_432, 0]), ["<0.0001", "0.0054", "<0.0001"]);
+    assert_eq!(column(&[4]), ["<0.01"]);
+}
+
+#[test]
+fn a_table_has_a_unit_in_which_the_least_of_its_middles_has_three_digits() {
+    let unit = |middles: &[u64], others: &[u64]| {
+        let cells = |all: &[u64]| all.iter().map(|ns| time(*ns)).collect::<Vec<_>>();
+        let (middles, others) = (cells(middles), cells(others));
+        Unit::of_middles(middles.iter().chain(&others), middles.iter()).map(|unit| unit.name)
+    };
+    let wide = [16_100_000, 14_200_000, 24_000_000];
+    assert_eq!(unit(&[], &wide), Some("ms"));
+    assert_eq!(unit(&[8_050, 10], &wide), Some("µs"));
+    assert_eq!(unit(&[5_700, 4_020_000], &wide), Some("µs"));
+    assert_eq!(unit(&[100_000, 4_020_000], &wide), Some("ms"));
+    // None is larger than the one around which all times lie.
+    assert_eq!(unit(&[4_020_000], &[1_000, 2_000, 9_000]), Some("µs"));
+    assert_eq!(unit(&[0], &wide), Some("ms"));
+    assert_eq!(unit(&[], &[]), None);
 }
 
 #[test]
@@ -136,12 +188,13 @@ fn an_end_of_an_interval_tells_its_sign_and_on_which_side_of_one_it_lies() {
         (-433.0, 4_420.0, "−0.4 to 4 µs"),
         (-4.0, 4_420.0, "0 to 4 µs"),
         (-729.0, 2_830.0, "−0.7 to 2.8 µs"),
-        (40_000.0, 1_980_000.0, "0.04–2.0 ms"),
-        (40_000.0, 8_000_000.0, "0.04–8 ms"),
+        (40_000.0, 1_980_000.0, "40–1,980 µs"),
+        (40_000.0, 8_000_000.0, "40–8,000 µs"),
         (4.0, 9_000.0, "<1–9 µs"),
     ] {
         assert_eq!(of(Value::Time, low, high), format!("– ({ends})"));
     }
+    assert_eq!(of(Value::Share, -0.000_05, 0.038), "– (0 to 3.8%)");
     for (low, high, ends) in [
         (0.956, 2.192, "0.96–2.19"),
         (1.0, 2.192, "1.0–2.2"),
@@ -220,7 +273,7 @@ fn a_table_has_the_unit_around_which_its_times_lie() {
     assert_eq!(unit(&[1, 10_000_000_000]), Some("µs"), "one nanosecond counts");
     assert_eq!(
         (time(999_500).said(), time(999_499).said()),
-        ("1 ms".to_owned(), "999 µs".to_owned())
+        ("1.00 ms".to_owned(), "999 µs".to_owned())
     );
     assert!(time(1).is_time() && !Cell::from(Value::Count(1)).is_time());
     assert_eq!(Cell::from("as it is").said(), "as it is");

@@ -68,8 +68,8 @@ fn each_kind_of_step_has_a_table_of_its_own_and_what_is_not_known_is_a_dash() {
     assert_eq!(
         rows(&tables, "Phases")[..2],
         [
-            ["sleeps", "100", "3 ms", "3 ms", "12 ms", "12.5 ms", "500 µs"],
-            ["busy", "100", "3 ms", "3 ms", "–", "12.5 ms", "500 µs"],
+            ["sleeps", "100", "3 ms", "3.00 ms", "12 ms", "12.5 ms", "500 µs"],
+            ["busy", "100", "3 ms", "3.00 ms", "–", "12.5 ms", "500 µs"],
         ]
     );
     assert_eq!(

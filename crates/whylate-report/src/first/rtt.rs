@@ -232,7 +232,7 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
                 cells.push(series::ends(of, *percent).marked(is_beyond));
             }
         }
-        cells.push(series::max(of).marked(trusted::is_beyond(run, &of.name, trusted::MAX)));
+        cells.push(series::max(of).marked(trusted::is_beyond(run, &of.name, series::TAIL)));
         table.row(cells);
     };
     for (at, flow) in run.flows.iter().enumerate() {

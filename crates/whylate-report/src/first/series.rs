@@ -10,6 +10,9 @@ use crate::series::at_least;
 use crate::spans::{Sentence, sentence};
 use crate::trusted;
 
+/// Where this percentile is beyond trust the largest value is marked with it.
+pub(super) const TAIL: f64 = 99.9;
+
 /// The series of that name, where it has samples.
 pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
     run.series.iter().find(|series| series.name == name && series.n > 0)
@@ -66,7 +69,7 @@ pub(super) fn said(series: &Series) -> Sentence {
 pub(super) fn said_in(run: &Run, series: &Series) -> Sentence {
     let marked = |cell: Cell, percent| cell.marked(trusted::is_beyond(run, &series.name, percent));
     let [p50, p99] = [50.0, 99.0].map(|percent| marked(at(series, percent), percent));
-    sentence!["p50 ", p50, ", p99 ", p99, ", worst ", marked(max(series), trusted::MAX)]
+    sentence!["p50 ", p50, ", p99 ", p99, ", worst ", marked(max(series), TAIL)]
 }
 
 /// How a percentile is called.

@@ -64,7 +64,7 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
         let written = |cell: &Cell| cell.in_table(unit);
         let plain = |text: String| text.trim_end_matches('%').to_owned();
         let ends = row.difference.ends();
-        let difference = row.difference.clone().shown_as(points(written(&row.difference)));
+        let difference = row.difference.clone().shown_as(points(&written(&row.difference)));
         let ends = ends.clone().shown_as(plain(written(&ends)));
         let [before, after] = [row.before, row.after].map(|of| {
             let text = written(&of);
@@ -78,7 +78,7 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
 }
 
 /// A difference of shares, in percentage points, has no sign of a share: it is no share of what was before.
-fn points(text: String) -> String {
+fn points(text: &str) -> String {
     text.trim_end_matches('%').to_owned()
 }
 

@@ -255,7 +255,6 @@ fn a_hostile_run_stays_quiet_in_a_browser() {
     let hostile =
         "</script><script>alert(1)</script><img src=http://example.org/x onerror=alert(2)>";
     let json = json
-        .replace("What did two busy threads", hostile)
         .replace("gaps of a busy thread", hostile)
         .replace("\"rustc\"", &format!("\"{hostile}\""));
     std::fs::write(directory.join("run.json"), json).unwrap();
@@ -266,13 +265,7 @@ fn a_hostile_run_stays_quiet_in_a_browser() {
     assert!(heard.requests.iter().all(|asked| asked.starts_with("file://") || asked == "data:,"));
     assert!(browser.number("document.scripts.length") < 4.5);
     assert!(browser.number("document.images.length") < 0.5);
-    assert!(
-        browser
-            .value("document.querySelector('h1').textContent")
-            .as_str()
-            .unwrap()
-            .contains("</script>")
-    );
+    assert!(browser.value("document.body.innerText").as_str().unwrap().contains("</script>"));
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_
     let grey = |cell: &&str| is_absent(cell) || cell.starts_with('~');
     assert!(row(&text, "response time")[1..5].iter().all(grey), "{text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("all of it is grey"), "{text}");
+    assert!(flat.contains("all numbers are grey"), "{text}");
     for told in [&flat, &page] {
         assert!(told.contains("STALE: kernel was 0.0.1 and is"), "{text}");
     }

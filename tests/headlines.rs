@@ -320,6 +320,9 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let summary = behind.map_or(Vec::new(), |(_, tables)| of_tables(before_trust(tables)));
     let with_summary = |text: &str| [numbers(text), summary.clone()].concat();
     let (on_terminal, on_page, in_json) = (with_summary(text), with_summary(&page), stored(run));
+    // A warning has its numbers in words.
+    let warned = run.warnings.iter().flat_map(|warning| numbers(&warning.to_string()));
+    let in_json = [in_json, warned.collect()].concat();
     let places = [("the report", &on_terminal), ("the page", &on_page), ("run.json", &in_json)];
     let said = figures(&answer, run);
     for figure in &said {

@@ -79,6 +79,6 @@ fn departures_within_long_turns_and_those_without_are_all_of_them_and_have_a_ser
         assert!(pacing.excluded > 0 && pacing.long_turns > 0, "{words}: {pacing:?}");
         assert_eq!(pacing.named, None, "there was no trace");
         assert_eq!(pacing.lateness.as_deref(), Some("rtt-lateness-uninterrupted"));
-        assert!(text.contains("apart from long turns"), "{text}");
+        assert!(text.contains("with and without interruptions of the sender"), "{text}");
     }
 }

@@ -79,7 +79,10 @@ fn a_paper_is_shown_as_its_first_screen_unless_all_of_it_is_asked_for() {
     let home = tempfile::tempdir().unwrap();
     let place = paper(home.path());
     let first = text(report(&place, &[]).output().unwrap());
-    assert!(first.starts_with("Recorded by: whylate paper\nAgrees (1 of 1): misses"), "{first}");
+    assert!(
+        first.starts_with("Recorded by: whylate paper\nAgrees in 1 of 1 figure: misses"),
+        "{first}"
+    );
     assert!(first.lines().count() < 24 && first.contains("\nTrust: good.\n"), "{first}");
     let whole = text(report(&place, &["--full"]).output().unwrap());
     assert!(whole.starts_with("hourglass2002, repeated\n"), "{whole}");

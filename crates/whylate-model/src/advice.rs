@@ -76,7 +76,7 @@ impl fmt::Display for Warning {
             }
             Self::Overcommitted { .. } => overcommitted(f, self),
             Self::RtThrottling { runtime, period } => {
-                write!(f, "real-time throttling: the kernel grants {runtime} in every {period}")
+                write!(f, "real-time throttling is on: {runtime} in every {period}")
             }
             Self::ThresholdNearPeriod { threshold, period } => {
                 write!(f, "the threshold of {threshold} is close to the loop's period of {period}")
@@ -418,8 +418,7 @@ impl Warning {
                  than about the path. Lower --rate, or give the client a faster port or CPU."
             }
             Self::DeparturesDisturbed { .. } => {
-                "Service times are those of the process that left. Give the client a CPU of its own, and \
-                 --sched fifo:50."
+                "Give the client a CPU of its own, and --sched fifo:50."
             }
             Self::MessagesRefused { .. } => {
                 "They never left, and stay in the sample as values of which only a lower bound is \

@@ -494,9 +494,10 @@ fn looked_for(watched: &Watched) -> Option<String> {
         watched.lasted.map_or(String::new(), |lasted| format!(" in {}", Value::from(lasted)));
     let every = Value::from(every);
     Some(format!(
-        "{} threads of it were found{lasted}, looked for every {every}: what one read or answered before it was \
+        "{} of it {} found{lasted}, looked for every {every}: what one read or answered before it was \
          found, and all of one that ended before, is not among the requests",
-        count(threads)
+        if threads == 1 { "1 thread".to_owned() } else { format!("{} threads", count(threads)) },
+        if threads == 1 { "was" } else { "were" },
     ))
 }
 

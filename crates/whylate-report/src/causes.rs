@@ -1,6 +1,6 @@
 //! Where the lost time went: causes, senders, the longest gaps, and what follows.
 
-use whylate_model::cause::{Cause, CauseTotal, WorstGap};
+use whylate_model::cause::{Cause, CauseTotal, Part, WorstGap};
 use whylate_model::run::Run;
 use whylate_model::{CpuId, TicksDelta};
 
@@ -18,6 +18,10 @@ const MOST_PARTS: usize = 5;
 /// What the section is called on a terminal and on the page.
 pub(crate) const TITLE: &str = "Lost time by cause";
 
+/// What the columns of stalls count: another cause may have made a part of each.
+const WHOLE: &str =
+    "Stalls, longest: of the stalls in which this cause took most, whole. Lost: all its parts.";
+
 /// The sections of a terminal, which has no pictures.
 pub(crate) fn sections(run: &Run) -> Vec<Section> {
     let taken = Section::new("causes", TITLE, blocks(run, Where::Terminal));
@@ -34,6 +38,7 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     let (most, most_senders, most_foreign) =
         if to == Where::Page { ON_THE_PAGE } else { ON_A_TERMINAL };
     let mut blocks = vec![Block::Table(table(run, most))];
+    blocks.extend((!run.causes.is_empty()).then(|| Block::How(WHOLE.to_owned())));
     // Without a trace nobody looked for events, and none of them is the host's for that.
     if let (Some(coverage), Some(_)) = (run.coverage, &run.evidence.trace) {
         blocks.push(Block::Text(format!(
@@ -192,7 +197,18 @@ fn gap_row(run: &Run, gap: &WorstGap) -> [Value; 5] {
     if let Some(wall) = run.clock.realtime_ns(gap.start) {
         at = format!("{at} {}", time_of_day(wall));
     }
-    let parts = by_cause(gap);
+    [
+        at.into(),
+        gap.length.into(),
+        cpus(gap).into(),
+        gap.cause.to_string().into(),
+        parts(run, &gap.parts).into(),
+    ]
+}
+
+/// What the parts of a stall took by cause, the longest first, and how many causes are left out.
+pub(crate) fn parts(run: &Run, of: &[Part]) -> String {
+    let parts = by_cause(of);
     let mut words: Vec<String> = parts
         .iter()
         .take(MOST_PARTS)
@@ -204,13 +220,7 @@ fn gap_row(run: &Run, gap: &WorstGap) -> [Value; 5] {
     if parts.len() > MOST_PARTS {
         words.push(format!("and {} more", parts.len() - MOST_PARTS));
     }
-    [
-        at.into(),
-        gap.length.into(),
-        cpus(gap).into(),
-        gap.cause.to_string().into(),
-        words.join(", ").into(),
-    ]
+    words.join(", ")
 }
 
 /// Where a gap began, and where it ended.
@@ -222,10 +232,10 @@ pub(crate) fn cpus(gap: &WorstGap) -> String {
     }
 }
 
-/// The parts of a gap by cause, with how often it came, the longest first.
-fn by_cause(gap: &WorstGap) -> Vec<(&Cause, TicksDelta, u32)> {
+/// Parts of a gap by cause, with how often it came, the longest first.
+fn by_cause(parts: &[Part]) -> Vec<(&Cause, TicksDelta, u32)> {
     let mut sums: Vec<(&Cause, TicksDelta, u32)> = Vec::new();
-    for part in &gap.parts {
+    for part in parts {
         match sums.iter_mut().find(|(cause, ..)| *cause == &part.cause) {
             Some((_, length, times)) => {
                 *length = *length + part.length;
@@ -247,7 +257,7 @@ fn time_of_day(realtime_ns: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use whylate_model::cause::{Part, SenderTotal};
+    use whylate_model::cause::SenderTotal;
     use whylate_model::event::Softirq;
     use whylate_model::run::Anchor;
     use whylate_model::{CpuId, Nanos, Ticks};

@@ -264,15 +264,15 @@ fn band(of: &DeviceAtSize) -> Band {
     }
 }
 
-/// What a row is called: `64 B there, local`.
+/// What a row is called: `64 B outbound, local`.
 pub(crate) fn name(of: &DeviceAtSize) -> String {
     format!("{} B {}", of.frame_bytes, way(of.configuration.as_deref(), of.direction))
 }
 
 fn way(configuration: Option<&str>, direction: Direction) -> String {
     let way = match direction {
-        Direction::There => "there",
-        Direction::Back => "back",
+        Direction::There => "outbound",
+        Direction::Back => "inbound",
     };
     configuration.map_or(way.to_owned(), |name| format!("{way}, {name}"))
 }
@@ -455,7 +455,7 @@ pub(crate) mod tests {
         let rows = bounds(&of).unwrap().rows;
         assert_eq!(
             rows[0],
-            ["64 B there, local", "5.2–6.0 µs", "5.5–6.5 µs", "6.0–9.0 µs", "≤27 µs", "unknown"]
+            ["64 B outbound, local", "5.2–6.0 µs", "5.5–6.5 µs", "6.0–9.0 µs", "≤27 µs", "unknown"]
         );
         assert_eq!(
             rows[1],

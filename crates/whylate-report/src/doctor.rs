@@ -76,12 +76,14 @@ fn machine(of: &Diagnosis) -> String {
 
 fn counts(of: &Diagnosis) -> String {
     let number = |level| of.of_level(level).count();
+    let several = |many: usize, what: &str| {
+        if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
+    };
     format!(
-        "{} checks: {} problems, {} notes, {} unknown, {} fine. Nothing was changed; commands \
-         are for a root shell.",
-        of.symptoms.len(),
-        number(Level::Spoils),
-        number(Level::Note),
+        "{}: {}, {}, {} unknown, {} fine. Nothing was changed; commands are for a root shell.",
+        several(of.symptoms.len(), "check"),
+        several(number(Level::Spoils), "problem"),
+        several(number(Level::Note), "note"),
         number(Level::Unknown),
         number(Level::Fine),
     )

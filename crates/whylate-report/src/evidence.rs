@@ -61,7 +61,7 @@ pub(crate) fn undigested(run: &Run) -> Option<String> {
         [one, other] => format!("{one} and {other}"),
         [first, others @ ..] => format!("{first} and {} more", others.len()),
     };
-    Some(format!("no digest was kept of {those}: a change of them is not noticed"))
+    Some(format!("no checksum was kept of {those}: changes to them cannot be detected"))
 }
 
 fn clock(clock: &ClockFacts) -> Vec<String> {

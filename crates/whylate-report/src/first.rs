@@ -49,6 +49,7 @@ mod rtt;
 mod selftest;
 mod series;
 mod spent;
+pub(crate) mod subject;
 mod sums;
 mod switch_cost;
 mod taken;
@@ -169,7 +170,7 @@ pub(crate) fn summary(run: &Run, style: Style) -> Vec<Block> {
 
 /// What a run says first, by its kind.
 fn of_kind(run: &Run, style: Style) -> Option<Screen> {
-    KINDS.iter().find(|(is_it, _)| is_it(run)).map(|(_, screen)| screen(run, style))
+    KINDS.iter().find(|(is_it, ..)| is_it(run)).map(|(_, screen, _)| screen(run, style))
 }
 
 /// The first screen of a prediction without a run.
@@ -212,31 +213,31 @@ pub fn first_screen_of_paper(paper: &Paper, parts: &Parts, place: Place, style: 
     layout::write(&placed(screen, place), style)
 }
 
-/// Which run is of a kind, and what such a run says first.
-type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen);
+/// Which run is of a kind, what such a run says first, and what it measured.
+type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen, fn(&Run) -> String);
 
 /// Kinds of runs that have a first screen; of several that a run is of, the first counts.
 const KINDS: [Kind; 20] = [
-    (gaps::is_it, |run, _| gaps::screen(run)),
-    (wake::is_it, wake::screen),
-    (checkup::is_it, checkup::screen),
-    (rtt::is_it, rtt::screen),
-    (backends::is_it, |run, _| backends::screen(run)),
-    (hourglass::is_it, |run, _| hourglass::screen(run)),
-    (threads::is_it, |run, _| threads::screen(run)),
-    (received::is_it, |run, _| received::screen(run)),
-    (rta::is_it, |run, _| rta::screen(run)),
-    (switch_cost::is_it, |run, _| switch_cost::screen(run)),
-    (merge::is_it, |run, _| merge::screen(run)),
-    (calibrate::is_it, |run, _| calibrate::screen(run)),
-    (device::is_it, device::screen),
-    (account::is_it, account::screen),
-    (spent::is_it, spent::screen),
-    (selftest::is_it, |run, _| selftest::screen(run)),
-    (matrix::is_it, |run, _| matrix::screen(run)),
-    (sums::is_of_checkups, sums::of_checkups),
-    (sums::is_of_requests, sums::of_requests),
-    (sums::is_of_switches, |run, _| sums::of_switches(run)),
+    (gaps::is_it, |run, _| gaps::screen(run), subject::gaps),
+    (wake::is_it, wake::screen, subject::wake),
+    (checkup::is_it, checkup::screen, subject::checkup),
+    (rtt::is_it, rtt::screen, subject::rtt),
+    (backends::is_it, |run, _| backends::screen(run), subject::backends),
+    (hourglass::is_it, |run, _| hourglass::screen(run), subject::hourglass),
+    (threads::is_it, |run, _| threads::screen(run), subject::deadlines),
+    (received::is_it, |run, _| received::screen(run), subject::received),
+    (rta::is_it, |run, _| rta::screen(run), subject::rta),
+    (switch_cost::is_it, |run, _| switch_cost::screen(run), subject::switch_cost),
+    (merge::is_it, |run, _| merge::screen(run), subject::gaps),
+    (calibrate::is_it, |run, _| calibrate::screen(run), subject::calibrate),
+    (device::is_it, device::screen, subject::device),
+    (account::is_it, account::screen, subject::account),
+    (spent::is_it, spent::screen, subject::spent),
+    (selftest::is_it, |run, _| selftest::screen(run), subject::selftest),
+    (matrix::is_it, |run, _| matrix::screen(run), subject::matrix),
+    (sums::is_of_checkups, sums::of_checkups, subject::checkup),
+    (sums::is_of_requests, sums::of_requests, subject::rtt),
+    (sums::is_of_switches, |run, _| sums::of_switches(run), subject::switch_cost),
 ];
 
 /// What there is to say first.

@@ -21,11 +21,10 @@ const TIMES_ACROSS: &str = "One way counts from the actual send by the one port 
      lies between the two sends. Messages that were given up or never sent stay in the sample, as \
      values of which only a lower bound is known. All times are one way; nobody answers.";
 /// The same for the account.
-const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late + lost, \
-     and those of which nobody knows. Messages: arrived = received + late + duplicates + foreign + \
-     beside. Messages that ask for no reply are counted where they came. Late came after the \
-     drain; reordered is of the received (RFC 4737); beside are replies of the warm-up and the \
-     farewell's.";
+const ACCOUNT: &str = "By sequence numbers. Requests: sent = received + late replies + lost, \
+     and unknown. Messages: arrived = received + late replies + duplicates + foreign + \
+     not measured. Messages that ask for no reply are counted where they came. Late replies came after \
+     the drain; reordered is of the received (RFC 4737); not measured are warm-up and final replies.";
 
 /// What is to be known of a closed loop, wherever its times stand.
 const CLOSED: &str = "closed loop: it sends the next request when the reply has come, and hides what \
@@ -132,19 +131,19 @@ fn account(run: &Run) -> Table {
     let counts: [(&str, Count); 15] = [
         ("sent", |of| of.sent),
         ("received", |of| of.received),
-        ("late", |of| of.late),
+        ("late replies", |of| of.late),
         ("lost", |of| of.lost),
         ("given up", |of| of.given_up),
         ("answered later", answered_later),
         ("never sent", |of| of.never_sent),
         ("refused by the kernel", |of| of.refused),
         ("in flight when the run failed", |of| of.abandoned),
-        ("nobody knows", |of| of.unaccounted),
+        ("unknown", |of| of.unaccounted),
         ("reordered", |of| of.reordered),
         ("arrived", |of| of.arrived),
         ("duplicates", |of| of.duplicates),
         ("foreign", |of| of.foreign),
-        ("beside", |of| of.unplaced),
+        ("not measured", |of| of.unplaced),
     ];
     for (name, of) in counts {
         let cells = run.flows.iter().map(|flow| Value::Count(of(&flow.packets)));

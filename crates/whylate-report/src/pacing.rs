@@ -8,8 +8,8 @@ use crate::numbers::{Cell, Value, count};
 use crate::series::at_percent;
 
 /// How the table is to be read.
-pub(crate) const APART: &str = "Apart are requests that left late behind long turns of the sender's \
-     loop, which explain the larger part of their send delay. A long turn is an interruption, or a \
+pub(crate) const APART: &str = "Without: leaving out requests that were sent late behind long turns of the \
+     sender's loop, which explain the larger part of their send delay. A long turn is an interruption, or a \
      system call of the sender's own that took longer than the last ones: the kernel's trace tells \
      which. What it is late by itself stays in; so does what shorter turns do.";
 
@@ -17,8 +17,8 @@ pub(crate) const APART: &str = "Apart are requests that left late behind long tu
 /// was intended.
 pub(crate) fn table(run: &Run) -> Option<Table> {
     let head =
-        ["flow", "late p99", "apart", "late p99.9", "apart", "excluded", "long turns", "named"];
-    let mut table = Table::new("Send delay, and apart from long turns", &head);
+        ["flow", "late p99", "without", "late p99.9", "without", "excluded", "long turns", "known"];
+    let mut table = Table::new("Send delay, with and without interruptions of the sender", &head);
     for flow in &run.flows {
         if let Some(pacing) = &flow.departures.pacing {
             table.row(row(run, flow, pacing));
@@ -52,11 +52,11 @@ pub(crate) fn said(pacing: &Pacing) -> String {
         None => "what they were was not looked at".to_owned(),
     };
     format!(
-        "long turns of its sender's loop (above {} where it looked, above {} where it sent): {}, {} in \
-         all, and {} of {} requests left late behind them; {named}",
+        "{} long turns of the sender's loop (longer than {} while polling, {} while sending), {} in all, \
+         and {} of {} requests were sent late behind them; {named}",
+        count(pacing.long_turns),
         Value::from(pacing.looking),
         Value::from(pacing.sending),
-        count(pacing.long_turns),
         Value::from(pacing.took),
         count(pacing.excluded),
         count(pacing.of)
@@ -66,22 +66,18 @@ pub(crate) fn said(pacing: &Pacing) -> String {
 fn were(named: &NamedTurns, long_turns: u64) -> String {
     let (turns, took) = named.sum();
     let mut said = vec![if turns == 0 {
-        "the kernel's trace names none of them".to_owned()
+        "none has a cause in the kernel's trace".to_owned()
     } else {
         let by = |of: &TurnsBy| {
             format!("{} {} ({})", word(of.what), count(of.turns), Value::from(of.took))
         };
         let by: Vec<String> = named.by.iter().map(by).collect();
         let took = Value::from(took);
-        format!("{} ({took}) are named: {}", count(turns), by.join(", "))
+        format!("{} ({took}) have a known cause: {}", count(turns), by.join(", "))
     }];
     let own = named.own_or_unnamed();
     if own > 0 {
-        said.push(format!(
-            "{} are its own system calls or have no name, and are no interruptions for all that is \
-             known",
-            count(own)
-        ));
+        said.push(format!("{} are its own system calls or have no known cause", count(own)));
     }
     let unseen = long_turns.saturating_sub(named.looked_at);
     if unseen > 0 {
@@ -122,8 +118,8 @@ mod tests {
 
     #[test]
     fn long_turns_are_called_interruptions_by_their_names_alone() {
-        let limits = "long turns of its sender's loop (above 3 µs where it looked, above 9 µs where \
-             it sent): 20, 4.4 ms in all, and 86 of 1,000 requests left late behind them; ";
+        let limits = "20 long turns of the sender's loop (longer than 3 µs while polling, 9 µs while \
+             sending), 4.4 ms in all, and 86 of 1,000 requests were sent late behind them; ";
         let unknown = said(&pacing(None));
         assert_eq!(unknown, format!("{limits}what they were was not looked at"));
         let by = |what, turns, took| TurnsBy { what, turns, took: Nanos(took) };
@@ -132,13 +128,13 @@ mod tests {
             by: vec![by(TookTurn::Interrupt, 7, 90_000), by(TookTurn::Thread, 1, 4_000_000)],
         };
         let expected = format!(
-            "{limits}8 (4.09 ms) are named: interrupts 7 (90 µs), other threads 1 (4 ms); 11 are its \
-             own system calls or have no name, and are no interruptions for all that is known; 1 were \
+            "{limits}8 (4.09 ms) have a known cause: interrupts 7 (90 µs), other threads 1 (4 ms); 11 are \
+             its own system calls or have no known cause; 1 were \
              not looked at"
         );
         assert_eq!(said(&pacing(Some(named))), expected);
         let none = said(&pacing(Some(NamedTurns { looked_at: 20, by: Vec::new() })));
-        assert!(none.contains("names none of them; 20 are its own"), "{none}");
+        assert!(none.contains("none has a cause in the kernel's trace; 20 are its own"), "{none}");
         for said in [unknown, none] {
             assert!(!said.contains("interrupted"), "{said}");
         }

@@ -11,8 +11,8 @@ use crate::numbers::{Cell, Value, count, percent};
 /// How the shares are to be read.
 const SHARES: &str = "A cause struck a request when it took at least half of what lies \
      between the median and the slow ones. By chance: of windows as long as the slow requests', at \
-     other times. Lift: how much oftener slow requests were struck than the other ones. What comes \
-     together is not for that a cause.";
+     other times. Lift: how much more often slow requests were struck than the other ones. \
+     Correlation is not proof of a cause.";
 
 /// What is said of each flow whose slow requests were looked at.
 pub(crate) fn blocks(run: &Run) -> Vec<Block> {
@@ -81,10 +81,11 @@ pub(crate) fn answer(tail: &Tail) -> String {
 fn claim(cause: &TailCause) -> String {
     let lift = cause.lift.unwrap_or(Lift { ratio: 0.0, low: 0.0, high: 0.0 });
     format!(
-        "{} at {} struck {} of them, {} times as often as the other ones ({}), in {} episodes.",
+        "{} at {} struck {} of them and {} of the other ones (ratio {}, 95% CI {}), in {} episodes.",
         capital(&cause.cause.to_string()),
         whose(cause.end),
         percent(cause.of_slow),
+        percent(cause.of_ordinary),
         times(lift),
         within(lift).ends(),
         count(cause.episodes)
@@ -109,9 +110,10 @@ fn no_claim(tail: &Tail) -> String {
 
 fn told(tail: &Tail) -> Vec<String> {
     let mut told: Vec<String> = tail.ends.iter().map(looked).collect();
+    let tried = if tail.tried == 1 { "cause was" } else { "causes were" };
     told.push(format!(
-        "a cause struck a request when it took {} or more of it; {} causes were tried, and their \
-         intervals, over {} blocks of time, hold together with 95%",
+        "a cause struck a request when it took {} or more of it; {} {tried} tried; the intervals, over \
+         {} blocks of time, hold jointly at 95%",
         Value::from(tail.strike),
         count(tail.tried),
         count(tail.blocks)
@@ -246,8 +248,8 @@ mod tests {
         assert_eq!(
             said,
             "Of 6,000 requests 60 are slow, from 1.2 ms on (above 99% of them; median 14 µs). Task hog \
-             (real-time) at the other end struck 92% of them, 37 times as often as the other ones \
-             (12–61), in 23 episodes. 5.0% of the slow requests were struck by nothing that was \
+             (real-time) at the other end struck 92% of them and 2.5% of the other ones (ratio 37, 95% CI \
+             12–61), in 23 episodes. 5.0% of the slow requests were struck by nothing that was \
              seen."
         );
     }
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn what_was_looked_at_and_what_was_left_out_is_told_line_by_line() {
         let mut of = tail(Vec::new(), TailVerdict::TooFew);
-        let tried = "a cause struck a request when it took 600 µs or more of it; 2 causes were tried, and their intervals, over 40 blocks of time, hold together with 95%";
+        let tried = "a cause struck a request when it took 600 µs or more of it; 2 causes were tried; the intervals, over 40 blocks of time, hold jointly at 95%";
         let client = "the client: 900 interruptions, turns of its loop longer than 3 µs, or 19 µs where it sent; named by the kernel's trace";
         let other = "the other end: 900 interruptions, turns of its loop longer than 3 µs, or 19 µs where it sent; not traced, and so not named";
         assert_eq!(told(&of), [client, other, tried]);

@@ -98,33 +98,38 @@ fn of_device(run: &Run) -> Vec<String> {
 fn sentence(flow: &str, trust: &Trust) -> String {
     let (flow, backend) = (flow, &trust.backend);
     let what = match trust.limit_percent {
-        Some(limit) => format!("{flow}: grey, and marked {MARK}, is what lies beyond p{limit}"),
-        None => format!("{flow}: all of it is grey, and marked {MARK}"),
+        Some(limit) => {
+            format!(
+                "{flow}: numbers beyond p{limit} are grey and marked {MARK}: they may be the client's own"
+            )
+        }
+        None => {
+            format!("{flow}: all numbers are grey and marked {MARK}: they may be the client's own")
+        }
     };
+    let tolerance = Value::from(trust.tolerance);
     let mut said = format!(
-        "{what}: a calibration of {backend} on this machine, made {} earlier at {}, found it within {} of the \
-         truth ",
+        "{what}. A calibration of {backend} on this machine, {} earlier at {}, found ",
         age(trust.age),
         rate(trust.calibrated_pps),
-        Value::from(trust.tolerance),
     );
-    let base = trust.base.map(Value::from);
     // Writing to a String cannot fail.
-    let _ = match (trust.limit_percent, &base) {
-        (Some(_), Some(base)) => write!(said, "up to there with a constant of {base} taken off"),
-        (Some(_), None) => write!(said, "up to there"),
-        (None, Some(base)) => write!(said, "nowhere, even with a constant of {base} taken off"),
-        (None, None) => write!(said, "nowhere"),
+    let _ = match trust.limit_percent {
+        Some(limit) => write!(said, "errors of at most {tolerance} up to p{limit}"),
+        None => write!(said, "errors above {tolerance} at every percentile"),
     };
     // Nothing is taken off silently, nor is it off.
     if let Some(base) = trust.base.filter(|base| base.0 > 0) {
-        let raw = match trust.limit_raw_percent {
-            Some(raw) => format!("as they are up to p{raw}"),
-            None => "as they are nowhere".to_owned(),
+        let even = if trust.limit_percent.is_none() { "even " } else { "" };
+        let base = Value::from(base);
+        let _ = write!(said, ", {even}after subtracting a constant {base} (not subtracted here");
+        let _ = match (trust.limit_percent, trust.limit_raw_percent) {
+            (_, Some(raw)) => write!(said, "; without subtracting, up to p{raw})"),
+            (Some(_), None) => write!(said, "; without subtracting, at no percentile)"),
+            (None, None) => write!(said, ")"),
         };
-        let _ = write!(said, " ({raw}); the numbers here still hold those {}", Value::from(base));
     }
-    said.push_str(". What is grey may be the client's own.");
+    said.push('.');
     if !trust.other.is_empty() {
         let other = trust.other.join("; ");
         let _ = write!(said, " Conditions differ: {other}.");
@@ -227,7 +232,10 @@ pub(crate) mod tests {
         assert!(!is_beyond(&run, "box-local-64-there", 99.9), "not calibrated");
         let said = said(&run);
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("through the box: grey") && said[0].contains("p99"), "{said:?}");
+        assert!(
+            said[0].contains("through the box: numbers beyond") && said[0].contains("p99"),
+            "{said:?}"
+        );
         assert!(said[0].contains("Conditions differ: 128 bytes; 512 bytes."), "{said:?}");
         let table = crate::device::latencies(run.device.as_deref().unwrap());
         assert!(table.rows[0][7].is_beyond() && !table.rows[0][6].is_beyond());
@@ -239,11 +247,10 @@ pub(crate) mod tests {
         let mut run = calibrated(Some(99.9));
         let text = said(&run).join(" ");
         for words in [
-            "rtt: grey, and marked ~, is what lies beyond p99.9",
-            "udp spin on this machine, made 2.0 h earlier at 10,000/s",
-            "within 1 µs of the truth up to there with a constant of 3.2 µs taken off",
-            "as they are nowhere",
-            "the numbers here still hold those 3.2 µs",
+            "rtt: numbers beyond p99.9 are grey and marked ~",
+            "udp spin on this machine, 2.0 h earlier at 10,000/s",
+            "found errors of at most 1 µs up to p99.9, after subtracting a constant 3.2 µs",
+            "(not subtracted here; without subtracting, at no percentile).",
         ] {
             assert!(text.contains(words), "no `{words}` in {text}");
         }
@@ -257,7 +264,7 @@ pub(crate) mod tests {
             Some(Trust { stale: Some("kernel: 6.12.1, now 6.12.2".to_owned()), ..trust(None) });
         let text = said(&run).join(" ");
         assert!(
-            text.contains("all of it is grey") && text.contains("STALE: kernel: 6.12.1"),
+            text.contains("all numbers are grey") && text.contains("STALE: kernel: 6.12.1"),
             "{text}"
         );
     }

@@ -4,6 +4,7 @@
 use whylate_model::run::Run;
 use whylate_model::wake::{LATER_THAN, LateWake, WakeSummary};
 
+use crate::causes;
 use crate::doc::{Block, Section, Table};
 use crate::numbers::{Value, count};
 
@@ -13,8 +14,6 @@ const MOST_ROWS: usize = 256;
 const MOST_TOLD: usize = 64;
 /// Causes told, per thread.
 const MOST_CAUSES: usize = 4;
-/// Parts of a late wake-up told one by one.
-const MOST_PARTS: usize = 4;
 
 /// What the table of late wake-ups means.
 const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
@@ -159,20 +158,7 @@ fn perhaps_host(of: &WakeSummary) -> Option<String> {
 }
 
 fn latest(run: &Run, wake: &LateWake) -> String {
-    let mut parts: Vec<_> = wake.parts.iter().collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.length));
-    let parts: Vec<String> = parts
-        .iter()
-        .take(MOST_PARTS)
-        .map(|part| {
-            let sender = part.sender.as_ref().filter(|sender| !sender.comm.is_empty());
-            let from = sender.map_or(String::new(), |sender| {
-                format!(" from {} on CPU {}", sender.comm, sender.cpu)
-            });
-            format!("{}{from} {}", part.cause, part.length.to_nanos(run.clock.hz))
-        })
-        .collect();
-    format!("the latest by {}: {}", wake.late, parts.join(", "))
+    format!("the latest by {}: {}", wake.late, causes::parts(run, &wake.parts))
 }
 
 #[cfg(test)]

@@ -459,18 +459,25 @@ fn verdict(slope: Option<&Slope>, link_bps: Option<f64>) -> (ForwardingKind, Str
     match forwarding(slope, link_bps) {
         Judged::StoreAndForward => (
             ForwardingKind::StoreAndForward,
-            format!("latency grows by {value:.3} ns a byte, as the link takes for one"),
+            format!("latency grows by {value:.2} ns a byte, as the link takes for one"),
         ),
         Judged::CutThrough => (
             ForwardingKind::CutThrough,
-            format!("latency grows by {value:.3} ns a byte, much less than the link takes for one"),
+            format!("latency grows by {value:.2} ns a byte, much less than the link takes for one"),
         ),
         Judged::NotTold(WhyNot::NoRate) => (
             ForwardingKind::NotTold,
-            format!(
-                "latency grows by {value:.3} ns a byte; links of memory take no time for a byte, and whole \
-                 frames are handed over: what grows is copying"
-            ),
+            if value > 0.0 {
+                format!(
+                    "latency grows by {value:.2} ns a byte, which is copying: a virtual link takes no time \
+                     for a byte"
+                )
+            } else {
+                format!(
+                    "latency does not grow with the frame size ({value:.2} ns a byte): a virtual link copies \
+                     frames and takes no time for a byte"
+                )
+            },
         ),
         Judged::NotTold(WhyNot::TooFewSizes) => (
             ForwardingKind::NotTold,

@@ -113,24 +113,28 @@ fn reasons(process: &Process, lateness: &Histogram, apart: Option<Nanos>) -> Vec
     }
     match process.lateness_p999 {
         Some(late) if late > tolerance => {
+            reasons.extend(sent_late(lateness, tolerance));
             let apart = apart.map(|of| format!(", {of} apart from long turns of its loop"));
             let apart = apart.unwrap_or_default();
             reasons.push(format!("the p99.9 left {late} late{apart}, tolerance {tolerance}"));
         }
         Some(_) => (),
         None => {
-            let late = lateness.count_above(tolerance.0);
-            if late > 0 {
-                reasons.push(format!(
-                    "{late} of {} left later than the tolerance of {tolerance}, or never",
-                    lateness.len()
-                ));
+            if let Some(late) = sent_late(lateness, tolerance) {
+                reasons.push(late);
             } else if reasons.is_empty() {
                 reasons.push("how late the p99.9 left is not known".to_owned());
             }
         }
     }
     reasons
+}
+
+/// How many were late, which the first screen reads; none where none was.
+fn sent_late(lateness: &Histogram, tolerance: Nanos) -> Option<String> {
+    let (late, of) = (lateness.count_above(tolerance.0), lateness.len());
+    (late > 0)
+        .then(|| format!("{late} of {of} left later than the tolerance of {tolerance}, or never"))
 }
 
 fn uninterrupted_p999(flow: &Flow, series: &[Series]) -> Option<Nanos> {

@@ -31,7 +31,7 @@ pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<Figure>>) -> Doc
         .sections(pairs)
         .with(alone(of))
         .about("What else differs", differences(of))
-        .about("To be careful about", cautions(of));
+        .about("Warnings", cautions(of));
     document.about("Limits", of.limits.iter().map(limit).collect())
 }
 
@@ -216,7 +216,7 @@ fn row(
     let words = match (verdict, spread) {
         (Some(verdict), Some(spread)) => in_words(verdict, spread),
         (None, Some(_)) => "beyond trust".to_owned(),
-        (_, None) if name == "max" => "one run tells no spread".to_owned(),
+        (_, None) if name == "max" => "not known from one run".to_owned(),
         (_, None) => "not supported".to_owned(),
     };
     let by = Value::from(spread.map(|d| Value::Time(d.difference)));
@@ -230,7 +230,9 @@ fn row(
 /// With one run a side a difference is one of those two runs.
 fn in_words(verdict: Verdict, spread: &Spread) -> String {
     match spread.between {
-        None if verdict != Verdict::NoDifferenceShown => format!("these runs: {verdict}"),
+        None if verdict != Verdict::NoDifferenceShown => {
+            format!("these runs: {verdict}")
+        }
         _ => verdict.to_string(),
     }
 }
@@ -353,9 +355,7 @@ fn by_share(share: f64) -> Cell {
 /// Machines, tool, settings.
 fn differences(of: &Comparison) -> Vec<Block> {
     if of.differences.is_empty() {
-        return vec![Block::Text(
-            "Nothing that is known of machines, tool and settings.".to_owned(),
-        )];
+        return vec![Block::Text("Machine, whylate version and settings are the same.".to_owned())];
     }
     let mut table = Table::new("Machines, tool and settings", &["", "A", "B"])
         .words(&[1, 2])

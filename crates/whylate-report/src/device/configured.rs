@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(table.caption, "What a configuration buys against local");
         assert_eq!(
             table.rows[0],
-            ["64 B back, local+isolset", "p99.9", "+5 µs", "+4.0 to +6.0 µs", "saves"]
+            ["64 B inbound, local+isolset", "p99.9", "+5 µs", "+4.0 to +6.0 µs", "saves"]
         );
         let claims: Vec<String> = table.rows.iter().map(|row| row[4].to_string()).collect();
         assert_eq!(claims, ["saves", "neither", "costs", "n too small"]);

@@ -44,7 +44,7 @@ pub(super) fn screen(run: &Run) -> Screen {
 }
 
 /// What is set against the first, as far as it was measured.
-fn compared(of: &Backends) -> impl Iterator<Item = (&BackendRow, Option<&Saved>)> {
+pub(super) fn compared(of: &Backends) -> impl Iterator<Item = (&BackendRow, Option<&Saved>)> {
     let measured = |row: &&BackendRow| row.role == BackendRole::Compared && row.measured.is_some();
     of.rows.iter().filter(measured).map(|row| (row, row.saved_at(MEDIAN)))
 }
@@ -55,12 +55,18 @@ fn with_claim(of: &Backends, claim: Claim) -> impl Iterator<Item = (&BackendRow,
     known.filter(move |(_, saved)| saved.claim.as_ref() == Some(&claim))
 }
 
-/// Why of the first backend with no claim there is none.
-fn unclaimed(of: &Backends) -> Option<(&BackendRow, &str)> {
-    compared(of).find_map(|(row, saved)| match saved?.claim.as_ref()? {
-        Claim::Nothing { why } => Some((row, why.as_str())),
+/// Backends with no claim for the reason of the first of them; none where each has one.
+fn unclaimed(of: &Backends) -> Option<(Vec<&BackendRow>, &str)> {
+    let why = |saved: Option<&'_ Saved>| match saved?.claim.as_ref()? {
+        Claim::Nothing { why } => Some(why.clone()),
         _ => None,
-    })
+    };
+    let first = compared(of).find_map(|(_, saved)| match saved?.claim.as_ref()? {
+        Claim::Nothing { why } => Some(why.as_str()),
+        _ => None,
+    })?;
+    let same = compared(of).filter(|(_, saved)| why(*saved).as_deref() == Some(first));
+    Some((same.map(|(row, _)| row).collect(), first))
 }
 
 fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
@@ -79,10 +85,10 @@ fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
     let Some((row, saved)) = most else {
         let none = sentence!["No backend is shown to be faster than ", who(first)];
         let mut said = vec![sentence![none, " (p50 ", median, ")."]];
-        said.extend(
-            unclaimed(of)
-                .map(|(row, why)| sentence![who(row), " cannot be judged: ", Name::of(why), "."]),
-        );
+        said.extend(unclaimed(of).map(|(rows, why)| {
+            let rows = Sentence::joined(rows.into_iter().map(|row| who(row).into()), " and ");
+            sentence![rows, " cannot be judged: ", Name::of(why), "."]
+        }));
         if said.len() == 1 && slower > 0 {
             said.push(sentence!["Shown to be slower: ", slower, " of ", measured, "."]);
         }

@@ -27,7 +27,7 @@ pub(super) fn screen(of: &Comparison) -> Screen {
     let by_limits = limits::sentence(of);
     let one_run = of.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
     let chance = (one_run && !pairs.is_empty())
-        .then(|| "One run a side cannot tell a real change from run-to-run variation.".into());
+        .then(|| "One run a side (*) cannot tell a real change from run-to-run variation.".into());
     let cause = pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?));
     // What has no room in the answer stands below the table.
     let mut rest = [by_limits, instead(of), chance, cause].into_iter().flatten();

@@ -49,7 +49,7 @@ pub(super) fn between(run: &Run, gaps: &GapSummary) -> Option<Sentence> {
     Some(if least.said() == most.said() {
         sentence!["Each of them lost ", least.clone(), "."]
     } else {
-        sentence!["The least of them lost ", least.clone(), ", the most ", most.clone(), "."]
+        sentence!["The runs disagree: ", least.clone(), " to ", most.clone(), "."]
     })
 }
 

@@ -23,6 +23,9 @@ pub(super) fn main_cause(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) ->
     let (main, misses) = of.main()?;
     let mut classes = thread.1.causes.iter().map(|of| Class::of(&of.cause, run));
     let class = classes.find(|class| label(class) == *main);
+    if *misses == of.sum() && counted.iter().filter(|of| of.sum() > 0).count() == 1 {
+        return Some(of_all(*misses, class.as_ref().and_then(because)));
+    }
     let why = match class.as_ref().and_then(because) {
         Some(because) => sentence!["because ", Name::of(because)],
         None => "without a known cause".into(),
@@ -30,6 +33,23 @@ pub(super) fn main_cause(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) ->
     let who = sentence!["Thread ", Name::of(Printable(&thread.0.name))];
     let of_all = sentence![Value::Count(*misses), " of ", Value::Count(of.sum())];
     Some(sentence![who, " missed most often ", why, " (", of_all, ")."])
+}
+
+/// The cause of each miss that there was.
+fn of_all(misses: u64, because: Option<String>) -> Sentence {
+    match (misses, because) {
+        (1, None) => "Its cause is not known.".into(),
+        (_, None) => sentence!["The cause of all ", Value::Count(misses), " is not known."],
+        // Of what is no clause the noun alone is left.
+        (1, Some(because)) => match because.strip_prefix("of ") {
+            Some(cause) => sentence!["Cause: ", Name::of(cause), "."],
+            None => sentence![Name::of(super::trusted::upper(&because)), "."],
+        },
+        (_, Some(because)) => {
+            let because = because.strip_prefix("of ").unwrap_or(&because);
+            sentence!["Cause of all ", Value::Count(misses), ": ", Name::of(because), "."]
+        }
+    }
 }
 
 /// The misses of each thread, each by one cause.

@@ -34,11 +34,15 @@ pub(super) fn screen(paper: &Paper) -> Screen {
             ..Screen::default()
         };
     }
-    let answer = [("Differs", &differs), ("Agrees", &agrees)];
-    let answer = answer.into_iter().filter_map(|(word, rows)| {
-        let begin = sentence![word, " (", rows.len(), " of ", compared, "): "];
-        most_telling(Some(&begin), rows)
-    });
+    let figures = if compared == 1 { " figure: " } else { " figures: " };
+    let first = |word| move |rows: usize| sentence![word, rows, " of ", compared, figures];
+    let differ = first("Differs in ")(differs.len());
+    let agree = match differs.len() {
+        0 => first("Agrees in ")(agrees.len()),
+        _ => sentence!["Agrees in ", agrees.len(), ": "],
+    };
+    let answer = [(differ, &differs), (agree, &agrees)];
+    let answer = answer.into_iter().filter_map(|(begin, rows)| most_telling(Some(&begin), rows));
     let mut notes = vec![
         "Agrees: the 95% intervals overlap, or the claim holds. Differs: they do not.".to_owned(),
     ];
@@ -89,8 +93,9 @@ fn said(begin: Option<&Sentence>, row: &Row) -> Sentence {
     let what = if begin.is_some() { what(row) } else { super::trusted::upper(&what(row)) };
     let paper = Cell::from(papers(row).unwrap_or_default());
     let here = row.here.as_ref().map_or("not measured".to_owned(), |here| figure(here).0);
-    let here = sentence![": here ", Cell::from(here)];
-    sentence![begin.cloned(), Name::of(what), here, ", paper ", paper, "."]
+    let is = if begin.is_some() { " " } else { ": " };
+    let here = sentence![is, Cell::from(here)];
+    sentence![begin.cloned(), Name::of(what), here, " (paper ", paper, ")."]
 }
 
 /// What a row is, in few words.

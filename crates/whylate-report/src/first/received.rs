@@ -66,7 +66,8 @@ fn received(run: &Run) -> Table {
         let lost = |thread: &ThreadSummary| share(run, thread, thread.lost);
         all.sort_by(|a, b| lost(b).total_cmp(&lost(a)));
     }
-    let mut table = Table::new("", &["CPU time", "received", "waited", "lost", "lost share"]);
+    let mut table =
+        Table::new("", &["CPU time", "received", "waited", "lost", "lost, of its time"]);
     for thread in all {
         table.row([
             Cell::from(format!("{}  {}", Printable(&thread.name), Printable(&thread.workload))),

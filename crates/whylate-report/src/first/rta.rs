@@ -45,7 +45,8 @@ pub(super) fn screen(run: &Run) -> Screen {
             "Overheads (switches, interrupts, wake-ups) are left out of the prediction.".to_owned(),
         );
     }
-    let more = "whylate rta ... --run --overhead measured  predicts with them";
+    let more =
+        "whylate rta ... --run --overhead measured  adds measured overheads to the prediction";
     let tables = vec![table, why];
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }

@@ -1,14 +1,17 @@
 //! What response time a request sees at a rate, and what became of the requests; of messages that nobody answers,
 //! how many came, or how long they were on their way.
 
+use whylate_model::Nanos;
 use whylate_model::flow::{Flow, Packets, ProcessVerdict};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
+use whylate_model::tail::{End, Tail};
+use whylate_model::warning::Warning;
 
 use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value};
+use crate::numbers::{Cell, Value, count};
 use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 use crate::trusted;
@@ -57,7 +60,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(flow) = run.flows.first() else { return Screen::default() };
     let mut answer = vec![headline(run, flow)];
     answer.extend(departures(run, flow));
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = flow.tail.iter().filter_map(slow).collect();
     if flow.response.is_some() && flow.service.is_some() && flow.way.across.is_none() {
         notes.push(
             "Response time counts from when a request was due, service time from when it was sent; only \
@@ -83,6 +86,21 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }
 
+/// The main cause of slow requests, where one is claimed.
+fn slow(of: &Tail) -> Option<String> {
+    let cause = of.claimed().next()?;
+    let at = match cause.end {
+        End::Client => "the client",
+        End::Other => "the other end",
+    };
+    let [slow, others] =
+        [cause.of_slow, cause.of_ordinary].map(|of| Cell::from(Value::Share(of)).said());
+    Some(format!(
+        "Cause of slow requests (above p{}): {} at {at} ({slow} of them, {others} of the others).",
+        of.percent, cause.cause
+    ))
+}
+
 /// What the mark of numbers beyond trust means, below tables that have some.
 pub(super) fn beyond(tables: &[Table]) -> Option<String> {
     let mut cells = tables.iter().flat_map(|table| &table.rows).flatten();
@@ -90,7 +108,7 @@ pub(super) fn beyond(tables: &[Table]) -> Option<String> {
 }
 
 const BEYOND: &str =
-    "~: beyond the percentile up to which the calibration of this transport lets be trusted.";
+    "~: not trusted: the calibration of this transport does not support this percentile.";
 
 pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
     if flow.asked.one_way {
@@ -106,7 +124,7 @@ pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
         sentence![", ", Name::of(name(&ports.out)), " to ", Name::of(name(&ports.back))]
     });
     let way = sentence![capital(what), ports, " (", closed, backend, "): "];
-    sentence![way, series::said(series), "; ", lost(&flow.packets), "."]
+    sentence![way, series::said_in(run, series), "; ", lost(&flow.packets), "."]
 }
 
 /// How many of the messages came that ask for no reply.
@@ -145,6 +163,14 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
             Some(sentence!["Saturated: ", rates, "; times are of that rate."])
         }
         ProcessVerdict::Disturbed => {
+            if let Some(of) = SentLate::of(run, flow) {
+                let requests = sentence![Name::of(count(of.late)), " of ", Name::of(count(of.of))];
+                let answered = !flow.asked.one_way && flow.way.across.is_none();
+                let what = if answered { " requests" } else { " messages" };
+                let requests = sentence![requests, what];
+                let than = sentence![" left more than ", Name::of(of.tolerance), " late."];
+                return Some(sentence!["The client fell behind: ", requests, than]);
+            }
             let late = Sentence::bound(series::at(late?, 99.0));
             let behind = "The client fell behind: 1% of requests left at least ";
             Some(sentence![behind, late, " late."])
@@ -152,6 +178,37 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
         ProcessVerdict::Held | ProcessVerdict::TooFew | ProcessVerdict::ClosedLoop => None,
     }
 }
+
+/// How many requests were sent later than the tolerance, or never: the warning of a recording has it.
+struct SentLate {
+    late: u64,
+    of: u64,
+    tolerance: String,
+}
+
+impl SentLate {
+    /// None where no warning tells it.
+    fn of(run: &Run, flow: &Flow) -> Option<Self> {
+        run.warnings.iter().find_map(|warning| match warning {
+            Warning::DeparturesDisturbed { flow: name, how } if *name == flow.name => {
+                how.split("; ").find_map(Self::read)
+            }
+            _ => None,
+        })
+    }
+
+    fn read(words: &str) -> Option<Self> {
+        let (counts, tolerance) = words.split_once(LATER)?;
+        let (late, of) = counts.split_once(" of ")?;
+        let tolerance: Nanos = tolerance.strip_suffix(", or never")?.parse().ok()?;
+        let of = of.parse().ok().filter(|of| *of > 0)?;
+        let tolerance = Cell::from(tolerance).said();
+        Some(Self { late: late.parse().ok()?, of, tolerance })
+    }
+}
+
+/// What stands between the counts and the tolerance in a warning.
+const LATER: &str = " left later than the tolerance of ";
 
 /// The three times of the first flow, and the first of them of each other one.
 pub(super) fn latency(run: &Run, style: Style) -> Table {
@@ -172,10 +229,10 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
             let is_beyond = trusted::is_beyond(run, &of.name, *percent);
             cells.push(series::at(of, *percent).marked(is_beyond));
             if (percent - 99.0).abs() < 1e-9 {
-                cells.push(series::ends(of, *percent));
+                cells.push(series::ends(of, *percent).marked(is_beyond));
             }
         }
-        cells.push(series::max(of));
+        cells.push(series::max(of).marked(trusted::is_beyond(run, &of.name, series::TAIL)));
         table.row(cells);
     };
     for (at, flow) in run.flows.iter().enumerate() {
@@ -221,7 +278,7 @@ fn requests(run: &Run) -> Table {
     } else {
         ("messages", "came")
     };
-    let head = [what, "asked", "sent", arrived, "lost", "late", "duplicates"];
+    let head = [what, "asked", "sent", arrived, "lost", "late replies", "duplicates"];
     let heads: Vec<&str> = head.into_iter().chain(seldom.iter().map(|(name, _)| *name)).collect();
     let mut table = Table::new("", &heads);
     for flow in &run.flows {

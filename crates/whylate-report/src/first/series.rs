@@ -8,6 +8,10 @@ use crate::numbers::{Cell, Value};
 pub(super) use crate::series::at_least as value;
 use crate::series::at_least;
 use crate::spans::{Sentence, sentence};
+use crate::trusted;
+
+/// Where this percentile is beyond trust the largest value is marked with it.
+pub(super) const TAIL: f64 = 99.9;
 
 /// The series of that name, where it has samples.
 pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
@@ -59,6 +63,13 @@ pub(super) fn min(series: &Series) -> Cell {
 /// The median, the p99 and the worst, in a sentence.
 pub(super) fn said(series: &Series) -> Sentence {
     sentence!["p50 ", at(series, 50.0), ", p99 ", at(series, 99.0), ", worst ", max(series)]
+}
+
+/// The same, with its mark where a calibration does not support one.
+pub(super) fn said_in(run: &Run, series: &Series) -> Sentence {
+    let marked = |cell: Cell, percent| cell.marked(trusted::is_beyond(run, &series.name, percent));
+    let [p50, p99] = [50.0, 99.0].map(|percent| marked(at(series, percent), percent));
+    sentence!["p50 ", p50, ", p99 ", p99, ", worst ", marked(max(series), TAIL)]
 }
 
 /// How a percentile is called.

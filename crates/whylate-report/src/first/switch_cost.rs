@@ -6,7 +6,7 @@ use whylate_model::switch_cost::{Between, Direct, How, IndirectRow, SwitchCost};
 
 use super::Screen;
 use crate::doc::Table;
-use crate::numbers::{Cell, Value};
+use crate::numbers::{Cell, Value, count};
 use crate::spans::{Name, Sentence, sentence};
 use crate::switch_cost::size;
 
@@ -29,21 +29,38 @@ pub(super) fn screen(run: &Run) -> Screen {
     Screen {
         answer,
         tables: vec![direct(of), indirect(of)],
+        notes: apart(of).into_iter().collect(),
         more: vec!["whylate rta --overhead measured  uses these costs".to_owned()],
         ..Screen::default()
     }
 }
 
-/// The cost to be expected with its interval; of a kind whose times do not lie together the median.
+/// The cost to be expected with its interval; none of a kind whose times do not lie together.
 fn cost(of: &Direct) -> Cell {
     let ends = of.interval().map(|(low, high)| (Value::from(low), Value::from(high)));
     let expected = of.times.cluster_median;
-    Cell::from(expected.or(of.times.p50)).within(expected.and(ends))
+    Cell::from(expected).within(expected.and(ends))
+}
+
+/// Kinds of switches that were seen, and whose times are too few or too far apart for a number.
+fn apart(of: &SwitchCost) -> Option<String> {
+    let between = [(Between::Threads, "threads"), (Between::Processes, "processes")];
+    let kinds = KINDS.iter().flat_map(|kind| between.iter().map(move |between| (kind, between)));
+    let without = kinds.filter_map(|((how, name), (between, whom))| {
+        let times = &of.measured(*between, *how)?.times;
+        let switches = count(times.n);
+        (times.cluster_median.is_none() && times.n > 0)
+            .then(|| format!("{name} of {whom} ({switches})"))
+    });
+    let without: Vec<String> = without.collect();
+    (!without.is_empty())
+        .then(|| format!("Too few switches alike for a number: {}.", without.join(", ")))
 }
 
 fn headline(of: &SwitchCost) -> Sentence {
     let said = |how, name: &'static str| {
-        Some(sentence![cost(of.measured(Between::Threads, how)?), " (", name, ")"])
+        let cost = cost(of.measured(Between::Threads, how)?);
+        cost.is_known().then(|| sentence![cost, " (", name, ")"])
     };
     let known = [said(How::Yield, "yield"), said(How::HandOff, "hand-off")];
     let known: Vec<Sentence> = known.into_iter().flatten().collect();

@@ -238,7 +238,7 @@ fn at_most_two_reasons_are_told_and_the_others_are_counted() {
         run.warnings.push(Warning::LoadEnded { load, how });
     }
     assert!(
-        trust(&run).starts_with("poor. The load `hog 1` ended early: killed;"),
+        trust(&run).starts_with("poor. The load `hog 1` ended early: killed ("),
         "{}",
         trust(&run)
     );
@@ -270,7 +270,7 @@ fn other_measurements_at_the_same_time_are_one_reason_with_what_to_do() {
         trust.split_once("More:").unwrap().0.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     run.warnings.push(Warning::AnotherRun { pid: 7, same_cpu: false });
-    let one = "limited. Another whylate was running on this machine. Wait for it to end, and record again.";
+    let one = "limited. Another whylate was running on this machine. Wait until it has ended, and record again.";
     assert_eq!(trust(&run), one);
     // A sum has those of all its recordings.
     run.warnings.push(Warning::AnotherRun { pid: 7, same_cpu: false });
@@ -278,12 +278,12 @@ fn other_measurements_at_the_same_time_are_one_reason_with_what_to_do() {
     run.warnings.extend([8, 9].map(|pid| Warning::AnotherRun { pid, same_cpu: false }));
     assert_eq!(
         trust(&run),
-        "limited. 3 other whylate processes were running on this machine. Wait for them to end, and record \
+        "limited. 3 other whylate processes were running on this machine. Wait until they have ended, and record \
          again."
     );
     run.warnings.push(Warning::AnotherRun { pid: 10, same_cpu: true });
-    let both =
-        "poor. Another whylate was measuring on the same CPU; 3 other whylate processes were";
+    let both = "poor. Another whylate was measuring on the same CPU (wait until it has ended, and record again); 3 other \
+         whylate processes were";
     assert!(trust(&run).starts_with(both), "{}", trust(&run));
 }
 

@@ -165,8 +165,17 @@ fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> Sentence {
         return sentence!["All ", Value::Count(jobs), " deadlines were met."];
     }
     let missing: Vec<_> = worst.iter().filter(|(_, of)| of.misses > 0).collect();
-    let share = crate::threads::share(missed, jobs);
-    let said = sentence![missed_of(missed, jobs), " deadlines were missed (", share, ")"];
+    // The share of the only thread has an interval, which the table has, too.
+    let share = match worst {
+        [(_, only)] => Sentence::from(share(only)),
+        _ => crate::threads::share(missed, jobs).into(),
+    };
+    let were = if missed == 1 { " deadlines was missed (" } else { " deadlines were missed (" };
+    let said = sentence![missed_of(missed, jobs), were, share, ")"];
+    if let [(thread, _)] = missing.as_slice() {
+        let by = if missed == 1 { ", by thread " } else { ", all by thread " };
+        return sentence![said, by, Name::of(name(&thread.name)), "."];
+    }
     let named = missing.iter().map(|(thread, of)| {
         let name = Name::of(name(&thread.name));
         sentence![Value::Count(of.misses), " by thread ", name]

@@ -27,17 +27,24 @@ pub(super) fn others_once(
         let pids: BTreeSet<i32> = others.iter().filter_map(|of| of.process()).collect();
         let Some(first) = trust.reasons.iter().position(is_told) else { continue };
         let where_to = if same { "measuring on the same CPU" } else { "running on this machine" };
-        let (what, them) = match pids.len() {
-            1 => (format!("another whylate was {where_to}"), "it"),
-            many => (format!("{many} other whylate processes were {where_to}"), "them"),
+        let (what, they) = match pids.len() {
+            1 => (format!("another whylate was {where_to}"), "it has"),
+            many => (format!("{many} other whylate processes were {where_to}"), "they have"),
         };
         let level = trust.reasons[first].level;
         trust.reasons.retain(|reason| !is_told(reason));
         trust.reasons.insert(first, Reason { level, what: what.clone() });
-        advice.insert(0, (what, format!("Wait for {them} to end, and record again.")));
+        advice.insert(0, (what, format!("Wait until {they} ended, and record again.")));
+    }
+    for reason in trust.reasons.iter().filter(|of| of.what.ends_with(NO_EVENT)) {
+        advice.push((reason.what.clone(), LOOK.to_owned()));
     }
     (trust, advice)
 }
+
+/// The end of a reason that no warning gave, and what to do about it.
+const NO_EVENT: &str = "of the lost time has no kernel event";
+const LOOK: &str = "Look for its cause with hwlatdetect, or on the hypervisor's side.";
 
 /// What to do about each reason that a warning gave: the last sentence of its advice.
 fn advice(warnings: &[Warning]) -> Vec<(String, String)> {
@@ -72,22 +79,39 @@ pub(super) fn lines(
     }
     let told = trust.reasons.iter().take(REASONS);
     let known = told.filter_map(|reason| advice.iter().find(|(what, _)| *what == reason.what));
-    let advice = known.map(|(_, advice)| advice.as_str()).next();
-    let said = |reasons: usize, advice: Option<&str>| {
-        let told: Vec<&str> =
-            trust.reasons.iter().take(reasons).map(|reason| reason.what.as_str()).collect();
+    let advice = known.map(|(what, advice)| (what.as_str(), advice.as_str())).next();
+    let said = |reasons: usize, advice: Option<(&str, &str)>| {
+        let mut told: Vec<String> =
+            trust.reasons.iter().take(reasons).map(|reason| reason.what.clone()).collect();
         let more = trust.reasons.len() - told.len();
-        let more = if more > 0 { format!("; and {more} more: --full") } else { String::new() };
-        let mut text = format!("{level}. {}{more}.", upper(&told.join("; ")));
-        if let Some(advice) = advice {
-            text = format!("{text} {advice}");
+        // What to do stands behind its reason: at the end, or in brackets where something follows.
+        let mut last = String::new();
+        if let Some((what, advice)) = advice {
+            match told.iter().position(|of| of == what) {
+                Some(at) if (at + 1 < told.len() || more > 0) && !advice.contains('(') => {
+                    told[at] = format!("{what} ({})", lower(advice.trim_end_matches('.')));
+                }
+                _ => last = format!(" {advice}"),
+            }
         }
+        let more = if more > 0 { format!("; and {more} more: --full") } else { String::new() };
+        let text = format!("{level}. {}{more}.{last}", upper(&told.join("; ")));
         fitting.wrapped(&text, LABEL)
     };
     let tries = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));
     let fits = fits.into_iter().find(|lines| lines.len() <= most);
     fits.unwrap_or_else(|| fitting.cut(said(1, None), most))
+}
+
+/// The sentence without its capital letter, unless a name begins with it.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let Some(first) = letters.next() else { return String::new() };
+    if letters.clone().next().is_none_or(|second| !second.is_lowercase() && second != ' ') {
+        return sentence.to_owned();
+    }
+    first.to_lowercase().chain(letters).collect()
 }
 
 /// The sentence with a capital letter; a name before a colon and that of a file stay as they are.

@@ -124,7 +124,7 @@ fn main_causes(run: &Run, wake: &WakeSummary) -> Option<Sentence> {
 }
 
 fn causes(run: &Run, wake: &WakeSummary) -> Option<Table> {
-    let mut table = Table::new("", &["cause of latency", "share", "longest"]);
+    let mut table = Table::new("", &["cause of latency", "share", "longest part"]);
     for part in parts(wake) {
         table.row([Cell::from(stage(run, wake, part.stage)), share(wake, part), part.most.into()]);
     }

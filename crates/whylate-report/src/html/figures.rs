@@ -373,7 +373,7 @@ fn over_time(run: &Run, timeline: &Timeline) -> (Section, Plot) {
     let heading = if run.threads.is_empty() {
         "Stalls over time, by CPU and cause"
     } else {
-        how.push_str(" Grey also marks time in which a thread of a set waited of its own accord.");
+        how.push_str(" Grey also marks time in which a thread of a set was asleep or blocked.");
         "Stalls over time, by thread and cause"
     };
     if timeline.complete_from_ns > 0.0 {

@@ -69,19 +69,19 @@ fn begin(html: &mut Html, run: &Run) {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n",
     );
-    html.words("title", "", &format!("whylate: {}", run.question));
+    html.words("title", "", &format!("whylate: {}", first::subject::of(run)));
     for style in [svg::STYLE, PAGE_STYLE, UPLOT_STYLE] {
         html.raw(format_args!("<style>{style}</style>\n"));
     }
     html.raw("</head>\n<body>\n");
 }
 
-/// The question, its answer, and how far to trust it.
+/// What was measured, the answer, and how far to trust it.
 fn head(html: &mut Html, report: &Report) {
     let run = report.run;
     html.raw("<header>\n");
     html.element("p", "brand", "whylate");
-    html.words("h1", "", &run.question);
+    html.words("h1", "", &first::subject::of(run));
     html.words("p", "answer", &crate::answer(run));
     let recorded = run.clock.anchors.first();
     let recorded = recorded

@@ -39,11 +39,11 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 
 /// A prediction without a run.
 pub(crate) fn document(of: &Prediction) -> Document {
-    let question = match of.tasks.len() {
-        1 => "Does 1 task meet its deadlines on one CPU?".to_owned(),
-        more => format!("Do {more} tasks meet their deadlines on one CPU?"),
+    let title = match of.tasks.len() {
+        1 => "Response-time analysis of 1 task on one CPU".to_owned(),
+        more => format!("Response-time analysis of {more} tasks on one CPU"),
     };
-    Document::new(question).naming(of).about(TITLE, blocks(of))
+    Document::new(title).naming(of).about(TITLE, blocks(of))
 }
 
 /// The title of the section.

@@ -17,7 +17,7 @@ const MOST_TASKS: usize = 16;
 /// What the columns of the table of measured tasks mean.
 const JUDGED: &str = "measured: the longest response, from the nominal release. within: jobs that took R or \
                       less; machine: jobs above R, but not above the R that adds L to their blocking, where \
-                      L is what the machine took of their busy period; violated: jobs above even that, so \
+                      L is what the machine took of their busy period; exceeded: jobs above even that, so \
                       that the theory, the task set or the measurement is wrong; not judged: jobs never \
                       done, or near a lost record.";
 /// The same for a run before its jobs were judged one by one.
@@ -74,7 +74,7 @@ pub(super) fn told_exceeded(of: &Prediction) -> Option<String> {
     let Exceeded { jobs, over, violated, beyond } = exceeded(of);
     let beyond = beyond.map_or_else(String::new, |by| format!(", by up to {by}"));
     let judged = of.tasks.iter().any(|task| judged(task).is_some());
-    let violated = if judged { format!("; {} violated", count(violated)) } else { String::new() };
+    let violated = if judged { format!("; {} exceeded", count(violated)) } else { String::new() };
     (over > 0).then(|| {
         format!("{} of {} jobs took longer than R{beyond}{violated}", count(over), count(jobs))
     })
@@ -95,7 +95,7 @@ pub(super) fn beside_measured(of: &Prediction) -> Table {
     if measured {
         head.push("measured");
         if one_by_one {
-            head.extend(["within", "machine", "violated"]);
+            head.extend(["within", "machine", "exceeded"]);
             head.extend(unjudged.then_some("not judged"));
         } else {
             head.extend(["jobs", "over R", "verdict"]);
@@ -168,11 +168,11 @@ pub(super) fn told_jobs(of: &Prediction) -> Vec<String> {
             let AboveJob { job, response_ns, bound_ns, machine, .. } = of;
             let bound = bound_ns.map_or_else(String::new, |bound| format!(" of {}", Value::from(bound)));
             let (machine, took) = (taken(machine), Value::from(*response_ns));
-            format!("task {name}: job {job} took {took}, above even the R{bound} with {machine}: violated")
+            format!("task {name}: job {job} took {took}, above even the R{bound} with {machine}: exceeded")
         }));
         let more = judged.violated.saturating_sub(judged.violated_first.len() as u64);
         if more > 0 {
-            said.push(format!("task {name}: {} more violated, in run.json", count(more)));
+            said.push(format!("task {name}: {} more exceeded, in run.json", count(more)));
         }
     }
     said

@@ -61,7 +61,7 @@ pub fn render(run: &Run, style: Style) -> String {
 pub fn render_with(run: &Run, traced: Option<Traced>, style: Style) -> String {
     let run = &run.as_shown();
     let percents: Vec<f64> = style.percentiles.percents().collect();
-    let mut document = Document::new(run.question.as_str())
+    let mut document = Document::new(first::subject::of(run))
         .naming(run)
         .with([style.letters.write(&crate::answer(run)), head::machine(run)].map(Block::Text))
         .with(head::notes(run).into_iter().map(Block::Note))

@@ -142,7 +142,7 @@ pub(crate) struct Delay {
         conflicts_with_all = ["first", "transport", "bed", "queues", "ring"]
     )]
     pub(crate) proxy: Option<ProxyWay>,
-    /// End after this time [default: when told to]
+    /// End after this time [default: until Ctrl-C]
     #[arg(
         help_heading = "While it runs",
         long,

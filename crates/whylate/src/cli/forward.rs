@@ -94,7 +94,7 @@ pub(crate) struct Forward {
         default_value = "spin"
     )]
     pub(crate) wait: Wait,
-    /// End after this time [default: when told to]
+    /// End after this time [default: until Ctrl-C]
     #[arg(
         help_heading = "What to record",
         long,

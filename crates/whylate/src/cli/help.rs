@@ -162,6 +162,8 @@ fn rank(command: &Command, arg: &Arg) -> usize {
 /// What an argument is for, with its default.
 fn said(arg: &Arg) -> String {
     let said = arg.get_help().map(StyledStr::to_string).unwrap_or_default();
+    // In brackets stands what is taken where nothing is given, in one form for all.
+    let said = said.replace("[default: ", "[");
     let values: Vec<_> =
         arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
     let takes = arg.get_action().takes_values() && !arg.is_hide_default_value_set();

@@ -141,12 +141,14 @@ fn claim(saved: &Saved, control: Option<&Saved>, rates: Option<(f64, f64)>) -> C
         Some(width) if width <= CLOSE => (),
         Some(width) => {
             return nothing(format!(
-                "the first differs from itself by +-{:.1}%, and it takes {:.0}% or less",
+                "the first, measured twice a round, differs by up to +-{:.0}% (at most {:.0}% is allowed)",
                 width * 100.0,
                 CLOSE * 100.0
             ));
         }
-        None => return nothing("how far the first differs from itself is not known".to_owned()),
+        None => {
+            return nothing("how far two measurements of the first differ is not known".to_owned());
+        }
     }
     match saved.ratio_interval {
         Some((_, high)) if high < 1.0 => Claim::Saves,

@@ -6,7 +6,8 @@ use super::super::layout::shorter;
 use super::super::series;
 use super::{Known, name};
 use crate::compare::{
-    Compared, Comparison, NumberDifference, PairResult, RateDifference, Shown, Spread, Verdict,
+    Caution, Compared, Comparison, NumberDifference, PairResult, RateDifference, Shown, Spread,
+    Verdict,
 };
 use crate::doc::Table;
 use crate::numbers::scale::Unit;
@@ -17,6 +18,9 @@ const OF_FIRST: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 const OF_OTHERS: [f64; 2] = [50.0, 99.0];
 /// Letters of what a row is of: with them all columns have room.
 const NAME: usize = 24;
+/// Of a difference that is shown, and of one that is shown between two recordings alone.
+const YES: &str = "yes";
+const ONCE: &str = "yes*";
 /// Lengths of stalls that rates are shown for.
 const LENGTHS: [Nanos; 2] = [Nanos(10_000), Nanos(1_000_000)];
 
@@ -46,7 +50,8 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
     let rows = if judged { rows(pairs) } else { beside };
     let cells = rows.iter().flat_map(|row| [&row.before, &row.after, &row.difference]);
     let unit = Unit::of_table(cells);
-    let heads = ["", "A (before)", "B (after)", "B − A", "95% CI", "change"];
+    let heads = ["", "A (before)", "B (after)", "B − A", "95% CI", "differs"];
+    let one_run = comparison.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
     let shown = if judged { heads.len() } else { 3 };
     let table = Table::new("", &heads[..shown]);
     let mut table = if judged { table.words(&[5]) } else { table };
@@ -59,21 +64,22 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
         let written = |cell: &Cell| cell.in_table(unit);
         let plain = |text: String| text.trim_end_matches('%').to_owned();
         let ends = row.difference.ends();
-        let difference = row.difference.clone().shown_as(points(written(&row.difference)));
+        let difference = row.difference.clone().shown_as(points(&written(&row.difference)));
         let ends = ends.clone().shown_as(plain(written(&ends)));
         let [before, after] = [row.before, row.after].map(|of| {
             let text = written(&of);
             of.shown_as(text)
         });
-        let cells = [Cell::from(what + &which), before, after, difference, ends, row.change.into()];
+        let differs = if one_run && row.change == YES { ONCE } else { row.change };
+        let cells = [Cell::from(what + &which), before, after, difference, ends, differs.into()];
         table.row(cells.into_iter().take(shown));
     }
     table
 }
 
-/// A difference of shares in percentage points: it is no share of what was before.
-fn points(text: String) -> String {
-    text.strip_suffix('%').map(|of| format!("{of} pp")).unwrap_or(text)
+/// A difference of shares, in percentage points, has no sign of a share: it is no share of what was before.
+fn points(text: &str) -> String {
+    text.trim_end_matches('%').to_owned()
 }
 
 /// A difference with its interval.
@@ -119,7 +125,7 @@ fn number(what: String, of: &NumberDifference, unit: fn(f64) -> Value) -> Row {
 }
 
 fn word(of: Verdict) -> &'static str {
-    if of == Verdict::NoDifferenceShown { "no" } else { "yes" }
+    if of == Verdict::NoDifferenceShown { "no" } else { YES }
 }
 
 /// What became of a difference that may have no verdict.

@@ -40,6 +40,55 @@ fn a_report_and_its_page_begin_with_the_answer_of_the_first_screen() {
     }
 }
 
+/// What a recording of an older version asked in a sentence is in none of them.
+#[test]
+fn a_report_and_its_page_have_what_was_measured_as_their_title_and_no_question() {
+    for kind in KINDS {
+        let (directory, run): (RunDir, Run) = kept(kind);
+        let report = render(&run, Style { width: 4_000, ..style() });
+        let title = report.lines().next().unwrap_or_default();
+        assert!(!title.is_empty() && !title.contains('?') && title != run.question, "{title}");
+        assert!(title.chars().count() <= 80, "{title}");
+        let page = html::render(&directory, &run);
+        let escaped = crate::svg::escaped(title);
+        assert!(page.contains(&format!("<h1>{escaped}</h1>")), "{kind}: {title}");
+        assert!(page.contains(&format!("<title>whylate: {escaped}</title>")), "{kind}: {title}");
+        assert!(!report.contains(&run.question) && !page.contains(&run.question), "{kind}");
+    }
+    let titles = ["gaps", "merge", "threads"].map(|kind| super::super::subject::of(&kept(kind).1));
+    let expected = [
+        "Lost CPU time on CPU 1",
+        "Lost CPU time on CPU 1, over 2 runs",
+        "Deadlines of 3 threads on CPU 1",
+    ];
+    assert_eq!(titles, expected);
+}
+
+#[test]
+fn a_client_that_fell_behind_is_told_by_how_many_requests_it_sent_late() {
+    use whylate_model::warning::Warning;
+    let mut run = kept("rtt").1;
+    let said = "The client fell behind: 208 of 300 requests left more than 50 µs late.";
+    assert!(answer(&run).contains(said), "{}", answer(&run));
+    let how = |run: &mut Run, words: &str| {
+        for warning in &mut run.warnings {
+            if let Warning::DeparturesDisturbed { how, .. } = warning {
+                words.clone_into(how);
+            }
+        }
+    };
+    // Distances of another process may be told first, and how late the p99.9 was behind it.
+    let of_many = "their distances differ; 41 of 5000 left later than the tolerance of 20.0us, or \
+                   never; the p99.9 left 1.2ms late, tolerance 20.0us";
+    how(&mut run, of_many);
+    assert!(answer(&run).contains(": 41 of 5,000 requests left more than 20 µs late."));
+    // Where nothing counts them, what the p99 leaves is all that is known.
+    for words in ["it is not known", "x of 0 left later than the tolerance of 1us, or never"] {
+        how(&mut run, words);
+        assert!(answer(&run).contains("1% of requests left at least 11 ms late"), "{words}");
+    }
+}
+
 #[test]
 fn the_answer_of_wake_ups_counts_those_skipped_at_their_own_latency() {
     let mut run = kept("wake").1;
@@ -181,7 +230,7 @@ fn requests_are_answered_with_their_median_their_p99_and_the_worst() {
 fn what_is_beyond_the_trust_of_a_calibration_is_marked_and_the_mark_is_explained() {
     use crate::trusted::tests::calibrated;
     let marked = shown(&calibrated(Some(95.0)), style());
-    assert!(marked.contains("~20 ") && marked.contains("\n~: beyond the percentile"), "{marked}");
+    assert!(marked.contains("~20 ") && marked.contains("\n~: not trusted: "), "{marked}");
     let whole = shown(&calibrated(Some(99.99)), style());
     assert!(!whole.contains('~'), "{whole}");
 }

@@ -193,7 +193,7 @@ fn of_many_recordings_those_that_lost_most_stand_first() {
         assert_fits(&screen);
         let row = screen.lines().find(|line| line.starts_with("run-")).unwrap();
         assert!(row.starts_with(&format!("run-{} ", many - 1)), "{screen}");
-        let said = format!("The least of them lost 1.0%, the most {many}");
+        let said = format!("The runs disagree: 1.0% to {many}");
         assert!(screen.contains(&said), "{screen}");
     }
     insta::assert_snapshot!("merge-30", shown(&recordings(30), style()));

@@ -103,7 +103,7 @@ fn a_paper_says_first_what_differs_and_what_agrees_with_the_figures_of_both() {
     ];
     let screen = shown(&hourglass(), &reasons, style());
     assert_fits(&screen);
-    let said = "Differs (2 of 11): misses, task 1, fine timer: here 44%, paper 0 of 304.";
+    let said = "Differs in 2 of 11 figures: misses, task 1, fine timer 44% (paper 0 of 304).";
     assert_eq!(screen.lines().nth(1), Some(said), "{screen}");
     insta::assert_snapshot!("paper-hourglass2002", screen);
 }

@@ -228,8 +228,7 @@ fn a_sum_of_each_kind_has_its_answer_and_how_its_recordings_differ() {
         for many in [1, 3, 30, 300] {
             let screen = shown(&of_many(run.clone(), many), style());
             assert_fits(&screen);
-            let apart =
-                screen.contains(" lies between ") || screen.contains("The least of them lost ");
+            let apart = screen.contains(" lies between ") || screen.contains("The runs disagree: ");
             assert_eq!(apart, many > 1, "{kind} of {many}:\n{screen}");
         }
     }

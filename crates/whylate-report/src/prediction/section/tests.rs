@@ -136,8 +136,8 @@ fn jobs_are_told_by_what_they_are_put_down_to_and_a_violation_by_its_job() {
         "task t0: jobs that the machine accounts for: hypervisor 4, late wake-up 1",
         "the machine took most of job 3, which took 6 ms: L = 2 ms, of which hypervisor 1.8 ms",
         "job 7 took 5 ms, above even the R of 4.5 ms with L = 500 µs, of which late wake-up 450 µs: \
-         violated",
-        "1 more violated",
+         exceeded",
+        "1 more exceeded",
         "3 5 ms 1 ms 2 ms machine –",
         "9 5 ms 1 ms – not judged –",
     ] {

@@ -8,12 +8,14 @@ const BESIDE: [char; 9] = ['(', ')', ',', ';', '.', ':', '≥', '+', '~'];
 const NAMED: [&str; 6] = ["CPU", "CPUs", "thread", "Thread", "task", "Job"];
 
 /// Figures that are in no table, by the words around them, and why.
-const ALONE: [(&str, &str); 33] = [
+const ALONE: [(&str, &str); 35] = [
     ("in #", "how long it was measured"),
     ("runs (#),", "how long all of them measured"),
     ("run (#),", "how long it measured"),
     ("lost nothing in #", "how long it was measured"),
     ("no stall of # or more", "the threshold"),
+    ("fell behind: # of", "how many were sent late, which a warning has"),
+    ("left more than # late", "the tolerance, which is a setting"),
     ("# of requests left at least", "what a p99 leaves"),
     ("A frame of # bytes", "what was asked for"),
     ("accurate to #", "the error that was asked for"),
@@ -24,7 +26,7 @@ const ALONE: [(&str, &str); 33] = [
     ("they take # of a CPU, and it grants", "what was reserved, which is not what tasks execute"),
     ("and it grants #", "a setting of the kernel"),
     ("took up to # longer", "how far jobs went beyond a bound, which tables are held against"),
-    ("The least of them lost #", "the least of rows that may have no room"),
+    ("The runs disagree: #", "the least of rows that may have no room"),
     ("lies between # and", "the same"),
     (" least (#)", "the same"),
     ("a fairness of #", "what the shares in the table come to"),

@@ -230,7 +230,7 @@ fn details(run: &Run, gaps: &GapSummary) -> String {
         time(ns(gaps.period_ticks)),
         between(Some(Value::Time(ns(low))), Some(Value::Time(ns(high)))),
         count(gaps.blocks),
-        threshold(gaps, time(ns(gaps.threshold.0 as f64))),
+        threshold(gaps, &time(ns(gaps.threshold.0 as f64))),
         count(gaps.migrations),
         count(gaps.dropped),
         Value::from(recording),
@@ -238,7 +238,7 @@ fn details(run: &Run, gaps: &GapSummary) -> String {
 }
 
 /// The shortest stall that was recorded, and the rule that it was found by, where it was not given.
-fn threshold(gaps: &GapSummary, found: String) -> String {
+fn threshold(gaps: &GapSummary, found: &str) -> String {
     let rule = gaps.threshold_rule.strip_prefix("max(").and_then(|rule| {
         let (floor, times) = rule.strip_suffix(" of the warm-up)")?.split_once(", ")?;
         let (factor, percentile) = times.split_once(" x ")?;

@@ -85,7 +85,7 @@ fn a_client_that_fell_behind_is_told_by_how_many_requests_it_sent_late() {
     // Where nothing counts them, what the p99 leaves is all that is known.
     for words in ["it is not known", "x of 0 left later than the tolerance of 1us, or never"] {
         how(&mut run, words);
-        assert!(answer(&run).contains("1% of requests left at least 11 ms late"), "{words}");
+        assert!(answer(&run).contains("1% of requests left at least 11.0 ms late"), "{words}");
     }
 }
 

@@ -47,9 +47,9 @@ pub(crate) struct Watch {
         value_name = "PID|PORT"
     )]
     pub(crate) whom: Asked,
-    /// End after this time [default: until Ctrl-C, or until the server ends]
+    /// End after this time [default: until Ctrl-C or the server ends]
     #[arg(
-        help = "End after this time [until Ctrl-C, or until the server ends]",
+        help = "End after this time [until Ctrl-C or the server ends]",
         long_help,
         help_heading = "How long",
         long,

@@ -236,7 +236,7 @@ fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_
     let late = row(&text, "send delay");
     assert!(late.iter().all(|cell| !cell.starts_with('~')), "the client's own: {text}");
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("is what lies beyond p50") && !flat.contains("STALE"), "{text}");
+    assert!(flat.contains("numbers beyond p50 are grey") && !flat.contains("STALE"), "{text}");
     // Rate and size are those that were kept, and are not spoken of.
     let differs = format!("Conditions differ: {CALIBRATED_WAY}20 us{LATER_WAY}.");
     assert!(flat.replace('µ', "u").contains(&differs), "{text}");

@@ -58,7 +58,7 @@ fn long_turns_that_a_hog_made_are_named_after_a_thread_and_own_system_calls_afte
         let hog = named.by.iter().find(|of| of.what == TookTurn::Thread);
         let hog = hog.expect("a thread had the CPU");
         assert!(hog.turns > 0 && hog.turns <= turns && took >= hog.took, "{pacing:?}");
-        assert!(text.contains("are named"), "{text}");
+        assert!(text.contains("have a known cause"), "{text}");
     }
 }
 

@@ -12,7 +12,10 @@ use whylate_model::warning::Warning;
 
 use crate::hog::{self, Pace};
 use crate::needs;
-use crate::program::{self, Recorded, record_words, said};
+use crate::program::{self, Recorded, record_words_as, said};
+
+/// What the kernel calls the threads of these runs that have no name of their own: others of the program may run.
+const OWN: &str = "whylate-itself";
 
 /// A thread takes the other end's CPU for so long, now and then.
 const PACE: Pace = Pace { burst: Duration::from_millis(4), between: Duration::from_millis(36) };
@@ -31,7 +34,7 @@ fn looked(words: &str, flows: &[String]) -> (Recorded, String) {
     for flow in flows {
         words.extend(["--flow", flow]);
     }
-    let recorded = record_words(&words, &[0, 4]);
+    let recorded = record_words_as(OWN, &words, &[0, 4]);
     program::ended(recorded.output.status.code(), &recorded.run);
     // Lines break where the words end.
     let text = said(&recorded.output).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -60,7 +63,7 @@ fn is_sound(run: &Run, flow: usize, text: &str) {
         assert!(cause.cause != Cause::Whylate, "{text}");
     }
     let its = |cause: &Cause| match cause {
-        Cause::Thread { comm, .. } => comm.starts_with("whylate") || comm.starts_with("client"),
+        Cause::Thread { comm, .. } => comm == OWN || comm.starts_with("client"),
         _ => false,
     };
     // Threads of another run are called alike.

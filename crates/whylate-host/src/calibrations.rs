@@ -330,9 +330,9 @@ fn other_conditions(of: &Calibrated, asked: Asked<'_>) -> Vec<String> {
         Some(rate) if same_rate(of.per_second, rate) => {}
         Some(rate) => {
             let calibrated = of.per_second;
-            other.push(format!("calibrated at {calibrated:.0} a second, not {rate:.0}"));
+            other.push(format!("calibrated at {calibrated:.0}/s, not {rate:.0}/s"));
         }
-        None => other.push(format!("calibrated at {:.0} a second", of.per_second)),
+        None => other.push(format!("calibrated at {:.0}/s", of.per_second)),
     }
     match &of.way {
         None => other.push(UNKNOWN_WAY.to_owned()),
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(at(Some(10_050.0), 64), (64, String::new()));
         assert_eq!(at(Some(10_000.0), 1_400), (1_400, String::new()));
         let (_, other) = at(Some(20_000.0), 64);
-        assert_eq!(other, "calibrated at 10000 a second, not 20000");
+        assert_eq!(other, "calibrated at 10000/s, not 20000/s");
         let (_, other) = at(None, 512);
         assert!(other.contains("bytes, not 512") && other.contains("a second"), "{other}");
     }

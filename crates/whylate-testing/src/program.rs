@@ -247,7 +247,12 @@ pub fn whylate<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
 
 /// The same with these words alone: a run is printed as its first screen.
 pub fn as_used<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(path());
+    by(path(), words)
+}
+
+/// The program that lies there, with words to run it by.
+fn by<S: AsRef<OsStr>>(program: &Path, words: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(program);
     command.args(words).env("NO_COLOR", "1").env("XDG_STATE_HOME", state()).stdin(Stdio::null());
     command.env_remove("COLUMNS");
     command
@@ -276,15 +281,33 @@ pub fn record_words(words: &[&str], statuses: &[i32]) -> Recorded {
     record_beside(words, statuses, |_| ()).0
 }
 
+/// The same by a process of this name, of at most fifteen letters: others may run the program meanwhile, and the
+/// kernel calls their threads by its own.
+pub fn record_words_as(name: &str, words: &[&str], statuses: &[i32]) -> Recorded {
+    let home = tempfile::tempdir().unwrap();
+    let link = home.path().join(name);
+    std::os::unix::fs::symlink(path(), &link).unwrap();
+    record_by(&link, words, statuses, |_| ()).0
+}
+
 /// The same, and what is seen of the process while it runs.
 pub fn record_beside<T>(
     words: &[&str],
     statuses: &[i32],
     look: impl FnOnce(u32) -> T,
 ) -> (Recorded, T) {
+    record_by(path(), words, statuses, look)
+}
+
+fn record_by<T>(
+    program: &Path,
+    words: &[&str],
+    statuses: &[i32],
+    look: impl FnOnce(u32) -> T,
+) -> (Recorded, T) {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
-    let mut command = whylate(words.iter().copied());
+    let mut command = by(program, in_full(words.iter().copied()));
     command.arg("-o").arg(&directory).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let pid = child.id();

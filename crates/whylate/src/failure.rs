@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use whylate_model::ModelError;
+use whylate_model::duration::DurationError;
 use whylate_net::NetError;
 use whylate_port::PortError;
 use whylate_record::RecordError;
@@ -66,7 +67,8 @@ fn mended(reason: &str) -> Option<String> {
     crate::mended::mended(&words?, reason)
 }
 
-/// This command line with the word that clap takes for the one that was meant.
+/// This command line with the word that clap takes for the one that was meant, or that a duration without a
+/// unit most often means.
 fn suggested(error: &clap::Error) -> Option<String> {
     let of = |kind| match error.get(kind)? {
         ContextValue::String(word) => Some(word.clone()),
@@ -76,10 +78,24 @@ fn suggested(error: &clap::Error) -> Option<String> {
     let (wrong, meant) = of(ContextKind::InvalidArg)
         .zip(of(ContextKind::SuggestedArg))
         .or_else(|| of(ContextKind::InvalidSubcommand).zip(of(ContextKind::SuggestedSubcommand)))
-        .or_else(|| of(ContextKind::InvalidValue).zip(of(ContextKind::SuggestedValue)))?;
+        .or_else(|| of(ContextKind::InvalidValue).zip(of(ContextKind::SuggestedValue)))
+        .or_else(|| of(ContextKind::InvalidValue).zip(with_a_unit(error)))?;
     let words: Option<Vec<String>> =
         std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
     crate::mended::replaced(&words?, &wrong, &meant)
+}
+
+/// How long to measure, in seconds where it was written without a unit: other times are seldom seconds.
+fn with_a_unit(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(option) if option.starts_with("--duration") => {}
+        _ => return None,
+    }
+    let why = Error::source(error)?.downcast_ref::<DurationError>()?;
+    match why {
+        DurationError::NoUnit(number) => Some(format!("{number}s")),
+        _ => None,
+    }
 }
 
 /// The command that this command line asks for, and a space behind it; none for the check-up.

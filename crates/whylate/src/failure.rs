@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use whylate_model::ModelError;
 use whylate_model::duration::DurationError;
+use whylate_model::{ModelError, Nanos};
 use whylate_net::NetError;
 use whylate_port::PortError;
 use whylate_record::RecordError;
@@ -91,11 +91,10 @@ fn with_a_unit(error: &clap::Error) -> Option<String> {
         ContextValue::String(option) if option.starts_with("--duration") => {}
         _ => return None,
     }
-    let why = Error::source(error)?.downcast_ref::<DurationError>()?;
-    match why {
-        DurationError::NoUnit(number) => Some(format!("{number}s")),
-        _ => None,
-    }
+    let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) else {
+        return None;
+    };
+    matches!(value.parse::<Nanos>(), Err(DurationError::NoUnit(_))).then(|| format!("{value}s"))
 }
 
 /// The command that this command line asks for, and a space behind it; none for the check-up.

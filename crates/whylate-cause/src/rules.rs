@@ -289,7 +289,7 @@ impl Tally {
         let mut findings = Vec::new();
         if self.kept_certain > 0 {
             let text = format!(
-                "in {} of {of} stalls the thread was not preempted, migrated or signalled: the rseq \
+                "in {} of {of} gaps the thread was not preempted, migrated or signalled: the rseq \
                  word was still set",
                 self.kept_certain
             );
@@ -298,7 +298,7 @@ impl Tally {
         // That nothing was counted is no observation that a rule could speak from.
         if self.switched > 0 {
             let text = format!(
-                "in {} stalls with the rseq word cleared the thread was switched out {} times, by \
+                "in {} gaps with the rseq word cleared the thread was switched out {} times, by \
                  the kernel's count of switches",
                 self.switched + self.kept,
                 self.switched

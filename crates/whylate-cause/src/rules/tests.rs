@@ -245,13 +245,13 @@ fn tallies_are_told_with_their_sums() {
     let expected = [
         (
             Rule::R6,
-            "in 2 of 28 stalls the thread was not preempted, migrated or signalled: the rseq word was \
+            "in 2 of 28 gaps the thread was not preempted, migrated or signalled: the rseq word was \
              still set",
             Confidence::Certain,
         ),
         (
             Rule::R6,
-            "in 8 stalls with the rseq word cleared the thread was switched out 5 times, by the \
+            "in 8 gaps with the rseq word cleared the thread was switched out 5 times, by the \
              kernel's count of switches",
             Confidence::Likely,
         ),

@@ -20,6 +20,7 @@ use crate::segments;
 use crate::tap::TAP_FILE;
 
 mod checked;
+mod departures;
 pub mod in_words;
 mod ordered;
 mod sense;
@@ -202,6 +203,7 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
         return Err(ModelError::malformed(path, what));
     }
     sense::check(&run).map_err(|what| ModelError::malformed(path, what))?;
+    departures::settle(&mut run);
     ordered::settle(&mut run);
     Ok(run)
 }

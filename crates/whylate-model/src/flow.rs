@@ -407,8 +407,30 @@ pub struct Process {
     /// What that may be.
     #[serde(rename = "tolerance_ns")]
     pub tolerance: Nanos,
+    /// How many left later than the tolerance; none for a closed loop, and where it was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond_tolerance: Option<Share>,
     /// For Poisson arrivals: how far the distances are from exponential.
     pub distribution: Option<Distribution>,
+}
+
+/// So many of a number of departures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Share {
+    /// Those that are counted, those that never left among them.
+    pub count: u64,
+    /// Of this many.
+    pub of: u64,
+}
+
+impl Share {
+    /// Those of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let (count, of) = (self.count.saturating_add(other.count), self.of.saturating_add(other.of));
+        Self { count, of }
+    }
 }
 
 /// How far distances of neighbours are from their distribution.

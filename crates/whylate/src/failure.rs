@@ -44,14 +44,19 @@ pub(crate) fn refuse(reason: impl Display) {
 
 /// Tells why words are not understood.
 pub(crate) fn tell_of_words(error: &clap::Error) {
-    let wrong = match below_zero(error) {
-        Some(number) => format!(
+    let words: Option<Vec<String>> =
+        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+    let needed = words.as_deref().and_then(|words| Needed::of(error, words));
+    let wrong = match (below_zero(error), &needed) {
+        (Some(number), _) => format!(
             "`{number}` is not a value of an option: times, rates and counts are above zero, as in \
              --duration 60s, --rate 10kpps"
         ),
-        None => in_words(error),
+        (None, Some(needed)) => needed.reason.clone(),
+        (None, None) => in_words(error),
     };
-    let next = suggested(error).unwrap_or_else(|| after(&wrong));
+    let needed = needed.and_then(|needed| needed.next);
+    let next = needed.or_else(|| suggested(error)).unwrap_or_else(|| after(&wrong));
     say!("error: {wrong}\n  try: {next}");
 }
 
@@ -83,6 +88,47 @@ fn suggested(error: &clap::Error) -> Option<String> {
     let words: Option<Vec<String>> =
         std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
     crate::mended::replaced(&words?, &wrong, &meant)
+}
+
+/// An option that another one needs.
+struct Needed {
+    reason: String,
+    /// The command line with both, where a value of the missing one is as good as any other.
+    next: Option<String>,
+}
+
+/// A value to try of an option that another one needs.
+const TO_TRY: [(&str, &str); 3] = [("--stop-above", "50us"), ("--load", "net"), ("--bed", "lab")];
+
+impl Needed {
+    /// The option that is missing, and the first of the given ones without which it would not be.
+    fn of(error: &clap::Error, words: &[String]) -> Option<Self> {
+        let missing = Self::missing(error)?;
+        let (name, _) = missing.split_once(' ').unwrap_or((missing, ""));
+        let is_missing_without = |given: &&str| {
+            let line = crate::mended::without(words, given);
+            let error = line.and_then(|line| Cli::try_parse_from(line).err());
+            error.as_ref().and_then(Self::missing) == Some(missing)
+        };
+        let given = words.iter().filter_map(|word| word.split('=').next());
+        let mut given = given.filter(|word| word.starts_with("--"));
+        let needs = given.find(|given| !is_missing_without(given))?;
+        let reason = format!("{needs} needs {name}");
+        let value = TO_TRY.iter().find(|(option, _)| *option == name);
+        let with = value.map(|(name, value)| format!("add {name} {value}"));
+        Some(Self { reason, next: with.and_then(|with| crate::mended::mended(words, &with)) })
+    }
+
+    /// The one option, with what stands for its value, that a command line lacks.
+    fn missing(error: &clap::Error) -> Option<&str> {
+        match error.get(ContextKind::InvalidArg)? {
+            ContextValue::Strings(all) if error.kind() == ErrorKind::MissingRequiredArgument => {
+                let [one] = &all[..] else { return None };
+                one.starts_with("--").then_some(one)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How long to measure, in seconds where it was written without a unit: other times are seldom seconds.
@@ -233,6 +279,39 @@ mod tests {
         assert!(told.starts_with("whylate reflect --listen 192.0.2.7:4021 "), "{told}");
         assert!(told.ends_with("whylate watch 4021"), "{told}");
         assert_eq!(next_of("/run/a.sock"), [None, None]);
+    }
+
+    #[test]
+    fn an_option_that_needs_another_is_named_with_it() {
+        let of = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let all = ["whylate".to_owned()].into_iter().chain(words.iter().cloned());
+            let needed = Needed::of(&Cli::try_parse_from(all).unwrap_err(), &words);
+            needed.map(|needed| (needed.reason, needed.next.unwrap_or_default()))
+        };
+        for (line, reason, next) in [
+            (
+                "gaps --cpus 1 --on-threshold trace-off",
+                "--on-threshold needs --stop-above",
+                "whylate gaps --cpus 1 --on-threshold trace-off --stop-above 50us",
+            ),
+            (
+                "wake --bed=here",
+                "--bed needs --load",
+                "whylate wake --bed=here --load net",
+            ),
+            (
+                "reflect --bed-end client",
+                "--bed-end needs --bed",
+                "whylate reflect --bed-end client --bed lab",
+            ),
+        ] {
+            assert_eq!(of(line), Some((reason.to_owned(), next.to_owned())), "{line}");
+        }
+        // What no option needs, the command does.
+        for line in ["report", "calibrate --client", "gaps --durat 1s"] {
+            assert_eq!(of(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -17,6 +17,15 @@ pub(crate) fn mended(words: &[String], reason: &str) -> Option<String> {
     understood(change.made(command, words)?)
 }
 
+/// The whole command line without that option, whether the program understands it or not.
+pub(crate) fn without(words: &[String], name: &str) -> Option<Vec<String>> {
+    let mut program = Cli::command();
+    program.build();
+    let command = command_of(&program, words);
+    let rest = Change::Without(name).made(command, words)?;
+    Some(["whylate".to_owned()].into_iter().chain(rest).collect())
+}
+
 /// The command line with another word in the place of one.
 pub(crate) fn replaced(words: &[String], wrong: &str, meant: &str) -> Option<String> {
     let other = |word: &String| {

@@ -487,7 +487,7 @@ fn warnings(flow: &Flow, outcome: &OpenOutcome, series: &[Series]) -> Vec<Warnin
             warnings.push(Warning::Saturated { flow: name(), share });
         }
         ProcessVerdict::Disturbed => {
-            let how = process::disturbed(flow, outcome, series);
+            let how = process::disturbed(flow, series);
             warnings.push(Warning::DeparturesDisturbed { flow: name(), how });
         }
         ProcessVerdict::Held | ProcessVerdict::TooFew | ProcessVerdict::ClosedLoop => (),

@@ -5,7 +5,7 @@
 //! called disturbed only where chance does not explain it, and where nothing can be told, that is told.
 
 use whylate_model::Nanos;
-use whylate_model::flow::{Distribution, Flow, Process, ProcessVerdict};
+use whylate_model::flow::{Distribution, Flow, Process, ProcessVerdict, Share};
 use whylate_model::series::Series;
 use whylate_net::open_loop::OpenOutcome;
 use whylate_stats::Histogram;
@@ -52,6 +52,7 @@ pub(super) fn of(tolerance: Nanos, outcome: &OpenOutcome) -> Process {
         verdict: left.verdict(tolerance),
         lateness_p999: left.lateness_p999(),
         tolerance,
+        beyond_tolerance: left.beyond(tolerance),
         distribution,
     }
 }
@@ -62,6 +63,11 @@ impl Left<'_> {
         let known = |late: &Nanos| self.above.is_none_or(|above| *late < above);
         let enough = self.lateness.len() >= FEWEST;
         self.lateness.value_at(99.9).map(Nanos).filter(|late| enough && known(late))
+    }
+
+    fn beyond(&self, tolerance: Nanos) -> Option<Share> {
+        let (count, of) = (self.lateness.count_above(tolerance.0), self.lateness.len());
+        (!self.closed && of > 0).then_some(Share { count, of })
     }
 
     fn verdict(&self, tolerance: Nanos) -> ProcessVerdict {
@@ -98,12 +104,12 @@ fn is_another(of: &Distribution) -> bool {
 }
 
 /// In what the departures of a disturbed process are not those asked for.
-pub(super) fn disturbed(flow: &Flow, outcome: &OpenOutcome, series: &[Series]) -> String {
+pub(super) fn disturbed(flow: &Flow, series: &[Series]) -> String {
     let apart = uninterrupted_p999(flow, series);
-    reasons(&flow.departures.process, &outcome.latencies.lateness, apart).join("; ")
+    reasons(&flow.departures.process, apart).join("; ")
 }
 
-fn reasons(process: &Process, lateness: &Histogram, apart: Option<Nanos>) -> Vec<String> {
+fn reasons(process: &Process, apart: Option<Nanos>) -> Vec<String> {
     let (mut reasons, tolerance) = (Vec::new(), process.tolerance);
     if let Some(of) = process.distribution.filter(is_another) {
         reasons.push(format!(
@@ -113,14 +119,14 @@ fn reasons(process: &Process, lateness: &Histogram, apart: Option<Nanos>) -> Vec
     }
     match process.lateness_p999 {
         Some(late) if late > tolerance => {
-            reasons.extend(sent_late(lateness, tolerance));
+            reasons.extend(sent_late(process));
             let apart = apart.map(|of| format!(", {of} apart from long turns of its loop"));
             let apart = apart.unwrap_or_default();
             reasons.push(format!("the p99.9 left {late} late{apart}, tolerance {tolerance}"));
         }
         Some(_) => (),
         None => {
-            if let Some(late) = sent_late(lateness, tolerance) {
+            if let Some(late) = sent_late(process) {
                 reasons.push(late);
             } else if reasons.is_empty() {
                 reasons.push("how late the p99.9 left is not known".to_owned());
@@ -130,11 +136,11 @@ fn reasons(process: &Process, lateness: &Histogram, apart: Option<Nanos>) -> Vec
     reasons
 }
 
-/// How many were late, which the first screen reads; none where none was.
-fn sent_late(lateness: &Histogram, tolerance: Nanos) -> Option<String> {
-    let (late, of) = (lateness.count_above(tolerance.0), lateness.len());
-    (late > 0)
-        .then(|| format!("{late} of {of} left later than the tolerance of {tolerance}, or never"))
+/// How many were late; none where none was.
+fn sent_late(process: &Process) -> Option<String> {
+    let Share { count, of } = process.beyond_tolerance.filter(|late| late.count > 0)?;
+    let tolerance = process.tolerance;
+    Some(format!("{count} of {of} left later than the tolerance of {tolerance}, or never"))
 }
 
 fn uninterrupted_p999(flow: &Flow, series: &[Series]) -> Option<Nanos> {
@@ -205,9 +211,10 @@ mod tests {
             verdict: ProcessVerdict::Disturbed,
             lateness_p999,
             tolerance: TOLERANCE,
+            beyond_tolerance: Some(Share { count: 20, of: 5_000 }),
             distribution: Some(Distribution { n: 5_000, largest, a_squared, effect: 0.0 }),
         };
-        let said = |process: &Process| reasons(process, &latenesses(4_980, 20), None).join("; ");
+        let said = |process: &Process| reasons(process, None).join("; ");
         // The lateness alone is off, and it is not known: nothing is said of the distances.
         let only_late = said(&process(0.005, 1.0, None));
         assert!(only_late.contains("20 of 5000 left later"), "{only_late}");
@@ -241,6 +248,10 @@ mod tests {
         let many = latenesses(9_980, 20);
         let known = Left { lateness: &many, ..left };
         assert!(known.lateness_p999().is_some_and(|late| late > TOLERANCE));
+        assert_eq!(known.beyond(TOLERANCE), Some(Share { count: 20, of: 10_000 }));
+        let none = Histogram::new();
+        assert_eq!(Left { lateness: &none, ..left }.beyond(TOLERANCE), None);
+        assert_eq!(Left { closed: true, ..known }.beyond(TOLERANCE), None);
         let never = Left { above: Some(Nanos(150_000)), ..known };
         assert_eq!(never.lateness_p999(), None);
         assert_eq!(never.verdict(TOLERANCE), ProcessVerdict::Disturbed);

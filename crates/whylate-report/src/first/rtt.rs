@@ -1,17 +1,15 @@
 //! What response time a request sees at a rate, and what became of the requests; of messages that nobody answers,
 //! how many came, or how long they were on their way.
 
-use whylate_model::Nanos;
 use whylate_model::flow::{Flow, Packets, ProcessVerdict};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::tail::{End, Tail};
-use whylate_model::warning::Warning;
 
 use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 use crate::trusted;
@@ -163,12 +161,14 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
             Some(sentence!["Saturated: ", rates, "; times are of that rate."])
         }
         ProcessVerdict::Disturbed => {
-            if let Some(of) = SentLate::of(run, flow) {
-                let requests = sentence![Name::of(count(of.late)), " of ", Name::of(count(of.of))];
+            let process = &flow.departures.process;
+            if let Some(late) = process.beyond_tolerance.filter(|late| late.count > 0) {
+                let requests = sentence![Value::Count(late.count), " of ", Value::Count(late.of)];
                 let answered = !flow.asked.one_way && flow.way.across.is_none();
                 let what = if answered { " requests" } else { " messages" };
                 let requests = sentence![requests, what];
-                let than = sentence![" left more than ", Name::of(of.tolerance), " late."];
+                let tolerance = Cell::from(process.tolerance);
+                let than = sentence![" left more than ", tolerance, " late."];
                 return Some(sentence!["The client fell behind: ", requests, than]);
             }
             let late = Sentence::bound(series::at(late?, 99.0));
@@ -178,37 +178,6 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
         ProcessVerdict::Held | ProcessVerdict::TooFew | ProcessVerdict::ClosedLoop => None,
     }
 }
-
-/// How many requests were sent later than the tolerance, or never: the warning of a recording has it.
-struct SentLate {
-    late: u64,
-    of: u64,
-    tolerance: String,
-}
-
-impl SentLate {
-    /// None where no warning tells it.
-    fn of(run: &Run, flow: &Flow) -> Option<Self> {
-        run.warnings.iter().find_map(|warning| match warning {
-            Warning::DeparturesDisturbed { flow: name, how } if *name == flow.name => {
-                how.split("; ").find_map(Self::read)
-            }
-            _ => None,
-        })
-    }
-
-    fn read(words: &str) -> Option<Self> {
-        let (counts, tolerance) = words.split_once(LATER)?;
-        let (late, of) = counts.split_once(" of ")?;
-        let tolerance: Nanos = tolerance.strip_suffix(", or never")?.parse().ok()?;
-        let of = of.parse().ok().filter(|of| *of > 0)?;
-        let tolerance = Cell::from(tolerance).said();
-        Some(Self { late: late.parse().ok()?, of, tolerance })
-    }
-}
-
-/// What stands between the counts and the tolerance in a warning.
-const LATER: &str = " left later than the tolerance of ";
 
 /// The three times of the first flow, and the first of them of each other one.
 pub(super) fn latency(run: &Run, style: Style) -> Table {

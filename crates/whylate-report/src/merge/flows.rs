@@ -109,6 +109,10 @@ impl Summed {
         }
         sum.process.verdict = worse(sum.process.verdict, more.process.verdict);
         sum.process.distribution = None;
+        let (one, other) = (&sum.process, &more.process);
+        let both = one.beyond_tolerance.zip(other.beyond_tolerance);
+        let both = both.filter(|_| one.tolerance == other.tolerance);
+        sum.process.beyond_tolerance = both.map(|(one, other)| one.and(other));
         sum.pacing = sum.pacing.take().zip(more.pacing.as_ref()).map(add_pacing);
         self.flow.packets.add(&flow.packets);
         "of several recordings".clone_into(&mut self.flow.way.path);
@@ -175,8 +179,7 @@ fn add_pacing((sum, more): (Pacing, &Pacing)) -> Pacing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use whylate_model::flow::Packets;
-    use whylate_model::flow::{Direction, Kept, OtherEnd, Way};
+    use whylate_model::flow::{Direction, Kept, OtherEnd, Packets, Share, Way};
 
     use super::*;
     use crate::timeline::tests::recorded;
@@ -193,8 +196,13 @@ pub(crate) mod tests {
             unplaced: 1,
             ..Packets::default()
         };
-        let process =
-            Process { verdict, lateness_p999: None, tolerance: Nanos(50_000), distribution: None };
+        let process = Process {
+            verdict,
+            lateness_p999: None,
+            tolerance: Nanos(50_000),
+            beyond_tolerance: Some(Share { count: 3, of: sent }),
+            distribution: None,
+        };
         Flow {
             name: "rtt".to_owned(),
             way: Way {
@@ -313,11 +321,20 @@ pub(crate) mod tests {
         near.add(&with(flow(1_000, ProcessVerdict::Held)), "run-1");
         near.add(&with(faster), "run-2");
         assert_eq!(near.finish(&[]).len(), 1);
+        let mut stricter = flow(1_000, ProcessVerdict::Held);
+        stricter.departures.process.tolerance = Nanos(20_000);
+        let mut differ = Sums::default();
+        differ.add(&with(flow(1_000, ProcessVerdict::Held)), "run-1");
+        differ.add(&with(stricter), "run-2");
+        let differ = differ.finish(&[]);
+        let beyond = |flow: &Flow| flow.departures.process.beyond_tolerance;
+        assert_eq!((differ.len(), beyond(&differ[0])), (1, None), "beyond either of two tolerances");
         sums.add(&with(other.clone()), "run-3");
         let [sum, apart] = &sums.finish(&[])[..] else { panic!("two questions") };
         assert_eq!((sum.packets.sent, sum.packets.lost), (4_000, 400));
         assert!(sum.packets.add_up(), "{:?}", sum.packets);
         assert_eq!(sum.departures.process.verdict, ProcessVerdict::Saturated);
+        assert_eq!(beyond(sum), Some(Share { count: 6, of: 4_000 }));
         let pacing = sum.departures.pacing.as_ref().unwrap();
         assert_eq!((pacing.long_turns, pacing.excluded, pacing.of), (40, 80, 4_000));
         assert_eq!((pacing.took, pacing.share()), (Nanos(4_000_000), Some(0.02)));

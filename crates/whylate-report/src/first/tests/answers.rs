@@ -1,7 +1,7 @@
 //! Answers with planted numbers, word by word: what a first screen says at first, and a report and its page as well.
 
 use whylate_model::cause::Cause;
-use whylate_model::flow::{Across, Flow, Packets, ProcessVerdict, Receptions};
+use whylate_model::flow::{Across, Flow, Packets, ProcessVerdict, Receptions, Share};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::threads::{Deadlines, MissCause};
@@ -66,26 +66,17 @@ fn a_report_and_its_page_have_what_was_measured_as_their_title_and_no_question()
 
 #[test]
 fn a_client_that_fell_behind_is_told_by_how_many_requests_it_sent_late() {
-    use whylate_model::warning::Warning;
     let mut run = kept("rtt").1;
     let said = "The client fell behind: 208 of 300 requests left more than 50 µs late.";
     assert!(answer(&run).contains(said), "{}", answer(&run));
-    let how = |run: &mut Run, words: &str| {
-        for warning in &mut run.warnings {
-            if let Warning::DeparturesDisturbed { how, .. } = warning {
-                words.clone_into(how);
-            }
-        }
-    };
-    // Distances of another process may be told first, and how late the p99.9 was behind it.
-    let of_many = "their distances differ; 41 of 5000 left later than the tolerance of 20.0us, or \
-                   never; the p99.9 left 1.2ms late, tolerance 20.0us";
-    how(&mut run, of_many);
+    let process = &mut run.flows[0].departures.process;
+    process.tolerance = Nanos(20_000);
+    process.beyond_tolerance = Some(Share { count: 41, of: 5_000 });
     assert!(answer(&run).contains(": 41 of 5,000 requests left more than 20 µs late."));
-    // Where nothing counts them, what the p99 leaves is all that is known.
-    for words in ["it is not known", "x of 0 left later than the tolerance of 1us, or never"] {
-        how(&mut run, words);
-        assert!(answer(&run).contains("1% of requests left at least 11.0 ms late"), "{words}");
+    // Where nothing counts them, or none was late, what the p99 leaves is all that is known.
+    for late in [None, Some(Share { count: 0, of: 5_000 })] {
+        run.flows[0].departures.process.beyond_tolerance = late;
+        assert!(answer(&run).contains("1% of requests left at least 11.0 ms late"), "{late:?}");
     }
 }
 

@@ -42,10 +42,10 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<()> {
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     if only_check {
-        let mut check = Command::new(&cargo);
-        check.current_dir(root).args(["check", "--locked", "--target", TARGET]);
-        check.args(["-p", "whylate", "-p", "whylate-load"]);
-        return succeed(&mut check);
+        let mut lint = Command::new(&cargo);
+        lint.current_dir(root).args(["clippy", "--locked", "--target", TARGET]);
+        lint.args(["-p", "whylate", "-p", "whylate-load", "--", "-D", "warnings"]);
+        return succeed(&mut lint);
     }
     let mut build = Command::new(&cargo);
     build.current_dir(root).args(["build", "--locked", "--target", TARGET, "-p", "whylate"]);

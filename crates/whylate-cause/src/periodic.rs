@@ -194,7 +194,14 @@ pub fn r9_finding(periodic: &Periodic, among: Among, cpu: CpuId, all: u64) -> Fi
         (Among::Untraced, Some(_)) => ("the kernel's tick or a hypervisor's", "gaps"),
         (Among::Untraced, None) => ("periodic work", "gaps"),
     };
-    let rate = tick.map_or_else(String::new, |hz| format!(", {hz} Hz"));
+    // What a tick lasts is known; what it was measured as says no more.
+    let period = tick.map_or_else(
+        || format!("{period_ms:.3} ms"),
+        |hz| {
+            let exact = format!("{:.3}", 1e3 / f64::from(hz));
+            format!("{} ms ({hz} Hz)", exact.trim_end_matches('0').trim_end_matches('.'))
+        },
+    );
     let sure = tick.is_some() && (among == Among::Timer || periodic.share >= 0.5);
     let looked_at = match periodic.gaps {
         gaps if all > gaps as u64 => format!("the first {gaps} of {all}"),
@@ -205,7 +212,7 @@ pub fn r9_finding(periodic: &Periodic, among: Among, cpu: CpuId, all: u64) -> Fi
         rule: Rule::R9,
         cpu: Some(cpu),
         text: format!(
-            "{:.0} % of {looked_at} {of} come {every} {period_ms:.3} ms{rate}: {what}",
+            "{:.0} % of {looked_at} {of} come {every} {period}: {what}",
             periodic.share * 100.0,
         ),
         confidence: if sure { Confidence::Likely } else { Confidence::Possible },
@@ -392,14 +399,14 @@ mod tests {
         let finding = r9_finding(&periodic, Among::Timer, CpuId(2), 1000);
         assert_eq!(
             finding.text,
-            "36 % of 1000 gaps with a timer interrupt come every 4.000 ms, 250 Hz: the kernel's tick"
+            "36 % of 1000 gaps with a timer interrupt come every 4 ms (250 Hz): the kernel's tick"
         );
         assert_eq!(finding.confidence, Confidence::Likely);
         let skipping = Periodic { skips: true, ..periodic };
         assert_eq!(
             r9_finding(&skipping, Among::Timer, CpuId(2), 4_000_000).text,
             "36 % of the first 1000 of 4000000 gaps with a timer interrupt come at multiples of \
-             4.000 ms, 250 Hz: the kernel's tick"
+             4 ms (250 Hz): the kernel's tick"
         );
     }
 

@@ -46,7 +46,8 @@ pub(crate) fn evidence(run: &Run) -> Vec<String> {
         said.push(format!("rseq word: {rseq}"));
     }
     said.extend(run.evidence.steal_ns.map(|ns| {
-        format!("steal time of the measured CPUs: {}, in steps of the kernel's tick", time(ns))
+        let counted = if ns < 1.0 { "none counted".to_owned() } else { time(ns) };
+        format!("steal time of the measured CPUs: {counted} (resolution: one tick of the kernel)")
     }));
     said.extend(run.evidence.smi_count.map(|n| format!("system management interrupts: {n}")));
     said
@@ -75,19 +76,21 @@ fn clock(clock: &ClockFacts) -> Vec<String> {
         time(clock.read_cost_min_ns),
     )];
     for source in &clock.sources {
-        let independent = if source.independent { "independent" } else { "not independent" };
+        let independent = if source.independent { "" } else { "no " };
         said.push(format!(
-            "frequency by {}: {}, {} ppm from that of the clock, {independent}",
+            "frequency by {}: {}, {} ppm from that of the clock ({independent}independent check)",
             source.name,
             megahertz(source.hz, source.bound_ppm.unwrap_or(clock.hz_bound_ppm)),
             signed(source.difference_ppm),
         ));
     }
     if let Some(drift) = clock.drift {
-        said.push(format!(
-            "drift of the frequency: {} per second",
-            known_to(drift.ppm_per_s, drift.bound_ppm_per_s, "ppm")
-        ));
+        let known = known_to(drift.ppm_per_s, drift.bound_ppm_per_s, "ppm");
+        // One that its bound holds nothing but zero of is told by the bound.
+        let within =
+            known.split_once(" ± ").filter(|_| drift.ppm_per_s.abs() <= drift.bound_ppm_per_s);
+        let drift = within.map_or_else(|| known.clone(), |(_, bound)| format!("within ±{bound}"));
+        said.push(format!("drift of the frequency: {drift} per second"));
     }
     for of in &clock.cross_cpu {
         said.push(format!(

@@ -228,7 +228,16 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
             kept.file
         ));
     }
-    if let Some(of) = flow.departures.process.distribution {
+    let process = &flow.departures.process;
+    if let Some(late) = process.beyond_tolerance.filter(|late| late.count > 0) {
+        said.push(format!(
+            "{} of {} left more than {} after they were due, or never",
+            count(late.count),
+            count(late.of),
+            Value::from(process.tolerance)
+        ));
+    }
+    if let Some(of) = process.distribution {
         said.push(format!(
             "distances of departures against a Poisson process: at most {} of the distribution \
              function apart, Anderson-Darling A2 {} over {} distances, {} for each",
@@ -329,7 +338,7 @@ pub(crate) fn socket(owner: &str, of: &Socket) -> Option<String> {
     });
     let facts = [
         of.interface.as_ref().map(|name| format!("interface {name}")),
-        of.mtu.map(|mtu| format!("MTU {mtu}")),
+        of.mtu.map(|mtu| format!("MTU {}", count(mtu.into()))),
         of.receive_buffer.map(|bytes| format!("{} bytes to receive", count(bytes))),
         of.send_buffer.map(|bytes| format!("{} to send", count(bytes))),
         dscp,
@@ -354,7 +363,7 @@ fn where_lost(packets: &Packets, answered: u64) -> Option<(u64, u64)> {
 fn size(flow: &Flow) -> String {
     let asked = &flow.asked;
     let way = if asked.one_way || flow.way.across.is_some() { "" } else { " each way" };
-    let said = format!("{} bytes{way}", asked.bytes);
+    let said = format!("{} bytes{way}", count(asked.bytes.into()));
     let Some((frame, left)) = asked.frame_bytes.zip(flow.departures.per_second) else {
         return said;
     };
@@ -362,10 +371,14 @@ fn size(flow: &Flow) -> String {
         return format!("{said}, in 1 frame or several: what a link holds is not recorded");
     };
     let frames = match (wire.frames, wire.mtu) {
-        (1, _) | (_, None) => format!("in frames of {frame} bytes"),
+        (1, _) | (_, None) => format!("in frames of {} bytes", count(frame.into())),
         (frames, Some(mtu)) => {
             let cut = if flow.way.backend.starts_with("tcp") { "segments" } else { "fragments" };
-            format!("each in {frames} {cut} (MTU {mtu}), frames of {} bytes together", wire.bytes)
+            format!(
+                "each in {frames} {cut} (MTU {}), frames of {} bytes together",
+                count(mtu.into()),
+                count(wire.bytes.into())
+            )
         }
     };
     let bits = |bytes: u32| bit_rate(left * 8.0 * f64::from(bytes));

@@ -202,7 +202,7 @@ pub(crate) fn port(of: &ForwardPort) -> String {
     format!(
         "{}: MTU {}, {queues}, {} frames in a ring, {}, {taken}.",
         of.interface,
-        of.mtu,
+        count(of.mtu.into()),
         count(of.ring.into()),
         of.copies
     )

@@ -31,7 +31,7 @@ fn way(of: &Frames) -> String {
     format!(
         "frames of interface {interface} ({mac}), MTU {}: {copies}, {taken}; they are sent {queued} the \
          queueing discipline",
-        of.mtu
+        count(of.mtu.into())
     )
 }
 

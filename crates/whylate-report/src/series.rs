@@ -27,8 +27,10 @@ pub(crate) fn blocks(run: &Run, percents: &[f64]) -> Vec<Block> {
     let mut blocks = vec![Block::Table(table(run, percents))];
     blocks.extend(Block::items(run.series.iter().filter_map(footnote::of).collect()));
     blocks.extend(trusted::said(run).into_iter().map(Block::Note));
-    let beside = [Block::Table(intervals(run, percents))].into_iter();
-    blocks.push(Block::Only(Where::Terminal, beside.chain(Block::items(over_time(run))).collect()));
+    let mut beside = vec![Block::Table(intervals(run, percents))];
+    let said = [without(run), over_time(run)].concat();
+    beside.extend(Block::items(said));
+    blocks.push(Block::Only(Where::Terminal, beside));
     blocks
 }
 
@@ -79,14 +81,14 @@ fn intervals(run: &Run, percents: &[f64]) -> Table {
     // Each percentile has its own; that of the highest is the one to be careful with.
     let worth = format!("n_eff {}", names(percents).last().unwrap_or_default());
     let mut table = Table::new("", &["95% intervals"]).columns(names(percents)).columns([worth]);
-    for series in run.series.iter().filter(|series| !series.quantiles.is_empty()) {
+    for series in run.series.iter().filter(|series| Why::none(series).is_none()) {
         let cell = |percent: &f64| {
             let beyond = trusted::is_beyond(run, &series.name, *percent);
             interval(series, *percent).marked(beyond)
         };
         let highest = percents.last().and_then(|percent| find(series, *percent));
         let worth = highest.map(|quantile| match quantile.n_eff {
-            _ if is_dependence_unknown(quantile) => "not known".into(),
+            _ if is_dependence_unknown(quantile) => Value::Absent,
             n_eff => Value::Count(n_eff.round() as u64),
         });
         let label = Cell::from(series.label.as_str());
@@ -94,6 +96,47 @@ fn intervals(run: &Run, percents: &[f64]) -> Table {
         table.row(cells.chain([Cell::from(worth)]));
     }
     table
+}
+
+/// Why a series has no interval at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// It has no percentile either.
+    NoPercentiles,
+    TooFew,
+    /// How its samples depend on each other.
+    DependenceUnknown,
+}
+
+impl Why {
+    /// None where it has one.
+    fn none(series: &Series) -> Option<Self> {
+        if series.quantiles.is_empty() {
+            return Some(Self::NoPercentiles);
+        }
+        let has = series.quantiles.iter().any(|of| of.low.is_some());
+        let unknown = series.quantiles.iter().any(is_dependence_unknown);
+        (!has).then_some(if unknown { Self::DependenceUnknown } else { Self::TooFew })
+    }
+}
+
+/// So many series without an interval are named.
+const MOST_NAMED: usize = 3;
+
+/// Series without an interval, and why they have none.
+fn without(run: &Run) -> Vec<String> {
+    let of = |why: Why, reason: &str| {
+        let all = run.series.iter().filter(|series| Why::none(series) == Some(why));
+        let labels: Vec<&str> = all.map(|series| &*series.label).collect();
+        let (named, others) = labels.split_at(labels.len().min(MOST_NAMED));
+        let more =
+            if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        (!named.is_empty())
+            .then(|| format!("No 95% interval of {}{more}: {reason}.", named.join(", ")))
+    };
+    let too_few = of(Why::TooFew, "too few samples");
+    let unknown = of(Why::DependenceUnknown, "how their samples depend on each other is not known");
+    too_few.into_iter().chain(unknown).collect()
 }
 
 /// A percentile of a series; of one that the sample does not support the lower bound.
@@ -118,8 +161,7 @@ fn interval(series: &Series, percent: f64) -> Cell {
             let ends = Some((Value::from(quantile.low), Value::from(quantile.high)));
             Cell::from(quantile.value).within(ends).ends()
         }
-        _ if is_dependence_unknown(quantile) => "not known".into(),
-        _ => "n too small".into(),
+        _ => Value::Absent.into(),
     }
 }
 
@@ -303,9 +345,18 @@ mod tests {
         let cells = |row: usize| [1, 2].map(|at| table.rows[row][at].to_string());
         assert_eq!(cells(0), ["10–30 ns", "444"]);
         assert_eq!(cells(1), ["≥10 ns", "5"]);
-        assert_eq!(cells(2), ["n too small", "5"]);
-        assert_eq!(cells(3), ["not known", "not known"]);
-        assert_eq!(cells(4), ["–", "–"]);
+        assert_eq!((cells(2), table.rows.len()), (["–", "–"].map(str::to_owned), 3));
+        let told = [
+            "No 95% interval of few: too few samples.",
+            "No 95% interval of unknown: how their samples depend on each other is not known.",
+        ];
+        assert_eq!(without(&run), told);
+        let few = run.series[2].clone();
+        run.series.extend(std::iter::repeat_n(few, 4));
+        assert_eq!(
+            without(&run)[0],
+            "No 95% interval of few, few, few and 2 more: too few samples."
+        );
     }
 
     #[test]

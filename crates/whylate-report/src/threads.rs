@@ -181,25 +181,18 @@ fn asked(run: &Run, miss: &Miss) -> Option<String> {
 
 /// What a job did not have, by what took it.
 pub(crate) fn taken(of: &TakenFrom) -> String {
-    let mut parts = vec![
-        format!("{} to other threads", time(of.threads_ns)),
-        format!("{} to its wake-up", time(of.waking_ns)),
-        format!("{} to interrupts", time(of.interrupts_ns)),
-        format!("{} with no kernel event", time(of.host_ns)),
+    let parts = [
+        (of.threads_ns, "to other threads"),
+        (of.waking_ns, "to its wake-up"),
+        (of.interrupts_ns, "to interrupts"),
+        (of.host_ns, "with no kernel event"),
+        (of.blocked_ns, "to resources"),
+        (of.away_ns, "to interrupts and with no kernel event while it was off the CPU"),
+        (of.unknown_ns, "to nothing known"),
     ];
-    if of.blocked_ns > 0.0 {
-        parts.push(format!("{} to resources", time(of.blocked_ns)));
-    }
-    if of.away_ns > 0.0 {
-        let away = time(of.away_ns);
-        parts.push(format!(
-            "{away} to interrupts and with no kernel event while it was off the CPU"
-        ));
-    }
-    if of.unknown_ns > 0.0 {
-        parts.push(format!("{} to nothing known", time(of.unknown_ns)));
-    }
-    parts.join(", ")
+    let some = parts.iter().filter(|(ns, _)| *ns > 0.0);
+    let some: Vec<String> = some.map(|(ns, to)| format!("{} {to}", time(*ns))).collect();
+    if some.is_empty() { "nothing".to_owned() } else { some.join(", ") }
 }
 
 /// What each thread received, and whether that agrees with the kernel's accounts.

@@ -10,8 +10,8 @@ use std::fmt::Display;
 use std::io::ErrorKind as IoKind;
 use std::net::SocketAddr;
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use whylate_model::duration::DurationError;
 use whylate_model::{ModelError, Nanos};
 use whylate_net::NetError;
@@ -252,7 +252,6 @@ fn told(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     use anyhow::Context;
-    use clap::Parser;
 
     use super::*;
 
@@ -295,11 +294,7 @@ mod tests {
                 "--on-threshold needs --stop-above",
                 "whylate gaps --cpus 1 --on-threshold trace-off --stop-above 50us",
             ),
-            (
-                "wake --bed=here",
-                "--bed needs --load",
-                "whylate wake --bed=here --load net",
-            ),
+            ("wake --bed=here", "--bed needs --load", "whylate wake --bed=here --load net"),
             (
                 "reflect --bed-end client",
                 "--bed-end needs --bed",

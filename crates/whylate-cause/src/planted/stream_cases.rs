@@ -324,7 +324,7 @@ fn the_rules_for_one_thread_speak_of_a_run() {
     let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, [Rule::R3, Rule::R6, Rule::R8, Rule::R9], "{findings:#?}");
     assert!(findings[2].text.contains(&format!("{hosts} gaps")), "{}", findings[2].text);
-    assert!(findings[3].text.contains("250 Hz: the kernel"), "{}", findings[3].text);
+    assert!(findings[3].text.contains("(250 Hz): the kernel"), "{}", findings[3].text);
 }
 
 #[test]

@@ -211,11 +211,11 @@ fn a_period_is_named_by_what_the_gaps_hold() {
             gap
         }
     };
-    let tick = "come every 4.000 ms, 250 Hz: ";
+    let tick = "come every 4 ms (250 Hz): ";
     says(
         true,
         |gap| gap,
-        "gaps with other events come every 4.000 ms, 250 Hz: periodic work of the kernel",
+        "gaps with other events come every 4 ms (250 Hz): periodic work of the kernel",
     );
     for name in ["local_timer", "arch_timer"] {
         let text = periodic(600, true, with(planted::interrupt(name))).concat();

@@ -231,7 +231,7 @@ fn row(
 fn in_words(verdict: Verdict, spread: &Spread) -> String {
     match spread.between {
         None if verdict != Verdict::NoDifferenceShown => {
-            format!("these runs: {verdict}")
+            format!("{verdict} (these two runs)")
         }
         _ => verdict.to_string(),
     }

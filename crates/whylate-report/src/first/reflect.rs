@@ -79,7 +79,7 @@ fn trouble(of: &Reflected) -> Option<Sentence> {
 /// Clients with the most requests first, with what came of messages that ask for no reply.
 fn clients(of: &Reflected) -> Table {
     let sinks = of.clients.iter().any(|client| client.one_way.is_some());
-    let mut heads = vec!["client", "answered"];
+    let mut heads = vec!["residence by client", "answered"];
     if sinks {
         heads.extend(["one way", "reordered"]);
     }

@@ -9,7 +9,7 @@ use whylate_model::tail::{End, Tail};
 use super::layout::name;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value};
+use crate::numbers::{Cell, Value, count};
 use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 use crate::trusted;
@@ -163,11 +163,11 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
         ProcessVerdict::Disturbed => {
             let process = &flow.departures.process;
             if let Some(late) = process.beyond_tolerance.filter(|late| late.count > 0) {
-                let requests = sentence![Value::Count(late.count), " of ", Value::Count(late.of)];
+                let [late, of] = [late.count, late.of].map(|of| Name::of(count(of)));
                 let answered = !flow.asked.one_way && flow.way.across.is_none();
                 let what = if answered { " requests" } else { " messages" };
-                let requests = sentence![requests, what];
-                let tolerance = Cell::from(process.tolerance);
+                let requests = sentence![late, " of ", of, what];
+                let tolerance = Name::of(Cell::from(process.tolerance).said());
                 let than = sentence![" left more than ", tolerance, " late."];
                 return Some(sentence!["The client fell behind: ", requests, than]);
             }

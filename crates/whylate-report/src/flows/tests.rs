@@ -59,20 +59,20 @@ fn a_message_that_no_frame_holds_is_told_in_the_frames_that_carry_it() {
     let ipv4 = said("udp over ipv4", 9_000, 9_046, Some(1_500));
     assert_eq!(
         ipv4,
-        "9000 bytes each way, each in 7 fragments (MTU 1500), frames of 9274 bytes together: 74.2 Mbit/s at L2, 75.3 Mbit/s at L1"
+        "9,000 bytes each way, each in 7 fragments (MTU 1,500), frames of 9,274 bytes together: 74.2 Mbit/s at L2, 75.3 Mbit/s at L1"
     );
     // 1448 in each with a header of its own: 6 x 1514, and 320 + 66.
     let ipv6 = said("udp over ipv6", 9_000, 9_066, Some(1_500));
-    assert!(ipv6.contains("7 fragments") && ipv6.contains("9470 bytes together"), "{ipv6}");
+    assert!(ipv6.contains("7 fragments") && ipv6.contains("9,470 bytes together"), "{ipv6}");
     let tcp = said("tcp over ipv4", 9_000, 9_070, Some(1_500));
-    assert!(tcp.contains("7 segments (MTU 1500)") && tcp.contains("9490 bytes"), "{tcp}");
+    assert!(tcp.contains("7 segments (MTU 1,500)") && tcp.contains("9,490 bytes"), "{tcp}");
     // The last of them is no shorter than a frame can be.
     let least = said("udp over ipv4", 1_480, 1_526, Some(1_500));
-    assert!(least.contains("2 fragments (MTU 1500), frames of 1582 bytes"), "{least}");
+    assert!(least.contains("2 fragments (MTU 1,500), frames of 1,582 bytes"), "{least}");
     let fits = said("udp over ipv4", 1_472, 1_518, Some(1_500));
-    assert!(fits.contains("in frames of 1518 bytes"), "{fits}");
+    assert!(fits.contains("in frames of 1,518 bytes"), "{fits}");
     let loopback = said("udp over ipv4", 9_000, 9_046, Some(65_536));
-    assert!(loopback.contains("in frames of 9046 bytes: 72.4 Mbit/s"), "{loopback}");
+    assert!(loopback.contains("in frames of 9,046 bytes: 72.4 Mbit/s"), "{loopback}");
     let unknown = said("udp over ipv4", 9_000, 9_046, None);
     assert!(unknown.contains("in 1 frame or several") && !unknown.contains("L2"), "{unknown}");
 }
@@ -269,7 +269,7 @@ fn a_socket_is_told_by_what_the_kernel_gave_it() {
     };
     assert_eq!(
         socket("the socket", &of).unwrap(),
-        "the socket: interface lo, MTU 1500, 212,992 bytes to receive, 4,096 to send, DSCP 46, 64 \
+        "the socket: interface lo, MTU 1,500, 212,992 bytes to receive, 4,096 to send, DSCP 46, 64 \
          hops, packets are not fragmented"
     );
     let cut = Socket { whole_packets: Some(false), ..Socket::default() };

@@ -328,7 +328,11 @@ pub(crate) mod tests {
         differ.add(&with(stricter), "run-2");
         let differ = differ.finish(&[]);
         let beyond = |flow: &Flow| flow.departures.process.beyond_tolerance;
-        assert_eq!((differ.len(), beyond(&differ[0])), (1, None), "beyond either of two tolerances");
+        assert_eq!(
+            (differ.len(), beyond(&differ[0])),
+            (1, None),
+            "beyond either of two tolerances"
+        );
         sums.add(&with(other.clone()), "run-3");
         let [sum, apart] = &sums.finish(&[])[..] else { panic!("two questions") };
         assert_eq!((sum.packets.sent, sum.packets.lost), (4_000, 400));

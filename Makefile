@@ -46,7 +46,7 @@ accept: deps
 # No target says that it is a test that `cargo test` does not run: the live one is named. What fuzzes is only
 # checked: no path to its library saves compiling that.
 lint: export CUSTOM_LIBFUZZER_PATH = none/libfuzzer.a
-# What is compiled without DPDK alone is linted for the other machine.
+# No code of the program is there only without DPDK: one pass has all of it.
 lint: LINTED = $(if $(CI),--features whylate/dpdk)
 lint:
 	$(CARGO) fmt --all --check

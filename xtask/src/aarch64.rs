@@ -1,4 +1,4 @@
-//! Cross-builds for aarch64 and runs the unit tests under qemu-user; or only sees that it compiles.
+//! Cross-builds for aarch64 and runs the unit tests under qemu-user; or only lints it.
 //!
 //! Unit tests only: qemu-user emulates the processor, not the kernel interfaces that measuring
 //! needs, such as rseq and the schedulers' ways.

@@ -14,7 +14,7 @@ use crate::series::Series;
 use crate::tail::Tail;
 use crate::units::{CpuId, Nanos, Ticks};
 pub use planted::PlantedLate;
-pub use process::{Distribution, Process, ProcessVerdict, Share};
+pub use process::{Distribution, OutOf, Process, ProcessVerdict};
 pub use wire::OnWire;
 
 /// One flow of requests from a client and of replies to it.

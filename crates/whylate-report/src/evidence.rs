@@ -1,7 +1,7 @@
 //! How far the numbers can be trusted: the clock, the evidence, the warnings.
 
 use whylate_model::Hertz;
-use whylate_model::run::{ClockFacts, CpuOffset, ProcDelta, Run, TraceFacts};
+use whylate_model::run::{ClockFacts, CpuOffset, Drift, ProcDelta, Run, TraceFacts};
 
 use crate::doc::{Block, Section, Warning};
 use crate::numbers::{Cell, Value, count, known_to, number, percent, signed, time};
@@ -84,14 +84,7 @@ fn clock(clock: &ClockFacts) -> Vec<String> {
             signed(source.difference_ppm),
         ));
     }
-    if let Some(drift) = clock.drift {
-        let known = known_to(drift.ppm_per_s, drift.bound_ppm_per_s, "ppm");
-        // One that its bound holds nothing but zero of is told by the bound.
-        let within =
-            known.split_once(" ± ").filter(|_| drift.ppm_per_s.abs() <= drift.bound_ppm_per_s);
-        let drift = within.map_or_else(|| known.clone(), |(_, bound)| format!("within ±{bound}"));
-        said.push(format!("drift of the frequency: {drift} per second"));
-    }
+    said.extend(clock.drift.map(|of| format!("drift of the frequency: {} per second", drift(of))));
     for of in &clock.cross_cpu {
         said.push(format!(
             "CPU {} against CPU {}: {}: events closer than this cannot be ordered",
@@ -101,6 +94,17 @@ fn clock(clock: &ClockFacts) -> Vec<String> {
         ));
     }
     said
+}
+
+/// A drift that cannot be told from none is told by the largest that its bound allows.
+fn drift(of: Drift) -> String {
+    let (ppm, bound) = (of.ppm_per_s, of.bound_ppm_per_s);
+    let none = ppm.abs() <= bound;
+    let largest = known_to(0.0, ppm.abs() + bound, "ppm");
+    match largest.split_once(" ± ").filter(|_| none) {
+        Some((_, largest)) => format!("within ±{largest}"),
+        None => known_to(ppm, bound, "ppm"),
+    }
 }
 
 /// A frequency with the digits that this bound of it supports.
@@ -199,6 +203,20 @@ mod tests {
 
     use super::*;
     use crate::timeline::tests::recorded;
+
+    #[test]
+    fn a_drift_that_may_be_none_is_told_by_the_largest_that_it_may_be() {
+        let said = |ppm_per_s, bound_ppm_per_s| drift(Drift { ppm_per_s, bound_ppm_per_s });
+        for (ppm, bound, told) in [
+            (0.0, 0.001, "within ±0.0010 ppm"),
+            (0.0008, 0.001, "within ±0.0018 ppm"),
+            (-0.001, 0.001, "within ±0.0020 ppm"),
+            (0.5, 0.1, "0.50 ± 0.10 ppm"),
+            (-0.5, 0.1, "−0.50 ± 0.10 ppm"),
+        ] {
+            assert_eq!(said(ppm, bound), told, "{ppm} {bound}");
+        }
+    }
 
     #[test]
     fn what_was_moved_and_by_what_messages_were_followed_is_told_with_the_evidence() {

@@ -81,7 +81,7 @@ fn intervals(run: &Run, percents: &[f64]) -> Table {
     // Each percentile has its own; that of the highest is the one to be careful with.
     let worth = format!("n_eff {}", names(percents).last().unwrap_or_default());
     let mut table = Table::new("", &["95% intervals"]).columns(names(percents)).columns([worth]);
-    for series in run.series.iter().filter(|series| Why::none(series).is_none()) {
+    for series in run.series.iter().filter(|series| NoInterval::of(series).is_none()) {
         let cell = |percent: &f64| {
             let beyond = trusted::is_beyond(run, &series.name, *percent);
             interval(series, *percent).marked(beyond)
@@ -100,7 +100,7 @@ fn intervals(run: &Run, percents: &[f64]) -> Table {
 
 /// Why a series has no interval at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum NoInterval {
     /// It has no percentile either.
     NoPercentiles,
     TooFew,
@@ -108,9 +108,9 @@ enum Why {
     DependenceUnknown,
 }
 
-impl Why {
+impl NoInterval {
     /// None where it has one.
-    fn none(series: &Series) -> Option<Self> {
+    fn of(series: &Series) -> Option<Self> {
         if series.quantiles.is_empty() {
             return Some(Self::NoPercentiles);
         }
@@ -125,17 +125,18 @@ const MOST_NAMED: usize = 3;
 
 /// Series without an interval, and why they have none.
 fn without(run: &Run) -> Vec<String> {
-    let of = |why: Why, reason: &str| {
-        let all = run.series.iter().filter(|series| Why::none(series) == Some(why));
+    let of = |why: NoInterval, reason: &str| {
+        let all = run.series.iter().filter(|series| NoInterval::of(series) == Some(why));
         let labels: Vec<&str> = all.map(|series| &*series.label).collect();
         let (named, others) = labels.split_at(labels.len().min(MOST_NAMED));
         let more =
             if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
         (!named.is_empty())
-            .then(|| format!("No 95% interval of {}{more}: {reason}.", named.join(", ")))
+            .then(|| format!("No 95% interval of {}{more}: {reason}.", named.join("; ")))
     };
-    let too_few = of(Why::TooFew, "too few samples");
-    let unknown = of(Why::DependenceUnknown, "how their samples depend on each other is not known");
+    let too_few = of(NoInterval::TooFew, "too few samples");
+    let unknown =
+        of(NoInterval::DependenceUnknown, "how their samples depend on each other is not known");
     too_few.into_iter().chain(unknown).collect()
 }
 
@@ -355,7 +356,7 @@ mod tests {
         run.series.extend(std::iter::repeat_n(few, 4));
         assert_eq!(
             without(&run)[0],
-            "No 95% interval of few, few, few and 2 more: too few samples."
+            "No 95% interval of few; few; few and 2 more: too few samples."
         );
     }
 

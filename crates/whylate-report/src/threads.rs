@@ -349,3 +349,15 @@ fn switches(run: &Run, shown: &[ThreadSummary]) -> String {
     };
     format!("context switches: {} by the kernel's count, {by}", count(kernel))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_nothing_of_a_job_is_not_named() {
+        assert_eq!(taken(&TakenFrom::default()), "nothing");
+        let of = TakenFrom { threads_ns: 2e6, unknown_ns: 3e3, ..TakenFrom::default() };
+        assert_eq!(taken(&of), "2 ms to other threads, 3 µs to nothing known");
+    }
+}

@@ -44,9 +44,7 @@ pub(crate) fn refuse(reason: impl Display) {
 
 /// Tells why words are not understood.
 pub(crate) fn tell_of_words(error: &clap::Error) {
-    let words: Option<Vec<String>> =
-        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
-    let needed = words.as_deref().and_then(|words| Needed::of(error, words));
+    let needed = words().and_then(|words| Needed::of(error, &words));
     let wrong = match (below_zero(error), &needed) {
         (Some(number), _) => format!(
             "`{number}` is not a value of an option: times, rates and counts are above zero, as in \
@@ -65,11 +63,14 @@ fn after(reason: &str) -> String {
     mended(reason).unwrap_or_else(|| format!("whylate {}-h", of_command()))
 }
 
+/// This command line; none where it is not of letters.
+fn words() -> Option<Vec<String>> {
+    std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect()
+}
+
 /// This command line with the change that the reason asks for.
 fn mended(reason: &str) -> Option<String> {
-    let words: Option<Vec<String>> =
-        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
-    crate::mended::mended(&words?, reason)
+    crate::mended::mended(&words()?, reason)
 }
 
 /// This command line with the word that clap takes for the one that was meant, or that a duration without a
@@ -85,9 +86,7 @@ fn suggested(error: &clap::Error) -> Option<String> {
         .or_else(|| of(ContextKind::InvalidSubcommand).zip(of(ContextKind::SuggestedSubcommand)))
         .or_else(|| of(ContextKind::InvalidValue).zip(of(ContextKind::SuggestedValue)))
         .or_else(|| of(ContextKind::InvalidValue).zip(with_a_unit(error)))?;
-    let words: Option<Vec<String>> =
-        std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
-    crate::mended::replaced(&words?, &wrong, &meant)
+    crate::mended::replaced(&words()?, &wrong, &meant)
 }
 
 /// An option that another one needs.

@@ -1,6 +1,6 @@
 //! How many requests left late, which older runs tell in the words of a warning alone.
 
-use crate::flow::Share;
+use crate::flow::OutOf;
 use crate::run::Run;
 use crate::units::Nanos;
 use crate::warning::Warning;
@@ -22,11 +22,11 @@ pub(super) fn settle(run: &mut Run) {
 }
 
 /// `41 of 5000 left later than the tolerance of 20.0us, or never`.
-fn told(words: &str, tolerance: Nanos) -> Option<Share> {
+fn told(words: &str, tolerance: Nanos) -> Option<OutOf> {
     let (counts, of_words) = words.split_once(LATER)?;
     let (count, of) = counts.split_once(" of ")?;
     let of_words: Nanos = of_words.strip_suffix(", or never")?.parse().ok()?;
-    let share = Share { count: count.parse().ok()?, of: of.parse().ok()? };
+    let share = OutOf { count: count.parse().ok()?, of: of.parse().ok()? };
     (of_words == tolerance && share.count <= share.of && share.count > 0).then_some(share)
 }
 
@@ -38,7 +38,7 @@ mod tests {
     fn counts_are_read_where_the_words_say_nothing_else() {
         let tolerance = Nanos(20_000);
         let words = "41 of 5000 left later than the tolerance of 20.0us, or never";
-        assert_eq!(told(words, tolerance), Some(Share { count: 41, of: 5_000 }));
+        assert_eq!(told(words, tolerance), Some(OutOf { count: 41, of: 5_000 }));
         assert_eq!(told(words, Nanos(50_000)), None, "it is another tolerance");
         for words in [
             "how late the p99.9 left is not known",

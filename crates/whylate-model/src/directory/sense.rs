@@ -50,6 +50,12 @@ pub(super) fn check(run: &Run) -> Checked {
         at_most(("events_in_gaps", inside), ("events_measured", all))
             .map_err(|what| format!("trace: {what}"))?;
     }
+    for flow in &run.flows {
+        if let Some(late) = flow.departures.process.beyond_tolerance {
+            at_most(("count", late.count), ("of", late.of))
+                .map_err(|what| format!("flow {}: beyond_tolerance: {what}", flow.name))?;
+        }
+    }
     // While a run goes on, requests are under way.
     let flows = run.flows.iter().filter(|_| run.state != RunState::Running);
     match flows.into_iter().find(|flow| !flow.packets.add_up()) {

@@ -19,7 +19,7 @@ pub struct Process {
     pub tolerance: Nanos,
     /// How many left later than the tolerance; none for a closed loop, and where it was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beyond_tolerance: Option<Share>,
+    pub beyond_tolerance: Option<OutOf>,
     /// For Poisson arrivals: how far the distances are from exponential.
     pub distribution: Option<Distribution>,
 }
@@ -27,14 +27,14 @@ pub struct Process {
 /// So many of a number of departures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Share {
+pub struct OutOf {
     /// Those that are counted, those that never left among them.
     pub count: u64,
     /// Of this many.
     pub of: u64,
 }
 
-impl Share {
+impl OutOf {
     /// Those of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

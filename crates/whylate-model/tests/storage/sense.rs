@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use whylate_model::directory::parse_run;
+use whylate_model::flow::OutOf;
 use whylate_model::run::{Run, RunState};
 use whylate_model::series::{Denominator, Tail};
 use whylate_model::{Nanos, Ticks};
@@ -92,4 +93,9 @@ fn requests_of_a_run_that_ended_add_up_and_those_of_one_that_goes_on_need_not() 
     assert!(said(&run).is_some_and(|said| said.contains("counts of packets do not add up")));
     run.state = RunState::Running;
     assert_eq!(said(&run), None);
+    let process = &mut run.flows[0].departures.process;
+    process.beyond_tolerance = Some(OutOf { count: 300, of: 300 });
+    assert_eq!(said(&run), None);
+    run.flows[0].departures.process.beyond_tolerance = Some(OutOf { count: 301, of: 300 });
+    assert!(said(&run).is_some_and(|said| said.contains("beyond_tolerance: ")), "{:?}", said(&run));
 }

@@ -5,7 +5,7 @@
 //! called disturbed only where chance does not explain it, and where nothing can be told, that is told.
 
 use whylate_model::Nanos;
-use whylate_model::flow::{Distribution, Flow, Process, ProcessVerdict, Share};
+use whylate_model::flow::{Distribution, Flow, OutOf, Process, ProcessVerdict};
 use whylate_model::series::Series;
 use whylate_net::open_loop::OpenOutcome;
 use whylate_stats::Histogram;
@@ -65,9 +65,9 @@ impl Left<'_> {
         self.lateness.value_at(99.9).map(Nanos).filter(|late| enough && known(late))
     }
 
-    fn beyond(&self, tolerance: Nanos) -> Option<Share> {
+    fn beyond(&self, tolerance: Nanos) -> Option<OutOf> {
         let (count, of) = (self.lateness.count_above(tolerance.0), self.lateness.len());
-        (!self.closed && of > 0).then_some(Share { count, of })
+        (!self.closed && of > 0).then_some(OutOf { count, of })
     }
 
     fn verdict(&self, tolerance: Nanos) -> ProcessVerdict {
@@ -138,7 +138,7 @@ fn reasons(process: &Process, apart: Option<Nanos>) -> Vec<String> {
 
 /// How many were late; none where none was.
 fn sent_late(process: &Process) -> Option<String> {
-    let Share { count, of } = process.beyond_tolerance.filter(|late| late.count > 0)?;
+    let OutOf { count, of } = process.beyond_tolerance.filter(|late| late.count > 0)?;
     let tolerance = process.tolerance;
     Some(format!("{count} of {of} left later than the tolerance of {tolerance}, or never"))
 }
@@ -211,7 +211,7 @@ mod tests {
             verdict: ProcessVerdict::Disturbed,
             lateness_p999,
             tolerance: TOLERANCE,
-            beyond_tolerance: Some(Share { count: 20, of: 5_000 }),
+            beyond_tolerance: Some(OutOf { count: 20, of: 5_000 }),
             distribution: Some(Distribution { n: 5_000, largest, a_squared, effect: 0.0 }),
         };
         let said = |process: &Process| reasons(process, None).join("; ");
@@ -248,7 +248,7 @@ mod tests {
         let many = latenesses(9_980, 20);
         let known = Left { lateness: &many, ..left };
         assert!(known.lateness_p999().is_some_and(|late| late > TOLERANCE));
-        assert_eq!(known.beyond(TOLERANCE), Some(Share { count: 20, of: 10_000 }));
+        assert_eq!(known.beyond(TOLERANCE), Some(OutOf { count: 20, of: 10_000 }));
         let none = Histogram::new();
         assert_eq!(Left { lateness: &none, ..left }.beyond(TOLERANCE), None);
         assert_eq!(Left { closed: true, ..known }.beyond(TOLERANCE), None);

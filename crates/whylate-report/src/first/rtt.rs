@@ -162,6 +162,11 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
         }
         ProcessVerdict::Disturbed => {
             let process = &flow.departures.process;
+            // Where nearly all left in time, it is by their distances that they are not what was asked for.
+            let in_time = process.lateness_p999.is_some_and(|late| late <= process.tolerance);
+            if in_time && process.distribution.is_some() {
+                return Some("Requests left at other distances than a Poisson process has.".into());
+            }
             if let Some(late) = process.beyond_tolerance.filter(|late| late.count > 0) {
                 let [late, of] = [late.count, late.of].map(|of| Name::of(count(of)));
                 let answered = !flow.asked.one_way && flow.way.across.is_none();

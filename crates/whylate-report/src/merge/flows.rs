@@ -179,7 +179,7 @@ fn add_pacing((sum, more): (Pacing, &Pacing)) -> Pacing {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use whylate_model::flow::{Direction, Kept, OtherEnd, Packets, Share, Way};
+    use whylate_model::flow::{Direction, Kept, OtherEnd, OutOf, Packets, Way};
 
     use super::*;
     use crate::timeline::tests::recorded;
@@ -200,7 +200,7 @@ pub(crate) mod tests {
             verdict,
             lateness_p999: None,
             tolerance: Nanos(50_000),
-            beyond_tolerance: Some(Share { count: 3, of: sent }),
+            beyond_tolerance: Some(OutOf { count: 3, of: sent }),
             distribution: None,
         };
         Flow {
@@ -338,7 +338,7 @@ pub(crate) mod tests {
         assert_eq!((sum.packets.sent, sum.packets.lost), (4_000, 400));
         assert!(sum.packets.add_up(), "{:?}", sum.packets);
         assert_eq!(sum.departures.process.verdict, ProcessVerdict::Saturated);
-        assert_eq!(beyond(sum), Some(Share { count: 6, of: 4_000 }));
+        assert_eq!(beyond(sum), Some(OutOf { count: 6, of: 4_000 }));
         let pacing = sum.departures.pacing.as_ref().unwrap();
         assert_eq!((pacing.long_turns, pacing.excluded, pacing.of), (40, 80, 4_000));
         assert_eq!((pacing.took, pacing.share()), (Nanos(4_000_000), Some(0.02)));

@@ -1,7 +1,7 @@
 //! Answers with planted numbers, word by word: what a first screen says at first, and a report and its page as well.
 
 use whylate_model::cause::Cause;
-use whylate_model::flow::{Across, Flow, Packets, ProcessVerdict, Receptions, Share};
+use whylate_model::flow::{Across, Distribution, Flow, OutOf, Packets, ProcessVerdict, Receptions};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::threads::{Deadlines, MissCause};
@@ -71,10 +71,20 @@ fn a_client_that_fell_behind_is_told_by_how_many_requests_it_sent_late() {
     assert!(answer(&run).contains(said), "{}", answer(&run));
     let process = &mut run.flows[0].departures.process;
     process.tolerance = Nanos(20_000);
-    process.beyond_tolerance = Some(Share { count: 41, of: 5_000 });
+    process.beyond_tolerance = Some(OutOf { count: 41, of: 5_000 });
     assert!(answer(&run).contains(": 41 of 5,000 requests left more than 20 µs late."));
+    // Few were late: the process is disturbed by the distances between its requests.
+    let mut other = run.clone();
+    let process = &mut other.flows[0].departures.process;
+    process.distribution =
+        Some(Distribution { n: 5_000, largest: 0.4, a_squared: 900.0, effect: 0.2 });
+    assert!(answer(&other).contains(": 41 of 5,000 requests left more than 20 µs late."));
+    other.flows[0].departures.process.lateness_p999 = Some(Nanos(19_000));
+    let said = answer(&other);
+    assert!(said.contains("at other distances than a Poisson process has."), "{said}");
+    assert!(!said.contains("fell behind"), "{said}");
     // Where nothing counts them, or none was late, what the p99 leaves is all that is known.
-    for late in [None, Some(Share { count: 0, of: 5_000 })] {
+    for late in [None, Some(OutOf { count: 0, of: 5_000 })] {
         run.flows[0].departures.process.beyond_tolerance = late;
         assert!(answer(&run).contains("1% of requests left at least 11.0 ms late"), "{late:?}");
     }

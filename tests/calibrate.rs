@@ -279,7 +279,7 @@ fn a_later_run_knows(of: &Calibrated, calibration: &Calibration) {
     let [rate @ .., way] = &told.other[..] else { panic!("the way differs: {told:?}") };
     assert!(rate.len() <= 1, "{told:?}");
     for rate in rate {
-        let differs = rate.starts_with("calibrated at ") && rate.ends_with("/s, not 2000/s");
+        let differs = rate.starts_with("calibrated at ") && rate.ends_with("/s, not 2,000/s");
         assert!(differs, "{rate}");
     }
     // The first delay is the one that the curves are of.

@@ -150,8 +150,8 @@ pub(crate) fn withheld(of: &str, run: &Run, text: &str) {
                 };
                 let cell = cells[first + place].as_str();
                 let is_bound = cell.starts_with('≥') || cell.starts_with(">=");
-                let shown = !is_bound && !["–", "-", "n too small"].contains(&cell);
-                let interval = head.starts_with("95% intervals") && cell != "not known";
+                let shown = !is_bound && !["–", "-"].contains(&cell);
+                let interval = head.starts_with("95% intervals");
                 let known = if interval { at.low.and(at.high) } else { at.value };
                 assert_eq!(known.is_some(), shown, "{of}: {} {name}: {row}", one.label);
             }

@@ -11,9 +11,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use whylate_model::Nanos;
 use whylate_model::host::{Difference, Fingerprint};
 use whylate_model::lab::BedKind;
+use whylate_model::{Nanos, thousands_apart as count};
 
 use crate::error::HostError;
 use crate::files::open_plain;
@@ -324,15 +324,17 @@ fn told(changed: &[Difference]) -> Vec<String> {
 fn other_conditions(of: &Calibrated, asked: Asked<'_>) -> Vec<String> {
     let mut other = Vec::new();
     if of.bytes != asked.bytes {
-        other.push(format!("calibrated with {} bytes, not {}", of.bytes, asked.bytes));
+        let [calibrated, bytes] = [of.bytes, asked.bytes].map(|of| count(of.into()));
+        other.push(format!("calibrated with {calibrated} bytes, not {bytes}"));
     }
+    let calibrated = count(of.per_second.round() as u64);
     match asked.per_second {
         Some(rate) if same_rate(of.per_second, rate) => {}
         Some(rate) => {
-            let calibrated = of.per_second;
-            other.push(format!("calibrated at {calibrated:.0}/s, not {rate:.0}/s"));
+            let rate = count(rate.round() as u64);
+            other.push(format!("calibrated at {calibrated}/s, not {rate}/s"));
         }
-        None => other.push(format!("calibrated at {:.0}/s", of.per_second)),
+        None => other.push(format!("calibrated at {calibrated}/s")),
     }
     match &of.way {
         None => other.push(UNKNOWN_WAY.to_owned()),
@@ -448,9 +450,9 @@ mod tests {
         assert_eq!(at(Some(10_050.0), 64), (64, String::new()));
         assert_eq!(at(Some(10_000.0), 1_400), (1_400, String::new()));
         let (_, other) = at(Some(20_000.0), 64);
-        assert_eq!(other, "calibrated at 10000/s, not 20000/s");
+        assert_eq!(other, "calibrated at 10,000/s, not 20,000/s");
         let (_, other) = at(None, 512);
-        assert_eq!(other, "calibrated with 1400 bytes, not 512; calibrated at 10000/s");
+        assert_eq!(other, "calibrated with 1,400 bytes, not 512; calibrated at 10,000/s");
     }
 
     #[test]

@@ -331,11 +331,10 @@ fn too_few(run: &Run, trust: &mut Trust) {
             format!("{many} runs give no useful interval for their mean: merge five or more");
         trust.add(Level::Limited, what);
     }
-    for name in measured::headlines(run) {
-        let Some(series) = run.series.iter().find(|series| series.name == name) else { continue };
+    for (series, label) in measured::headlines(run) {
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
         if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
-            let label = shown_label(&series.label);
+            let label = shown_label(label);
             let what = format!("{} samples of {label} do not bound p99", series.n);
             trust.add(Level::Limited, what);
         }

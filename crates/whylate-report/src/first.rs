@@ -143,6 +143,11 @@ fn said(screen: &Screen) -> String {
     screen.names.respelled(&said.join(" "))
 }
 
+/// A share of the CPU, as first screens have it.
+pub(crate) fn load_of_cpu(share: f64) -> String {
+    predicted::load(share).said()
+}
+
 /// The answer of the first screen of a prediction.
 pub(crate) fn of_prediction(of: &Prediction) -> String {
     predicted::answer(of).said()

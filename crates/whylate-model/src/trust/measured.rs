@@ -1,6 +1,7 @@
 //! Was anything measured at all, and which series does a headline quote?
 
 use crate::run::Run;
+use crate::series::Series;
 use crate::switch_cost::Outcome;
 
 /// Did the run end without one figure that answers its question?
@@ -34,10 +35,18 @@ fn is_of_another_kind(run: &Run) -> bool {
         || run.device.is_some()
 }
 
-/// Names of the series that the headline quotes percentiles of: response times where requests were
+/// The series that the headline quotes percentiles of, with what they are of: response times where requests were
 /// scheduled, else their service; and how late threads were woken. Distances of gaps are no such series.
-pub(super) fn headlines(run: &Run) -> Vec<&str> {
+pub(super) fn headlines(run: &Run) -> Vec<(&Series, &str)> {
+    let named = |name: &str| run.series.iter().find(|series| series.name == name);
     let flows = run.flows.iter().filter(|flow| !flow.asked.one_way);
     let requests = flows.filter_map(|flow| flow.response.as_ref().or(flow.service.as_ref()));
-    requests.map(String::as_str).collect()
+    let requests = requests.filter_map(|name| named(name)).map(|of| (of, of.label.as_str()));
+    let wakes = run.wakes.iter().filter(|_| run.only_wakes()).filter_map(|wake| {
+        let of = |what: &str| named(&format!("{what}-{}", wake.thread));
+        let measured = of("wake")?;
+        // Those with the skipped ones are of the same.
+        Some((of("wake-corrected").unwrap_or(measured), measured.label.as_str()))
+    });
+    requests.chain(wakes).collect()
 }

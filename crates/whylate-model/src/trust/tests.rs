@@ -456,10 +456,10 @@ fn a_thread_whose_sums_do_not_close_or_differ_from_the_kernels_is_poor() {
 
 #[test]
 fn a_headline_whose_sample_does_not_bound_p99_limits_trust() {
-    let clean = clean(include_str!("../../../../tests/runs/rtt/run.json"));
+    let rtt = clean(include_str!("../../../../tests/runs/rtt/run.json"));
     let (low, some) = (Some(Nanos(10)), Some(Nanos(20)));
     let bounded = |value, high, n| {
-        let mut run = clean.clone();
+        let mut run = rtt.clone();
         for series in &mut run.series {
             series.n = n;
             // They left in time: how late they were is another reason.
@@ -484,6 +484,14 @@ fn a_headline_whose_sample_does_not_bound_p99_limits_trust() {
     assert_eq!(said(&run)[0].1, "300 samples of service time do not bound p99");
     run.flows[0].asked.one_way = true;
     assert_eq!(said(&run), []);
+    // Of wake-ups it counts the skipped ones, by the name of those that were measured.
+    let mut wake = clean(include_str!("../../../../tests/runs/wake/run.json"));
+    let few = (Level::Limited, "299 samples of wake-up latency, HR do not bound p99".to_owned());
+    assert_eq!(said(&wake), [few.clone()]);
+    wake.series.retain(|series| series.name != "wake-corrected-HR");
+    assert_eq!(said(&wake), [few]);
+    wake.series.clear();
+    assert_eq!(said(&wake), []);
     // p99.9 is another percentile.
     let mut run = bounded(some, some, 300);
     run.series.iter_mut().for_each(|series| {

@@ -119,7 +119,7 @@ mod tests {
         assert!(told.other.is_empty(), "{told:?}");
         let slower = Asked { per_second: Some(100.0), bytes: 512, ..asked("xdp spin") };
         let told = trust(&store, &host("on"), slower, 25).unwrap();
-        let other = ["calibrated with 64 bytes, not 512", "calibrated at 10000/s, not 100/s"];
+        let other = ["calibrated with 64 bytes, not 512", "calibrated at 10,000/s, not 100/s"];
         assert_eq!(told.other, other);
         assert!(told.is_beyond(99.99) && !told.is_beyond(99.9));
         let back = Way { definition: "rtt".to_owned(), over: "loopback".to_owned(), delay: None };

@@ -121,7 +121,7 @@ fn missing(of: &Prediction, worst: Option<&PredictedTask>, many: usize) -> Sente
 }
 
 /// A share of the CPU; what is more than all of it does not read as all.
-fn load(share: f64) -> Sentence {
+pub(super) fn load(share: f64) -> Sentence {
     let load = Cell::from(Value::Share(share));
     let is_more = share > 1.0 && load.said() == "100%";
     sentence![if is_more { "just over " } else { "" }, load]

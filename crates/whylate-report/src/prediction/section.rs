@@ -56,11 +56,10 @@ fn blocks(of: &Prediction) -> Vec<Block> {
         PredictedPolicy::EarliestDeadline => "under earliest deadline first",
         PredictedPolicy::Reservations => "inside their reservations",
     };
-    let load = percent(of.utilisation);
-    let just = if of.utilisation > 1.0 && load == "100%" { "just over " } else { "" };
+    let load = first::load_of_cpu(of.utilisation);
     let mut blocks = vec![
         Block::Text(first::of_prediction(of)),
-        Block::Text(format!("Analysed {by}; the tasks need {just}{load} of the CPU.")),
+        Block::Text(format!("Analysed {by}; the tasks need {load} of the CPU.")),
     ];
     blocks.extend(predicted(of));
     blocks.extend(Block::items(particulars(of)));

@@ -8,6 +8,7 @@ use whylate_model::Nanos;
 use whylate_model::cause::Cause;
 use whylate_model::run::Verdict;
 use whylate_model::schema::names;
+use whylate_model::warning::Warning;
 use whylate_stats::Histogram;
 
 use crate::directories::{Planted, latencies};
@@ -301,6 +302,36 @@ fn a_limit_on_a_run_that_cannot_be_trusted_is_not_held() {
     let status =
         |other: &Path| compare(&["--limit", "p50=+20%"], &[&sound, other]).status.code().unwrap();
     assert_eq!((status(&same), status(&slower)), (4, 3));
+}
+
+#[test]
+fn a_limit_that_was_exceeded_hides_no_poor_trust() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |seed, warnings: Vec<Warning>| {
+        let mut run =
+            Planted::new("host", seed).series("rtt", READ, &latencies(seed, 120, 10_000.0));
+        let what = "a stall of 70us on CPU 1, limit 50us".to_owned();
+        run.run.verdict = Verdict::LimitExceeded { what, reasons: Vec::new() };
+        run.run.warnings = warnings;
+        run.write(home.path(), &format!("run-{seed}"))
+    };
+    let (one, sound) = (plant(1, Vec::new()), plant(2, Vec::new()));
+    let changed = plant(3, vec![Warning::HostChanged { what: "clock".to_owned() }]);
+    let output = |other: &Path| compare(&[], &[&one, other]);
+    assert_eq!(output(&sound).status.code(), Some(0), "{}", program::said(&output(&sound)));
+    let said = output(&changed);
+    assert_eq!(said.status.code(), Some(4), "{}", program::said(&said));
+    assert!(text(&said).contains("clock"), "{}", text(&said));
+    // A sum of the two has both, and the limit comes first.
+    let sum = home.path().join("sum");
+    let merged = program::whylate(["merge"]).args([&one, &changed]).arg("-o").arg(&sum).output();
+    let merged = merged.unwrap();
+    assert_eq!(merged.status.code(), Some(3), "{}", program::said(&merged));
+    let Verdict::LimitExceeded { what, reasons } = program::read(&sum).verdict else {
+        panic!("{}", program::said(&merged))
+    };
+    assert!(what.contains("limit 50us"), "{what}");
+    assert!(reasons.iter().any(|of| of.contains("clock")), "{reasons:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! the newest table in `acceptance/` has it, whatever it came to.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -13,18 +13,27 @@ enum Kind {
     Other,
     /// A test that always runs.
     Test,
+    /// A test over DPDK: it runs by [`OVER_DPDK`] alone.
+    OverDpdk,
 }
 
+/// The command that runs tests over DPDK.
+const OVER_DPDK: &str = "make test-dpdk";
+
+/// What stands in Cargo.toml and above a module where the feature of DPDK is asked for.
+const FEATURE: &str = "\"dpdk\"";
+
 /// Functions of all sources by name. Of several of one name the first one decides.
+#[derive(Default)]
 struct Functions<'a> {
     by_name: HashMap<&'a str, Kind>,
     run: usize,
+    over_dpdk: usize,
 }
 
 impl<'a> Functions<'a> {
-    /// Those of a text whose lines begin with attributes, one a line, and then `fn NAME(`.
-    fn read(text: &'a str) -> Self {
-        let mut found = Self { by_name: HashMap::new(), run: 0 };
+    /// Adds those of a text whose lines begin with attributes, one a line, and then `fn NAME(`.
+    fn read(&mut self, text: &'a str, needs_dpdk: bool) {
         let mut attributes = Vec::new();
         for line in text.lines().map(str::trim_start) {
             if line.starts_with("#[") {
@@ -33,13 +42,16 @@ impl<'a> Functions<'a> {
             }
             if let Some((name, _)) = line.strip_prefix("fn ").and_then(|rest| rest.split_once('('))
             {
-                let kind = kind(&attributes);
-                found.run += usize::from(kind == Kind::Test);
-                found.by_name.entry(name).or_insert(kind);
+                let kind = match kind(&attributes) {
+                    Kind::Test if needs_dpdk => Kind::OverDpdk,
+                    kind => kind,
+                };
+                self.run += usize::from(kind == Kind::Test);
+                self.over_dpdk += usize::from(kind == Kind::OverDpdk);
+                self.by_name.entry(name).or_insert(kind);
             }
             attributes.clear();
         }
-        found
     }
 
     fn kind(&self, name: &str) -> Kind {
@@ -56,18 +68,61 @@ fn kind(attributes: &[&str]) -> Kind {
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let path = root.join("SPECIFICATION.md");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let mut sources = String::new();
+    let over_dpdk = over_dpdk(root)?;
+    let mut sources = Vec::new();
     for folder in ["crates", "tests", "accept", "xtask"] {
         for file in crate::files(&root.join(folder), "rs")? {
-            sources.push_str(&std::fs::read_to_string(file)?);
+            let needs_dpdk = over_dpdk.iter().any(|of| file.starts_with(of));
+            sources.push((std::fs::read_to_string(file)?, needs_dpdk));
         }
     }
-    let functions = Functions::read(&sources);
+    let mut functions = Functions::default();
+    sources.iter().for_each(|(text, needs_dpdk)| functions.read(text, *needs_dpdk));
     let figures = Figures::read(root)?;
     let mut faults = judge(&text, &functions);
     faults.extend(figures.judge(&text));
-    println!("{} tests always run, {} figures are taken", functions.run, figures.files.len());
+    println!(
+        "{} tests always run, {} by `{OVER_DPDK}` alone, {} figures are taken",
+        functions.run,
+        functions.over_dpdk,
+        figures.files.len()
+    );
     Ok(faults)
+}
+
+/// Files and folders that are compiled with the feature of DPDK alone: programs of tests that require it, and
+/// modules of a library that it is asked of.
+fn over_dpdk(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for manifest in crate::files(&root.join("crates"), "toml")? {
+        let package = manifest.parent().unwrap_or(root);
+        for program in std::fs::read_to_string(&manifest)?.split("[[test]]").skip(1) {
+            let needs = program.lines().any(|of| is_asked(of, "required-features"));
+            let path = program.lines().find_map(|of| of.strip_prefix("path = "));
+            let path = path.map(|of| package.join(of.trim_matches('"')));
+            found.extend(path.filter(|_| needs).map(|of| match of.parent() {
+                Some(folder) if of.ends_with("main.rs") => folder.to_owned(),
+                _ => of,
+            }));
+        }
+        let library = package.join("src/lib.rs");
+        let text =
+            if library.is_file() { std::fs::read_to_string(library)? } else { String::new() };
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.windows(2).filter(|pair| is_asked(pair[0], "#[cfg(feature")) {
+            let Some((_, name)) = pair[1].trim_end_matches(';').split_once("mod ") else {
+                continue;
+            };
+            found.push(package.join(format!("src/{name}.rs")));
+            found.push(package.join("src").join(name));
+        }
+    }
+    Ok(found)
+}
+
+/// Is this line of this form, and asks for the feature of DPDK?
+fn is_asked(line: &str, form: &str) -> bool {
+    line.starts_with(form) && line.contains(FEATURE)
 }
 
 /// Live figures: each a file of `accept/src/figures/`, and a line or more of the newest table.
@@ -128,13 +183,21 @@ fn judge(specification: &str, functions: &Functions<'_>) -> Vec<String> {
         for name in promised.iter().filter(|name| of(name) == Kind::Other) {
             faults.push(format!("SPECIFICATION.md: there is no test {name} that always runs"));
         }
+        let named = quoted(row).any(|word| word == OVER_DPDK);
+        for name in promised.iter().filter(|name| of(name) == Kind::OverDpdk && !named) {
+            faults.push(format!(
+                "SPECIFICATION.md: {name} runs by `{OVER_DPDK}` alone, which its row does not name"
+            ));
+        }
     }
     faults
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, Functions, Kind, judge};
+    use std::fs;
+
+    use super::{Figures, Functions, Kind, judge, over_dpdk};
 
     /// Of each kind of function one; of `doubled` a test in one module and an ignored one in another, of
     /// `behind` the other way about.
@@ -146,13 +209,19 @@ mod tests {
         #[test]\n#[cfg(unix)]\nfn with_more() {}\n\
         #[inline]\nfn no_test() {}\n";
 
+    fn functions(of: &str) -> Functions<'_> {
+        let mut found = Functions::default();
+        found.read(of, false);
+        found
+    }
+
     fn row(test: &str) -> String {
         format!("| P1 | a promise | `{test}` | `cmd` |\n")
     }
 
     #[test]
     fn a_promise_is_kept_by_a_test_that_runs_and_not_by_an_ignored_or_a_missing_one() {
-        let functions = Functions::read(SOURCES);
+        let functions = functions(SOURCES);
         let of = |test: &str| judge(&row(test), &functions);
         for kept in ["test:runs", "test:crate a::tests::runs", "test:with_more"] {
             assert!(of(kept).is_empty(), "{kept}");
@@ -187,13 +256,50 @@ mod tests {
         ];
         assert_eq!(of, expected);
         let row = "| P2 | two | `figure:told` | |";
-        assert!(judge(row, &Functions::read(SOURCES)).is_empty());
+        assert!(judge(row, &functions(SOURCES)).is_empty());
     }
 
     #[test]
     fn of_two_tests_of_one_name_in_different_modules_the_first_one_decides() {
-        let functions = Functions::read(SOURCES);
+        let functions = functions(SOURCES);
         assert_eq!(functions.kind("doubled"), Kind::Test);
         assert_eq!(functions.kind("behind"), Kind::Other);
+    }
+    #[test]
+    fn a_test_over_dpdk_keeps_a_promise_only_where_its_command_stands() {
+        let home = tempfile::tempdir().unwrap();
+        let package = home.path().join("crates/with");
+        for (path, text) in [
+            (
+                "Cargo.toml",
+                "[[test]]\nname = \"all\"\npath = \"tests/all.rs\"\n\n[[test]]\nname = \"one\"\n\
+                 path = \"tests/one/main.rs\"\nrequired-features = [\"dpdk\"]\n",
+            ),
+            (
+                "src/lib.rs",
+                "#[cfg(feature = \"dpdk\")]\npub mod behind;\n#[cfg(feature = \"schema\")]\nmod other;\nmod a;\n",
+            ),
+        ] {
+            let path = package.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let found = over_dpdk(home.path()).unwrap();
+        let expected = ["tests/one", "src/behind.rs", "src/behind"].map(|of| package.join(of));
+        assert_eq!(found, expected);
+        let mut functions = Functions::default();
+        functions.read("#[test]\nfn sent() {}\n", true);
+        functions.read("#[test]\nfn told() {}\n", false);
+        assert_eq!((functions.run, functions.over_dpdk), (1, 1));
+        let row = |test: &str, by: &str| format!("| P1 | a promise | `test:{test}` | `{by}` |\n");
+        assert!(judge(&row("sent", "make test-dpdk"), &functions).is_empty());
+        assert!(judge(&row("told", "make test"), &functions).is_empty());
+        let said = judge(&row("sent", "make test"), &functions);
+        assert_eq!(
+            said,
+            [
+                "SPECIFICATION.md: test:sent runs by `make test-dpdk` alone, which its row does not name"
+            ]
+        );
     }
 }

@@ -17,6 +17,7 @@ pub use account::CardTold;
 pub use agreement::{Agreement, Differences, PartAgreement};
 pub use stamps::{Aside, CountedStamps, FarStamps, Probed};
 pub use stored::StoredJourney;
+pub(crate) use words::shown_steps;
 
 /// A message's way from a thread that sends to a thread that reads, in the order in which it comes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -24,6 +24,7 @@ use crate::threads::ThreadSummary;
 use crate::units::CpuId;
 
 mod recording;
+pub use recording::INJECTED;
 use recording::Recordings;
 
 #[cfg(test)]
@@ -48,7 +49,7 @@ pub enum Component {
     Clock,
     /// Of gaps: which loop reads the counter.
     Loop,
-    /// Of gaps: what the loop does between two readings.
+    /// Of gaps: what the loop does between two readings. Of a forwarder: what it does for each frame.
     Work,
     /// Of messages: what carries them.
     Transport,
@@ -68,6 +69,8 @@ pub enum Component {
     Direction,
     /// Of messages: who answers.
     Replies,
+    /// Of what holds messages back on purpose: how long.
+    Law,
     /// After how long a message is given up, where some were.
     Timeout,
     /// Threads that run together: what each of them does, and under which policy.
@@ -82,7 +85,7 @@ pub enum Component {
 
 /// Each component by its name, and whether numbers may be held against each other across it: what says
 /// which number it is can never be passed over.
-const NAMES: [(Component, &str, bool); 20] = [
+const NAMES: [(Component, &str, bool); 21] = [
     (Component::From, "from", false),
     (Component::To, "to", false),
     (Component::Definition, "definition", false),
@@ -98,6 +101,7 @@ const NAMES: [(Component, &str, bool); 20] = [
     (Component::Outstanding, "outstanding", true),
     (Component::Direction, "direction", true),
     (Component::Replies, "replies", true),
+    (Component::Law, "law", true),
     (Component::Timeout, "timeout", true),
     (Component::Tasks, "tasks", true),
     (Component::Timer, "timer", true),
@@ -182,6 +186,9 @@ impl Identity {
         ];
         if matches!(of.definition, Definition::Gap | Definition::ReadDelta) {
             parts.extend(loops(gaps, &recordings));
+        }
+        if flows.is_empty() {
+            parts.extend(passing(run, of, &recordings));
         }
         parts.extend(messages(&flows));
         if let Some(given_up) = of.censored.filter(|of| of.count > 0) {
@@ -337,6 +344,48 @@ fn messages(flows: &[&Flow]) -> Vec<(Component, Value)> {
     ]
 }
 
+/// How messages go that no flow tells of: what answers them, passes them on, holds them back, or is measured with
+/// them between the two ends of a box says it in its settings, which a sum has of each of its recordings.
+const PASSING: [(&str, Component); 8] = [
+    ("carried by", Component::Transport),
+    // Of a device with how the client waits.
+    ("client by", Component::Transport),
+    ("waiting by", Component::Waiting),
+    ("protocol", Component::Protocol),
+    ("size", Component::Size),
+    ("rate", Component::Rate),
+    ("rate in each direction", Component::Rate),
+    ("work for each frame", Component::Work),
+];
+
+/// How long what holds messages back was to hold them: of a delay line at its start, of a calibration in turns.
+const LAWS: [&str; 3] = ["law at the start, there", "law at the start, back", "delays"];
+
+/// What the settings say of a series of messages that no flow tells of.
+fn passing(run: &Run, of: &Series, recordings: &Recordings<'_>) -> Vec<(Component, Value)> {
+    if !matches!(
+        of.definition,
+        Definition::Residence | Definition::OneWay | Definition::SendLateness
+    ) {
+        return Vec::new();
+    }
+    let said = |name: &str| recordings.setting(name);
+    let mut found: Vec<(Component, Value)> = PASSING
+        .iter()
+        .filter_map(|(name, component)| Some((*component, Value::Text(said(name)?))))
+        .collect();
+    let laws: Vec<String> = LAWS.iter().filter_map(|name| said(name)).collect();
+    if !laws.is_empty() {
+        found.push((Component::Law, Value::Text(laws.join(" and "))));
+    }
+    // Older runs of a reflector say it in their account alone.
+    let reflected = run.reflected.as_ref().map(|of| text(&of.backend));
+    if found.iter().all(|(component, _)| *component != Component::Transport) {
+        found.extend(reflected.map(|backend| (Component::Transport, backend)));
+    }
+    found
+}
+
 /// What runs together, and how the thread of this series waits.
 fn tasks(run: &Run, series: &str, thread: Option<&ThreadSummary>) -> Vec<(Component, Value)> {
     let mut found = Vec::new();
@@ -346,7 +395,8 @@ fn tasks(run: &Run, series: &str, thread: Option<&ThreadSummary>) -> Vec<(Compon
         found.push((Component::Tasks, Value::Text(tasks.join("; "))));
     }
     found.extend(thread.map(|of| (Component::Timer, text(&of.timer))));
-    found.extend(switches(run, series).map(|of| (Component::Tasks, text(runners(of)))));
+    let runners = distinct(switches(run, series).map(runners));
+    found.extend((!runners.is_empty()).then_some((Component::Tasks, Value::Text(runners))));
     found
 }
 
@@ -364,10 +414,11 @@ fn thread_of<'a>(run: &'a Run, series: &str) -> Option<&'a ThreadSummary> {
     run.threads.iter().filter(is).max_by_key(|thread| thread.name.len())
 }
 
-/// What a series of context switches is of.
-fn switches<'a>(run: &'a Run, series: &str) -> Option<&'a Direct> {
-    let rows = &run.switch_cost.as_ref()?.direct;
-    rows.iter().find_map(|row| match &row.outcome {
+/// What a series of context switches is of, in each recording.
+fn switches<'a>(run: &'a Run, series: &'a str) -> impl Iterator<Item = &'a Direct> {
+    let of_origins = run.origins.iter().filter_map(|origin| origin.switch_cost.as_ref());
+    let costs = run.switch_cost.as_ref().into_iter().chain(of_origins);
+    costs.flat_map(|costs| &costs.direct).filter_map(move |row| match &row.outcome {
         Outcome::Measured(direct) if direct.series == series => Some(direct.as_ref()),
         _ => None,
     })

@@ -533,6 +533,9 @@ pub enum Verdict {
     LimitExceeded {
         /// Which and by what.
         what: String,
+        /// Of a sum: why its numbers cannot be trusted, beside that.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reasons: Vec<String>,
     },
     /// The numbers cannot be trusted.
     Untrustworthy {
@@ -541,6 +544,17 @@ pub enum Verdict {
     },
     /// Not known yet: the run has not ended.
     Pending,
+}
+
+impl Verdict {
+    /// Why its numbers cannot be trusted.
+    #[must_use]
+    pub fn reasons(&self) -> &[String] {
+        match self {
+            Self::Untrustworthy { reasons } | Self::LimitExceeded { reasons, .. } => reasons,
+            Self::Trustworthy | Self::Pending => &[],
+        }
+    }
 }
 
 /// A closed segment file.

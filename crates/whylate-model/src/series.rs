@@ -4,6 +4,7 @@ pub mod summary;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breakdown::shown_steps;
 use crate::units::Nanos;
 
 /// One measured quantity.
@@ -177,6 +178,16 @@ pub fn shown_label(label: &str) -> String {
         ("response times", "response time"),
         ("send lateness", "send delay"),
     ];
+    if let Some(steps) = shown_steps(label) {
+        return steps;
+    }
+    if let Some(place) = ["message, ", "UDP, "].iter().find(|of| label.starts_with(**of)) {
+        let rest = &label[place.len()..];
+        let cpu = ["same core", "other core"].iter().find(|of| rest.starts_with(**of));
+        if cpu.is_some() {
+            return format!("{place}{}", rest.replacen("core", "CPU", 1));
+        }
+    }
     // A label is shown twice where a report is of a run that was made for another.
     let of = |rest: &str| rest.is_empty() || rest.starts_with([',', '*']);
     let known = shown.iter().find_map(|(stored, shown)| {
@@ -270,6 +281,20 @@ mod tests {
             ("response times", "response time"),
             ("send lateness, uninterrupted", "send delay, uninterrupted"),
             ("services", "services"),
+            ("UDP, other core [2d]", "UDP, other CPU [2d]"),
+            ("message, same core*", "message, same CPU*"),
+            ("jobs of scorer", "jobs of scorer"),
+            ("send call and protocols, request of rtt", "send path, request of rtt"),
+            (
+                "receiving stack, wake-up and return from the read, reply of rtt",
+                "receive path, wake-up, read, reply of rtt",
+            ),
+            ("send lateness, request of rtt", "send delay, request of rtt"),
+            ("wake-up and return from the read, request of rtt", "wake-up, read, request of rtt"),
+            (
+                "the server, between request and reply of rtt",
+                "the server, between request and reply of rtt",
+            ),
             ("  and skipped, HR", "  and skipped, HR"),
         ] {
             assert_eq!(shown_label(stored), shown);

@@ -112,10 +112,8 @@ impl Trust {
         for what in &run.files.problems {
             trust.add(Level::Poor, what.clone());
         }
-        if let Verdict::Untrustworthy { reasons } = &run.verdict {
-            for what in reasons {
-                trust.add(Level::Poor, without_process(what).to_owned());
-            }
+        for what in run.verdict.reasons() {
+            trust.add(Level::Poor, without_process(what).to_owned());
         }
         if run.state != RunState::Running && measured::nothing(run) {
             trust.add(Level::Poor, "nothing was measured".to_owned());
@@ -162,14 +160,14 @@ impl Trust {
     }
 }
 
-/// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts; a run
+/// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts, which it keeps; a run
 /// that goes on, or was killed, has none as long as nothing speaks against it.
 #[must_use]
 pub fn verdict(run: &Run) -> Verdict {
-    if matches!(run.verdict, Verdict::LimitExceeded { .. }) {
-        return run.verdict.clone();
-    }
     let reasons = Trust::of(run).poor();
+    if let Verdict::LimitExceeded { what, .. } = &run.verdict {
+        return Verdict::LimitExceeded { what: what.clone(), reasons };
+    }
     match run.state {
         _ if !reasons.is_empty() => Verdict::Untrustworthy { reasons },
         RunState::Running => Verdict::Pending,

@@ -105,7 +105,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trustworthy => f.write_str("trustworthy, as far as its intervals say"),
-            Self::LimitExceeded { what } => write!(f, "limit exceeded: {}", Printable(what)),
+            Self::LimitExceeded { what, .. } => write!(f, "limit exceeded: {}", Printable(what)),
             Self::Untrustworthy { reasons } => {
                 f.write_str("not trustworthy")?;
                 for (index, reason) in reasons.iter().enumerate() {

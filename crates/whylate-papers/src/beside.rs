@@ -3,7 +3,7 @@
 //! Two figures differ where their 95 % intervals lie apart, which is stricter than a test of the
 //! difference. Where they overlap, no difference is shown: that is a result, and it is said.
 
-use crate::spelled::in_unit;
+use crate::spelled::{in_unit, shares};
 use whylate_model::paper::{Agreement, Here, Unit};
 use whylate_stats::share;
 
@@ -71,6 +71,9 @@ impl Other {
         let unit = unit(here);
         let own = match () {
             () if !self.ends => String::new(),
+            () if self.low < self.high && unit == Unit::Share => {
+                format!(" ({})", shares(self.low, self.high))
+            }
             () if self.low < self.high => {
                 format!(" ({} .. {})", in_unit(self.low, unit), in_unit(self.high, unit))
             }
@@ -134,7 +137,7 @@ mod tests {
         let paper = Other::counted(142, 285);
         for (here, standing, words) in [
             (share(0.45, 0.40, 0.50), Standing::Same, "no difference from the paper's 142 of 285"),
-            (share(0.02, 0.01, 0.04), Standing::Below, "less than the paper's 142 of 285 (43"),
+            (share(0.02, 0.01, 0.04), Standing::Below, "less than the paper's 142 of 285 (44"),
             (share(0.80, 0.70, 0.90), Standing::Above, "more than the paper's 142 of 285"),
         ] {
             assert_eq!(paper.standing(&here), Some(standing), "{here:?}");

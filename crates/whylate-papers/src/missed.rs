@@ -147,7 +147,7 @@ impl Facts {
 
     /// Time without a kernel event, and what that cost.
     pub(crate) fn of_the_host(&self) -> Option<String> {
-        let Some(OfHost { taken, without, still_missed }) = &self.host else {
+        let Some(OfHost { taken, still_missed, .. }) = &self.host else {
             return (self.missed > 0)
                 .then(|| "how much time has no kernel event is not known".to_owned());
         };
@@ -159,15 +159,8 @@ impl Facts {
         let took =
             format!("{share} of the time or more has no kernel event, at most {longest} at once");
         let (missed, judged) = (self.missed, self.here.n.unwrap_or_default());
-        let left = || {
-            let ends = without.interval.map_or(String::new(), |(low, high)| {
-                format!(", {} .. {}", in_unit(low, Unit::Share), in_unit(high, Unit::Share))
-            });
-            format!(
-                "without that time {still_missed} of {judged} would be missed ({}{ends})",
-                in_unit(without.value, Unit::Share)
-            )
-        };
+        // Which share that is, with its interval, stands in the row below the figure.
+        let left = || format!("without that time {still_missed} of {judged} would be missed");
         let gone = missed.saturating_sub(*still_missed) as f64;
         Some(match missed {
             0 => format!("{took}, which cost no deadline"),

@@ -23,6 +23,18 @@ pub(crate) fn in_unit(value: f64, unit: Unit) -> String {
     }
 }
 
+/// The ends of an interval of shares: with the digits of its width, two of them.
+pub(crate) fn shares(low: f64, high: f64) -> String {
+    let width = (high - low).abs() * 100.0;
+    let power = if width > 0.0 { width.log10().floor() } else { -PLACES };
+    let places = (1.0 - power).clamp(0.0, PLACES) as usize;
+    let [low, high] = [low, high].map(|end| match end * 100.0 {
+        0.0 => "0%".to_owned(),
+        end => format!("{end:.places$}%"),
+    });
+    format!("{low} .. {high}")
+}
+
 /// A share as a percentage with three significant digits: `0.0123%`, `4.50%`, `100%`.
 fn percent(share: f64) -> String {
     let value = share * 100.0;
@@ -46,6 +58,19 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_of_shares_have_the_digits_of_their_distance() {
+        for (low, high, text) in [
+            (0.439, 0.558, "44% .. 56%"),
+            (0.277, 0.487, "28% .. 49%"),
+            (0.0, 0.003_68, "0% .. 0.37%"),
+            (0.0, 0.012_1, "0% .. 1.2%"),
+            (0.5, 0.75, "50% .. 75%"),
+        ] {
+            assert_eq!(shares(low, high), text);
+        }
+    }
 
     #[test]
     fn a_value_is_spelled_in_its_unit() {

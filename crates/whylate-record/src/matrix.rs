@@ -124,12 +124,13 @@ fn with(mut whole: Run, mut cell: Run) -> Run {
         warn(&mut whole.warnings, warning);
     }
     whole.state = cell.state;
+    let reasons = [whole.verdict.reasons(), cell.verdict.reasons()].concat();
     whole.verdict = match (whole.verdict, cell.verdict) {
-        (Verdict::Untrustworthy { mut reasons }, Verdict::Untrustworthy { reasons: mut more }) => {
-            reasons.append(&mut more);
-            Verdict::Untrustworthy { reasons }
+        (Verdict::LimitExceeded { what, .. }, _) | (_, Verdict::LimitExceeded { what, .. }) => {
+            Verdict::LimitExceeded { what, reasons }
         }
-        (_, worse @ Verdict::Untrustworthy { .. }) | (Verdict::Trustworthy, worse) => worse,
+        _ if !reasons.is_empty() => Verdict::Untrustworthy { reasons },
+        (Verdict::Trustworthy, worse) => worse,
         (as_before, _) => as_before,
     };
     whole
@@ -190,7 +191,9 @@ fn labelled(mut run: Run, cell: &str) -> Run {
     }
     let within = |warning| Warning::Within { part: cell.to_owned(), of: Box::new(warning) };
     run.warnings = run.warnings.into_iter().map(within).collect();
-    if let Verdict::Untrustworthy { reasons } = &mut run.verdict {
+    if let Verdict::Untrustworthy { reasons } | Verdict::LimitExceeded { reasons, .. } =
+        &mut run.verdict
+    {
         for reason in reasons {
             *reason = format!("{cell}: {reason}");
         }

@@ -35,6 +35,7 @@ pub(crate) fn judge(run: &mut Run, tripped: Option<Exceeded>) {
     run.verdict = match tripped {
         Some(Exceeded { by, limit }) => Verdict::LimitExceeded {
             what: format!("a stall of {} on CPU {}, limit {limit}", by.length, by.cpu),
+            reasons: Vec::new(),
         },
         None => trust::verdict(run),
     };
@@ -93,7 +94,7 @@ mod tests {
         let by = Trigger { length: Nanos(70_000), cpu: CpuId(3) };
         let changed = Warning::HostChanged { what: "clock".to_owned() };
         let tripped = Some(Exceeded { by, limit: Nanos(50_000) });
-        let Verdict::LimitExceeded { what } = judged(ended(&[changed]), tripped).verdict else {
+        let Verdict::LimitExceeded { what, .. } = judged(ended(&[changed]), tripped).verdict else {
             panic!("not exceeded")
         };
         assert!(what.contains("CPU 3") && what.contains("limit 50.0us"), "{what}");

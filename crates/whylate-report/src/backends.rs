@@ -60,7 +60,7 @@ fn round_trips_row(run: &Run, row: &BackendRow) -> Vec<String> {
 }
 
 /// What a row saves at the percentiles that both its sample and that of the first support.
-fn supported<'a>(
+pub(crate) fn supported<'a>(
     run: &'a Run,
     of: &'a Backends,
     row: &'a BackendRow,

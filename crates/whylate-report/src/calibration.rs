@@ -93,13 +93,19 @@ fn errors(of: &CalibratedBackend, tolerance: Nanos) -> Table {
             format!("p{}", raw.percent),
             measured(&of.measured, raw.percent),
             quantile(&of.truth, raw.percent),
-            raw.error_ns.map_or(ABSENT.to_owned(), difference),
+            error(raw),
             interval(raw.low_ns, raw.high_ns),
-            compensated.and_then(|of| of.error_ns).map_or(ABSENT.to_owned(), difference),
+            compensated.map_or(ABSENT.to_owned(), error),
             judged(compensated.unwrap_or(raw), tolerance, of).to_owned(),
         ]
     };
     Table::new(caption, &head).words(&[6]).with(of.errors_raw.iter().map(row))
+}
+
+/// An error with the digits that its interval supports.
+fn error(at: &ErrorAtPercent) -> String {
+    let ends = at.low_ns.zip(at.high_ns).map(|(low, high)| (Value::Time(low), Value::Time(high)));
+    Cell::from(at.error_ns.map(Value::Time)).within(ends).signed().alone().to_string()
 }
 
 /// Does this percentile hold, and if not, what it lacks.

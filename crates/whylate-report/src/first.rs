@@ -248,7 +248,7 @@ const KINDS: [Kind; 20] = [
 /// What there is to say first.
 fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     let mut screen = of_kind(run, style)?.naming(run);
-    if let Verdict::LimitExceeded { what } = &run.verdict {
+    if let Verdict::LimitExceeded { what, .. } = &run.verdict {
         screen.notes.push(format!("Limit exceeded: {what}."));
     }
     let began = || run.clock.anchors.iter().map(|anchor| anchor.realtime_ns).min();

@@ -99,6 +99,9 @@ fn recordings(run: &Run) -> Table {
 fn verdict(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Trustworthy => "trustworthy",
+        Verdict::LimitExceeded { reasons, .. } if !reasons.is_empty() => {
+            "a limit exceeded, not trustworthy"
+        }
         Verdict::LimitExceeded { .. } => "a limit exceeded",
         Verdict::Untrustworthy { .. } => "not trustworthy",
         Verdict::Pending => "none",

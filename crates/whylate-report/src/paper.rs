@@ -15,7 +15,7 @@ use whylate_model::trust::Trust;
 
 use crate::doc::{Block, Document, Section, Table, Where};
 use crate::html::REPORT_FILE;
-use crate::numbers::{ABSENT, Cell, Value, count};
+use crate::numbers::{ABSENT, Cell, Names, Value, count};
 use crate::render::plain;
 use crate::{ReportError, html};
 
@@ -128,7 +128,9 @@ fn table(scenario: &Scenario) -> Table {
     let mut table = whole(Table::new("", &["", "the paper", "this machine"]).words(&[1]));
     for row in scenario.rows.iter().take(MOST_ROWS) {
         let here = row.here.as_ref().map_or("not measured".to_owned(), shown);
-        table.row([Value::from(row.what.as_str()), row.paper.clone().into(), here.into()]);
+        let [what, paper] = [Some(&row.what), row.paper.as_ref()]
+            .map(|words| words.map(|of| Value::from(Names::default().respelled(of).as_str())));
+        table.row([what.into(), paper.into(), Cell::from(here)]);
         if let Some(without) = &row.without_host {
             table.row([WITHOUT_HOST, "", &shown(without)]);
         }

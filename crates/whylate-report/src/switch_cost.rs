@@ -9,7 +9,7 @@ use whylate_stats::Histogram;
 
 use crate::doc::{Block, Picture, Section, Table};
 use crate::execution::bins;
-use crate::numbers::{ABSENT, Value, between, count, number, percent, rate, time};
+use crate::numbers::{ABSENT, Cell, Value, between, count, number, percent, rate, time};
 use crate::svg::switches::Panel;
 
 mod growth;
@@ -235,12 +235,17 @@ fn penalty_row(row: &IndirectRow, switch: Option<Nanos>) -> Vec<String> {
         ]),
         Some(penalty) => {
             let (low, high) = penalty.interval_ns;
-            let less = switch.map(|switch| time(penalty.mean_ns - switch.0 as f64));
+            // Whatever is taken off, the interval is as wide, and supports as many digits.
+            let less = |switch: f64| {
+                let [mean, low, high] =
+                    [penalty.mean_ns, low, high].map(|of| Value::Time(of - switch));
+                Cell::from(mean).within(Some((low, high))).alone().to_string()
+            };
             cells.extend([
                 format!("{} of {}", penalty.pairs, row.tried),
-                time(penalty.mean_ns),
+                less(0.0),
                 between(Some(Value::Time(low)), Some(Value::Time(high))),
-                less.unwrap_or_else(|| ABSENT.to_owned()),
+                switch.map_or_else(|| ABSENT.to_owned(), |switch| less(switch.0 as f64)),
             ]);
         }
     }

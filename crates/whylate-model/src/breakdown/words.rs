@@ -8,28 +8,48 @@ use super::{Leg, Part, Point, Source, Station};
 /// fits is said.
 const STRETCHES: [(Station, Station, &str); 19] = [
     (Station::Intended, Station::Sent, "send delay"),
-    (Station::Sent, Station::Queued, "send call and protocols"),
-    (Station::Queued, Station::Driver, "queueing discipline"),
+    (Station::Sent, Station::Queued, "send path"),
+    (Station::Queued, Station::Driver, "qdisc"),
     (Station::Driver, Station::Arrived, "driver to driver"),
-    (Station::Driver, Station::WireIn, "sending card and wire"),
+    (Station::Driver, Station::WireIn, "card, wire"),
     (Station::Driver, Station::Tap, "driver to tap"),
     (Station::Driver, Station::WireOut, "sending card"),
-    (Station::WireOut, Station::Arrived, "wire and receiving card"),
+    (Station::WireOut, Station::Arrived, "wire, card"),
     (Station::WireOut, Station::WireIn, "wire"),
     (Station::WireOut, Station::Tap, "wire to the tap"),
     (Station::Tap, Station::Arrived, "tap to driver"),
     (Station::Tap, Station::WireIn, "wire from the tap"),
     (Station::WireIn, Station::Arrived, "receiving card"),
-    (Station::Arrived, Station::Delivered, "receiving stack"),
+    (Station::Arrived, Station::Delivered, "receive path"),
     (Station::Delivered, Station::Running, "wake-up"),
     (Station::Delivered, Station::Woken, "wake-up call"),
     (Station::Woken, Station::Running, "waiting for a CPU"),
-    (Station::Running, Station::Read, "return from the read"),
+    (Station::Running, Station::Read, "read"),
     (Station::Read, Station::Intended, "the server"),
 ];
 
 /// The same of a reader that nobody woke: it was awake and looked.
 const AWAKE: &str = "read without a wake-up";
+
+/// What steps were called once, and are in the labels of older runs.
+const OLDER: [(&str, &str); 7] = [
+    ("send lateness", "send delay"),
+    ("send call and protocols", "send path"),
+    ("queueing discipline", "qdisc"),
+    ("sending card and wire", "card, wire"),
+    ("wire and receiving card", "wire, card"),
+    ("receiving stack", "receive path"),
+    ("return from the read", "read"),
+];
+
+/// The label of a part's series with its steps as they are called now: `send path, qdisc, request of rtt`.
+pub(crate) fn shown_steps(label: &str) -> Option<String> {
+    let whose = [", request of ", ", reply of ", ", between "];
+    let end = whose.iter().find_map(|of| label.rfind(of))?;
+    let (steps, whose) = label.split_at(end);
+    let steps = OLDER.iter().fold(steps.to_owned(), |of, (old, now)| of.replace(old, now));
+    Some(format!("{}{whose}", steps.replace(" and ", ", ")))
+}
 
 impl Leg {
     /// Its word: `request`, `reply`.
@@ -111,11 +131,8 @@ impl Part {
     /// What it is called: its steps as a list.
     #[must_use]
     pub fn words(self) -> String {
-        match &self.steps()[..] {
-            [] => "no time".to_owned(),
-            [one] => (*one).to_owned(),
-            [first @ .., last] => format!("{} and {last}", first.join(", ")),
-        }
+        let steps = self.steps();
+        if steps.is_empty() { "no time".to_owned() } else { steps.join(", ") }
     }
 
     /// Name of the series of it in a flow: `rtt-part-request-sent-queued`.
@@ -182,20 +199,14 @@ mod tests {
     fn parts_read_as_what_they_hold() {
         let server = Part { from: Point::there(Station::Read), to: Point::back(Station::Sent) };
         for (part, words) in [
-            (there(Station::Sent, Station::Queued), "send call and protocols"),
+            (there(Station::Sent, Station::Queued), "send path"),
             (there(Station::Driver, Station::Arrived), "driver to driver"),
             (there(Station::Driver, Station::WireOut), "sending card"),
             (there(Station::Delivered, Station::Read), "read without a wake-up"),
             (there(Station::Woken, Station::Running), "waiting for a CPU"),
             (server, "the server"),
-            (
-                there(Station::Sent, Station::Arrived),
-                "send call and protocols, queueing discipline and driver to driver",
-            ),
-            (
-                there(Station::Arrived, Station::Read),
-                "receiving stack, wake-up and return from the read",
-            ),
+            (there(Station::Sent, Station::Arrived), "send path, qdisc, driver to driver"),
+            (there(Station::Arrived, Station::Read), "receive path, wake-up, read"),
         ] {
             assert_eq!(part.words(), words, "{part}");
         }

@@ -11,6 +11,9 @@ use crate::run::Run;
 use crate::settings::{Setting, Settings};
 use crate::units::CpuId;
 
+/// The setting of a self-test, and what it is called among the loads.
+pub const INJECTED: &str = "injected interruptions";
+
 /// The recordings of a run.
 pub(super) struct Recordings<'a> {
     all: Vec<Recording<'a>>,
@@ -20,18 +23,27 @@ struct Recording<'a> {
     settings: &'a Settings,
     host: &'a Fingerprint,
     loads: &'a [LoadFacts],
+    /// Interruptions of its own were injected to test what is said of them.
+    injects: bool,
     /// Of a sum: what it added to each series.
     shares: &'a [Share],
 }
 
 impl<'a> Recordings<'a> {
     pub(super) fn of(run: &'a Run) -> Self {
-        let one =
-            Recording { settings: &run.settings, host: &run.host, loads: &run.loads, shares: &[] };
+        let injects = |settings: &Settings| settings.contains_key(INJECTED);
+        let one = Recording {
+            settings: &run.settings,
+            host: &run.host,
+            loads: &run.loads,
+            injects: run.selftest.is_some() || injects(&run.settings),
+            shares: &[],
+        };
         let of_origins = run.origins.iter().map(|origin| Recording {
             settings: &origin.settings,
             host: &origin.host,
             loads: &origin.loads,
+            injects: injects(&origin.settings),
             shares: &origin.series,
         });
         let all = if run.is_merged() { of_origins.collect() } else { vec![one] };
@@ -65,7 +77,14 @@ impl<'a> Recordings<'a> {
             let others = one.settings.get("competitors");
             let others = others.filter(|count| **count != Setting::Count(0));
             let others = others.map(|count| format!("{count} competitors on each CPU"));
-            match [load].into_iter().chain(others).filter(|of| !of.is_empty()).collect::<Vec<_>>() {
+            let injected = one.injects.then(|| INJECTED.to_owned());
+            match [load]
+                .into_iter()
+                .chain(others)
+                .chain(injected)
+                .filter(|of| !of.is_empty())
+                .collect::<Vec<_>>()
+            {
                 none if none.is_empty() => "none".to_owned(),
                 several => several.join(", "),
             }

@@ -10,6 +10,7 @@ use crate::flow::Across;
 use crate::load::LoadFacts;
 use crate::run::LoopKind;
 use crate::series::Censored;
+use crate::settings::Setting;
 use crate::units::Nanos;
 
 const RESPONSE: &str = "rtt-response";
@@ -316,6 +317,161 @@ fn context_switches_are_told_by_the_runners_of_their_own_row() {
     assert_eq!(differing(&costs, yielding, more(taken)), []);
     let found = differing(&costs, taken, change(taken, |direct| direct.policy = "FIFO".to_owned()));
     only(&found, Component::Tasks, "2 runners (SCHED_OTHER)", "2 runners (FIFO)");
+}
+
+/// A kept run and a series of it; a setting, what it is changed to, what that is in, and how both sides read.
+type OfSetting =
+    (&'static str, &'static str, &'static str, Setting, Component, &'static str, &'static str);
+
+#[test]
+fn messages_that_no_flow_tells_of_are_told_by_what_was_asked_of_who_handles_them() {
+    let reflect = include_str!("../../../../tests/runs/reflect/run.json");
+    let delay = include_str!("../../../../tests/runs/delay/run.json");
+    let forward = include_str!("../../../../tests/runs/forward/run.json");
+    let device = include_str!("../../../../tests/runs/device/run.json");
+    let calibrate = include_str!("../../../../tests/runs/calibrate/run.json");
+    let cases: [OfSetting; 10] = [
+        (
+            reflect,
+            "reflect-residence",
+            "carried by",
+            "tcp over ipv4".into(),
+            Component::Transport,
+            "udp over ipv4",
+            "tcp over ipv4",
+        ),
+        (
+            reflect,
+            "reflect-residence",
+            "waiting by",
+            "block".into(),
+            Component::Waiting,
+            "spin",
+            "block",
+        ),
+        (
+            reflect,
+            "reflect-residence",
+            "protocol",
+            "memcached".into(),
+            Component::Protocol,
+            "raw",
+            "memcached",
+        ),
+        (
+            delay,
+            "delay-residence-0",
+            "carried by",
+            "xdp".into(),
+            Component::Transport,
+            "packet",
+            "xdp",
+        ),
+        (
+            delay,
+            "delay-lateness-1",
+            "law at the start, back",
+            "1ms".into(),
+            Component::Law,
+            "100us and 100us",
+            "100us and 1ms",
+        ),
+        (
+            forward,
+            "forward-residence-0",
+            "work for each frame",
+            Nanos(100_000).into(),
+            Component::Work,
+            "0ns",
+            "100us",
+        ),
+        (
+            device,
+            "box-64-there",
+            "client by",
+            "udp block".into(),
+            Component::Transport,
+            "packet spin",
+            "udp block",
+        ),
+        (
+            device,
+            "box-64-there",
+            "rate in each direction",
+            Setting::RatePerS(200_000.0),
+            Component::Rate,
+            "2000/s",
+            "200000/s",
+        ),
+        (
+            calibrate,
+            "udp-spin-measured",
+            "size",
+            Setting::SizeBytes(1_400),
+            Component::Size,
+            "64",
+            "1400",
+        ),
+        (
+            calibrate,
+            "udp-spin-truth",
+            "rate",
+            Setting::RatePerS(20_000.0),
+            Component::Rate,
+            "2000/s",
+            "20000/s",
+        ),
+    ];
+    for (json, series, setting, other, component, left, right) in cases {
+        let found = differing(&kept(json), series, |run| {
+            run.settings.insert(setting.to_owned(), other);
+        });
+        let [(of, from, to)] = &found[..] else { panic!("{setting}: {found:?}") };
+        assert_eq!(*of, component, "{setting}");
+        let of_unit = |text: &str, begin: &str| text.replace(',', "").starts_with(begin);
+        assert!(of_unit(from, left) && of_unit(to, right), "{setting}: {from} and {to}");
+    }
+    // Requests have all of it from their flow.
+    let same = differing(&requests(), RESPONSE, |run| {
+        run.settings.insert("waiting by".to_owned(), "block".into());
+    });
+    assert_eq!(same, []);
+}
+
+#[test]
+fn gaps_into_which_interruptions_were_injected_are_those_of_another_load() {
+    let injected = kept(include_str!("../../../../tests/runs/selftest-2/run.json"));
+    let found = differing(&injected, "gap-cpu1", |run| run.selftest = None);
+    only(&found, Component::Load, INJECTED, "none");
+    // A sum has no self-test: its recordings say it in their settings.
+    let sum = kept(include_str!("../../../../tests/runs/merge/run.json"));
+    let found = differing(&sum, "gap-cpu1", |run| {
+        for origin in &mut run.origins {
+            origin.settings.insert(INJECTED.to_owned(), Setting::Count(20));
+        }
+    });
+    only(&found, Component::Load, "none", INJECTED);
+}
+
+#[test]
+fn a_sum_of_context_switches_has_the_runners_of_its_recordings() {
+    let costs = kept(include_str!("../../../../tests/runs/switch-cost/run.json"));
+    let sum = kept(include_str!("../../../../tests/runs/merge/run.json"));
+    let of = |runners: u32| {
+        let mut sum = sum.clone();
+        sum.series.clone_from(&costs.series);
+        let mut costs = costs.switch_cost.clone().unwrap();
+        for row in &mut costs.direct {
+            if let Outcome::Measured(direct) = &mut row.outcome {
+                direct.runners = runners;
+            }
+        }
+        sum.origins.iter_mut().for_each(|origin| origin.switch_cost = Some(costs.clone()));
+        Identity::of(&sum, "switch-threads-involuntary").unwrap()
+    };
+    let found = told(&of(2), &of(8));
+    only(&found, Component::Tasks, "2 runners (SCHED_OTHER)", "8 runners (SCHED_OTHER)");
+    assert!(told(&of(2), &of(2)).is_empty());
 }
 
 #[test]

@@ -508,9 +508,18 @@ fn a_quick_run_is_limited_and_a_limit_that_was_exceeded_comes_before_doubts() {
     let (level, what) = said(&run).remove(0);
     assert!(level == Level::Limited && what.starts_with("a quick run: a tenth"), "{what}");
     assert_eq!(verdict(&run), Verdict::Trustworthy);
-    run.verdict = Verdict::LimitExceeded { what: "p99 above 10us".to_owned() };
-    run.files.problems.push("gaps-0001.parquet is missing".to_owned());
+    let what = "p99 above 10us".to_owned();
+    run.verdict = Verdict::LimitExceeded { what: what.clone(), reasons: Vec::new() };
     assert_eq!(verdict(&run), run.verdict);
+    let missing = "gaps-0001.parquet is missing".to_owned();
+    run.files.problems.push(missing.clone());
+    let both = Verdict::LimitExceeded { what, reasons: vec![missing.clone()] };
+    assert_eq!(verdict(&run), both);
+    // Of a sum nobody knows the files: its verdict has what was wrong with them.
+    run.files.problems.clear();
+    run.verdict = both;
+    assert_eq!(poor(&run), [missing.clone()]);
+    run.files.problems.push(missing);
     (run.state, run.verdict) = (RunState::Stopped, Verdict::Pending);
     assert_eq!(verdict(&run), Verdict::Untrustworthy { reasons: poor(&run) });
     run.files.problems.clear();

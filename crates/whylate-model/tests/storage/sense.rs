@@ -21,7 +21,7 @@ fn refused(change: impl FnOnce(&mut Run)) -> Option<String> {
 #[test]
 fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
     type Change = fn(&mut Run);
-    let cases: [(&str, Change); 18] = [
+    let cases: [(&str, Change); 20] = [
         ("series gap-cpu1: n is 18000000000000000000", |run| {
             run.series[0].n = 18_000_000_000_000_000_000;
         }),
@@ -48,6 +48,12 @@ fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
         ("series gap-cpu1: n_eff of p99.9 is -1e0", |run| run.series[0].quantiles[0].n_eff = -1.0),
         ("series gap-cpu1: mean_ns is -2e0", |run| run.series[0].mean_ns = Some(-2.0)),
         ("gaps of CPU 1: lost_share is 7e300", |run| run.gaps[0].lost_share = 7e300),
+        ("gaps of CPU 1: lost_share is 1.7e0, and a share is from 0 to 1", |run| {
+            run.gaps[0].lost_share = 1.7;
+        }),
+        ("gaps of CPU 1: the upper end of lost_share is 7e1", |run| {
+            run.gaps[0].lost_share_interval = Some((0.5, 70.0));
+        }),
         ("gaps of CPU 1: the count of gaps of 1.00us or more is 24, above gaps", |run| {
             run.gaps[0].rates[0].count = 24;
         }),
@@ -81,6 +87,47 @@ fn a_number_without_a_value_is_refused() {
     }
 }
 
+/// A change of a kept run, and what is said of it.
+type OfKept = (&'static str, fn(&mut Run));
+
+#[test]
+fn threads_wake_ups_and_departures_count_no_more_than_there_were() {
+    let threads = include_str!("../../../../tests/runs/threads/run.json");
+    let wake = include_str!("../../../../tests/runs/wake/run.json");
+    let rtt = include_str!("../../../../tests/runs/rtt/run.json");
+    let of_threads: [OfKept; 4] = [
+        ("thread audio: misses is 18446744073709551615", |run| {
+            run.threads[0].deadlines.as_mut().unwrap().misses = u64::MAX;
+        }),
+        ("thread audio: the upper end of miss_share_interval is 7e1", |run| {
+            run.threads[0].deadlines.as_mut().unwrap().miss_share_interval = Some((0.5, 70.0));
+        }),
+        ("thread audio: unexplained is 9000, above misses", |run| {
+            run.threads[0].deadlines.as_mut().unwrap().unexplained = Some(9_000);
+        }),
+        ("thread video: those because of ", |run| {
+            run.threads[1].deadlines.as_mut().unwrap().causes[0].misses = 9_000;
+        }),
+    ];
+    let of_wake: [OfKept; 2] = [
+        ("is 18446744073709551615, above woken", |run| run.wakes[0].later[0].raw = u64::MAX),
+        ("above woken and skipped", |run| run.wakes[0].later[0].corrected = Some(u64::MAX)),
+    ];
+    let of_rtt: [OfKept; 1] =
+        [("flow rtt: in_time is 1000000000000000, above intended and sent", |run| {
+            run.flows[0].departures.in_time = 1_000_000_000_000_000;
+        })];
+    for (text, cases) in [(threads, &of_threads[..]), (wake, &of_wake), (rtt, &of_rtt)] {
+        for (expected, change) in cases {
+            let mut run = parse_run(Path::new("run.json"), text.as_bytes()).unwrap();
+            change(&mut run);
+            let json = serde_json::to_vec(&run).unwrap();
+            let said = parse_run(Path::new("run.json"), &json).unwrap_err().to_string();
+            assert!(said.contains(expected), "not `{expected}`: {said}");
+        }
+    }
+}
+
 #[test]
 fn requests_of_a_run_that_ended_add_up_and_those_of_one_that_goes_on_need_not() {
     let text = include_str!("../../../../tests/runs/rtt/run.json");
@@ -97,5 +144,9 @@ fn requests_of_a_run_that_ended_add_up_and_those_of_one_that_goes_on_need_not() 
     process.beyond_tolerance = Some(OutOf { count: 300, of: 300 });
     assert_eq!(said(&run), None);
     run.flows[0].departures.process.beyond_tolerance = Some(OutOf { count: 301, of: 300 });
-    assert!(said(&run).is_some_and(|said| said.contains("beyond_tolerance: ")), "{:?}", said(&run));
+    assert!(
+        said(&run).is_some_and(|said| said.contains("the count of beyond_tolerance is 301, above")),
+        "{:?}",
+        said(&run)
+    );
 }

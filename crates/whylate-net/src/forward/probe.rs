@@ -26,6 +26,11 @@ const MARK: &[u8; 16] = b"whylate forward\n";
 const SHORTEST: usize = 60;
 /// How long a probe may be under way.
 const PATIENCE: Nanos = Nanos(200_000_000);
+/// How long both ports are looked at last. While this thread had no CPU for all the time of a probe, nobody
+/// looked, and what hands frames over may have had none either.
+const LOOKED: Nanos = Nanos(20_000_000);
+/// What of the time between two looks counts as looking, at most.
+const LOOK: Nanos = Nanos(1_000_000);
 /// Looks at most: a counter that does not move does not hold this up for ever.
 const MOST_LOOKS: u64 = 1 << 32;
 
@@ -113,6 +118,7 @@ pub(crate) struct Probing {
     seen_at_both: Option<Mac>,
     /// When no probe is under way any more.
     end: Ticks,
+    scale: Scale,
 }
 
 impl Probing {
@@ -124,20 +130,22 @@ impl Probing {
         for at in [0, 1] {
             left = send(pair.out(at), token, at as u8)?;
         }
+        let scale = Scale::new(rate);
         Ok(Self {
             token,
             hosts: Hosts::new(own),
             echoes: [false; 2],
             came: None,
             seen_at_both: None,
-            end: left + Scale::new(rate).ticks(PATIENCE),
+            end: left + scale.ticks(PATIENCE),
+            scale,
         })
     }
 
-    /// Takes what came by this port, where a probe may still be under way.
+    /// Takes what came by this port, until a probe came back. One that comes late tells as much.
     #[inline]
     pub(crate) fn take(&mut self, at: usize, port: &dyn Frames, burst: Burst) {
-        if self.is_over(burst.at) {
+        if self.came.is_some() {
             return;
         }
         for frame in 0..burst.count {
@@ -154,14 +162,11 @@ impl Probing {
         }
     }
 
-    /// Is no probe to be expected any more?
-    #[inline]
-    fn is_over(&self, now: Ticks) -> bool {
-        self.came.is_some() || now >= self.end
-    }
-
-    /// How frames go round by the ports; none where they do not. Looks until no probe can be under way.
+    /// How frames go round by the ports; none where they do not. Looks until no probe can be under way, and for
+    /// some time in any case.
     pub(crate) fn end(mut self, pair: &mut dyn Pair) -> Result<Option<Joined>, PortError> {
+        let [enough, most] = [LOOKED, LOOK].map(|of| self.scale.ticks(of));
+        let (mut looked, mut last) = (0, None);
         for _ in 0..MOST_LOOKS {
             let mut now = Ticks(0);
             for at in [0, 1] {
@@ -170,7 +175,8 @@ impl Probing {
                 now = burst.at;
                 self.take(at, port, burst);
             }
-            if self.is_over(now) {
+            looked += last.replace(now).map_or(0, |last| now.since(last).min(most).0);
+            if self.came.is_some() || (now >= self.end && looked >= enough.0) {
                 break;
             }
         }

@@ -389,6 +389,16 @@ struct Cabled {
     ports: [Memory; 2],
     /// To whom what leaves by each port comes.
     joined: [Option<usize>; 2],
+    /// How long a look takes.
+    look: Nanos,
+    /// Looks that are over before something comes.
+    late: u32,
+}
+
+impl Cabled {
+    fn new(ports: [Memory; 2], joined: [Option<usize>; 2]) -> Self {
+        Self { ports, joined, look: Nanos(1_000_000), late: 0 }
+    }
 }
 
 impl Pair for Cabled {
@@ -397,14 +407,16 @@ impl Pair for Cabled {
     }
 
     fn receiving(&mut self, at: usize) -> &mut dyn Frames {
-        for from in [0, 1] {
+        let is_late = self.late > 0;
+        self.late = self.late.saturating_sub(1);
+        for from in [0, 1].into_iter().filter(|_| !is_late) {
             let left: Vec<Vec<u8>> = std::mem::take(&mut *self.ports[from].sent.lock().unwrap());
             let Some(to) = self.joined[from] else { continue };
             let burst = left.into_iter().map(|bytes| Came { bytes, ..Came::default() }).collect();
             self.ports[to].coming.push_back(Ok(burst));
         }
         // Looks pass the time.
-        self.ports[at].clock.pass(1_000_000);
+        self.ports[at].clock.pass(self.look.0);
         &mut self.ports[at]
     }
 
@@ -418,7 +430,7 @@ impl Pair for Cabled {
 fn ports_that_are_joined_outside_are_found_and_others_are_not() {
     let looped = |joined| {
         let (_, a, b) = pair();
-        let mut cabled = Cabled { ports: [a, b], joined };
+        let mut cabled = Cabled::new([a, b], joined);
         probe::looped(&mut cabled, RATE).unwrap()
     };
     let probe = |out, back| Some(Joined::Probe { out, back });
@@ -432,6 +444,16 @@ fn ports_that_are_joined_outside_are_found_and_others_are_not() {
 }
 
 #[test]
+fn a_probe_that_came_while_nobody_looked_is_found_all_the_same() {
+    let (_, a, b) = pair();
+    let mut cabled = Cabled::new([a, b], [Some(1), None]);
+    // The thread had no CPU for longer than a probe is waited for, and what hands frames over had none, too.
+    (cabled.look, cabled.late) = (Nanos(250_000_000), 8);
+    let found = probe::looped(&mut cabled, RATE).unwrap();
+    assert_eq!(found, Some(Joined::Probe { out: 0, back: 1 }));
+}
+
+#[test]
 fn ports_that_one_host_is_heard_by_both_of_are_joined_though_no_probe_comes_through() {
     let heard = |[first, second]: [u8; 2]| {
         let (_, mut a, mut b) = pair();
@@ -440,7 +462,7 @@ fn ports_that_one_host_is_heard_by_both_of_are_joined_though_no_probe_comes_thro
             frame.bytes[6..12].copy_from_slice(&[2, 0, 0, 0, 9, host]);
             port.coming.push_back(Ok(vec![frame]));
         }
-        probe::looped(&mut Cabled { ports: [a, b], joined: [None, None] }, RATE).unwrap()
+        probe::looped(&mut Cabled::new([a, b], [None, None]), RATE).unwrap()
     };
     assert_eq!(heard([1, 2]), None);
     assert_eq!(heard([7, 7]), Some(Joined::Host(Mac([2, 0, 0, 0, 9, 7]))));

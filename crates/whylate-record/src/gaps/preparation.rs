@@ -8,6 +8,7 @@ use whylate_gap::{Placement, Session, Work};
 use whylate_host::cpus;
 use whylate_host::guard::{Guard, InsideCgroup, MovedInterrupts, MovedTasks, Scope};
 use whylate_host::topology::Topology;
+use whylate_model::identity::INJECTED;
 use whylate_model::run::{Moved, MovedOff};
 use whylate_model::settings::{self, Policy, Setting, Settings};
 use whylate_model::warning::Warning;
@@ -189,7 +190,13 @@ pub(super) fn settings(
         ("housekeeping", housekeeping.to_vec().into()),
     ];
     let size = size.map(|bytes| ("work size", Setting::SizeBytes(bytes as u64)));
-    entries.into_iter().chain(size).map(|(name, value)| (name.to_owned(), value)).collect()
+    let injected = request.selftest.map(|count| (INJECTED, Setting::Count(u64::from(count.get()))));
+    entries
+        .into_iter()
+        .chain(size)
+        .chain(injected)
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// What a guard moved off the measured CPUs.

@@ -174,6 +174,7 @@ impl<'a> Server<'a> {
         if let Some(of) = reflected {
             settings.insert("listening at".to_owned(), of.listening.clone().into());
             settings.insert("waiting by".to_owned(), of.wait.clone().into());
+            settings.insert("carried by".to_owned(), of.backend.clone().into());
         }
         if let Some((bed, role)) = &request.bed {
             settings.insert("bed".to_owned(), format!("{} ({role})", bed.name()).into());

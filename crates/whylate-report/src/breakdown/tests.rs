@@ -331,10 +331,10 @@ fn the_answer_names_the_largest_parts_of_all_and_of_the_slow_ones() {
     assert_eq!(
         said,
         "2,000 requests took 10 µs in the mean from request sent to reply read: 50% the server \
-         (request); 20% receiving stack, wake-up and return from the read (request); 10% send \
-         call and protocols (request). The 2 above p99.9 (90 µs and more) took 100 µs: 92% \
-         receiving stack, wake-up and return from the read (request); 5.0% the server (request); \
-         1.0% send call and protocols (request)."
+         (request); 20% receive path, wake-up, read (request); 10% send path \
+         (request). The 2 above p99.9 (90 µs and more) took 100 µs: 92% \
+         receive path, wake-up, read (request); 5.0% the server (request); \
+         1.0% send path (request)."
     );
     let mut nothing = planted(2_000);
     nothing.requests = 0;
@@ -349,15 +349,7 @@ fn the_table_has_every_part_with_its_share_and_what_is_not_told_apart() {
     assert_eq!(table.rows.len(), STEPS.len() + 3);
     assert_eq!(
         table.rows[0],
-        [
-            "[1] send call and protocols",
-            "request sent -> queued",
-            "own, trace",
-            "1 µs",
-            "10%",
-            "1 µs",
-            "1.0%"
-        ]
+        ["[1] send path", "request sent -> queued", "own, trace", "1 µs", "10%", "1 µs", "1.0%"]
     );
     assert!(table.texts()[4][0].ends_with("(not told apart)"), "{:?}", table.rows[3]);
     let last = |back: usize| &table.rows[table.rows.len() - back];
@@ -561,7 +553,7 @@ fn a_request_has_its_points_since_it_began() {
     let table = journey(&planted(2_000).slowest[0], Hertz(1e9));
     assert_eq!(table.caption, "Request 1,234: 100 µs");
     assert_eq!(table.rows[0], ["request sent", "trace", "0 ns", ""]);
-    assert_eq!(table.rows[1][2..], ["1 µs", "send call and protocols 1 µs"]);
+    assert_eq!(table.rows[1][2..], ["1 µs", "send path 1 µs"]);
     assert_eq!(table.rows.len(), 7);
 }
 

@@ -6,7 +6,7 @@ use whylate_model::Nanos;
 use whylate_model::calibration::Trust;
 use whylate_model::difference::Difference;
 use whylate_model::identity::Identity;
-use whylate_model::run::{RunState, Verdict as RunVerdict};
+use whylate_model::run::RunState;
 use whylate_model::trust::{self, Level};
 
 use super::likeness::{Unlikeness, unlike};
@@ -335,15 +335,12 @@ fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
         }
         for loaded in runs {
             let directory = loaded.name.clone();
-            match (&trust::verdict(&loaded.run), loaded.run.state) {
-                (RunVerdict::Untrustworthy { reasons }, _) => {
-                    let reasons = reasons.clone();
-                    cautions.push(Caution::NotTrustworthy { directory, reasons });
-                }
-                (_, RunState::Complete) => {}
-                (_, RunState::Running | RunState::Stopped) => {
-                    cautions.push(Caution::Unfinished { directory });
-                }
+            // Whether a limit was exceeded is no matter here.
+            let reasons = trust::Trust::of(&loaded.run).poor();
+            if !reasons.is_empty() {
+                cautions.push(Caution::NotTrustworthy { directory, reasons });
+            } else if loaded.run.state != RunState::Complete {
+                cautions.push(Caution::Unfinished { directory });
             }
         }
     }

@@ -15,7 +15,7 @@ const MISSING: usize = 2;
 /// The percentile that savings are told of.
 const MEDIAN: f64 = 50.0;
 /// What to do where nothing can be claimed.
-const MORE_ROUNDS: &str = "whylate rtt --compare-backends A,B --rounds 20  narrows the intervals";
+const MORE_ROUNDS: &str = "whylate rtt --compare-backends --rounds 20  narrows the intervals";
 
 /// Is it a comparison of backends?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -132,7 +132,8 @@ fn table(run: &Run, of: &Backends) -> Table {
     let mut table = Table::new("", &head).words(&[6]);
     let (there, missing): (Vec<_>, Vec<_>) = of.rows.iter().partition(|row| row.measured.is_some());
     for row in there.into_iter().chain(missing) {
-        let saved = row.saved_at(MEDIAN);
+        let mut saved = crate::backends::supported(run, of, row);
+        let saved = saved.find(|saved| (saved.percent - MEDIAN).abs() < 1e-9);
         let time = saved.map_or_else(|| Cell::from(Value::Absent), saving);
         let ratio = Value::from(saved.map(|of| Value::Ratio(of.ratio)));
         let quantiles = PERCENTS.map(|percent| quantile(run, row, percent));

@@ -1,7 +1,7 @@
 //! Is anything on this machine slow, and what is it?
 
 use whylate_model::run::Run;
-use whylate_model::series::{Definition, Series};
+use whylate_model::series::{Definition, Series, shown_label};
 
 use super::taken::{self, by_class};
 use super::{Screen, gaps, series};
@@ -88,6 +88,6 @@ fn label(series: &Series) -> String {
     match series.definition {
         Definition::ReadDelta => "clock reading".to_owned(),
         Definition::DispatchLatency => "timer wake-up".to_owned(),
-        _ => series.label.replace("core", "CPU"),
+        _ => shown_label(&series.label),
     }
 }

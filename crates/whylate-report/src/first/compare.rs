@@ -112,10 +112,6 @@ fn name(pair: &Pair) -> String {
     let begins = [("stalls, ", ""), ("and skipped", "wake-up latency, skipped ones included")];
     let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
     let name = begin.map_or_else(|| label.clone(), |(rest, name)| format!("{name}{rest}"));
-    // Of the check-up's series alone: a thread may have any name.
-    let of_cores = ["same", "other"].map(|which| (format!("{which} core"), format!("{which} CPU")));
-    let of_core = of_cores.iter().find_map(|(core, cpu)| Some((name.strip_suffix(core)?, cpu)));
-    let name = of_core.map_or_else(|| name.clone(), |(begin, cpu)| format!("{begin}{cpu}"));
     Printable(&name).to_string()
 }
 

@@ -125,7 +125,7 @@ fn notes(of: &Reflected) -> Vec<String> {
         }
     }
     if let Some(residence) = &of.residence {
-        let step = Cell::from(Value::Time(residence.resolution_ns.ceil())).said();
+        let step = Value::Time(residence.resolution_ns);
         let warm_ups = match of.warm_ups {
             0 => String::new(),
             warm_ups => format!(

@@ -98,24 +98,10 @@ fn largest(of: &Composition, most: usize) -> Option<Sentence> {
     (said != Sentence::default()).then_some(said)
 }
 
-/// What steps are called where there is little room.
-const SHORT: [(&str, &str); 7] = [
-    ("send lateness", "send delay"),
-    ("send call and protocols", "send path"),
-    ("queueing discipline", "qdisc"),
-    ("sending card and wire", "card and wire"),
-    ("wire and receiving card", "wire and card"),
-    ("receiving stack", "receive path"),
-    ("return from the read", "read"),
-];
-
 /// What a part consists of, in few enough words for the first column: where all its steps have no room, from which
 /// to which.
 pub(super) fn label(part: Part) -> String {
-    let short = |step: &'static str| {
-        SHORT.iter().find(|(long, _)| *long == step).map_or(step, |(_, short)| short)
-    };
-    let steps: Vec<&str> = part.steps().into_iter().map(short).collect();
+    let steps = part.steps();
     let all = steps.join(", ");
     let fits = |text: &String| text.chars().count() <= LABEL;
     match steps.as_slice() {

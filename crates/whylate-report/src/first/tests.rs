@@ -209,7 +209,8 @@ fn a_run_that_is_shown_again_begins_with_its_date_and_command() {
 #[test]
 fn a_limit_that_was_exceeded_is_said_beside_the_trust() {
     let mut run = kept("gaps").1;
-    run.verdict = Verdict::LimitExceeded { what: "a gap of 488us, limit 100us".to_owned() };
+    let what = "a gap of 488us, limit 100us".to_owned();
+    run.verdict = Verdict::LimitExceeded { what, reasons: Vec::new() };
     let screen = shown(&run, style());
     assert!(screen.contains("Limit exceeded: ") && screen.contains("Trust: limited."), "{screen}");
     assert_fits(&screen);

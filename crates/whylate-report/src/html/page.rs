@@ -97,7 +97,7 @@ fn head(html: &mut Html, report: &Report) {
 fn verdict(html: &mut Html, run: &Run) {
     let trust = Trust::of(run);
     let exceeded = match &run.verdict {
-        Verdict::LimitExceeded { what } => Some(format!("a limit was exceeded: {what}")),
+        Verdict::LimitExceeded { what, .. } => Some(format!("a limit was exceeded: {what}")),
         _ => None,
     };
     let class = match trust.level() {

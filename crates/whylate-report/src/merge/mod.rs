@@ -311,17 +311,15 @@ fn warnings(origins: &[Origin], gaps: &[GapSummary]) -> Vec<Warning> {
 fn verdict(origins: &[Origin]) -> Verdict {
     let (mut reasons, mut more, mut exceeded) = (Vec::new(), 0, None);
     for origin in origins {
-        match &origin.verdict {
-            Verdict::Untrustworthy { reasons: own } => {
-                for reason in own {
-                    if reasons.len() < MOST_REASONS {
-                        reasons.push(format!("{}: {reason}", Printable(&origin.directory)));
-                    } else {
-                        more += 1;
-                    }
-                }
+        for reason in origin.verdict.reasons() {
+            if reasons.len() < MOST_REASONS {
+                reasons.push(format!("{}: {reason}", Printable(&origin.directory)));
+            } else {
+                more += 1;
             }
-            Verdict::LimitExceeded { what } => {
+        }
+        match &origin.verdict {
+            Verdict::LimitExceeded { what, .. } => {
                 exceeded.get_or_insert_with(|| format!("{}: {what}", Printable(&origin.directory)));
             }
             Verdict::Pending if reasons.len() < MOST_REASONS => reasons.push(format!(
@@ -329,22 +327,24 @@ fn verdict(origins: &[Origin]) -> Verdict {
                 Printable(&origin.directory)
             )),
             Verdict::Pending => more += 1,
-            Verdict::Trustworthy => {}
+            Verdict::Trustworthy | Verdict::Untrustworthy { .. } => {}
         }
     }
     if more > 0 {
         reasons.push(format!("and {more} more reasons"));
     }
-    match (reasons.is_empty(), exceeded) {
-        (false, _) => Verdict::Untrustworthy { reasons },
-        (true, Some(what)) => Verdict::LimitExceeded { what },
-        (true, None) => Verdict::Trustworthy,
+    match exceeded {
+        Some(what) => Verdict::LimitExceeded { what, reasons },
+        None if !reasons.is_empty() => Verdict::Untrustworthy { reasons },
+        None => Verdict::Trustworthy,
     }
 }
 
 fn distrust(verdict: &mut Verdict, reason: String) {
     match verdict {
-        Verdict::Untrustworthy { reasons } => reasons.push(reason),
+        Verdict::Untrustworthy { reasons } | Verdict::LimitExceeded { reasons, .. } => {
+            reasons.push(reason);
+        }
         _ => *verdict = Verdict::Untrustworthy { reasons: vec![reason] },
     }
 }

@@ -80,10 +80,18 @@ fn warnings_of_recordings_are_told_once_up_to_a_limit_and_with_those_of_the_sum(
 fn a_sum_is_as_trustworthy_as_the_least_of_its_recordings_with_the_name_of_each() {
     let mut origins = kept().0;
     assert_eq!(verdict(&origins), Verdict::Trustworthy);
-    let exceeded = |what: &str| Verdict::LimitExceeded { what: what.to_owned() };
+    let with = |what: &str, reasons: &[&str]| Verdict::LimitExceeded {
+        what: what.to_owned(),
+        reasons: reasons.iter().map(|of| (*of).to_owned()).collect(),
+    };
+    let exceeded = |what: &str| with(what, &[]);
     (origins[0].verdict, origins[1].verdict) = (exceeded("p99"), exceeded("p50"));
     assert_eq!(verdict(&origins), exceeded("a: p99"));
+    origins[1].verdict = with("p50", &["lost"]);
+    assert_eq!(verdict(&origins), with("a: p99", &["b: lost"]));
     origins[1].verdict = Verdict::Pending;
+    assert_eq!(verdict(&origins), with("a: p99", &["b: it did not end, and has no verdict"]));
+    origins[0].verdict = Verdict::Trustworthy;
     let reasons = |of: &[Origin]| match verdict(of) {
         Verdict::Untrustworthy { reasons } => reasons,
         other => panic!("{other:?}"),
@@ -104,6 +112,9 @@ fn a_sum_is_as_trustworthy_as_the_least_of_its_recordings_with_the_name_of_each(
     }
     let reasons = vec!["short".to_owned(); 2];
     assert_eq!(of_sum, Verdict::Untrustworthy { reasons });
+    let mut of_sum = exceeded("p99");
+    distrust(&mut of_sum, "short".to_owned());
+    assert_eq!(of_sum, with("p99", &["short"]));
 }
 
 /// Recordings with gaps of these lengths among their longest, on these CPUs.

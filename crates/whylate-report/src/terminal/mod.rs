@@ -97,7 +97,7 @@ pub(crate) fn sections(run: &Run, percents: &[f64]) -> Vec<Section> {
 
 fn verdict(run: &Run) -> Vec<Block> {
     let exceeded = match &run.verdict {
-        Verdict::LimitExceeded { what } => {
+        Verdict::LimitExceeded { what, .. } => {
             Some(Block::Judged(Level::Poor, format!("Limit exceeded: {what}")))
         }
         _ => None,

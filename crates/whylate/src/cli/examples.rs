@@ -8,6 +8,9 @@ use clap::{Command, CommandFactory, Parser};
 
 use super::{Cli, help};
 
+/// What the last lines of a first screen begin with.
+const MORE: &str = "More:  ";
+
 /// Refusals that name no command to go on with, and why.
 const NOTHING_TO_TRY: [(&str, &str); 1] = [(
     "error: cannot read the capture nosuchfile.pcap: ",
@@ -143,8 +146,61 @@ fn every_command_line_in_the_documents_is_one_that_the_program_takes() {
     assert!(count > 100, "{count} command lines are few");
 }
 
+/// Commands that a first screen ends with, behind `More:`: each up to the two spaces before what it does.
+fn more(screen: &str) -> Vec<String> {
+    let lines = screen.lines().skip_while(|line| !line.starts_with(MORE));
+    let lines = lines.take_while(|line| line.starts_with(MORE) || line.starts_with("       "));
+    let command = |line: &str| {
+        let line = line.strip_prefix(MORE).unwrap_or(line).trim_start();
+        let line = line.strip_prefix("sudo ").unwrap_or(line);
+        let end = ["  ", ", or open "].iter().filter_map(|end| line.find(end)).min();
+        line[..end.unwrap_or(line.len())].to_owned()
+    };
+    lines.map(command).filter(|line| line.starts_with("whylate ")).collect()
+}
+
+#[test]
+fn each_command_that_a_first_screen_ends_with_is_one_that_the_program_takes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let first = "crates/whylate-report/src/first";
+    let folders = [
+        format!("{first}/snapshots"),
+        format!("{first}/tests/snapshots"),
+        "tests/snapshots".into(),
+    ];
+    let (mut refusals, mut count) = (Vec::new(), 0);
+    for folder in folders {
+        for screen in std::fs::read_dir(root.join(folder)).unwrap() {
+            let text = std::fs::read_to_string(screen.unwrap().path()).unwrap();
+            for command in more(&text) {
+                count += 1;
+                // What stands for the words of the run that is shown is a set of tasks, or two runs.
+                let filled = match command.split_once(" ... ").or(command.split_once(" ...")) {
+                    Some((begin, rest)) if begin.ends_with("rta") => {
+                        format!("{begin} --task '3ms 8ms' {rest}")
+                    }
+                    Some((begin, rest)) if begin.ends_with("compare") => {
+                        format!("{begin} A B {rest}")
+                    }
+                    Some((begin, rest)) => format!("{begin} {rest}"),
+                    None => command,
+                };
+                refusals.extend(refused(&filled));
+            }
+        }
+    }
+    assert!(refusals.is_empty(), "{}", refusals.join("\n"));
+    assert!(count > 80, "{count} commands are few");
+}
+
 #[test]
 fn a_command_line_that_the_program_does_not_take_is_found() {
+    let screen = "Trust: good.\nMore:  whylate report A --full, or open A/report.html\n       sudo whylate \
+                  gaps --cpu 1  names more\n       --full has all\n\n       whylate none\n";
+    let found = more(screen);
+    assert_eq!(found, ["whylate report A --full", "whylate gaps --cpu 1"]);
+    assert!(refused(&found[0]).is_none() && refused(&found[1]).is_some());
+
     let text = "Try `whylate gaps --cpu 1`.\n```console\n$ whylate rtt \\\n    --rat 1kpps\n```\n";
     let found = commands(text);
     assert_eq!(found, ["whylate gaps --cpu 1", "whylate rtt     --rat 1kpps"]);

@@ -64,7 +64,7 @@ Prepare and view:
   doctor, lab             settings that distort measurements; a test network
   report, compare, merge  recorded runs
   completions, man        for a shell, and for man
-Options: --cpus --out --format --percentiles --quick --warmup -h --help -V
+Options: --cpus --duration --out --format json --quick --full -h --help -V
 ";
 
 /// The program as it reads this command line: a word `-h` asks for one screen.

@@ -422,7 +422,7 @@ fn the_trace_is_gone_with_the_run_whether_it_ended_or_was_killed() {
     };
     let words = "rtt --breakdown --rate 1kpps --duration 300ms --warmup 100ms";
     let words: Vec<&str> = words.split_whitespace().collect();
-    let (_, ended) = program::record_beside(&words, &[0, 4], |process| process);
+    let (_, ended) = program::recorded_beside(&words, |process| process);
     assert!(!of(ended), "an instance of a run that has ended");
     let home = tempfile::tempdir().unwrap();
     let mut command = whylate(["rtt", "--breakdown", "--duration", "60s", "-o"]);

@@ -47,6 +47,7 @@ fn a_thread_moved_in_its_warm_up_is_noticed() {
         }
         assert_eq!(status, Some(4));
         let run = program::read(&directory);
+        program::ended(status, &run);
         assert_eq!(run.gaps[0].cpu, cpus[1], "the run is that of the CPU that was asked for");
         assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
         return;
@@ -85,6 +86,9 @@ fn a_disk_that_fills_up_costs_neither_the_report_nor_what_was_measured() {
     let output = crate::faults::finished(started);
     assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
     let printed: whylate_model::run::Run = serde_json::from_slice(&output.stdout).unwrap();
+    // The test filled the disk.
+    let planted = ["writing failed during the run: "];
+    program::ended_but_for(output.status.code(), &printed, &planted);
     // A CPU that nobody else wants may have had none since.
     assert!(printed.gaps[0].gaps >= checkpoint.gaps[0].gaps, "what came later is lost");
     assert!(printed.gaps[0].end > checkpoint.gaps[0].end, "what came later is lost");

@@ -27,7 +27,9 @@ fn table_1_alone_has_our_tool_as_measured_and_moongen_as_its_file_tells() {
     let output = command.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let paper = Paper::read(&directory).unwrap().unwrap();
-    let rows = &scenario(&paper, "table1").tables[0].rows;
+    let table = scenario(&paper, "table1");
+    table.runs.iter().for_each(|run| program::closes(&program::read(&directory.join(run))));
+    let rows = &table.tables[0].rows;
     let tools: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(tools, ["xdp spin", "MoonGen"]);
     assert!(rows[0][3..6].iter().all(|cell| cell.ends_with('s')), "{rows:?}");

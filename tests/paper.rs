@@ -114,6 +114,11 @@ fn host_and_client_server_stand_beside_the_papers_table_with_parts_that_sum_to_t
     let places: Vec<&str> = paper.scenarios.iter().map(|of| of.place.as_str()).collect();
     assert_eq!(places, ["4", "6a"]);
     let text = said(&output);
+    paper
+        .scenarios
+        .iter()
+        .flat_map(|of| &of.runs)
+        .for_each(|run| program::closes(&program::read(&directory.join(run))));
     for scenario in &paper.scenarios {
         let failed = scenario.notes.iter().any(|note| note.contains("not done"));
         assert!(!failed && !scenario.rows.is_empty(), "{scenario:#?}");

@@ -465,25 +465,6 @@ fn polls_that_took_frames_in_stand_beside_slow_requests() {
 }
 
 #[test]
-fn what_cannot_be_taken_apart_is_refused_by_name() {
-    for (words, part) in [
-        ("--breakdown --port unix", "a Unix socket"),
-        ("--breakdown=telepathy", "`telepathy` is not a source"),
-        ("--breakdown --one-way", "--one-way"),
-        ("--breakdown --compare-backends", "--compare-backends"),
-        ("--tap frames.pcap", "--breakdown"),
-        ("--breakdown-cost", "--breakdown"),
-        ("--breakdown --breakdown-cost --duration 1s --rounds 1000", "fewer --rounds"),
-        ("--rounds 3", "<--compare-backends"),
-    ] {
-        let output = whylate(["rtt"]).args(words.split_whitespace()).output().unwrap();
-        let text = said(&output);
-        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
-        assert!(text.contains(part), "{words}: {text}");
-    }
-}
-
-#[test]
 fn what_looking_costs_is_told_in_turns_with_nothing_against_itself() {
     let _alone = program::alone();
     let traced = needs::root() && needs::tracefs().is_some();

@@ -307,6 +307,7 @@ fn something_between_two_interfaces_has_lower_bounds_by_a_line_on_others_and_els
 
 #[test]
 fn what_cannot_be_measured_is_refused_by_name() {
+    let _alone = program::alone();
     let cpu = whylate_sys::affinity::get().last().copied().unwrap_or(CpuId(0));
     for (words, expected) in [
         ("device".to_owned(), "--box"),
@@ -341,15 +342,6 @@ fn what_cannot_be_measured_is_refused_by_name() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("needs dpdk-testpmd"), "{}", said(&output));
     assert!(!home.path().join("run").exists(), "nothing was measured, and something is left");
-}
-
-#[test]
-fn a_box_is_measured_in_five_rounds_where_nobody_says_otherwise() {
-    let output = whylate(["device", "--help"]).output().unwrap();
-    let help = said(&output);
-    let (_, rounds) = help.split_once("--rounds <N>").expect("rounds can be asked for");
-    let (rounds, _) = rounds.split_once("--duration <TIME>").expect("what comes next");
-    assert!(rounds.contains("[default: 5]"), "{rounds}");
 }
 
 /// Processes whose command lines name a directory.

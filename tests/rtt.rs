@@ -186,25 +186,6 @@ fn a_target_where_nobody_listens_is_named_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn what_says_nothing_together_is_refused_before_the_first_of_several_runs() {
-    let home = tempfile::tempdir().unwrap();
-    let runs = home.path().join("runs");
-    for (words, why) in [
-        ("rtt --runs 3 --arrivals closed --outstanding 2 -o", "leave --outstanding out"),
-        ("rtt --runs 3 --arrivals sweep(2us,1ms,10) --rate 1kpps -o", "leave --rate out"),
-        ("rtt --runs 3 --port unix --rate 1Mbit/s -o", "sends no frames"),
-        ("rtt --runs 3 --size 10 -o", "a raw request cannot have"),
-    ] {
-        let output = whylate(words.split(' ')).arg(&runs).output().unwrap();
-        let text = said(&output);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
-        assert!(text.contains(why) && !text.contains("run 1"), "{words}: {text}");
-        assert!(!runs.exists(), "{words} leaves a directory behind");
-    }
-}
-
-#[test]
 fn independent_runs_add_up_and_their_sum_says_how_far_they_differ() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {

@@ -432,39 +432,3 @@ fn what_is_asked_of_the_clients_socket_is_read_back_and_printed() {
     let text = said(&recorded.output);
     assert!(text.contains("DSCP 46") && text.contains("7 hops"), "{text}");
 }
-
-/// Where a clock that can be set is read on purpose: dates of recordings and of beds, the end of a capture,
-/// and the stamps of the kernel, which are by no other clock: what is made of them is watched against the
-/// counter.
-const MAY_READ_WALL_TIME: [&str; 6] = [
-    "whylate-record/src/lib.rs",
-    "whylate-record/src/rtt/tap.rs",
-    "whylate-record/src/rtt/tap/tests.rs",
-    "whylate-net/src/forward/stamps.rs",
-    "whylate-net/src/lab/make.rs",
-    "whylate-net/src/lab/fan_in.rs",
-];
-
-#[test]
-fn no_latency_is_taken_from_a_clock_that_can_be_set() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut read = 0;
-    for name in ["whylate-net", "whylate-port", "whylate-record"] {
-        let mut folders = vec![crates.join(name).join("src")];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-                let path = entry.path();
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                read += 1;
-                let text = std::fs::read_to_string(&path).unwrap();
-                let may = MAY_READ_WALL_TIME.iter().any(|one| path.ends_with(one));
-                let reads = text.contains("Clock::Realtime") || text.contains("SystemTime");
-                assert!(may || !reads, "{} reads wall time", path.display());
-            }
-        }
-    }
-    assert!(read > 80, "{read} files");
-}

@@ -20,7 +20,6 @@ fn beds() -> Vec<PathBuf> {
 }
 
 fn testpmd_is_measured(the_box: &str) {
-    let _alone = program::alone();
     if !possible() || needs::program("dpdk-testpmd").is_none() {
         return;
     }
@@ -41,11 +40,13 @@ fn testpmd_is_measured(the_box: &str) {
 
 #[test]
 fn testpmd_over_packet_sockets_is_measured_both_ways_and_nothing_of_it_is_left() {
+    let _alone = program::alone();
     testpmd_is_measured("testpmd");
 }
 
 #[test]
 fn testpmd_over_af_xdp_is_measured_both_ways_and_nothing_of_it_is_left() {
+    let _alone = program::alone();
     if !possible() || needs::lacks("testpmd:xdp") {
         return;
     }

@@ -123,6 +123,7 @@ fn a_missing_right_is_the_reason_of_a_row_and_the_others_go_on() {
     let output = command.env("NO_COLOR", "1").env("XDG_STATE_HOME", home.path()).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let run = program::read(&directory);
+    program::ended(output.status.code(), &run);
     let of = found(&run);
     let reason = row(of, "packet spin").reason.clone().expect("a reason");
     assert!(reason.contains("CAP_NET_RAW"), "{reason}");

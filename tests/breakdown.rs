@@ -422,7 +422,7 @@ fn the_trace_is_gone_with_the_run_whether_it_ended_or_was_killed() {
     };
     let words = "rtt --breakdown --rate 1kpps --duration 300ms --warmup 100ms";
     let words: Vec<&str> = words.split_whitespace().collect();
-    let (_, ended) = program::record_beside(&words, &[0, 4], |process| process);
+    let (_, ended) = program::recorded_beside(&words, |process| process);
     assert!(!of(ended), "an instance of a run that has ended");
     let home = tempfile::tempdir().unwrap();
     let mut command = whylate(["rtt", "--breakdown", "--duration", "60s", "-o"]);
@@ -462,25 +462,6 @@ fn polls_that_took_frames_in_stand_beside_slow_requests() {
     let all_told = whole && !recorded.run.warnings.iter().any(lost);
     assert!(!polls.is_empty() || !all_told, "{slowest:#?}");
     assert!(polls.iter().all(|work| *work > 0), "a poll for nothing: {polls:?}");
-}
-
-#[test]
-fn what_cannot_be_taken_apart_is_refused_by_name() {
-    for (words, part) in [
-        ("--breakdown --port unix", "a Unix socket"),
-        ("--breakdown=telepathy", "`telepathy` is not a source"),
-        ("--breakdown --one-way", "--one-way"),
-        ("--breakdown --compare-backends", "--compare-backends"),
-        ("--tap frames.pcap", "--breakdown"),
-        ("--breakdown-cost", "--breakdown"),
-        ("--breakdown --breakdown-cost --duration 1s --rounds 1000", "fewer --rounds"),
-        ("--rounds 3", "<--compare-backends"),
-    ] {
-        let output = whylate(["rtt"]).args(words.split_whitespace()).output().unwrap();
-        let text = said(&output);
-        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
-        assert!(text.contains(part), "{words}: {text}");
-    }
 }
 
 #[test]

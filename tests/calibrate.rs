@@ -41,6 +41,8 @@ fn calibrate(words: &str) -> Calibrated {
     let output = command.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{words}: {}", said(&output));
     let run = program::read(&directory);
+    // What the words plant is told in this way.
+    program::ended_but_for(output.status.code(), &run, &["PLANTED ON PURPOSE: "]);
     Calibrated { directory, state, run, output, _home: home }
 }
 
@@ -212,7 +214,9 @@ fn what_lies_beyond_a_kept_limit_is_marked_wherever_it_is_shown_and_stale_where_
             command.arg("-o").arg(&directory).env("XDG_STATE_HOME", &state).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
         let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
-        (program::read(&directory), String::from_utf8(output.stdout).unwrap(), page)
+        let run = program::read(&directory);
+        program::ended(output.status.code(), &run);
+        (run, String::from_utf8(output.stdout).unwrap(), page)
     };
     let (run, text, page) = measured("unknown");
     assert!(flow(&run).trust.is_none());
@@ -269,7 +273,9 @@ fn a_later_run_knows(of: &Calibrated, calibration: &Calibration) {
         let output =
             command.arg("-o").arg(&directory).env("XDG_STATE_HOME", &of.state).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
-        flow(&program::read(&directory)).trust.clone().expect("its backend was calibrated")
+        let run = program::read(&directory);
+        program::ended(output.status.code(), &run);
+        flow(&run).trust.clone().expect("its backend was calibrated")
     };
     let told = later("later");
     let limit = backend(calibration, "udp spin").limit_compensated.percent;

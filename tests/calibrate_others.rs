@@ -23,8 +23,12 @@ fn judge(words: &[&str]) -> (Output, Option<Run>) {
     command.args(words).arg("-o").arg(&directory).env("XDG_STATE_HOME", home.path());
     let output = command.output().unwrap();
     assert!(!home.path().join("whylate/calibrations.json").exists(), "it is none of our backends");
-    let run = output.status.code().is_some_and(|code| matches!(code, 0 | 4));
-    (output, run.then(|| program::read(&directory)))
+    let status = output.status.code();
+    let run = matches!(status, Some(0 | 4)).then(|| program::read(&directory));
+    if let Some(run) = &run {
+        program::ended(status, run);
+    }
+    (output, run)
 }
 
 #[test]

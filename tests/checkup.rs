@@ -54,9 +54,7 @@ fn look_at_one() -> (Recorded, Seen) {
         }
         seen
     };
-    let (recorded, seen) = program::record_beside(&["--quick", "--format", "json"], &[0, 4], look);
-    program::ended(recorded.output.status.code(), &recorded.run);
-    (recorded, seen)
+    program::recorded_beside(&["--quick", "--format", "json"], look)
 }
 
 #[test]

@@ -291,7 +291,7 @@ fn a_proxy_takes_orders_and_one_that_is_killed_leaves_nobody_waiting() {
     let mut again = proxy(&words);
     let mut orders = Orders::at(&control);
     assert_eq!(orders.give("stop"), "stopping");
-    closes(&again.end(&[0, 4]));
+    closes(&again.end());
     assert!(!control.exists());
 }
 

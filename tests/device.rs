@@ -19,11 +19,9 @@ use whylate_sys::signal::send_to_process;
 
 use crate::between::{Bed, SIGINT};
 use crate::needs;
-use crate::program::{self, Recorded, record_ending, said, until, whylate};
+use crate::program::{self, Recorded, recorded, said, until, whylate};
 use crate::requests::{SIGKILL, SIGSTOP, logged, lowest, series};
 
-/// A box is measured and may be doubted: the machine of a test is shared.
-const MEASURED: [i32; 2] = [0, 4];
 /// One size of frames, once. Bounds need three rounds.
 const SHORT: &str =
     "--sizes 128 --rate 1kpps --rounds 1 --duration 100ms --warmup 20ms --no-throughput";
@@ -87,7 +85,7 @@ fn a_bridge_is_told_in_both_ways_at_every_size_with_rounds_in_an_order_of_their_
     }
     let words = "device --box bridge --sizes 64,1518 --rate 1kpps --rounds 2 --duration 100ms \
                  --warmup 20ms --trials 3 --trial 100ms --seed 7";
-    let recorded = record_ending(words, &MEASURED);
+    let recorded = recorded(words);
     let of = device(&recorded);
     assert_eq!((of.name.as_str(), of.backend.as_str()), ("bridge", "packet spin"));
     let told: Vec<(u32, Direction)> =
@@ -148,7 +146,7 @@ fn no_frame_stays_shorter_in_a_delay_line_as_the_box_than_it_was_set_to() {
     if !possible() {
         return;
     }
-    let recorded = record_ending(&format!("device --box delay:50us {BOUNDED}"), &MEASURED);
+    let recorded = recorded(&format!("device --box delay:50us {BOUNDED}"));
     for at in &device(&recorded).sizes {
         adds_up(at);
         has_bounds_or_says_why(at);
@@ -166,7 +164,7 @@ fn configurations_are_measured_in_turns_and_what_cannot_be_had_is_named() {
         return;
     }
     let words = format!("device --box forward:packet {SHORT} --config unchanged,local");
-    let recorded = record_ending(&words, &MEASURED);
+    let recorded = recorded(&words);
     let of = device(&recorded);
     let names: Vec<&str> = of.configurations.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["unchanged", "local"]);
@@ -219,7 +217,9 @@ fn tried_between(bed: &Bed, home: &Path, more: &str) -> (Output, PathBuf) {
 fn between(bed: &Bed, home: &Path, more: &str) -> Run {
     let (output, directory) = tried_between(bed, home, more);
     assert!(matches!(output.status.code(), Some(0 | 4)), "{more}: {}", said(&output));
-    program::read(&directory)
+    let run = program::read(&directory);
+    program::ended(output.status.code(), &run);
+    run
 }
 
 /// Nothing is said of cut-through over what has no speed.
@@ -307,6 +307,7 @@ fn something_between_two_interfaces_has_lower_bounds_by_a_line_on_others_and_els
 
 #[test]
 fn what_cannot_be_measured_is_refused_by_name() {
+    let _alone = program::alone();
     let cpu = whylate_sys::affinity::get().last().copied().unwrap_or(CpuId(0));
     for (words, expected) in [
         ("device".to_owned(), "--box"),
@@ -341,15 +342,6 @@ fn what_cannot_be_measured_is_refused_by_name() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("needs dpdk-testpmd"), "{}", said(&output));
     assert!(!home.path().join("run").exists(), "nothing was measured, and something is left");
-}
-
-#[test]
-fn a_box_is_measured_in_five_rounds_where_nobody_says_otherwise() {
-    let output = whylate(["device", "--help"]).output().unwrap();
-    let help = said(&output);
-    let (_, rounds) = help.split_once("--rounds <N>").expect("rounds can be asked for");
-    let (rounds, _) = rounds.split_once("--duration <TIME>").expect("what comes next");
-    assert!(rounds.contains("[default: 5]"), "{rounds}");
 }
 
 /// Processes whose command lines name a directory.

@@ -1,7 +1,13 @@
 //! What happens to a run while it goes on: moved, stopped, starved of disk.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::fs::inotify;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Verdict;
 use whylate_model::warning::Warning;
@@ -47,6 +53,7 @@ fn a_thread_moved_in_its_warm_up_is_noticed() {
         }
         assert_eq!(status, Some(4));
         let run = program::read(&directory);
+        program::ended(status, &run);
         assert_eq!(run.gaps[0].cpu, cpus[1], "the run is that of the CPU that was asked for");
         assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
         return;
@@ -78,13 +85,19 @@ fn a_disk_that_fills_up_costs_neither_the_report_nor_what_was_measured() {
     let directory = disk.0.path().join("run");
     let started = measuring(&directory, "--no-trace --checkpoint 200ms --format json");
     let checkpoint = checkpointed(&directory);
-    fill(disk.0.path());
-    // Some checkpoints long, on most machines.
-    std::thread::sleep(Duration::from_secs(1));
+    let mut refused = Refused::in_directory(&directory);
+    until("a checkpoint finds no room", || {
+        // What it gives up for want of room is room again.
+        fill(disk.0.path());
+        refused.any().then_some(())
+    });
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     let output = crate::faults::finished(started);
     assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
     let printed: whylate_model::run::Run = serde_json::from_slice(&output.stdout).unwrap();
+    // The test filled the disk.
+    let planted = ["writing failed during the run: "];
+    program::ended_but_for(output.status.code(), &printed, &planted);
     // A CPU that nobody else wants may have had none since.
     assert!(printed.gaps[0].gaps >= checkpoint.gaps[0].gaps, "what came later is lost");
     assert!(printed.gaps[0].end > checkpoint.gaps[0].end, "what came later is lost");
@@ -95,10 +108,34 @@ fn a_disk_that_fills_up_costs_neither_the_report_nor_what_was_measured() {
 }
 
 /// Takes all the room there is.
-fn fill(place: &std::path::Path) {
-    use std::io::Write;
-    let mut filler = std::fs::File::create(place.join("filler")).unwrap();
+fn fill(place: &Path) {
+    let mut filler = OpenOptions::new();
+    let mut filler = filler.create(true).append(true).open(place.join("filler")).unwrap();
     while filler.write_all(&[1; 4096]).is_ok() {}
+}
+
+/// Checkpoints that could not be written: the new `run.json` was removed again before it had taken the place of the
+/// old one.
+struct Refused(OwnedFd);
+
+impl Refused {
+    fn in_directory(directory: &Path) -> Self {
+        let told = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        inotify::add_watch(&told, directory, inotify::WatchFlags::DELETE).unwrap();
+        Self(told)
+    }
+
+    fn any(&mut self) -> bool {
+        let mut room = [MaybeUninit::uninit(); 4096];
+        let mut told = inotify::Reader::new(&self.0, &mut room);
+        // Until nothing more is told.
+        while let Ok(removed) = told.next() {
+            if removed.file_name() == Some(c"run.json.tmp") {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// The machine's own trace while a test turns it on and off; put back as it was.

@@ -128,6 +128,8 @@ fn a_recording_is_remembered_and_a_kernel_that_changed_since_is_found() {
     ] {
         let output = whylate(words);
         assert!(output.status.code().is_some_and(|code| [0, 4].contains(&code)), "{output:?}");
+        let name = words.rsplit(' ').next().unwrap();
+        program::ended(output.status.code(), &program::read(&home.path().join(name)));
         assert!(!program::said(&output).contains("remember"), "{}", program::said(&output));
         let same = doctor();
         assert_eq!(same.level, Level::Fine, "{same:#?}");
@@ -156,10 +158,10 @@ fn a_recording_that_cannot_be_remembered_is_one_line_and_no_failure() {
     };
     let output = record("run", "/proc/nowhere");
     assert!(output.status.code().is_some_and(|code| [0, 4].contains(&code)), "{output:?}");
+    program::ended(output.status.code(), &program::read(&home.path().join("run")));
     let talk = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<&str> = talk.lines().filter(|line| line.contains("remember")).collect();
     assert!(matches!(lines[..], [line] if line.contains("/proc/nowhere")), "{talk}");
-    program::read(&home.path().join("run"));
 }
 
 /// A user without any privilege.

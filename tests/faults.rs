@@ -353,6 +353,7 @@ fn an_affinity_changed_from_outside_is_noticed() {
     signal::send_to_process(started.pid(), SIGINT).unwrap();
     assert_eq!(started.status(), Some(4));
     let run = program::read(&directory);
+    program::ended(Some(4), &run);
     assert!(run.warnings.iter().any(|w| matches!(w, Warning::HostChanged { .. })));
     assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }), "{:?}", run.verdict);
 }

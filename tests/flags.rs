@@ -94,3 +94,12 @@ fn doctor_explains_one_check_and_prints_scripts_that_it_does_not_run() {
     let help = printed(&run(&["doctor", "--help"]));
     assert!(!help.contains("proc/cpuinfo"), "the script is not in the help");
 }
+
+#[test]
+fn a_box_is_measured_in_five_rounds_where_nobody_says_otherwise() {
+    let output = whylate(["device", "--help"]).output().unwrap();
+    let help = said(&output);
+    let (_, rounds) = help.split_once("--rounds <N>").expect("rounds can be asked for");
+    let (rounds, _) = rounds.split_once("--duration <TIME>").expect("what comes next");
+    assert!(rounds.contains("[default: 5]"), "{rounds}");
+}

@@ -11,7 +11,7 @@ use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
 use crate::needs;
-use crate::program::{self, record_ending, said, until};
+use crate::program::{self, recorded, said, until};
 use crate::requests::{Bed, series};
 
 fn flow<'a>(run: &'a Run, name: &str) -> &'a Flow {
@@ -43,7 +43,7 @@ fn a_latency_flow_a_load_flow_and_one_back_share_a_bed_and_each_has_its_own_acco
         "--flow",
         "back: rate=500pps back",
     ];
-    let recorded = program::record_words(&words, &[0, 4]);
+    let recorded = program::recorded_words(&words);
     let run = &recorded.run;
     for (name, intended) in [("rtt", 200), ("load", 800), ("back", 100)] {
         let flow = flow(run, name);
@@ -69,7 +69,7 @@ fn what_asks_for_no_reply_is_counted_where_it_comes_and_its_rate_there_is_told()
     // The farewell is sent three times, 100 ms apart: an end that is stopped for longer gives no account.
     let recorded = until("an account comes", || {
         let words = "rtt --one-way --rate 5kpps --duration 200ms --warmup 10ms";
-        let recorded = record_ending(words, &[0, 4]);
+        let recorded = recorded(words);
         flow(&recorded.run, "rtt").other_end.is_some().then_some(recorded)
     });
     let flow = flow(&recorded.run, "rtt");
@@ -94,7 +94,7 @@ fn an_end_that_gives_no_account_leaves_messages_unaccounted_and_says_so() {
     let echo = Echo::start();
     let words =
         format!("rtt {} --one-way --rate 1kpps --duration 100ms --warmup 10ms", echo.address);
-    let recorded = record_ending(&words, &[0, 4]);
+    let recorded = recorded(&words);
     let flow = flow(&recorded.run, "rtt");
     let packets = flow.packets;
     assert_eq!((packets.unaccounted, packets.lost), (packets.sent, 0), "{packets:?}");
@@ -120,7 +120,7 @@ fn the_account_of_many_packets_through_a_bed_adds_up() {
     let duration = format!("{}ms", packets * 1_000 / A_SECOND);
     let words = ["rtt", "--bed", &bed.0, "--rate", &rate, "--duration", &duration];
     let words: Vec<&str> = words.into_iter().chain(["--warmup", "100ms", "--no-trace"]).collect();
-    let recorded = program::record_words(&words, &[0, 4]);
+    let recorded = program::recorded_words(&words);
     let flow = flow(&recorded.run, "rtt");
     eprintln!("{:?}", flow.packets);
     assert!(flow.packets.add_up(), "{:?}", flow.packets);

@@ -326,6 +326,7 @@ fn a_driver_without_programs_is_forwarded_behind_and_that_is_told_with_the_reaso
     let output = bed.forward_to_its_end(words);
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let told: Forward = serde_json::from_slice(&output.stdout).unwrap();
+    program::doubted(output.status.code(), &told.warnings, &[]);
     let attached = |port: usize| told.ports[port].attachment.as_deref();
     assert_eq!((attached(0), attached(1)), (Some("native"), Some("generic")), "{told:?}");
     let because = |said: &String| said.contains("behind the driver of `quiet` (generic): ");

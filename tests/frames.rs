@@ -108,7 +108,9 @@ fn measured(bed: &Bed, words: &str) -> Run {
     let directory = home.path().join("run");
     let output = here(bed, words).arg("-o").arg(&directory).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{words}: {}", said(&output));
-    program::read(&directory)
+    let run = program::read(&directory);
+    program::ended(output.status.code(), &run);
+    run
 }
 
 /// Everything came back, and the account says so.
@@ -289,7 +291,7 @@ fn our_own_reflector_through_a_bed_is_of_the_same_kind_as_the_client() {
     let Some(bed) = bed("own") else { return };
     for port in needs::offered(["packet", "xdp"]) {
         let words = format!("rtt --bed {} --port {port} --ring 256 {SHORT}", bed.0);
-        let recorded = program::record_ending(&words, &[0, 4]);
+        let recorded = program::recorded(&words);
         whole(&recorded.run, port);
         told(&recorded.run, port, port);
         let frames = flow(&recorded.run).way.frames.as_ref().unwrap();
@@ -479,7 +481,11 @@ fn disturbed(bed: &Bed, words: &str, status: &[i32], disturb: impl FnOnce(Pid)) 
     disturb(pid);
     let output = child.wait_with_output().unwrap();
     assert!(status.contains(&output.status.code().unwrap_or(-1)), "{words}: {}", said(&output));
-    (program::read(&directory), words_of(&output))
+    let run = program::read(&directory);
+    // Only what is done to it in its midst ends it before its time.
+    let planted: &[&str] = if status == [4] { &[" ended before its time: "] } else { &[] };
+    program::ended_but_for(output.status.code(), &run, planted);
+    (run, words_of(&output))
 }
 
 /// The reason why a run ended before its time.

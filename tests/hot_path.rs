@@ -1,5 +1,7 @@
-//! The measuring loops, and the path of forwarded frames, as compiled into the program.
+//! The measuring loops, and the path of forwarded frames, as compiled into the program; and no clock that can be
+//! set where latencies are taken.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::listing::{self, Shape, functions, unfit};
@@ -94,4 +96,40 @@ fn innermost<'a>(function: &[&'a str]) -> Option<Vec<&'a str>> {
         lines.iter().any(|line| line.contains("rdtsc")).then(|| lines.to_vec())
     });
     spans.min_by_key(Vec::len)
+}
+
+/// Where a clock that can be set is read on purpose: dates of recordings and of beds, the end of a capture,
+/// and the stamps of the kernel, which are by no other clock: what is made of them is watched against the
+/// counter.
+const MAY_READ_WALL_TIME: [&str; 6] = [
+    "whylate-record/src/lib.rs",
+    "whylate-record/src/rtt/tap.rs",
+    "whylate-record/src/rtt/tap/tests.rs",
+    "whylate-net/src/forward/stamps.rs",
+    "whylate-net/src/lab/make.rs",
+    "whylate-net/src/lab/fan_in.rs",
+];
+
+#[test]
+fn no_latency_is_taken_from_a_clock_that_can_be_set() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut read = 0;
+    for name in ["whylate-net", "whylate-port", "whylate-record"] {
+        let mut folders = vec![crates.join(name).join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                read += 1;
+                let text = std::fs::read_to_string(&path).unwrap();
+                let may = MAY_READ_WALL_TIME.iter().any(|one| path.ends_with(one));
+                let reads = text.contains("Clock::Realtime") || text.contains("SystemTime");
+                assert!(may || !reads, "{} reads wall time", path.display());
+            }
+        }
+    }
+    assert!(read > 80, "{read} files");
 }

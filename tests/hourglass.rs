@@ -158,8 +158,7 @@ fn every_job_of_the_papers_rate_monotonic_threads_is_a_hit_or_a_miss() {
 #[test]
 fn the_raw_trace_has_a_line_for_each_record_and_a_small_trace_counts_what_it_leaves_out() {
     let _alone = program::alone();
-    let recorded =
-        program::record_ending("hourglass --raw -d 500ms -n 2 -c -e 20 -a -w CPU", &[0, 4]);
+    let recorded = program::recorded("hourglass --raw -d 500ms -n 2 -c -e 20 -a -w CPU");
     let printed = printed(&recorded);
     assert_eq!((printed.trace.len(), printed.raw), (20, 20));
     let kept = std::fs::read(recorded.directory.join("hourglass.txt")).unwrap();
@@ -206,8 +205,7 @@ fn latencies_are_printed_raw_and_one_for_each_wake_up() {
 #[test]
 fn hundreds_of_threads_run_and_are_all_accounted_for() {
     let _alone = program::alone();
-    let recorded =
-        program::record_ending("hourglass -d 500ms -n 300 -a -w PERIODIC 100us 250ms", &[0, 4]);
+    let recorded = program::recorded("hourglass -d 500ms -n 300 -a -w PERIODIC 100us 250ms");
     assert_eq!(recorded.run.threads.len(), 300);
     for thread in &recorded.run.threads {
         let of = thread.deadlines.as_ref().unwrap();

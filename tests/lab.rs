@@ -396,6 +396,7 @@ fn flows_of_a_bed_with_two_queues_send_by_that_of_their_cpu_and_the_report_says_
         let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
         let run = program::read(&directory);
+        program::ended(output.status.code(), &run);
         for (flow, queue) in run.flows.iter().zip([1, load as u32]) {
             let socket = flow.way.socket.as_ref().expect("a socket");
             let by = Queues { transmit: 2, receive: 2, sent_by: Some(vec![queue]) };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use whylate_model::paper::{PAPER_FILE, Paper, Scenario, Unit};
+use whylate_model::paper::{Paper, Scenario, Unit};
 use whylate_model::warning::Warning;
 
 use crate::chromium::Browser;
@@ -114,6 +114,11 @@ fn host_and_client_server_stand_beside_the_papers_table_with_parts_that_sum_to_t
     let places: Vec<&str> = paper.scenarios.iter().map(|of| of.place.as_str()).collect();
     assert_eq!(places, ["4", "6a"]);
     let text = said(&output);
+    paper
+        .scenarios
+        .iter()
+        .flat_map(|of| &of.runs)
+        .for_each(|run| program::closes(&program::read(&directory.join(run))));
     for scenario in &paper.scenarios {
         let failed = scenario.notes.iter().any(|note| note.contains("not done"));
         assert!(!failed && !scenario.rows.is_empty(), "{scenario:#?}");
@@ -165,21 +170,5 @@ fn four_in_order(scenario: &Scenario) {
         assert!(median.is_none_or(|median| median <= p999), "{scenario:#?}");
         assert!(p999 <= most * 1.001, "{scenario:#?}");
         assert!(row("p99.9").why.contains("by the paper's rule"), "{scenario:#?}");
-    }
-}
-
-#[test]
-fn places_that_the_paper_has_not_and_damaged_files_are_refused_by_name() {
-    let output = whylate(["paper", "hourglass2002", "--only", "7.1"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("Figure 3, 5.1"), "{}", said(&output));
-    let home = tempfile::tempdir().unwrap();
-    for (content, told) in
-        [("{", "paper.json"), ("{\"format_version\": 99}", "paper.json"), ("[]", "paper.json")]
-    {
-        std::fs::write(home.path().join(PAPER_FILE), content).unwrap();
-        let output = whylate(["report"]).arg(home.path()).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{content}: {}", said(&output));
-        assert!(said(&output).contains(told), "{content}: {}", said(&output));
     }
 }

@@ -56,8 +56,7 @@ fn a_recording_alone_keeps_its_intervals_and_two_add_up() {
     let cpu = *affinity::get().last().unwrap();
     let words = format!("gaps --cpus {cpu} --duration 1s --warmup 200ms");
     let _alone = program::alone();
-    let recorded: Vec<program::Recorded> =
-        (0..2).map(|_| program::record_ending(&words, &[0, 4])).collect();
+    let recorded: Vec<program::Recorded> = (0..2).map(|_| program::recorded(&words)).collect();
     let directories: Vec<PathBuf> = recorded.iter().map(|one| one.directory.clone()).collect();
     let home = tempfile::tempdir().unwrap();
     let output = merge(&[], &directories[..1], &home.path().join("one"));

@@ -135,6 +135,7 @@ fn a_server_that_cannot_listen_leaves_no_directory_and_one_that_is_there_is_not_
     assert!(said(&output).contains("no interface here has it") && !directory.exists());
     let output = attempt("127.0.0.1:0");
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+    program::ended(output.status.code(), &program::read(&directory));
     let before = std::fs::read(directory.join("run.json")).unwrap();
     assert!(said(&output).contains("No measured request was answered."), "{}", said(&output));
     assert_eq!(attempt("127.0.0.1:0").status.code(), Some(1));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use whylate_host::last_run::LastRun;
+use whylate_model::paper::PAPER_FILE;
 use whylate_model::run::FORMAT_VERSION;
 
 use crate::directories;
@@ -305,4 +306,82 @@ fn a_second_recording_into_the_directory_of_a_run_is_refused_and_the_run_stays_a
         files.collect::<std::collections::BTreeMap<_, _>>()
     };
     assert!(files(&run) == files(&kept), "{run:?} has changed");
+}
+
+#[test]
+fn what_says_nothing_together_is_refused_before_the_first_of_several_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let runs = home.path().join("runs");
+    for (words, why) in [
+        ("rtt --runs 3 --arrivals closed --outstanding 2 -o", "leave --outstanding out"),
+        ("rtt --runs 3 --arrivals sweep(2us,1ms,10) --rate 1kpps -o", "leave --rate out"),
+        ("rtt --runs 3 --port unix --rate 1Mbit/s -o", "sends no frames"),
+        ("rtt --runs 3 --size 10 -o", "a raw request cannot have"),
+    ] {
+        let output = whylate(words.split(' ')).arg(&runs).output().unwrap();
+        let text = said(&output);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
+        assert!(text.contains(why) && !text.contains("run 1"), "{words}: {text}");
+        assert!(!runs.exists(), "{words} leaves a directory behind");
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_apart_is_refused_by_name() {
+    for (words, part) in [
+        ("--breakdown --port unix", "a Unix socket"),
+        ("--breakdown=telepathy", "`telepathy` is not a source"),
+        ("--breakdown --one-way", "--one-way"),
+        ("--breakdown --compare-backends", "--compare-backends"),
+        ("--tap frames.pcap", "--breakdown"),
+        ("--breakdown-cost", "--breakdown"),
+        ("--breakdown --breakdown-cost --duration 1s --rounds 1000", "fewer --rounds"),
+        ("--rounds 3", "<--compare-backends"),
+    ] {
+        let output = whylate(["rtt"]).args(words.split_whitespace()).output().unwrap();
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
+        assert!(text.contains(part), "{words}: {text}");
+    }
+}
+
+#[test]
+fn files_and_tools_that_are_none_are_refused_before_anything_is_measured() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("x.json");
+    std::fs::write(&file, "{\n\"histogram\": {\"15\": 1}}").unwrap();
+    let import = |tool: &str| format!("{tool}={}", file.display());
+    for (words, status, told) in [
+        (vec!["--import".to_owned(), import("trex")], 1, "line 2: 15 is no bucket of TRex"),
+        (vec!["--import".to_owned(), import("spirent")], 2, "do not say in what unit"),
+        (vec!["--import".to_owned(), import("iperf")], 2, "no files of `iperf`"),
+        (vec!["--tools".to_owned(), "netperf".to_owned()], 2, "no tool is called `netperf`"),
+        (vec!["--only".to_owned(), "fig7".to_owned()], 2, "the paper has no fig7 here"),
+    ] {
+        let mut command = whylate(["paper", "killer2017", "--quick", "-o"]);
+        let output = command.arg(home.path().join("out")).args(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {}", said(&output));
+        assert!(said(&output).contains(told), "{words:?}: {}", said(&output));
+        let _ = std::fs::remove_dir_all(home.path().join("out"));
+    }
+    let output = whylate(["paper", "pam2017", "--tools", "xdp"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("are for killer2017"), "{}", said(&output));
+}
+
+#[test]
+fn places_that_the_paper_has_not_and_damaged_files_are_refused_by_name() {
+    let output = whylate(["paper", "hourglass2002", "--only", "7.1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("Figure 3, 5.1"), "{}", said(&output));
+    let home = tempfile::tempdir().unwrap();
+    for (content, told) in
+        [("{", "paper.json"), ("{\"format_version\": 99}", "paper.json"), ("[]", "paper.json")]
+    {
+        std::fs::write(home.path().join(PAPER_FILE), content).unwrap();
+        let output = whylate(["report"]).arg(home.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{content}: {}", said(&output));
+        assert!(said(&output).contains(told), "{content}: {}", said(&output));
+    }
 }

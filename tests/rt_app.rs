@@ -205,7 +205,7 @@ fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
             needs::missing("the examples of the package rt-app are not installed");
             continue;
         }
-        let recorded = program::record_words(&words, &[0, 4]);
+        let recorded = program::recorded_words(&words);
         let found = recorded.run.warnings.iter().find_map(|warning| match warning {
             Warning::Overcommitted { asked, most, others, .. } => {
                 Some((*asked, most.len() as u64 + others, warning.to_string()))
@@ -280,7 +280,7 @@ fn a_task_runs_where_each_of_its_phases_says() {
         }}"#
     );
     std::fs::write(file.path(), places).unwrap();
-    let recorded = program::record_ending(&format!("threads {}", file.path().display()), &[0, 4]);
+    let recorded = program::recorded(&format!("threads {}", file.path().display()));
     let passes = passes(&recorded.run);
     assert_eq!((passes["moves/here"], passes["moves/there"]), (10, 10));
     assert_eq!(recorded.run.threads[0].cpus, cpus[..2]);
@@ -292,7 +292,7 @@ fn a_log_has_the_columns_of_rt_app_and_a_row_for_each_pass() {
     let home = tempfile::tempdir().unwrap();
     let logs = home.path().join("logs");
     let words = format!("threads {} --rt-app-log {}", own("loops"), logs.display());
-    let recorded = program::record_ending(&words, &[0, 4]);
+    let recorded = program::recorded(&words);
     let text = std::fs::read_to_string(logs.join("whylate-nested-0.log")).unwrap();
     let rows: Vec<Vec<f64>> = text.lines().filter_map(numbers).collect();
     assert_eq!(rows.len() as u64, passes(&recorded.run).values().sum::<u64>());

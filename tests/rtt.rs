@@ -8,7 +8,7 @@ use whylate_model::warning::Warning;
 use whylate_port::Wait;
 use whylate_sys::signal::send_to_process;
 
-use crate::program::{self, Recorded, record_ending, said, until, whylate};
+use crate::program::{self, Recorded, record_ending, recorded, said, until, whylate};
 use crate::requests::{self, SIGKILL, flow, logged};
 use crate::{needs, reflect};
 
@@ -44,7 +44,7 @@ fn every_intended_request_is_in_the_account_the_histograms_and_the_log_whatever_
     {
         let words =
             format!("rtt --rate 2kpps --arrivals {arrivals} --duration 500ms --warmup 100ms");
-        let recorded = record_ending(&words, &[0, 4]);
+        let recorded = recorded(&words);
         check_counts(&recorded, intended);
         let parts: u64 = flow(&recorded.run)
             .parts
@@ -73,7 +73,7 @@ fn a_client_waits_in_each_of_the_ways_there_are() {
         // All of them find room in a socket, and each is waited for however long it takes.
         let words =
             format!("rtt --wait {wait} --rate 1kpps --duration 100ms --warmup 10ms --timeout 60s");
-        let recorded = record_ending(&words, &[0, 4]);
+        let recorded = recorded(&words);
         check_counts(&recorded, 100);
         assert_eq!(flow(&recorded.run).way.wait, wait.to_string());
         let packets = flow(&recorded.run).packets;
@@ -111,7 +111,7 @@ fn departures_of_a_poisson_process_are_held_against_it_and_those_of_no_other() {
         let words = format!(
             "rtt --rate 5kpps --arrivals {arrivals} --duration 200ms --warmup 10ms --no-trace"
         );
-        let recorded = record_ending(&words, &[0, 4]);
+        let recorded = recorded(&words);
         let departures = &flow(&recorded.run).departures;
         // How many a process of chance has in that time, it decides itself.
         check_counts(&recorded, departures.intended);
@@ -151,6 +151,8 @@ fn a_reflector_that_dies_ends_the_run_and_what_was_measured_is_kept() {
     let output = child.wait_with_output().unwrap();
     let (run, text) = (program::read(&directory), said(&output));
     assert_eq!(output.status.code(), Some(4), "{text}");
+    // The test killed it.
+    program::ended_but_for(output.status.code(), &run, &[" ended before its time: "]);
     let early = |warning: &Warning| matches!(warning, Warning::PartEndedEarly { reason, .. } if reason.contains("signal"));
     assert!(run.warnings.iter().any(early), "{text}");
     let packets = flow(&run).packets;
@@ -184,25 +186,6 @@ fn a_target_where_nobody_listens_is_named_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn what_says_nothing_together_is_refused_before_the_first_of_several_runs() {
-    let home = tempfile::tempdir().unwrap();
-    let runs = home.path().join("runs");
-    for (words, why) in [
-        ("rtt --runs 3 --arrivals closed --outstanding 2 -o", "leave --outstanding out"),
-        ("rtt --runs 3 --arrivals sweep(2us,1ms,10) --rate 1kpps -o", "leave --rate out"),
-        ("rtt --runs 3 --port unix --rate 1Mbit/s -o", "sends no frames"),
-        ("rtt --runs 3 --size 10 -o", "a raw request cannot have"),
-    ] {
-        let output = whylate(words.split(' ')).arg(&runs).output().unwrap();
-        let text = said(&output);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
-        assert!(text.contains(why) && !text.contains("run 1"), "{words}: {text}");
-        assert!(!runs.exists(), "{words} leaves a directory behind");
-    }
-}
-
-#[test]
 fn independent_runs_add_up_and_their_sum_says_how_far_they_differ() {
     let _alone = program::alone();
     if needs::cpus(2).is_none() {
@@ -216,6 +199,7 @@ fn independent_runs_add_up_and_their_sum_says_how_far_they_differ() {
     let sum = program::read(&runs.join("sum"));
     let single: Vec<Run> =
         (1..=3).map(|number| program::read(&runs.join(format!("run-{number}")))).collect();
+    single.iter().chain([&sum]).for_each(program::closes);
     let sent: u64 = single.iter().map(|run| flow(run).packets.sent).sum();
     assert_eq!(flow(&sum).packets.sent, sent);
     assert!(flow(&sum).packets.add_up());

@@ -16,7 +16,7 @@ use whylate_net::{Cookie, Protocol, Raw};
 use whylate_sys::signal::send_to_process;
 
 use crate::needs;
-use crate::program::{self, Started, record_ending, said, until, whylate};
+use crate::program::{self, Started, recorded, said, until, whylate};
 use crate::requests::{Bed, flow, logged, series};
 use crate::tasks::Task;
 
@@ -137,7 +137,7 @@ fn a_slow_peer_is_measured_as_slow_as_it_is() {
         message.to_vec()
     });
     let words = format!("rtt {} --rate 20pps --duration 500ms --warmup 50ms --no-trace", slow.at);
-    let recorded = record_ending(&words, &[0, 4]);
+    let recorded = recorded(&words);
     let flow = flow(&recorded.run);
     assert!(flow.packets.add_up() && flow.departures.intended == 10, "{flow:?}");
     let service = logged(&recorded.directory, "rtt-service");
@@ -192,7 +192,9 @@ fn narrowed(bed: &Bed, way: &str, directory: &Path) -> (Run, String) {
     ip(bed, "link set client0 mtu 1500");
     let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(matches!(output.status.code(), Some(0 | 4)), "{way}: {text}");
-    (program::read(directory), text)
+    let run = program::read(directory);
+    program::ended(output.status.code(), &run);
+    (run, text)
 }
 
 #[test]

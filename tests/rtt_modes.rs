@@ -24,7 +24,7 @@ use whylate_sys::nanosleep::{Clock, clock_ns};
 use whylate_sys::signal::send_to_process;
 
 use crate::needs;
-use crate::program::{self, Beside, record_ending, said, until, whylate};
+use crate::program::{self, Beside, recorded, said, until, whylate};
 use crate::requests::{SIGKILL, both_ends_spin, flow, logged, lowest, series};
 
 /// A started `whylate WORDS`, killed with the test.
@@ -61,7 +61,7 @@ fn a_closed_loop_has_service_times_alone_and_says_what_it_hides() {
     if needs::cpus(2).is_none() {
         return;
     }
-    let recorded = record_ending("rtt --arrivals closed --duration 200ms --warmup 50ms", &[0, 4]);
+    let recorded = recorded("rtt --arrivals closed --duration 200ms --warmup 50ms");
     let (run, flow) = (&recorded.run, flow(&recorded.run));
     assert_eq!(flow.departures.process.verdict, ProcessVerdict::ClosedLoop);
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_capture_is_replayed_at_its_times_and_again_from_the_first_packet() {
     std::fs::write(&path, pcap(&uneven(100))).unwrap();
     let words =
         format!("rtt --arrivals capture({}) --duration 500ms --warmup 100ms", path.display());
-    let recorded = record_ending(&words, &[0, 4]);
+    let recorded = recorded(&words);
     let (run, flow) = (&recorded.run, flow(&recorded.run));
     // 197 ms and the mean distance of 1.99 ms: twice whole, and 102.02 ms of a third.
     assert_eq!(flow.departures.intended, 252, "{flow:?}");
@@ -142,6 +142,9 @@ fn a_capture_that_is_cut_or_goes_back_is_refused_by_its_packets_and_nothing_is_l
         let text = said(&output);
         let found = output.status.code();
         assert!(found == Some(status) || (status == 0 && found == Some(4)), "{found:?} {text}");
+        if status == 0 {
+            program::ended(found, &program::read(&run));
+        }
         (text, run.exists())
     };
     let whole = pcap(&uneven(40));
@@ -254,7 +257,7 @@ fn odd_messages_stand_in_a_capture_that_another_reader_opens_each_with_its_comme
     let before = clock_ns(Clock::Realtime);
     // So few that a socket has room for all of them.
     let words = format!("rtt {at} --rate 100pps --duration 300ms --warmup 50ms --timeout 1s");
-    let recorded = record_ending(&words, &[0, 4]);
+    let recorded = recorded(&words);
     let after = clock_ns(Clock::Realtime);
     assert_eq!(server.end(), [TWICE, NEVER, FOREIGN], "{}", said(&recorded.output));
     let kept = flow(&recorded.run).anomalies.as_ref().expect("something was odd");
@@ -287,8 +290,7 @@ fn every_request_is_in_the_log_that_was_asked_for_with_the_times_of_the_histogra
     if needs::cpus(2).is_none() {
         return;
     }
-    let recorded =
-        record_ending("rtt --rate 2kpps --duration 500ms --warmup 50ms --log-packets", &[0, 4]);
+    let recorded = recorded("rtt --rate 2kpps --duration 500ms --warmup 50ms --log-packets");
     let (run, flow) = (&recorded.run, flow(&recorded.run));
     let directory = RunDir::open(&recorded.directory).unwrap();
     let rows: Vec<_> = read_packets(&directory).unwrap().map(Result::unwrap).collect();
@@ -363,6 +365,7 @@ fn what_a_recording_that_shares_its_cpu_with_an_end_takes_in_late_is_all_there()
     let output = both_ends_spin([cpus[0], cpus[1]], words, &directory).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let run = program::read(&directory);
+    program::ended(output.status.code(), &run);
     let service = series(&run, "rtt-service").unwrap();
     assert_eq!(logged(&directory, "rtt-service").len(), service.n);
     assert_eq!(series(&run, "rtt-response").unwrap().n, 1_500);
@@ -384,7 +387,7 @@ fn another_hosts_reflector_tells_its_share_in_nanoseconds_and_its_end_ends_the_r
     // An end that is kept from its CPU as the client says farewell gives no account.
     let recorded = until("a farewell is answered", || {
         let words = format!("rtt {at} --rate 1kpps --duration 100ms --warmup 10ms --timeout 60s");
-        let recorded = record_ending(&words, &[0, 4]);
+        let recorded = recorded(&words);
         flow(&recorded.run).other_end.is_some().then_some(recorded)
     });
     let (run, flow) = (&recorded.run, flow(&recorded.run));
@@ -404,6 +407,8 @@ fn another_hosts_reflector_tells_its_share_in_nanoseconds_and_its_end_ends_the_r
     let status = until("the run ends", || client.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(4));
     let run = program::read(Path::new(&path));
+    // The test ended its server.
+    program::ended_but_for(status.code(), &run, &[" ended before its time: "]);
     let early = |warning: &Warning| matches!(warning, Warning::PartEndedEarly { .. });
     assert!(run.warnings.iter().any(early), "{:?}", run.warnings);
     assert!(self::flow(&run).packets.received > 0 && self::flow(&run).packets.add_up());
@@ -417,7 +422,7 @@ fn what_is_asked_of_the_clients_socket_is_read_back_and_printed() {
     }
     let words = "rtt --duration 100ms --warmup 10ms --dscp 46 --hops 7 --dont-fragment \
                  --send-buffer 64k --receive-buffer 32k --interface lo";
-    let recorded = record_ending(words, &[0, 4]);
+    let recorded = recorded(words);
     let socket = flow(&recorded.run).way.socket.clone().expect("a socket");
     assert_eq!((socket.traffic_class, socket.hops), (Some(46 << 2), Some(7)));
     assert_eq!(socket.whole_packets, Some(true));
@@ -426,40 +431,4 @@ fn what_is_asked_of_the_clients_socket_is_read_back_and_printed() {
     assert_eq!(socket.interface.as_deref(), Some("lo"));
     let text = said(&recorded.output);
     assert!(text.contains("DSCP 46") && text.contains("7 hops"), "{text}");
-}
-
-/// Where a clock that can be set is read on purpose: dates of recordings and of beds, the end of a capture,
-/// and the stamps of the kernel, which are by no other clock: what is made of them is watched against the
-/// counter.
-const MAY_READ_WALL_TIME: [&str; 6] = [
-    "whylate-record/src/lib.rs",
-    "whylate-record/src/rtt/tap.rs",
-    "whylate-record/src/rtt/tap/tests.rs",
-    "whylate-net/src/forward/stamps.rs",
-    "whylate-net/src/lab/make.rs",
-    "whylate-net/src/lab/fan_in.rs",
-];
-
-#[test]
-fn no_latency_is_taken_from_a_clock_that_can_be_set() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut read = 0;
-    for name in ["whylate-net", "whylate-port", "whylate-record"] {
-        let mut folders = vec![crates.join(name).join("src")];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-                let path = entry.path();
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                read += 1;
-                let text = std::fs::read_to_string(&path).unwrap();
-                let may = MAY_READ_WALL_TIME.iter().any(|one| path.ends_with(one));
-                let reads = text.contains("Clock::Realtime") || text.contains("SystemTime");
-                assert!(may || !reads, "{} reads wall time", path.display());
-            }
-        }
-    }
-    assert!(read > 80, "{read} files");
 }

@@ -10,7 +10,7 @@ use whylate_model::run::{Run, RunState};
 use whylate_model::series::{Definition, Series};
 use whylate_sys::signal::send_to_process;
 
-use crate::program::{self, record_ending, said, until, whylate};
+use crate::program::{self, recorded, said, until, whylate};
 use crate::reflect::Started;
 use crate::requests::{SIGKILL, flow, logged, lowest, series};
 
@@ -46,7 +46,7 @@ fn messages_of_a_constant_flow_have_every_distance_in_the_series() {
         "rtt {} --one-way --rate 1kpps --duration 200ms --warmup 10ms --no-trace",
         sink.at()
     );
-    let recorded = record_ending(&words, &[0, 4]);
+    let recorded = recorded(&words);
     let told = sink.stop();
     let packets = &flow(&recorded.run).packets;
     let run = program::read(&directory);

@@ -294,6 +294,7 @@ fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
         assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
     }
     let run = program::read(&directory);
+    program::ended(status, &run);
     let lost: Vec<&str> = found(&run)
         .direct
         .iter()
@@ -352,6 +353,7 @@ fn an_affinity_that_is_changed_from_outside_spoils_trust() {
     });
     assert_eq!(status.code(), Some(4));
     let run = program::read(&directory);
+    program::ended(status.code(), &run);
     let Verdict::Untrustworthy { reasons } = &run.verdict else { panic!("{:?}", run.verdict) };
     assert!(reasons.iter().any(|reason| reason.contains("affinity")), "{reasons:?}");
 }

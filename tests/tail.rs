@@ -12,7 +12,7 @@ use whylate_model::warning::Warning;
 
 use crate::hog::{self, Pace};
 use crate::needs;
-use crate::program::{self, Recorded, record_words_as, said};
+use crate::program::{self, Recorded, recorded_words_as, said};
 
 /// What the kernel calls the threads of these runs that have no name of their own: others of the program may run.
 const OWN: &str = "whylate-itself";
@@ -34,8 +34,7 @@ fn looked(words: &str, flows: &[String]) -> (Recorded, String) {
     for flow in flows {
         words.extend(["--flow", flow]);
     }
-    let recorded = record_words_as(OWN, &words, &[0, 4]);
-    program::ended(recorded.output.status.code(), &recorded.run);
+    let recorded = recorded_words_as(OWN, &words);
     // Lines break where the words end.
     let text = said(&recorded.output).split_whitespace().collect::<Vec<_>>().join(" ");
     (recorded, text)

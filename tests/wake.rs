@@ -160,6 +160,8 @@ fn load_beside_it_is_counted_and_a_killed_generator_spoils_trust() {
     whylate_sys::signal::send_to_process(pid, SIGINT).unwrap();
     assert_eq!(started.status(), Some(4), "not to be relied on");
     let run = program::read(&directory);
+    // The test killed it.
+    program::ended_but_for(Some(4), &run, &["the load `cpu` ended early: "]);
     assert!(run.warnings.iter().any(told), "{:?}", run.warnings);
     assert!(run.loads[0].ended_early);
 }

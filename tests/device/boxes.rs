@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{MEASURED, SHORT, adds_up, device, ended, naming, possible};
+use super::{SHORT, adds_up, device, ended, naming, possible};
 use crate::huge_pages::free as free_huge_pages;
 use crate::needs;
-use crate::program::{self, record_ending, said};
+use crate::program::{self, recorded, said};
 use crate::rates::huge_pages;
 
 /// Namespaces of every bed of a device there is.
@@ -20,13 +20,12 @@ fn beds() -> Vec<PathBuf> {
 }
 
 fn testpmd_is_measured(the_box: &str) {
-    let _alone = program::alone();
     if !possible() || needs::program("dpdk-testpmd").is_none() {
         return;
     }
     let before = beds();
     let words = format!("device --box {the_box} {SHORT}");
-    let recorded = record_ending(&words, &MEASURED);
+    let recorded = recorded(&words);
     let of = device(&recorded);
     assert_eq!((of.name.as_str(), of.sizes.len()), (the_box, 2), "both ways: {:?}", of.notes);
     for at in &of.sizes {
@@ -41,11 +40,13 @@ fn testpmd_is_measured(the_box: &str) {
 
 #[test]
 fn testpmd_over_packet_sockets_is_measured_both_ways_and_nothing_of_it_is_left() {
+    let _alone = program::alone();
     testpmd_is_measured("testpmd");
 }
 
 #[test]
 fn testpmd_over_af_xdp_is_measured_both_ways_and_nothing_of_it_is_left() {
+    let _alone = program::alone();
     if !possible() || needs::lacks("testpmd:xdp") {
         return;
     }

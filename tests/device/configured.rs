@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{MEASURED, SHORT, adds_up, device, possible};
+use super::{SHORT, adds_up, device, possible};
 use crate::needs;
-use crate::program::{self, record_beside};
+use crate::program::{self, recorded_beside};
 
 const CONFIGURATION: &str = "local+isolset+power";
 
@@ -64,7 +64,7 @@ fn a_configuration_with_cpus_of_its_own_reads_back_and_leaves_the_host_as_it_was
     let all = interrupts();
     let before = affected(&all);
     let words: Vec<&str> = words.split_whitespace().collect();
-    let (recorded, noted) = record_beside(&words, &MEASURED, noted_by);
+    let (recorded, noted) = recorded_beside(&words, noted_by);
     let changed: BTreeSet<PathBuf> = all.intersection(&noted).cloned().collect();
     let of_run = |file: &PathBuf| !all.contains(file) || changed.contains(file);
     let before: BTreeMap<PathBuf, String> =

@@ -1,10 +1,10 @@
 //! Checks and chores of this repository.
 //!
 //! `cargo xtask check` keeps what the compiler cannot: the order of the layers, where unsafe may
-//! stand, what a hot path may not do, and that the documents name things that exist. `cargo xtask
-//! test` runs all tests, one suite at a time on a machine, and names those that pass only at the
-//! second try; before, it mends what killed tests left, as `cargo xtask mend` does, and with `--beside
-//! COMMAND..` it runs that with the least weight while the live tests run. `cargo xtask
+//! stand, what a hot path may not do, that live tests have a limit, and that the documents name things
+//! that exist. `cargo xtask test` runs all tests, one suite at a time on a machine, and names those that
+//! pass only at the second try; before, it mends what killed tests left, as `cargo xtask mend` does, and
+//! with `--beside COMMAND..` it runs that with the least weight while the live tests run. `cargo xtask
 //! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
 //! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
 //! the assembly of a hot function. `cargo xtask keep NAME` records a run anew that tests read.
@@ -17,6 +17,7 @@ mod documents;
 mod keep;
 mod layers;
 mod layout;
+mod limits;
 mod lines;
 mod mend;
 mod packages;
@@ -67,6 +68,7 @@ fn check() -> Result<()> {
     let root = root();
     let mut faults = layers::check(&root)?;
     faults.extend(layout::check(&root)?);
+    faults.extend(limits::check(&root)?);
     faults.extend(packages::check(&root)?);
     faults.extend(promises::check(&root)?);
     faults.extend(documents::check(&root)?);
@@ -77,7 +79,7 @@ fn check() -> Result<()> {
     if !faults.is_empty() {
         bail!("{} faults", faults.len());
     }
-    println!("layers, layout, packages, promises, documents and phrases hold");
+    println!("layers, layout, limits, packages, promises, documents and phrases hold");
     Ok(())
 }
 

@@ -91,7 +91,7 @@ fn of_datagrams((threads, asked, killed): (&str, u32, bool)) -> Seen {
     } else {
         watch.signal(SIGINT);
     }
-    let (run, _, watch) = watch.end(&[0, 4]);
+    let (run, _, watch) = watch.end();
     let of = &watched(&run).breakdown;
     let pairs = of.pairs.as_deref().expect("the trace was followed");
     let work = |journey: StoredJourney| {
@@ -124,7 +124,7 @@ fn of_streams() -> [Reading; 2] {
     // What is still on its way at the end is looked at once more.
     std::thread::sleep(Duration::from_millis(20));
     watch.signal(SIGINT);
-    let (run, _, _watch) = watch.end(&[0, 4]);
+    let (run, _, _watch) = watch.end();
     let of = &watched(&run).breakdown;
     let pairs = of.pairs.as_deref().expect("the trace was followed");
     let asked = u64::from(2 * EACH);

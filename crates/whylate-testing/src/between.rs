@@ -18,7 +18,7 @@ use whylate_sys::{ethtool, namespace};
 
 use crate::lines::Lines;
 use crate::needs;
-use crate::program::{self, Recorded, Started, recorded, until, whylate};
+use crate::program::{self, Recorded, Started, doubted, recorded, until, whylate};
 
 pub const SIGINT: i32 = 2;
 const SIGCONT: i32 = 18;
@@ -320,7 +320,11 @@ impl Forwarding {
         let rest = self.stderr.rest();
         let status = self.child.wait().unwrap().code();
         assert!(status.is_some_and(|status| statuses.contains(&status)), "{status:?}: {rest}");
-        told.unwrap()
+        let told: Forward = told.unwrap();
+        if statuses == [0, 4] {
+            doubted(status, &told.warnings, &[]);
+        }
+        told
     }
 }
 

@@ -34,6 +34,8 @@ impl Repeated {
         let output = command.args(words).arg("-o").arg(&directory).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
         let paper = Paper::read(&directory).unwrap().unwrap();
+        let runs = paper.scenarios.iter().flat_map(|of| &of.runs);
+        runs.for_each(|run| program::closes(&program::read(&directory.join(run))));
         Self { paper, directory, output, _home: home }
     }
 

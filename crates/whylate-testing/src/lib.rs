@@ -19,6 +19,7 @@ pub mod chromium;
 pub mod delaying;
 pub mod directories;
 pub mod elsewhere;
+pub mod ended;
 pub mod exponential;
 pub mod foreign;
 pub mod hog;

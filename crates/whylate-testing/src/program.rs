@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use whylate_model::directory::RunDir;
-use whylate_model::run::{Closure, Run, Verdict};
-use whylate_model::switch_cost::{DirectRow, IndirectRow, Outcome};
-use whylate_model::warning::Warning;
+use whylate_model::run::{Run, Verdict};
 use whylate_suite as suite;
 use whylate_sys::signal::send_to_process;
 
+pub use crate::ended::{closes, doubted, ended, ended_but_for};
 use crate::needs;
 
 /// No test takes so long, on a busy machine either; over as many packets as somebody asks for, one may.
@@ -271,32 +270,15 @@ pub fn record(words: &str, status: i32) -> Recorded {
     record_ending(words, &[status])
 }
 
-/// Runs `whylate WORDS -o DIR`, which must end with one of these.
+/// Runs `whylate WORDS -o DIR`, which must end with one of these. Where that is 0 or 4 its closures hold: so it is
+/// with all that follow.
 pub fn record_ending(words: &str, statuses: &[i32]) -> Recorded {
     record_words(&words.split_whitespace().collect::<Vec<_>>(), statuses)
 }
 
 /// The same of words that may have spaces in them.
 pub fn record_words(words: &[&str], statuses: &[i32]) -> Recorded {
-    record_beside(words, statuses, |_| ()).0
-}
-
-/// The same by a process of this name, of at most fifteen letters: others may run the program meanwhile, and the
-/// kernel calls their threads by its own.
-pub fn record_words_as(name: &str, words: &[&str], statuses: &[i32]) -> Recorded {
-    let home = tempfile::tempdir().unwrap();
-    let link = home.path().join(name);
-    std::os::unix::fs::symlink(path(), &link).unwrap();
-    record_by(&link, words, statuses, |_| ()).0
-}
-
-/// The same, and what is seen of the process while it runs.
-pub fn record_beside<T>(
-    words: &[&str],
-    statuses: &[i32],
-    look: impl FnOnce(u32) -> T,
-) -> (Recorded, T) {
-    record_by(path(), words, statuses, look)
+    record_by(path(), words, statuses, |_| ()).0
 }
 
 fn record_by<T>(
@@ -320,100 +302,45 @@ fn record_by<T>(
     let expected = status.is_some_and(|status| statuses.contains(&status));
     assert!(expected, "whylate {}: {status:?}: {}", words.join(" "), said(&output));
     let run = read(&directory);
+    if matches!(status, Some(0 | 4)) {
+        closes(&run);
+    }
     (Recorded { directory, run, output, _home: home }, seen)
 }
 
 /// Runs `whylate WORDS -o DIR`, which must end well but for what a noisy machine may take from it.
 pub fn recorded(words: &str) -> Recorded {
+    recorded_but_for(words, &[])
+}
+
+/// The same where the test itself gave it these reasons for poor trust.
+pub fn recorded_but_for(words: &str, planted: &[&str]) -> Recorded {
     let recorded = record_ending(words, &[0, 4]);
+    ended_but_for(recorded.output.status.code(), &recorded.run, planted);
+    recorded
+}
+
+/// [`recorded`] of words that may have spaces in them.
+pub fn recorded_words(words: &[&str]) -> Recorded {
+    recorded_beside(words, |_| ()).0
+}
+
+/// The same by a process of this name, of at most fifteen letters: others may run the program meanwhile, and the
+/// kernel calls their threads by its own.
+pub fn recorded_words_as(name: &str, words: &[&str]) -> Recorded {
+    let home = tempfile::tempdir().unwrap();
+    let link = home.path().join(name);
+    std::os::unix::fs::symlink(path(), &link).unwrap();
+    let recorded = record_by(&link, words, &[0, 4], |_| ()).0;
     ended(recorded.output.status.code(), &recorded.run);
     recorded
 }
 
-/// A recording ended with 0; or with 4 for the noise of the machine alone, with a closure that holds as
-/// far as its records go and every loss counted.
-pub fn ended(status: Option<i32>, run: &Run) {
-    for summary in &run.gaps {
-        match &summary.closure {
-            Closure::Holds => assert_eq!(summary.dropped, 0, "dropped, and the closure holds"),
-            Closure::SumsOnly => assert!(summary.dropped > 0, "sums alone, and nothing dropped"),
-            Closure::Broken(why) => panic!("CPU {}: {why}", summary.cpu),
-        }
-    }
-    for thread in &run.threads {
-        assert!(
-            !matches!(thread.closure, Closure::Broken(_)),
-            "{}: {:?}",
-            thread.name,
-            thread.closure
-        );
-    }
-    if status == Some(0) {
-        return;
-    }
-    assert_eq!(status, Some(4), "{:?}", run.verdict);
-    let Verdict::Untrustworthy { reasons } = &run.verdict else { panic!("{:?}", run.verdict) };
-    let by_noise: Vec<String> =
-        run.warnings.iter().filter(|warning| is_noise(warning)).map(ToString::to_string).collect();
-    assert!(!reasons.is_empty(), "untrustworthy without a reason");
-    for reason in reasons {
-        // The two accounts of a thread's CPU time part where the host took the CPU and no event tells it.
-        let by_steal = reason.starts_with("the kernel's CPU time of thread ");
-        let told = by_steal
-            || by_noise.contains(reason)
-            || is_of_late_requests(reason, run)
-            || is_of_spoilt_trials(reason, run);
-        assert!(told, "not by noise: {reason}");
-    }
-}
-
-/// Did a busy machine let the client's own requests leave late, or hold replies until too late? What is lost
-/// must have been counted.
-fn is_of_late_requests(reason: &str, run: &Run) -> bool {
-    run.flows.iter().any(|flow| {
-        let late = format!("the send delay of {} (p", flow.name);
-        let (lost, sent) = (flow.packets.lost, flow.packets.sent);
-        let unanswered = format!("{lost} of {sent} requests of {} got no reply", flow.name);
-        reason.starts_with(&late) || lost > 0 && reason.starts_with(&unanswered)
-    })
-}
-
-/// Did a busy machine get into each trial, or leave the runners no switch? Each must say so.
-fn is_of_spoilt_trials(reason: &str, run: &Run) -> bool {
-    let Some(costs) = &run.switch_cost else { return false };
-    let is_starved = |row: &DirectRow| match &row.outcome {
-        Outcome::Refused { reason } => reason.starts_with("there was no switch in "),
-        Outcome::Measured(_) => false,
-    };
-    let is_spoilt = |row: &IndirectRow| {
-        row.penalty.is_none() && row.discarded + row.empty > 0 && row.reason.is_some()
-    };
-    reason == "nothing was measured"
-        && costs.direct.len() + costs.indirect.len() > 0
-        && costs.direct.iter().all(is_starved)
-        && costs.indirect.iter().all(is_spoilt)
-}
-
-/// May the load of a machine, or its host, bring this about?
-fn is_noise(warning: &Warning) -> bool {
-    match warning {
-        Warning::Within { of, .. } => is_noise(of),
-        Warning::RecordsDropped { dropped: lost, .. }
-        | Warning::JobsUnrecorded { records: lost, .. } => *lost > 0,
-        Warning::TraceLost { events, .. } => *events != Some(0),
-        Warning::Saturated { .. }
-        | Warning::FrequencyDisagreement { .. }
-        | Warning::AnotherRun { .. }
-        | Warning::HostChanged { .. } => true,
-        // A host that interrupts runners more often than there is room for, in their logs or in the kernel's
-        // trace, ends a part of theirs.
-        Warning::PartEndedEarly { reason, .. } => {
-            reason.starts_with("there was room for ")
-                || reason.starts_with("the kernel's trace of ")
-                    && reason.ends_with(" has as many events as are kept")
-        }
-        _ => false,
-    }
+/// [`recorded_words`], and what is seen of the process while it runs.
+pub fn recorded_beside<T>(words: &[&str], look: impl FnOnce(u32) -> T) -> (Recorded, T) {
+    let (recorded, seen) = record_by(path(), words, &[0, 4], look);
+    ended(recorded.output.status.code(), &recorded.run);
+    (recorded, seen)
 }
 
 /// Runs `whylate report DIRECTORY WORDS`, which ends with 4 where the recording did: its numbers are not to be
@@ -432,8 +359,8 @@ pub fn reported(directory: &Path, words: &[&str]) -> Output {
     output
 }
 
-/// Runs `whylate WORDS -o DIR` as a user without any right, which must end with 0 or 4; none where
-/// this machine cannot.
+/// Runs `whylate WORDS -o DIR` as a user without any right, which must end as [`recorded`] does; none where this
+/// machine cannot.
 pub fn record_without_rights(words: &str) -> Option<Recorded> {
     let setpriv = needs::program("setpriv")?;
     if !needs::root() {
@@ -454,6 +381,7 @@ pub fn record_without_rights(words: &str) -> Option<Recorded> {
         .unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let run = read(&directory);
+    ended(output.status.code(), &run);
     Some(Recorded { directory, run, output, _home: home })
 }
 

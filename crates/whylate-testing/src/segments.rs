@@ -6,7 +6,7 @@ use whylate_model::breakdown::{Breakdown, CountedStamps};
 
 use crate::foreign::{Foreign, at, python};
 use crate::needs;
-use crate::program::{Recorded, record_ending, recorded};
+use crate::program::{Recorded, recorded, recorded_but_for};
 use crate::requests::Bed;
 
 /// A server of streams: answers all that came at once in one segment, or each in two, or leaves after so
@@ -66,7 +66,9 @@ pub fn against(how: &str, most: u32, words: &str) -> Option<Recorded> {
          --timeout 300ms {words}",
         cpus[1]
     );
-    let recorded = record_ending(&words, &[0, 4]);
+    // A server that leaves ends the client, too.
+    let planted: &[&str] = if most == NEVER { &[] } else { &[" ended before its time: "] };
+    let recorded = recorded_but_for(&words, planted);
     // A moment for its own end, where it has one.
     std::thread::sleep(Duration::from_millis(20));
     Some(recorded)

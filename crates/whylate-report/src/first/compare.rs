@@ -73,17 +73,22 @@ fn compared(of: &Comparison) -> Vec<Known<'_>> {
     });
     let mut known: Vec<Known> = known.collect();
     known.sort_by(|a, b| {
-        place(a.0).cmp(&place(b.0)).then_with(|| change(b.1).total_cmp(&change(a.1)))
+        place_of(a.0).cmp(&place_of(b.0)).then_with(|| change(b.1).total_cmp(&change(a.1)))
     });
     known
 }
 
-/// How far from what a user asks about: lost time, how long requests and jobs took, and what they are made of.
-fn place(pair: &Pair) -> u8 {
-    match pair.before.definition {
+fn place_of(pair: &Pair) -> u8 {
+    place(pair.before.definition, &pair.series)
+}
+
+/// How far a series is from what a user asks about: lost time, how long requests and jobs took, and what they are
+/// made of.
+pub(super) fn place(definition: Definition, series: &str) -> u8 {
+    match definition {
         Definition::Gap => 0,
         Definition::Response | Definition::OneWayResponse | Definition::ResponseTime => 1,
-        Definition::DispatchLatency if pair.series.contains("corrected") => 2,
+        Definition::DispatchLatency if series.contains("corrected") => 2,
         Definition::DispatchLatency
         | Definition::RoundTrip
         | Definition::OneWay
@@ -171,7 +176,7 @@ fn nothing(of: &Comparison) -> Sentence {
         PairResult::Unlike { fields } => Some((pair, fields)),
         _ => None,
     });
-    let unlike = unlike.min_by_key(|(pair, _)| place(pair));
+    let unlike = unlike.min_by_key(|(pair, _)| place_of(pair));
     let reason = results().find_map(|(_, result)| match result {
         PairResult::NoData { reason } => Some(reason),
         _ => None,

@@ -21,10 +21,10 @@ pub(super) fn is_it(run: &Run) -> bool {
         && run.flows.first().is_some_and(|flow| is_shown(run, flow))
 }
 
-/// Does it hold requests that are answered, and nothing that is a question of its own?
-pub(super) fn holds_requests(run: &Run) -> bool {
-    let is_answered = |flow: &Flow| !flow.asked.one_way && flow.way.across.is_none();
-    is_of_flows(run) && run.flows.first().is_some_and(|of| is_answered(of) && is_shown(run, of))
+/// Does it hold times of requests, or of messages from port to port, and nothing that is a question of its own?
+pub(super) fn holds_times(run: &Run) -> bool {
+    let is_timed = |flow: &Flow| !flow.asked.one_way && times(run, flow).is_some();
+    is_of_flows(run) && run.flows.first().is_some_and(is_timed)
 }
 
 /// Has it flows, and nothing that is a question of its own, such as where requests spent their time?

@@ -25,6 +25,7 @@ mod predicted;
 mod recorded;
 mod sets;
 mod spent;
+mod sums;
 
 /// Kinds of runs that have a first screen.
 const KINDS: [&str; 10] = [

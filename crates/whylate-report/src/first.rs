@@ -39,6 +39,7 @@ mod layout;
 mod matrix;
 mod merge;
 mod missed;
+mod names;
 mod paper;
 mod predicted;
 mod received;

@@ -111,10 +111,34 @@ fn change(of: &Compared) -> f64 {
     lost.into_iter().chain(quantiles).fold(0.0, f64::max)
 }
 
+/// Timer wake-ups, and with each skipped one at its own latency.
+const WAKES: &str = "wake";
+const CORRECTED: &str = "wake-corrected";
+
+/// What a pair is about, as a row of a table has it: of timer wake-ups both series as `wake` has them.
+fn row_name(of: &Comparison, pair: &Pair) -> String {
+    let corrected = || {
+        let series = of.pairs.iter().map(|pair| pair.series.as_str());
+        series.filter_map(|series| series.strip_prefix(CORRECTED))
+    };
+    let of_thread = |what: &str, thread: &str| match thread.strip_prefix('-') {
+        Some(thread) if corrected().count() > 1 => format!("{what}, {}", Printable(thread)),
+        _ => what.to_owned(),
+    };
+    if let Some(thread) = pair.series.strip_prefix(CORRECTED) {
+        return of_thread("all due wake-ups", thread);
+    }
+    let raw = pair.series.strip_prefix(WAKES);
+    match raw.filter(|thread| corrected().any(|corrected| corrected == *thread)) {
+        Some(thread) => of_thread("uncorrected", thread),
+        None => name(pair),
+    }
+}
+
 /// What a pair is about, in the words of the field.
 fn name(pair: &Pair) -> String {
     let label = shown_label(pair.before.label.trim());
-    let begins = [("stalls, ", ""), ("and skipped", "wake-up latency, skipped ones included")];
+    let begins = [("stalls, ", ""), ("and skipped", "wake-up latency")];
     let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
     let name = begin.map_or_else(|| label.clone(), |(rest, name)| format!("{name}{rest}"));
     // Of the check-up's series alone: a thread may have any name.

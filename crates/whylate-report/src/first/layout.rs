@@ -7,6 +7,7 @@ use anstyle::Style as Paint;
 use whylate_model::Printable;
 use whylate_model::trust::Level;
 
+use super::names::apart;
 use super::{Screen, trusted};
 use crate::doc::Table;
 use crate::numbers::scale::{Letters, Unit};
@@ -290,8 +291,12 @@ impl Fitting<'_> {
         let beside = if of_texts { WORDS } else { beside.max().unwrap_or(0) };
         let room = self.width.saturating_sub(APART + beside);
         let most = if table.columns.len() == 1 { self.width } else { LABEL.min(room) };
-        for name in all.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
-            *name = shorter(name, most);
+        let first = |row: &Vec<String>| row.first().cloned().unwrap_or_default();
+        let names: Vec<String> = all.iter().skip(1).map(first).collect();
+        for (row, name) in all.iter_mut().skip(1).zip(apart(&names, most)) {
+            if let Some(first) = row.first_mut() {
+                *first = name;
+            }
         }
         all
     }

@@ -41,6 +41,9 @@ fn a_sum_of_each_kind_that_merge_takes_says_what_was_measured() {
             Ok(run) => {
                 let screen = assert_told(&kind, &run);
                 assert_fits(&screen);
+                if ["breakdown", "delay", "device"].contains(&kind.as_str()) {
+                    insta::assert_snapshot!(format!("sum-{kind}"), screen);
+                }
             }
             Err(_) => refused.push(kind),
         }

@@ -58,7 +58,9 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(flow) = run.flows.first() else { return Screen::default() };
     let mut answer = vec![headline(run, flow)];
     answer.extend(departures(run, flow));
-    let mut notes: Vec<String> = flow.tail.iter().filter_map(slow).collect();
+    let tables = vec![latency(run, style), requests(run)];
+    let mut notes: Vec<String> =
+        beyond(&tables).into_iter().chain(flow.tail.iter().filter_map(slow)).collect();
     if flow.response.is_some() && flow.service.is_some() && flow.way.across.is_none() {
         notes.push(
             "Response time counts from when a request was due, service time from when it was sent; only \
@@ -66,8 +68,6 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
                 .to_owned(),
         );
     }
-    let tables = vec![latency(run, style), requests(run)];
-    notes.extend(beyond(&tables));
     if let Some(other) = flow.other_end.filter(|other| other.answered > 0) {
         notes.push(format!(
             "The reflector held a request for {} in the median, {} at most.",

@@ -9,7 +9,7 @@ use whylate_model::series::{Definition, Series};
 use whylate_stats::Histogram;
 
 use super::super::first_of_comparison;
-use super::{Style, assert_small, style};
+use super::{Style, assert_small, assert_whole, style};
 use crate::compare::{
     CauseChange, Comparison, NumberDifference, PairResult, Request, Spread, Verdict, compare,
 };
@@ -326,6 +326,7 @@ fn names(of: &Comparison) -> Vec<String> {
     let screen = first_of_comparison(of, style());
     assert!(screen.lines().count() < 24, "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert_whole(&screen);
     let rows = screen.lines().skip_while(|line| !line.contains("A (before)")).skip(1);
     let rows = rows.take_while(|line| line.contains("  "));
     rows.map(|line| line.split("  ").next().unwrap().to_owned()).collect()

@@ -4,7 +4,7 @@ use whylate_model::origin::{Origin, Share};
 use whylate_model::run::Run;
 
 use super::planted::summed;
-use super::{assert_fits, assert_lines, shown, style};
+use super::{assert_fits, assert_lines, assert_whole, shown, style};
 use crate::first::subject;
 use crate::kept::{kept, kinds};
 
@@ -41,6 +41,7 @@ fn a_sum_of_each_kind_that_merge_takes_says_what_was_measured() {
             Ok(run) => {
                 let screen = assert_told(&kind, &run);
                 assert_fits(&screen);
+                assert_whole(&screen);
                 if ["breakdown", "delay", "device"].contains(&kind.as_str()) {
                     insta::assert_snapshot!(format!("sum-{kind}"), screen);
                 }

@@ -226,12 +226,19 @@ impl Fitting<'_> {
         lines(self, &shown)
     }
 
-    /// The first entries of a table; the others are counted.
+    /// The first entries of a table, and its last where it has to have that; the others are counted.
     fn table(&self, table: &Table, shown: usize) -> Vec<String> {
         if shown == 0 {
             return Vec::new();
         }
-        let all = self.cells(table, shown.saturating_mul(table.together));
+        let is_last_moved = table.to_the_last && shown < table.rows.len();
+        let moved = is_last_moved.then(|| {
+            let mut moved = table.clone();
+            moved.rows.swap(shown - 1, table.rows.len() - 1);
+            moved
+        });
+        let rows = shown.saturating_mul(table.together);
+        let all = self.cells(moved.as_ref().unwrap_or(table), rows);
         let mut lines =
             if is_of_texts(table) { self.texts(&all) } else { self.columns(table, &all) };
         let more = entries(table).saturating_sub(shown);

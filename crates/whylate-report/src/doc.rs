@@ -127,6 +127,8 @@ pub(crate) struct Table {
     pub(crate) most: Option<usize>,
     /// Its rows add up: where there is little room, others lose theirs first.
     pub(crate) whole: bool,
+    /// The last row stays where others have no room.
+    pub(crate) to_the_last: bool,
     /// Rows that a first screen shows all or none of: so many make one entry.
     pub(crate) together: usize,
 }
@@ -262,7 +264,8 @@ impl Table {
         let columns = head.iter().enumerate().map(column).collect();
         let captioned = Where::Both;
         let (rows, caption) = (Vec::new(), caption.into());
-        Self { caption, captioned, columns, rows, most: None, whole: false, together: 1 }
+        let (most, whole, to_the_last, together) = (None, false, false, 1);
+        Self { caption, captioned, columns, rows, most, whole, to_the_last, together }
     }
 
     /// With these columns of numbers behind those that it has.
@@ -301,6 +304,11 @@ impl Table {
     /// Its rows add up, so that none is left out before those of other tables are.
     pub(crate) fn whole(self) -> Self {
         Self { whole: true, ..self }
+    }
+
+    /// Its last row is shown, however many before it have no room.
+    pub(crate) fn to_the_last(self) -> Self {
+        Self { to_the_last: true, ..self }
     }
 
     /// Each entry has so many rows.

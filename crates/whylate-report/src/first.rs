@@ -39,6 +39,7 @@ mod layout;
 mod matrix;
 mod merge;
 mod missed;
+mod names;
 mod paper;
 mod predicted;
 mod received;
@@ -132,7 +133,8 @@ pub fn answer(run: &Run) -> String {
     let screen = of_kind(run, Style::default()).unwrap_or_default().naming(run);
     assert_stand(&screen.answer, &screen.tables, &whole(|| terminal::sections(run, &ON_THE_PAGE)));
     match said(&screen) {
-        nothing if nothing.is_empty() => "Nothing was measured.".to_owned(),
+        // Samples of which no kind of run has anything to say are told as they are.
+        nothing if nothing.is_empty() => said(&sums::of_others(run, Style::default()).naming(run)),
         said => said,
     }
 }
@@ -222,7 +224,7 @@ pub fn first_screen_of_paper(paper: &Paper, parts: &Parts, place: Place, style: 
 type Kind = (fn(&Run) -> bool, fn(&Run, Style) -> Screen, fn(&Run) -> String);
 
 /// Kinds of runs that have a first screen; of several that a run is of, the first counts.
-const KINDS: [Kind; 20] = [
+const KINDS: [Kind; 21] = [
     (gaps::is_it, |run, _| gaps::screen(run), subject::gaps),
     (wake::is_it, wake::screen, subject::wake),
     (checkup::is_it, checkup::screen, subject::checkup),
@@ -243,6 +245,7 @@ const KINDS: [Kind; 20] = [
     (sums::is_of_checkups, sums::of_checkups, subject::checkup),
     (sums::is_of_requests, sums::of_requests, subject::rtt),
     (sums::is_of_switches, |run, _| sums::of_switches(run), subject::switch_cost),
+    (Run::is_merged, sums::of_others, subject::others),
 ];
 
 /// What there is to say first.

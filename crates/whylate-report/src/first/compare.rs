@@ -73,17 +73,22 @@ fn compared(of: &Comparison) -> Vec<Known<'_>> {
     });
     let mut known: Vec<Known> = known.collect();
     known.sort_by(|a, b| {
-        place(a.0).cmp(&place(b.0)).then_with(|| change(b.1).total_cmp(&change(a.1)))
+        place_of(a.0).cmp(&place_of(b.0)).then_with(|| change(b.1).total_cmp(&change(a.1)))
     });
     known
 }
 
-/// How far from what a user asks about: lost time, how long requests and jobs took, and what they are made of.
-fn place(pair: &Pair) -> u8 {
-    match pair.before.definition {
+fn place_of(pair: &Pair) -> u8 {
+    place(pair.before.definition, &pair.series)
+}
+
+/// How far a series is from what a user asks about: lost time, how long requests and jobs took, and what they are
+/// made of.
+pub(super) fn place(definition: Definition, series: &str) -> u8 {
+    match definition {
         Definition::Gap => 0,
         Definition::Response | Definition::OneWayResponse | Definition::ResponseTime => 1,
-        Definition::DispatchLatency if pair.series.contains("corrected") => 2,
+        Definition::DispatchLatency if series.contains("corrected") => 2,
         Definition::DispatchLatency
         | Definition::RoundTrip
         | Definition::OneWay
@@ -106,10 +111,34 @@ fn change(of: &Compared) -> f64 {
     lost.into_iter().chain(quantiles).fold(0.0, f64::max)
 }
 
+/// Timer wake-ups, and with each skipped one at its own latency.
+const WAKES: &str = "wake";
+const CORRECTED: &str = "wake-corrected";
+
+/// What a pair is about, as a row of a table has it: of timer wake-ups both series as `wake` has them.
+fn row_name(of: &Comparison, pair: &Pair) -> String {
+    let corrected = || {
+        let series = of.pairs.iter().map(|pair| pair.series.as_str());
+        series.filter_map(|series| series.strip_prefix(CORRECTED))
+    };
+    let of_thread = |what: &str, thread: &str| match thread.strip_prefix('-') {
+        Some(thread) if corrected().count() > 1 => format!("{what}, {}", Printable(thread)),
+        _ => what.to_owned(),
+    };
+    if let Some(thread) = pair.series.strip_prefix(CORRECTED) {
+        return of_thread("all due wake-ups", thread);
+    }
+    let raw = pair.series.strip_prefix(WAKES);
+    match raw.filter(|thread| corrected().any(|corrected| corrected == *thread)) {
+        Some(thread) => of_thread("uncorrected", thread),
+        None => name(pair),
+    }
+}
+
 /// What a pair is about, in the words of the field.
 fn name(pair: &Pair) -> String {
     let label = shown_label(pair.before.label.trim());
-    let begins = [("stalls, ", ""), ("and skipped", "wake-up latency, skipped ones included")];
+    let begins = [("stalls, ", ""), ("and skipped", "wake-up latency")];
     let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
     let name = begin.map_or_else(|| label.clone(), |(rest, name)| format!("{name}{rest}"));
     Printable(&name).to_string()
@@ -167,7 +196,7 @@ fn nothing(of: &Comparison) -> Sentence {
         PairResult::Unlike { fields } => Some((pair, fields)),
         _ => None,
     });
-    let unlike = unlike.min_by_key(|(pair, _)| place(pair));
+    let unlike = unlike.min_by_key(|(pair, _)| place_of(pair));
     let reason = results().find_map(|(_, result)| match result {
         PairResult::NoData { reason } => Some(reason),
         _ => None,

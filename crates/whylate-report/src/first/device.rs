@@ -25,7 +25,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(of) = run.device.as_deref() else { return Screen::default() };
     let mut answer = vec![headline(of)];
     answer.extend(second(of));
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = unbounded(of).into_iter().collect();
     if of.sizes.iter().any(|one| !one.bounds.is_empty()) {
         notes.push(
             "Box: the time between its ports, bounded with 95% confidence; the rest is the client's."
@@ -33,7 +33,6 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         );
         notes.extend(not_bounded(of));
     }
-    notes.extend(unbounded(of));
     notes.extend(of.notes.first().map(|note| {
         let note = Printable(note).to_string();
         format!("{}.", super::trusted::upper(&note))

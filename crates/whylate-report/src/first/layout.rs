@@ -1,12 +1,13 @@
 //! A first screen in lines: how much of each part fits, and how tables are laid out.
 //!
-//! At 80 columns or wider there are never more than 24 lines with the command's own: what is too long is cut
-//! and says so. On a narrower terminal everything wraps, and a table goes on below itself.
+//! At 80 columns or wider there are never more than 24 lines with the command's own: a name that is too long is cut
+//! and says so, and of sentences and rows that have no room it is said how many there are. On a narrower terminal everything wraps, and a table goes on below itself.
 
 use anstyle::Style as Paint;
 use whylate_model::Printable;
 use whylate_model::trust::Level;
 
+use super::names::apart;
 use super::{Screen, trusted};
 use crate::doc::Table;
 use crate::numbers::scale::{Letters, Unit};
@@ -20,10 +21,11 @@ use crate::terminal::Style;
 const LINES: usize = 23;
 /// Columns at which they hold.
 pub(super) const COLUMNS: usize = 80;
-/// Lines of the answer, of all tables with what stands between them, of the notes, and of the trust.
+/// Lines of the answer, of all tables with what stands between them, of the notes beside tables of any length, and of
+/// the trust.
 const ANSWER: usize = 2;
 const TABLES: usize = 14;
-const NOTES: usize = 3;
+const NOTES: usize = 5;
 const TRUST: usize = 3;
 /// Letters of a name in the first column of a table, or in any other.
 pub(super) const LABEL: usize = 30;
@@ -45,18 +47,19 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
         lines.extend(of.into_iter().map(|line| (paint, line)));
     };
     let recorded = screen.recorded.iter().map(|said| fitting.one_line(said)).collect::<Vec<_>>();
-    let answer = fitting.answer(&screen.answer, most(ANSWER));
-    let notes = screen.notes.iter().flat_map(|note| fitting.wrapped(note, ""));
-    let notes = fitting.cut(notes.collect(), most(NOTES));
+    let (answer, below) = fitting.answer(&screen.answer, most(ANSWER));
+    let notes: Vec<String> = below.into_iter().chain(screen.notes.iter().cloned()).collect();
+    let of_notes = fitting.notes(&notes, usize::MAX).len().min(NOTES);
     let trust = screen
         .trust
         .as_ref()
         .map(|trust| (trust.level(), trusted::lines(trust, &screen.advice, &fitting, most(TRUST))));
     let more = fitting.more(screen.change.as_deref(), &screen.more, screen.page.as_deref());
     let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
-    let others = recorded.len() + answer.len() + notes.len() + of_trust + more.len() + APARTS;
-    let room = most(LINES).saturating_sub(others).min(TABLES);
-    let tables = fitting.tables(&screen.tables, room);
+    let others = recorded.len() + answer.len() + of_trust + more.len() + APARTS;
+    let room = most(LINES).saturating_sub(others);
+    let tables = fitting.tables(&screen.tables, room.saturating_sub(of_notes).min(most(TABLES)));
+    let notes = fitting.notes(&notes, room.saturating_sub(tables.len()));
     add(Paint::new(), recorded);
     add(BOLD, answer);
     if !tables.is_empty() || !notes.is_empty() {
@@ -137,14 +140,47 @@ impl Fitting<'_> {
         shorter(&Printable(text).to_string(), self.width)
     }
 
-    /// Each sentence on a line of its own where that has room, else all of them as one text.
-    fn answer(&self, sentences: &[Sentence], most: usize) -> Vec<String> {
-        let sentences: Vec<String> = sentences.iter().map(Sentence::said).collect();
-        let apart: Vec<String> = sentences.iter().flat_map(|said| self.wrapped(said, "")).collect();
-        if apart.len() <= most {
-            return apart;
+    /// Each sentence on a line of its own where that has room, else all of them as one text; those that have no room
+    /// in it, as texts to stand below.
+    fn answer(&self, sentences: &[Sentence], most: usize) -> (Vec<String>, Vec<String>) {
+        let mut sentences: Vec<String> = sentences.iter().map(Sentence::said).collect();
+        let mut below = Vec::new();
+        loop {
+            let apart: Vec<String> =
+                sentences.iter().flat_map(|said| self.wrapped(said, "")).collect();
+            if apart.len() <= most {
+                return (apart, below);
+            }
+            let joined = self.wrapped(&sentences.join(" "), "");
+            if joined.len() <= most || sentences.len() < 2 {
+                return (self.cut(joined, most), below);
+            }
+            below.extend(sentences.pop());
+            below.rotate_right(1);
         }
-        self.cut(self.wrapped(&sentences.join(" "), ""), most)
+    }
+
+    /// The first notes, each of them whole; the others are counted.
+    fn notes(&self, notes: &[String], most: usize) -> Vec<String> {
+        let told = |shown: usize| {
+            let mut told = notes[..shown].to_vec();
+            let more = match notes.len() - shown {
+                0 => String::new(),
+                1 => "1 more note: --full.".to_owned(),
+                more => format!("{more} more notes: --full."),
+            };
+            match told.last_mut() {
+                _ if more.is_empty() => {}
+                Some(last) => {
+                    last.push(' ');
+                    last.push_str(&more);
+                }
+                None => told.push(more),
+            }
+            told.iter().flat_map(|note| self.wrapped(note, "")).collect::<Vec<_>>()
+        };
+        let all = (0..=notes.len()).rev().map(told);
+        all.into_iter().find(|lines| lines.len() <= most).unwrap_or_default()
     }
 
     /// What to change, and commands, none of which is broken or changed: what is long stands on a line of its own.
@@ -190,12 +226,19 @@ impl Fitting<'_> {
         lines(self, &shown)
     }
 
-    /// The first entries of a table; the others are counted.
+    /// The first entries of a table, and its last where it has to have that; the others are counted.
     fn table(&self, table: &Table, shown: usize) -> Vec<String> {
         if shown == 0 {
             return Vec::new();
         }
-        let all = self.cells(table, shown.saturating_mul(table.together));
+        let is_last_moved = table.to_the_last && shown < table.rows.len();
+        let moved = is_last_moved.then(|| {
+            let mut moved = table.clone();
+            moved.rows.swap(shown - 1, table.rows.len() - 1);
+            moved
+        });
+        let rows = shown.saturating_mul(table.together);
+        let all = self.cells(moved.as_ref().unwrap_or(table), rows);
         let mut lines =
             if is_of_texts(table) { self.texts(&all) } else { self.columns(table, &all) };
         let more = entries(table).saturating_sub(shown);
@@ -290,8 +333,12 @@ impl Fitting<'_> {
         let beside = if of_texts { WORDS } else { beside.max().unwrap_or(0) };
         let room = self.width.saturating_sub(APART + beside);
         let most = if table.columns.len() == 1 { self.width } else { LABEL.min(room) };
-        for name in all.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
-            *name = shorter(name, most);
+        let first = |row: &Vec<String>| row.first().cloned().unwrap_or_default();
+        let names: Vec<String> = all.iter().skip(1).map(first).collect();
+        for (row, name) in all.iter_mut().skip(1).zip(apart(&names, most)) {
+            if let Some(first) = row.first_mut() {
+                *first = name;
+            }
         }
         all
     }

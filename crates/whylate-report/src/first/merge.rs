@@ -1,10 +1,9 @@
 //! What several recordings of busy threads say together.
 
-use whylate_model::Nanos;
 use whylate_model::run::{GapSummary, Run};
 use whylate_model::series::Definition;
+use whylate_model::{Nanos, Printable};
 
-use super::layout::name;
 use super::taken::{self, by_class};
 use super::{COMPARE, Screen, gaps};
 use crate::doc::Table;
@@ -87,7 +86,7 @@ pub(super) fn recordings(run: &Run, gaps: &GapSummary) -> Table {
     let mut table = Table::new("", &["runs", "of CPU", "stalls", "longest"]);
     for (origin, share) in worst_first(run, gaps) {
         table.row([
-            Cell::from(name(&origin.directory)),
+            Cell::from(Printable(&origin.directory).to_string()),
             lost(share),
             Value::Count(share.n).into(),
             share.max.into(),

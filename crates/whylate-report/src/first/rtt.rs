@@ -21,10 +21,10 @@ pub(super) fn is_it(run: &Run) -> bool {
         && run.flows.first().is_some_and(|flow| is_shown(run, flow))
 }
 
-/// Does it hold requests that are answered, and nothing that is a question of its own?
-pub(super) fn holds_requests(run: &Run) -> bool {
-    let is_answered = |flow: &Flow| !flow.asked.one_way && flow.way.across.is_none();
-    is_of_flows(run) && run.flows.first().is_some_and(|of| is_answered(of) && is_shown(run, of))
+/// Does it hold times of requests, or of messages from port to port, and nothing that is a question of its own?
+pub(super) fn holds_times(run: &Run) -> bool {
+    let is_timed = |flow: &Flow| !flow.asked.one_way && times(run, flow).is_some();
+    is_of_flows(run) && run.flows.first().is_some_and(is_timed)
 }
 
 /// Has it flows, and nothing that is a question of its own, such as where requests spent their time?
@@ -58,7 +58,9 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(flow) = run.flows.first() else { return Screen::default() };
     let mut answer = vec![headline(run, flow)];
     answer.extend(departures(run, flow));
-    let mut notes: Vec<String> = flow.tail.iter().filter_map(slow).collect();
+    let tables = vec![latency(run, style), requests(run)];
+    let mut notes: Vec<String> =
+        beyond(&tables).into_iter().chain(flow.tail.iter().filter_map(slow)).collect();
     if flow.response.is_some() && flow.service.is_some() && flow.way.across.is_none() {
         notes.push(
             "Response time counts from when a request was due, service time from when it was sent; only \
@@ -66,8 +68,6 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
                 .to_owned(),
         );
     }
-    let tables = vec![latency(run, style), requests(run)];
-    notes.extend(beyond(&tables));
     if let Some(other) = flow.other_end.filter(|other| other.answered > 0) {
         notes.push(format!(
             "The reflector held a request for {} in the median, {} at most.",

@@ -46,7 +46,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     };
     Screen {
         answer: answer(run, of),
-        notes: slow.into_iter().chain(rtt::beyond(&tables)).collect(),
+        notes: rtt::beyond(&tables).into_iter().chain(slow).collect(),
         tables,
         more: vec![next(run, of)],
         ..Screen::default()

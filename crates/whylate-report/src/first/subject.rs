@@ -146,3 +146,8 @@ pub(super) fn account(run: &Run) -> String {
 pub(super) fn selftest(run: &Run) -> String {
     format!("Self-test with injected interruptions{}", of_gaps(run))
 }
+
+/// Of recordings of which no other kind is.
+pub(super) fn others(run: &Run) -> String {
+    super::sums::first_label(run).unwrap_or_else(|| UNKNOWN.to_owned())
+}

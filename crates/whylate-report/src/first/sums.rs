@@ -1,12 +1,15 @@
-//! What several recordings of latencies or of switches say together, and how they differ.
+//! What several recordings of latencies, of switches or of whatever has samples say together, and how they differ.
 
+use std::cmp::Reverse;
+
+use whylate_model::Printable;
 use whylate_model::origin::{Origin, Share};
 use whylate_model::run::Run;
 use whylate_model::series::{Definition, Series};
 
-use super::layout::name;
+use super::layout::shorter;
 use super::merge::{between, headline, left_out, recordings};
-use super::{COMPARE, Screen, checkup, rtt, series, switch_cost};
+use super::{COMPARE, Screen, checkup, compare, rtt, series, switch_cost, trusted};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
@@ -30,9 +33,9 @@ pub(super) fn of_checkups(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
-/// Is it a sum of recordings of requests that are answered?
+/// Is it a sum of recordings of requests that are answered, or of messages from port to port?
 pub(super) fn is_of_requests(run: &Run) -> bool {
-    run.is_merged() && rtt::holds_requests(run)
+    run.is_merged() && rtt::holds_times(run)
 }
 
 pub(super) fn of_requests(run: &Run, style: Style) -> Screen {
@@ -101,7 +104,7 @@ pub(super) fn of_switches(run: &Run) -> Screen {
             })
         };
         let cells = kinds.iter().map(|(how, _)| of(how));
-        each.row([Cell::from(name(&origin.directory))].into_iter().chain(cells));
+        each.row([Cell::from(Printable(&origin.directory).to_string())].into_iter().chain(cells));
     }
     let answer = std::iter::once(first).chain(second).collect();
     Screen {
@@ -110,6 +113,58 @@ pub(super) fn of_switches(run: &Run) -> Screen {
         more: vec![COMPARE.to_owned()],
         ..Screen::default()
     }
+}
+
+/// The series with samples, that first which a user asks about most; of parts of requests the longest.
+fn with_samples(run: &Run) -> Vec<&Series> {
+    let mut all: Vec<&Series> = run.series.iter().filter(|of| of.n > 0).collect();
+    let is_part = |of: &Series| of.definition == Definition::PartOfRequest;
+    let length =
+        |of: &Series| Reverse(series::at_percent(&of.quantiles, MEDIAN).filter(|_| is_part(of)));
+    all.sort_by_key(|of| (compare::place(of.definition, &of.name), length(of)));
+    all
+}
+
+/// Letters of a label in a sentence.
+const SAID: usize = 48;
+
+/// What the first of them is called, at the beginning of a sentence.
+pub(super) fn first_label(run: &Run) -> Option<String> {
+    with_samples(run).first().map(|of| trusted::upper(&shorter(&label(of), SAID)))
+}
+
+fn label(of: &Series) -> String {
+    Printable(of.label.trim()).to_string()
+}
+
+/// Recordings of anything else: that of their series which a user asks about first, beside all others.
+pub(super) fn of_others(run: &Run, style: Style) -> Screen {
+    let all = with_samples(run);
+    let (Some(first), Some(what)) = (all.first(), first_label(run)) else {
+        let nothing = vec!["Nothing was measured.".into()];
+        return Screen { answer: nothing, more: vec![COMPARE.to_owned()], ..Screen::default() };
+    };
+    let over = run.is_merged().then(|| sentence![", over ", runs(run)]);
+    let came = run.flows.first().filter(|flow| flow.asked.one_way);
+    let said = match came {
+        Some(flow) => sentence!["Over ", runs(run), ", ", rtt::headline(run, flow)],
+        None => sentence![Name::of(what), over, ": ", series::said(first), "."],
+    };
+    let apart = apart(run, first, &PERCENTS, None).filter(|_| came.is_none());
+    let answer = std::iter::once(said).chain(apart).collect();
+    let percents: Vec<f64> = style.percentiles.percents().collect();
+    let names = percents.iter().map(|percent| series::name(*percent));
+    let head = ["time", "min"].map(str::to_owned).into_iter().chain(names);
+    let head: Vec<String> = head.chain(["max", "samples"].map(str::to_owned)).collect();
+    let heads: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut table = Table::new("", &heads);
+    for of in &all {
+        let values = percents.iter().map(|percent| series::at(of, *percent));
+        let ends = [series::max(of), Value::Count(of.n).into()];
+        table.row([label(of).into(), series::min(of)].into_iter().chain(values).chain(ends));
+    }
+    let tables = vec![table, of_each(run, first)];
+    Screen { answer, tables, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
 /// How many recordings.
@@ -151,13 +206,13 @@ fn of_each(run: &Run, of: &Series) -> Table {
     let mut rows = shares(run, &of.name);
     rows.sort_by_key(|(_, share)| {
         let tail = share.quantiles.iter().find(|of| series::is(of, PERCENTS[0]));
-        std::cmp::Reverse((tail.and_then(|of| of.value.or(of.low)), share.max))
+        Reverse((tail.and_then(|of| of.value.or(of.low)), share.max))
     });
     let mut table = Table::new("", &["runs", "samples", "p50", "p99", "max"]);
     for (origin, share) in rows {
         let at = |percent| series::of_quantiles(&share.quantiles, percent);
         table.row([
-            Cell::from(name(&origin.directory)),
+            Cell::from(Printable(&origin.directory).to_string()),
             Value::Count(share.n).into(),
             at(MEDIAN),
             at(PERCENTS[0]),

@@ -8,6 +8,7 @@ use self::possible::assert_possible;
 use super::*;
 use crate::kept::kept;
 use crate::numbers::scale::Letters;
+use crate::spans::Name;
 
 mod accounts;
 mod answers;
@@ -25,6 +26,7 @@ mod predicted;
 mod recorded;
 mod sets;
 mod spent;
+mod sums;
 
 /// Kinds of runs that have a first screen.
 const KINDS: [&str; 10] = [
@@ -141,11 +143,22 @@ pub(super) fn assert_lines(screen: &str) {
     );
 }
 
+/// No sentence of it ends before its end. Of a screen with names that somebody made too long nobody can ask that.
+#[track_caller]
+pub(super) fn assert_whole(screen: &str) {
+    let (own, _) = screen.split_once("More:").unwrap();
+    let is_command = |line: &&str| line.starts_with("Recorded ") || line.starts_with("Merged ");
+    for line in own.lines().filter(|line| !is_command(line)) {
+        assert!(!line.ends_with("..."), "{line:?} in\n{screen}");
+    }
+}
+
 #[test]
 fn the_first_screen_of_each_kept_run_says_what_it_said() {
     for kind in KINDS {
         let screen = shown(&kept(kind).1, style());
         assert_fits(&screen);
+        assert_whole(&screen);
         insta::assert_snapshot!(kind, screen);
     }
 }
@@ -214,6 +227,52 @@ fn a_limit_that_was_exceeded_is_said_beside_the_trust() {
     let screen = shown(&run, style());
     assert!(screen.contains("Limit exceeded: ") && screen.contains("Trust: limited."), "{screen}");
     assert_fits(&screen);
+}
+
+#[test]
+fn notes_without_room_are_left_out_whole_and_counted_and_lines_that_tables_leave_are_theirs() {
+    let note = |at: u32| format!("Note {at} {}.", "of words ".repeat(10).trim_end());
+    let of = |rows: u32, notes: u32| {
+        let mut table = Table::new("", &["name", "n"]);
+        (0..rows).for_each(|at| table.row([format!("row {at}"), at.to_string()]));
+        let screen = Screen {
+            answer: vec!["It is so.".into()],
+            tables: vec![table],
+            notes: (0..notes).map(note).collect(),
+            more: vec!["whylate".to_owned()],
+            ..Screen::default()
+        };
+        layout::write(&screen, style())
+    };
+    for (rows, notes, told, more) in [
+        (30, 1, 1, None),
+        (30, 2, 2, None),
+        (30, 9, 2, Some("7 more notes: --full.")),
+        (2, 5, 5, None),
+        (2, 9, 8, Some("1 more note: --full.")),
+    ] {
+        let screen = of(rows, notes);
+        assert!(screen.lines().count() < 24, "{screen}");
+        assert_whole(&screen);
+        let text = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        for at in 0..notes {
+            assert_eq!(text.contains(&note(at)), at < told, "{at}:\n{screen}");
+        }
+        assert_eq!(text.contains(" more note"), more.is_some(), "{screen}");
+        assert!(more.is_none_or(|more| text.contains(more)), "{screen}");
+    }
+    // What has no room in the answer stands first below it.
+    let long = |of: &str| Sentence::from(Name::of(format!("{of} {}.", "and ".repeat(30))));
+    let screen = Screen {
+        answer: vec![long("First"), long("Second")],
+        notes: vec![note(1)],
+        more: vec!["whylate".to_owned()],
+        ..Screen::default()
+    };
+    let screen = layout::write(&screen, style());
+    let blocks: Vec<&str> = screen.split("\n\n").collect();
+    assert!(blocks[0].starts_with("First ") && blocks[0].lines().count() == 2, "{screen}");
+    assert!(blocks[1].starts_with("Second ") && blocks[1].contains("Note 1"), "{screen}");
 }
 
 #[test]

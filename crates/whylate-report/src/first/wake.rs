@@ -149,7 +149,7 @@ fn stage(run: &Run, wake: &WakeSummary, stage: WakeStage) -> &'static str {
     }
 }
 
-/// A row for each timer, the best first.
+/// A row for each timer, the best first. The answer names the best and the worst, so both have their row.
 fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
     let mut rows: Vec<(&WakeSummary, &Series)> =
         all.iter().filter_map(|wake| Some((wake, all_due(run, wake)?))).collect();
@@ -177,7 +177,7 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
         .chain(["max", "skipped"].map(str::to_owned))
         .collect();
     let heads: Vec<&str> = head.iter().map(String::as_str).collect();
-    let mut table = Table::new("", &heads);
+    let mut table = Table::new("", &heads).to_the_last();
     for (wake, of) in &rows {
         let values = percents.iter().map(|percent| series::at(of, *percent));
         let skipped = Cell::from(wake.skipped.map(Value::Count));

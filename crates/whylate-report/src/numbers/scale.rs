@@ -197,7 +197,8 @@ impl Cell {
         if self.is_unresolved() {
             return self.unresolved(place, USUAL_PLACES);
         }
-        let digits = Digits::of(&self.value, self.interval.as_ref(), place).write(&self.value);
+        let digits =
+            Digits::of(&self.value, self.interval.as_ref(), place, self.signed).write(&self.value);
         // Nothing at least is no bound.
         let says = !digits.starts_with('≥') || digits.contains(|digit| matches!(digit, '1'..='9'));
         let digits = if says { digits } else { ABSENT.to_owned() };
@@ -215,7 +216,7 @@ impl Cell {
     /// Less than the resolution, in a table with so many places at most.
     fn unresolved(&self, place: Place, places: i32) -> String {
         let least = Value::Time(self.resolution_ns.ceil());
-        let digits = Digits::of(&least, None, place);
+        let digits = Digits::of(&least, None, place, false);
         let shown = match place {
             Place::Table(_) => Digits { places: digits.places.min(places), ..digits },
             Place::Alone => digits,
@@ -227,7 +228,7 @@ impl Cell {
     /// Both ends with the digits of the value; of an open interval the one that is known.
     fn ends_written(&self, place: Place) -> String {
         let Some((low, high)) = &self.interval else { return ABSENT.to_owned() };
-        let digits = Digits::of(&self.value, self.interval.as_ref(), place);
+        let digits = Digits::of(&self.value, self.interval.as_ref(), place, self.signed);
         match (low.number(), high.number()) {
             (Some(from), Some(to)) => {
                 let signs = from < 0.0 || self.signed;
@@ -293,12 +294,16 @@ struct Digits {
 }
 
 impl Digits {
-    fn of(value: &Value, interval: Option<&(Value, Value)>, place: Place) -> Self {
+    fn of(value: &Value, interval: Option<&(Value, Value)>, place: Place, signed: bool) -> Self {
         let end = interval.and_then(|(low, high)| match (low.number(), high.number()) {
             (Some(low), Some(high)) => Some(low.abs().max(high.abs())),
             (low, high) => low.or(high),
         });
-        let about = value.number().or(end).unwrap_or(0.0);
+        let about = match (value.number(), end) {
+            // A difference may be next to nothing, and known to much more than that.
+            (Some(value), Some(end)) if signed && place == Place::Alone => value.abs().max(end),
+            (value, end) => value.or(end).unwrap_or(0.0),
+        };
         // Of an interval alone its ends say what it is of.
         let kind = match (value, interval) {
             (Value::Absent, Some((Value::Absent, end) | (end, _))) => end,

@@ -2,22 +2,24 @@
 
 use whylate_model::Nanos;
 
-use super::super::layout::shorter;
+use super::super::layout::{APART, COLUMNS, LABEL};
+use super::super::names::apart;
 use super::super::series;
-use super::{Known, name};
+use super::{Known, row_name};
 use crate::compare::{
     Caution, Compared, Comparison, NumberDifference, PairResult, RateDifference, Shown, Spread,
     Verdict,
 };
 use crate::doc::Table;
-use crate::numbers::scale::Unit;
+use crate::numbers::scale::{Letters, Unit};
 use crate::numbers::{Cell, Value};
+use crate::render::columns;
 
 /// Percentiles of the first pair, and of each other one.
 const OF_FIRST: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 const OF_OTHERS: [f64; 2] = [50.0, 99.0];
-/// Letters of what a row is of: with them all columns have room.
-const NAME: usize = 24;
+/// Letters of what a row is of, whatever room its numbers leave.
+const NAME: usize = 18;
 /// Of a difference that is shown, and of one that is shown between two recordings alone.
 const YES: &str = "yes";
 const ONCE: &str = "yes*";
@@ -42,12 +44,14 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
         .pairs
         .iter()
         .flat_map(|pair| match &pair.result {
-            PairResult::SideBySide => side_by_side(&name(pair), &pair.before, &pair.after),
+            PairResult::SideBySide => {
+                side_by_side(&row_name(comparison, pair), &pair.before, &pair.after)
+            }
             _ => Vec::new(),
         })
         .collect();
     let judged = beside.is_empty();
-    let rows = if judged { rows(pairs) } else { beside };
+    let rows = if judged { rows(comparison, pairs) } else { beside };
     let cells = rows.iter().flat_map(|row| [&row.before, &row.after, &row.difference]);
     let unit = Unit::of_table(cells);
     let heads = ["", "A (before)", "B (after)", "B − A", "95% CI", "differs"];
@@ -55,26 +59,62 @@ pub(super) fn of(comparison: &Comparison, pairs: &[Known]) -> Table {
     let shown = if judged { heads.len() } else { 3 };
     let table = Table::new("", &heads[..shown]);
     let mut table = if judged { table.words(&[5]) } else { table };
-    for row in rows {
-        let is_time = [&row.before, &row.after].into_iter().any(Cell::is_time);
+    let written: Vec<([String; 2], Vec<Cell>)> =
+        rows.into_iter().map(|row| row.written(unit, one_run)).collect();
+    let numbers = written.iter().map(|(_, cells)| &cells[..shown - 1]);
+    let room = room(&heads[1..shown], numbers);
+    let names: Vec<[String; 2]> = written.iter().map(|(name, _)| name.clone()).collect();
+    for (name, (_, cells)) in fitted(&names, room).into_iter().zip(written) {
+        table.row([Cell::from(name)].into_iter().chain(cells).take(shown));
+    }
+    table
+}
+
+impl Row {
+    /// What it is of and which number of it, and its cells as they are written.
+    fn written(self, unit: Option<Unit>, one_run: bool) -> ([String; 2], Vec<Cell>) {
+        let is_time = [&self.before, &self.after].into_iter().any(Cell::is_time);
         let unit_name =
             unit.filter(|_| is_time).map_or(String::new(), |of| format!(", {}", of.name));
-        let which = format!("{}{unit_name}", row.which);
-        let what = shorter(&row.what, NAME.saturating_sub(which.chars().count()));
+        let which = format!("{}{unit_name}", self.which);
         let written = |cell: &Cell| cell.in_table(unit);
         let plain = |text: String| text.trim_end_matches('%').to_owned();
-        let ends = row.difference.ends();
-        let difference = row.difference.clone().shown_as(points(&written(&row.difference)));
+        let ends = self.difference.ends();
+        let difference = self.difference.clone().shown_as(points(&written(&self.difference)));
         let ends = ends.clone().shown_as(plain(written(&ends)));
-        let [before, after] = [row.before, row.after].map(|of| {
+        let [before, after] = [self.before, self.after].map(|of| {
             let text = written(&of);
             of.shown_as(text)
         });
-        let differs = if one_run && row.change == YES { ONCE } else { row.change };
-        let cells = [Cell::from(what + &which), before, after, difference, ends, differs.into()];
-        table.row(cells.into_iter().take(shown));
+        let differs = if one_run && self.change == YES { ONCE } else { self.change };
+        ([self.what, which], vec![before, after, difference, ends, differs.into()])
     }
-    table
+}
+
+/// Letters that the columns of numbers leave to what a row is of.
+fn room<'a>(heads: &[&str], rows: impl Iterator<Item = &'a [Cell]>) -> usize {
+    // Letters of ASCII take no less room than those that they stand for.
+    let width = |text: &str| columns(&Letters::Plain.write(text));
+    let mut widths: Vec<usize> = heads.iter().map(|head| width(head)).collect();
+    for (at, cell) in rows.flat_map(|row| row.iter().enumerate()) {
+        widths[at] = widths[at].max(width(&cell.in_table(None)));
+    }
+    let taken: usize = widths.iter().map(|width| APART + width).sum();
+    COLUMNS.saturating_sub(taken).clamp(NAME, LABEL)
+}
+
+/// What rows are of, in so many columns: those that differ are told apart, and each says which number it has.
+fn fitted(names: &[[String; 2]], most: usize) -> Vec<String> {
+    let is_long = |[what, which]: &[String; 2]| columns(what) + columns(which) > most;
+    let of_long = names.iter().filter(|name| is_long(name)).map(|[_, which]| columns(which));
+    let room = most.saturating_sub(of_long.max().unwrap_or(0));
+    let whats: Vec<String> = names.iter().map(|[what, _]| what.clone()).collect();
+    let cut = apart(&whats, room);
+    let name = |(name, cut): (&[String; 2], String)| {
+        let what = if is_long(name) { &cut } else { &name[0] };
+        format!("{what}{}", name[1])
+    };
+    names.iter().zip(cut).map(name).collect()
 }
 
 /// A difference of shares, in percentage points, has no sign of a share: it is no share of what was before.
@@ -88,10 +128,10 @@ pub(super) fn difference(of: &Spread, unit: fn(f64) -> Value) -> Cell {
     Cell::from(unit(of.difference)).within(Some((unit(low), unit(high)))).signed()
 }
 
-fn rows(pairs: &[Known]) -> Vec<Row> {
+fn rows(comparison: &Comparison, pairs: &[Known]) -> Vec<Row> {
     let alone = pairs.iter().filter(|(_, of)| of.lost_share.is_some()).count() == 1;
     let of_pair = |(at, (pair, of)): (usize, &Known)| {
-        let name = name(pair);
+        let name = row_name(comparison, pair);
         let mut rows = Vec::new();
         if let Some(lost) = &of.lost_share {
             let what = if alone { "lost CPU time".to_owned() } else { name.clone() };

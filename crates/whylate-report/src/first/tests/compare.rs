@@ -9,7 +9,7 @@ use whylate_model::series::{Definition, Series};
 use whylate_stats::Histogram;
 
 use super::super::first_of_comparison;
-use super::{Style, assert_small, style};
+use super::{Style, assert_small, assert_whole, style};
 use crate::compare::{
     CauseChange, Comparison, NumberDifference, PairResult, Request, Spread, Verdict, compare,
 };
@@ -319,4 +319,52 @@ fn names_of_any_length_leave_the_percentile_in_its_row() {
         first_of_comparison(&found, Style { letters: Letters::Plain, ..Style::default() })
             .is_ascii()
     );
+}
+
+/// What the rows of its table are of.
+fn names(of: &Comparison) -> Vec<String> {
+    let screen = first_of_comparison(of, style());
+    assert!(screen.lines().count() < 24, "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert_whole(&screen);
+    let rows = screen.lines().skip_while(|line| !line.contains("A (before)")).skip(1);
+    let rows = rows.take_while(|line| line.contains("  "));
+    rows.map(|line| line.split("  ").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn no_two_rows_of_a_comparison_have_the_same_name() {
+    let mut compared = 0;
+    for kind in crate::kept::kinds() {
+        let side = || vec![Path::new(crate::kept::RUNS).join(&kind)];
+        let request = Request { before: side(), after: side(), ..Request::default() };
+        let Ok(found) = compare(&request) else { continue };
+        let names = names(&found.comparison);
+        let mut different = names.clone();
+        different.sort();
+        different.dedup();
+        assert_eq!(different.len(), names.len(), "{kind}: {names:?}");
+        compared += usize::from(!names.is_empty());
+    }
+    assert!(compared > 15, "{compared} kinds were compared");
+}
+
+#[test]
+fn both_rows_of_timer_wake_ups_are_called_as_wake_calls_them() {
+    let side = || vec![Path::new(crate::kept::RUNS).join("wake")];
+    let mut of = of(side(), side(), &[]);
+    let called =
+        ["all due wake-ups p50, µs", "all due wake-ups p90, µs", "all due wake-ups max, µs"];
+    assert_eq!(names(&of), [&called[..], &["uncorrected p50, µs"]].concat());
+    // Of several timers each says which it is.
+    let others = of.pairs.iter().map(|pair| {
+        let series = pair.series.replace("HR", "other");
+        crate::compare::Pair { series, ..pair.clone() }
+    });
+    of.pairs.extend(others.collect::<Vec<_>>());
+    let names = names(&of);
+    let of = |thread: &str| names.iter().filter(|of| of.ends_with(thread)).collect::<Vec<_>>();
+    let [one, other] = [of(" HR p50, µs"), of(" other p50, µs")];
+    let begin = |all: &[&String]| all.iter().map(|of| of[..3].to_owned()).collect::<Vec<_>>();
+    assert_eq!([begin(&one), begin(&other)], [["all", "unc"]; 2], "{names:?}");
 }

@@ -51,6 +51,13 @@ fn of_many_timers_the_best_and_the_worst_are_named_and_the_last_rows_are_counted
         assert_fits(&screen);
         let worst = format!("worst timer{} (p99 {many} µs).", many - 1);
         assert!(screen.contains("best timer0 (p99 1 µs)") && screen.contains(&worst), "{screen}");
+        // Both that are named have a row, the best first.
+        let rows = screen.lines().filter_map(|line| line.strip_prefix("timer")?.split(' ').next());
+        let rows: Vec<&str> = rows.collect();
+        let last = (many - 1).to_string();
+        assert_eq!((rows.first(), rows.last()), (Some(&"0"), Some(&last.as_str())), "{screen}");
+        let left = many as usize - rows.len();
+        assert_eq!(screen.contains(&format!("and {left} more: --full")), left > 0, "{screen}");
     }
     insta::assert_snapshot!("wake-12", shown(&timers(12), style()));
 }

@@ -8,6 +8,7 @@ use whylate_model::series::{Quantile, Series};
 use whylate_model::{Nanos, TicksDelta};
 
 use super::{assert_fits, commanded, shown, style};
+use crate::ReportError;
 use crate::kept::kept;
 use crate::merge::{Request, merge};
 
@@ -149,6 +150,11 @@ fn a_matrix_names_the_way_to_run_that_lost_most_and_the_one_that_lost_least() {
 
 /// The sum of a kept run and of the same from another host.
 fn sum(kind: &str) -> Run {
+    summed(kind).unwrap()
+}
+
+/// The same, where `merge` takes it.
+pub(super) fn summed(kind: &str) -> Result<Run, ReportError> {
     let home = tempfile::tempdir().unwrap();
     let (kept, mut run) = kept(kind);
     let places = ["first", "second"].map(|name| home.path().join(name));
@@ -159,6 +165,7 @@ fn sum(kind: &str) -> Run {
         }
     }
     run.host.hostname = "another".to_owned();
+    run.origins.iter_mut().for_each(|of| of.host.hostname = "another".to_owned());
     RunDir::open(&places[1]).unwrap().write_run(&run).unwrap();
     let request = Request {
         directories: places.to_vec(),
@@ -168,10 +175,10 @@ fn sum(kind: &str) -> Run {
             .to_vec(),
         ..Request::default()
     };
-    let run = merge(&request, &home.path().join("sum")).unwrap().run;
+    let run = merge(&request, &home.path().join("sum"))?.run;
     // Where they lay is in the names of recordings, and in what is said of each.
     let folder = format!("{}/", home.path().display());
-    serde_json::from_str(&serde_json::to_string(&run).unwrap().replace(&folder, "")).unwrap()
+    Ok(serde_json::from_str(&serde_json::to_string(&run).unwrap().replace(&folder, "")).unwrap())
 }
 
 /// The same as a sum of so many, each slower than the one before: what all of them have lies in the middle, and the

@@ -226,6 +226,24 @@ fn a_difference_has_its_sign_and_so_have_both_ends_of_its_interval() {
     assert_eq!(Cell::from(Value::Absent).signed().said(), "–");
 }
 
+#[test]
+fn a_difference_around_nothing_has_the_unit_of_the_larger_end_of_its_interval() {
+    for (value, low, high, said, ends) in [
+        (0.0, -22_700.0, 22_700.0, "0 µs", "−23 to +23 µs"),
+        (0.0, -53_500.0, 53_500.0, "0 µs", "−54 to +54 µs"),
+        (0.0, -165.0, 165.0, "0 ns", "−165 to +165 ns"),
+        (94.0, -11.0, 171.0, "+94 ns", "−11 to +171 ns"),
+        (-120.0, -2_100_000.0, 40_000.0, "0 ms", "−2.1 to +0.04 ms"),
+        (4_000.0, 3_900.0, 4_100.0, "+4.00 µs", "+3.90 to +4.10 µs"),
+    ] {
+        let of = between(Value::Time(value), Value::Time(low), Value::Time(high)).signed();
+        assert_eq!((of.said().as_str(), of.ends().said().as_str()), (said, ends));
+    }
+    // In a table all times have its unit.
+    let of = between(Value::Time(0.0), Value::Time(-165.0), Value::Time(165.0)).signed();
+    assert_eq!(of.ends().in_table(Some(MICROSECONDS)), "−0.17 to +0.17");
+}
+
 proptest! {
     /// As far as ten nanoseconds go: a headline may name any of them.
     #[test]

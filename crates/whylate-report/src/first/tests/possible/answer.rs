@@ -8,7 +8,7 @@ const BESIDE: [char; 9] = ['(', ')', ',', ';', '.', ':', '≥', '+', '~'];
 const NAMED: [&str; 6] = ["CPU", "CPUs", "thread", "Thread", "task", "Job"];
 
 /// Figures that are in no table, by the words around them, and why.
-const ALONE: [(&str, &str); 35] = [
+const ALONE: [(&str, &str); 36] = [
     ("in #", "how long it was measured"),
     ("runs (#),", "how long all of them measured"),
     ("run (#),", "how long it measured"),
@@ -18,6 +18,7 @@ const ALONE: [(&str, &str); 35] = [
     ("left more than # late", "the tolerance, which is a setting"),
     ("# of requests left at least", "what a p99 leaves"),
     ("A frame of # bytes", "what was asked for"),
+    (", # bytes, ", "the same, in a name"),
     ("accurate to #", "the error that was asked for"),
     ("takes # or less", "what was judged by"),
     ("sent # of", "the rate at which requests left; the table has how many did"),

@@ -1,0 +1,85 @@
+//! Sums of recordings of any kind have a first screen, which says what was measured.
+
+use whylate_model::origin::{Origin, Share};
+use whylate_model::run::Run;
+
+use super::planted::summed;
+use super::{assert_fits, assert_lines, assert_whole, shown, style};
+use crate::first::subject;
+use crate::kept::{kept, kinds};
+
+/// What a run says that measured nothing.
+const NOTHING: &str = "Nothing was measured.";
+
+/// What a sum with samples has, on its first screen and wherever its answer stands.
+#[track_caller]
+fn assert_told(kind: &str, run: &Run) -> String {
+    let screen = shown(run, style());
+    assert_lines(&screen);
+    if run.series.iter().all(|of| of.n == 0) {
+        return screen;
+    }
+    let answer = crate::answer(run);
+    assert!(answer != NOTHING && !screen.contains(NOTHING), "{kind}: {answer}\n{screen}");
+    let title = subject::of(&run.as_shown());
+    let (what, runs) = title.rsplit_once(", over ").unwrap();
+    assert_ne!(what, "A recording", "{kind}");
+    assert_eq!(runs, format!("{} runs", run.origins.len()), "{kind}: {title}");
+    assert!(answer.contains(&format!("ver {runs}")), "{kind}: {answer}");
+    assert!(screen.contains("\nruns"), "{kind}:\n{screen}");
+    screen
+}
+
+/// Threads were never added up, and the self-test of version 1 counts stalls of which it keeps no log.
+const REFUSED: [&str; 6] = ["hourglass", "rta", "selftest", "steps", "threads", "wake"];
+
+#[test]
+fn a_sum_of_each_kind_that_merge_takes_says_what_was_measured() {
+    let mut refused = Vec::new();
+    for kind in kinds() {
+        match summed(&kind) {
+            Ok(run) => {
+                let screen = assert_told(&kind, &run);
+                assert_fits(&screen);
+                assert_whole(&screen);
+                if ["breakdown", "delay", "device"].contains(&kind.as_str()) {
+                    insta::assert_snapshot!(format!("sum-{kind}"), screen);
+                }
+            }
+            Err(_) => refused.push(kind),
+        }
+    }
+    assert_eq!(refused, REFUSED);
+}
+
+/// What one of two recordings of this run added to it, had `merge` taken them.
+fn origin(run: &Run, directory: &str) -> Origin {
+    let mut origin = kept("merge").1.origins.swap_remove(0);
+    let shares = origin.series.swap_remove(0);
+    directory.clone_into(&mut origin.directory);
+    let of = run.series.iter().map(|of| {
+        let lost = run.gaps.iter().find(|gaps| gaps.series == of.name);
+        Share {
+            series: of.name.clone(),
+            recorded_as: of.name.clone(),
+            n: of.n / 2,
+            left_out: 0,
+            max: of.max,
+            lost_share: lost.map(|of| of.lost_share),
+            lost_share_interval: None,
+            quantiles: of.quantiles.clone(),
+            ..shares.clone()
+        }
+    });
+    origin.series = of.collect();
+    origin
+}
+
+#[test]
+fn a_sum_of_a_kind_that_merge_does_not_take_says_what_was_measured() {
+    for kind in kinds() {
+        let mut run = kept(&kind).1;
+        run.origins = ["first", "second"].map(|name| origin(&run, name)).into();
+        assert_told(&kind, &run);
+    }
+}

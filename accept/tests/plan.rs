@@ -1,7 +1,8 @@
 //! What `make accept` would do: every figure once, in less than thirty-six minutes, in rounds that are long
 //! enough to be judged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 /// All of them together, in seconds: a machine that is slower still ends within forty minutes.
@@ -9,10 +10,43 @@ const LONGEST: f64 = 36.0 * 60.0;
 /// What others took is counted in hundredths of a second: what decides over a round is several of them.
 const LEAST_DECIDING: f64 = 0.05;
 
+/// What the program says to this word.
+fn said(word: &str) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_accept")).arg(word).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A file of this repository.
+fn text(path: &Path) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Rounds of each figure, those that are taken by their whole names alone among them.
+fn rounds() -> BTreeMap<String, u64> {
+    let list = said("--list");
+    let lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // NAME ROUNDS x SECONDS s MOST METHOD
+    let of = lines.filter(|words| words.get(2) == Some(&"x"));
+    of.map(|words| (words[0].to_owned(), words[1].parse().unwrap())).collect()
+}
+
+#[test]
+fn figures_of_frames_beside_peers_have_six_rounds_at_least() {
+    let specification = text(Path::new("../SPECIFICATION.md"));
+    let row = specification.lines().find(|line| line.starts_with("| P771 |")).unwrap();
+    let named: Vec<&str> = row.split('`').filter_map(|word| word.strip_prefix("figure:")).collect();
+    assert!(named.len() > 4, "{named:?}");
+    let rounds = rounds();
+    for name in named {
+        assert!(rounds[name] >= 6, "{name}: {} rounds", rounds[name]);
+    }
+}
+
 #[test]
 fn all_figures_together_are_planned_to_take_thirty_six_minutes_at_most_and_no_two_have_one_name() {
-    let output = Command::new(env!("CARGO_BIN_EXE_accept")).arg("--list").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = said("--list");
     let mut names = BTreeSet::new();
     let mut stated = 0.0;
     // Behind an empty line, all together, and those that are taken by their names alone.

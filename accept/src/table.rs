@@ -193,6 +193,11 @@ and how long something waited for a CPU, as shares of the time of all rounds.
 |---|---|---|---|---|---|---|---|---|
 ";
 
+/// How the rows of a figure begin: its name and, of each, what is claimed and promised.
+pub fn claims(figure: &Figure) -> Vec<String> {
+    Entry::of(figure, &[]).iter().map(Entry::begin).collect()
+}
+
 /// The newest table of a folder, if there is one.
 pub fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     if !folder.is_dir() {

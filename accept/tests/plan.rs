@@ -1,10 +1,11 @@
 //! What `make accept` would do: every figure once, in less than thirty-six minutes, in rounds that are long
-//! enough to be judged and so many that one may be left out.
+//! enough to be judged and so many that one may be left out; and what the committed table has of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use accept::table;
 use whylate_stats::quantile;
 
 /// All of them together, in seconds: a machine that is slower still ends within forty minutes.
@@ -62,6 +63,28 @@ fn figures_of_frames_beside_peers_have_six_rounds_at_least() {
     for name in named {
         assert!(rounds[name] >= 6, "{name}: {} rounds", rounds[name]);
     }
+}
+
+/// The newest table that is committed, with what writes it anew.
+fn committed() -> (String, String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../acceptance");
+    let newest = table::newest(&folder).unwrap().expect("a table is committed");
+    let name = newest.file_name().unwrap().to_string_lossy();
+    (text(&newest), format!("acceptance/{name}: cargo run --release -p accept -- --table"))
+}
+
+#[test]
+fn the_committed_table_has_a_row_in_the_words_of_each_claim_and_no_other() {
+    let (table, again) = committed();
+    let claims = said("--claims");
+    let claims: Vec<&str> = claims.lines().collect();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+    let wrong = |(claim, row): &(&&str, &&str)| !row.starts_with(**claim);
+    if let Some((claim, row)) = claims.iter().zip(&rows).find(wrong) {
+        panic!("{again}: {claim} is claimed where it has {row}");
+    }
+    assert_eq!(rows.len(), claims.len(), "{again}");
+    assert!(!rows.is_empty());
 }
 
 #[test]

@@ -88,6 +88,12 @@ fn the_committed_table_has_a_row_in_the_words_of_each_claim_and_no_other() {
 }
 
 #[test]
+fn the_committed_table_begins_with_what_its_verdicts_mean() {
+    let (table, again) = committed();
+    assert!(table.starts_with(table::HEAD), "{again}");
+}
+
+#[test]
 fn all_figures_together_are_planned_to_take_thirty_six_minutes_at_most_and_no_two_have_one_name() {
     let text = said("--list");
     let mut names = BTreeSet::new();

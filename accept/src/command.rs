@@ -1,8 +1,8 @@
 //! The command line: which figures are taken, or told of.
 //!
 //! Rounds that were taken of the same state on the same machine are kept in `target/accept/` and not taken
-//! again; `--fresh` begins anew, `--list` tells what there is, `--table` takes nothing and brings the table
-//! in step with the figures.
+//! again; `--fresh` begins anew, `--list` tells what there is, `--claims` how the row of each claim begins in
+//! the table, `--table` takes nothing and brings the table in step with them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::round::{self, Apart};
 use crate::{driver, state, table};
 use whylate_suite as suite;
 
-const USAGE: &str = "accept [--list | --table] [--fresh] [NAME..]";
+const USAGE: &str = "accept [--list | --claims | --table] [--fresh] [NAME..]";
 
 /// What there is to take, and where.
 #[derive(Debug)]
@@ -78,13 +78,18 @@ impl<'a> Stock<'a> {
         let (options, names): (Vec<String>, Vec<String>) =
             words.into_iter().partition(|word| word.starts_with("--"));
         let has = |option: &str| options.iter().any(|of| of == option);
-        let is_known = |of: &&String| matches!(of.as_str(), "--fresh" | "--list" | "--table");
+        let known = ["--fresh", "--list", "--claims", "--table"];
+        let is_known = |of: &&String| known.contains(&of.as_str());
         if let Some(other) = options.iter().find(|of| !is_known(of)) {
             bail!("{other} is not known: usage: {USAGE}");
         }
         let chosen = self.chosen(&names)?;
         if has("--list") {
             print!("{}", self.list(&names, &chosen));
+            return Ok(());
+        }
+        if has("--claims") {
+            self.all().into_iter().flat_map(table::claims).for_each(|claim| println!("{claim}"));
             return Ok(());
         }
         if has("--table") {

@@ -36,9 +36,9 @@ pub struct Found {
 /// Whether a row is as promised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The whole interval is inside the bound.
+    /// The whole interval is inside the bound; of [`Bound::Always`], each one that was counted held, however few.
     Met,
-    /// The whole interval is outside, or a round failed, and why.
+    /// The whole interval is outside, one of [`Bound::Always`] did not hold, or a round failed, and why.
     NotMet(Option<String>),
     /// Neither, and why.
     NotShown(String),

@@ -181,17 +181,25 @@ fn digits(value: f64) -> String {
     }
 }
 
-const HEAD: &str = "\
+/// What stands above the rows: what the words of a verdict mean.
+pub const HEAD: &str = "\
 # Live figures
 
 `make accept` takes them: ours and a control in turns, as many rounds as were decided beforehand. `met` says
 that the whole 95 % interval lies inside of what is promised, `not met` that it lies outside or that a round
-failed, `not shown` that neither is so, and why. Load is what the hypervisor took, what other processes had,
-and how long something waited for a CPU, as shares of the time of all rounds.
+failed, `not shown` that neither is so, and why. Of what is promised `always`, `met` says that each of the n that
+were counted held, however few they are, and `not met` that one did not; the interval says how much that shows.
+Load is what the hypervisor took, what other processes had, and how long something waited for a CPU, as shares
+of the time of all rounds.
 
 | figure | claim | promised | found (95 % interval) | control | rounds | steal / others / waiting | verdict | taken |
 |---|---|---|---|---|---|---|---|---|
 ";
+
+/// How the rows of a figure begin: its name and, of each, what is claimed and promised.
+pub fn claims(figure: &Figure) -> Vec<String> {
+    Entry::of(figure, &[]).iter().map(Entry::begin).collect()
+}
 
 /// The newest table of a folder, if there is one.
 pub fn newest(folder: &Path) -> Result<Option<PathBuf>> {

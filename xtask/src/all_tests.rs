@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::twice::{Failure, again, cargo_test, of_suite, once};
+use crate::twice::{Failure, MOST, again, cargo_test, listing, of_suite, once};
 use crate::{mend, room, suite};
 
 /// Live tests, which run one by one.
@@ -75,6 +75,7 @@ fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
     let beside = beside.map_or_else(|| Err(anyhow::anyhow!("not begun")), Beside::end);
     let others = others(root)?;
     let rest = once(of_suite(root, &others), || {}, &mut io::stdout());
+    let [live, beside, rest] = few([live, beside, rest]);
     let live = live.and_then(|failed| again(root, LIVE, failed));
     let beside = beside.and_then(|failed| again(root, PURE, failed));
     let rest = rest.and_then(|failed| again(root, &others, failed));
@@ -87,6 +88,19 @@ fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
     }
     println!("all tests passed, {} of them at the second try", flaky.len());
     Ok(())
+}
+
+/// Lanes whose failures may be tried again: all of them together have no more of them than one may have.
+fn few<const N: usize>(lanes: [Result<Vec<Failure>>; N]) -> [Result<Vec<Failure>>; N] {
+    let failed: usize = lanes.iter().flatten().map(Vec::len).sum();
+    let may_be_tried = |failures: Vec<Failure>| {
+        if failed > MOST && !failures.is_empty() {
+            let told = listing(&failures);
+            bail!("no second try: {failed} failed in all lanes together, more than {MOST}{told}");
+        }
+        Ok(failures)
+    };
+    lanes.map(|lane| lane.and_then(may_be_tried))
 }
 
 /// All tests that passed at the second try, or what is wrong with each lane.
@@ -225,8 +239,8 @@ fn light(command: &Command) -> Command {
 mod tests {
     use std::process::Command;
 
-    use super::{Beside, PURE, Work, compiled, light, options_but, programs_of_tests, told};
-    use crate::twice::Failure;
+    use super::{Beside, PURE, Work, compiled, few, light, options_but, programs_of_tests, told};
+    use crate::twice::{Failure, MOST};
 
     fn shell(words: &str) -> Command {
         let mut shell = Command::new("sh");
@@ -290,6 +304,28 @@ mod tests {
         assert_eq!(programs.iter().collect::<Vec<_>>(), ["pure", "sockets"]);
         let rest = options_but(&programs, PURE);
         assert_eq!(rest, ["--lib", "--bins", "--no-fail-fast", "--test", "sockets"]);
+    }
+
+    #[test]
+    fn of_all_lanes_together_no_more_failures_have_a_second_try_than_of_one() {
+        let failed = |names: &[&str]| {
+            let failure = |name: &&str| Failure { name: (*name).to_owned(), said: Vec::new() };
+            Ok(names.iter().map(failure).collect::<Vec<_>>())
+        };
+        let names = |lane: &anyhow::Result<Vec<Failure>>| match lane {
+            Ok(failures) => failures.iter().map(|of| of.name.clone()).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        let three = few([failed(&["a"]), failed(&[]), failed(&["b", "c"])]);
+        assert_eq!(three.each_ref().map(names), [vec!["a"], vec![], vec!["b", "c"]]);
+        assert_eq!(three.iter().flatten().map(Vec::len).sum::<usize>(), MOST);
+        let four = few([failed(&["a", "b"]), failed(&[]), failed(&["c", "d"])]);
+        let said = "no second try: 4 failed in all lanes together, more than 3";
+        let told = |names: [&str; 2]| vec![format!("{said}\n  {}\n  {}", names[0], names[1])];
+        assert_eq!(four.each_ref().map(names), [told(["a", "b"]), vec![], told(["c", "d"])]);
+        // One that has no second try by itself takes none from the others.
+        let of_one = few([Err(anyhow::anyhow!("4 failed, more than 3")), failed(&["e"])]);
+        assert_eq!(of_one.each_ref().map(names), [["4 failed, more than 3"], ["e"]]);
     }
 
     #[test]

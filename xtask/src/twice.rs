@@ -18,8 +18,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::suite;
 
-/// So many failures at most have a second try.
-const MOST: usize = 3;
+/// So many failures at most have a second try, of one lane and of all lanes together.
+pub(crate) const MOST: usize = 3;
 /// So many failures are told of at the end, with so many lines of so many letters each.
 const LISTED: usize = 8;
 const LINES: usize = 8;
@@ -100,7 +100,7 @@ pub(crate) fn again<S: AsRef<OsStr>>(
 }
 
 /// What failed with the first that it said, for the end of all output: often only that is kept.
-fn listing(failures: &[Failure]) -> String {
+pub(crate) fn listing(failures: &[Failure]) -> String {
     let mut text = String::new();
     for failure in failures.iter().take(LISTED) {
         let _ = write!(text, "\n  {}", failure.name);

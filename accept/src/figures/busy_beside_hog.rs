@@ -35,7 +35,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::Always,
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 2.8,
     most_taken: Some(0.05),
     needs: accept::figure::anywhere,

@@ -31,7 +31,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::AtMost(2.0),
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 4.3,
     most_taken: Some(0.05),
     needs: over_dpdk::program,

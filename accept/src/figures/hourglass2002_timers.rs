@@ -20,7 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::AtMost(0.5),
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 15.1,
     most_taken: Some(0.05),
     needs: || needed::two_ends(&[]),

@@ -32,7 +32,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "found in the queue, of what tokens take", unit: "share", bound: SIZED },
         Row { claim: "found in another part", unit: "share", bound: ELSEWHERE },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 5.5,
     most_taken: Some(0.05),
     needs: || needed::traced(&["ip", "tc"]),

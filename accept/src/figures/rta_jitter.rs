@@ -15,7 +15,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::AtLeast(0.5),
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 3.0,
     most_taken: Some(0.05),
     needs: crate::needs::can_be_root,

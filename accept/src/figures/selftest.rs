@@ -27,7 +27,7 @@ pub(crate) const FIGURE: Figure = Figure {
         Row { claim: "what it calls no switch that was none", unit: "share", bound: RIGHT },
         Row { claim: "kernel events inside gaps", unit: "share", bound: Bound::AtLeast(0.999) },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 9.0,
     most_taken: Some(0.1),
     needs: || needed::traced(&[]),

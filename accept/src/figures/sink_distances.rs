@@ -26,7 +26,7 @@ pub(crate) const FIGURE: Figure = Figure {
         },
         Row { claim: "it has an interval", unit: "share", bound: Bound::Always },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 2.2,
     most_taken: Some(0.05),
     needs: || needs::can_use(2),

@@ -37,7 +37,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::Always,
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 7.5,
     most_taken: Some(0.05),
     needs: || {

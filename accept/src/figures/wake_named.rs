@@ -17,7 +17,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::Within(0.98, 1.02),
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 2.5,
     most_taken: Some(0.05),
     needs: || needed::traced(&[]),

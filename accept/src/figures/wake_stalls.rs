@@ -38,7 +38,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::AtLeast(10.0),
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 6.0,
     most_taken: Some(0.05),
     needs: || needed::traced(&["cyclictest"]),

@@ -42,7 +42,7 @@ pub(crate) const FIGURE: Figure = Figure {
         row("behind datagrams that were queued before: taken apart", "share", HALF),
         row("behind bytes that were queued before: taken apart", "share", HALF),
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 5.0,
     most_taken: Some(0.05),
     needs: || {

@@ -41,7 +41,7 @@ pub(crate) const FIGURE: Figure = Figure {
             bound: Bound::AtLeast(100.0),
         },
     ],
-    rounds: 6,
+    rounds: 7,
     seconds: 4.0,
     most_taken: Some(0.1),
     needs: needs::can_be_root,

@@ -87,7 +87,7 @@ impl File {
                     is_test = false;
                 }
                 TokenTree::Punct(end) if end.as_char() == ';' => {
-                    (is_test, function) = (false, None)
+                    (is_test, function) = (false, None);
                 }
                 _ => (),
             }

@@ -77,7 +77,9 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         }
     }
     let mut functions = Functions::default();
-    sources.iter().for_each(|(text, needs_dpdk)| functions.read(text, *needs_dpdk));
+    for (text, needs_dpdk) in &sources {
+        functions.read(text, *needs_dpdk);
+    }
     let figures = Figures::read(root)?;
     let mut faults = judge(&text, &functions);
     faults.extend(figures.judge(&text));

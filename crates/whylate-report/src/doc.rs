@@ -128,7 +128,7 @@ pub(crate) struct Table {
     /// Its rows add up: where there is little room, others lose theirs first.
     pub(crate) whole: bool,
     /// The last row stays where others have no room.
-    pub(crate) to_the_last: bool,
+    pub(crate) keeps_last: bool,
     /// Rows that a first screen shows all or none of: so many make one entry.
     pub(crate) together: usize,
 }
@@ -264,8 +264,8 @@ impl Table {
         let columns = head.iter().enumerate().map(column).collect();
         let captioned = Where::Both;
         let (rows, caption) = (Vec::new(), caption.into());
-        let (most, whole, to_the_last, together) = (None, false, false, 1);
-        Self { caption, captioned, columns, rows, most, whole, to_the_last, together }
+        let (most, whole, keeps_last, together) = (None, false, false, 1);
+        Self { caption, captioned, columns, rows, most, whole, keeps_last, together }
     }
 
     /// With these columns of numbers behind those that it has.
@@ -307,8 +307,8 @@ impl Table {
     }
 
     /// Its last row is shown, however many before it have no room.
-    pub(crate) fn to_the_last(self) -> Self {
-        Self { to_the_last: true, ..self }
+    pub(crate) fn with_last(self) -> Self {
+        Self { keeps_last: true, ..self }
     }
 
     /// Each entry has so many rows.

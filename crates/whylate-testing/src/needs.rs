@@ -3,8 +3,10 @@
 //! A test that cannot run says so on stderr and returns. Where `WHYLATE_TESTS_REQUIRE=everything`
 //! is set nothing may be left out, and a missing thing is a failure.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use whylate_host::procfs::Steal;
 use whylate_model::CpuId;
 pub use whylate_suite::{absent, missing, say};
 use whylate_sys::capability::{self, Cap};
@@ -112,6 +114,82 @@ pub fn program(name: &str) -> Option<PathBuf> {
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+/// Time that all CPUs together were busy, less what ended children of this process used.
+struct Busy {
+    foreign: u64,
+}
+
+impl Busy {
+    fn now() -> Self {
+        let read = |path| std::fs::read_to_string(Path::new(path)).unwrap();
+        let stat = read("/proc/stat");
+        let row = stat.lines().next().unwrap().split_whitespace().skip(1).take(8);
+        let fields: Vec<u64> = row.map(|field| field.parse().unwrap()).collect();
+        let own = read("/proc/self/stat");
+        let after_name = own.rsplit(')').next().unwrap();
+        let own: u64 =
+            after_name.split_whitespace().skip(11).take(4).map(|t| t.parse::<u64>().unwrap()).sum();
+        // user, nice and system; not the host's steal, and not the interrupts of the run itself.
+        Self { foreign: fields[..3].iter().sum::<u64>().saturating_sub(own) }
+    }
+}
+
+/// What the hypervisor took of some CPUs since then, and other processes of this machine.
+pub struct Taken {
+    cpus: Vec<CpuId>,
+    steal: Option<Steal>,
+    busy: Busy,
+    threads: BTreeMap<String, u64>,
+}
+
+/// CPU time that all threads have had, in nanoseconds, by their names.
+fn had_by_name() -> BTreeMap<String, u64> {
+    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut had = BTreeMap::new();
+    for process in entries(Path::new("/proc")) {
+        for thread in entries(&process.path().join("task")) {
+            // It may have ended since.
+            let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let ns = read("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok());
+            *had.entry(read("comm").trim_end().to_owned()).or_insert(0) += ns.unwrap_or(0_u64);
+        }
+    }
+    had
+}
+
+/// Nanoseconds of a clock tick of `/proc/stat`, which Linux tells in hundredths of a second.
+const TICK_NS: f64 = 1e7;
+
+impl Taken {
+    pub fn now(cpus: &[CpuId]) -> Self {
+        let steal = Steal::read(Path::new("/")).ok();
+        Self { cpus: cpus.to_vec(), steal, busy: Busy::now(), threads: had_by_name() }
+    }
+
+    /// What the hypervisor took of these CPUs, in nanoseconds, by what the kernel counts.
+    pub fn by_the_host_ns(&self) -> f64 {
+        let now = Steal::read(Path::new("/")).ok();
+        let both = self.steal.as_ref().zip(now);
+        both.and_then(|(before, now)| before.delta_ns(&now, &self.cpus)).unwrap_or(0.0)
+    }
+
+    /// CPU time of other processes, in nanoseconds, of all CPUs.
+    pub fn by_others_ns(&self) -> f64 {
+        Busy::now().foreign.saturating_sub(self.busy.foreign) as f64 * TICK_NS
+    }
+
+    /// CPU time of all threads of this name, in nanoseconds, as the scheduler accounts it.
+    pub fn by_threads_ns(&self, name: &str) -> f64 {
+        let had = |by: &BTreeMap<String, u64>| by.get(name).copied().unwrap_or(0);
+        had(&had_by_name()).saturating_sub(had(&self.threads)) as f64
+    }
+
+    /// Both.
+    pub fn ns(&self) -> f64 {
+        self.by_the_host_ns() + self.by_others_ns()
+    }
 }
 
 /// For figures, which say why they are not taken: root.

@@ -231,7 +231,7 @@ impl Fitting<'_> {
         if shown == 0 {
             return Vec::new();
         }
-        let is_last_moved = table.to_the_last && shown < table.rows.len();
+        let is_last_moved = table.keeps_last && shown < table.rows.len();
         let moved = is_last_moved.then(|| {
             let mut moved = table.clone();
             moved.rows.swap(shown - 1, table.rows.len() - 1);

@@ -177,7 +177,7 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
         .chain(["max", "skipped"].map(str::to_owned))
         .collect();
     let heads: Vec<&str> = head.iter().map(String::as_str).collect();
-    let mut table = Table::new("", &heads).to_the_last();
+    let mut table = Table::new("", &heads).with_last();
     for (wake, of) in &rows {
         let values = percents.iter().map(|percent| series::at(of, *percent));
         let skipped = Cell::from(wake.skipped.map(Value::Count));

@@ -1,7 +1,8 @@
 //! Runs that are kept as they were recorded: ten kinds of format version 1, and each other one of version 2. They
 //! are read for ever, and a change of what they say is seen. So are a paper's experiments with their runs.
 //!
-//! Their host has another name and no kernel command line; nothing else is changed.
+//! Their host has another name and no kernel command line; nothing else is changed, but that the runs of a paper were
+//! written without their tables and logs, which are too large to keep.
 
 use std::path::{Path, PathBuf};
 

@@ -19,7 +19,7 @@ use crate::run::{Capture, FORMAT_VERSION, Run, Segment};
 use crate::segments;
 use crate::tap::TAP_FILE;
 
-mod checked;
+pub(crate) mod checked;
 mod departures;
 pub mod in_words;
 mod ordered;

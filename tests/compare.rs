@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::Value;
 use whylate_model::Nanos;
-use whylate_model::cause::Cause;
+use whylate_model::cause::{Cause, Coverage};
 use whylate_model::run::Verdict;
 use whylate_model::schema::names;
 use whylate_model::warning::Warning;
@@ -455,6 +455,46 @@ fn another_version_architecture_host_and_an_untrustworthy_run_are_told() {
     for words in ["the architecture differs", "0.0.9", "CPU 2 went offline", "kernel", "6.12.1"] {
         assert!(said.contains(words), "{words} is not in\n{said}");
     }
+}
+
+#[test]
+fn what_limits_runs_of_a_side_limits_the_comparison_and_is_told_once() {
+    let home = tempfile::tempdir().unwrap();
+    let plant = |number: u64, by_nothing: f64| {
+        let mut planted = Planted::new("host", number * 60);
+        planted.run.evidence.steal_ns = None;
+        planted.run.evidence.steal_by_cpu.clear();
+        let coverage = Coverage { by_events: 1.0 - by_nothing, by_residuals: 0.0, by_nothing };
+        planted.run.coverage = Some(coverage);
+        let planted = planted.gaps(1, Nanos(100), &latencies(number, 20, 1_000.0));
+        planted.write(home.path(), &format!("run-{number}"))
+    };
+    let a: Vec<_> = (0..5).map(|number| plant(number, 0.1)).collect();
+    let b: Vec<_> = (5..10).map(|number| plant(number, 0.42 + number as f64 / 100.0)).collect();
+    let compared = |b: &[std::path::PathBuf], words: &[&str]| {
+        let mut compare = program::as_used(["compare"]);
+        compare.args(b).args(words).arg("--baseline").args(&a).env("LC_ALL", "C.UTF-8");
+        let output = compare.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", program::said(&output));
+        text(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = "Trust: limited. Trust in 5 of 5 runs of side B is limited: 47% of the lost time has \
+                no kernel event";
+    assert!(compared(&b, &[]).contains(told), "{}", compared(&b, &[]));
+    let json: Value = serde_json::from_str(&compared(&b, &["--format", "json"])).unwrap();
+    let cautions = json["cautions"].as_array().unwrap();
+    let limited: Vec<&Value> = cautions.iter().filter(|of| of["caution"] == "limited").collect();
+    let [one] = limited[..] else { panic!("{cautions:?}") };
+    assert_eq!((&one["side"], &one["runs"]), (&Value::from("B"), &Value::from(5)));
+    assert_eq!(one["reasons"], serde_json::json!(["47% of the lost time has no kernel event"]));
+    // One of five.
+    let mut mixed: Vec<_> = (10..14).map(|number| plant(number, 0.1)).collect();
+    mixed.push(b[0].clone());
+    let told = "trust in 1 of 5 runs of side B is limited: 47%";
+    assert!(compared(&mixed, &["--full"]).to_lowercase().contains(told));
+    mixed.pop();
+    mixed.push(plant(14, 0.1));
+    assert!(!compared(&mixed, &["--full"]).contains("is limited"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use whylate_record::intervals::Interval;
 use whylate_record::summary::{self, Description};
 use whylate_stats::Histogram;
 
+use crate::drawn::Logged;
 use crate::program;
 
 /// How long a reply is waited for.
@@ -123,6 +124,20 @@ impl DrawnFlow {
             unaccounted: 0,
         }
     }
+}
+
+/// What a log has of each series of the flow.
+pub(crate) fn logged(of: &DrawnFlow) -> Vec<Logged> {
+    let (times, _) = of.times();
+    let one = |name: &str, pick: fn(&Times) -> &[u64]| {
+        let blocks = times.iter().map(|of| pick(of).iter().copied().collect());
+        (format!("rtt-{name}"), blocks.collect())
+    };
+    vec![
+        one("service", |of| &of.service),
+        one("response", |of| &of.response),
+        one("send-lateness", |of| &of.lateness),
+    ]
 }
 
 /// The flow and its series, in the run.

@@ -11,10 +11,12 @@ use whylate_model::directory::RunDir;
 use whylate_model::run::{FORMAT_VERSION, Run, RunState, Verdict};
 use whylate_model::segments;
 use whylate_model::warning::Warning;
-use whylate_model::{CpuId, Pid};
+use whylate_model::{CpuId, Nanos, Pid, TicksDelta};
+use whylate_stats::rng::Rng;
 use whylate_sys::tracefs::Tracefs;
 use whylate_sys::{affinity, signal};
 
+use crate::directories::{self, Planted, latencies};
 use crate::needs;
 use crate::program::{self, Started, until, whylate};
 use crate::runaway::Wanting;
@@ -140,6 +142,66 @@ fn a_full_disk_is_found_before_measuring() {
     let run = disk.0.path().join("run");
     let output = whylate(["gaps", "--duration", "60s", "-o"]).arg(&run).output().unwrap();
     refused("-o FULL DISK", &output, &["run", "cannot write"]);
+}
+
+/// A run whose table has so many rows that hardly shrink.
+fn with_a_large_table(home: &Path, number: u64, rows: u64) -> PathBuf {
+    let planted = Planted::new("host", number * 60);
+    let path = planted
+        .gaps(1, Nanos(100), &latencies(number, 10, 1_000.0))
+        .write(home, &format!("{number}"));
+    let (directory, mut run) = (RunDir::open(&path).unwrap(), program::read(&path));
+    let (epoch, mut rng) = (run.clock.epoch, Rng::new(number));
+    let mut writer = segments::Writer::new(&directory, epoch, segments::Limits::default());
+    let row = segments::read_gaps(&directory).unwrap().next().unwrap().unwrap();
+    for number in 0..rows {
+        let mut gap = row.clone();
+        let at = epoch + TicksDelta(1_000_000 * (number + 1));
+        (gap.gap.start, gap.gap.end, gap.gap.resumed) =
+            (at, at + TicksDelta(500), at + TicksDelta(600));
+        let cause: String = (0..400).map(|_| char::from(b' ' + rng.below(95) as u8)).collect();
+        writer.push_gap(&segments::StoredGap { cause: Some(cause.into()), ..gap }).unwrap();
+    }
+    writer.checkpoint().unwrap();
+    run.segments = writer.segments();
+    directory.write_run(&run).unwrap();
+    path
+}
+
+/// On disks that are a little larger each, until the sum fits.
+#[test]
+fn a_sum_for_which_the_disk_is_too_small_leaves_nothing_behind() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    /// What a new run must find on its disk.
+    const ROOM: u64 = 4 << 20;
+    const STEP: u64 = 64 << 10;
+    let home = tempfile::tempdir().unwrap();
+    let runs = [1, 2].map(|number| with_a_large_table(home.path(), number, 7_000));
+    let (mut refused, mut size) = (0, ROOM);
+    loop {
+        let Some(disk) = Mounted::new(&format!("size={size}")) else { return };
+        let sum = disk.0.path().join("sum");
+        let output = directories::merge(&[], &runs, &sum);
+        if output.status.code() == Some(0) {
+            assert_eq!(program::read(&sum).origins.len(), 2);
+            break;
+        }
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && told.contains("full"), "{size}: {told}");
+        assert_eq!(std::fs::read_dir(disk.0.path()).unwrap().count(), 0, "{size}: {told}");
+        // A directory that was there before stays, and can be used again.
+        std::fs::create_dir(&sum).unwrap();
+        let output = directories::merge(&[], &runs, &sum);
+        assert_eq!(output.status.code(), Some(1), "{size}");
+        assert_eq!(std::fs::read_dir(&sum).unwrap().count(), 0, "{size}: {told}");
+        refused += usize::from(!told.contains("4 MiB"));
+        size += STEP;
+        assert!(size < 4 * ROOM, "{told}");
+    }
+    assert!(refused >= 3, "{refused} sums failed on their way");
 }
 
 #[test]

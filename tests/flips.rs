@@ -2,13 +2,18 @@
 //! refused with it; no other number is printed as if it had been recorded.
 
 use std::path::Path;
+use std::process::Output;
 
 use whylate_model::Nanos;
 use whylate_model::cause::Cause;
+use whylate_model::directory::RunDir;
+use whylate_model::doctor::Diagnosis;
+use whylate_model::paper::{PAPER_FILE, Paper};
+use whylate_model::run::{Run, Verdict};
 use whylate_stats::rng::Rng;
 
-use crate::directories::{Planted, latencies, merge};
-use crate::program::{self, said, whylate};
+use crate::directories::{self, Planted, latencies, merge};
+use crate::program::{self, as_used, said, whylate};
 
 /// Bits that are flipped, one after another: half in `run.json`, half in the other files.
 const PLACES: usize = 500;
@@ -125,4 +130,117 @@ fn a_table_that_the_run_does_not_count_enters_none_of_its_numbers() {
     let [first, second, sum] = [first, second, sum]
         .map(|directory| program::read(&directory).segments.iter().map(|of| of.rows).sum::<u64>());
     assert_eq!(first + second, sum);
+}
+
+/// What a command says, in one line, where it ends as it should.
+fn ended(output: &Output, status: i32) -> String {
+    let text = said(output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    text
+}
+
+/// A figure in a file of JSON becomes another one.
+fn change_a_figure(file: &Path, field: &str) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let at = text.find(&format!("\"{field}\": ")).unwrap();
+    let digit = at + text[at..].find(|of: char| of.is_ascii_digit()).unwrap();
+    let other = if &text[digit..=digit] == "7" { "8" } else { "7" };
+    std::fs::write(file, format!("{}{other}{}", &text[..digit], &text[digit + 1..])).unwrap();
+}
+
+#[test]
+fn a_paper_with_a_changed_part_or_file_is_as_poor_as_that_part() {
+    let home = tempfile::tempdir().unwrap();
+    let mut paper = Paper::read(&program::file("papers/hourglass2002")).unwrap().unwrap();
+    paper.scenarios.truncate(1);
+    paper.scenarios[0].runs = ["one", "other"].map(str::to_owned).to_vec();
+    let [one, _] = [("one", 1), ("other", 2)].map(|(name, number)| {
+        let run = Planted::new("host", number * 60);
+        run.gaps(1, Nanos(100), &latencies(number, 10, 1_000.0)).write(home.path(), name)
+    });
+    paper.write(home.path()).unwrap();
+    let report =
+        |words: &[&str]| as_used(["report"]).arg(home.path()).args(words).output().unwrap();
+    let whole = ended(&report(&[]), 0);
+    assert!(!whole.contains("not as it was recorded"), "{whole}");
+    let forms: [&[&str]; 4] = [&[], &["--full"], &["--html", "-"], &["--format", "json"]];
+    let (run, table, own) =
+        (one.join("run.json"), one.join("gaps-0001.parquet"), home.path().join(PAPER_FILE));
+    let files: [(&Path, &dyn Fn()); 3] = [
+        (&run, &|| change_a_figure(&run, "seed")),
+        (&table, &|| std::fs::write(&table, b"PAR1").unwrap()),
+        (&own, &|| change_a_figure(&own, "value")),
+    ];
+    for (file, change) in files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let before = std::fs::read(file).unwrap();
+        change();
+        for words in forms {
+            let text = ended(&report(words), 4);
+            let told = [format!("{name} is not as it was"), format!("{name} has 4 bytes")];
+            assert!(told.iter().any(|of| text.contains(of)), "{words:?}: {text}");
+        }
+        if file != own {
+            ended(&whylate(["report"]).arg(&one).output().unwrap(), 4);
+        }
+        std::fs::write(file, before).unwrap();
+    }
+    // A part that is damaged is no better than one that was changed; of one that is gone nothing else is known.
+    let before = std::fs::read(&run).unwrap();
+    std::fs::write(&run, &before[..before.len() / 2]).unwrap();
+    let unread = "the run one cannot be read";
+    assert!(ended(&report(&["--full"]), 4).contains(unread));
+    std::fs::remove_dir_all(&one).unwrap();
+    assert!(ended(&report(&["--full"]), 0).contains(unread));
+}
+
+#[test]
+fn rta_names_a_poor_run_whose_overheads_it_takes() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("costs");
+    directories::copy(&program::file("runs/switch-cost"), &path);
+    let directory = RunDir::open(&path).unwrap();
+    let whole = directory.read_run().unwrap();
+    directory.write_run(&whole).unwrap();
+    let rta = |words: &[&str]| {
+        let mut rta = as_used(["rta", "--task", "3ms 8ms"]);
+        ended(&rta.args(words).arg("--overhead").arg(&path).output().unwrap(), 0)
+    };
+    let forms: [&[&str]; 3] = [&[], &["--full"], &["--format", "json"]];
+    let poor = |what: &str| {
+        for words in forms {
+            let text = rta(words);
+            let lower = text.to_lowercase();
+            assert!(lower.contains("trust in the overheads, measured in"), "{text}");
+            assert!(text.contains(what), "{what}: {text}");
+        }
+    };
+    for words in forms {
+        assert!(!rta(words).to_lowercase().contains("trust in the overheads"), "{words:?}");
+    }
+    let reasons = vec!["the host went away".to_owned(), "and came back".to_owned()];
+    let doubted = Run { verdict: Verdict::Untrustworthy { reasons }, ..whole };
+    directory.write_run(&doubted).unwrap();
+    poor("is poor: the host went away; and 1 more: whylate report");
+    change_a_figure(&path.join("run.json"), "seed");
+    poor("is poor: run.json is not as it was recorded; and 2 more");
+}
+
+#[test]
+fn doctor_names_a_changed_run_from_which_it_tells_what_differs() {
+    let home = tempfile::tempdir().unwrap();
+    let run = Planted::new("host", 0).gaps(1, Nanos(100), &latencies(1, 10, 1_000.0));
+    let run = run.write(home.path(), "run");
+    let tree = home.path().join("tree");
+    std::fs::create_dir_all(tree.join("proc")).unwrap();
+    std::fs::write(tree.join("proc/stat"), "cpu0 1 0 0 9 0 0 0 0\n").unwrap();
+    let problem = || {
+        let mut doctor = whylate(["doctor", "--format", "json", "--root"]);
+        let output = doctor.arg(&tree).arg("--diff").arg(&run).output().unwrap();
+        let diagnosis: Diagnosis = serde_json::from_slice(&output.stdout).unwrap();
+        diagnosis.compared.unwrap().problem
+    };
+    assert_eq!(problem(), None);
+    change_a_figure(&run.join("run.json"), "seed");
+    assert_eq!(problem().as_deref(), Some("run.json is not as it was recorded"));
 }

@@ -1,9 +1,10 @@
 //! Generated runs: gaps planted into the measuring loop, events beside them, series with few samples or bursts,
-//! jobs of simulated schedules and flows of requests go through the functions by which a recording computes its
-//! figures. What comes out holds together, and text, page and JSON are made of it.
+//! jobs of simulated schedules, wake-ups and flows of requests go through the functions by which a recording computes
+//! its figures. What comes out holds together, and so does the sum of two; text, page and JSON are made of it.
 //!
 //! They are the same each time. `PROPTEST_CASES` says how many others, and `PROPTEST_RNG_SEED` which.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,15 +32,19 @@ use whylate_model::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 use whylate_record::collector::{Collector, Wanted};
 use whylate_record::intervals::Interval;
 use whylate_record::summary::{self, Description, Setting};
+use whylate_report::merge::{Request, TABLE_BYTES, merge};
 use whylate_report::{Style, render};
 use whylate_stats::Histogram;
 
+use crate::drawn::{self, DrawnWakes, Logged};
 use crate::exchanges::{self, DrawnFlow};
 use crate::schedules::{self, DrawnSet};
 use crate::{holds, mocked, program};
 
 /// Runs where `PROPTEST_CASES` does not say.
 const CASES: u32 = 2_000;
+/// Sums of two where it does not say.
+const SUMS: u32 = 200;
 /// Which they are then.
 const SEED: u64 = 1;
 /// Ticks between two readings of the loop.
@@ -54,6 +59,7 @@ pub(crate) struct Drawn {
     series: Vec<DrawnSeries>,
     set: Option<DrawnSet>,
     flow: Option<DrawnFlow>,
+    wakes: Option<DrawnWakes>,
     virtualised: bool,
     traced: bool,
     /// Steal time is known of all CPUs together, and of each.
@@ -146,11 +152,43 @@ fn any_run() -> impl Strategy<Value = Drawn> {
     let facts = (any::<bool>(), any::<bool>(), any::<(bool, bool)>(), any::<bool>(), 0..5_usize);
     let set = prop::option::of(schedules::any_set());
     let flow = prop::option::of(exchanges::any_flow());
-    let parts = (vec(any_cpu(), 1..4), vec(any_series(), 0..3), set, flow);
-    (parts, facts).prop_map(|((cpus, series, set, flow), facts)| {
+    let wakes = prop::option::of(drawn::any_wakes());
+    let parts = (vec(any_cpu(), 1..4), vec(any_series(), 0..3), set, flow, wakes);
+    (parts, facts).prop_map(|((cpus, series, set, flow, wakes), facts)| {
         let (virtualised, traced, stolen, processes, worst) = facts;
-        Drawn { cpus, series, set, flow, virtualised, traced, stolen, processes, worst }
+        Drawn { cpus, series, set, flow, wakes, virtualised, traced, stolen, processes, worst }
     })
+}
+
+impl Drawn {
+    /// The threads of its set and of its wake-ups, with their series.
+    fn put_threads(&self, run: &mut Run) {
+        if let Some(set) = &self.set {
+            drawn::put_deadlines(&schedules::run(set), run);
+        }
+        if let Some(wakes) = &self.wakes {
+            drawn::put_wakes(wakes, run);
+            run.threads.extend(run.wakes.iter().map(drawn::woken));
+        }
+    }
+
+    /// What the log of its run, which has no threads, holds of each series.
+    fn logged(&self) -> Vec<Logged> {
+        let cpus = (0..).map(CpuId).zip(&self.cpus);
+        let mut logged: Vec<Logged> = cpus
+            .map(|(cpu, of)| {
+                let lengths = measure(of, cpu).gaps;
+                let lengths = lengths.iter().map(|gap| gap.length().to_nanos(mocked::RATE).0);
+                (format!("gap-cpu{cpu}"), vec![lengths.collect()])
+            })
+            .collect();
+        logged.extend(self.series.iter().enumerate().map(|(number, of)| {
+            let blocks = of.blocks.iter().map(|values| values.iter().copied().collect());
+            (format!("other-{number}"), blocks.collect())
+        }));
+        logged.extend(self.flow.iter().flat_map(exchanges::logged));
+        logged
+    }
 }
 
 /// What the loop on one CPU recorded.
@@ -394,6 +432,16 @@ fn other_series(of: &DrawnSeries, number: usize) -> Series {
 /// Draws runs, `usually` so many, and hands each to `check` with its directory, until one does not hold; it is then made as small as
 /// can be.
 pub(crate) fn each(usually: u32, check: impl Fn(&Drawn, &RunDir, &Run)) {
+    drawing(usually, &any_run(), |drawn, home| {
+        let path = home.join("run");
+        let directory = RunDir::create_with_room(&path, 0).unwrap();
+        let run = record(&drawn, &directory);
+        check(&drawn, &directory, &run);
+    });
+}
+
+/// Draws so many things and hands each to `check` with a directory that is empty.
+fn drawing<S: Strategy>(usually: u32, any: &S, check: impl Fn(S::Value, &Path)) {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let usual = ProptestConfig::default();
     let rng_seed = match usual.rng_seed {
@@ -403,12 +451,11 @@ pub(crate) fn each(usually: u32, check: impl Fn(&Drawn, &RunDir, &Run)) {
     let cases = asked.unwrap_or(usually);
     let config = ProptestConfig { cases, rng_seed, failure_persistence: None, ..usual };
     let home = tempfile::tempdir().unwrap();
-    let found = TestRunner::new(config).run(&any_run(), |drawn| {
-        let path = home.path().join("run");
+    let found = TestRunner::new(config).run(any, |drawn| {
+        let path = home.path().join("drawn");
         let _ = std::fs::remove_dir_all(&path);
-        let directory = RunDir::create_with_room(&path, 0).unwrap();
-        let run = record(&drawn, &directory);
-        check(&drawn, &directory, &run);
+        std::fs::create_dir(&path).unwrap();
+        check(drawn, &path);
         Ok(())
     });
     found.unwrap();
@@ -417,14 +464,18 @@ pub(crate) fn each(usually: u32, check: impl Fn(&Drawn, &RunDir, &Run)) {
 #[test]
 fn figures_of_generated_runs_hold_together_and_text_page_and_json_are_made_of_each() {
     each(CASES, |drawn, directory, run| {
+        let mut run = run.clone();
+        drawn.put_threads(&mut run);
+        let run = &run;
         holds::run("generated", run);
         holds::causes("generated", run);
         schedules::holds(run.prediction.as_ref());
         let planted: usize = drawn.cpus.iter().map(|cpu| cpu.gaps.len()).sum();
         let gaps: u64 = run.gaps.iter().map(|gaps| gaps.gaps).sum();
         assert_eq!(gaps, planted as u64, "each planted gap is one");
-        let text = render(run, Style::default());
+        let text = render(run, Style { width: holds::WIDE, ..Style::default() });
         exchanges::holds(run, &text);
+        drawn::holds(run, &text);
         holds::withheld("generated", run, &text);
         let page = whylate_report::html::render(directory, run);
         for gaps in &run.gaps {
@@ -439,5 +490,75 @@ fn figures_of_generated_runs_hold_together_and_text_page_and_json_are_made_of_ea
             serde_json::to_value(run).unwrap(),
             "what is read is what was written"
         );
+    });
+}
+
+/// Records it into a directory with the log of its series, as a recording with this seed.
+fn written(of: &Drawn, path: &Path, seed: u64) -> Run {
+    let directory = RunDir::create_with_room(path, 0).unwrap();
+    let mut run = Run { seed, ..record(of, &directory) };
+    let mut logged = of.logged();
+    logged.extend(of.wakes.iter().flat_map(|wakes| drawn::put_wakes(wakes, &mut run)));
+    let mut log = directory.histogram_log().unwrap();
+    for (name, blocks) in &logged {
+        for (at, block) in blocks.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
+            log.append(name, block, at as f64 / 1e3, 1e-3).unwrap();
+        }
+    }
+    log.count_in(&mut run);
+    directory.write_run(&run).unwrap();
+    run
+}
+
+/// Samples of a series. What skipped no wake-up has one row for both.
+fn samples(run: &Run, name: &str) -> u64 {
+    let of = |name: &str| run.series.iter().find(|series| series.name == name).map(|of| of.n);
+    let raw = (name == "wake-corrected").then(|| of("wake"));
+    of(name).or(raw.flatten()).unwrap_or(0)
+}
+
+#[test]
+fn the_sum_of_two_generated_runs_has_what_both_have_and_holds_together() {
+    drawing(SUMS, &(any_run(), any_run()), |(mut first, mut second), home| {
+        // A set of threads adds up to nothing. Series of one name are of one kind.
+        (first.set, second.set) = (None, None);
+        for (one, other) in second.series.iter_mut().zip(&first.series) {
+            one.definition = other.definition;
+        }
+        let paths = ["first", "second"].map(|name| home.join(name));
+        let both = [written(&first, &paths[0], 1), written(&second, &paths[1], 2)];
+        let request = Request {
+            directories: paths.to_vec(),
+            across: ["rate", "timeout"].map(|of| of.parse().unwrap()).to_vec(),
+            tables: true,
+            table_bytes: TABLE_BYTES,
+            ..Request::default()
+        };
+        let into = home.join("sum");
+        let sum = merge(&request, &into).unwrap().run;
+        holds::run("sum", &sum);
+        holds::causes("sum", &sum);
+        let all = |of: &dyn Fn(&Run) -> u64| both.iter().map(of).sum::<u64>();
+        for series in &sum.series {
+            assert_eq!(series.n, all(&|run| samples(run, &series.name)), "{}", series.name);
+        }
+        let gaps = |run: &Run| run.gaps.iter().map(|of| of.gaps).sum();
+        let lost = |run: &Run| run.gaps.iter().map(|of| of.lost.0).sum();
+        let sent = |run: &Run| run.flows.iter().map(|of| of.packets.sent).sum();
+        let woken = |run: &Run| run.wakes.iter().map(|of| of.woken).sum();
+        let counts: [&dyn Fn(&Run) -> u64; 4] = [&gaps, &lost, &sent, &woken];
+        for (at, count) in counts.into_iter().enumerate() {
+            assert_eq!(count(&sum), all(count), "count {at}");
+        }
+        let text = render(&sum, Style { width: holds::WIDE, ..Style::default() });
+        holds::withheld("sum", &sum, &text);
+        let directory = RunDir::open(&into).unwrap();
+        let page = whylate_report::html::render(&directory, &sum);
+        for gaps in &sum.gaps {
+            let label = sum.thread_name(gaps);
+            assert!(text.contains(&label) && page.contains(&label), "{label}: {text}");
+        }
+        let read = directory.read_run().unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&sum).unwrap());
     });
 }

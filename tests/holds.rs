@@ -7,6 +7,8 @@ use whylate_model::CpuId;
 use whylate_model::cause::{Cause, CauseTotal};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
+use whylate_model::threads::Deadlines;
+use whylate_model::wake::{LaterThan, WakeSummary};
 
 /// All of it; `of` says which run it is.
 pub(crate) fn run(of: &str, run: &Run) {
@@ -40,10 +42,53 @@ pub(crate) fn run(of: &str, run: &Run) {
         assert!(trace.events_in_gaps <= trace.events_measured, "{of}: {trace:?}");
     }
     assert!(run.flows.iter().all(|flow| flow.packets.add_up()), "{of}");
+    run.threads
+        .iter()
+        .filter_map(|thread| thread.deadlines.as_ref())
+        .for_each(|one| deadlines(of, one));
+    run.wakes.iter().for_each(|one| wakes(of, one));
 }
 
-/// The causes of a run of gaps: those of each CPU add up to what it lost, and the totals are the sums of those of
-/// each CPU, as stored and as shown.
+/// Each deadline is met or missed, and each miss has one cause at most.
+fn deadlines(of: &str, one: &Deadlines) {
+    let judged = one.hits + one.misses;
+    assert!(one.skipped + one.unfinished <= one.misses, "{of}: {one:?}");
+    assert!(one.unexplained.unwrap_or(0) <= one.misses, "{of}: {one:?}");
+    assert!(one.first.len() as u64 <= one.misses, "{of}: {one:?}");
+    assert!(one.causes.iter().map(|of| of.misses).sum::<u64>() <= one.misses, "{of}: {one:?}");
+    assert_eq!(one.miss_share_interval.is_some(), judged > 0, "{of}: {one:?}");
+    if let Some((low, high)) = one.miss_share_interval {
+        let share = one.misses as f64 / judged as f64;
+        assert!(is_share(low) && low <= share && share <= high && is_share(high), "{of}: {one:?}");
+    }
+}
+
+/// Fewer wake-ups are later than a larger length, and none has two causes.
+fn wakes(of: &str, one: &WakeSummary) {
+    let all = one.woken + one.skipped.unwrap_or(0);
+    for later in &one.later {
+        let LaterThan { raw, corrected, without_host, perhaps_host, .. } = *later;
+        assert!(raw <= one.woken && corrected.unwrap_or(raw) >= raw, "{of}: {one:?}");
+        assert!(corrected.unwrap_or(0) <= all, "{of}: {one:?}");
+        assert!(without_host.unwrap_or(0) <= raw, "{of}: {one:?}");
+        assert!(perhaps_host.unwrap_or(0) <= without_host.unwrap_or(raw), "{of}: {one:?}");
+    }
+    assert!(one.later.is_sorted_by(|a, b| a.than < b.than && a.raw >= b.raw), "{of}: {one:?}");
+    assert!(one.causes.iter().map(|of| of.wakes).sum::<u64>() <= one.woken, "{of}: {one:?}");
+    for cause in &one.causes {
+        assert!(cause.later.iter().all(|later| *later <= cause.wakes), "{of}: {cause:?}");
+        assert!(cause.latest.0 as f64 <= cause.late_ns + 1.0, "{of}: {cause:?}");
+    }
+    for part in &one.split {
+        assert!(
+            part.wakes <= one.woken && part.most.0 as f64 <= part.total_ns + 1.0,
+            "{of}: {part:?}"
+        );
+    }
+}
+
+/// The causes of a run: the totals are the sums of those of each CPU, as stored and as shown, and in a run of gaps
+/// those of each CPU add up to what it lost.
 pub(crate) fn causes(of: &str, run: &Run) {
     for (how, run) in [("stored", run.clone()), ("shown", run.as_shown())] {
         let mut by_cause: BTreeMap<&Cause, [Sums; 2]> = BTreeMap::new();
@@ -61,15 +106,16 @@ pub(crate) fn causes(of: &str, run: &Run) {
             let own = run.gaps.iter().filter(|gaps| cpu.is_none_or(|cpu| gaps.cpu == cpu));
             let (gaps, lost) =
                 own.fold((0, 0), |(n, lost), gaps| (n + gaps.gaps, lost + gaps.lost.0));
-            assert_eq!(sums.gaps, gaps, "{of}, {how}: gaps on {cpu:?}");
-            // Each of them was rounded.
-            let off = (sums.lost_ns - lost as f64).abs();
-            assert!(off <= 1.0 + run.gaps.len() as f64, "{of}, {how}: {cpu:?}: {sums:?} of {lost}");
-            let shares = if lost > 0 { 1.0 } else { 0.0 };
-            assert!(
-                (sums.share_of_lost - shares).abs() < 1e-6 || lost == 0,
-                "{of}, {how}: {sums:?}"
-            );
+            // Threads of a set have their gaps to themselves.
+            if !run.gaps.is_empty() {
+                assert_eq!(sums.gaps, gaps, "{of}, {how}: gaps on {cpu:?}");
+                // Each of them was rounded.
+                let off = (sums.lost_ns - lost as f64).abs();
+                let most = 1.0 + run.gaps.len() as f64;
+                assert!(off <= most, "{of}, {how}: {cpu:?}: {sums:?} of {lost}");
+            }
+            let is_whole = (sums.share_of_lost - 1.0).abs() < 1e-6;
+            assert!(is_whole || sums.lost_ns < 1.0, "{of}, {how}: {sums:?}");
             assert!(sums.share_of_elapsed <= 1.0 + 1e-9, "{of}, {how}: {sums:?}");
         }
     }
@@ -130,32 +176,66 @@ pub(crate) fn series(of: &str, series: &Series) {
     }
 }
 
-/// Each percentile that a report has in the table of series, or in that of intervals, is one that the series shows;
-/// what it withholds is withheld in both.
+/// How wide a report must be for each row to be one line.
+pub(crate) const WIDE: usize = 400;
+/// How the head of the table of intervals begins.
+const INTERVALS: &str = "95% intervals";
+
+/// Each percentile that a report of [`WIDE`] columns has in a table is one that the series shows; what it withholds
+/// is withheld in each. Every series with samples has its rows: one among all series, and one among the intervals
+/// where it has one.
 pub(crate) fn withheld(of: &str, run: &Run, text: &str) {
-    let columns = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")];
-    for one in &run.series {
-        let rows = text.lines().filter(|line| line.starts_with(&format!("{}  ", one.label)));
-        for row in rows {
-            // The head of its own table: below the blank line before it.
-            let above: Vec<&str> = text.lines().take_while(|line| *line != row).collect();
-            let table = above.rsplit(|line| line.is_empty()).next().unwrap_or_default();
-            let Some(head) = table.iter().find(|line| line.contains("p50")) else { continue };
-            let (cells, names) = (cells(row), cells(head));
-            let first = cells.len().saturating_sub(names.len());
-            for (percent, name) in columns {
-                let at = one.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9);
-                let (Some(at), Some(place)) = (at, names.iter().position(|of| of == name)) else {
-                    continue;
-                };
-                let cell = cells[first + place].as_str();
-                let is_bound = cell.starts_with('≥') || cell.starts_with(">=");
-                let shown = !is_bound && !["–", "-"].contains(&cell);
-                let interval = head.starts_with("95% intervals");
-                let known = if interval { at.low.and(at.high) } else { at.value };
-                assert_eq!(known.is_some(), shown, "{of}: {} {name}: {row}", one.label);
+    let tables: Vec<(&str, Vec<&str>)> = tables(text).collect();
+    for one in run.as_shown().series.iter().filter(|one| one.n > 0) {
+        let is_own = |row: &&str| {
+            let rest = row.strip_prefix(one.label.as_str());
+            rest.is_some_and(|rest| rest.starts_with("  ") || rest.starts_with(" ["))
+        };
+        let (mut among_all, mut among_intervals) = (0, 0);
+        for (head, rows) in &tables {
+            for row in rows.iter().filter(|row| is_own(row)) {
+                let names = cells(head);
+                among_all += usize::from(names.last().is_some_and(|name| name == "class"));
+                among_intervals += usize::from(names[0] == INTERVALS);
+                percentiles(&format!("{of}: {row}"), one, &names, row);
             }
         }
+        let has_one = one.quantiles.iter().any(|of| of.low.is_some());
+        assert_eq!(
+            (among_all, among_intervals),
+            (1, usize::from(has_one)),
+            "{of}: rows of {}: {text}",
+            one.label
+        );
+    }
+}
+
+/// The tables with a column for the median: each head with the rows below it.
+fn tables(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let blocks: Vec<Vec<&str>> =
+        lines.split(|line| line.is_empty()).map(<[&str]>::to_vec).collect();
+    blocks.into_iter().filter_map(|block| {
+        let head = block.iter().position(|line| cells(line).iter().any(|name| name == "p50"))?;
+        Some((block[head], block[head + 1..].to_vec()))
+    })
+}
+
+/// In a row of a series each percentile is shown that is known, and no other.
+fn percentiles(of: &str, series: &Series, names: &[String], row: &str) {
+    let cells = cells(row);
+    let first = cells.len().saturating_sub(names.len());
+    for (percent, name) in [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")] {
+        let at = series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9);
+        let (Some(at), Some(place)) = (at, names.iter().position(|of| of == name)) else {
+            continue;
+        };
+        // One that lies beyond trust is marked.
+        let cell = cells[first + place].trim_start_matches('~');
+        let is_bound = cell.starts_with('≥') || cell.starts_with(">=");
+        let shown = !is_bound && !["–", "-"].contains(&cell);
+        let known = if names[0] == INTERVALS { at.low.and(at.high) } else { at.value };
+        assert_eq!(known.is_some(), shown, "{name}: {of}");
     }
 }
 

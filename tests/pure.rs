@@ -11,6 +11,7 @@ mod browser;
 mod cli;
 mod compare;
 mod device_captures;
+mod drawn;
 mod endurance;
 mod exchanges;
 mod flags;

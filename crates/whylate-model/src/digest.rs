@@ -3,8 +3,8 @@
 //! XXH3 of 128 bits, by <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>: it finds damage
 //! and mix-ups, and is no seal against somebody who means to deceive.
 //!
-//! `run.json` holds its own: it begins with the field `digest_kind` and ends with the field `digest`, which
-//! is that of all bytes before it. A changed byte can hide one of the two names, never both.
+//! `run.json`, and the `paper.json` of a repeated paper, hold their own: each begins with the field `digest_kind` and ends with the
+//! field `digest`, which is that of all bytes before it. A changed byte can hide one of the two names, never both.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 18;
 /// Characters of a digest.
 const LENGTH: usize = 32;
 
-/// How a `run.json` with a digest begins.
+/// How a file with its own digest begins.
 const HEAD: &[u8] = b"{\n  \"digest_kind\": \"XXH3-128\",\n";
 /// What stands before its digest.
 const BEFORE: &[u8] = b",\n  \"digest\": \"";
@@ -119,7 +119,7 @@ impl fmt::Debug for Digesting {
     }
 }
 
-/// Is a `run.json` as it was written?
+/// Is a file that may hold its own digest as it was written?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sealed {
     /// It is.
@@ -133,7 +133,7 @@ pub(crate) enum Sealed {
 /// The pretty JSON of an object with its digest in it.
 pub(crate) fn seal(json: &[u8]) -> Vec<u8> {
     let fields = json.strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(CLOSING));
-    let fields = fields.expect("invariant: a run has fields, and its JSON is pretty");
+    let fields = fields.expect("invariant: what is sealed has fields, and its JSON is pretty");
     let mut sealed = [HEAD, fields, BEFORE].concat();
     let digest = Digest::of(&sealed);
     sealed.extend(digest.to_string().into_bytes());
@@ -141,7 +141,7 @@ pub(crate) fn seal(json: &[u8]) -> Vec<u8> {
     sealed
 }
 
-/// Has the content of a `run.json` a digest, and is it that of what it holds?
+/// Has the content of a file a digest, and is it that of what it holds?
 pub(crate) fn sealed(json: &[u8]) -> Sealed {
     #[derive(Deserialize)]
     struct Names {

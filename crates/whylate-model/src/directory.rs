@@ -19,7 +19,7 @@ use crate::run::{Capture, FORMAT_VERSION, Run, Segment};
 use crate::segments;
 use crate::tap::TAP_FILE;
 
-mod checked;
+pub(crate) mod checked;
 mod departures;
 pub mod in_words;
 mod ordered;
@@ -62,15 +62,21 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made, and the file of a tap. A
+    /// Removes what [`RunDir::create`] and [`RunDir::histogram_log`] made, the tables, and the file of a tap. A
     /// directory with a `run.json`, or with anything else in it, stays.
     pub fn remove(self) {
         if self.path.join(RUN_FILE).exists() {
             return;
         }
         // What cannot be removed stays: the error of the measurement is what the user is told.
-        for file in [hlog::HISTOGRAM_FILE, TAP_FILE] {
-            let _ = std::fs::remove_file(self.path.join(file));
+        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_ours = |name: &str| {
+                [hlog::HISTOGRAM_FILE, TAP_FILE].contains(&name) || segments::is_segment_name(name)
+            };
+            if name.to_str().is_some_and(is_ours) {
+                let _ = std::fs::remove_file(entry.path());
+            }
         }
         if self.made {
             let _ = std::fs::remove_dir(&self.path);

@@ -125,6 +125,9 @@ pub struct Compared {
     pub with: String,
     /// The version of whylate that made it.
     pub tool_version: String,
+    /// What is wrong with the file that the other run's host was read from: it was changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// What differs: left is that run, right is this machine.
     pub differences: Vec<Difference>,
 }

@@ -233,11 +233,11 @@ pub struct Asked {
     /// Bytes of a request and of its reply.
     pub bytes: u32,
     /// Bytes of the Ethernet frame that carries it, check sequence included; none where it
-    /// takes no network.
+    /// takes no network, and of a sum whose recordings had several.
     pub frame_bytes: Option<u32>,
-    /// A request is given up after this time without a reply.
-    #[serde(rename = "timeout_ns")]
-    pub timeout: Nanos,
+    /// A request is given up after this time without a reply; none of a sum whose recordings had several.
+    #[serde(rename = "timeout_ns", default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Nanos>,
     /// Requests in flight at most, where that was bounded.
     pub most_under_way: Option<u64>,
     /// Nothing asks for a reply: the other end counts what comes.

@@ -23,6 +23,7 @@ use crate::text::Printable;
 use crate::threads::ThreadSummary;
 use crate::units::CpuId;
 
+mod flow;
 mod recording;
 pub use recording::INJECTED;
 use recording::Recordings;
@@ -279,8 +280,7 @@ impl fmt::Display for Rate {
 }
 
 /// Are these rates those of one load?
-#[must_use]
-pub fn near(left: f64, right: f64) -> bool {
+fn near(left: f64, right: f64) -> bool {
     (left - right).abs() <= SAME_RATE * left.max(right)
 }
 

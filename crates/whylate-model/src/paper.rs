@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::{self, Sealed};
+use crate::directory::checked::not_as_recorded;
 use crate::error::ModelError;
 use crate::files;
 use crate::host::Fingerprint;
@@ -217,8 +219,7 @@ impl Paper {
             path: path.clone(),
             what: why.to_string(),
         };
-        let mut json = serde_json::to_vec_pretty(self).map_err(unreadable)?;
-        json.push(b'\n');
+        let json = digest::seal(&serde_json::to_vec_pretty(self).map_err(unreadable)?);
         // A number that is not finite has no form in JSON, and could not be read again.
         serde_json::from_slice::<Self>(&json).map_err(unreadable)?;
         files::replace(&path, &json)
@@ -235,6 +236,14 @@ impl Paper {
             Err(error) => return Err(error),
         };
         Self::parse(&path, &json).map(Some)
+    }
+
+    /// What is wrong with the file of a directory: it has the digest of another content. One of an older version has
+    /// no digest.
+    #[must_use]
+    pub fn problem(directory: &Path) -> Option<String> {
+        let json = files::read_plain(&directory.join(PAPER_FILE), PAPER_FILE_LIMIT).ok()?;
+        (digest::sealed(&json) == Sealed::Changed).then(|| not_as_recorded(PAPER_FILE))
     }
 
     /// Reads the content of a `paper.json`, which `path` names in errors.

@@ -130,13 +130,18 @@ fn seen(evidence: &[Evidence]) -> String {
 
 fn differences(with: &Compared) -> Vec<Block> {
     let by = Block::Text(format!("Recorded by whylate {}.", with.tool_version));
+    let changed = |what: &String| Block::Judged(trust::Level::Poor, format!("{what}."));
+    let mut blocks: Vec<Block> =
+        [by].into_iter().chain(with.problem.as_ref().map(changed)).collect();
     if with.differences.is_empty() {
         let none = "Nothing that is known of either machine.".to_owned();
-        return vec![by, Block::Judged(trust::Level::Good, none)];
+        blocks.push(Block::Judged(trust::Level::Good, none));
+        return blocks;
     }
     let mut table = Table::new("", &["what", "then", "now"]).words(&[1, 2]);
     for one in &with.differences {
         table.row([&*one.name, &one.left, &one.right]);
     }
-    vec![by, Block::Table(table)]
+    blocks.push(Block::Table(table));
+    blocks
 }

@@ -186,8 +186,8 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
     }
     if asked.one_way {
         said.push("asks for no reply: the other end counts what comes".to_owned());
-    } else {
-        said.push(format!("given up after {}", Value::from(asked.timeout)));
+    } else if let Some(timeout) = asked.timeout {
+        said.push(format!("given up after {}", Value::from(timeout)));
     }
     if let Some(ports) = &way.across {
         let (out, back) = (&ports.out, &ports.back);

@@ -109,7 +109,7 @@ fn each_thing_that_makes_requests_other_requests_is_told_with_both_values() {
         let found = differing(&run, RESPONSE, |run| change(&mut run.flows[0]));
         only(&found, component, left, right);
     }
-    assert_eq!(differing(&run, RESPONSE, |run| run.flows[0].asked.timeout = Nanos(1)), []);
+    assert_eq!(differing(&run, RESPONSE, |run| run.flows[0].asked.timeout = Some(Nanos(1))), []);
 }
 
 #[test]

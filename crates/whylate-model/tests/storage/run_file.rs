@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use whylate_model::run::{FORMAT_VERSION, Run};
+use whylate_model::segments::{Limits, Writer};
 use whylate_model::warning::Warning;
-use whylate_model::{ModelError, RunDir};
+use whylate_model::{ModelError, RunDir, Ticks};
 
 use crate::samples::{any_run, run, warnings};
+use crate::segments::gap_at;
 
 fn new_run() -> (tempfile::TempDir, RunDir) {
     let place = tempfile::tempdir().unwrap();
@@ -136,4 +138,37 @@ fn the_same_run_gives_the_same_bytes() {
     let back: Run = directory.read_run().unwrap();
     directory.write_run(&back).unwrap();
     assert_eq!(std::fs::read(&file).unwrap(), first);
+}
+
+/// With a log and a table, as a recording or a sum leaves it that fails before its end.
+fn begun(place: &std::path::Path) -> RunDir {
+    let directory = RunDir::create_with_room(place.join("run"), 0).unwrap();
+    directory.histogram_log().unwrap();
+    let mut writer = Writer::new(&directory, Ticks(0), Limits::default());
+    writer.push_gap(&gap_at(1)).unwrap();
+    writer.checkpoint().unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    directory
+}
+
+#[test]
+fn what_was_begun_and_holds_no_run_is_taken_away_and_nothing_of_others() {
+    let place = tempfile::tempdir().unwrap();
+    let of = |place: &std::path::Path| std::fs::read_dir(place).unwrap().count();
+    begun(place.path()).undo().remove();
+    assert_eq!(of(place.path()), 0);
+    // A directory that was there before stays, and so does what somebody else put into it.
+    std::fs::create_dir(place.path().join("run")).unwrap();
+    let directory = begun(place.path());
+    directory.undo().remove();
+    assert_eq!(of(directory.path()), 0);
+    let theirs = directory.path().join("thesis.parquet");
+    std::fs::write(&theirs, "theirs").unwrap();
+    directory.undo().remove();
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    let directory = begun(place.path());
+    directory.write_run(&run()).unwrap();
+    directory.undo().remove();
+    assert_eq!(of(directory.path()), 3, "it is a run");
 }

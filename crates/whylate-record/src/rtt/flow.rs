@@ -382,7 +382,7 @@ pub(super) fn asked(flow: &FlowRequest, settings: &OpenLoop, tags: usize) -> Ask
         bytes: settings.bytes as u32,
         frame_bytes: frame_of(flow.transport, &flow.target, flow.bytes + tags)
             .map(|bytes| bytes as u32),
-        timeout: settings.timeout,
+        timeout: Some(settings.timeout),
         most_under_way: settings.most_under_way,
         one_way: flow.one_way,
         direction: flow.direction,

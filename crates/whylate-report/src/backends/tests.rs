@@ -82,7 +82,7 @@ fn asked() -> Asked {
         per_second: Some(1_000.0),
         bytes: 64,
         frame_bytes: Some(110),
-        timeout: Nanos::SECOND,
+        timeout: Some(Nanos::SECOND),
         most_under_way: None,
         one_way: false,
         direction: Direction::There,

@@ -1,8 +1,9 @@
 //! Which cause took another share of the time on the other side.
 //!
 //! From the single gaps of both sides, in blocks of time: the shares of each cause are those of the gaps named
-//! after it. The cause that changed most is that of several, so its interval is one of as many that hold together: by
-//! itself it would be that of whatever chance moved furthest.
+//! after it. The cause that is named is one of several, so its interval is one of as many that hold together: by
+//! itself it would be that of whatever chance moved furthest. Of those whose intervals leave out that nothing changed
+//! it is the one that changed most: where the largest change is one that scatters, a smaller one may be shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,8 @@ use crate::merge::above::{rows, tables};
 
 /// Blocks of time that each recording is cut into.
 const BLOCKS: usize = 60;
+/// Causes that are looked at, from the largest change on: each takes its resamples.
+const MOST_CAUSES: usize = 64;
 /// Gaps of one side that are looked at.
 const MOST_GAPS: u64 = 20_000_000;
 
@@ -27,13 +30,15 @@ const MOST_GAPS: u64 = 20_000_000;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum CauseChange {
-    /// The cause whose share of the elapsed time changed most.
+    /// Of the causes whose share of the elapsed time is shown to have changed, the one that changed most.
     Shown {
         /// Which, as it reads in reports.
         cause: String,
         /// What the first screen of a side calls it, where one knows it.
         #[serde(skip)]
         class: Option<String>,
+        /// No other cause changed more in the mean. Where one did, its own change is not shown.
+        is_largest: bool,
         /// Its share; its interval holds together with those of all other causes.
         share: NumberDifference,
     },
@@ -50,7 +55,7 @@ impl CauseChange {
     /// With the name that reports have for the cause, and what the first screens of these runs, as shown, call it.
     fn with_names(self, no_event: &str, runs: &[Run]) -> Self {
         match self {
-            Self::Shown { cause, share, .. } => {
+            Self::Shown { cause, share, is_largest, .. } => {
                 let shown = |run: &Run| run.shown_cause(&cause);
                 let differs = |name: &String| *name != cause;
                 let cause = match cause.as_str() {
@@ -58,7 +63,7 @@ impl CauseChange {
                     _ => runs.iter().map(shown).find(differs).unwrap_or_else(|| cause.clone()),
                 };
                 let class = runs.iter().find_map(|run| crate::first::class_named(&cause, run));
-                Self::Shown { cause, class, share }
+                Self::Shown { cause, class, is_largest, share }
             }
             other => other,
         }
@@ -100,17 +105,18 @@ fn most(before: &Blocks, after: &Blocks) -> CauseChange {
         (found[1] - found[0]).abs()
     };
     let among = names.len();
-    let most = names.into_iter().max_by(|a, b| change(a).total_cmp(&change(b)));
-    let share = most.and_then(|name| {
+    let mut names: Vec<(&String, f64)> =
+        names.into_iter().map(|name| (name, change(name))).collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shown = |(at, (name, _)): (usize, (&String, f64))| {
         let (x, y) = (before.of(name), after.of(name));
         let found = difference::of_means_among(&x, &y, 1.0, among, SEED, RESAMPLES)?;
-        let bounded = found.headline().is_bounded();
-        bounded.then(|| (name.clone(), number(&x, &y, found)))
-    });
-    match share.filter(|(_, share)| share.verdict != Verdict::NoDifferenceShown) {
-        Some((cause, share)) => CauseChange::Shown { cause, class: None, share },
-        None => CauseChange::NotShown,
-    }
+        let share = found.headline().is_bounded().then(|| number(&x, &y, found))?;
+        let is_shown = share.verdict != Verdict::NoDifferenceShown;
+        let (cause, class, is_largest) = (name.clone(), None, at == 0);
+        is_shown.then_some(CauseChange::Shown { cause, class, is_largest, share })
+    };
+    names.into_iter().enumerate().take(MOST_CAUSES).find_map(shown).unwrap_or(CauseChange::NotShown)
 }
 
 fn mean(side: &[Vec<f64>]) -> f64 {
@@ -209,6 +215,30 @@ mod tests {
         assert!(low > 0.4 && high < 0.7 && share.before == 0.0, "{share:?}");
         let CauseChange::Shown { share, .. } = most(&loaded, &quiet) else { panic!("no change") };
         assert_eq!(share.verdict, Verdict::AHigher);
+    }
+
+    #[test]
+    fn a_smaller_change_is_named_where_the_largest_is_that_of_one_burst() {
+        let mut after = recording(&[("interrupt local_timer", 0.03)]);
+        let mut burst = vec![0.0; BLOCKS];
+        // More in the mean than the timer changed, and all of it at once.
+        burst[7] = 0.9;
+        after.0[0].insert("thread hog (ordinary)".to_owned(), burst);
+        let before = recording(&[("interrupt local_timer", 0.02)]);
+        let found = most(&before, &after);
+        let CauseChange::Shown { cause, share, is_largest, .. } = found else {
+            panic!("{found:?}")
+        };
+        assert_eq!((&*cause, share.verdict), ("interrupt local_timer", Verdict::ALower));
+        assert!(!is_largest, "the hog changed more");
+        assert!(share.difference.interval.0 > 0.0, "{share:?}");
+        // The one that changed most is named where both are shown.
+        let steady =
+            recording(&[("interrupt local_timer", 0.03), ("thread hog (ordinary)", 0.015)]);
+        let CauseChange::Shown { cause, is_largest, .. } = most(&before, &steady) else {
+            panic!("no change")
+        };
+        assert_eq!((&*cause, is_largest), ("thread hog (ordinary)", true));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use whylate_model::trust::Level;
 use super::Side;
 use crate::numbers::time;
 
+/// So many reasons of a side are named.
+const MOST_REASONS: usize = 3;
+
 /// A caution. One arm per fact; [`Caution::advice`] says what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -40,6 +43,17 @@ pub enum Caution {
         /// Its directory.
         directory: String,
         /// Why.
+        reasons: Vec<String>,
+    },
+    /// Runs of a side are trusted only so far.
+    Limited {
+        /// Which side.
+        side: Side,
+        /// How many of its runs.
+        runs: usize,
+        /// Of how many.
+        of: usize,
+        /// Why, each kind of reason once, as the first of them says it.
         reasons: Vec<String>,
     },
     /// A run did not end by itself.
@@ -152,6 +166,19 @@ impl fmt::Display for Caution {
                 }
                 Ok(())
             }
+            Self::Limited { side, runs, of, reasons } => {
+                match of {
+                    1 => write!(f, "trust in the run of side {side:?} is limited")?,
+                    _ => write!(f, "trust in {runs} of {of} runs of side {side:?} is limited")?,
+                }
+                let (shown, more) = reasons.split_at(reasons.len().min(MOST_REASONS));
+                let mut before = ": ";
+                for reason in shown {
+                    write!(f, "{before}{}", Printable(reason))?;
+                    before = "; ";
+                }
+                if more.is_empty() { Ok(()) } else { write!(f, "; and {} more", more.len()) }
+            }
             Self::Unfinished { directory } => {
                 write!(f, "`{}` did not end by itself", Printable(directory))
             }
@@ -224,6 +251,7 @@ impl Caution {
             Self::OtherArchitecture { .. }
             | Self::OtherNames { .. }
             | Self::OtherVersion { .. }
+            | Self::Limited { .. }
             | Self::Unfinished { .. }
             | Self::MixedSide { .. }
             | Self::FewIntervals { .. }
@@ -251,6 +279,10 @@ impl Caution {
             }
             Self::NotTrustworthy { .. } => {
                 "What spoiled the run may be the difference. Record it again."
+            }
+            Self::Limited { .. } => {
+                "What limits a run limits what its side says of the change. `whylate report` has the \
+                 advice of each."
             }
             Self::Unfinished { .. } => {
                 "What it holds is compared; rare events had less time to show."

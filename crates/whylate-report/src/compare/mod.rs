@@ -13,6 +13,7 @@ mod caution;
 mod differs;
 mod likeness;
 mod limit;
+mod limited;
 mod load;
 mod page;
 mod pair;

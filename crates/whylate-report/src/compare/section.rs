@@ -282,8 +282,9 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
 /// Which cause took another share of the time.
 fn of_causes(of: &CauseChange) -> String {
     match of {
-        CauseChange::Shown { cause, share, .. } => {
-            let what = format!("most of the change by cause: {cause}");
+        CauseChange::Shown { cause, share, is_largest, .. } => {
+            let most = if *is_largest { "most of the change by cause" } else { "change by cause" };
+            let what = format!("{most}: {cause}");
             number(&what, &[share.before, share.after].map(percent), share, POINTS)
         }
         CauseChange::NotShown => {

@@ -14,7 +14,7 @@ use super::load::{self, Loaded, Measured, Wanted};
 use super::pair::{self, Drawn};
 use super::{
     Caution, Comparison, FORMAT_VERSION, Judged, Limit, Measure, Outcome, Pair, PairResult,
-    Request, RunFacts, Shown, Side, Unpaired, causes, differs,
+    Request, RunFacts, Shown, Side, Unpaired, causes, differs, limited,
 };
 use crate::{ReportError, trusted};
 
@@ -61,6 +61,8 @@ pub fn compare(request: &Request) -> Result<Compared, ReportError> {
     limits.extend(limits_without_series(&request.limits, &pairs));
     if pairs.iter().any(|pair| matches!(pair.result, PairResult::Compared(_))) {
         cautions.splice(0..0, few_runs(&a, &b));
+        let sides = [(Side::A, &a), (Side::B, &b)];
+        cautions.extend(sides.into_iter().filter_map(|(side, runs)| limited::caution(side, runs)));
     }
     let comparison = Comparison {
         format_version: FORMAT_VERSION,

@@ -38,6 +38,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
         compared: Some(Compared {
             with: "run-1".to_owned(),
             tool_version: "0.0.9".to_owned(),
+            problem: None,
             differences: vec![Difference {
                 name: "command line".to_owned(),
                 left: "quiet ".repeat(30),
@@ -54,6 +55,23 @@ fn the_worst_stands_first_and_what_is_fine_only_when_asked_for() {
     assert!(place("spoiling") < place("noted") && place("noted") < place("hidden"));
     assert!(!text.contains("fine-one"));
     assert!(full_of_diagnosis(&diagnosis(), true, Style::default()).contains("fine-one"));
+}
+
+#[test]
+fn a_run_whose_file_was_changed_is_told_above_its_differences() {
+    let mut changed = diagnosis();
+    let compared = changed.compared.as_mut().unwrap();
+    compared.problem = Some("run.json is not as it was recorded".to_owned());
+    for none in [false, true] {
+        if none {
+            changed.compared.as_mut().unwrap().differences.clear();
+        }
+        let text = full_of_diagnosis(&changed, false, Style::default());
+        let (_, told) = text.split_once("What differs from run-1").unwrap();
+        let rest = if none { "Nothing that is known" } else { "nothing more" };
+        let [problem, rest] = ["run.json is not as it was recorded.", rest].map(|of| told.find(of));
+        assert!(problem.is_some() && problem < rest, "{text}");
+    }
 }
 
 #[test]

@@ -245,9 +245,12 @@ fn instead(of: &Comparison) -> Option<Sentence> {
 
 /// Which cause took another share of the time.
 fn cause(of: &CauseChange) -> Option<Sentence> {
-    let CauseChange::Shown { cause, class, share } = of else { return None };
+    let CauseChange::Shown { cause, class, is_largest, share } = of else { return None };
     let by = Sentence::unitless(table::difference(&share.difference, Value::Share));
     let cause = Name::of(class.clone().unwrap_or_else(|| Printable(cause).to_string()));
+    if !is_largest {
+        return Some(sentence!["The share of ", cause, " changed: ", by, " points."]);
+    }
     Some(sentence!["Most of the change is by ", cause, ": ", by, " points."])
 }
 

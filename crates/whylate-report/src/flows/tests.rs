@@ -133,7 +133,7 @@ fn requests_that_were_given_up_or_never_sent_are_told_apart_from_those_that_were
     use crate::merge::flows::tests::flow;
     use crate::timeline::tests::recorded;
     let mut slow = flow(1_000, ProcessVerdict::Held);
-    slow.asked.timeout = Nanos(100_000_000);
+    slow.asked.timeout = Some(Nanos(100_000_000));
     (slow.packets.lost, slow.packets.given_up, slow.packets.never_sent) = (0, 230, 4_000);
     let mut run = Run { flows: vec![slow], ..recorded() };
     let told = |run: &Run| ["lost", "answered later", "never sent"].map(|row| accounted(run, row));

@@ -7,7 +7,7 @@
 use whylate_model::breakdown::Breakdown;
 use whylate_model::calibration::Trust;
 use whylate_model::flow::{Asked, Departures, Flow, OfRecording, Pacing, Process, ProcessVerdict};
-use whylate_model::identity;
+use whylate_model::identity::Identity;
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::tail::Tail;
@@ -54,18 +54,20 @@ impl Sums {
     }
 }
 
-/// Is it the same question by the same way?
+/// Is it the same question by the same way? What decides of its series decides of the flow.
 fn alike(one: &Flow, other: &Flow) -> bool {
-    let way = |flow: &Flow| {
-        let way = &flow.way;
-        (way.backend.clone(), way.wait.clone(), way.protocol.clone(), way.across.clone())
-    };
-    let asked = |flow: &Flow| Asked { per_second: None, ..flow.asked.clone() };
-    let same_rate = match (one.asked.per_second, other.asked.per_second) {
-        (Some(one), Some(other)) => identity::near(one, other),
-        (one, other) => one == other,
-    };
-    one.name == other.name && asked(one) == asked(other) && same_rate && way(one) == way(other)
+    let [first, second] = [one, other].map(Identity::of_flow);
+    one.name == other.name && first.differences(&second).is_empty()
+}
+
+/// What was asked in both: what is no part of what a flow is may differ, and is then absent.
+fn in_common(sum: &Asked, more: &Asked) -> Asked {
+    Asked {
+        frame_bytes: sum.frame_bytes.filter(|_| sum.frame_bytes == more.frame_bytes),
+        timeout: sum.timeout.filter(|_| sum.timeout == more.timeout),
+        repeats_after: sum.repeats_after.filter(|_| sum.repeats_after == more.repeats_after),
+        ..sum.clone()
+    }
 }
 
 /// What of a flow does not add up: of a recording its own, of a sum that of all its recordings.
@@ -99,6 +101,7 @@ fn seconds(flow: &Flow) -> Option<f64> {
 impl Summed {
     fn add(&mut self, flow: &Flow, rate: Hertz) {
         self.seconds = self.seconds.zip(seconds(flow)).map(|(sum, more)| sum + more);
+        self.flow.asked = in_common(&self.flow.asked, &flow.asked);
         let (sum, more) = (&mut self.flow.departures, &flow.departures);
         for (sum, more) in [
             (&mut sum.intended, more.intended),
@@ -226,7 +229,7 @@ pub(crate) mod tests {
                 per_second: Some(1e3),
                 bytes: 64,
                 frame_bytes: Some(110),
-                timeout: Nanos::SECOND,
+                timeout: Some(Nanos::SECOND),
                 most_under_way: None,
                 one_way: false,
                 direction: Direction::There,
@@ -298,6 +301,58 @@ pub(crate) mod tests {
         let stale = |what| with(Some(99.0), Some(what));
         let of_equals = sum(&[stale("first"), stale("second")]).unwrap();
         assert_eq!(of_equals.stale.as_deref(), Some("first"));
+    }
+
+    /// The flows of the sum of two recordings with these.
+    fn summed(first: &Flow, second: &Flow) -> Vec<Flow> {
+        let mut sums = Sums::default();
+        for (flow, name) in [(first, "run-1"), (second, "run-2")] {
+            sums.add(&Run { flows: vec![flow.clone()], ..recorded() }, name);
+        }
+        sums.finish(&[])
+    }
+
+    #[test]
+    fn flows_whose_series_add_up_are_one_and_what_they_differ_in_besides_is_absent() {
+        let one = flow(1_000, ProcessVerdict::Held);
+        let mut other = flow(2_000, ProcessVerdict::Held);
+        other.asked.timeout = Some(Nanos(5_000_000));
+        other.asked.frame_bytes = None;
+        other.asked.repeats_after = Some(Nanos(7));
+        for pair in [[&one, &other], [&other, &one]] {
+            let [sum] = &summed(pair[0], pair[1])[..] else { panic!("one flow") };
+            let Asked { timeout, frame_bytes, repeats_after, .. } = &sum.asked;
+            assert_eq!((timeout, frame_bytes, repeats_after), (&None, &None, &None));
+            assert_eq!((sum.packets.sent, sum.departures.intended), (3_000, 3_000));
+            // The sum is what each of its recordings is.
+            assert_eq!(Identity::of_flow(sum).differences(&Identity::of_flow(&one)), []);
+        }
+        let [sum] = &summed(&one, &one)[..] else { panic!("one flow") };
+        assert_eq!((sum.asked.timeout, sum.asked.frame_bytes), (Some(Nanos::SECOND), Some(110)));
+    }
+
+    #[test]
+    fn flows_that_differ_in_one_thing_that_they_are_stay_apart() {
+        let one = flow(1_000, ProcessVerdict::Held);
+        let changes: [fn(&mut Flow); 11] = [
+            |of| of.name = "load".to_owned(),
+            |of| of.way.backend = "tcp over ipv4".to_owned(),
+            |of| of.way.wait = "block".to_owned(),
+            |of| of.way.protocol = "memcached".to_owned(),
+            |of| of.asked.bytes = 512,
+            |of| of.asked.arrivals = "poisson".to_owned(),
+            |of| of.asked.per_second = Some(2e3),
+            |of| of.asked.most_under_way = Some(1),
+            |of| of.asked.direction = Direction::Back,
+            |of| of.asked.one_way = true,
+            // A client that fell behind sent at another rate than it was asked for.
+            |of| of.departures.in_time /= 2,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut other = one.clone();
+            change(&mut other);
+            assert_eq!(summed(&one, &other).len(), 2, "change {number}");
+        }
     }
 
     #[test]

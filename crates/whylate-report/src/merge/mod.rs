@@ -90,13 +90,17 @@ pub struct Merged {
     pub left_out: Vec<String>,
 }
 
-/// Adds the directories up into a new one at `into`.
+/// Adds the directories up into a new one at `into`, of which nothing is left where that fails.
 pub fn merge(request: &Request, into: &Path) -> Result<Merged, ReportError> {
     let inputs = Inputs::check(request)?;
     let directory = RunDir::create(into)?;
+    let undo = directory.undo();
     let mut merging = Merging::new(request, inputs, directory);
-    let log = merging.add_all()?;
-    merging.conclude(&log)
+    let merged = merging.add_all().and_then(|log| merging.conclude(&log));
+    if merged.is_err() {
+        undo.remove();
+    }
+    merged
 }
 
 struct Merging<'a> {

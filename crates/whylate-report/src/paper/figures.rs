@@ -34,14 +34,17 @@ pub(super) fn names(scenario: &Scenario) -> impl Iterator<Item = &str> {
     scenario.runs.iter().map(String::as_str).filter(plain).take(MOST_RUNS)
 }
 
-/// The figures of the scenario and of its parts, and what of them cannot be read.
+/// The figures of the scenario and of its parts, and what of them cannot be read or was changed since.
 pub(super) fn of(directory: &Path, scenario: &Scenario) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut unread): (Vec<Figure>, _) =
         (stacked(scenario).into_iter().collect(), Vec::new());
     figures.extend(distributions::figures(scenario));
     for name in names(scenario) {
         match of_run(&directory.join(name), name) {
-            Ok(mut of) => figures.append(&mut of),
+            Ok((mut of, problems)) => {
+                figures.append(&mut of);
+                unread.extend(problems.iter().map(|what| format!("figures of {name}: {what}")));
+            }
             Err(error) => unread.push(format!("no figure of {name}: {error}")),
         }
     }
@@ -93,9 +96,10 @@ fn stacked(scenario: &Scenario) -> Option<Figure> {
     (!drawn.is_empty()).then(|| composition::figure(&drawn, "What the time consists of", table))
 }
 
-fn of_run(path: &Path, name: &str) -> Result<Vec<Figure>, ModelError> {
+/// The figures of a part, and what is wrong with its files.
+fn of_run(path: &Path, name: &str) -> Result<(Vec<Figure>, Vec<String>), ModelError> {
     let directory = RunDir::open(path)?;
-    let run = directory.read_run()?;
+    let run = directory.read_checked()?;
     let mut figures = html::switch_figures(&directory, &run);
     figures.extend(html::breakdown_figures(&run));
     figures.extend(html::error_figures(&run));
@@ -107,7 +111,7 @@ fn of_run(path: &Path, name: &str) -> Result<Vec<Figure>, ModelError> {
         let title = format!("Execution trace of {name}");
         figures.push(execution::figure(rows, recorded.window(), &title));
     }
-    Ok(figures)
+    Ok((figures, run.files.problems))
 }
 
 /// Those of Figure 3 have the paper's lengths; others are drawn around the first missed deadline.

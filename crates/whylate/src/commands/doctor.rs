@@ -67,9 +67,10 @@ fn unknown(check: &str, diagnosis: &Diagnosis) -> anyhow::Error {
 }
 
 fn compared(run: &Path, host: &Fingerprint) -> Result<Compared> {
-    let recorded = RunDir::open(run)?.read_run()?;
+    let recorded = RunDir::open(run)?.read_sealed()?;
     Ok(Compared {
         with: run.display().to_string(),
+        problem: recorded.files.problems.into_iter().next(),
         differences: recorded.host.differences(host),
         tool_version: recorded.tool_version,
     })

@@ -59,5 +59,8 @@ fn of_paper(options: &Report, repeated: &Paper) -> Result<Exit> {
         }
         Some(file) => whylate_report::paper::write_to(file, &options.run, repeated)?,
     }
+    if options.html.is_some() || options.format == Format::Json {
+        parts.trust.poor().iter().for_each(|what| say!("`{}`: {what}", options.run.display()));
+    }
     Ok(super::paper::exit(&parts))
 }

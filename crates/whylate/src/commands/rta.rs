@@ -12,6 +12,7 @@ use whylate_model::prediction::{
 };
 use whylate_model::run::Run;
 use whylate_model::switch_cost::{Between, How};
+use whylate_model::trust::Trust;
 use whylate_model::{Nanos, Printable};
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
@@ -145,7 +146,16 @@ struct Wanted {
     /// Of each thread, the priority that it is given.
     priorities: Vec<Option<u32>>,
     assignment: Option<(Assignment, &'static str)>,
-    overheads: Option<(Overheads, String)>,
+    overheads: Option<Costs>,
+}
+
+/// The overheads that are added to every job.
+struct Costs {
+    overheads: Overheads,
+    /// Where they are from.
+    from: String,
+    /// Why the run that measured them is not to be relied on.
+    poor: Vec<String>,
 }
 
 impl Wanted {
@@ -321,7 +331,7 @@ impl Wanted {
                 Policy::Cbs => By::Reservations,
             },
             assignment: self.assignment,
-            overheads: self.overheads.as_ref().map(|(costs, from)| (*costs, from.as_str())),
+            overheads: self.overheads.as_ref().map(|costs| (costs.overheads, &*costs.from)),
             delays: &question.delays,
             simulation: options.simulate.map(|patterns| (patterns, seed)),
             limit: cbs::Limit::LINUX,
@@ -331,6 +341,7 @@ impl Wanted {
     fn predict(&self, options: &Rta, question: &Question) -> Result<Prediction> {
         let mut prediction = predict(&self.asked(options, question))?;
         prediction.notes.extend(question.notes.iter().cloned());
+        prediction.notes.extend(self.overheads.iter().filter_map(Costs::doubt));
         Ok(prediction)
     }
 
@@ -358,20 +369,35 @@ struct Question {
 }
 
 /// The overheads that a word states, or those that a run measured.
-fn overheads(word: Option<&str>) -> Result<Option<(Overheads, String)>> {
+fn overheads(word: Option<&str>) -> Result<Option<Costs>> {
     let Some(word) = word else { return Ok(None) };
     if word == "measured" {
-        let path = last_measured()?;
-        let run = RunDir::open(&path)?.read_run()?;
-        let costs = overheads_of_run(&run).with_context(|| path.display().to_string())?;
-        return Ok(Some((costs, format!("measured in {}", path.display()))));
+        return Costs::of_run(&last_measured()?).map(Some);
     }
     if Path::new(word).is_dir() {
-        let run = RunDir::open(word)?.read_run()?;
-        let costs = overheads_of_run(&run).with_context(|| word.to_owned())?;
-        return Ok(Some((costs, format!("measured in {word}"))));
+        return Costs::of_run(Path::new(word)).map(Some);
     }
-    Ok(Some((Overheads::parse(word)?, "as given".to_owned())))
+    let overheads = Overheads::parse(word)?;
+    Ok(Some(Costs { overheads, from: "as given".to_owned(), poor: Vec::new() }))
+}
+
+impl Costs {
+    fn of_run(path: &Path) -> Result<Self> {
+        let run = RunDir::open(path)?.read_checked()?;
+        let overheads = overheads_of_run(&run).with_context(|| path.display().to_string())?;
+        let from = format!("measured in {}", path.display());
+        Ok(Self { overheads, from, poor: Trust::of(&run).poor() })
+    }
+
+    /// What is to be known of the run that they are from, where its trust is poor.
+    fn doubt(&self) -> Option<String> {
+        let (first, others) = self.poor.split_first()?;
+        let more = match others.len() {
+            0 => String::new(),
+            more => format!("; and {more} more: whylate report"),
+        };
+        Some(format!("trust in the overheads, {}, is poor: {first}{more}", self.from))
+    }
 }
 
 /// The last run of switch-cost of this user, which was on this host as it is now.

@@ -78,6 +78,8 @@ fn requests(home: &Path, seed: u64, level: u64, change: impl FnOnce(&mut Run)) -
     let packets = &mut run.flows[0].packets;
     let lost = std::mem::take(&mut packets.lost);
     (packets.received, packets.arrived) = (packets.received + lost, packets.arrived + lost);
+    // What took the CPU from the client is no part of these.
+    (run.coverage, run.evidence.steal_ns) = (None, None);
     run.seed = seed;
     run.segments.clear();
     run.worst.clear();
@@ -282,11 +284,20 @@ fn a_cause_that_took_another_share_is_named_in_the_words_of_a_first_screen() {
     ] {
         if let PairResult::Compared(of) = &mut found.pairs[0].result {
             let (cause, class) = (cause.to_owned(), class.map(str::to_owned));
-            of.causes = Some(CauseChange::Shown { cause, class, share: share.clone() });
+            of.causes =
+                Some(CauseChange::Shown { cause, class, is_largest: true, share: share.clone() });
         }
         let screen = screen(&found);
         assert!(screen.contains(told), "{screen}");
     }
+    // Another one changed more in the mean, and that is not shown.
+    if let PairResult::Compared(of) = &mut found.pairs[0].result
+        && let Some(CauseChange::Shown { is_largest, .. }) = &mut of.causes
+    {
+        *is_largest = false;
+    }
+    let screen = screen(&found);
+    assert!(screen.contains("The share of page fault\\u{1b} changed: +48 points."), "{screen}");
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! What limits the trust in the runs of a side, told once for all of them.
+
+use whylate_model::run::RunState;
+use whylate_model::trust::{Level, Trust};
+
+use super::load::Loaded;
+use super::{Caution, Side};
+
+/// The caution of a side of which runs are limited; none where none is. What is poor is told run by run, and so is
+/// what did not end.
+pub(super) fn caution(side: Side, runs: &[Loaded]) -> Option<Caution> {
+    let ended = runs.iter().filter(|loaded| loaded.run.state != RunState::Running);
+    let trusts = ended.map(|loaded| Trust::of(&loaded.run));
+    let limited: Vec<Trust> = trusts.filter(|trust| trust.level() == Level::Limited).collect();
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in limited.iter().flat_map(|trust| &trust.reasons) {
+        if !reasons.iter().any(|known| kind(known) == kind(&reason.what)) {
+            reasons.push(reason.what.clone());
+        }
+    }
+    let (limited, of) = (limited.len(), runs.len());
+    (limited > 0).then_some(Caution::Limited { side, runs: limited, of, reasons })
+}
+
+/// A reason without its numbers: of five runs each has its own.
+fn kind(reason: &str) -> String {
+    let is_number = |of: char| of.is_ascii_digit() || ['.', ',', '<', '%'].contains(&of);
+    let words = reason.split_whitespace().filter(|word| !word.chars().all(is_number));
+    // A time stands beside its unit, which its length decides.
+    let words = words.map(|word| word.trim_start_matches(is_number));
+    let is_unit = |word: &&str| ["ns", "us", "ms", "s", "min", "h"].contains(word);
+    words.filter(|word| !is_unit(word)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_differ_in_their_numbers_alone_are_of_one_kind() {
+        for (one, other, same) in [
+            (
+                "47% of the lost time has no kernel event",
+                "<0.1% of the lost time has no kernel event",
+                true,
+            ),
+            (
+                "the CPU was shared: the hypervisor reported 10ms of steal",
+                "the CPU was shared: the hypervisor reported 1.20s of steal",
+                true,
+            ),
+            ("300 samples of a do not bound p99", "1200 samples of a do not bound p99", true),
+            ("300 samples of a do not bound p99", "300 samples of b do not bound p99", false),
+            (
+                "47% of the lost time has no kernel event",
+                "47% of the lost time is IRQ entry/exit, which no event covers",
+                false,
+            ),
+        ] {
+            assert_eq!(kind(one) == kind(other), same, "{one}; {other}");
+        }
+    }
+}

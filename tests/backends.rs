@@ -67,7 +67,7 @@ fn every_backend_that_this_machine_has_gets_a_row_with_samples_in_every_round() 
     // Where the load of others leaves the control without a median, nothing is told of it.
     let has_median = |row: &BackendRow| {
         let one = series(&recorded.run, &row.measured.as_ref().unwrap().service).unwrap();
-        one.quantiles.iter().any(|of| of.percent == 50.0 && of.value.is_some())
+        one.quantiles.iter().any(|of| (of.percent - 50.0).abs() < 1e-9 && of.value.is_some())
     };
     let is_told = of.rows[..2].iter().all(has_median) && of.rows[1].saved_at(50.0).is_some();
     let control = is_told.then_some("control: p50");

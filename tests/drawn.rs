@@ -67,27 +67,29 @@ pub(crate) fn put_deadlines(jobs: &[StoredJob], run: &mut Run) {
 
 fn deadlines(jobs: &[&StoredJob]) -> Deadlines {
     let mut outcomes = Outcomes::default();
-    let missed: Vec<&&StoredJob> = jobs.iter().filter(|job| job.verdict != Verdict::Hit).collect();
-    jobs.iter().for_each(|job| outcomes.add(job.verdict != Verdict::Hit));
+    let late: Vec<&&StoredJob> = jobs.iter().filter(|job| job.verdict != Verdict::Hit).collect();
+    for job in jobs {
+        outcomes.add(job.verdict != Verdict::Hit);
+    }
     let by = |job: &StoredJob| match () {
         () if job.waking.0 > job.threads.0 && job.waking.0 > job.interrupts.0 => Cause::TimerLate,
         () if job.interrupts.0 > job.threads.0 => Cause::Host,
         () => Cause::LeftOver,
     };
     let mut causes: Vec<MissCause> = Vec::new();
-    for job in &missed {
+    for job in &late {
         match causes.iter_mut().find(|known| known.cause == by(job)) {
             Some(known) => known.misses += 1,
             None => causes.push(MissCause { cause: by(job), misses: 1 }),
         }
     }
     causes.sort_by_key(|of| std::cmp::Reverse(of.misses));
-    let misses = missed.len() as u64;
+    let misses = late.len() as u64;
     Deadlines {
         hits: jobs.len() as u64 - misses,
         misses,
         skipped: 0,
-        unfinished: missed.iter().filter(|job| job.done.is_none()).count() as u64,
+        unfinished: late.iter().filter(|job| job.done.is_none()).count() as u64,
         unrecorded: 0,
         deadline: Some(Nanos(jobs[0].deadline.since(jobs[0].release).0)),
         miss_share_interval: Some(outcomes.interval()),
@@ -106,7 +108,7 @@ fn series_of(thread: &str, jobs: &[&StoredJob]) -> Vec<Series> {
     };
     let late = |job: &StoredJob| Some(job.woke?.since(job.release).0);
     let response = |job: &StoredJob| Some(job.done?.since(job.release).0);
-    let slack = |job: &StoredJob| Some(job.deadline.0.checked_sub(job.done?.0)?);
+    let slack = |job: &StoredJob| job.deadline.0.checked_sub(job.done?.0);
     let tardiness =
         |job: &StoredJob| job.done?.0.checked_sub(job.deadline.0).filter(|late| *late > 0);
     let found = [
@@ -129,7 +131,7 @@ pub(crate) fn put_wakes(of: &DrawnWakes, run: &mut Run) -> Vec<Logged> {
     }
     let skipped_by = |late: u64| if of.skips { late / of.period } else { 0 };
     // Each activation that it skipped is a period less late than the one before it.
-    let corrected = |late: u64| (0..=skipped_by(late)).map(move |of_it| (late, of_it));
+    let corrected = |late: u64| (0..=skipped_by(late)).map(move |skipped| (late, skipped));
     let blocks: Vec<Histogram> = of.late.iter().map(|of| of.iter().copied().collect()).collect();
     let with_skipped = |block: &Vec<u64>| -> Histogram {
         let each = block.iter().flat_map(|late| corrected(*late));
@@ -199,7 +201,9 @@ fn series(
     blocks: &[Histogram],
 ) -> Option<Series> {
     let mut all = Histogram::new();
-    blocks.iter().for_each(|block| all.add(block));
+    for block in blocks {
+        all.add(block);
+    }
     if all.is_empty() {
         return None;
     }

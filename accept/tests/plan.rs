@@ -15,9 +15,10 @@ const LEAST_DECIDING: f64 = 0.05;
 
 /// What the program says to this word.
 fn said(word: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_accept")).arg(word).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_accept")).arg(word).output();
+    let output = output.expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("text")
 }
 
 /// A file of this repository.
@@ -32,13 +33,13 @@ fn rounds() -> BTreeMap<String, u64> {
     let lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     // NAME ROUNDS x SECONDS s MOST METHOD
     let of = lines.filter(|words| words.get(2) == Some(&"x"));
-    of.map(|words| (words[0].to_owned(), words[1].parse().unwrap())).collect()
+    of.map(|words| (words[0].to_owned(), words[1].parse().expect("rounds"))).collect()
 }
 
 #[test]
 fn where_a_round_may_be_left_out_as_many_are_planned_as_give_an_interval_without_it() {
     let has_interval = |rounds: &u64| quantile::ranks(*rounds, 0.5).high.is_some();
-    let least = (1..).find(has_interval).unwrap() + 1;
+    let least = (1..100).find(has_interval).unwrap() + 1;
     let mut found = 0;
     for (name, rounds) in rounds() {
         // What a round yields is in its source alone.
@@ -68,8 +69,8 @@ fn figures_of_frames_beside_peers_have_six_rounds_at_least() {
 /// The newest table that is committed, with what writes it anew.
 fn committed() -> (String, String) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../acceptance");
-    let newest = table::newest(&folder).unwrap().expect("a table is committed");
-    let name = newest.file_name().unwrap().to_string_lossy();
+    let newest = table::newest(&folder).expect("a folder").expect("a table is committed");
+    let name = newest.file_name().expect("a name").to_string_lossy();
     (text(&newest), format!("acceptance/{name}: cargo run --release -p accept -- --table"))
 }
 

@@ -323,14 +323,14 @@ fn context_switches_are_told_by_the_runners_of_their_own_row() {
 type OfSetting =
     (&'static str, &'static str, &'static str, Setting, Component, &'static str, &'static str);
 
-#[test]
-fn messages_that_no_flow_tells_of_are_told_by_what_was_asked_of_who_handles_them() {
+/// What reflectors, delay lines, forwarders, devices and calibrations may be asked for.
+fn of_settings() -> [OfSetting; 10] {
     let reflect = include_str!("../../../../tests/runs/reflect/run.json");
     let delay = include_str!("../../../../tests/runs/delay/run.json");
     let forward = include_str!("../../../../tests/runs/forward/run.json");
     let device = include_str!("../../../../tests/runs/device/run.json");
     let calibrate = include_str!("../../../../tests/runs/calibrate/run.json");
-    let cases: [OfSetting; 10] = [
+    [
         (
             reflect,
             "reflect-residence",
@@ -421,8 +421,12 @@ fn messages_that_no_flow_tells_of_are_told_by_what_was_asked_of_who_handles_them
             "2000/s",
             "20000/s",
         ),
-    ];
-    for (json, series, setting, other, component, left, right) in cases {
+    ]
+}
+
+#[test]
+fn messages_that_no_flow_tells_of_are_told_by_what_was_asked_of_who_handles_them() {
+    for (json, series, setting, other, component, left, right) in of_settings() {
         let found = differing(&kept(json), series, |run| {
             run.settings.insert(setting.to_owned(), other);
         });

@@ -487,7 +487,7 @@ fn a_headline_whose_sample_does_not_bound_p99_limits_trust() {
     // Of wake-ups it counts the skipped ones, by the name of those that were measured.
     let mut wake = clean(include_str!("../../../../tests/runs/wake/run.json"));
     let few = (Level::Limited, "299 samples of wake-up latency, HR do not bound p99".to_owned());
-    assert_eq!(said(&wake), [few.clone()]);
+    assert_eq!(said(&wake), std::slice::from_ref(&few));
     wake.series.retain(|series| series.name != "wake-corrected-HR");
     assert_eq!(said(&wake), [few]);
     wake.series.clear();
@@ -518,7 +518,7 @@ fn a_quick_run_is_limited_and_a_limit_that_was_exceeded_comes_before_doubts() {
     // Of a sum nobody knows the files: its verdict has what was wrong with them.
     run.files.problems.clear();
     run.verdict = both;
-    assert_eq!(poor(&run), [missing.clone()]);
+    assert_eq!(poor(&run), std::slice::from_ref(&missing));
     run.files.problems.push(missing);
     (run.state, run.verdict) = (RunState::Stopped, Verdict::Pending);
     assert_eq!(verdict(&run), Verdict::Untrustworthy { reasons: poor(&run) });

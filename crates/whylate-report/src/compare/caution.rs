@@ -159,12 +159,7 @@ impl fmt::Display for Caution {
             ),
             Self::NotTrustworthy { directory, reasons } => {
                 write!(f, "`{}` is not trustworthy", Printable(directory))?;
-                let mut before = ": ";
-                for reason in reasons {
-                    write!(f, "{before}{}", Printable(reason))?;
-                    before = "; ";
-                }
-                Ok(())
+                listed(f, reasons)
             }
             Self::Limited { side, runs, of, reasons } => {
                 match of {
@@ -172,11 +167,7 @@ impl fmt::Display for Caution {
                     _ => write!(f, "trust in {runs} of {of} runs of side {side:?} is limited")?,
                 }
                 let (shown, more) = reasons.split_at(reasons.len().min(MOST_REASONS));
-                let mut before = ": ";
-                for reason in shown {
-                    write!(f, "{before}{}", Printable(reason))?;
-                    before = "; ";
-                }
+                listed(f, shown)?;
                 if more.is_empty() { Ok(()) } else { write!(f, "; and {} more", more.len()) }
             }
             Self::Unfinished { directory } => {
@@ -237,6 +228,16 @@ impl fmt::Display for Caution {
             Self::Damaged { what } => f.write_str(what),
         }
     }
+}
+
+/// Reasons behind what they are reasons for.
+fn listed(f: &mut fmt::Formatter<'_>, reasons: &[String]) -> fmt::Result {
+    let mut before = ": ";
+    for reason in reasons {
+        write!(f, "{before}{}", Printable(reason))?;
+        before = "; ";
+    }
+    Ok(())
 }
 
 impl Caution {

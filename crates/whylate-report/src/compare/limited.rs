@@ -24,7 +24,7 @@ pub(super) fn caution(side: Side, runs: &[Loaded]) -> Option<Caution> {
 
 /// A reason without its numbers: of five runs each has its own.
 fn kind(reason: &str) -> String {
-    let is_number = |of: char| of.is_ascii_digit() || ['.', ',', '<', '%'].contains(&of);
+    let is_number = |of: char| of.is_ascii_digit() || ['.', ',', '<', '%', '+', '-'].contains(&of);
     let words = reason.split_whitespace().filter(|word| !word.chars().all(is_number));
     // A time stands beside its unit, which its length decides.
     let words = words.map(|word| word.trim_start_matches(is_number));
@@ -50,6 +50,11 @@ mod tests {
                 true,
             ),
             ("300 samples of a do not bound p99", "1200 samples of a do not bound p99", true),
+            (
+                "90 jobs of thread a give its miss rate only to +-11 points",
+                "70 jobs of thread a give its miss rate only to +-12 points",
+                true,
+            ),
             ("300 samples of a do not bound p99", "300 samples of b do not bound p99", false),
             (
                 "47% of the lost time has no kernel event",

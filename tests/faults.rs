@@ -173,13 +173,13 @@ fn with_a_large_table(home: &Path, number: u64, rows: u64) -> PathBuf {
 fn a_sum_for_which_the_disk_is_too_small_leaves_nothing_behind() {
     /// What a new run must find on its disk.
     const ROOM: u64 = 4 << 20;
-    const STEP: u64 = 64 << 10;
+    const STEP: u64 = 256 << 10;
     let _alone = program::alone();
     if !needs::root() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
-    let runs = [1, 2].map(|number| with_a_large_table(home.path(), number, 7_000));
+    let runs = [1, 2].map(|number| with_a_large_table(home.path(), number, 14_000));
     let (mut refused, mut size) = (0, ROOM);
     loop {
         let Some(disk) = Mounted::new(&format!("size={size}")) else { return };

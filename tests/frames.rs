@@ -539,7 +539,10 @@ fn a_reflector_whose_link_goes_away_tells_what_it_did_and_that_it_is_not_whole()
         ip(&bed, "server", words);
         let reflected = reflector.ended(4);
         assert_eq!(reflected.ended, ReflectedEnd::Lost, "{port}: {reflected:?}");
-        assert_eq!(reflected.answered, flow(&run).packets.sent, "{port}");
+        // What the load of others dropped on its way was answered or not.
+        let packets = flow(&run).packets;
+        let answered = packets.received..=packets.sent;
+        assert!(answered.contains(&reflected.answered), "{port}: {reflected:?} {packets:?}");
         let reason = ended_early(&reflected.warnings).expect("a warning");
         assert!(reason.contains("server0"), "{port}: {reason}");
     }

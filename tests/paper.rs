@@ -88,7 +88,9 @@ fn opens(page: &Path, paper: &Paper) {
     for scenario in &paper.scenarios {
         assert!(text.contains(&scenario.title), "{}", scenario.title);
         for row in &scenario.rows {
-            assert!(text.contains(row.what.trim()), "{row:?}");
+            // A page has the times of a row's name as it has all others.
+            let name = |text: &str| text.replace([' ', '\u{a0}'], "");
+            assert!(name(text).contains(&name(&row.what)), "{row:?}");
         }
     }
 }

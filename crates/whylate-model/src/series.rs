@@ -296,6 +296,8 @@ mod tests {
                 "the server, between request and reply of rtt",
             ),
             ("  and skipped, HR", "  and skipped, HR"),
+            ("sending card and wire, request of rtt", "card, wire, request of rtt"),
+            ("cut and paste, between meals", "cut and paste, between meals"),
         ] {
             assert_eq!(shown_label(stored), shown);
             assert_eq!(shown_label(shown), shown, "shown twice");

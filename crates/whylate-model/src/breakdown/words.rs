@@ -43,12 +43,23 @@ const OLDER: [(&str, &str); 7] = [
 ];
 
 /// The label of a part's series with its steps as they are called now: `send path, qdisc, request of rtt`.
+/// `None` where one of them is no step, so that what somebody named stays as it is named.
 pub(crate) fn shown_steps(label: &str) -> Option<String> {
     let whose = [", request of ", ", reply of ", ", between "];
     let end = whose.iter().find_map(|of| label.rfind(of))?;
     let (steps, whose) = label.split_at(end);
     let steps = OLDER.iter().fold(steps.to_owned(), |of, (old, now)| of.replace(old, now));
-    Some(format!("{}{whose}", steps.replace(" and ", ", ")))
+    let steps = steps.replace(" and ", ", ");
+    are_steps(&steps).then(|| format!("{steps}{whose}"))
+}
+
+/// Is that a list of known steps? Some of them have a comma of their own.
+fn are_steps(list: &str) -> bool {
+    let mut known = STRETCHES.iter().map(|(.., name)| *name).chain([AWAKE]);
+    known.any(|name| {
+        let rest = list.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(", ").is_some_and(are_steps))
+    })
 }
 
 impl Leg {

@@ -96,9 +96,8 @@ fn talk(client: &mut dyn Port, server: &UdpSocket) {
 #[test]
 fn a_client_over_af_packet_is_answered_by_an_ordinary_server() {
     let Some(bed) = Bed::new() else { return };
-    for (own, to) in
-        [("198.18.0.11:7000", "198.18.0.2:9000"), ("[fd00::11]:7000", "[fd00::2]:9000")]
-    {
+    let pairs = [("198.18.0.11:7000", "198.18.0.2:9000"), ("[fd00::11]:7000", "[fd00::2]:9000")];
+    for (own, to) in pairs.into_iter().filter(|(own, _)| bed.has(own)) {
         let server = bed.far.socket(to);
         let options = options("net_af_packet30,iface=near,qdisc_bypass=1", None);
         let mut client = bed.near.inside(|| connect(options, (own, to))).unwrap();

@@ -37,6 +37,7 @@ pkg-config pkg-config
 python3 python3
 qemu-aarch64 qemu-user
 qperf qperf
+renice bsdutils
 rt-app rt-app
 script bsdutils
 setpriv util-linux

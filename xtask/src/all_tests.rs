@@ -2,22 +2,27 @@
 //!
 //! Live tests wait more than they compute. So they are compiled first, and run first; meanwhile the others are
 //! compiled beside them with the least weight, those that only compute are run, and what else was asked for,
-//! such as the lints, is done there. Tests of the crates measure, too, and run by themselves behind the live
-//! ones; what failed runs once more at the end. A lane that fails ends no other: all that is wrong is told at once, in the last lines.
+//! such as the lints, is done there; once the live ones have ended it has the weight of others. Tests of the crates measure, too, and run by themselves behind the live
+//! ones; what failed runs once more at the end. A lane that fails ends no other: all that is wrong is told at once, in the last lines,
+//! behind what took longest.
 //!
 //! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
 //! earlier one left that was killed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::clocked::{Clocked, Stages};
+use crate::soak::processes;
 use crate::twice::{Failure, MOST, again, cargo_test, listing, of_suite, once};
 use crate::{mend, room, suite};
 
@@ -29,11 +34,15 @@ const PURE: &[&str] = &["--test", "pure", "--test", "proofs", "--no-fail-fast"];
 const ALL: &[&str] = &["--lib", "--bins", "--tests"];
 /// What is done beside tests has the least weight that an ordinary process can have.
 const LEAST_WEIGHT: [&str; 3] = ["nice", "-n", "19"];
+/// Looks for what is to have the weight of others again.
+const LOOKS: usize = 3;
 
 /// Runs all tests, and beside the live ones the command that these words are.
 pub(crate) fn run(root: &Path, beside: &[&str]) -> Result<()> {
+    let mut stages = Stages::begin();
     let _held = begin(root, LIVE)?;
-    let all = in_their_order(root, beside);
+    stages.end("compiling live tests");
+    let all = in_their_order(root, beside, stages);
     // It stays where a test left something in it.
     let _ = std::fs::remove_dir(suite::folder());
     all
@@ -57,13 +66,12 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
     Ok(held)
 }
 
-fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
-    let mut lane =
-        vec![Work::Compile(light(&compile(root, ALL))), Work::Tests(light(&of_suite(root, PURE)))];
+fn in_their_order(root: &Path, words: &[&str], mut stages: Stages) -> Result<()> {
+    let mut lane = vec![Work::Compile(compile(root, ALL)), Work::Tests(of_suite(root, PURE))];
     if let [program, words @ ..] = words {
         let mut command = Command::new(program);
         command.current_dir(root).args(words);
-        lane.push(Work::Command(light(&command)));
+        lane.push(Work::Command(command));
     }
     let log = root.join("target/beside.log");
     let mut beside = None;
@@ -71,10 +79,15 @@ fn in_their_order(root: &Path, words: &[&str]) -> Result<()> {
     live.args(["--", "--test-threads", "1"]);
     // Cargo compiles one thing at a time in a folder: not before the live tests have begun.
     let begun = || beside = Some(Beside::begin(lane, log));
-    let live = once(live, begun, &mut io::stdout());
+    let mut clocked = Clocked::new(io::stdout());
+    let live = once(live, begun, &mut clocked);
+    stages.end("live tests");
     let beside = beside.map_or_else(|| Err(anyhow::anyhow!("not begun")), Beside::end);
+    stages.end("what was beside them");
     let others = others(root)?;
     let rest = once(of_suite(root, &others), || {}, &mut io::stdout());
+    stages.end("other tests");
+    println!("\n{}\n{stages}", clocked.slowest());
     let [live, beside, rest] = few([live, beside, rest]);
     let live = live.and_then(|failed| again(root, LIVE, failed));
     let beside = beside.and_then(|failed| again(root, PURE, failed));
@@ -174,17 +187,22 @@ enum Work {
 /// What is done beside tests, one after the other; what is printed there is kept until it has ended.
 struct Beside {
     log: PathBuf,
+    waited_for: Arc<AtomicBool>,
     done: JoinHandle<Result<Vec<Failure>>>,
 }
 
 impl Beside {
     fn begin(lane: Vec<Work>, log: PathBuf) -> Self {
-        let lines = log.clone();
-        Self { log, done: std::thread::spawn(move || one_by_one(lane, &lines)) }
+        let (lines, waited_for) = (log.clone(), Arc::new(AtomicBool::new(false)));
+        let now = Arc::clone(&waited_for);
+        Self { log, waited_for, done: std::thread::spawn(move || one_by_one(lane, &lines, &now)) }
     }
 
-    /// Waits until all has ended, and prints what was printed.
+    /// Waits until all has ended, and prints what was printed. Nothing is beside it any more: with the least weight it
+    /// would never end where others keep the machine busy.
     fn end(self) -> Result<Vec<Failure>> {
+        self.waited_for.store(true, Ordering::Relaxed);
+        weigh_as_others();
         let done = self.done.join();
         println!("\nbeside the live tests:");
         println!("{}", String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()));
@@ -192,30 +210,70 @@ impl Beside {
     }
 }
 
-/// Does it up to the first that fails; tests that may be tried again do not end it.
-fn one_by_one(lane: Vec<Work>, log: &Path) -> Result<Vec<Failure>> {
+/// Does it up to the first that fails; tests that may be tried again do not end it. It has the least weight until it
+/// is waited for.
+fn one_by_one(lane: Vec<Work>, log: &Path, waited_for: &AtomicBool) -> Result<Vec<Failure>> {
     let mut log = File::create(log).with_context(|| log.display().to_string())?;
+    let weighed = |command: Command| {
+        if waited_for.load(Ordering::Relaxed) { command } else { light(&command) }
+    };
     let mut failed = Vec::new();
     for work in lane {
         match work {
-            Work::Command(mut command) => {
+            Work::Command(command) => {
+                let mut command = weighed(command);
                 command.stdout(log.try_clone()?).stderr(log.try_clone()?);
                 let status = command.status().with_context(|| format!("{command:?}"))?;
                 if !status.success() {
                     bail!("{command:?} ended with {status}");
                 }
             }
-            Work::Compile(mut command) => {
+            Work::Compile(command) => {
+                let mut command = weighed(command);
                 command.stdout(log.try_clone()?).stderr(log.try_clone()?);
                 compiled(command)?;
             }
-            Work::Tests(mut command) => {
+            Work::Tests(command) => {
+                let mut command = weighed(command);
                 command.stderr(log.try_clone()?);
                 failed.extend(once(command, || {}, &mut log)?);
             }
         }
     }
     Ok(failed)
+}
+
+/// Takes the least weight off what this process has started, which only root may; for others it ends later. One that
+/// is born meanwhile is found at the next look.
+fn weigh_as_others() {
+    let own = own_weight();
+    for _ in 0..LOOKS {
+        let all: Vec<String> = below(&processes(), std::process::id())
+            .into_iter()
+            .map(|pid| pid.to_string())
+            .collect();
+        if !all.is_empty() {
+            let _ = Command::new("renice").args([&own, "-p"]).args(&all).output();
+        }
+    }
+}
+
+/// What `nice` says of this process.
+fn own_weight() -> String {
+    let said = Command::new(LEAST_WEIGHT[0]).output();
+    said.map_or_else(|_| String::new(), |of| String::from_utf8_lossy(&of.stdout).trim().to_owned())
+}
+
+/// All that a process has started, and what those have.
+fn below(all: &BTreeMap<u32, (u32, bool)>, top: u32) -> Vec<u32> {
+    let mut found = vec![top];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        let children = all.iter().filter(|(pid, (above, _))| *above == parent && **pid != top);
+        found.extend(children.map(|(pid, _)| *pid));
+        at += 1;
+    }
+    found.split_off(1)
 }
 
 /// The command with the least weight.
@@ -237,15 +295,31 @@ fn light(command: &Command) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
     use std::process::Command;
+    use std::time::Duration;
 
-    use super::{Beside, PURE, Work, compiled, few, light, options_but, programs_of_tests, told};
+    use super::{
+        Beside, PURE, Work, below, compiled, few, options_but, own_weight, programs_of_tests, told,
+    };
     use crate::twice::{Failure, MOST};
 
     fn shell(words: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", words]).env("WHYLATE_A_WORD", "given");
-        light(&shell)
+        shell
+    }
+
+    /// Begins it with nobody waiting until it has printed this.
+    fn begun(lane: Vec<Work>, log: &Path, until: &str) -> Beside {
+        let beside = Beside::begin(lane, log.to_owned());
+        let printed = || std::fs::read_to_string(log).is_ok_and(|text| text.contains(until));
+        assert!((0..3_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            printed()
+        }));
+        beside
     }
 
     #[test]
@@ -257,9 +331,37 @@ mod tests {
             Work::Command(shell("exit 3")),
             Work::Command(shell("echo not reached")),
         ];
-        let failed = Beside::begin(lane, log.clone()).end().unwrap_err();
+        let failed = begun(lane, &log, "wrong").end().unwrap_err();
         assert!(failed.to_string().contains("exit status: 3"), "{failed}");
         assert_eq!(std::fs::read_to_string(log).unwrap(), "19\ngiven\nwrong\n");
+    }
+
+    #[test]
+    fn what_is_waited_for_has_the_weight_of_others_as_far_as_this_user_may_give_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let is_root = std::fs::metadata("/proc/self").is_ok_and(|of| of.uid() == 0);
+        // The first goes on until its weight has changed, where it may.
+        let looks = if is_root { 300 } else { 1 };
+        let words = format!(
+            "echo begun; i=0; while test $(nice) = 19 -a $i -lt {looks}; do sleep 0.2; i=$((i+1)); done; nice"
+        );
+        let lane = vec![Work::Command(shell(&words)), Work::Command(shell("nice"))];
+        assert!(begun(lane, &log, "begun").end().unwrap().is_empty());
+        let text = std::fs::read_to_string(&log).unwrap();
+        let weights: Vec<&str> = text.lines().skip(1).collect();
+        let own = own_weight();
+        assert_eq!(weights, [if is_root { own.as_str() } else { "19" }, own.as_str()]);
+    }
+
+    #[test]
+    fn all_that_a_process_started_is_below_it() {
+        let all = [(1, 0), (4, 1), (5, 4), (6, 5), (7, 6), (20, 1)];
+        let all = all.map(|(pid, parent)| (pid, (parent, false))).into();
+        assert_eq!(below(&all, 4), [5, 6, 7]);
+        assert_eq!(below(&all, 7), [0; 0]);
+        let ring = [(7, (8, false)), (8, (7, false))].into();
+        assert_eq!(below(&ring, 7), [8]);
     }
 
     #[test]

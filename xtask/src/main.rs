@@ -13,6 +13,7 @@
 mod aarch64;
 mod all_tests;
 mod asm;
+mod clocked;
 mod documents;
 mod keep;
 mod layers;

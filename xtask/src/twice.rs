@@ -10,12 +10,13 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::soak::processes;
 use crate::suite;
 
 /// So many failures at most have a second try, of one lane and of all lanes together.
@@ -28,6 +29,9 @@ const LETTERS: usize = 300;
 const SEED: &str = "PROPTEST_RNG_SEED";
 /// Of a program that has ended nothing more comes after so long.
 const QUIET: Duration = Duration::from_secs(5);
+/// Tests that print nothing for so long hang. What takes more than a minute is named by the program of tests as
+/// it does.
+const HANGS: Duration = Duration::from_secs(15 * 60);
 
 /// A test that failed, with what it said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,8 +128,18 @@ pub(crate) fn of_suite<S: AsRef<OsStr>>(root: &Path, options: &[S]) -> Command {
 }
 
 /// Runs a command that runs tests and passes on what they print; whether all passed. As the first program of
-/// tests begins, `begun` is told the process of the command.
+/// tests begins, `begun` is told the process of the command. Tests that hang are ended.
 pub(crate) fn read(
+    command: Command,
+    begun: impl FnOnce(u32),
+    out: &mut dyn Write,
+) -> Result<(bool, Transcript)> {
+    read_within(HANGS, command, begun, out)
+}
+
+/// The same, with what is silent for so long ended.
+fn read_within(
+    hangs: Duration,
     mut command: Command,
     begun: impl FnOnce(u32),
     out: &mut dyn Write,
@@ -136,9 +150,12 @@ pub(crate) fn read(
     let printed = child.stdout.take().context("no pipe to the tests")?;
     let lines = lines_of(printed);
     let mut transcript = Transcript::default();
+    let mut silent = Duration::ZERO;
+    let mut last = String::new();
     loop {
-        match lines.recv_timeout(QUIET) {
+        match lines.recv_timeout(QUIET.min(hangs)) {
             Ok(line) => {
+                silent = Duration::ZERO;
                 writeln!(out, "{line}")?;
                 transcript.line(&line);
                 if transcript.begun > 0
@@ -146,14 +163,33 @@ pub(crate) fn read(
                 {
                     begun(child.id());
                 }
+                last = line;
             }
             Err(RecvTimeoutError::Disconnected) => break,
             // Somebody that a test left behind may hold the pipe for ever.
             Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => break,
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                silent += QUIET.min(hangs);
+                if transcript.begun > transcript.ended && silent >= hangs {
+                    end_with_children(&mut child)?;
+                    bail!("tests that hang were ended: nothing for {hangs:?} behind `{last}`");
+                }
+            }
         }
     }
     Ok((child.wait()?.success(), transcript))
+}
+
+/// Ends cargo and the program of tests that it runs.
+fn end_with_children(cargo: &mut Child) -> Result<()> {
+    let own = cargo.id();
+    let children = processes().into_iter().filter(|(_, (parent, _))| *parent == own);
+    let all: Vec<String> =
+        children.map(|(pid, _)| pid).chain([own]).map(|pid| pid.to_string()).collect();
+    let mut kill = Command::new("kill");
+    kill.args(["-s", "KILL"]).args(&all).output().with_context(|| format!("{kill:?}"))?;
+    cargo.wait()?;
+    Ok(())
 }
 
 /// `cargo test` of what these select.
@@ -266,8 +302,41 @@ fn listed(mut failures: Vec<Failure>, line: &str) -> Vec<Failure> {
 mod tests {
     use std::ffi::OsStr;
     use std::path::Path;
+    use std::process::Command;
+    use std::time::Duration;
 
-    use super::{Failure, LETTERS, LINES, LISTED, MOST, SEED, Transcript, cargo_test, listing};
+    use super::{
+        Failure, LETTERS, LINES, LISTED, MOST, SEED, Transcript, cargo_test, listing, processes,
+        read_within,
+    };
+
+    /// Runs this in the shell, as cargo runs tests.
+    fn shell(hangs: Duration, words: &str) -> (String, String) {
+        let mut command = Command::new("sh");
+        command.args(["-c", words]);
+        let mut out = Vec::new();
+        let read = read_within(hangs, command, |_| {}, &mut out);
+        let ended = read.map_or_else(|error| error.to_string(), |(passed, _)| passed.to_string());
+        (ended, String::from_utf8_lossy(&out).into_owned())
+    }
+
+    #[test]
+    fn tests_that_hang_are_ended_with_the_last_line_that_they_printed() {
+        // One write each, so that no pause lies between two lines.
+        let hangs = "sh -c 'printf \"running 1 test\\n%s\\n\" $$; exec sleep 600'; :";
+        let (ended, out) = shell(Duration::from_millis(300), hangs);
+        let pid: u32 = out.lines().last().unwrap().parse().unwrap();
+        let told = "tests that hang were ended: nothing for 300ms behind";
+        assert_eq!(ended, format!("{told} `{pid}`"));
+        let is_over = || {
+            std::thread::sleep(Duration::from_millis(20));
+            processes().get(&pid).is_none_or(|(_, is_over)| *is_over)
+        };
+        assert!((0..3_000).any(|_| is_over()), "{pid} runs");
+        // What compiles prints nothing, and no program of tests has begun or goes on.
+        let slow = "sleep 1; printf 'running 1 test\ntest result: ok. 1 passed\n'; sleep 1";
+        assert_eq!(shell(Duration::from_millis(300), slow).0, "true");
+    }
 
     #[test]
     fn random_cases_are_the_same_each_time_however_tests_are_run() {

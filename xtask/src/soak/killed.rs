@@ -72,7 +72,12 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<()> {
     let mut random = Random::new(seed());
     let mut killed = Vec::new();
     for (number, name) in all.iter().enumerate() {
-        let after = within(root, name, &mut random)?;
+        let suite = || {
+            let mut suite = Command::new(std::env::current_exe()?);
+            suite.args(["alone", name]).current_dir(root);
+            Ok(suite)
+        };
+        let after = within(suite, &mut random).with_context(|| name.clone())?;
         let mended = {
             let _held = suite::hold();
             mend::mend(root)
@@ -98,17 +103,17 @@ pub(crate) fn alone(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Kills a suite within this test; how long after its beginning.
-fn within(root: &Path, name: &str, random: &mut Random) -> Result<Option<Duration>> {
+/// Kills a suite of one test within it; how long after its beginning.
+fn within(suite: impl Fn() -> Result<Command>, random: &mut Random) -> Result<Option<Duration>> {
     let mut after = Duration::from_millis(random.within(AFTER_MS));
     for _ in 0..TRIES {
-        let mut suite = Command::new(std::env::current_exe()?);
-        suite.args(["alone", name]).stdin(Stdio::null()).stderr(Stdio::null());
-        let mut suite = suite.current_dir(root).stdout(Stdio::piped()).spawn()?;
+        let mut suite = suite()?;
+        suite.stdin(Stdio::null()).stderr(Stdio::null());
+        let mut suite = suite.stdout(Stdio::piped()).spawn()?;
         let printed = suite.stdout.take().context("no pipe to the suite")?;
         let mut lines = BufReader::new(printed).lines().map_while(std::result::Result::ok);
         if !lines.any(|line| line.starts_with("running 1 test")) {
-            bail!("{name} did not begin: {}", suite.wait()?);
+            bail!("the test did not begin: {}", suite.wait()?);
         }
         std::thread::sleep(after);
         let programs = programs(suite.id());
@@ -281,6 +286,42 @@ mod tests {
              too short to be killed: b\n  the machine was not as before behind 1 of them\n    \
              c: killed after 9 ms; 1 things mended\n        removed cgroup c\n        new: d\n"
         );
+    }
+
+    /// A suite whose cargo runs tests that start this program and wait.
+    fn planted(program: &Path) -> Command {
+        let mut suite = Command::new("sh");
+        let tests = "\"$0\" 600 & echo running 1 test; exec sleep 600";
+        suite.args(["-c", "sh -c 'sh -c \"$0\" \"$1\"; :' \"$0\" \"$1\"; :", tests]).arg(program);
+        suite
+    }
+
+    #[test]
+    fn a_suite_that_is_killed_leaves_what_its_test_had_started_and_that_is_told() -> Result<()> {
+        let target = tempfile::tempdir()?;
+        let program = target.path().join("sleep");
+        std::fs::copy("/bin/sleep", &program)?;
+        let mut random = Random::new(seed());
+        let after = within(|| Ok(planted(&program)), &mut random)?;
+        let mut until = (0..3_000).map(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            programs_of(target.path())
+        });
+        let left = until.find(|left| !left.is_empty()).unwrap_or_default();
+        let told = format!("process {} runs", program.display());
+        for process in entries(Path::new("/proc")) {
+            if std::fs::read_link(process.join("exe")).is_ok_and(|exe| exe == program) {
+                let pid = process.file_name().and_then(|name| name.to_str()).context("a number")?;
+                Command::new("kill").arg(pid).status()?;
+            }
+        }
+        assert!(after.is_some());
+        assert_eq!(left, [told]);
+        let stillborn = within(|| Ok(Command::new("true")), &mut random);
+        assert!(
+            stillborn.is_err_and(|error| error.to_string().starts_with("the test did not begin"))
+        );
+        Ok(())
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! soon.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -59,6 +60,26 @@ pub(super) fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// What was made of noise.
+#[derive(Debug)]
+pub(super) struct Planted {
+    hogs: usize,
+    /// So often a child of the tests was stopped.
+    pub(super) stops: u64,
+}
+
+impl fmt::Display for Planted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hogs, stops } = self;
+        let ((least, most), (short, long)) = (TAKES_MS, STOPPED_MS);
+        write!(
+            f,
+            "SCHED_FIFO {PRIORITY} for {least}-{most} ms, {SHARE} % of the time; a hog on each of {hogs} CPUs; \
+             children stopped {stops} times for {short}-{long} ms"
+        )
+    }
+}
+
 /// Noise that is made until [`Noise::end`].
 pub(super) struct Noise {
     children: Vec<(String, Child)>,
@@ -105,22 +126,14 @@ impl Noise {
     }
 
     /// Ends it; what was planted. Noise that ended before it was told to proves nothing.
-    pub(super) fn end(mut self) -> Result<String> {
+    pub(super) fn end(mut self) -> Result<Planted> {
         for (what, child) in &mut self.children {
             if let Some(status) = child.try_wait()? {
                 bail!("{what} ended early: {status}");
             }
         }
-        let stops = self.stop().unwrap_or(0);
-        Ok(format!(
-            "SCHED_FIFO {PRIORITY} for {}-{} ms, {SHARE} % of the time; a hog on each of {} CPUs; \
-             children stopped {stops} times for {}-{} ms",
-            TAKES_MS.0,
-            TAKES_MS.1,
-            self.children.len() - 1,
-            STOPPED_MS.0,
-            STOPPED_MS.1
-        ))
+        let hogs = self.children.len() - 1;
+        Ok(Planted { hogs, stops: self.stop().unwrap_or(0) })
     }
 
     fn stop(&mut self) -> Option<u64> {
@@ -177,7 +190,7 @@ fn stop_children(seed: u64, over: &AtomicBool, tests: &AtomicU32) -> u64 {
 }
 
 /// Parents of all processes, and which processes are stopped.
-pub(super) fn processes() -> BTreeMap<u32, (u32, bool)> {
+pub(crate) fn processes() -> BTreeMap<u32, (u32, bool)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let read = |pid: u32| {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use whylate_model::directory::RunDir;
@@ -16,6 +16,7 @@ use whylate_stats::rng::Rng;
 use whylate_sys::tracefs::Tracefs;
 use whylate_sys::{affinity, signal};
 
+use crate::device::naming;
 use crate::directories::{self, Planted, latencies};
 use crate::needs;
 use crate::program::{self, Started, until, whylate};
@@ -302,8 +303,8 @@ fn two_runs_at_once_both_end_and_know_of_each_other() {
         let words =
             "gaps --duration 60s --warmup 200ms --no-trace --checkpoint 200ms --format json -o";
         let mut command = whylate(words.split(' '));
-        command.arg(home.path().join(name)).stdout(std::process::Stdio::null());
-        command.stderr(std::process::Stdio::null());
+        command.arg(home.path().join(name)).stdout(Stdio::null());
+        command.stderr(Stdio::null());
         Started(command.spawn().unwrap())
     };
     let mut first = start("first");
@@ -330,6 +331,40 @@ fn two_runs_at_once_both_end_and_know_of_each_other() {
         let run = program::read(&home.path().join(name));
         program::ended(status, &run);
         assert!(knows(&run, other), "the {name} does not know of the other");
+    }
+}
+
+#[test]
+fn a_run_of_another_kind_that_began_later_on_the_same_cpu_is_known_by_both() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let cpu = *affinity::get().last().unwrap();
+    let start = |name: &str, words: &str| {
+        let words = format!("{words} --cpus {cpu} --duration 60s --no-trace --format json -o");
+        let directory = home.path().join(name);
+        let mut command = whylate(words.split(' '));
+        command.arg(&directory).stdout(Stdio::null()).stderr(Stdio::null());
+        let started = Started(command.spawn().unwrap());
+        until("it measures", || directory.join("run.json").exists().then_some(()));
+        started
+    };
+    let first = start("first", "wake");
+    let second = start("second", "gaps");
+    let pids = [first.pid(), second.pid()];
+    for ((name, other), mut one) in
+        ["first", "second"].into_iter().zip(pids.into_iter().rev()).zip([first, second])
+    {
+        signal::send_to_process(one.pid(), SIGINT).unwrap();
+        let status = one.status();
+        let run = program::read(&home.path().join(name));
+        program::ended(status, &run);
+        let told = Warning::AnotherRun { pid: other.0, same_cpu: true };
+        assert!(
+            run.warnings.contains(&told),
+            "the {name} does not know of {other:?}: {:?}",
+            run.warnings
+        );
+        assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }), "{:?}", run.verdict);
     }
 }
 
@@ -381,6 +416,29 @@ fn a_killed_run_is_readable_up_to_its_last_checkpoint_and_the_next_start_cleans_
         }
     }
     the_next_start_removes_the_instance(started.pid());
+}
+
+#[test]
+fn a_sum_that_is_killed_takes_the_run_along_that_it_waits_for() {
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("runs");
+    let words = "rtt --runs 3 --rate 1kpps --duration 60s --warmup 50ms -o";
+    let mut command = whylate(words.split(' '));
+    command.arg(&directory);
+    let mut started = Started::new(command);
+    let first = directory.join("run-1");
+    until("a run has begun", || first.join("run.json").exists().then_some(()));
+    started.0.kill().unwrap();
+    started.status();
+    // It is told to end as by Ctrl-C, so that its run is whole.
+    until("the run has ended", || {
+        let run = RunDir::open(&first).ok()?.read_run().ok()?;
+        (run.state != RunState::Running).then_some(())
+    });
+    until("its process has gone", || naming(&directory).is_empty().then_some(()));
+    program::reported(&first, &[]);
+    assert!(!directory.join("run-2").exists(), "nobody was there to start it");
 }
 
 fn the_next_start_removes_the_instance(dead: Pid) {

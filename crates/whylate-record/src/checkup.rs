@@ -210,7 +210,6 @@ impl Checkup<'_> {
         self.storage.close();
         let mut found = self.bench.warnings.clone();
         found.extend(self.storage.warnings());
-        found.extend(whylate_host::another::warnings(&[self.request.cpu]));
         if self.stopped() {
             self.run.state = RunState::Stopped;
             found.push(Warning::Interrupted);

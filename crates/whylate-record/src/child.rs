@@ -2,7 +2,7 @@
 //!
 //! What was run is the command that is named, to the last word; there is no shell. A child is told of a
 //! stop once, with SIGTERM, as Ctrl-C would tell it; one that does not end by then is killed, by its own
-//! process alone. Nothing waits for ever where a time is given, and what a child says is kept up to a
+//! process alone. A child whose parent is killed is told the same by the kernel. Nothing waits for ever where a time is given, and what a child says is kept up to a
 //! bound, its end rather than its beginning.
 
 use std::io::Read;
@@ -10,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use whylate_model::{CpuId, Pid};
 use whylate_net::lab::{Bed, Role};
 use whylate_sys::nanosleep::{Clock, clock_ns};
-use whylate_sys::{affinity, signal};
+use whylate_sys::{affinity, process, signal};
 
 /// A child that is waited for ends by itself; this often it is looked at whether it is to end before.
 const LOOK: Duration = Duration::from_millis(100);
@@ -71,13 +72,15 @@ pub struct EndedChild {
     pub killed: bool,
 }
 
-/// A child that runs. Dropped, it is killed: nothing outlives whoever started it.
+/// A child that runs. Dropped, it is killed: nothing outlives whoever started it, even one that was killed.
 #[derive(Debug)]
 pub struct Running {
     what: String,
     child: Child,
     stdout: Said,
     stderr: Said,
+    /// The thread that made it, whose end would be its end, waits until this is gone.
+    _parent: Sender<()>,
 }
 
 /// What comes by one stream of a child, taken by a thread that sleeps.
@@ -161,33 +164,41 @@ impl Program {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C of a terminal reaches this process alone, which tells it once: twice would abandon it.
         command.process_group(0);
-        let spawned = match (&self.place, &self.cpus[..]) {
-            (None, []) => command.spawn().map_err(|error| error.to_string()),
-            _ => self.spawn_elsewhere(&mut command),
-        };
-        let mut child = spawned.map_err(|error| failed(format!("it did not start: {error}")))?;
+        let spawned = self.spawn(command);
+        let (mut child, parent) =
+            spawned.map_err(|error| failed(format!("it did not start: {error}")))?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         Ok(Running {
             what: self.named.clone(),
             child,
             stdout: Said::of(stdout),
             stderr: Said::of(stderr),
+            _parent: parent,
         })
     }
 
-    /// A process is born where the thread is that makes it: that thread goes there, and ends.
-    fn spawn_elsewhere(&self, command: &mut Command) -> Result<Child, String> {
-        let there = || -> Result<Child, String> {
-            if let Some((bed, role)) = &self.place {
+    /// A process is born where the thread is that makes it, and is told to end with it: that thread goes there,
+    /// and stays as long as somebody has what is given.
+    fn spawn(&self, mut command: Command) -> Result<(Child, Sender<()>), String> {
+        let (place, cpus) = (self.place.clone(), self.cpus.clone());
+        process::end_with_parent(&mut command);
+        let mut there = move || -> Result<Child, String> {
+            if let Some((bed, role)) = &place {
                 bed.enter(*role).map_err(|error| error.to_string())?;
             }
-            if !self.cpus.is_empty() {
-                affinity::set(&self.cpus).map_err(|error| error.to_string())?;
+            if !cpus.is_empty() {
+                affinity::set(&cpus).map_err(|error| error.to_string())?;
             }
             command.spawn().map_err(|error| error.to_string())
         };
-        let made = thread::scope(|scope| scope.spawn(there).join());
-        made.unwrap_or_else(|_| Err("the thread that was to start it failed".to_owned()))
+        let (tell, born) = mpsc::channel();
+        let (parent, is_over) = mpsc::channel();
+        thread::spawn(move || {
+            let _ = tell.send(there());
+            let _ = is_over.recv();
+        });
+        let gone = |_| Err("the thread that was to start it failed".to_owned());
+        Ok((born.recv().unwrap_or_else(gone)?, parent))
     }
 }
 
@@ -418,6 +429,7 @@ fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
+    use std::io::{BufRead, BufReader};
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
@@ -489,6 +501,39 @@ mod tests {
         let mut ends = shell("echo cannot >&2; exit 2").start().unwrap();
         let over = ends.wait_for("ready", &GO_ON, Duration::from_secs(20)).unwrap_err();
         assert!(over.why.contains("ended before") && over.why.contains("cannot"), "{over}");
+    }
+
+    /// Set where this program is the one that starts a child and is killed.
+    const PARENT: &str = "WHYLATE_TEST_STARTS_A_CHILD";
+
+    #[test]
+    fn a_child_ends_with_whoever_started_it_though_that_is_killed() {
+        if std::env::var_os(PARENT).is_some() {
+            let affinity = affinity::get();
+            let running =
+                [&[][..], &affinity].map(|on| shell("exec sleep 600").on(on).start().unwrap());
+            println!("\nstarted {} {}", running[0].pid(), running[1].pid());
+            thread::sleep(Duration::from_secs(600));
+            return;
+        }
+        let own = "child::tests::a_child_ends_with_whoever_started_it_though_that_is_killed";
+        let mut parent = Command::new(std::env::current_exe().unwrap());
+        parent.args(["--exact", own, "--nocapture"]).env(PARENT, "1").stdout(Stdio::piped());
+        let mut parent = parent.spawn().unwrap();
+        let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let started = lines.find_map(|line| line.strip_prefix("started ").map(str::to_owned));
+        let pids =
+            started.unwrap().split(' ').map(|pid| Pid(pid.parse().unwrap())).collect::<Vec<_>>();
+        let children = pids.iter().map(|pid| (*pid, process::start_time(*pid).unwrap()));
+        let children: Vec<(Pid, u64)> = children.collect();
+        assert!(children.len() == 2 && children.iter().all(|(pid, at)| process::alive(*pid, *at)));
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        let until = now() + nanos(Duration::from_secs(60));
+        while children.iter().any(|(pid, at)| process::alive(*pid, *at)) {
+            assert!(now() < until, "{children:?} go on");
+            thread::sleep(LISTEN);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use whylate_cause::totals::Beside;
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_gap::{Placement, Plan, Policy, Session, State};
+use whylate_host::another;
 use whylate_host::guard::{InsideCgroup, MovedInterrupts, MovedTasks};
 use whylate_host::watch::{HostWatch, Watched};
 use whylate_model::directory::RunDir;
@@ -326,11 +327,8 @@ impl<'a> Recording<'a> {
 
     /// Others may have begun after us, and ended before we do.
     fn look_for_others(&mut self) {
-        for warning in whylate_host::another::warnings(self.request.plan.placement.cpus()) {
-            if !self.warnings.contains(&warning) {
-                self.warnings.push(warning);
-            }
-        }
+        let others = another::warnings(self.request.plan.placement.cpus());
+        another::add(&mut self.workbench.warnings, others);
     }
 
     /// Notices the gap that stopped the measurement and does what was asked.

@@ -142,6 +142,7 @@ impl Workbench {
             &own_affinity,
         )?;
         let journal = Journal::open()?;
+        journal.measures(&need.measured)?;
         let mut warnings = another::warnings(&need.measured);
         if housekeeping.is_empty() {
             warnings.push(Warning::NoHousekeepingCpu);
@@ -232,8 +233,8 @@ impl Workbench {
         self.at_rate_in_use(self.observer.so_far(&self.calibration, recording))
     }
 
-    /// Looks at the clock for the last time: its facts are over the whole run from here on, and offsets
-    /// between CPUs are measured again. Call it when nothing is being measured any more.
+    /// Looks at the clock for the last time, and for other runs: its facts are over the whole run from here on, and
+    /// offsets between CPUs are measured again. Call it when nothing is being measured any more.
     pub fn measure_clock_again(&mut self) {
         if let Ok(calibration) = self.calibrator.so_far() {
             // Only the last word on the clock counts.
@@ -242,6 +243,8 @@ impl Workbench {
             self.calibration = calibration;
         }
         self.observer.finish(&mut self.counter);
+        // Others may have begun after us.
+        another::add(&mut self.warnings, another::warnings(&self.measured));
     }
 
     /// Looks at the clock for the last time, and closes the tables, while the kernel removes the trace: what

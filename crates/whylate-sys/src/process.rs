@@ -5,6 +5,9 @@
 //!
 //! Process ids are used again; an id together with its start time is not.
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use rustix::io::Errno;
 use whylate_model::Pid;
 
@@ -41,6 +44,21 @@ pub fn alive(pid: Pid, start_time: u64) -> bool {
 pub fn die_with_parent() -> Result<(), SysError> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(|errno| SysError::call("prctl", "ask to be killed with the parent", errno))
+}
+
+/// What this command starts is told to end, with SIGTERM, when the thread that starts it ends, however that
+/// comes about. A program that gains rights as it begins (`ping`) loses the wish.
+///
+/// [`PR_SET_PDEATHSIG(2const)`](https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html).
+pub fn end_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let ask = move || {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+        // It may have ended before it was asked for.
+        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+    };
+    // SAFETY: between fork and exec two system calls are made; nothing allocates or takes a lock.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// The process that started this one; none where that lies outside of what this one can see.
@@ -80,7 +98,7 @@ fn parse(text: &str) -> Option<Stat> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     use super::*;
 

@@ -27,10 +27,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
-use whylate_model::Pid;
+use whylate_model::{CpuId, Pid};
 
 pub(crate) use self::directory::{FileName, candidates, names, open as open_directory};
 pub(crate) use self::placed::PROCESSES;
+pub(crate) use self::recover::measured;
 pub use self::recover::{Recovered, What, recover, recover_in, summary};
 pub use self::undo::{Bound, Home, Outcome, Undo};
 pub(crate) use self::undo::{Surroundings, choice, irq_file, is_own_instance, same_text};
@@ -69,6 +70,9 @@ struct Record {
     boot_id: String,
     /// Process ids mean something only inside their namespace.
     pid_namespace: String,
+    /// CPUs that it measures: no change, but what another run must know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<CpuId>,
     entries: Vec<Entry>,
 }
 
@@ -115,11 +119,19 @@ impl Journal {
             start_time: me.start_time,
             boot_id: boot_id(),
             pid_namespace: pid_namespace(),
+            measured: Vec::new(),
             entries: Vec::new(),
         };
         let inner = Inner { directory: handle, path, record, next: 0 };
         inner.write()?;
         Ok(Self(Arc::new(Mutex::new(inner))))
+    }
+
+    /// Tells other runs that this one measures these CPUs ([`crate::another`]).
+    pub fn measures(&self, cpus: &[CpuId]) -> Result<(), HostError> {
+        let mut inner = self.inner();
+        inner.record.measured = cpus.to_vec();
+        inner.write()
     }
 
     /// Announces a change. Make it only when this returned `Ok`: then the entry is in the file.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
-use whylate_model::Pid;
+use whylate_model::{CpuId, Pid};
 
 use super::directory::{self, FileName};
 use super::{FORMAT, Outcome, Record, Surroundings, Undo, boot_id, pid_namespace, write_record};
@@ -193,6 +193,11 @@ fn of_dead(directory: &File, path: &Path, file: FileName, writable: &[&str]) -> 
     recovered
 }
 
+/// The CPUs that the process of this journal measures; none where it cannot be read.
+pub(crate) fn measured(directory: &File, name: FileName) -> Vec<CpuId> {
+    read(directory, name).map_or_else(|_| Vec::new(), |record| record.measured)
+}
+
 enum Unreadable {
     /// Written by a version that knows more.
     Newer(String),
@@ -295,6 +300,7 @@ mod tests {
                 start_time: u64::MAX,
                 boot_id: boot_id(),
                 pid_namespace: pid_namespace(),
+                measured: Vec::new(),
                 entries: numbered.map(|(id, undo)| Entry { id, undo }).collect(),
             }
         }

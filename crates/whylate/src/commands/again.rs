@@ -11,6 +11,7 @@ use whylate_model::identity::Component;
 use whylate_model::output;
 use whylate_report::Place;
 use whylate_report::merge::{Merged, Request, merge};
+use whylate_sys::process;
 
 use super::{Exit, finish};
 use crate::cli::Common;
@@ -40,6 +41,8 @@ pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result
         if let Some(seed) = common.seed {
             command.args(["--seed", &seed.wrapping_add(u64::from(number)).to_string()]);
         }
+        // A sum that is killed records nothing more.
+        process::end_with_parent(&mut command);
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
         let status = status.with_context(|| format!("cannot start run {number}"))?;
         // A run whose limit was exceeded or that is not to be trusted is in the sum all the same,

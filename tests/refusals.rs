@@ -156,6 +156,7 @@ fn a_run_is_not_made_below_a_directory_that_is_not_there() {
 fn numbers_below_zero_port_0_and_rates_out_of_range_are_told_with_what_to_write() {
     refused(&["gaps", "--duration", "-1"], 2, &["`-1`", "above zero", "--duration 60s"]);
     refused(&["gaps", "--duration", "-1.5s"], 2, &["`-1`", "above zero"]);
+    refused(&["gaps", "--duration", "0s"], 2, &["0s", "too short"]);
     refused(&["rtt", "127.0.0.1:0"], 2, &["port 0", "127.0.0.1:0", "1 to 65535"]);
     refused(&["rtt", "127.0.0.1"], 2, &["127.0.0.1", "198.18.0.2:11111"]);
     refused(&["rtt", "--rate", "1Pbit/s"], 2, &["1Pbit/s", "one in ten minutes to 100Mpps"]);

@@ -147,6 +147,26 @@ impl DeviceAtSize {
         (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
     }
 
+    /// What is known of the time in the box at a percentile; none where it was not judged. A part that is only known
+    /// to be no more than what the whole may be, or no less than nothing, has no bound there.
+    #[must_use]
+    pub fn bound(&self, percent: f64) -> Option<BoundsAtPercent> {
+        let same = |of: f64| (of - percent).abs() < 1e-9;
+        let found = self.bounds.iter().find(|one| same(one.percent))?;
+        let whole = self.measured.iter().find(|one| same(one.percent));
+        let whole = whole.and_then(|of| of.high.or(of.value)).map(|most| most.0 as f64);
+        let high_ns = found.high_ns.filter(|high| whole.is_some_and(|whole| *high <= whole));
+        let low_ns = found.low_ns.filter(|low| high_ns.is_some() || *low > 0.0);
+        Some(BoundsAtPercent { low_ns, high_ns, ..*found })
+    }
+
+    /// Is the time in the box bounded at any percentile, from one side at least?
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        let known = |of: BoundsAtPercent| of.low_ns.is_some() || of.high_ns.is_some();
+        self.bounds.iter().any(|of| self.bound(of.percent).is_some_and(known))
+    }
+
     /// Do the bounds at this percentile contain what the box itself wrote down? None without such a log,
     /// and where there is no bound at all.
     #[must_use]

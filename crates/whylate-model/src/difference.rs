@@ -12,6 +12,9 @@ use crate::text::{CpuList, Printable};
 /// What stands for a value that could not be read.
 pub const UNKNOWN: &str = "unknown";
 
+/// What the name of a machine is called among its differences.
+pub const HOST_NAME: &str = "host name";
+
 /// Memory is the same up to this share: kernels keep a little more or less of it at each start.
 const MEMORY_TOLERANCE: f64 = 0.01;
 
@@ -68,7 +71,7 @@ impl Fingerprint {
 type Field = fn(&Fingerprint) -> Option<String>;
 
 const IDENTITY: [(&str, Field); 9] = [
-    ("host name", |host| text(&host.hostname)),
+    (HOST_NAME, |host| text(&host.hostname)),
     ("architecture", |host| text(&host.architecture)),
     ("processor", |host| text(&host.cpu_model)),
     ("microcode", |host| known(Some(&host.microcode))),

@@ -29,6 +29,7 @@ use crate::warning::Warning;
 
 mod beginning;
 mod clock;
+mod latencies;
 mod moved;
 mod no_event;
 mod selftest;

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cause::Coverage;
+use crate::device::Device;
 use crate::flow::Flow;
 use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
 use crate::series::{Series, shown_label};
@@ -36,6 +37,9 @@ const WIDE_SHARE: f64 = 0.1;
 const ENOUGH_RUNS: usize = 5;
 /// The percentile that headlines give beside the median.
 const HEADLINE: f64 = 99.0;
+
+/// What bounds of the time in a box must lie.
+pub const BELOW_THE_WHOLE: &str = "below what the whole way may take";
 
 /// How far numbers may be trusted, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -128,6 +132,9 @@ impl Trust {
         }
         for what in run.device.iter().flat_map(|of| &of.doubts) {
             trust.add(Level::Limited, what.clone());
+        }
+        if let Some(what) = run.device.as_deref().and_then(unbounded) {
+            trust.add(Level::Limited, what);
         }
         unexplained(run, &mut trust);
         stolen(run, &mut trust);
@@ -291,6 +298,24 @@ fn unexplained(run: &Run, trust: &mut Trust) {
             trust.add(Level::Limited, format!("{} {what}", percent(share)));
         }
     }
+}
+
+/// Sizes of a box of whose own time nothing is known, as far as anything came through it, and why by the first of
+/// them; none where there is none. Two captures see the box's own time and need no bounds.
+fn unbounded(device: &Device) -> Option<String> {
+    let came = || device.sizes.iter().filter(|one| one.n > 0 && device.captures.is_none());
+    let mut without = came().filter(|one| !one.is_bounded());
+    let first = without.next()?;
+    let (all, without) = (came().count(), 1 + without.count());
+    let at = if without < all {
+        format!(" at {without} of {all} sizes and ways")
+    } else {
+        String::new()
+    };
+    let runs = first.runs;
+    let why = first.no_bounds.clone();
+    let why = why.unwrap_or_else(|| format!("{runs} rounds show none {BELOW_THE_WHOLE}"));
+    Some(format!("the time in the box has no bounds{at}: {why}"))
 }
 
 /// Time that the hypervisor gave to others.

@@ -132,7 +132,7 @@ fn bounds(of: &Device) -> Option<Table> {
     let mut table = Table::new("Time in the box", &[""]).columns(names);
     for one in of.sizes.iter().filter(|one| !one.bounds.is_empty()) {
         let mut cells = vec![name(one)];
-        cells.extend(PERCENTS.iter().map(|percent| bounded(bound(one, *percent)).to_string()));
+        cells.extend(PERCENTS.iter().map(|percent| bounded(one.bound(*percent)).to_string()));
         table.row(cells);
         if let Some(log) = &one.residence {
             let mut cells = vec![format!("  its log, n = {}", count(log.n))];
@@ -252,7 +252,7 @@ fn band(of: &DeviceAtSize) -> Band {
         of.iter().filter_map(one).collect()
     };
     let drawn = |one: &BoundsAtPercent| {
-        let of = bound(of, one.percent)?;
+        let of = of.bound(one.percent)?;
         Some(Bound { percent: of.percent, low: of.low_ns, high: of.high_ns })
     };
     Band {
@@ -277,17 +277,6 @@ fn way(configuration: Option<&str>, direction: Direction) -> String {
     configuration.map_or(way.to_owned(), |name| format!("{way}, {name}"))
 }
 
-/// What is known of the time in the box at a percentile; none where it was not judged. A part that is only known to
-/// be no more than what the whole may be, or no less than nothing, has no bound there.
-pub(crate) fn bound(of: &DeviceAtSize, percent: f64) -> Option<BoundsAtPercent> {
-    let found = of.bounds.iter().find(|one| same(one.percent, percent))?;
-    let whole = of.measured.iter().find(|one| same(one.percent, percent));
-    let whole = whole.and_then(|of| of.high.or(of.value)).map(|most| most.0 as f64);
-    let high_ns = found.high_ns.filter(|high| whole.is_some_and(|whole| *high <= whole));
-    let low_ns = found.low_ns.filter(|low| high_ns.is_some() || *low > 0.0);
-    Some(BoundsAtPercent { low_ns, high_ns, ..*found })
-}
-
 /// Both bounds; of what was judged and has none that it is not known.
 pub(crate) fn bounded(of: Option<BoundsAtPercent>) -> Cell {
     match of {
@@ -295,13 +284,9 @@ pub(crate) fn bounded(of: Option<BoundsAtPercent>) -> Cell {
         Some(BoundsAtPercent { low_ns: None, high_ns: None, .. }) => UNKNOWN.into(),
         Some(BoundsAtPercent { low_ns, high_ns, .. }) => {
             let time = |ns: Option<f64>| ns.map_or(Value::Absent, Value::Time);
-            Cell::from(Value::Absent).within(Some((time(low_ns), time(high_ns)))).ends()
+            Cell::from(Value::Absent).within(Some((time(low_ns), time(high_ns)))).ends().bounding()
         }
     }
-}
-
-fn same(one: f64, other: f64) -> bool {
-    (one - other).abs() < 1e-9
 }
 
 #[cfg(test)]
@@ -431,7 +416,7 @@ pub(crate) mod tests {
     #[test]
     fn a_bound_above_the_whole_is_none_and_a_box_without_any_is_unknown() {
         let mut of = at_size();
-        let ends = |of: &DeviceAtSize| bounded(bound(of, 50.0)).to_string();
+        let ends = |of: &DeviceAtSize| bounded(of.bound(50.0)).to_string();
         assert_eq!(ends(&of), "5.2–6.0 µs");
         // All of it took at most 9.01 µs.
         of.bounds[0].high_ns = Some(9_011.0);
@@ -439,7 +424,9 @@ pub(crate) mod tests {
         of.bounds[0].low_ns = Some(0.0);
         assert_eq!(ends(&of), UNKNOWN);
         of.bounds[0].high_ns = Some(9_010.0);
-        assert!(ends(&of).ends_with("–9 µs"), "{}", ends(&of));
+        assert_eq!(ends(&of), "0–10 µs", "an upper bound of 9.01 µs is none of 9");
+        (of.bounds[0].low_ns, of.bounds[0].high_ns) = (Some(4_074.0), Some(6_031.0));
+        assert_eq!(ends(&of), "4.0–6.1 µs");
         of.bounds.clear();
         assert_eq!(ends(&of), "–");
     }
@@ -449,7 +436,7 @@ pub(crate) mod tests {
         let of = device();
         assert_eq!(
             answer(&of),
-            "A frame of 64 bytes takes 9 µs through bridge (p50), 5.2 µs to 6 µs of it in the box. It is \
+            "A frame of 64 bytes takes 9 µs through bridge (p50), 5.2–6.0 µs of it in the box. It is \
              store-and-forward."
         );
         let rows = bounds(&of).unwrap().rows;

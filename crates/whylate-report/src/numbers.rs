@@ -70,6 +70,8 @@ pub(crate) struct Cell {
     part: Part,
     /// It is a difference: what is more than nothing has its sign on a first screen.
     signed: bool,
+    /// Its ends are bounds, and not the interval of an estimate.
+    bounding: bool,
     /// How its table has it, whatever is usual.
     shown: Option<String>,
 }
@@ -83,6 +85,12 @@ impl Cell {
     /// It is a difference, and always has its sign on a first screen.
     pub(crate) fn signed(self) -> Self {
         Self { signed: true, ..self }
+    }
+
+    /// Its ends bound what is not known otherwise: the lower one is never told as more than it is, the upper one
+    /// never as less.
+    pub(crate) fn bounding(self) -> Self {
+        Self { bounding: true, ..self }
     }
 
     /// Its table has it as this text.
@@ -166,6 +174,7 @@ impl<T: Into<Value>> From<T> for Cell {
             beyond: false,
             part: Part::Both,
             signed: false,
+            bounding: false,
             shown: None,
         }
     }

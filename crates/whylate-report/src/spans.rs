@@ -32,7 +32,7 @@ pub(crate) enum Form {
     Whole,
     /// The words that follow have its unit.
     Unitless,
-    /// The words before it say that it is a lower bound.
+    /// The words before it say that it is a lower bound, or an upper one.
     Bound,
 }
 
@@ -118,7 +118,7 @@ impl Sentence {
         Self(vec![Span::Figure(cell.into(), Form::Unitless)])
     }
 
-    /// A figure of which the words before it say that it is one at least.
+    /// A figure of which the words before it say that it is one at least, or at most.
     pub(crate) fn bound(cell: impl Into<Cell>) -> Self {
         Self(vec![Span::Figure(cell.into(), Form::Bound)])
     }
@@ -146,7 +146,7 @@ impl Sentence {
         let figure = |cell: &Cell, form: Form| match form {
             Form::Whole => told(cell),
             Form::Unitless => cell.in_table(None).trim_end_matches('%').to_owned(),
-            Form::Bound => told(cell).trim_start_matches('≥').to_owned(),
+            Form::Bound => told(cell).trim_start_matches(['≥', '≤']).to_owned(),
         };
         let span = |span: &Span| match span {
             Span::Text(words) => words.to_string(),

@@ -17,7 +17,9 @@
 //! divided evenly among them (Bonferroni). The b tried depend on the number of samples alone, not on
 //! their values. Where values are of a few runs, limits reach at least as far as these lie apart, by Student's
 //! t at the same share ([`ByRun`]). The band as a whole then holds the true quantiles with the stated confidence,
-//! provided that E is the same with the box as it was measured without.
+//! provided that E is the same with the box as it was measured without. That is why ends may be put in order at no
+//! cost: the largest of several lower limits of 95 % each, or the smallest of several upper ones, holds with a little
+//! less than 95 %, because it fails where any of them does; of limits that all hold at once with 95 % it does not.
 
 use crate::by_run::ByRun;
 use crate::order::{Order, limits};

@@ -215,6 +215,9 @@ fn withhold(quantiles: &mut [Quantile]) {
 /// each percentile by itself, so that a higher one may come with a lower end; but what lies above a lower
 /// end of one percentile bounds each higher one, too, and what lies below an upper end each lower one. No bound
 /// lies below the smallest value. Of percentiles that have none by themselves, too: it is that of a lower one.
+///
+/// Each interval holds with 95 % by itself, so that an end which is the largest of several lower ones, or the smallest
+/// of several upper ones, holds with a little less: it fails where any of them does.
 pub fn order_ends(quantiles: &mut [Quantile], min: Option<Nanos>) {
     let mut least = None;
     for of in quantiles.iter_mut() {

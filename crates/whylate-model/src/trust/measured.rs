@@ -36,7 +36,8 @@ fn is_of_another_kind(run: &Run) -> bool {
 }
 
 /// The series that the headline quotes percentiles of, with what they are of: response times where requests were
-/// scheduled, else their service; and how late threads were woken. Distances of gaps are no such series.
+/// scheduled, else their service; how late threads were woken; and each row of a check-up. Distances of gaps are no
+/// such series.
 pub(super) fn headlines(run: &Run) -> Vec<(&Series, &str)> {
     let named = |name: &str| run.series.iter().find(|series| series.name == name);
     let flows = run.flows.iter().filter(|flow| !flow.asked.one_way);
@@ -48,5 +49,6 @@ pub(super) fn headlines(run: &Run) -> Vec<(&Series, &str)> {
         // Those with the skipped ones are of the same.
         Some((of("wake-corrected").unwrap_or(measured), measured.label.as_str()))
     });
-    requests.chain(wakes).collect()
+    let rows = if run.holds_latencies() { run.latencies() } else { Vec::new() };
+    requests.chain(wakes).chain(rows).collect()
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use whylate_model::Printable;
+use whylate_model::difference::HOST_NAME;
 use whylate_model::trust::Level;
 
 use super::Side;
@@ -173,6 +174,10 @@ impl fmt::Display for Caution {
             Self::Unfinished { directory } => {
                 write!(f, "`{}` did not end by itself", Printable(directory))
             }
+            Self::MixedSide { side, fields } if *fields == [HOST_NAME] => write!(
+                f,
+                "the machines of side {side:?} have several names, and differ in nothing else that is known"
+            ),
             Self::MixedSide { side, fields } => {
                 let fields: Vec<String> =
                     fields.iter().map(|field| Printable(field).to_string()).collect();

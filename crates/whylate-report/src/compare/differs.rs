@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use whylate_model::Printable;
-use whylate_model::difference::{Difference, UNKNOWN};
+use whylate_model::difference::{Difference, HOST_NAME, UNKNOWN};
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
@@ -12,6 +12,11 @@ use super::load::Loaded;
 /// Settings that say where, not how: they differ from run to run and explain nothing. Load is told
 /// by what was made.
 const PASSED_OVER: [&str; 2] = ["seed", "load"];
+
+/// What the version of the tool and the load beside a run are called, and how the name of a setting begins.
+const TOOL: &str = "whylate";
+const LOAD: &str = "load beside it";
+const SETTING: &str = "setting ";
 
 /// Name, and whether it was so in a run.
 type InForce = (&'static str, fn(&Run) -> bool);
@@ -44,6 +49,20 @@ pub(super) fn within(runs: &[Loaded]) -> Vec<String> {
     names.into_iter().collect()
 }
 
+/// The host name, where it is all that is known to differ of two machines.
+pub(crate) fn renamed(differences: &[Difference]) -> Option<&Difference> {
+    let is_known = |of: &Difference| of.left != UNKNOWN && of.right != UNKNOWN;
+    let mut of_machine = differences.iter().filter(|of| is_of_machine(&of.name));
+    let first = of_machine.next().filter(|of| of.name == HOST_NAME && is_known(of))?;
+    of_machine.next().is_none().then_some(first)
+}
+
+/// Is it neither of the tool nor of what it was asked for?
+fn is_of_machine(name: &str) -> bool {
+    let in_force = IN_FORCE.iter().any(|(of, _)| *of == name);
+    !in_force && name != TOOL && name != LOAD && !name.starts_with(SETTING)
+}
+
 fn of(a: &Run, b: &Run) -> Vec<Difference> {
     let mut found = a.host.differences(&b.host);
     let mut add = |name: String, left: Option<&String>, right: Option<&String>| {
@@ -55,17 +74,17 @@ fn of(a: &Run, b: &Run) -> Vec<Difference> {
             found.push(Difference { name, left: shown(left), right: shown(right) });
         }
     };
-    add("whylate".to_owned(), Some(&a.tool_version), Some(&b.tool_version));
+    add(TOOL.to_owned(), Some(&a.tool_version), Some(&b.tool_version));
     for (name, has) in IN_FORCE {
         let [left, right] = [a, b].map(|run| if has(run) { "yes" } else { "no" }.to_owned());
         add(name.to_owned(), Some(&left), Some(&right));
     }
     let [left, right] = [a, b].map(load);
-    add("load beside it".to_owned(), Some(&left), Some(&right));
+    add(LOAD.to_owned(), Some(&left), Some(&right));
     let names: BTreeSet<&String> = a.settings.keys().chain(b.settings.keys()).collect();
     for name in names.into_iter().filter(|name| !PASSED_OVER.contains(&name.as_str())) {
         let [left, right] = [a, b].map(|run| run.settings.get(name).map(ToString::to_string));
-        add(format!("setting {name}"), left.as_ref(), right.as_ref());
+        add(format!("{SETTING}{name}"), left.as_ref(), right.as_ref());
     }
     found
 }
@@ -92,6 +111,27 @@ mod tests {
 
     use super::*;
     use crate::timeline::tests::recorded;
+
+    #[test]
+    fn a_host_name_that_alone_differs_of_two_machines_is_told_apart_from_another_machine() {
+        let (a, mut b) = (recorded(), recorded());
+        b.host.hostname = "renamed".to_owned();
+        // What was asked for and the tool are no part of a machine.
+        b.tool_version = "9.9.9".to_owned();
+        b.evidence.rseq = !a.evidence.rseq;
+        b.settings.insert("more".to_owned(), 7_u64.into());
+        let name = |a: &Run, b: &Run| renamed(&of(a, b)).map(|of| of.right.clone());
+        assert_eq!(name(&a, &b).as_deref(), Some("renamed"));
+        assert_eq!(name(&a, &a), None);
+        let mut other = b.clone();
+        other.host.kernel = "7.1".to_owned();
+        assert_eq!(name(&a, &other), None, "another kernel, too");
+        other = b.clone();
+        other.host.knobs.insert("thp".to_owned(), whylate_model::host::Knob::Value("x".to_owned()));
+        assert_eq!(name(&a, &other), None, "another setting of the machine, too");
+        b.host.hostname.clear();
+        assert_eq!(name(&a, &b), None, "nobody knows its name");
+    }
 
     #[test]
     fn load_on_one_side_is_a_difference_and_the_same_on_both_is_none() {

@@ -34,6 +34,7 @@ use whylate_model::trust::{Reason, Trust};
 
 pub use causes::CauseChange;
 pub use caution::Caution;
+pub(crate) use differs::renamed;
 pub(crate) use likeness::unlike;
 pub(crate) use limit::runs;
 pub use limit::{Bound, Excess, Judged, Limit, Measure, Outcome};

@@ -7,7 +7,7 @@ use whylate_model::trust::Level;
 
 use super::{
     Basis, CauseChange, Caution, Compared, Comparison, Judged, NumberDifference, Outcome, Pair,
-    PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, runs,
+    PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, renamed, runs,
 };
 use crate::doc::{Block, Document, Section, Table, Warning};
 use crate::first;
@@ -353,6 +353,10 @@ fn by_share(share: f64) -> Cell {
     Cell::from(Value::Share(share)).signed()
 }
 
+/// What a host name that alone differs may mean.
+const ONLY_THE_NAME: &str =
+    "Of the machines only the name differs: one that was renamed, or two that are alike.";
+
 /// Machines, tool, settings.
 fn differences(of: &Comparison) -> Vec<Block> {
     if of.differences.is_empty() {
@@ -365,5 +369,6 @@ fn differences(of: &Comparison) -> Vec<Block> {
     for one in &of.differences {
         table.row([&*one.name, &one.left, &one.right]);
     }
-    vec![Block::Table(table)]
+    let alone = renamed(&of.differences).map(|_| Block::Text(ONLY_THE_NAME.to_owned()));
+    std::iter::once(Block::Table(table)).chain(alone).collect()
 }

@@ -17,17 +17,7 @@ const CAUSES: usize = 4;
 
 /// Is it a recording of a check-up?
 pub(super) fn is_it(run: &Run) -> bool {
-    !run.is_merged() && holds_latencies(run)
-}
-
-/// Does it hold latencies beside what busy threads lost, and no set, flow or cost of switches?
-pub(super) fn holds_latencies(run: &Run) -> bool {
-    !run.gaps.is_empty()
-        && run.threads.is_empty()
-        && run.flows.is_empty()
-        && run.switch_cost.is_none()
-        && run.selftest.is_none()
-        && run.series.iter().any(is_latency)
+    !run.is_merged() && run.holds_latencies()
 }
 
 /// Timer wake-ups that were skipped, and count at their own latency.
@@ -37,10 +27,6 @@ pub(super) fn skipped(run: &Run) -> Option<String> {
     Some(format!(
         "Timer wake-ups include {skipped} skipped ones (corrected for coordinated omission)."
     ))
-}
-
-fn is_latency(series: &Series) -> bool {
-    matches!(series.definition, Definition::DispatchLatency | Definition::RoundTrip)
 }
 
 pub(super) fn screen(run: &Run, style: Style) -> Screen {
@@ -70,12 +56,7 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
         .collect();
     let heads: Vec<&str> = head.iter().map(String::as_str).collect();
     let mut table = Table::new("", &heads);
-    let corrected = series::named(run, CORRECTED).is_some();
-    let shown = |series: &&Series| {
-        let told = is_latency(series) || series.definition == Definition::ReadDelta;
-        told && !(corrected && series.name == RAW)
-    };
-    for of in run.series.iter().filter(shown) {
+    for (of, _) in run.latencies() {
         let values = percents.iter().map(|percent| series::at(of, *percent));
         let rest = [series::max(of), Value::Count(of.n).into()];
         table.row([Cell::from(label(of))].into_iter().chain(values).chain(rest));

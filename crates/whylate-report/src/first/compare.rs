@@ -1,14 +1,14 @@
 //! Did it change, by how much, and could it be chance?
 
 use whylate_model::Printable;
-use whylate_model::difference::Difference;
+use whylate_model::difference::{Difference, HOST_NAME};
 use whylate_model::series::{Definition, shown_label};
 
 use super::{Screen, trusted};
 use crate::compare::section::footnotes;
 use crate::compare::{
     CauseChange, Caution, Compared, Comparison, NumberDifference, Pair, PairResult, Verdict,
-    allowed_by,
+    allowed_by, renamed,
 };
 use crate::doc::{Block, Section};
 use crate::numbers::{Cell, Value};
@@ -214,8 +214,7 @@ fn nothing(of: &Comparison) -> Sentence {
 /// What the sides differ in, with the values of each.
 fn differing(fields: &[Difference]) -> String {
     let said = fields.iter().take(DIFFERING).map(|of| {
-        let [a, b] = [&of.left, &of.right].map(|text| Printable(text).to_string());
-        let [a, b] = [a, b].map(|text| super::layout::shorter(&text, LETTERS));
+        let [a, b] = both(of);
         format!("{} ({a} and {b})", Printable(&of.name))
     });
     let said = said.collect::<Vec<_>>().join(", ");
@@ -223,6 +222,12 @@ fn differing(fields: &[Difference]) -> String {
         0 => said,
         more => format!("{said} and {more} more"),
     }
+}
+
+/// Both values, as far as they have room.
+fn both(of: &Difference) -> [String; 2] {
+    let shown = |text: &String| super::layout::shorter(&Printable(text).to_string(), LETTERS);
+    [&of.left, &of.right].map(shown)
 }
 
 /// What to do where series are not one; none where all are.
@@ -266,8 +271,14 @@ fn notes(of: &Comparison, pairs: &[Known]) -> Vec<String> {
         let above = Cell::from(above).said();
         format!("Only stalls of at least {above}, the larger of the two thresholds, are compared.")
     }));
-    if !of.differences.is_empty() {
-        let differing: Vec<Difference> = of.differences.iter().map(plain).collect();
+    let renamed = renamed(&of.differences);
+    notes.extend(renamed.map(|of| {
+        let [a, b] = both(of);
+        format!("Only the name of the machine differs ({a} and {b}): it may be the same one.")
+    }));
+    let rest = of.differences.iter().filter(|of| renamed != Some(*of));
+    let differing: Vec<Difference> = rest.map(plain).collect();
+    if !differing.is_empty() {
         notes.push(format!("Also differs: {}.", self::differing(&differing)));
     }
     notes
@@ -276,7 +287,7 @@ fn notes(of: &Comparison, pairs: &[Known]) -> Vec<String> {
 /// A setting by its own name.
 fn plain(of: &Difference) -> Difference {
     let name = of.name.strip_prefix("setting ").unwrap_or(&of.name);
-    let name = if name == "host name" { "machine" } else { name }.to_owned();
+    let name = if name == HOST_NAME { "machine" } else { name }.to_owned();
     Difference { name, ..of.clone() }
 }
 

@@ -1,13 +1,16 @@
 //! What a box between two ports adds to the time of frames.
 
 use whylate_model::Printable;
-use whylate_model::device::{Device, DeviceAtSize, FanIn, ForwardingKind, TwoCaptures};
+use whylate_model::device::{
+    BoundsAtPercent, Device, DeviceAtSize, FanIn, ForwardingKind, TwoCaptures,
+};
 use whylate_model::flow::Direction;
 use whylate_model::run::Run;
 use whylate_model::series::Quantile;
+use whylate_model::trust::BELOW_THE_WHOLE;
 
 use super::{COMPARE, Screen, series};
-use crate::device::{UNKNOWN, bound, bounded, came_and_lost, words};
+use crate::device::{UNKNOWN, bounded, came_and_lost, words};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Name, Sentence, sentence};
@@ -54,19 +57,18 @@ fn headline(of: &Device) -> Sentence {
     };
     // What is more than all of it, or at least nothing, bounds nothing.
     let measured = first.measured.iter().find(|of| series::is(of, 50.0)).and_then(|of| of.value);
-    let ends = bound(first, 50.0).map(|of| {
-        let high = of.high_ns.filter(|high| measured.is_some_and(|all| *high <= all.0 as f64));
-        (of.low_ns.filter(|low| *low > 0.0), high)
+    let ends = first.bound(50.0).map(|of| BoundsAtPercent {
+        low_ns: of.low_ns.filter(|low| *low > 0.0),
+        high_ns: of.high_ns.filter(|high| measured.is_some_and(|all| *high <= all.0 as f64)),
+        ..of
     });
-    let within = match ends {
-        Some((Some(low), Some(high))) => {
-            sentence![", ", Value::Time(low), " to ", Value::Time(high), " of it in the box"]
+    let within = match ends.map(|of| (of.low_ns.is_some(), of.high_ns.is_some())) {
+        Some((true, true)) => sentence![", ", bounded(ends), " of it in the box"],
+        Some((false, true)) => {
+            sentence![", at most ", Sentence::bound(bounded(ends)), " of it in the box"]
         }
-        Some((None, Some(high))) => {
-            sentence![", at most ", Value::Time(high), " of it in the box"]
-        }
-        Some((Some(low), None)) => {
-            sentence![", at least ", Value::Time(low), " of it in the box"]
+        Some((true, false)) => {
+            sentence![", at least ", Sentence::bound(bounded(ends)), " of it in the box"]
         }
         _ => Sentence::default(),
     };
@@ -155,20 +157,21 @@ fn latencies(of: &Device, style: Style) -> Table {
 
 /// The bounds of its own time at a percentile.
 fn in_the_box(of: &DeviceAtSize, percent: f64) -> Cell {
-    bounded(bound(of, percent))
+    bounded(of.bound(percent))
 }
 
-/// Why a bound of the table is not known.
+/// Why a bound of the table is not known; of sizes without any it stands with the trust.
 fn not_bounded(of: &Device) -> Option<String> {
     let unknown =
         |one: &&DeviceAtSize| BOX.iter().any(|percent| in_the_box(one, *percent) == UNKNOWN);
-    let runs = of.sizes.iter().find(unknown)?.runs;
-    Some(format!("Unknown: {runs} rounds show no bound below what the whole way may take."))
+    let runs = of.sizes.iter().filter(|one| one.is_bounded()).find(unknown)?.runs;
+    Some(format!("Unknown: {runs} rounds show no bound {BELOW_THE_WHOLE}."))
 }
 
-/// Why sizes have no bounds, by the first of them.
+/// Why sizes lack some of their bounds, by the first of them.
 fn unbounded(of: &Device) -> Option<String> {
-    let mut without = of.sizes.iter().filter_map(|one| Some((one, one.no_bounds.as_ref()?)));
+    let some = of.sizes.iter().filter(|one| one.is_bounded());
+    let mut without = some.filter_map(|one| Some((one, one.no_bounds.as_ref()?)));
     let (first, why) = without.next()?;
     let more = match without.count() {
         0 => String::new(),

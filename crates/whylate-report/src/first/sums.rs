@@ -21,7 +21,7 @@ const MEDIAN: f64 = 50.0;
 
 /// Is it a sum of check-ups?
 pub(super) fn is_of_checkups(run: &Run) -> bool {
-    run.is_merged() && checkup::holds_latencies(run)
+    run.is_merged() && run.holds_latencies()
 }
 
 pub(super) fn of_checkups(run: &Run, style: Style) -> Screen {

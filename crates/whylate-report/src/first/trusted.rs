@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use whylate_model::trust::{Level, Reason, Trust};
+use whylate_model::trust::{BELOW_THE_WHOLE, Level, Reason, Trust};
 use whylate_model::warning::Warning;
 
 use super::layout::Fitting;
@@ -36,15 +36,21 @@ pub(super) fn others_once(
         trust.reasons.insert(first, Reason { level, what: what.clone() });
         advice.insert(0, (what, format!("Wait until {they} ended, and record again.")));
     }
-    for reason in trust.reasons.iter().filter(|of| of.what.ends_with(NO_EVENT)) {
-        advice.push((reason.what.clone(), LOOK.to_owned()));
+    for (end, what_to_do) in WITHOUT_WARNING {
+        let of_it = trust.reasons.iter().filter(|of| of.what.ends_with(end));
+        advice.extend(of_it.map(|reason| (reason.what.clone(), what_to_do.to_owned())));
     }
     (trust, advice)
 }
 
-/// The end of a reason that no warning gave, and what to do about it.
-const NO_EVENT: &str = "of the lost time has no kernel event";
-const LOOK: &str = "Look for its cause with hwlatdetect, or on the hypervisor's side.";
+/// The end of each reason that no warning gave, and what to do about it.
+const WITHOUT_WARNING: [(&str, &str); 2] = [
+    (
+        "of the lost time has no kernel event",
+        "Look for its cause with hwlatdetect, or on the hypervisor's side.",
+    ),
+    (BELOW_THE_WHOLE, "Record more rounds (--rounds)."),
+];
 
 /// What to do about each reason that a warning gave: the last sentence of its advice.
 fn advice(warnings: &[Warning]) -> Vec<(String, String)> {

@@ -241,19 +241,24 @@ impl Cell {
                 };
                 // Both have the same places: where the lower one has none left, those of a smaller unit.
                 let coarse = place == Place::Alone && is_time && from >= TEN_NS;
-                let digits = if coarse && is_nothing(&digits.number(from)) {
+                let write = |digits: Digits, of: f64, whole: fn(f64) -> f64| {
+                    if self.bounding { digits.bound(of, whole) } else { digits.number(of) }
+                };
+                let digits = if coarse && is_nothing(&write(digits, from, f64::floor)) {
                     digits.finer().unwrap_or(digits)
                 } else {
                     digits
                 };
-                let end = |of: f64| {
-                    let written = match digits.number(of) {
-                        nothing if is_nothing(&nothing) && says(of) => digits.first(of),
+                let end = |of: f64, whole: fn(f64) -> f64| {
+                    let written = match write(digits, of, whole) {
+                        nothing if is_nothing(&nothing) && says(of) => {
+                            write(digits.first(), of, whole)
+                        }
                         written => written,
                     };
                     if self.signed { with_sign(written, of) } else { written }
                 };
-                let (low, high) = (end(from), end(to));
+                let (low, high) = (end(from, f64::floor), end(to, f64::ceil));
                 let both = if low == high { high } else { format!("{low}{between}{high}") };
                 both + digits.unit
             }
@@ -353,10 +358,10 @@ impl Digits {
     /// and has no more of them.
     fn bound(self, of: f64, whole: fn(f64) -> f64) -> String {
         let size = of / self.one;
-        if size <= 0.0 {
+        if size == 0.0 {
             return self.number(of);
         }
-        let places = (self.significant - 1 - size.log10().floor() as i32).min(self.places);
+        let places = (self.significant - 1 - size.abs().log10().floor() as i32).min(self.places);
         let step = 10_f64.powi(-places);
         // A number that has no more digits is not the one beside it for being stored as a little less or more.
         let steps = size / step;
@@ -373,9 +378,9 @@ impl Digits {
         Some(Self { one: f64::from(unit.ns), unit: unit.behind, places, ..self })
     }
 
-    /// The first digit, where it lies two places below the last at most.
-    fn first(self, of: f64) -> String {
-        Self { significant: 1, places: self.places + 2, ..self }.number(of)
+    /// Those of the first digit alone, where it lies two places below the last at most.
+    fn first(self) -> Self {
+        Self { significant: 1, places: self.places + 2, ..self }
     }
 
     /// The digits with their sign.

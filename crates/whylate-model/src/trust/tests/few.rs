@@ -1,6 +1,9 @@
-//! Samples that are too small: jobs for a share of missed deadlines, and runs for a mean.
+//! Samples that are too small: jobs for a share of missed deadlines, runs for a mean, messages for the rows of a
+//! check-up, and rounds for the time in a box.
 
 use super::*;
+use crate::device::Device;
+use crate::series::Series;
 
 /// The kept set, whose thread `video` missed some of its deadlines, with another interval of their share.
 fn missed(hits: u64, misses: u64, interval: Option<(f64, f64)>) -> Run {
@@ -65,4 +68,87 @@ fn another_run_is_told_once_without_the_id_of_its_process_however_it_is_stored()
     let told = "another whylate was measuring on the same CPU".to_owned();
     assert_eq!(said(&run), [(Level::Poor, told)]);
     assert_eq!(run.warnings[0].process(), Some(7));
+}
+
+#[test]
+fn each_row_of_a_check_up_whose_sample_does_not_bound_p99_limits_trust() {
+    let (some, none) = (Some(Nanos(20)), None);
+    let show = |run: &mut Run, name: &str, value: Option<Nanos>, high: Option<Nanos>| {
+        let series = run.series.iter_mut().find(|of| of.name == name).unwrap();
+        let p99 = series.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap();
+        (p99.low, p99.value, p99.high) = (some, value, high);
+    };
+    let clean = clean(include_str!("../../../../../tests/runs/checkup/run.json"));
+    // That of its stalls is withheld: how long they are is no row.
+    assert!(clean.series[1].at(99.0).is_none() && clean.series[1].name == "gap-cpu1");
+    assert_eq!(said(&clean), []);
+    for (name, n, label) in [
+        ("wake", 4_000, "wake-up latency, FIFO"),
+        ("udp-other-core", 9_210, "UDP, other CPU"),
+        ("delta-cpu1", 6_500_352, "clock reading, CPU 1"),
+    ] {
+        let what = format!("{n} samples of {label} do not bound p99");
+        for (value, high) in [(none, none), (some, none), (none, some)] {
+            let mut run = clean.clone();
+            show(&mut run, name, value, high);
+            assert_eq!(said(&run), [(Level::Limited, what.clone())], "{value:?} {high:?}");
+            // Of threads or flows another series is the headline.
+            run.gaps.clear();
+            assert_eq!(said(&run), [], "{name} of no check-up");
+        }
+    }
+    // Of wake-ups the row has the skipped ones, by the name of those that were measured.
+    let mut run = clean;
+    show(&mut run, "wake", none, none);
+    let wake = run.series.iter().find(|of| of.name == "wake").unwrap();
+    let (name, label) = ("wake-corrected".to_owned(), "and skipped, FIFO".to_owned());
+    let corrected = Series { name, label, n: 4_034, ..wake.clone() };
+    run.series.push(corrected);
+    let what = "4034 samples of wake-up latency, FIFO do not bound p99".to_owned();
+    assert_eq!(said(&run), [(Level::Limited, what)]);
+    show(&mut run, "wake-corrected", some, some);
+    assert_eq!(said(&run), []);
+}
+
+#[test]
+fn a_box_of_whose_own_time_nothing_is_known_limits_trust() {
+    let kept = clean(include_str!("../../../../../tests/runs/device/run.json"));
+    let limited =
+        |what: &str| vec![(Level::Limited, format!("the time in the box has no bounds{what}"))];
+    let rounds = "3 rounds show none below what the whole way may take";
+    assert_eq!(said(&kept), limited(&format!(": {rounds}")));
+    let with = |change: fn(&mut Device)| {
+        let mut run = kept.clone();
+        change(run.device.as_mut().unwrap());
+        said(&run)
+    };
+    // A bound that says something, at whatever percentile and from whichever side.
+    let one = with(|of| of.sizes[1].bounds[1].high_ns = Some(6_000.0));
+    assert_eq!(one, limited(&format!(" at 3 of 4 sizes and ways: {rounds}")));
+    let all = with(|of| of.sizes.iter_mut().for_each(|of| of.bounds[0].low_ns = Some(1.0)));
+    assert_eq!(all, []);
+    let why = with(|of| {
+        of.sizes[0].bounds.clear();
+        of.sizes[0].no_bounds = Some("a bare link is missing".to_owned());
+    });
+    assert_eq!(why, limited(": a bare link is missing"));
+    // Where nothing came, or two captures saw the box itself, nothing is missing.
+    assert_eq!(with(|of| of.sizes.iter_mut().for_each(|of| of.n = 0)), []);
+    assert_eq!(with(|of| of.sizes.clear()), []);
+    let captured = with(|of| {
+        of.captures = Some(crate::device::TwoCaptures {
+            before: "in.pcap".to_owned(),
+            behind: "out.pcap".to_owned(),
+            matched: 1,
+            only_before: 0,
+            only_behind: 0,
+            ambiguous: 0,
+            unjudged: 0,
+            left_out: Vec::new(),
+            ways: Vec::new(),
+            resolution_ns: 1.0,
+            clocks: "one".to_owned(),
+        });
+    });
+    assert_eq!(captured, []);
 }

@@ -108,6 +108,41 @@ fn of(before: Vec<PathBuf>, after: Vec<PathBuf>, limits: &[&str]) -> Comparison 
     compare(&Request { before, after, limits, ..Request::default() }).unwrap().comparison
 }
 
+#[test]
+fn a_host_name_that_alone_differs_is_not_called_another_machine() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = [1, 2].map(|seed| stalls(home.path(), seed, 0.01, 2_000));
+    let mut found = of(vec![a], vec![b], &[]);
+    let differs = |name: &str| Difference {
+        name: name.to_owned(),
+        left: "box-one".to_owned(),
+        right: "box-two".to_owned(),
+    };
+    found.differences = vec![differs("host name"), differs("setting loop")];
+    let told = |found: &Comparison| screen(found).split_whitespace().collect::<Vec<_>>().join(" ");
+    let alone =
+        "Only the name of the machine differs (box-one and box-two): it may be the same one.";
+    let said = told(&found);
+    assert!(said.contains(alone) && said.contains("Also differs: loop (box-one"), "{said}");
+    assert!(!said.contains("machine (box-one"), "{said}");
+    let whole = |found: &Comparison| {
+        let text = crate::terminal::full_of_comparison(found, style());
+        text.split_whitespace().collect::<Vec<_>>().join(" ").contains("only the name differs")
+    };
+    assert!(whole(&found));
+    found.differences.push(differs("kernel"));
+    let said = told(&found);
+    assert!(!said.contains("Only the name") && said.contains("machine (box-one"), "{said}");
+    assert!(!whole(&found));
+    let side = crate::compare::Side::A;
+    let mixed = |fields: &[&str]| {
+        let fields = fields.iter().map(|of| (*of).to_owned()).collect();
+        Caution::MixedSide { side, fields }.to_string()
+    };
+    assert!(mixed(&["host name"]).contains("differ in nothing else that is known"));
+    assert!(mixed(&["host name", "kernel"]).ends_with("differ in host name, kernel"));
+}
+
 /// Its screen with no path of this machine in it.
 fn screen(of: &Comparison) -> String {
     let screen = first_of_comparison(of, style());

@@ -207,6 +207,20 @@ fn an_end_of_an_interval_tells_its_sign_and_on_which_side_of_one_it_lies() {
 }
 
 #[test]
+fn the_lower_end_of_bounds_is_rounded_down_and_the_upper_one_up() {
+    for (low, high, estimate, bounds) in [
+        (4_074.0, 6_031.0, "4.1–6.0 µs", "4.0–6.1 µs"),
+        (5_200.0, 6_000.0, "5.2–6.0 µs", "5.2–6.0 µs"),
+        (-1_560.0, 6_031.0, "−2 to 6 µs", "−2 to 7 µs"),
+        (0.0, 9_010.0, "0–9 µs", "0–10 µs"),
+        (47.0, 9_010.0, "47–9,010 ns", "47–9,010 ns"),
+    ] {
+        let ends = between(Value::Absent, Value::Time(low), Value::Time(high)).ends();
+        assert_eq!([ends.to_string(), ends.bounding().to_string()], [estimate, bounds]);
+    }
+}
+
+#[test]
 fn a_difference_has_its_sign_and_so_have_both_ends_of_its_interval() {
     let of = |value, low, high| {
         between(Value::Share(value), Value::Share(low), Value::Share(high)).signed()
@@ -261,6 +275,20 @@ proptest! {
         let told = open.in_table(Some(MICROSECONDS)).replace(['≤', ','], "");
         let (told, ns) = (told.parse::<f64>().unwrap(), ns as f64 / 1e3);
         prop_assert!(told >= ns * (1.0 - 1e-6) && told <= ns * 2.0, "{} of {}", told, ns);
+    }
+
+    #[test]
+    fn ends_that_are_bounds_hold_as_they_are_told(low in 10_u64..1 << 40, width in 0_u64..1 << 40) {
+        let ends = [low, low + width].map(|ns| ns as f64);
+        let of = between(Value::Absent, Value::Time(ends[0]), Value::Time(ends[1])).ends().bounding();
+        for unit in [MICROSECONDS, MILLISECONDS, SECONDS] {
+            let text = of.in_table(Some(unit)).replace(',', "");
+            // Of what is told as less than the last place the lower end is nothing.
+            let end = |text: &str| text.parse::<f64>().unwrap_or(0.0) * f64::from(unit.ns);
+            let (from, to) = text.split_once('–').unwrap_or((&text, &text));
+            prop_assert!(end(from) <= ends[0] * (1.0 + 1e-6), "{} of {:?}", text, ends);
+            prop_assert!(end(to) >= ends[1] * (1.0 - 1e-6), "{} of {:?}", text, ends);
+        }
     }
 
     #[test]
